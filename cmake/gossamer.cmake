@@ -1,0 +1,42 @@
+# The two ways in which this project declares code: a folder is a library, and a folder is a registry.
+include_guard()
+
+# gossamer_library(name DEPS a b …): every source of src/<name>/ (plug-in folders included) is one static library.
+# The order of these calls in CMakeLists.txt is the order of the rooms: a library may depend only on earlier ones.
+function(gossamer_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  add_library(gossamer_${name} STATIC ${sources})
+  target_include_directories(gossamer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(gossamer_${name} PUBLIC gossamer_flags ${ARG_DEPS})
+endfunction()
+
+# gossamer_catalog(name FOLDER kinds TYPE TopologyKind HEADER topology/kind.hpp NAMESPACE gossamer::topology)
+# Writes a source file that calls one function per file of src/<name>/<FOLDER>/, named as the file, and adds it to the
+# library: `std::vector<TYPE> NAMESPACE::FOLDER::catalog()`. Adding a kind is adding one file; a wrong name is a link error.
+function(gossamer_catalog name)
+  cmake_parse_arguments(ARG "" "FOLDER;TYPE;HEADER;NAMESPACE" "" ${ARGN})
+  file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/${ARG_FOLDER}/*.cpp)
+  list(SORT files)
+  set(declarations "")
+  set(calls "")
+  foreach(file ${files})
+    get_filename_component(kind ${file} NAME_WE)
+    string(APPEND declarations "${ARG_TYPE} ${kind}();\n")
+    string(APPEND calls "  kinds.push_back(${kind}());\n")
+  endforeach()
+  set(output ${PROJECT_BINARY_DIR}/catalogs/${name}_${ARG_FOLDER}.cpp)
+  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
+"// Generated from the files of src/${name}/${ARG_FOLDER}/.
+#include \"${ARG_HEADER}\"
+namespace ${ARG_NAMESPACE}::${ARG_FOLDER} {
+${declarations}
+std::vector<${ARG_TYPE}> catalog() {
+  std::vector<${ARG_TYPE}> kinds;
+${calls}  return kinds;
+}
+}  // namespace ${ARG_NAMESPACE}::${ARG_FOLDER}
+")
+  target_sources(gossamer_${name} PRIVATE ${output})
+endfunction()

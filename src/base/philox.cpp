@@ -1,0 +1,80 @@
+#include "base/philox.hpp"
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace gossamer {
+
+// Key: the seed. Counter: word 0 counts blocks, words 1–3 mix purpose, peer and step. Purpose has 10 bits and peer 32
+// and step 54 of the remaining 96; a whole number of each is kept apart by the layout, not by luck.
+RandomStream::RandomStream(std::uint64_t seed, std::uint32_t peer, Purpose purpose, std::uint64_t step)
+    : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
+      counter_{0, static_cast<std::uint32_t>(step), peer,
+               (static_cast<std::uint32_t>(purpose) << 22) | (static_cast<std::uint32_t>(step >> 32) & 0x3FFFFF)} {}
+
+void RandomStream::refill() {
+  block_ = philox4x32(counter_, key_);
+  ++counter_[0];  // 2^32 blocks of four: more than any stream here draws
+  GOSSAMER_CHECK(counter_[0] != 0, "random stream exhausted");
+  used_ = 0;
+}
+
+std::uint32_t RandomStream::next_u32() {
+  if (used_ == 4) refill();
+  return block_[used_++];
+}
+
+std::uint64_t RandomStream::next_u64() {
+  const std::uint64_t high = next_u32();
+  return high << 32 | next_u32();
+}
+
+float RandomStream::next_float() { return static_cast<float>(next_u32() >> 8) * 0x1p-24F; }
+
+double RandomStream::next_double() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
+
+std::uint32_t RandomStream::below(std::uint32_t bound) {
+  GOSSAMER_CHECK(bound > 0, "below(0) has no answer");
+  const std::uint32_t threshold = -bound % bound;
+  for (;;) {
+    const std::uint64_t product = std::uint64_t{next_u32()} * bound;
+    if (static_cast<std::uint32_t>(product) >= threshold) return static_cast<std::uint32_t>(product >> 32);
+  }
+}
+
+double RandomStream::next_normal() {
+  if (has_spare_normal_) {
+    has_spare_normal_ = false;
+    return spare_normal_;
+  }
+  const double radius = std::sqrt(-2.0 * std::log(1.0 - next_double()));  // 1−u: never log(0)
+  const double angle = 2.0 * std::numbers::pi * next_double();
+  spare_normal_ = radius * std::sin(angle);
+  has_spare_normal_ = true;
+  return radius * std::cos(angle);
+}
+
+double RandomStream::next_gamma(double shape) {
+  GOSSAMER_CHECK(shape > 0, "a gamma variate needs a positive shape");
+  if (shape < 1) {  // boost: Gamma(a) = Gamma(a + 1) · U^{1/a}
+    const double boosted = next_gamma(shape + 1);
+    return boosted * std::pow(1.0 - next_double(), 1.0 / shape);
+  }
+  const double d = shape - 1.0 / 3.0, c = 1.0 / std::sqrt(9.0 * d);
+  for (;;) {
+    const double x = next_normal();
+    const double v = (1 + c * x) * (1 + c * x) * (1 + c * x);
+    if (v <= 0) continue;
+    const double u = 1.0 - next_double();
+    if (std::log(u) < 0.5 * x * x + d - d * v + d * std::log(v)) return d * v;
+  }
+}
+
+void RandomStream::shuffle(std::span<std::uint32_t> values) {
+  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(static_cast<std::uint32_t>(i))]);
+}
+
+}  // namespace gossamer

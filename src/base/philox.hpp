@@ -1,0 +1,75 @@
+// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3",
+// SC 2011). A number depends on its key and counter alone, never on what was drawn before by whom, so a peer's draws are
+// the same wherever the peer runs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+namespace gossamer {
+
+/// Philox4x32-10: 128 bits of counter and 64 bits of key to 128 random bits. Pure.
+constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key) {
+  constexpr std::uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+  constexpr std::uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t product0 = std::uint64_t{kMultiplier0} * counter[0];
+    const std::uint64_t product1 = std::uint64_t{kMultiplier1} * counter[2];
+    counter = {static_cast<std::uint32_t>(product1 >> 32) ^ counter[1] ^ key[0], static_cast<std::uint32_t>(product1),
+               static_cast<std::uint32_t>(product0 >> 32) ^ counter[3] ^ key[1], static_cast<std::uint32_t>(product0)};
+    key = {key[0] + kWeyl0, key[1] + kWeyl1};
+  }
+  return counter;
+}
+
+/// What a random stream is for. Part of the key: two purposes never share a number. Values are part of the run's
+/// reproducibility: append, never renumber.
+enum class Purpose : std::uint32_t {
+  initial_parameters = 1,
+  shuffle = 2,          ///< order of a shard in an epoch; step = epoch
+  partition = 3,        ///< which sample goes to which shard
+  data = 4,             ///< synthetic data sets
+  gradient_noise = 5,
+  topology = 6,         ///< random graphs and matchings; step = round
+  sketch = 7,
+  network = 8,          ///< simulated links
+  initial_rows = 9,     ///< rows of `consensus`
+  test = 1000,
+};
+
+/// A peer number for draws that belong to no peer.
+inline constexpr std::uint32_t kNoPeer = 0xFFFFFFFF;
+
+/// The stream of random numbers keyed by (seed, peer, purpose, step). Cheap to make; not thread-safe; copy to fork.
+class RandomStream {
+ public:
+  RandomStream(std::uint64_t seed, std::uint32_t peer, Purpose purpose, std::uint64_t step = 0);
+
+  std::uint32_t next_u32();
+  std::uint64_t next_u64();
+  /// Uniform in [0, 1): 24 bits.
+  float next_float();
+  /// Uniform in [0, 1): 53 bits.
+  double next_double();
+  /// Uniform in 0..bound−1 without bias (Lemire 2019). bound > 0.
+  std::uint32_t below(std::uint32_t bound);
+  /// Standard normal (Box–Muller, in double).
+  double next_normal();
+  /// Gamma(shape, 1) (Marsaglia and Tsang 2000), shape > 0.
+  double next_gamma(double shape);
+  /// Fisher–Yates, in place.
+  void shuffle(std::span<std::uint32_t> values);
+
+ private:
+  void refill();
+
+  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 4> counter_;
+  std::array<std::uint32_t, 4> block_{};
+  int used_ = 4;
+  bool has_spare_normal_ = false;
+  double spare_normal_ = 0;
+};
+
+}  // namespace gossamer

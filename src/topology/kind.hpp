@@ -1,0 +1,57 @@
+// What a topology is: for each round, who hears whom. One file of topology/kinds/ is one kind.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/result.hpp"
+
+namespace gossamer::topology {
+
+using Round = std::uint64_t;
+
+/// A directed graph on peers 0..n−1 without self-loops: out[i] are the peers that hear i, ascending, each once.
+/// An undirected edge is two directed ones.
+struct Graph {
+  std::vector<std::vector<int>> out;
+
+  int peers() const { return static_cast<int>(out.size()); }
+};
+
+/// Who hears whom, round by round. Immutable; safe to read from any thread.
+class Topology {
+ public:
+  virtual ~Topology() = default;
+  virtual int peers() const = 0;
+  /// Rounds after which the sequence repeats; 1 for a static graph; 0 for a seeded random sequence without period.
+  virtual int period() const = 0;
+  /// The graph of round t.
+  virtual Graph graph(Round t) const = 0;
+};
+
+/// What a kind's factory is told beside its own parameters.
+struct TopologyContext {
+  int peers = 0;
+  std::uint64_t seed = 0;
+};
+
+/// The descriptor that a file of topology/kinds/ returns.
+struct TopologyKind {
+  std::string name;     ///< as the file
+  std::string summary;  ///< one line
+  std::string source;   ///< paper, or empty for folklore
+  std::vector<ParameterSpec> parameters;
+  /// Builds it, or says why it cannot be built for n and which n near it can. Values are checked already.
+  std::function<Result<std::unique_ptr<Topology>>(const TopologyContext&, const ParameterValues&)> make;
+};
+
+namespace kinds {
+/// Every kind, in the order of the file names (generated).
+std::vector<TopologyKind> catalog();
+}  // namespace kinds
+
+}  // namespace gossamer::topology

@@ -1,0 +1,75 @@
+// The mixing matrix as a checked artifact: W[i][j] is what peer i gives to what it hears from j.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/result.hpp"
+#include "topology/kind.hpp"
+
+namespace gossamer::topology {
+
+/// One off-diagonal entry of a row of W.
+struct Neighbour {
+  int peer = 0;
+  double weight = 0;
+};
+
+/// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
+class MixingMatrix {
+ public:
+  /// rows[i]: peer i's in-neighbours with non-zero weight, ascending, i itself left out; the diagonal is what is missing
+  /// to a row sum of 1 in the difference form.
+  explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows);
+
+  int peers() const { return static_cast<int>(hears_.size()); }
+  /// Whom peer i hears, ascending by peer.
+  std::span<const Neighbour> hears(int i) const { return hears_[static_cast<std::size_t>(i)]; }
+  /// Who hears peer i, ascending.
+  std::span<const int> heard_by(int i) const { return heard_by_[static_cast<std::size_t>(i)]; }
+  /// W[i][i] = 1 − Σ_j W[i][j].
+  double self_weight(int i) const;
+
+ private:
+  std::vector<std::vector<Neighbour>> hears_;
+  std::vector<std::vector<int>> heard_by_;
+};
+
+/// `[topology]`'s keys beside `kind` and the kind's own.
+struct WeightOptions {
+  std::string weights = "metropolis";  ///< metropolis | uniform
+  bool lazy = false;                   ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
+};
+const ParameterSet<WeightOptions>& weight_parameters();
+
+/// W_t for every round of a run: what a run mixes with. Immutable; safe to read from any thread.
+class MixingSchedule {
+ public:
+  virtual ~MixingSchedule() = default;
+  virtual int peers() const = 0;
+  /// As Topology::period().
+  virtual int period() const = 0;
+  /// W of round t. The pointer outlives the schedule.
+  virtual std::shared_ptr<const MixingMatrix> at(Round t) const = 0;
+  /// Hash of what was built (every matrix of the period, bit by bit; of a random one the kind, parameters and seed):
+  /// two peers with equal hashes mix with the same weights.
+  virtual std::string hash() const = 0;
+};
+
+struct ScheduleRequest {
+  std::string kind;        ///< a name of the catalog
+  ParameterValues values;  ///< the kind's own parameters
+  WeightOptions weights;
+  TopologyContext context;
+};
+
+/// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
+/// and rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period. An error says which check failed,
+/// where and what would help. n = 1 gives the 1×1 identity.
+Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request);
+
+}  // namespace gossamer::topology

@@ -1,0 +1,74 @@
+// What a peer learns: model, data, shards and optimizer of all peers of a process, put together. The engine talks to this
+// class alone; its requests carry a leading peer dimension (a span of requests), so that a GPU serves them as one batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "base/result.hpp"
+#include "gpu/device.hpp"
+#include "train/dataset.hpp"
+#include "train/model.hpp"
+#include "train/optimizer.hpp"
+#include "train/shards.hpp"
+
+namespace gossamer::train {
+
+/// `steps` optimizer steps on a peer's own batches, or one gradient. Rows have parameters() values.
+template <class Real>
+struct StepRequest {
+  int peer = 0;                  ///< whose shard and random streams
+  std::uint64_t first_step = 0;  ///< local step number of the first batch
+  int steps = 1;
+  Real* parameters = nullptr;    ///< in; local_steps: also out
+  Real* momentum = nullptr;      ///< local_steps: the momentum row; may be null where momentum = 0
+  Real* gradient = nullptr;      ///< gradient: out. local_steps: scratch row
+  double loss = 0;               ///< out: mean batch loss over the steps (before each step)
+};
+
+/// x ← one optimizer step with a gradient from elsewhere (all-reduce's mean, a tracker, …).
+template <class Real>
+struct UpdateRequest {
+  std::uint64_t step = 0;  ///< for the rate
+  Real* parameters = nullptr;
+  Real* momentum = nullptr;
+  const Real* gradient = nullptr;
+};
+
+struct Evaluation {
+  double loss = 0;      ///< mean over the samples
+  double accuracy = 0;  ///< fraction; NaN for regression
+};
+
+template <class Real>
+struct EvaluateRequest {
+  const Real* parameters = nullptr;
+  Evaluation result;  ///< out: on the test split; on the training split where there is no test sample
+};
+
+struct LearnerRequest {
+  std::shared_ptr<const Dataset> data;
+  Shards shards;
+  ModelSpec model;
+  ShardOptions sampling;  ///< batch
+  OptimizerOptions optimizer;
+  std::uint64_t seed = 0;
+  bool different_initial = false;  ///< run.init = "different": each peer its own start; else all equal
+};
+
+/// Thread: calls may come from any one thread at a time; inside, work spreads over the device's threads.
+template <class Real>
+class Learner {
+ public:
+  virtual ~Learner() = default;
+  virtual std::size_t parameters() const = 0;  ///< d
+  /// Starting parameters of `peer` (He et al. 2015 for relu, Glorot and Bengio 2010 otherwise; biases 0).
+  virtual void initialise(int peer, std::span<Real> row) const = 0;
+  virtual void local_steps(std::span<StepRequest<Real>> requests) = 0;
+  virtual void gradient(std::span<StepRequest<Real>> requests) = 0;
+  virtual void update(std::span<UpdateRequest<Real>> requests) = 0;
+  virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
+};
+
+}  // namespace gossamer::train

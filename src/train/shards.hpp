@@ -1,0 +1,49 @@
+// Who owns which training sample, and in which order a peer draws its batches.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/result.hpp"
+#include "train/dataset.hpp"
+
+namespace gossamer::train {
+
+/// `[data]`'s keys beside `kind` and the kind's own.
+struct ShardOptions {
+  std::string partition = "iid";  ///< iid | dirichlet | label; ignored by data sets with natural shards
+  double alpha = 0.1;             ///< dirichlet: concentration; small is non-IID (Hsu et al. 2019)
+  int classes_per_peer = 2;       ///< label: classes a peer holds (McMahan et al. 2017)
+  int batch = 16;                 ///< samples a step; 0: the whole shard (full gradients)
+};
+const ParameterSet<ShardOptions>& shard_parameters();
+
+using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's training samples, ascending
+
+/// Cuts the training samples into n shards, every sample in exactly one. An empty shard, or a batch larger than a shard, is
+/// refused with the numbers and with what would help.
+Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers, std::uint64_t seed);
+
+/// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed, peer, e), cut into
+/// floor(size / batch) batches; the remainder sits the epoch out.
+class BatchOrder {
+ public:
+  BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer, std::uint64_t seed);
+
+  int batch_size() const { return batch_; }
+  std::uint64_t batches_per_epoch() const { return per_epoch_; }
+  /// The samples of local step `step` (0, 1, …). Pure in effect: any step may be asked for at any time, in order is fast.
+  /// Valid until the next call. One thread at a time.
+  std::span<const std::uint32_t> batch(std::uint64_t step);
+
+ private:
+  std::vector<std::uint32_t> shard_, order_;
+  int batch_;
+  std::uint32_t peer_;
+  std::uint64_t seed_, per_epoch_, epoch_;
+};
+
+}  // namespace gossamer::train
