@@ -44,3 +44,32 @@ ${calls}  return kinds;
 ")
   target_sources(gossamer_${name} PRIVATE ${output})
 endfunction()
+
+# gossamer_embed(name FILE data/… FUNCTION a::b::f): the bytes of a file of the repository become part of the library, as
+# `std::span<const unsigned char> a::b::f()`, so that a binary copied elsewhere needs no file beside it. Whoever uses the
+# function declares it.
+function(gossamer_embed name)
+  cmake_parse_arguments(ARG "" "FILE;FUNCTION" "" ${ARGN})
+  set(file ${PROJECT_SOURCE_DIR}/${ARG_FILE})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "^(.*)::([^:]*)$" "\\1;\\2" parts ${ARG_FUNCTION})
+  list(GET parts 0 namespace)
+  list(GET parts 1 function)
+  set(output ${PROJECT_BINARY_DIR}/embedded/${name}_${function}.cpp)
+  file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
+"// Generated from ${ARG_FILE}.
+#include <span>
+namespace ${namespace} {
+namespace {
+constexpr unsigned char kBytes[] = {
+${bytes}};
+}  // namespace
+std::span<const unsigned char> ${function}();
+std::span<const unsigned char> ${function}() { return kBytes; }
+}  // namespace ${namespace}
+")
+  target_sources(gossamer_${name} PRIVATE ${output})
+endfunction()

@@ -15,22 +15,25 @@ namespace gossamer::train {
 /// `[data]`'s keys beside `kind` and the kind's own.
 struct ShardOptions {
   std::string partition = "iid";  ///< iid | dirichlet | label; ignored by data sets with natural shards
-  double alpha = 0.1;             ///< dirichlet: concentration; small is non-IID (Hsu et al. 2019)
+  double alpha = 0.1;             ///< dirichlet: a peer's classes ~ Dir(α, …, α), equal shards (partitions.hpp)
   int classes_per_peer = 2;       ///< label: classes a peer holds (McMahan et al. 2017)
   int batch = 16;                 ///< samples a step; 0: the whole shard (full gradients)
 };
 const ParameterSet<ShardOptions>& shard_parameters();
 
-using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's training samples, ascending
+using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's training samples, ascending, each once
 
-/// Cuts the training samples into n shards, every sample in exactly one. An empty shard, or a batch larger than a shard, is
-/// refused with the numbers and with what would help.
+/// Cuts the training samples into n shards, every sample in exactly one (partitions.hpp has the rules); a function of its
+/// arguments alone. Errors, all of kind invalid: an empty shard, or a batch larger than a shard, is refused with the peer,
+/// the numbers and what would help; so are classes that cannot be dealt out, and a rule by classes on data without them.
 Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers, std::uint64_t seed);
 
 /// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed, peer, e), cut into
-/// floor(size / batch) batches; the remainder sits the epoch out.
+/// floor(size / batch) batches; the remainder sits the epoch out. With batch = 0 every batch is the whole shard, always in
+/// ascending order, so that a full gradient has the same bits at every step.
 class BatchOrder {
  public:
+  /// Copies the shard, which must hold at least one batch (a check: make_shards refuses others).
   BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer, std::uint64_t seed);
 
   int batch_size() const { return batch_; }
@@ -43,7 +46,8 @@ class BatchOrder {
   std::vector<std::uint32_t> shard_, order_;
   int batch_;
   std::uint32_t peer_;
-  std::uint64_t seed_, per_epoch_, epoch_;
+  std::uint64_t seed_, per_epoch_, epoch_;  // epoch_: the one order_ is in
+  bool whole_;
 };
 
 }  // namespace gossamer::train
