@@ -14,6 +14,9 @@ namespace gossamer::topology {
 
 using Round = std::uint64_t;
 
+/// The largest network that is built: far past what one simulates, and small enough that no kind asks for absurd memory.
+inline constexpr int kMaximumPeers = 65536;
+
 /// A directed graph on peers 0..n−1 without self-loops: out[i] are the peers that hear i, ascending, each once.
 /// An undirected edge is two directed ones.
 struct Graph {
@@ -35,7 +38,7 @@ class Topology {
 
 /// What a kind's factory is told beside its own parameters.
 struct TopologyContext {
-  int peers = 0;
+  int peers = 0;  ///< 1..kMaximumPeers
   std::uint64_t seed = 0;
 };
 
@@ -45,7 +48,8 @@ struct TopologyKind {
   std::string summary;  ///< one line
   std::string source;   ///< paper, or empty for folklore
   std::vector<ParameterSpec> parameters;
-  /// Builds it, or says why it cannot be built for n and which n near it can. Values are checked already.
+  /// Builds it, or says why it cannot be built for n and which n near it can. Every kind builds one peer, who has nobody to
+  /// hear. Helpers: topology/building.hpp.
   std::function<Result<std::unique_ptr<Topology>>(const TopologyContext&, const ParameterValues&)> make;
 };
 
@@ -53,5 +57,8 @@ namespace kinds {
 /// Every kind, in the order of the file names (generated).
 std::vector<TopologyKind> catalog();
 }  // namespace kinds
+
+/// The catalog's kind of that name; the error (invalid) lists the names there are.
+Result<TopologyKind> find_kind(const std::string& name);
 
 }  // namespace gossamer::topology

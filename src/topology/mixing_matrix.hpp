@@ -22,8 +22,8 @@ struct Neighbour {
 /// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
 class MixingMatrix {
  public:
-  /// rows[i]: peer i's in-neighbours with non-zero weight, ascending, i itself left out; the diagonal is what is missing
-  /// to a row sum of 1 in the difference form.
+  /// rows[i]: peer i's in-neighbours with non-zero weight, ascending, i itself left out (anything else is a bug); the
+  /// diagonal is what is missing to a row sum of 1 in the difference form.
   explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows);
 
   int peers() const { return static_cast<int>(hears_.size()); }
@@ -32,11 +32,12 @@ class MixingMatrix {
   /// Who hears peer i, ascending.
   std::span<const int> heard_by(int i) const { return heard_by_[static_cast<std::size_t>(i)]; }
   /// W[i][i] = 1 − Σ_j W[i][j].
-  double self_weight(int i) const;
+  double self_weight(int i) const { return self_weights_[static_cast<std::size_t>(i)]; }
 
  private:
   std::vector<std::vector<Neighbour>> hears_;
   std::vector<std::vector<int>> heard_by_;
+  std::vector<double> self_weights_;
 };
 
 /// `[topology]`'s keys beside `kind` and the kind's own.
@@ -46,6 +47,9 @@ struct WeightOptions {
 };
 const ParameterSet<WeightOptions>& weight_parameters();
 
+/// "metropolis", "uniform", with "lazy " before it where lazy.
+std::string to_string(const WeightOptions& options);
+
 /// W_t for every round of a run: what a run mixes with. Immutable; safe to read from any thread.
 class MixingSchedule {
  public:
@@ -53,7 +57,8 @@ class MixingSchedule {
   virtual int peers() const = 0;
   /// As Topology::period().
   virtual int period() const = 0;
-  /// W of round t. The pointer outlives the schedule.
+  /// W of round t. The matrix outlives the schedule. With a period all are made beforehand and this is a look-up; without
+  /// one, every call builds the round's matrix anew: a process that hosts many peers asks once a round for all of them.
   virtual std::shared_ptr<const MixingMatrix> at(Round t) const = 0;
   /// Hash of what was built (every matrix of the period, bit by bit; of a random one the kind, parameters and seed):
   /// two peers with equal hashes mix with the same weights.
@@ -69,7 +74,17 @@ struct ScheduleRequest {
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
 /// and rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period. An error says which check failed,
-/// where and what would help. n = 1 gives the 1×1 identity.
+/// where and what would help. n = 1 gives the 1×1 identity. Errors are `invalid`: an unknown kind, n not in
+/// 1..kMaximumPeers, a parameter that is unknown or out of range, an n that the kind cannot be built for (the message names
+/// one near it that works: "n = 16 works"), a check that failed. Of a topology without period, what is checked beforehand
+/// is the first kSampledRounds rounds.
 Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request);
+
+/// The same, of a topology at hand. `identity` stands for the matrices in hash() where there is no period.
+Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology, const WeightOptions& options,
+                                                      const std::string& identity);
+
+/// Rounds that are looked at where a topology has no period: its first ones.
+inline constexpr Round kSampledRounds = 1000;
 
 }  // namespace gossamer::topology

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "topology/mixing_matrix.hpp"
+#include "topology/spectrum.hpp"
 
 namespace gossamer::topology {
 
@@ -13,22 +15,34 @@ struct TopologyReport {
   std::string topology;  ///< kind
   int peers = 0;
   std::string weights;  ///< "metropolis", "uniform", with "lazy " before it where lazy
-  /// Undirected edges of a symmetric graph (else directed ones), the union over the period.
+  /// Undirected edges where `symmetric` (else directed ones), in the union over the period.
   std::int64_t edges = 0;
   int degree_min = 0, degree_max = 0;  ///< in-neighbours in one round
   std::optional<int> diameter;         ///< hops, on the union over the period; none when it is not connected
-  int period = 1;
+  int period = 1;  ///< rounds; 0 for a random sequence, of which the first kSampledRounds rounds are described
   bool symmetric = false;  ///< every W_t equals its transpose
   bool doubly_stochastic = false;
   bool connected = false;  ///< strongly, jointly over the period
-  double spectral_gap = 0; ///< 1 − ρ(W_τ…W_1)^{1/τ}, ρ beside the single 1
+  double spectral_gap = 0; ///< 1 − ρ(W_τ…W_1)^{1/τ}, ρ beside the single 1; 1 where one period is the exact average
+  bool spectral_gap_sampled = false;  ///< no period: the gap is an estimate from kSampledRounds rounds
   std::uint64_t bytes_per_round_per_peer = 0;  ///< payload of the busiest peer's sends in a round, averaged over the period
 };
 
-/// Examines a schedule for rows of `parameters` float32 values. O(n³) for the spectrum.
+/// Most float32 values in a row for which bytes are still counted exactly.
+inline constexpr std::uint64_t kMaximumParameters = std::uint64_t{1} << 40;
+
+/// Most peers whose network is examined: the spectrum is computed whole, n² doubles and O(n³) operations.
+inline constexpr int kMaximumExamined = 4096;
+
+/// Examines what `request` asks for, for rows of `parameters` float32 values. O(n³) for the spectrum. The error (invalid) is
+/// make_schedule's, or says that peers exceed kMaximumExamined or parameters kMaximumParameters.
 Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t parameters);
 
-/// 1 − ρ over the period, as in TopologyReport.
-double spectral_gap(const MixingSchedule& schedule);
+/// Examines a schedule that make_schedule(request) returned.
+Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters);
+
+/// [t][i][j] = W_t[i][j] of every round of the period (of one without period, of round 0): what --matrix prints. n² doubles
+/// a round.
+std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedule& schedule);
 
 }  // namespace gossamer::topology

@@ -1,0 +1,46 @@
+// What the files of kinds/ share: a graph that stays as it is, and a refusal that says what would work.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "topology/graph.hpp"
+
+namespace gossamer::topology {
+
+/// The topology that is this graph in every round.
+std::unique_ptr<Topology> static_topology(Graph graph);
+
+/// The error (invalid) of a kind that cannot be built for `peers`:
+///   "topology torus cannot be built for 14 peers: <why>; n = 12 or n = 15 works"
+/// with the nearest n > 1 below and above that `works` accepts (none is named when none of 2..kMaximumPeers works).
+Error cannot_build(const std::string& kind, int peers, const std::string& why, const std::function<bool(int)>& works);
+
+/// How torus and grid lay their peers out. 0: chosen for the number of peers.
+struct LayoutOptions {
+  int rows = 0;
+  int cols = 0;
+};
+const ParameterSet<LayoutOptions>& layout_parameters();
+
+/// What a kind asks of a layout's shorter side.
+struct LayoutRule {
+  std::string kind;
+  int minimum_side = 1;         ///< always
+  int minimum_chosen_side = 1;  ///< where neither rows nor cols were given
+  std::string why;              ///< what goes wrong with a shorter side: the middle of the refusal
+};
+
+struct Layout {
+  int rows = 1;
+  int cols = 1;
+  /// Peers are numbered along the rows.
+  int peer(int row, int col) const { return row * cols + col; }
+};
+
+/// rows × cols = peers, both sides as long as `rule` asks. Where neither is given, rows is the largest divisor of peers up to
+/// its square root: the squarest layout there is. One peer is 1 × 1. The error (invalid) names workable n.
+Result<Layout> choose_layout(const LayoutRule& rule, int peers, const LayoutOptions& options);
+
+}  // namespace gossamer::topology

@@ -1,0 +1,87 @@
+#include "topology/checks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gossamer::topology {
+namespace {
+
+Error failed(Round round, const char* check, const std::string& what) {
+  return {ErrorKind::invalid, fmt::format("mixing matrix of round {}: {} check failed: {}", round, check, what)};
+}
+
+bool is_edge(const Graph& graph, int from, int to) {
+  const auto& out = graph.out[static_cast<std::size_t>(from)];
+  return std::binary_search(out.begin(), out.end(), to);
+}
+
+Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
+  if (w.size() != graph.out.size())
+    return failed(round, "shape", fmt::format("{} rows for {} peers", w.size(), graph.peers()));
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    int last = -1;
+    for (const Neighbour& entry : w[i]) {
+      if (entry.peer < 0 || entry.peer >= graph.peers())
+        return failed(round, "shape", fmt::format("row {} names peer {} of {}", i, entry.peer, graph.peers()));
+      if (entry.peer <= last)
+        return failed(round, "shape", fmt::format("row {} has peer {} after peer {}", i, entry.peer, last));
+      last = entry.peer;
+    }
+  }
+  return {};
+}
+
+Status check_entry(int i, const Neighbour& entry, const Graph& graph, Round round) {
+  if (entry.peer != i && entry.weight != 0 && !is_edge(graph, entry.peer, i))
+    return failed(round, "support", fmt::format("W[{}][{}] = {}, and peer {} does not hear peer {}", i, entry.peer,
+                                                entry.weight, i, entry.peer));
+  if (!std::isfinite(entry.weight) || entry.weight < 0)
+    return failed(round, "entries", fmt::format("W[{}][{}] = {} is not a weight ≥ 0", i, entry.peer, entry.weight));
+  return {};
+}
+
+// The sums are taken in long double: the check is of the weights, not of the order in which a check would round.
+Status check_sums(const std::vector<long double>& sums, const char* check, Round round) {
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    if (!(std::abs(sums[i] - 1) <= kSumTolerance))
+      return failed(round, check, fmt::format("that of peer {} is 1 {:+.3g}, more than {} from 1", i,
+                                              static_cast<double>(sums[i] - 1), kSumTolerance));
+  return {};
+}
+
+}  // namespace
+
+Status check_round(const WeightRows& w, const Graph& graph, Round round) {
+  GOSSAMER_TRY_STATUS(check_shape(w, graph, round));
+  std::vector<long double> row_sums(w.size(), 0), column_sums(w.size(), 0);
+  for (std::size_t i = 0; i < w.size(); ++i)
+    for (const Neighbour& entry : w[i]) {
+      GOSSAMER_TRY_STATUS(check_entry(static_cast<int>(i), entry, graph, round));
+      row_sums[i] += entry.weight;
+      column_sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
+    }
+  GOSSAMER_TRY_STATUS(check_sums(row_sums, "row sum", round));
+  return check_sums(column_sums, "column sum", round);
+}
+
+Status check_jointly_connected(std::span<const WeightRows> rounds) {
+  std::vector<Graph> graphs;
+  for (const WeightRows& w : rounds) {
+    Graph graph{std::vector<std::vector<int>>(w.size())};
+    for (std::size_t i = 0; i < w.size(); ++i)
+      for (const Neighbour& entry : w[i])
+        if (entry.weight != 0 && entry.peer != static_cast<int>(i))
+          graph.out[static_cast<std::size_t>(entry.peer)].push_back(static_cast<int>(i));
+    graphs.push_back(std::move(graph));
+  }
+  if (const auto pair = find_unreachable(union_of(graphs)))
+    return Error{ErrorKind::invalid,
+                 fmt::format("mixing matrices: joint connectivity check failed: over {} round(s), what peer {} says never "
+                             "reaches peer {}, so the network cannot come to agree; add edges that join them",
+                             rounds.size(), pair->from, pair->to)};
+  return {};
+}
+
+}  // namespace gossamer::topology

@@ -1,0 +1,97 @@
+#include "topology/graph.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+
+namespace gossamer::topology {
+namespace {
+
+constexpr int kNotReached = -1;
+
+/// Hops from `source` to everybody, breadth first; ends as soon as everybody is reached.
+std::vector<int> hops_from(const Graph& graph, int source) {
+  std::vector<int> hops(graph.out.size(), kNotReached);
+  std::vector<int> reached = {source};
+  reached.reserve(graph.out.size());
+  hops[static_cast<std::size_t>(source)] = 0;
+  for (std::size_t next = 0; next < reached.size() && reached.size() < graph.out.size(); ++next) {
+    const auto from = static_cast<std::size_t>(reached[next]);
+    for (const int to : graph.out[from]) {
+      int& to_hops = hops[static_cast<std::size_t>(to)];
+      if (to_hops != kNotReached) continue;
+      to_hops = hops[from] + 1;
+      reached.push_back(to);
+    }
+  }
+  return hops;
+}
+
+}  // namespace
+
+Graph undirected_graph(int peers, std::span<const Edge> edges) {
+  Graph graph{std::vector<std::vector<int>>(static_cast<std::size_t>(peers))};
+  for (const auto& [a, b] : edges) {
+    GOSSAMER_CHECK(a != b && a >= 0 && b >= 0 && a < peers && b < peers, "an edge joins two different peers of the graph");
+    graph.out[static_cast<std::size_t>(a)].push_back(b);
+    graph.out[static_cast<std::size_t>(b)].push_back(a);
+  }
+  for (auto& out : graph.out) {
+    std::sort(out.begin(), out.end());
+    GOSSAMER_CHECK(std::adjacent_find(out.begin(), out.end()) == out.end(), "an edge is listed once");
+  }
+  return graph;
+}
+
+Graph reversed(const Graph& graph) {
+  Graph result{std::vector<std::vector<int>>(graph.out.size())};
+  for (int from = 0; from < graph.peers(); ++from)  // ascending, so every list of the result is ascending too
+    for (const int to : graph.out[static_cast<std::size_t>(from)]) result.out[static_cast<std::size_t>(to)].push_back(from);
+  return result;
+}
+
+bool is_symmetric(const Graph& graph) { return reversed(graph).out == graph.out; }
+
+Graph union_of(std::span<const Graph> graphs) {
+  GOSSAMER_CHECK(!graphs.empty(), "a union of no graphs has no peers");
+  Graph result = graphs.front();
+  for (const Graph& graph : graphs.subspan(1)) {
+    GOSSAMER_CHECK(graph.peers() == result.peers(), "a union is of graphs on the same peers");
+    for (std::size_t i = 0; i < graph.out.size(); ++i) {
+      std::vector<int> both;
+      std::set_union(result.out[i].begin(), result.out[i].end(), graph.out[i].begin(), graph.out[i].end(),
+                     std::back_inserter(both));
+      result.out[i] = std::move(both);
+    }
+  }
+  return result;
+}
+
+// Strongly connected is: peer 0 reaches everybody, and everybody reaches peer 0.
+std::optional<Unreachable> find_unreachable(const Graph& graph) {
+  const auto first_missing = [](const std::vector<int>& hops) {
+    return static_cast<int>(std::find(hops.begin(), hops.end(), kNotReached) - hops.begin());
+  };
+  if (graph.peers() == 0) return std::nullopt;
+  if (const int to = first_missing(hops_from(graph, 0)); to < graph.peers()) return Unreachable{0, to};
+  if (const int from = first_missing(hops_from(reversed(graph), 0)); from < graph.peers()) return Unreachable{from, 0};
+  return std::nullopt;
+}
+
+std::optional<int> diameter(const Graph& graph) {
+  if (find_unreachable(graph)) return std::nullopt;
+  int longest = 0;
+  for (int source = 0; source < graph.peers(); ++source) {
+    const std::vector<int> hops = hops_from(graph, source);
+    longest = std::max(longest, *std::max_element(hops.begin(), hops.end()));
+  }
+  return longest;
+}
+
+std::int64_t count_edges(const Graph& graph) {
+  std::int64_t edges = 0;
+  for (const auto& out : graph.out) edges += static_cast<std::int64_t>(out.size());
+  return edges;
+}
+
+}  // namespace gossamer::topology

@@ -1,0 +1,42 @@
+// Questions about a graph that do not depend on weights: is it symmetric, is it connected, how far across is it.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "topology/kind.hpp"
+
+namespace gossamer::topology {
+
+/// Two different peers who hear each other.
+struct Edge {
+  int a = 0, b = 0;
+};
+
+/// The graph of these undirected edges on peers 0..peers−1. A self-loop, a double edge or a peer out of range is a bug.
+Graph undirected_graph(int peers, std::span<const Edge> edges);
+
+/// The same edges the other way: out[i] of the result are the peers that i hears.
+Graph reversed(const Graph& graph);
+
+/// Everybody hears exactly those who hear him.
+bool is_symmetric(const Graph& graph);
+
+/// All edges of all graphs, which have equal peers. At least one graph.
+Graph union_of(std::span<const Graph> graphs);
+
+/// A word of `from` that never reaches `to`, over however many hops.
+struct Unreachable {
+  int from = 0, to = 0;
+};
+
+/// One pair that no path joins, or none when the graph is strongly connected. O(edges).
+std::optional<Unreachable> find_unreachable(const Graph& graph);
+
+/// The longest shortest path, in hops; none when the graph is not strongly connected; 0 for one peer. O(peers × edges).
+std::optional<int> diameter(const Graph& graph);
+
+/// Directed edges.
+std::int64_t count_edges(const Graph& graph);
+
+}  // namespace gossamer::topology

@@ -1,0 +1,93 @@
+#include "topology/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "topology/graph.hpp"
+
+namespace gossamer::topology {
+namespace {
+
+/// Who hears whom along W's entries.
+Graph graph_of(const MixingMatrix& w) {
+  Graph graph;
+  for (int i = 0; i < w.peers(); ++i) graph.out.emplace_back(w.heard_by(i).begin(), w.heard_by(i).end());
+  return graph;
+}
+
+bool columns_sum_to_one(const MixingMatrix& w) {
+  std::vector<long double> sums(static_cast<std::size_t>(w.peers()));
+  for (int i = 0; i < w.peers(); ++i) {
+    sums[static_cast<std::size_t>(i)] += w.self_weight(i);
+    for (const Neighbour& entry : w.hears(i)) sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
+  }
+  return std::all_of(sums.begin(), sums.end(), [](long double sum) { return std::abs(sum - 1) <= 1e-12L; });
+}
+
+/// What is added up, round by round, into the report.
+struct Tally {
+  Graph all;
+  std::uint64_t busiest_sends = 0;  ///< over the rounds, of the peer that sends to most
+};
+
+void add_round(const MixingMatrix& w, bool first, TopologyReport& report, Tally& tally) {
+  std::size_t busiest = 0;
+  for (int i = 0; i < w.peers(); ++i) {
+    const int degree = static_cast<int>(w.hears(i).size());
+    report.degree_min = first && i == 0 ? degree : std::min(report.degree_min, degree);
+    report.degree_max = std::max(report.degree_max, degree);
+    busiest = std::max(busiest, w.heard_by(i).size());
+  }
+  tally.busiest_sends += busiest;
+  const Graph graph = graph_of(w);
+  tally.all = first ? graph : union_of(std::vector<Graph>{std::move(tally.all), graph});
+  report.symmetric = report.symmetric && is_symmetric(w);
+  report.doubly_stochastic = report.doubly_stochastic && columns_sum_to_one(w);
+}
+
+}  // namespace
+
+Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t parameters) {
+  GOSSAMER_TRY(const std::unique_ptr<MixingSchedule> schedule, make_schedule(request));
+  return examine(*schedule, request, parameters);
+}
+
+Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters) {
+  if (parameters > kMaximumParameters)
+    return Error{ErrorKind::invalid, fmt::format("{} parameters a row are too many, give at most {}", parameters,
+                                                 kMaximumParameters)};
+  if (schedule.peers() > kMaximumExamined)
+    return Error{ErrorKind::invalid, fmt::format("{} peers are too many to examine, give at most {}: the spectrum takes n² "
+                                                 "memory and n³ time", schedule.peers(), kMaximumExamined)};
+  TopologyReport report;
+  report.topology = request.kind;
+  report.peers = schedule.peers();
+  report.weights = to_string(request.weights);
+  report.period = schedule.period();
+  report.symmetric = report.doubly_stochastic = true;  // until a round says otherwise
+
+  const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : kSampledRounds;
+  Tally tally;
+  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), t == 0, report, tally);
+  report.edges = count_edges(tally.all) / (report.symmetric ? 2 : 1);
+  report.diameter = diameter(tally.all);
+  report.connected = report.diameter.has_value();
+  report.spectral_gap = spectral_gap(schedule);
+  report.spectral_gap_sampled = schedule.period() == 0;
+  report.bytes_per_round_per_peer = (parameters * sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;
+  return report;
+}
+
+std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedule& schedule) {
+  std::vector<std::vector<std::vector<double>>> matrices;
+  for (int t = 0; t < std::max(schedule.period(), 1); ++t) {
+    const Eigen::MatrixXd w = dense(*schedule.at(static_cast<Round>(t)));
+    auto& rows = matrices.emplace_back(static_cast<std::size_t>(w.rows()));
+    for (Eigen::Index i = 0; i < w.rows(); ++i) rows[static_cast<std::size_t>(i)].assign(w.row(i).begin(), w.row(i).end());
+  }
+  return matrices;
+}
+
+}  // namespace gossamer::topology

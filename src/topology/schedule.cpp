@@ -1,0 +1,135 @@
+// From a kind's name to the matrices of a run: build, weigh, check, keep.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+
+#include "base/check.hpp"
+#include "base/hash.hpp"
+#include "topology/checks.hpp"
+#include "topology/weights.hpp"
+
+namespace gossamer::topology {
+namespace {
+
+MixingMatrix without_diagonal(WeightRows rows) {
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::erase_if(rows[i], [i](const Neighbour& entry) { return entry.peer == static_cast<int>(i) || entry.weight == 0; });
+  return MixingMatrix(std::move(rows));
+}
+
+Result<WeightRows> weigh_and_check(const Graph& graph, const WeightOptions& options, Round round) {
+  GOSSAMER_TRY(WeightRows rows, weigh(graph, options));
+  GOSSAMER_TRY_STATUS(check_round(rows, graph, round));
+  return rows;
+}
+
+/// The checked rounds 0..rounds−1 of a topology, the check over all of them together included.
+Result<std::vector<WeightRows>> checked_rounds(const Topology& topology, const WeightOptions& options, Round rounds) {
+  std::vector<WeightRows> all;
+  for (Round t = 0; t < rounds; ++t) {
+    GOSSAMER_TRY(WeightRows rows, weigh_and_check(topology.graph(t), options, t));
+    all.push_back(std::move(rows));
+  }
+  GOSSAMER_TRY_STATUS(check_jointly_connected(all));
+  return all;
+}
+
+/// Every matrix, as 64-bit words: n, period, then of each row its length and its (peer, weight's bits).
+std::string hash_of(const std::vector<std::shared_ptr<const MixingMatrix>>& period) {
+  std::vector<std::uint64_t> words = {static_cast<std::uint64_t>(period.front()->peers()), period.size()};
+  for (const auto& w : period)
+    for (int i = 0; i < w->peers(); ++i) {
+      words.push_back(w->hears(i).size());
+      for (const Neighbour& entry : w->hears(i)) {
+        words.push_back(static_cast<std::uint64_t>(entry.peer));
+        words.push_back(std::bit_cast<std::uint64_t>(entry.weight));
+      }
+    }
+  return hash_hex(std::as_bytes(std::span(words)));
+}
+
+class PeriodicSchedule final : public MixingSchedule {
+ public:
+  explicit PeriodicSchedule(std::vector<WeightRows> rounds) {
+    for (WeightRows& rows : rounds)
+      period_.push_back(std::make_shared<const MixingMatrix>(without_diagonal(std::move(rows))));
+    hash_ = hash_of(period_);
+  }
+
+  int peers() const override { return period_.front()->peers(); }
+  int period() const override { return static_cast<int>(period_.size()); }
+  std::shared_ptr<const MixingMatrix> at(Round t) const override { return period_[t % period_.size()]; }
+  std::string hash() const override { return hash_; }
+
+ private:
+  std::vector<std::shared_ptr<const MixingMatrix>> period_;
+  std::string hash_;
+};
+
+/// A random sequence: nothing is kept, since keeping would need a lock, and every round is built when it is asked for.
+class RandomSchedule final : public MixingSchedule {
+ public:
+  RandomSchedule(std::unique_ptr<Topology> topology, WeightOptions options, const std::string& identity)
+      : topology_(std::move(topology)), options_(std::move(options)),
+        hash_(hash_hex(fmt::format("{} peers, {}, {}", topology_->peers(), to_string(options_), identity))) {}
+
+  int peers() const override { return topology_->peers(); }
+  int period() const override { return 0; }
+  std::shared_ptr<const MixingMatrix> at(Round t) const override {
+    Result<WeightRows> rows = weigh_and_check(topology_->graph(t), options_, t);
+    GOSSAMER_CHECK(rows.ok(), "a random topology draws a graph that can be weighed, in every round");
+    return std::make_shared<const MixingMatrix>(without_diagonal(std::move(rows).value()));
+  }
+  std::string hash() const override { return hash_; }
+
+ private:
+  std::unique_ptr<Topology> topology_;
+  WeightOptions options_;
+  std::string hash_;
+};
+
+/// The kind, every parameter, given or not, and the seed, in words.
+std::string identity_of(const TopologyKind& kind, const ScheduleRequest& request) {
+  std::string identity = fmt::format("{}, seed {}", kind.name, request.context.seed);
+  for (const ParameterSpec& spec : kind.parameters) {
+    const auto given = request.values.find(spec.name);
+    const ParameterValue& value = given == request.values.end() ? spec.default_value : given->second;
+    identity += fmt::format(", {} = {}", spec.name, gossamer::to_string(value));
+  }
+  return identity;
+}
+
+}  // namespace
+
+Result<TopologyKind> find_kind(const std::string& name) {
+  std::string names;
+  for (TopologyKind& kind : kinds::catalog()) {
+    if (kind.name == name) return std::move(kind);
+    names += (names.empty() ? "" : ", ") + kind.name;
+  }
+  return Error{ErrorKind::invalid, fmt::format("topology.kind: '{}' is not one of {}", name, names)};
+}
+
+Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology, const WeightOptions& options,
+                                                      const std::string& identity) {
+  const int period = topology->period();
+  GOSSAMER_CHECK(topology->peers() >= 1 && period >= 0, "a topology has peers, and a period or none");
+  GOSSAMER_TRY(std::vector<WeightRows> rounds,
+               checked_rounds(*topology, options, period > 0 ? static_cast<Round>(period) : kSampledRounds));
+  if (period > 0) return std::unique_ptr<MixingSchedule>(std::make_unique<PeriodicSchedule>(std::move(rounds)));
+  return std::unique_ptr<MixingSchedule>(std::make_unique<RandomSchedule>(std::move(topology), options, identity));
+}
+
+Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request) {
+  GOSSAMER_TRY(const TopologyKind kind, find_kind(request.kind));
+  const int n = request.context.peers;
+  if (n < 1 || n > kMaximumPeers)
+    return Error{ErrorKind::invalid, fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
+                                                 kind.name, n, kMaximumPeers, 16)};
+  GOSSAMER_TRY(const ParameterValues values, check_values("topology", kind.parameters, request.values));
+  GOSSAMER_TRY(std::unique_ptr<Topology> topology, kind.make(request.context, values));
+  return make_schedule(std::move(topology), request.weights, identity_of(kind, request));
+}
+
+}  // namespace gossamer::topology
