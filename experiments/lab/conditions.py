@@ -1,0 +1,103 @@
+"""What a report compares: conditions (cells without seed and step size), their runs, and their bands over the seeds."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from lab.cells import RATE, SEED
+from lab.curves import Curves, read_curves
+from lab.errors import LabError
+from lab.results import Sweep
+from lab.selection import Choice
+
+KIND = "topology.kind"
+
+
+@dataclass(frozen=True)
+class Run:
+    name: str
+    summary: dict[str, Any]
+    curves: Curves
+
+
+@dataclass(frozen=True)
+class Band:
+    """Mean over the seeds, and the lowest and highest seed, at each logged round."""
+
+    rounds: np.ndarray
+    mean: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class Condition:
+    series: str  # what the legend says: a value of the first varied axis, topologies before others
+    facet: str   # the other varied axes; empty when there are none
+    runs: list[Run]
+    expected: int  # seeds asked for
+    choice: Choice | None
+
+    def band(self, name: str) -> Band:
+        shared = self.runs[0].curves.rounds
+        for run in self.runs[1:]:
+            shared = np.intersect1d(shared, run.curves.rounds)
+        rows = np.array([run.curves.values[name][np.isin(run.curves.rounds, shared)] for run in self.runs])
+        return Band(shared, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
+
+    @property
+    def topology(self) -> dict[str, Any]:
+        return self.runs[0].curves.topology
+
+    def finals(self, name: str) -> np.ndarray:
+        """The last logged value of a curve, per seed."""
+        return np.array([run.curves.values[name][-1] for run in self.runs])
+
+
+def read_conditions(sweep: Sweep) -> list[Condition]:
+    """In the order of the grid; a condition without a finished run is left out (the report lists it)."""
+    compared: dict[tuple[tuple[str, str], ...], list[Run]] = {}
+    for result in sweep.compared():
+        run = Run(result.cell.name, result.summary or {}, read_curves(result.cell.folder))
+        compared.setdefault(result.cell.condition(), []).append(run)
+    if not compared:
+        raise LabError(f"{sweep.folder}: no run of the sweep can be compared (finished, at a selected step size)")
+    choices = {tuple(choice.condition.items()): choice for choice in sweep.choices}
+    expected = len(sweep.about["axes"].get(SEED, [0]))
+    varied = [key for key, values in sweep.about["axes"].items() if len(values) > 1 and key != SEED]
+    series = KIND if KIND in varied else (varied[0] if varied else None)
+    conditions = []
+    for key, runs in compared.items():
+        overrides = dict(key) | _rate_of(sweep, runs[0])
+        facet = ", ".join(f"{_word(k)} = {overrides[k]}" for k in varied if k != series)
+        name = _series_name(series, overrides) if series else runs[0].curves.topology["topology"]
+        conditions.append(Condition(_plain(name), facet, runs, expected, choices.get(key)))
+    return conditions
+
+
+def facets(conditions: list[Condition]) -> dict[str, list[Condition]]:
+    grouped: dict[str, list[Condition]] = {}
+    for condition in conditions:
+        grouped.setdefault(condition.facet, []).append(condition)
+    return grouped
+
+
+def _rate_of(sweep: Sweep, run: Run) -> dict[str, str]:
+    """A step size on an axis of its own belongs to what is compared."""
+    if RATE not in sweep.about["axes"]:
+        return {}
+    return {RATE: next(r.cell.overrides[RATE] for r in sweep.results if r.cell.name == run.name)}
+
+
+def _series_name(key: str, overrides: dict[str, str]) -> str:
+    word = _word(key)
+    return overrides[key] if key.endswith(".kind") else f"{word} = {overrides[key]}"
+
+
+def _word(key: str) -> str:
+    return key.rpartition(".")[2] if not key.endswith(".kind") else key.partition(".")[0]
+
+
+def _plain(name: str) -> str:
+    return name.strip('"').replace("_", " ")

@@ -1,0 +1,84 @@
+"""The curves of one run, from the logs of its process or processes."""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab.errors import LabError
+
+Record = dict[str, Any]
+
+# Fields of the per-peer records whose mean over the peers is a curve.
+_PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds")
+_NETWORK = ("consensus_distance", "averaged_loss", "averaged_accuracy", "distance_to_optimum")
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Arrays over the logged rounds. A value that the run does not have is NaN."""
+
+    rounds: np.ndarray
+    values: dict[str, np.ndarray]
+    topology: dict[str, Any]
+    sketched: bool  # the consensus distance is estimated from sketches
+
+    def has(self, name: str) -> bool:
+        return bool(np.isfinite(self.values[name]).any())
+
+
+def read_curves(folder: Path) -> Curves:
+    """Reads log-*.jsonl of a finished run. Rounds that some peer did not log are left out."""
+    logs = sorted(folder.glob("log-*.jsonl"))
+    if not logs:
+        raise LabError(f"{folder}: no log-*.jsonl")
+    header: Record = {}
+    per_round: dict[int, list[Record]] = defaultdict(list)
+    network: dict[int, Record] = {}
+    for log in logs:
+        for record in _records(log):
+            kind = record.get("record")
+            if kind == "header":
+                header = header or record
+            elif kind == "round":
+                per_round[record["round"]].append(record)
+            elif kind == "network":
+                network[record["round"]] = record
+    if not header:
+        raise LabError(f"{logs[0]}: no header record")
+    rounds = sorted(t for t, records in per_round.items() if len(records) == header["peers"])
+    values = {name: np.array([_mean(per_round[t], name) for t in rounds]) for name in _PER_PEER}
+    values |= {name: np.array([_number(network.get(t, {}).get(name)) for t in rounds]) for name in _NETWORK}
+    sketched = not np.isfinite(values["consensus_distance"]).any() and all("sketch" in r for t in rounds for r in per_round[t])
+    if sketched:
+        values["consensus_distance"] = np.array([consensus_from_sketches([r["sketch"] for r in per_round[t]]) for t in rounds])
+    return Curves(np.array(rounds), values, header["topology"], sketched)
+
+
+def consensus_from_sketches(sketches: list[list[float]]) -> float:
+    """sqrt((1/n) Σ ‖s_i − s̄‖²): a count-sketch is linear, and keeps squared norms in expectation (Charikar et al. 2002)."""
+    matrix = np.asarray(sketches, dtype=float)
+    centred = matrix - matrix.mean(axis=0)
+    return float(np.sqrt((centred**2).sum(axis=1).mean()))
+
+
+def _records(log: Path) -> list[Record]:
+    records = []
+    with log.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, 1):
+            try:
+                records.append(json.loads(line))
+            except ValueError as error:
+                raise LabError(f"{log}, line {number}: not a whole record: {error}") from error
+    return records
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else float("nan")
+
+
+def _mean(records: list[Record], name: str) -> float:
+    return float(np.mean([_number(record.get(name)) for record in records]))

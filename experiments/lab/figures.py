@@ -1,0 +1,160 @@
+"""The figures of a report as matplotlib objects, each with its file name, title, caption and text for screen readers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from lab.conditions import Condition, facets
+from lab.metric import Metric, Target, reached
+from lab.style import INK, WIDTH_INCHES, series_style
+
+Styles = dict[str, dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    stem: str      # file name without its ending
+    title: str
+    caption: str
+    figure: Figure
+
+
+def styles_of(conditions: list[Condition]) -> Styles:
+    return {name: series_style(i) for i, name in enumerate(dict.fromkeys(c.series for c in conditions))}
+
+
+def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition], metric: Metric) -> Picture:
+    """A row of two panels per facet: the metric by round, and by bytes that a peer has sent."""
+    rows = facets(conditions)
+    styles = styles_of(conditions)
+    figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
+    axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
+    for row, (facet, members) in zip(axes, rows.items(), strict=True):
+        for condition in members:
+            _draw_curve(row[0], condition, metric, styles, by_bytes=False)
+            _draw_curve(row[1], condition, metric, styles, by_bytes=True)
+        prefix = f"{facet}: " if facet else ""
+        row[0].set(title=f"{prefix}by round", xlabel="round", ylabel=metric.label)
+        row[1].set(title=f"{prefix}by bytes", xlabel="bytes sent per peer (logarithmic)")
+        row[0].xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        byte_axis(row[1])
+        if metric.logarithmic:
+            row[0].set_yscale("log")
+        else:
+            row[0].yaxis.set_major_locator(MaxNLocator(6))
+    finish(figure, title, axes[0][0], styles)
+    return Picture(stem, title, caption, figure)
+
+
+def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles, by_bytes: bool) -> None:
+    band = condition.band(metric.name)
+    x = condition.band("bytes_sent").mean if by_bytes else band.rounds
+    # A logarithmic axis has no zero: no bytes yet, or exact agreement.
+    shown = np.isfinite(band.mean) & ((x > 0) | (not by_bytes)) & ((band.mean > 0) | (not metric.logarithmic))
+    if not shown.any():
+        return
+    style = styles[condition.series]
+    low = np.where(band.low > 0, band.low, np.nan) if metric.logarithmic else band.low
+    axes.fill_between(x[shown], low[shown], band.high[shown], color=style["color"], alpha=0.18, linewidth=0)
+    axes.plot(x[shown], band.mean[shown], label=condition.series, markevery=_marks(x[shown], by_bytes),
+              markeredgecolor="white", markeredgewidth=0.6, **style)
+
+
+def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
+    """About eight markers, evenly spaced on the axis as drawn."""
+    position = np.log(x) if logarithmic else x
+    wanted = np.linspace(position[0], position[-1], 8)
+    return sorted({int(np.abs(position - value).argmin()) for value in wanted})
+
+
+def gap_figure(conditions: list[Condition], metric: Metric, targets: dict[str, Target], caption: str) -> Picture:
+    """Spectral gap against rounds, and against bytes, to the target: a point per seed and the mean of each condition."""
+    rows = facets(conditions)
+    styles = styles_of(conditions)
+    figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.7 * len(rows)), layout="constrained")
+    axes = figure.subplots(len(rows), 2, squeeze=False)
+    for row, (facet, members) in zip(axes, rows.items(), strict=True):
+        prefix = f"{facet}: " if facet else ""
+        for column, panel in enumerate(row):
+            _draw_gap_panel(panel, members, metric, targets[facet], styles, column)
+        row[0].set(title=f"{prefix}rounds", ylabel="rounds to the target")
+        row[1].set(title=f"{prefix}bytes", ylabel="bytes per peer to the target")
+    title = f"Spectral gap against rounds and bytes to a target {metric.label}"
+    finish(figure, title, axes[0][0], styles)
+    return Picture("gap", title, caption, figure)
+
+
+def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target: Target, styles: Styles,
+                    column: int) -> None:
+    never = []
+    for condition in members:
+        gap = max(float(condition.topology["spectral_gap"]), 1e-12)
+        points = np.array([point[column] for point in reached(condition, metric, target)])
+        style = {key: value for key, value in styles[condition.series].items() if key != "linestyle"}
+        there = points[np.isfinite(points)]
+        axes.plot(np.full(there.size, gap), there, linestyle="", markersize=4, alpha=0.45, markeredgewidth=0, **style)
+        if there.size == points.size:
+            axes.plot([gap], [there.mean()], linestyle="", markersize=8.5, markeredgecolor="white", label=condition.series,
+                      **style)
+        else:
+            never.append((gap, points.size - there.size, points.size, style, condition.series))
+    axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value) if column else f"{value:g}"))
+    widen(axes)
+    for gap, missing, total, style, series in never:  # on the upper rim: beyond what was run
+        axes.plot([gap], [1.0], transform=axes.get_xaxis_transform(), linestyle="", markersize=8.5, clip_on=False,
+                  fillstyle="none", label=series, **style)
+        axes.annotate(f"{missing} of {total} never", (gap, 1.0), xycoords=axes.get_xaxis_transform(), fontsize=7.5,
+                      xytext=(7, -3), textcoords="offset points")
+
+
+def widen(axes: Axes) -> None:
+    """At least a factor of 4 on each logarithmic axis, so that close points are not blown up, and ticks are whole."""
+    for get, put, axis in ((axes.get_xlim, axes.set_xlim, axes.xaxis), (axes.get_ylim, axes.set_ylim, axes.yaxis)):
+        low, high = get()
+        low, high = low / 1.3, high * 1.3
+        if high / low < 4:
+            middle = (low * high) ** 0.5
+            low, high = middle / 2, middle * 2
+        put(low, high)
+        ticks = _ticks(low, high)
+        axis.set_ticks(ticks)
+        axis.set_ticks([], minor=True)
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """1–2–5 steps, thinned to 1–3 or to powers of ten where there would be more than seven."""
+    for steps in ((1, 2, 5), (1, 3), (1,)):
+        ticks = [step * 10.0**power for power in range(-13, 16) for step in steps if low <= step * 10.0**power <= high]
+        if len(ticks) <= 7:
+            return ticks
+    return ticks[:: max(1, len(ticks) // 6)]
+
+
+def byte_axis(axes: Axes) -> None:
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    axes.set_xticks(_ticks(low, high))
+    axes.set_xticks([], minor=True)
+    axes.set_xlim(low, high)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+
+
+def bytes_text(value: float) -> str:
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= size:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:.3g} B"
+
+
+def finish(figure: Figure, title: str, axes: Axes, styles: Styles) -> None:
+    """Title at the left and one legend below it, in the order of the series."""
+    figure.suptitle(title, x=0.012, ha="left", color=INK)
+    drawn = {label: handle for panel in figure.axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    names = [name for name in styles if name in drawn]
+    figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 5),
+                  borderaxespad=0.2, columnspacing=1.6)

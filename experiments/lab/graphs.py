@@ -1,0 +1,138 @@
+"""The graphs of a sweep, drawn as what they are: a torus as a wrapped grid, a hypercube as nested cubes, others round."""
+
+import math
+
+import networkx
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+from lab.conditions import Condition
+from lab.figures import Picture, styles_of
+from lab.style import INK, WIDTH_INCHES
+
+Edge = tuple[int, int]
+Places = dict[int, tuple[float, float]]
+_MOST_PEERS_ON_A_CIRCLE = 64
+
+
+def graphs_figure(conditions: list[Condition], caption: str) -> Picture:
+    """One panel per topology that was run."""
+    shown = {_identity(condition): condition for condition in reversed(conditions)}
+    members = [condition for condition in conditions if shown[_identity(condition)] is condition]
+    columns = min(len(members), 4)
+    rows = math.ceil(len(members) / columns)
+    side = min(WIDTH_INCHES / columns, 2.6)
+    figure = Figure(figsize=(WIDTH_INCHES, 0.45 + rows * (side + 0.5)), layout="constrained")
+    styles = styles_of(conditions)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes in panels[len(members):]:
+        axes.set_visible(False)
+    for axes, condition in zip(panels, members, strict=False):
+        style = styles[condition.series]
+        draw_graph(axes, condition.topology, str(style["color"]))
+        topology = condition.topology
+        axes.set_title(f"{topology['topology'].replace('_', ' ')}", loc="center", fontweight="bold", fontsize=10)
+        axes.text(0.5, -0.04, _facts(topology), transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
+    title = "The graphs: who averages with whom"
+    figure.suptitle(title, x=0.012, ha="left")
+    return Picture("graphs", title, caption, figure)
+
+
+def _identity(condition: Condition) -> str:
+    topology = condition.topology
+    return f"{topology['topology']} {topology['weights']} {topology['peers']} {topology['edge_list']}"
+
+
+def _facts(topology: dict[str, object]) -> str:
+    low, high = topology["degree_min"], topology["degree_max"]
+    degree = f"degree {low}" if low == high else f"degrees {low}–{high}"
+    period = f", period {topology['period']}" if topology["period"] != 1 else ""
+    return f"{degree}, diameter {topology['diameter']}{period}\nspectral gap {topology['spectral_gap']:.3g}"
+
+
+def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
+    n = int(topology["peers"])  # type: ignore[call-overload]
+    edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"]]  # type: ignore[attr-defined]
+    directed = not topology["symmetric"]
+    places, bent = layout(n, {(min(e), max(e)) for e in edges} if not directed else set(edges), str(topology["topology"]))
+    width = max(0.35, min(1.3, 60 / max(len(edges), 1)))
+    for edge in edges:
+        bend = bent.get((min(edge), max(edge)), 0.0) if not directed else 0.12
+        axes.add_patch(FancyArrowPatch(places[edge[0]], places[edge[1]], arrowstyle="-|>" if directed else "-",
+                                       connectionstyle=f"arc3,rad={bend}", linewidth=width, color="#777777", zorder=1,
+                                       mutation_scale=6, shrinkA=4 if directed else 0, shrinkB=4 if directed else 0))
+    dots = np.array([places[i] for i in range(n)])
+    size = 75 if n <= 16 else max(8.0, 1200 / n)
+    axes.scatter(dots[:, 0], dots[:, 1], s=size, color=colour, edgecolors="white", linewidths=0.8, zorder=2)
+    if n <= 16:
+        for i, (x, y) in places.items():
+            axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=5.6, color="white", zorder=3,
+                      fontweight="bold")
+    axes.set_aspect("equal")
+    axes.margins(0.14)
+    axes.axis("off")
+    axes.title.set_color(INK)
+
+
+def layout(n: int, edges: set[Edge], kind: str) -> tuple[Places, dict[Edge, float]]:
+    """Places of the peers, and how much an edge bends to go round those between its ends."""
+    for rows in range(int(math.isqrt(n)), 1, -1):
+        if n % rows == 0:
+            for wrapped in (True, False):
+                if edges == grid_edges(rows, n // rows, wrapped):
+                    return _grid(rows, n // rows, edges)
+    if n >= 8 and n & (n - 1) == 0 and edges == {(i, i | 1 << b) for i in range(n) for b in range(n.bit_length() - 1)
+                                                 if not i & 1 << b} and n <= 64:
+        return _hypercube(n), {}
+    graph = networkx.Graph(list(edges))
+    graph.add_nodes_from(range(n))
+    hubs = [i for i in range(n) if n > 3 and graph.degree(i) == n - 1]
+    if len(hubs) == 1:
+        rim = [i for i in range(n) if i != hubs[0]]
+        return {hubs[0]: (0.0, 0.0)} | _circle(rim), {}
+    if n <= _MOST_PEERS_ON_A_CIRCLE or kind in ("ring", "complete"):
+        return _circle(list(range(n))), {}
+    return {i: (float(x), float(y)) for i, (x, y) in networkx.spring_layout(graph, seed=0).items()}, {}
+
+
+def grid_edges(rows: int, columns: int, wrapped: bool) -> set[Edge]:
+    """Edges of the rows × columns grid, peers numbered row by row; a torus when wrapped."""
+    edges = set()
+    for r in range(rows):
+        for c in range(columns):
+            here = r * columns + c
+            for down, right in ((r + 1, c), (r, c + 1)):
+                if wrapped or (down < rows and right < columns):
+                    there = down % rows * columns + right % columns
+                    if there != here:
+                        edges.add((min(here, there), max(here, there)))
+    return edges
+
+
+def _grid(rows: int, columns: int, edges: set[Edge]) -> tuple[Places, dict[Edge, float]]:
+    places = {r * columns + c: (float(c), float(-r)) for r in range(rows) for c in range(columns)}
+    bent = {}
+    for i, j in edges:
+        distance = abs(places[i][0] - places[j][0]) + abs(places[i][1] - places[j][1])
+        if distance > 1:
+            bent[(i, j)] = 0.22 if places[i][1] == places[j][1] else -0.22
+    return places, bent
+
+
+def _hypercube(n: int) -> Places:
+    """Each bit is a direction in the plane; directions of later bits are shorter or longer so that no dots meet."""
+    directions = [(1.0, 0.0), (0.0, 1.0), (0.42, 0.36), (2.3, 0.55), (0.75, 2.35), (5.1, 0.3)]
+    places = {}
+    for i in range(n):
+        x = sum(d[0] for b, d in enumerate(directions) if i >> b & 1)
+        y = sum(d[1] for b, d in enumerate(directions) if i >> b & 1)
+        places[i] = (x, y)
+    return places
+
+
+def _circle(peers: list[int]) -> Places:
+    """Clockwise from the top."""
+    turn = 2 * math.pi / max(len(peers), 1)
+    return {peer: (math.sin(k * turn), math.cos(k * turn)) for k, peer in enumerate(peers)}

@@ -1,0 +1,85 @@
+"""One self-contained HTML page: no script, no font, no picture from elsewhere."""
+
+import html
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.figures import Picture
+from lab.style import PNG_DPI
+from lab.tables import Grid
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; color: #222; background: #fff; margin: 0 auto;
+       max-width: 60rem; padding: 1.5rem 1.25rem 4rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 0.5rem; }
+p, li { max-width: 46rem; } .lead { font-size: 1.05rem; } .small, figcaption { font-size: 0.9rem; color: #444; }
+figure { margin: 1rem 0 2rem; } figure svg { width: 100%; height: auto; display: block; } figcaption { max-width: 46rem; }
+table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; } th, td { padding: 0.35rem 0.6rem; text-align: right; vertical-align: bottom; }
+th:first-child, td:first-child { text-align: left; font-weight: 600; } th { border-bottom: 2px solid #222; }
+td { border-bottom: 1px solid #ddd; white-space: nowrap; } pre { background: #f4f4f2; padding: 0.8rem 1rem; overflow-x: auto;
+font-size: 0.85rem; } .warning { border-left: 4px solid #D55E00; padding: 0.4rem 0.9rem; background: #fdf3ec; }
+@media print { body { max-width: none; padding: 0; font-size: 11pt; } figure, tr { break-inside: avoid; } }
+"""
+
+
+@dataclass(frozen=True)
+class Content:
+    title: str
+    lead: str
+    warnings: list[str]
+    pictures: list[Picture]
+    grid: Grid
+    method: list[str]
+    commands: str
+    config_name: str
+    config_text: str
+
+
+def save_pictures(pictures: list[Picture], folder: Path) -> dict[str, str]:
+    """Writes each as PNG and SVG; the SVG text by file name."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = {}
+    for picture in pictures:
+        picture.figure.savefig(folder / f"{picture.stem}.png", dpi=PNG_DPI)
+        text = io.StringIO()
+        picture.figure.savefig(text, format="svg", metadata={"Date": None, "Title": picture.title})
+        drawn[picture.stem] = text.getvalue()
+        (folder / f"{picture.stem}.svg").write_text(text.getvalue(), encoding="utf-8")
+    return drawn
+
+
+def inline_svg(text: str, stem: str, title: str) -> str:
+    """The <svg> element alone, its ids made the page's own, with a name for screen readers."""
+    element = text[text.index("<svg"):]
+    element = re.sub(r'\bid="', f'id="{stem}-', element)
+    element = re.sub(r'(href="|url\()#', rf"\1#{stem}-", element)
+    element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
+    return element.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title, quote=True)}" ', 1)
+
+
+def render(content: Content, drawn: dict[str, str]) -> str:
+    escape = html.escape
+    parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+             '<meta name="viewport" content="width=device-width, initial-scale=1">',
+             f"<title>{escape(content.title)}</title><style>{_STYLE}</style></head><body>",
+             f"<h1>{escape(content.title)}</h1>", f'<p class="lead">{escape(content.lead)}</p>']
+    parts += [f'<p class="warning">{escape(warning)}</p>' for warning in content.warnings]
+    for number, picture in enumerate(content.pictures, 1):
+        parts.append(f"<figure>{inline_svg(drawn[picture.stem], picture.stem, picture.title)}"
+                     f"<figcaption><b>Figure {number}.</b> {escape(picture.caption)}</figcaption></figure>")
+    parts += ["<h2>Every condition</h2>", _table(content.grid)]
+    parts += [f'<p class="small">{escape(note)}</p>' for note in content.grid.notes]
+    parts += ["<h2>How it was measured</h2><ul>", *(f"<li>{escape(line)}</li>" for line in content.method), "</ul>",
+              "<h2>To make it again</h2>", f"<pre>{escape(content.commands)}</pre>",
+              f"<details><summary>{escape(content.config_name)}, the run that the grid varies</summary>",
+              f"<pre>{escape(content.config_text)}</pre></details>", "</body></html>"]
+    return "\n".join(parts) + "\n"
+
+
+def _table(grid: Grid) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.header)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>\n" for row in grid.rows)
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'

@@ -1,0 +1,100 @@
+"""What a report says in words: the captions, the warnings, the method. Nothing is claimed that the runs do not show."""
+
+from typing import Any
+
+import numpy as np
+
+from lab.conditions import Condition
+from lab.metric import Metric, Target
+from lab.results import Sweep
+
+
+def seeds_words(conditions: list[Condition]) -> str:
+    counts = sorted({len(condition.runs) for condition in conditions})
+    if counts == [1]:
+        return "One seed only: there is no band, and differences between lines may be chance."
+    number = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"Line: the mean over {number} seeds. Band: from the lowest to the highest seed, at each round."
+
+
+def metric_caption(metric: Metric, conditions: list[Condition]) -> str:
+    what = {"test_accuracy": "Share of the test set that the peers' own models get right, averaged over the peers",
+            "test_loss": "Loss on the test set of the peers' own models, averaged over the peers",
+            "distance_to_optimum": "Distance of the peers' models to the known optimum, relative to the optimum's norm",
+            "consensus_distance": "How far the peers' models are from their mean"}[metric.name]
+    return (f"{what}; left against rounds, right against the bytes that a peer has sent by then (mean over peers). "
+            f"The left panel asks what a round teaches, the right one what a byte does. {seeds_words(conditions)}")
+
+
+def consensus_caption(conditions: list[Condition]) -> str:
+    text = ("How far the peers' models are apart: the root mean square distance of a peer's parameters to their mean over "
+            "the peers. Smaller is closer agreement; the axis is logarithmic and leaves out exact zeros")
+    agreed = [c.series for c in conditions if not (c.band("consensus_distance").mean > 0).any()]
+    if agreed:
+        text += f" ({', '.join(dict.fromkeys(agreed))}: the models are equal in every logged round)"
+    if any(run.curves.sketched for condition in conditions for run in condition.runs):
+        text += ". Estimated from sketches that the peers log, since no process holds all parameters"
+    return f"{text}. {seeds_words(conditions)}"
+
+
+def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Condition]) -> str:
+    every = max(int(np.diff(run.curves.rounds).max(initial=1)) for c in conditions for run in c.runs)
+    goal = "; ".join(f"{facet}: {target.words}" if facet else target.words for facet, target in targets.items())
+    return (f"First logged round in which the peers' mean reaches the target, and the bytes a peer had sent by then, against "
+            f"the spectral gap of the mixing matrix (1: everybody hears everybody equally; near 0: news travels slowly). "
+            f"Target: {goal}. Small dots: one seed; large: their mean; open on the upper rim: some seeds never got there. "
+            f"Rounds are logged every {every}, and the reading is no finer than that.")
+
+
+def graphs_caption(conditions: list[Condition]) -> str:
+    peers = sorted({condition.topology["peers"] for condition in conditions})
+    count = str(peers[0]) if len(peers) == 1 else f"{peers[0]} to {peers[-1]}"
+    return (f"Each dot is one of {count} peers and each line an exchange of parameters in both directions (arrows: one "
+            "direction). Degree: whom a peer hears in a round. Diameter: hops between the farthest peers. Where a graph "
+            "changes from round to round, the union over its period is drawn.")
+
+
+def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
+    found = []
+    for status, meaning in (("failed", "failed and are not part of any figure"), ("missing", "have not been run to the end"),
+                            ("diverged", "diverged (parameters no longer finite) and are not part of any figure")):
+        names = [result.cell.name for result in sweep.results if result.status == status]
+        if names:
+            shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+            found.append(f"{len(names)} of {len(sweep.results)} runs {meaning}: {shown}.")
+    for condition in conditions:
+        if len(condition.runs) < condition.expected:
+            found.append(f"{_name(condition)}: {len(condition.runs)} of {condition.expected} seeds.")
+        if condition.choice and condition.choice.at_edge:
+            found.append(f"{_name(condition)}: the best step size, {condition.choice.rate}, is at the edge of the grid "
+                         f"({', '.join(sweep.about['rates'])}): a better one may lie beyond it.")
+    for choice in sweep.choices:
+        if choice.rate is None:
+            name = ", ".join(f"{key} = {value}" for key, value in choice.condition.items()) or "the run"
+            found.append(f"{name}: at no step size did every seed finish; it is not compared.")
+    return found
+
+
+def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
+    about = sweep.about
+    config: dict[str, Any] = conditions[0].runs[0].summary.get("config", {})
+    lines = [f"{len(sweep.compared())} runs are compared, of {len(sweep.results)} in the grid.",
+             "How one run is made up stands in its folder: resolved-*.toml runs it again, log-*.jsonl holds every figure "
+             "used here."]
+    if about["rates"]:
+        lines.append(f"Step sizes {', '.join(about['rates'])} were tried in every condition, and the one with the best final "
+                     f"{about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown.")
+    else:
+        rate = config.get("optimizer", {}).get("rate")
+        lines.append("One step size" + (f" ({rate:g})" if isinstance(rate, (int, float)) else "") +
+                     " in every condition: it was not tuned for each, and with tuned ones the order may change."
+                     if "optimizer.rate" not in about["axes"] else "The step size is an axis of the grid.")
+    lines.append("Test figures are those of each peer's own model on the whole test set, evaluated outside the timed steps. "
+                 "Bytes are counted where they are sent, with headers.")
+    where = "one process per peer over TCP on one machine" if about["processes"] else "all peers in one process, virtual time"
+    lines.append(f"Run as {where}; {about['machine']}.")
+    return lines
+
+
+def _name(condition: Condition) -> str:
+    return f"{condition.series} ({condition.facet})" if condition.facet else condition.series

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Shows what a sweep found: one self-contained HTML page, the same figures as PNG and SVG, and a table on the terminal.
+
+    report.py runs/quickstart [--target 0.9] [--out DIR]
+
+Only finished runs count; failed, diverged and missing ones are named on the page.
+"""
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from lab import words
+from lab.conditions import Condition, facets, read_conditions
+from lab.errors import LabError
+from lab.figures import Picture, curve_figure, gap_figure
+from lab.graphs import graphs_figure
+from lab.metric import Metric, Target, choose_metric, make_target
+from lab.page import Content, render, save_pictures
+from lab.results import Sweep, read_sweep
+from lab.style import use_style
+from lab.tables import make_grid, print_grid
+
+_CONSENSUS = Metric("consensus_distance", "consensus distance", False, True)
+
+
+def arguments(line: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="report.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("sweep", type=Path, help="the folder that sweep.py wrote")
+    parser.add_argument("--target", type=float, help="accuracy (or loss, or distance) whose rounds are counted;\n"
+                        "default 95 %% of the best final accuracy, mean over the seeds")
+    parser.add_argument("--out", type=Path, help="folder of report.html and figures/ (default: the sweep's)")
+    parser.add_argument("--title", help="title of the page")
+    return parser.parse_args(line)
+
+
+def main(line: list[str]) -> int:
+    options = arguments(line)
+    try:
+        path = report(options, line)
+    except LabError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return 2
+    print(f"report: {path.resolve()}")
+    return 0
+
+
+def report(options: argparse.Namespace, line: list[str]) -> Path:
+    sweep = read_sweep(options.sweep)
+    conditions = read_conditions(sweep)
+    metric = choose_metric(conditions)
+    targets = {facet: make_target(metric, members, options.target) for facet, members in facets(conditions).items()}
+    use_style()
+    pictures = make_pictures(conditions, metric, targets)
+    grid = make_grid(conditions, metric, targets)
+    title = options.title or f"How connectivity shapes learning: {sweep.folder.resolve().name}"
+    again = shlex.join(["experiments/report.py", *line])
+    content = Content(title, lead(conditions), words.warnings(sweep, conditions), pictures, grid,
+                      words.method(sweep, conditions), f"{sweep.about['command']}\n{again}", sweep.about["config"],
+                      sweep.about["config_text"])
+    out = options.out or options.sweep
+    page = render(content, save_pictures(pictures, out / "figures"))
+    path = out / "report.html"
+    path.write_text(page, encoding="utf-8")
+    goal = next(iter(targets.values())).words if len(targets) == 1 else "of each row's own"
+    print_grid(grid, f"{lead(conditions)}\nTarget: {goal}.")
+    show_warnings(sweep, conditions)
+    return path
+
+
+def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str, Target]) -> list[Picture]:
+    pictures = [curve_figure("learning", f"{metric.label.capitalize()} against rounds and bytes",
+                             words.metric_caption(metric, conditions), conditions, metric)]
+    if metric.name != _CONSENSUS.name and any(run.curves.has(_CONSENSUS.name) for c in conditions for run in c.runs):
+        pictures.append(curve_figure("consensus", "Consensus distance against rounds and bytes",
+                                     words.consensus_caption(conditions), conditions, _CONSENSUS))
+    pictures.append(gap_figure(conditions, metric, targets, words.gap_caption(metric, targets, conditions)))
+    pictures.append(graphs_figure(conditions, words.graphs_caption(conditions)))
+    return pictures
+
+
+def lead(conditions: list[Condition]) -> str:
+    """What was run, in one sentence."""
+    config = conditions[0].runs[0].summary.get("config", {})
+    kind = {section: config.get(section, {}).get("kind") for section in ("algorithm", "model", "data")}
+    series = ", ".join(dict.fromkeys(condition.series for condition in conditions))
+    peers = sorted({condition.topology["peers"] for condition in conditions})
+    seeds = sorted({len(condition.runs) for condition in conditions})
+    span = [str(v[0]) if len(v) == 1 else f"{v[0]} to {v[-1]}" for v in (peers, seeds)]
+    what = " on ".join(str(kind[section]) for section in ("model", "data") if kind[section])
+    by = f" by {kind['algorithm']}" if kind["algorithm"] else ""
+    return (f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: {series}; "
+            f"{span[1]} {'seed' if span[1] == '1' else 'seeds'} each.")
+
+
+def show_warnings(sweep: Sweep, conditions: list[Condition]) -> None:
+    for warning in words.warnings(sweep, conditions):
+        print(f"note: {warning}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
