@@ -1,0 +1,74 @@
+// What an algorithm is: the order of local steps and exchanges in one round. One file of gossip/algorithms/ is one kind.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/result.hpp"
+#include "gossip/link.hpp"
+#include "gossip/task.hpp"
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::gossip {
+
+class Node;
+
+/// A row that an algorithm works on. Row 0 is x, the parameters. What survives a round is declared here and nowhere else:
+/// a round is one coroutine, so nothing else can survive it, and resuming, rejoining and restarting need no help from it.
+struct RowSpec {
+  enum class Initial { zero, parameters };
+  /// What a peer that comes back does with the row: take a neighbour's value, or begin again.
+  enum class Rejoin { from_neighbour, restart };
+
+  std::string name;
+  bool mixed = false;     ///< node.mix is called on it: it gets a back half
+  bool survives = true;   ///< false: scratch within a round
+  Initial initial = Initial::zero;
+  bool conserved_sum = false;  ///< its sum over the peers is kept (a tracker, a correction)
+  Rejoin rejoin = Rejoin::from_neighbour;
+};
+
+/// What an algorithm asks of the run that carries it.
+struct AlgorithmNeeds {
+  bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
+  bool trainer = true;        ///< it takes gradients: needs model and data
+  bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
+};
+
+/// One algorithm with its parameters read. Immutable; shared by all nodes of a process.
+class Algorithm {
+ public:
+  virtual ~Algorithm() = default;
+  virtual std::vector<RowSpec> rows() const = 0;
+  virtual AlgorithmNeeds needs() const = 0;
+  /// Local steps of one node in a round.
+  virtual int steps_per_round() const = 0;
+  /// Round t of `node`. Locals live for this round only.
+  virtual task<void> round(Node& node, Round t) const = 0;
+  /// Whom peer i sends to or hears from in the whole run, ascending. Links are made for these.
+  virtual std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const = 0;
+};
+
+struct AlgorithmKind {
+  std::string name;
+  std::string summary;
+  std::string source;
+  std::vector<ParameterSpec> parameters;
+  std::function<Result<std::unique_ptr<Algorithm>>(const ParameterValues&)> make;
+};
+
+namespace algorithms {
+std::vector<AlgorithmKind> catalog();
+}  // namespace algorithms
+
+/// Builds algorithm `kind`; an unknown kind is an error that lists the kinds.
+Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind, const ParameterValues& values);
+
+/// The in- and out-neighbours of peer i over the schedule's period (every other peer for a random schedule), ascending:
+/// partners() of every algorithm whose only exchange is mix.
+std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule);
+
+}  // namespace gossamer::gossip

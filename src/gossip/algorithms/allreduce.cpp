@@ -1,0 +1,66 @@
+// All-reduce SGD: every peer takes the same step with the mean of all gradients. The mean is made by ring reduce-scatter and
+// all-gather (Patarasuk and Yuan 2009): 2(n−1) messages of d/n values a peer, whatever n.
+#include <algorithm>
+
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+class AllReduce final : public Algorithm {
+ public:
+  std::vector<RowSpec> rows() const override { return {{.name = "x", .initial = RowSpec::Initial::parameters}}; }
+  AlgorithmNeeds needs() const override { return {.mixing_matrix = false}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    const int n = schedule.peers(), previous = (i + n - 1) % n, next = (i + 1) % n;
+    if (n == 1) return {};
+    if (n == 2) return {next};
+    return {std::min(previous, next), std::max(previous, next)};
+  }
+
+  // g ← (1/n) Σ_j ∇f_j(x; batch_j);  x ← x − γ g
+  task<void> round(Node& node, Round t) const override {
+    const std::span<float> g = node.gradient_row();
+    co_await node.gradient(node.x(), g);
+    const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
+    for (int s = 0; s < n - 1; ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
+      node.send_gradient(next, t, part(g, me - s, n));
+      co_await node.receive_gradient(previous, t, part(g, me - s - 1, n), Combine::add);
+    }
+    co_await node.gradient_sent();
+    co_await node.scale(part(g, me + 1, n), 1.0F / static_cast<float>(n));
+    for (int s = 0; s < n - 1; ++s) {  // all-gather: each finished part goes round
+      node.send_gradient(next, t, part(g, me + 1 - s, n));
+      co_await node.receive_gradient(previous, t, part(g, me - s, n), Combine::replace);
+    }
+    co_await node.gradient_sent();
+    co_await node.update(node.x(), g);
+  }
+
+ private:
+  /// Part k (modulo n) of n nearly equal ones; whole cache lines, so that parts do not share one.
+  static std::span<float> part(std::span<float> g, int k, int n) {
+    constexpr std::size_t kLine = 16;
+    const std::size_t lines = (g.size() + kLine - 1) / kLine;
+    const auto index = static_cast<std::size_t>(((k % n) + n) % n), parts = static_cast<std::size_t>(n);
+    const std::size_t begin = std::min(g.size(), index * lines / parts * kLine);
+    const std::size_t end = std::min(g.size(), (index + 1) * lines / parts * kLine);
+    return g.subspan(begin, end - begin);
+  }
+};
+
+}  // namespace
+
+AlgorithmKind allreduce() {
+  return {.name = "allreduce",
+          .summary = "all-reduce SGD: one step with the mean of all gradients, by ring reduce-scatter and all-gather",
+          .source = "Patarasuk and Yuan 2009",
+          .parameters = {},
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
+            return std::unique_ptr<Algorithm>(std::make_unique<AllReduce>());
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms

@@ -1,0 +1,46 @@
+// One model on the union of the peers' batches: x ← x − γ (1/n) Σ_j ∇f_j(x; batch_j), in one process, without any exchange.
+// The yardstick that decentralised runs are measured with.
+#include <algorithm>
+
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+enum Row { kX, kMean };
+
+class Centralized final : public Algorithm {
+ public:
+  std::vector<RowSpec> rows() const override {
+    return {{.name = "x", .initial = RowSpec::Initial::parameters}, {.name = "mean", .survives = false}};
+  }
+  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .one_node = true}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int, const topology::MixingSchedule&) const override { return {}; }
+
+  task<void> round(Node& node, Round) const override {
+    const std::span<float> g = node.gradient_row(), mean = node.row(kMean);
+    const float share = 1.0F / static_cast<float>(node.peers());
+    std::fill(mean.begin(), mean.end(), 0.0F);
+    for (int j = 0; j < node.peers(); ++j) {
+      co_await node.gradient(node.x(), g, j);
+      co_await node.axpy(share, g, mean);
+    }
+    co_await node.update(node.x(), mean);
+  }
+};
+
+}  // namespace
+
+AlgorithmKind centralized() {
+  return {.name = "centralized",
+          .summary = "SGD on one model with the union of the peers' batches: the yardstick",
+          .source = "",
+          .parameters = {},
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
+            return std::unique_ptr<Algorithm>(std::make_unique<Centralized>());
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms

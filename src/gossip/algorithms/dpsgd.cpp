@@ -1,0 +1,75 @@
+// Decentralised parallel SGD. Adapt-then-combine: local steps, then the average of the neighbours' rows (Lian et al. 2017
+// with the order of Sayed 2014, ch. 7). Adapt-while-communicate: the average of the rows as they were while the local steps
+// are taken, which is Lian et al.'s Algorithm 1.
+#include <algorithm>
+
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+struct Options {
+  std::string order = "atc";
+  int local_steps = 1;
+};
+
+enum Row { kX, kLocal };
+
+class Dpsgd final : public Algorithm {
+ public:
+  explicit Dpsgd(const Options& options) : steps_(options.local_steps), overlapped_(options.order == "awc") {}
+
+  std::vector<RowSpec> rows() const override {
+    std::vector<RowSpec> rows{{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters}};
+    if (overlapped_) rows.push_back({.name = "local", .survives = false});
+    return rows;
+  }
+  AlgorithmNeeds needs() const override { return {}; }
+  int steps_per_round() const override { return steps_; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return mixing_partners(i, schedule);
+  }
+
+  task<void> round(Node& node, Round t) const override { return overlapped_ ? awc(node, t) : atc(node, t); }
+
+ private:
+  // x ← x − γ ∇f_i(x; batch), H times;  x ← x + Σ_j W_t[i,j] (x_j − x)
+  task<void> atc(Node& node, Round t) const {
+    co_await node.local_steps(node.x(), steps_);
+    co_await node.mix(t, kX);
+  }
+
+  // u ← x after H local steps, while x is being mixed;  x ← mix(x) + (u − x)
+  task<void> awc(Node& node, Round t) const {
+    const std::span<float> u = node.row(kLocal);
+    std::copy(node.x().begin(), node.x().end(), u.begin());
+    co_await node.begin_mix(t, kX);
+    co_await node.local_steps(u, steps_);
+    const std::span<const float> before = node.x();
+    co_await node.finish_mix(kX);
+    co_await node.add_difference(node.x(), u, before);
+  }
+
+  int steps_;
+  bool overlapped_;
+};
+
+}  // namespace
+
+AlgorithmKind dpsgd() {
+  static const auto parameters =
+      ParameterSet<Options>()
+          .add("order", &Options::order,
+               {.help = "adapt-then-combine, or adapt-while-communicate: training and mixing overlap", .choices = {"atc", "awc"}})
+          .add("local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+  return {.name = "dpsgd",
+          .summary = "D-PSGD: local SGD steps, then the weighted average with the neighbours",
+          .source = "Lian et al. 2017, Alg. 1; Sayed 2014 for the order",
+          .parameters = parameters.specs(),
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
+            return std::unique_ptr<Algorithm>(std::make_unique<Dpsgd>(options));
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms

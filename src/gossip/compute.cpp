@@ -1,0 +1,104 @@
+#include "gossip/compute.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace gossamer::gossip {
+
+Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::RowOperations<float>& rows, Trainer* trainer, Time step_time)
+    : scheduler_(scheduler), executor_(executor), rows_(rows), trainer_(trainer), step_time_(step_time) {
+  scheduler_.set_idle_work(this);
+}
+
+Compute::~Compute() { scheduler_.set_idle_work(nullptr); }
+
+void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter) {
+  GOSSAMER_CHECK(trainer_ != nullptr, "training asked of a run without a trainer");
+  // An update is arithmetic on a row that is here already; what takes virtual time is the gradients.
+  const int timed_steps = operation == TrainOperation::update ? 0 : request.steps;
+  training_.push_back({operation, &request, waiter, scheduler_.now() + timed_steps * step_time_});
+}
+
+bool Compute::run_pending(Time next_event) {
+  if (!mixes_.empty()) {
+    run_mixes();
+    return true;
+  }
+  bool ran = run_rows(axpys_, [this](const auto& requests) { rows_.axpy(requests); });
+  ran |= run_rows(differences_, [this](const auto& requests) { rows_.add_difference(requests); });
+  ran |= run_rows(scalings_, [this](const auto& requests) { rows_.scale(requests); });
+  if (ran) return true;
+  // While a batch is away, what is asked for meanwhile gathers into the next one.
+  if (training_.empty() || batches_in_flight_ > 0) return false;
+  const auto first = std::min_element(training_.begin(), training_.end(),
+                                      [](const Training& a, const Training& b) { return a.due < b.due; });
+  if (first->due > scheduler_.now() && first->due > next_event) return false;
+  run_training();
+  return true;
+}
+
+void Compute::run_mixes() {
+  std::vector<Mixing> mixes = std::exchange(mixes_, {});
+  mix_batch_.clear();
+  for (const Mixing& mixing : mixes) mix_batch_.push_back(*mixing.piece);
+  const Time begin = scheduler_.now();
+  rows_.mix(mix_batch_);
+  const double seconds = std::chrono::duration<double>(scheduler_.now() - begin).count();
+  for (const Mixing& mixing : mixes) mixing.listener->mixed(*mixing.piece, seconds / static_cast<double>(mixes.size()));
+  mixes.clear();
+  if (mixes_.empty()) mixes_.swap(mixes);  // keeps the capacity
+}
+
+template <class Request, class Serve>
+bool Compute::run_rows(RowQueue<Request>& queue, Serve serve) {
+  if (queue.requests.empty()) return false;
+  serve(std::span<const Request>(queue.requests));
+  for (std::coroutine_handle<> waiter : queue.waiters) scheduler_.post(waiter);
+  queue.requests.clear();
+  queue.waiters.clear();
+  return true;
+}
+
+void Compute::run_training() {
+  auto batch = std::make_shared<std::vector<Training>>(std::exchange(training_, {}));
+  // Groups of equal operation and number of steps; within a group the order of asking.
+  std::stable_sort(batch->begin(), batch->end(), [](const Training& a, const Training& b) {
+    return std::pair(a.operation, a.request->steps) < std::pair(b.operation, b.request->steps);
+  });
+  auto work = [this, batch] {
+    std::vector<TrainRequest*> group;
+    for (std::size_t i = 0; i < batch->size(); ++i) {
+      const Training& current = (*batch)[i];
+      group.push_back(current.request);
+      const bool last = i + 1 == batch->size();
+      if (last || (*batch)[i + 1].operation != current.operation || (*batch)[i + 1].request->steps != current.request->steps) {
+        trainer_->run(current.operation, group);
+        group.clear();
+      }
+    }
+  };
+  auto done = [this, batch] {
+    --batches_in_flight_;
+    --outstanding_;
+    for (const Training& training : *batch) {
+      if (training.due <= scheduler_.now()) scheduler_.post(training.waiter);
+      else scheduler_.at(training.due, [this, waiter = training.waiter] { scheduler_.post(waiter); });
+    }
+  };
+  ++batches_in_flight_;
+  ++outstanding_;
+  executor_.execute(std::move(work), std::move(done));
+}
+
+void Compute::aside(std::function<void()> work, std::function<void()> done) {
+  ++outstanding_;
+  executor_.execute(std::move(work), [this, done = std::move(done)] {
+    --outstanding_;
+    done();
+  });
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,140 @@
+// Compute is asked for, and batched. Coroutines ask for training, mixing and row operations and are suspended; when nothing
+// else is ready, the requests of equal operation and shape that are outstanding form one batch. Mixing runs at once, on the
+// scheduler's thread (it is short, and in a network it is done while training runs elsewhere); training goes to an Executor.
+//
+// In virtual time a request for training takes `step_time` per step. Its result cannot be seen before it falls due, so all
+// that is pending before the first one falls due is one batch.
+#pragma once
+
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "gossip/scheduler.hpp"
+#include "gossip/trainer.hpp"
+#include "gpu/device.hpp"
+
+namespace gossamer::gossip {
+
+/// Where training batches run.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+  /// Runs `work`, one at a time and in order, and then `done` on the scheduler's thread: at once, or from a thread of its own.
+  virtual void execute(std::function<void()> work, std::function<void()> done) = 0;
+};
+
+/// Runs it at once: virtual time.
+class InlineExecutor final : public Executor {
+ public:
+  void execute(std::function<void()> work, std::function<void()> done) override {
+    work();
+    done();
+  }
+};
+
+/// Who wants to know that a piece of mixing is done.
+class MixListener {
+ public:
+  virtual ~MixListener() = default;
+  /// `seconds`: this piece's part of the batch's time.
+  virtual void mixed(gpu::MixRequest& piece, double seconds) = 0;
+};
+
+/// Thread: the scheduler's.
+class Compute final : public IdleWork {
+ public:
+  /// `trainer` may be null where nothing trains. All outlive this object.
+  Compute(Scheduler& scheduler, Executor& executor, gpu::RowOperations<float>& rows, Trainer* trainer, Time step_time);
+  ~Compute() override;
+
+  /// co_await compute.train(operation, request): until the request is served. The request stays where it is meanwhile.
+  auto train(TrainOperation operation, TrainRequest& request) {
+    return Awaiter(*this, operation, request);
+  }
+
+  /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener is told.
+  void mix(gpu::MixRequest& piece, MixListener& listener) { mixes_.push_back({&piece, &listener}); }
+
+  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}): until it is done.
+  auto axpy(const gpu::AxpyRequest<float>& request) { return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request); }
+  auto add_difference(const gpu::DifferenceRequest<float>& request) {
+    return RowAwaiter<gpu::DifferenceRequest<float>>(differences_, request);
+  }
+  auto scale(const gpu::ScaleRequest<float>& request) { return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request); }
+
+  /// Runs `work` where training runs, after the batches asked for earlier; then `done` here. For evaluation.
+  void aside(std::function<void()> work, std::function<void()> done);
+  /// Batches and aside work handed over and not finished.
+  int outstanding() const { return outstanding_; }
+
+  gpu::RowOperations<float>& rows() { return rows_; }
+
+  bool run_pending(Time next_event) override;
+
+ private:
+  struct Training {
+    TrainOperation operation;
+    TrainRequest* request;
+    std::coroutine_handle<> waiter;
+    Time due;
+  };
+  struct Mixing {
+    gpu::MixRequest* piece;
+    MixListener* listener;
+  };
+  struct Awaiter {
+    Awaiter(Compute& compute_in, TrainOperation operation_in, TrainRequest& request_in)
+        : compute(compute_in), operation(operation_in), request(request_in) {}
+    Compute& compute;
+    TrainOperation operation;
+    TrainRequest& request;
+    bool await_ready() const { return false; }
+    void await_suspend(std::coroutine_handle<> waiter) { compute.ask(operation, request, waiter); }
+    void await_resume() const {}
+  };
+
+  /// Row operations of one kind that wait for their batch.
+  template <class Request>
+  struct RowQueue {
+    std::vector<Request> requests;
+    std::vector<std::coroutine_handle<>> waiters;
+  };
+  template <class Request>
+  struct RowAwaiter {
+    RowAwaiter(RowQueue<Request>& queue_in, const Request& request_in) : queue(queue_in), request(request_in) {}
+    RowQueue<Request>& queue;
+    Request request;
+    bool await_ready() const { return request.length == 0; }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      queue.requests.push_back(request);
+      queue.waiters.push_back(waiter);
+    }
+    void await_resume() const {}
+  };
+
+  void ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter);
+  void run_mixes();
+  template <class Request, class Serve>
+  bool run_rows(RowQueue<Request>& queue, Serve serve);
+  void run_training();
+
+  Scheduler& scheduler_;
+  Executor& executor_;
+  gpu::RowOperations<float>& rows_;
+  Trainer* trainer_;
+  Time step_time_;
+  std::vector<Training> training_;
+  std::vector<Mixing> mixes_;
+  std::vector<gpu::MixRequest> mix_batch_;
+  RowQueue<gpu::AxpyRequest<float>> axpys_;
+  RowQueue<gpu::DifferenceRequest<float>> differences_;
+  RowQueue<gpu::ScaleRequest<float>> scalings_;
+  int outstanding_ = 0;
+  int batches_in_flight_ = 0;
+};
+
+}  // namespace gossamer::gossip

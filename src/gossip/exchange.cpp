@@ -1,0 +1,195 @@
+#include "gossip/exchange.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gossip/mix_operation.hpp"
+
+namespace gossamer::gossip {
+namespace {
+
+/// Waits until an inbox has a chunk.
+class ChunkAwaiter final : public Inbox::Consumer {
+ public:
+  ChunkAwaiter(Inbox& inbox, Scheduler& scheduler) : inbox_(inbox), scheduler_(scheduler) {}
+  bool await_ready() const { return !inbox_.chunks.empty(); }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    waiter_ = waiter;
+    inbox_.consumer = this;
+  }
+  void await_resume() { inbox_.consumer = nullptr; }
+  void arrived() override {
+    if (waiter_) scheduler_.post(std::exchange(waiter_, {}));
+  }
+
+ private:
+  Inbox& inbox_;
+  Scheduler& scheduler_;
+  std::coroutine_handle<> waiter_;
+};
+
+Error protocol_error(const ChunkHead& head, const std::string& what) {
+  return {ErrorKind::lost_peer, fmt::format("peer {} broke the protocol towards peer {} (round {}, channel {}): {}", head.from,
+                                            head.to, head.round, head.channel, what)};
+}
+
+}  // namespace
+
+Status Inbox::push(Chunk chunk) {
+  const ChunkHead& head = chunk.head;
+  const std::uint64_t values = chunk.values.size();
+  if (values == 0 || head.total < values || head.offset > head.total - values)
+    return protocol_error(head, fmt::format("values {} to {} of a message of {}", head.offset, head.offset + values, head.total));
+  if (head.offset != next_offset_ || (head.offset > 0 && (head.total != total_ || head.round != round_)))
+    return protocol_error(head, fmt::format("a chunk at value {} where {} was due", head.offset, next_offset_));
+  if (begun_ && head.round < round_) return protocol_error(head, fmt::format("round {} has been sent already", round_));
+  begun_ = true;
+  round_ = head.round;
+  total_ = head.total;
+  next_offset_ = head.offset + values == head.total ? 0 : head.offset + values;
+  chunks.push_back(std::move(chunk));
+  if (consumer != nullptr) consumer->arrived();
+  return {};
+}
+
+Endpoint::Endpoint(Exchange& exchange, int peer) : exchange_(exchange), peer_(peer) {}
+Endpoint::~Endpoint() = default;
+
+MixOperation& Endpoint::operation(Channel channel) {
+  auto& operation = operations_[channel];
+  if (!operation) operation = std::make_unique<MixOperation>(*this);
+  return *operation;
+}
+
+Stage& Endpoint::stage(int from, Channel channel, std::size_t length) {
+  auto& stage = stages_[{from, channel}];
+  if (!stage) stage = std::make_unique<Stage>(inbox(from, channel), length);
+  return *stage;
+}
+
+task<void> Endpoint::begin_mix(Round t, Channel channel, MixedRow& row) {
+  co_await row.back().writable();
+  if (exchange_.options().policy == Policy::async) begin_async(t, channel, row);
+  else begin_sync(t, channel, row);
+}
+
+task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
+  MixOperation& mix = operation(channel);
+  if (!mix.active()) {  // nobody is heard in this round: x stays, but somebody may be reading it
+    co_await row.front().writable();
+    co_return;
+  }
+  co_await mix.finished();
+  mix.end();
+  row.swap();
+}
+
+void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
+  const auto matrix = exchange_.schedule().at(t);
+  for (int to : matrix->heard_by(peer_)) send(to, t, channel, row.values(), row.front());
+  if (!matrix->hears(peer_).empty())
+    operation(channel).begin(t, channel, row.values(), row.back().values(), matrix->hears(peer_));
+}
+
+void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
+  const auto matrix = exchange_.schedule().at(t);
+  const std::span<const float> x = row.values();
+  MixOperation& mix = operation(channel);
+  if (mix.outgoing.empty() && !matrix->heard_by(peer_).empty()) {
+    mix.outgoing_values.resize(1, std::vector<float>(x.size()));
+    mix.outgoing.resize(1);
+    mix.outgoing[0].attach(exchange_.scheduler(), mix.outgoing_values[0]);
+  }
+  // A slow link that still reads the last row sent is let finish; this round's row is then not sent to anyone.
+  if (!mix.outgoing.empty() && !mix.outgoing[0].lent()) {
+    std::copy(x.begin(), x.end(), mix.outgoing[0].values().begin());
+    for (int to : matrix->heard_by(peer_)) send(to, t, channel, mix.outgoing[0].values(), mix.outgoing[0]);
+  }
+  std::vector<gpu::MixSource> sources;
+  std::vector<std::shared_ptr<const StagedRow>> rows;
+  for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
+    auto newest = stage(neighbour.peer, channel, x.size()).newest();
+    if (!newest || newest->round != t)
+      deviations_.push_back({t, neighbour.peer, newest == nullptr, newest ? newest->round : 0});
+    if (!newest) continue;
+    sources.push_back({newest->values.data(), static_cast<float>(neighbour.weight)});
+    rows.push_back(std::move(newest));
+  }
+  if (!sources.empty()) mix.begin(x, row.back().values(), std::move(sources), std::move(rows));
+}
+
+void Endpoint::send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
+  Link& link = exchange_.link(peer_, to);
+  const std::size_t step = exchange_.options().chunk_values;
+  for (std::size_t offset = 0; offset < values.size(); offset += step) {
+    const ChunkHead head{peer_, to, t, channel, offset, values.size()};
+    link.send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), lender.lend()));
+  }
+}
+
+task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
+  Inbox& inbox = this->inbox(from, channel);
+  for (std::size_t received = 0; received < into.size();) {
+    ChunkAwaiter some(inbox, exchange_.scheduler());
+    co_await some;
+    Chunk chunk = std::move(inbox.chunks.front());
+    inbox.chunks.pop_front();
+    if (chunk.head.round != t || chunk.head.total != into.size() || chunk.head.offset != received) {
+      exchange_.fault(protocol_error(
+          chunk.head, fmt::format("a message of {} values where {} of round {} were due", chunk.head.total, into.size(), t)));
+      co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
+    }
+    float* target = into.data() + received;
+    if (combine == Combine::replace) std::copy(chunk.values.begin(), chunk.values.end(), target);
+    else co_await exchange_.compute().axpy({1.0F, chunk.values.data(), target, chunk.values.size()});
+    received += chunk.values.size();
+  }
+}
+
+Status Endpoint::deliver(Chunk chunk) {
+  const ChunkHead head = chunk.head;
+  // Under async nobody may ever wait for a slow reader: rows are staged as they come, whether or not a mix has asked.
+  if (exchange_.options().policy == Policy::async) {
+    if (head.total != exchange_.options().row_length)
+      return protocol_error(head, fmt::format("a row of {} values where {} were due", head.total, exchange_.options().row_length));
+    stage(head.from, head.channel, exchange_.options().row_length);
+  }
+  return inbox(head.from, head.channel).push(std::move(chunk));
+}
+
+std::vector<Deviation> Endpoint::take_deviations() { return std::exchange(deviations_, {}); }
+
+Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::MixingSchedule& schedule, ExchangeOptions options,
+                   std::vector<int> hosted, OnFault on_fault)
+    : scheduler_(scheduler), compute_(compute), schedule_(schedule), options_(options), on_fault_(std::move(on_fault)) {
+  for (int peer : hosted) endpoints_.emplace(peer, std::make_unique<Endpoint>(*this, peer));
+}
+
+Exchange::~Exchange() = default;
+
+Endpoint& Exchange::endpoint(int peer) {
+  const auto found = endpoints_.find(peer);
+  GOSSAMER_CHECK(found != endpoints_.end(), "an endpoint of a peer that is not hosted here");
+  return *found->second;
+}
+
+Link& Exchange::link(int from, int to) {
+  const auto found = links_.find({from, to});
+  GOSSAMER_CHECK(found != links_.end(), "an algorithm sends to a peer that partners() does not name");
+  return *found->second;
+}
+
+Status Exchange::deliver(Chunk chunk) {
+  const ChunkHead head = chunk.head;
+  const auto found = endpoints_.find(head.to);
+  if (found == endpoints_.end()) return protocol_error(head, "that peer does not live here");
+  if (head.channel >= options_.channels) return protocol_error(head, fmt::format("there are {} channels", options_.channels));
+  return found->second->deliver(std::move(chunk));
+}
+
+void Exchange::fault(Error error) {
+  if (!std::exchange(faulted_, true)) on_fault_(std::move(error));
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,155 @@
+// The exchange: rows go to this round's out-neighbours in chunks and theirs come in, and where a piece of every neighbour's
+// row is here, that piece of the new row is mixed. One Endpoint is one peer's side; the Exchange holds those of a process.
+//
+// `sync`: a round takes exactly its own rows of all neighbours. Pieces are mixed as they come and nothing is copied: memory
+// is the row's back half and the chunks that links lend (a window per neighbour).
+// `async`: a mix takes the newest whole row that has come from each neighbour and never waits; rows are staged whole, two
+// per neighbour and one going out.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gossip/compute.hpp"
+#include "gossip/link.hpp"
+#include "gossip/row.hpp"
+#include "gossip/task.hpp"
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::gossip {
+
+enum class Policy { sync, async };
+
+/// Where what W_t planned was not what was used: peer `from`'s row in a mix of round `round` was that of `used_round`, or none
+/// had come (missing).
+struct Deviation {
+  Round round = 0;
+  int from = 0;
+  bool missing = false;
+  Round used_round = 0;
+};
+
+/// What becomes of a received value: into ← value, or into ← into + value.
+enum class Combine { replace, add };
+
+class Exchange;
+
+/// The chunks of one channel from one peer that have come and are not consumed, in order.
+class Inbox {
+ public:
+  /// Who is told that a chunk has come. One at a time; null: nobody, chunks wait (and their link with them).
+  class Consumer {
+   public:
+    virtual ~Consumer() = default;
+    virtual void arrived() = 0;
+  };
+
+  std::deque<Chunk> chunks;
+  Consumer* consumer = nullptr;
+
+  /// Checks that the chunk continues the stream; then keeps it.
+  Status push(Chunk chunk);
+
+ private:
+  std::uint64_t next_offset_ = 0, total_ = 0;
+  Round round_ = 0;
+  bool begun_ = false;
+};
+
+/// A mix under way on one row. Sources in ascending peer order, whatever order they come in.
+class MixOperation;
+/// A neighbour's rows under `async`.
+class Stage;
+
+/// One peer's side of the exchange. Thread: the scheduler's.
+class Endpoint {
+ public:
+  Endpoint(Exchange& exchange, int peer);
+  ~Endpoint();
+
+  /// x ← x + Σ_j W_t[i][j] (x_j − x) on `row`, in two halves so that training may run between them. Begin sends the row to
+  /// those who hear it in round t; until finish has returned, the front is not to be written. `channel`: the row's number.
+  task<void> begin_mix(Round t, Channel channel, MixedRow& row);
+  /// Waits for the rest and swaps the halves: front is the new value, back the old one.
+  task<void> finish_mix(Channel channel, MixedRow& row);
+
+  /// Sends `values`, which lie in `lender`'s memory, as one message. Returns at once; zero-copy.
+  void send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length.
+  task<void> receive(int from, Round t, Channel channel, std::span<float> into, Combine combine);
+
+  Status deliver(Chunk chunk);
+
+  int peer() const { return peer_; }
+  /// Time spent in mixing arithmetic so far.
+  double mix_seconds() const { return mix_seconds_; }
+  /// Takes what deviated from W since the last call.
+  std::vector<Deviation> take_deviations();
+
+ private:
+  friend class MixOperation;
+
+  Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
+  MixOperation& operation(Channel channel);
+  Stage& stage(int from, Channel channel, std::size_t length);
+  void begin_sync(Round t, Channel channel, MixedRow& row);
+  void begin_async(Round t, Channel channel, MixedRow& row);
+
+  Exchange& exchange_;
+  int peer_;
+  std::map<std::pair<int, Channel>, Inbox> inboxes_;
+  std::map<Channel, std::unique_ptr<MixOperation>> operations_;
+  std::map<std::pair<int, Channel>, std::unique_ptr<Stage>> stages_;
+  std::vector<Deviation> deviations_;
+  double mix_seconds_ = 0;
+};
+
+struct ExchangeOptions {
+  Policy policy = Policy::sync;
+  std::size_t chunk_values = 1 << 18;  ///< values a chunk carries at most: 1 MiB
+  std::size_t row_length = 0;          ///< d
+  Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused
+};
+
+/// The endpoints of one process. Thread: the scheduler's.
+class Exchange final : public Receiver {
+ public:
+  using OnFault = std::function<void(Error)>;
+
+  /// `on_fault` is told, once, what makes going on impossible; the operations concerned then never finish.
+  Exchange(Scheduler& scheduler, Compute& compute, const topology::MixingSchedule& schedule, ExchangeOptions options,
+           std::vector<int> hosted, OnFault on_fault);
+  ~Exchange() override;
+
+  /// Chunks from → to go over `link`. Every pair that an algorithm uses is connected before its first round.
+  void connect(int from, int to, Link& link) { links_[{from, to}] = &link; }
+  /// The endpoint of hosted peer `peer`.
+  Endpoint& endpoint(int peer);
+
+  Status deliver(Chunk chunk) override;
+
+  Scheduler& scheduler() { return scheduler_; }
+  Compute& compute() { return compute_; }
+  const topology::MixingSchedule& schedule() const { return schedule_; }
+  const ExchangeOptions& options() const { return options_; }
+  Link& link(int from, int to);
+  void fault(Error error);
+
+ private:
+  Scheduler& scheduler_;
+  Compute& compute_;
+  const topology::MixingSchedule& schedule_;
+  ExchangeOptions options_;
+  OnFault on_fault_;
+  bool faulted_ = false;
+  std::map<int, std::unique_ptr<Endpoint>> endpoints_;
+  std::map<std::pair<int, int>, Link*> links_;
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,95 @@
+// One mix under way: which pieces are here, which are being computed, who waits. Internal to the exchange.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "gossip/exchange.hpp"
+
+namespace gossamer::gossip {
+
+/// A whole row that has come from a neighbour, or that is going out, and its round.
+struct StagedRow {
+  Round round = 0;
+  std::vector<float> values;
+};
+
+/// A neighbour's newest whole row under `async`. Chunks are copied as they come, so that nobody's buffers are held.
+class Stage final : public Inbox::Consumer {
+ public:
+  Stage(Inbox& inbox, std::size_t length);
+  void arrived() override;
+  /// Null until a whole row has come. It stays as it is while the pointer is held.
+  std::shared_ptr<const StagedRow> newest() const { return newest_; }
+
+ private:
+  Inbox& inbox_;
+  std::size_t length_;
+  std::shared_ptr<StagedRow> assembling_, newest_, spare_;
+};
+
+class MixOperation final : public Inbox::Consumer, public MixListener {
+ public:
+  explicit MixOperation(Endpoint& endpoint) : endpoint_(endpoint) {}
+
+  /// Sync: x mixed into `out` with round t's rows of the neighbours, from the chunks in their inboxes.
+  void begin(Round t, Channel channel, std::span<const float> x, std::span<float> out,
+             std::span<const topology::Neighbour> neighbours);
+  /// Async: with rows that are here already, which are kept until the mix is done.
+  void begin(std::span<const float> x, std::span<float> out, std::vector<gpu::MixSource> sources,
+             std::vector<std::shared_ptr<const StagedRow>> rows);
+
+  /// Whether there is anything to wait for and swap.
+  bool active() const { return active_; }
+  void end();
+
+  auto finished() {
+    struct Awaiter {
+      MixOperation& operation;
+      bool await_ready() const { return operation.done(); }
+      void await_suspend(std::coroutine_handle<> waiter) { operation.waiter_ = waiter; }
+      void await_resume() const {}
+    };
+    return Awaiter{*this};
+  }
+
+  void arrived() override;
+  void mixed(gpu::MixRequest& piece, double seconds) override;
+
+  /// Going out under `async`: copied once, so that the row itself is never held by a slow link.
+  std::deque<LentRow> outgoing;
+  std::deque<std::vector<float>> outgoing_values;
+
+ private:
+  struct Source {
+    int peer;
+    float weight;
+    Inbox* inbox;
+  };
+  /// A piece [begin, begin + request.length) that is being computed, and the chunks that end with it.
+  struct Piece {
+    gpu::MixRequest request;
+    std::vector<gpu::MixSource> sources;
+    std::vector<Chunk> consumed;
+  };
+
+  bool done() const { return submitted_ == x_.size() && in_flight_ == 0; }
+  /// Values from `submitted_` on that every neighbour's first chunk has; 0 when one has none.
+  std::size_t available();
+  void submit(std::size_t length);
+
+  Endpoint& endpoint_;
+  Round round_ = 0;
+  bool active_ = false;
+  std::span<const float> x_;
+  std::span<float> out_;
+  std::vector<Source> sources_;
+  std::size_t submitted_ = 0;
+  int in_flight_ = 0;
+  std::deque<Piece> pieces_;
+  std::vector<std::shared_ptr<const StagedRow>> held_rows_;
+  std::coroutine_handle<> waiter_;
+};
+
+}  // namespace gossamer::gossip

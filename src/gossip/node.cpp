@@ -1,0 +1,84 @@
+#include "gossip/node.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace gossamer::gossip {
+
+Node::Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows, const NodeMemory& memory)
+    : exchange_(exchange), endpoint_(exchange.endpoint(id)), id_(id), peers_(peers), memory_(memory) {
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    rows_.push_back(std::make_unique<MixedRow>());
+    rows_.back()->front().attach(exchange.scheduler(), memory.front[k]);
+    if (rows[k].mixed) rows_.back()->back().attach(exchange.scheduler(), memory.back[k]);
+  }
+  gradient_lender_.attach(exchange.scheduler(), memory.gradient);
+}
+
+task<void> Node::local_steps(std::span<float> x, int steps) {
+  co_await train(TrainOperation::local_steps, x, memory_.gradient, id_, steps);
+  steps_done_ += static_cast<std::uint64_t>(steps);
+}
+
+task<void> Node::gradient(std::span<float> x, std::span<float> g, int shard_of) {
+  co_await train(TrainOperation::gradient, x, g, shard_of == kOwnShard ? id_ : shard_of, 1);
+}
+
+task<void> Node::update(std::span<float> x, std::span<float> g) {
+  co_await train(TrainOperation::update, x, g, id_, 1);
+  ++steps_done_;
+}
+
+task<void> Node::train(TrainOperation operation, std::span<float> x, std::span<float> g, int shard_of, int steps) {
+  TrainRequest request;
+  request.peer = id_;
+  request.shard_of = shard_of;
+  request.step = steps_done_;
+  request.steps = steps;
+  request.x = x;
+  request.gradient = g;
+  request.momentum = memory_.momentum;
+  const Time begin = exchange_.scheduler().now();
+  co_await exchange_.compute().train(operation, request);
+  times_.train_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  if (operation == TrainOperation::update) co_return;
+  loss_sum_ += request.loss * steps;
+  loss_steps_ += static_cast<std::uint64_t>(steps);
+}
+
+task<void> Node::mix(Round t, int k) {
+  co_await begin_mix(t, k);
+  co_await finish_mix(k);
+}
+
+task<void> Node::begin_mix(Round t, int k) {
+  return endpoint_.begin_mix(t, static_cast<Channel>(k), *rows_[static_cast<std::size_t>(k)]);
+}
+
+task<void> Node::finish_mix(int k) {
+  const Time begin = exchange_.scheduler().now();
+  const double mixing = endpoint_.mix_seconds();
+  co_await endpoint_.finish_mix(static_cast<Channel>(k), *rows_[static_cast<std::size_t>(k)]);
+  const double seconds = std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
+}
+
+void Node::send_gradient(int to, Round t, std::span<const float> part) {
+  endpoint_.send(to, t, gradient_channel(), part, gradient_lender_);
+}
+
+task<void> Node::receive_gradient(int from, Round t, std::span<float> into, Combine combine) {
+  const Time begin = exchange_.scheduler().now();
+  co_await endpoint_.receive(from, t, gradient_channel(), into, combine);
+  times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+}
+
+double Node::take_train_loss() {
+  const double mean =
+      loss_steps_ == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum_ / static_cast<double>(loss_steps_);
+  loss_sum_ = 0;
+  loss_steps_ = 0;
+  return mean;
+}
+
+}  // namespace gossamer::gossip

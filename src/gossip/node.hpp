@@ -1,0 +1,107 @@
+// A peer as an algorithm sees it: rows, training, and exchange with its neighbours. All that algorithms need, and all they get.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossip/algorithm.hpp"
+#include "gossip/exchange.hpp"
+#include "gossip/row.hpp"
+
+namespace gossamer::gossip {
+
+/// A peer's memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not mixed), and
+/// what the trainer works in.
+struct NodeMemory {
+  std::vector<std::span<float>> front, back;
+  std::span<float> gradient;  ///< d values where the algorithm trains
+  std::span<float> momentum;  ///< d values where the optimizer keeps a momentum
+};
+
+/// Where a peer's time went, in seconds of the scheduler's clock, since the start.
+struct NodeTimes {
+  double train_seconds = 0, wait_seconds = 0;
+};
+
+/// Thread: the scheduler's. Spans stay valid for a round; a mixed row's values move to its other half when it is mixed.
+class Node {
+ public:
+  Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows, const NodeMemory& memory);
+
+  int id() const { return id_; }
+  int peers() const { return peers_; }  ///< n
+
+  std::span<float> row(int k) { return rows_[static_cast<std::size_t>(k)]->values(); }
+  std::span<float> x() { return row(0); }
+  std::span<float> gradient_row() { return memory_.gradient; }
+
+  // ---- training. `x` and `g` are any rows of d values.
+  /// x ← x after `steps` optimizer steps on this peer's next batches.
+  task<void> local_steps(std::span<float> x, int steps);
+  /// g ← ∇f(x) on the next batch of this peer, or of `shard_of`. The batch stays the next one until update().
+  task<void> gradient(std::span<float> x, std::span<float> g, int shard_of = kOwnShard);
+  /// x ← one optimizer step with g; on to the next batch.
+  task<void> update(std::span<float> x, std::span<float> g);
+
+  // ---- exchange
+  /// x_i ← x_i + Σ_j W_t[i][j] (x_j − x_i) on row k.
+  task<void> mix(Round t, int k);
+  /// The same in two halves, between which row k's front must not be written. After finish the front is the mixed row and
+  /// back(k) the row as it was.
+  task<void> begin_mix(Round t, int k);
+  task<void> finish_mix(int k);
+  std::span<float> back(int k) { return rows_[static_cast<std::size_t>(k)]->back().values(); }
+
+  /// Sends part of the gradient row (its own channel), zero-copy: what was sent must not change until gradient_sent().
+  void send_gradient(int to, Round t, std::span<const float> part);
+  /// Waits for the next part from `from` and puts it into, or adds it to, `into`.
+  task<void> receive_gradient(int from, Round t, std::span<float> into, Combine combine);
+  /// co_await node.gradient_sent(): until nobody reads the gradient row any more.
+  auto gradient_sent() { return gradient_lender_.writable(); }
+
+  // ---- arithmetic on rows, co_awaited
+  /// out ← out + (a − b)
+  auto add_difference(std::span<float> out, std::span<const float> a, std::span<const float> b) {
+    return exchange_.compute().add_difference({out.data(), a.data(), b.data(), out.size()});
+  }
+  /// y ← y + factor · x
+  auto axpy(float factor, std::span<const float> x, std::span<float> y) {
+    return exchange_.compute().axpy({factor, x.data(), y.data(), y.size()});
+  }
+  /// y ← factor · y
+  auto scale(std::span<float> y, float factor) { return exchange_.compute().scale({factor, y.data(), y.size()}); }
+
+  // ---- for the engine
+  /// Local steps done: part of what survives a round.
+  std::uint64_t steps_done() const { return steps_done_; }
+  void set_steps_done(std::uint64_t steps) { steps_done_ = steps; }
+  /// Mean batch loss of the steps since the last call; NaN when there were none.
+  double take_train_loss();
+  NodeTimes times() const { return times_; }
+  Endpoint& endpoint() { return endpoint_; }
+
+ private:
+  static constexpr int kOwnShard = -1;
+
+  task<void> train(TrainOperation operation, std::span<float> x, std::span<float> g, int shard_of, int steps);
+  Channel gradient_channel() const { return static_cast<Channel>(rows_.size()); }
+
+  Exchange& exchange_;
+  Endpoint& endpoint_;
+  int id_, peers_;
+  NodeMemory memory_;
+  std::vector<std::unique_ptr<MixedRow>> rows_;
+  LentRow gradient_lender_;
+  std::uint64_t steps_done_ = 0;
+  double loss_sum_ = 0;
+  std::uint64_t loss_steps_ = 0;
+  NodeTimes times_;
+};
+
+/// Channels that an algorithm with these rows uses: one a row, and one for the gradient row.
+inline Channel channels_of(const std::vector<RowSpec>& rows) { return static_cast<Channel>(rows.size() + 1); }
+
+}  // namespace gossamer::gossip

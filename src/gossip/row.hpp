@@ -1,0 +1,76 @@
+// A peer's rows as the protocol sees them: memory that can be lent while it is being sent, and the double buffer that mixing
+// writes into the other half of, so that sending never copies.
+#pragma once
+
+#include <coroutine>
+#include <span>
+
+#include "base/check.hpp"
+#include "gossip/lease.hpp"
+#include "gossip/scheduler.hpp"
+
+namespace gossamer::gossip {
+
+/// A row that may be lent to readers. Its owner writes it only while no lease is out. Not movable: leases point at it.
+/// Thread: the scheduler's.
+class LentRow final : public Lender {
+ public:
+  LentRow() = default;
+  LentRow(const LentRow&) = delete;
+  LentRow& operator=(const LentRow&) = delete;
+
+  /// `values` stay valid as long as this row is used.
+  void attach(Scheduler& scheduler, std::span<float> values) {
+    scheduler_ = &scheduler;
+    values_ = values;
+  }
+
+  std::span<float> values() { return values_; }
+  bool lent() const { return readers_ > 0; }
+
+  Lease lend() {
+    ++readers_;
+    return Lease(*this);
+  }
+
+  void give_back() override {
+    GOSSAMER_CHECK(readers_ > 0, "a lease was given back twice");
+    if (--readers_ == 0 && writer_) scheduler_->post(std::exchange(writer_, {}));
+  }
+
+  /// co_await row.writable(): until no lease is out. One waiter at a time.
+  auto writable() {
+    struct Awaiter {
+      LentRow& row;
+      bool await_ready() const { return !row.lent(); }
+      void await_suspend(std::coroutine_handle<> waiter) {
+        GOSSAMER_CHECK(!row.writer_, "two writers wait for one row");
+        row.writer_ = waiter;
+      }
+      void await_resume() const {}
+    };
+    return Awaiter{*this};
+  }
+
+ private:
+  Scheduler* scheduler_ = nullptr;
+  std::span<float> values_;
+  int readers_ = 0;
+  std::coroutine_handle<> writer_;
+};
+
+/// A row that is mixed has two halves: front, which holds its value and may be lent, and back, which mixing writes. A row
+/// that is not mixed has a front only.
+class MixedRow {
+ public:
+  LentRow& front() { return halves_[front_]; }
+  LentRow& back() { return halves_[1 - front_]; }
+  std::span<float> values() { return front().values(); }
+  void swap() { front_ = 1 - front_; }
+
+ private:
+  LentRow halves_[2];
+  int front_ = 0;
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,84 @@
+// The scheduler: a FIFO queue of coroutines that are ready, a heap of timers, and one source of work that is asked when
+// nothing is ready (compute that waits to be batched). Two run it: VirtualScheduler below, in virtual time, and
+// net/real_scheduler.hpp, on Asio. The protocol above cannot tell which.
+#pragma once
+
+#include <chrono>
+#include <coroutine>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace gossamer::gossip {
+
+/// Time since the run's start, virtual or real.
+using Time = std::chrono::nanoseconds;
+
+/// What the scheduler asks when nothing is ready, before it lets time pass.
+class IdleWork {
+ public:
+  virtual ~IdleWork() = default;
+  /// Does what was put off, all of it or what may be due before `next_event` (Time::max(): no timer is set). Returns
+  /// whether something may have become ready.
+  virtual bool run_pending(Time next_event) = 0;
+};
+
+/// Thread: everything on one thread, the one that calls run(). Objects whose callbacks are posted must outlive them or the
+/// scheduler.
+class Scheduler {
+ public:
+  using Callback = std::function<void()>;
+  using TimerId = std::pair<Time, std::uint64_t>;
+
+  Scheduler() = default;
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  virtual ~Scheduler() = default;
+
+  /// Time since start.
+  virtual Time now() const = 0;
+  /// Runs until nothing is left to do, or until stop(). What was not run stays queued.
+  virtual void run() = 0;
+
+  /// Resumes `coroutine` once everything posted earlier has had its turn.
+  void post(std::coroutine_handle<> coroutine) { ready_.push_back(coroutine); }
+  /// Calls `callback` at `when` or as soon after as possible; equal times in the order of the calls.
+  TimerId at(Time when, Callback callback);
+  TimerId after(Time delay, Callback callback) { return at(now() + delay, std::move(callback)); }
+  /// Forgets a timer; one that has fired already is no error.
+  void cancel(TimerId timer) { timers_.erase(timer); }
+  /// Ends run() after the callback or resumption under way.
+  virtual void stop() { stopped_ = true; }
+  bool stopped() const { return stopped_; }
+
+  /// At most one; null takes it away.
+  void set_idle_work(IdleWork* work) { idle_work_ = work; }
+
+ protected:
+  /// Runs what is ready, and idle work due before the next timer, until neither is left or stop().
+  void drain();
+  /// Takes the earliest timer out if it is due at `now`; false when none is.
+  bool fire_due(Time now);
+  Time next_timer() const { return timers_.empty() ? Time::max() : timers_.begin()->first.first; }
+
+ private:
+  std::vector<std::coroutine_handle<>> ready_, running_;
+  std::map<TimerId, Callback> timers_;
+  std::uint64_t timers_made_ = 0;
+  IdleWork* idle_work_ = nullptr;
+  bool stopped_ = false;
+};
+
+/// Virtual time: the clock jumps to the next timer when nothing is ready. Without latencies all of a run happens at time 0.
+class VirtualScheduler final : public Scheduler {
+ public:
+  Time now() const override { return now_; }
+  void run() override;
+
+ private:
+  Time now_{0};
+};
+
+}  // namespace gossamer::gossip

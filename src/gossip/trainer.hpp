@@ -1,0 +1,35 @@
+// What the protocol needs of learning: gradients and optimizer steps on rows, asked for in batches. The peer room implements
+// it over train/; this room never sees a model or a data set.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace gossamer::gossip {
+
+enum class TrainOperation {
+  local_steps,  ///< `steps` optimizer steps on the peer's next batches; gradient is scratch
+  gradient,     ///< gradient ← ∇f(x; batch number `step` of shard_of's shard)
+  update,       ///< x ← one optimizer step with `gradient`
+};
+
+struct TrainRequest {
+  int peer = 0;
+  int shard_of = 0;        ///< whose shard the batch comes from: the peer's own, except in `centralized`
+  std::uint64_t step = 0;  ///< number of the first local step
+  int steps = 1;
+  std::span<float> x;
+  std::span<float> gradient;
+  std::span<float> momentum;  ///< empty where the optimizer keeps none
+  double loss = 0;            ///< out, but for update: mean batch loss over the steps
+};
+
+/// Thread: one call at a time, from the scheduler's thread or from the compute thread.
+class Trainer {
+ public:
+  virtual ~Trainer() = default;
+  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct.
+  virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
+};
+
+}  // namespace gossamer::gossip
