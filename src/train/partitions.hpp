@@ -19,12 +19,13 @@ Shards cut_iid(const Dataset& data, int peers, std::uint64_t seed);
 ///   q ~ Dir(α·K·p)     K classes with training samples, p their frequencies
 /// so for equally frequent classes Dir(α, …, α): the class mix of a peer is as skewed as under the other common rule, which
 /// divides each class over the peers by Dir(α) (Yurochkin et al. 2019, and most code since), and α means what it means
-/// there. (Hsu's own α is the total, K times ours.)
+/// there. (Hsu's own α is the total, K times ours; per class and with equal shards as here: Acar et al. 2021.)
 ///
-/// Why equal shards and not that other rule: its shards differ so much in size that 16 peers on 1,442 samples at α = 0.1
-/// hardly ever all have a batch of 16, so published code redraws until the smallest is large enough, which changes the
-/// distribution it claims to draw from; and with equal shards the mean of the peers' losses is the loss over all samples, so
-/// that every topology and the centralized yardstick minimise the same function.
+/// Why equal shards and not that other rule: its shards differ so much in size that of the draws for 16 peers, 1,442 digits,
+/// α = 0.1 one in eight leaves everybody a batch of 16 (one in four with the usual balancing), so published code redraws
+/// until the smallest shard will do, and what it trains on is no longer the distribution it names. And with equal shards the
+/// mean of the peers' losses is the loss over all samples, so every topology and the centralized yardstick minimise the same
+/// function.
 ///
 /// Two details that the paper leaves open. Peers draw one after another and late ones find classes gone, so they go in a
 /// random order, lest neighbours on a ring share that fate. A peer whose q has nothing left draws a new one over what is

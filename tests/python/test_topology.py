@@ -1,0 +1,201 @@
+"""`gossamer topology` against networkx and numpy, over every kind, weighing and n up to 64.
+
+Nothing here is taken from the program: graphs come from networkx's generators (or from the paper's formula where it has
+none), weights from their definition, spectra from numpy. GOSSAMER_BIN names the binary.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BINARY = Path(os.environ.get("GOSSAMER_BIN", ROOT / "build" / "release" / "bin" / "gossamer"))
+LARGEST = 64
+PARAMETERS = 1000
+WEIGHINGS = [("metropolis", False), ("metropolis", True), ("uniform", False), ("uniform", True)]
+KEYS = """topology peers weights edges degree_min degree_max diameter period symmetric doubly_stochastic connected
+          spectral_gap bytes_per_round_per_peer matrix""".split()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(BINARY), "topology", *arguments], capture_output=True, text=True, timeout=120)
+
+
+@cache
+def reports(kind: str, weights: str, lazy: bool) -> dict[int, dict]:
+    """What the program prints of n = 1..LARGEST, by n: one process, one JSON object a line."""
+    flags = ["--weights", weights] + (["--lazy"] if lazy else [])
+    result = run(kind, "-n", f"1..{LARGEST}", "--json", "--matrix", "--parameters", str(PARAMETERS), *flags)
+    assert result.returncode == 0, result.stderr
+    lines = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [line["peers"] for line in lines] == list(range(1, LARGEST + 1))
+    assert all(line["topology"] == kind for line in lines)
+    return {line["peers"]: line for line in lines}
+
+
+# The graph of each kind, as (from, to) pairs "to hears from" for every round of the period, or None where there is none.
+
+Rounds = list[nx.DiGraph]
+
+
+def undirected(n: int, graph: nx.Graph) -> Rounds:
+    """A static graph on 0..n−1, without the self-loops that networkx gives its smallest cycles."""
+    graph = graph.copy()
+    graph.remove_edges_from(list(nx.selfloop_edges(graph)))
+    assert sorted(graph) == list(range(n))
+    return [graph.to_directed()]
+
+
+def squarest(n: int) -> tuple[int, int]:
+    rows = max(side for side in range(1, math.isqrt(n) + 1) if n % side == 0)
+    return rows, n // rows
+
+
+def lattice(n: int, periodic: bool) -> Rounds:
+    rows, cols = squarest(n)
+    graph = nx.grid_2d_graph(rows, cols, periodic=periodic)
+    return undirected(n, nx.relabel_nodes(graph, {(row, col): row * cols + col for row, col in graph}))
+
+
+def torus(n: int) -> Rounds | None:
+    return lattice(n, True) if n == 1 or min(squarest(n)) >= 3 else None
+
+
+def grid(n: int) -> Rounds | None:
+    return lattice(n, False) if n == 1 or min(squarest(n)) >= 2 else None
+
+
+def hypercube(n: int) -> Rounds | None:
+    dimension = n.bit_length() - 1
+    if n != 1 << dimension:
+        return None
+    if n <= 2:  # networkx numbers the corners of its smallest cubes otherwise
+        return undirected(n, nx.complete_graph(n))
+    graph = nx.hypercube_graph(dimension)
+    return undirected(n, nx.relabel_nodes(graph, {bits: int("".join(map(str, bits)), 2) for bits in graph}))
+
+
+def one_peer_exponential(n: int) -> Rounds:
+    rounds = []
+    for t in range(max(1, math.ceil(math.log2(n)))):
+        graph = nx.empty_graph(n, create_using=nx.DiGraph)
+        graph.add_edges_from(((i - 2**t) % n, i) for i in range(n) if n > 1)
+        rounds.append(graph)
+    return rounds
+
+
+EXPECTED: dict[str, Callable[[int], Rounds | None]] = {
+    "complete": lambda n: undirected(n, nx.complete_graph(n)),
+    "grid": grid,
+    "hypercube": hypercube,
+    "one_peer_exponential": one_peer_exponential,
+    "path": lambda n: undirected(n, nx.path_graph(n)),
+    "ring": lambda n: undirected(n, nx.cycle_graph(n)),
+    "star": lambda n: undirected(n, nx.star_graph(n - 1)),
+    "torus": torus,
+}
+
+
+def weigh(graph: nx.DiGraph, weights: str, lazy: bool) -> np.ndarray:
+    """W[i, j] of one round: what i gives to what it hears from j."""
+    n = graph.number_of_nodes()
+    heard = dict(graph.in_degree())
+    w = np.zeros((n, n))
+    for j, i in graph.edges:
+        degree = max(heard.values()) if weights == "uniform" else max(heard[i], heard[j])
+        w[i, j] = 1 / (1 + degree)
+    w += np.diag(1 - w.sum(axis=1))
+    return (np.eye(n) + w) / 2 if lazy else w
+
+
+def spectral_gap(matrices: list[np.ndarray]) -> float:
+    """By the eigenvalues of a whole period: the one nearest 1 is taken out, the largest modulus of the others is ρ^τ."""
+    product = np.linalg.multi_dot(matrices[::-1]) if len(matrices) > 1 else matrices[0]
+    symmetric = np.array_equal(product, product.T)
+    eigenvalues = np.linalg.eigvalsh(product) if symmetric else np.linalg.eigvals(product)
+    others = np.delete(eigenvalues, np.argmin(abs(eigenvalues - 1)))
+    radius = max(abs(others), default=0.0)
+    return 1 - (radius if radius > 1e-13 else 0.0) ** (1 / len(matrices))
+
+
+def built(kind: str, weights: str, lazy: bool) -> list[tuple[int, dict, Rounds]]:
+    """(n, report, expected graphs) of every n that can be built."""
+    return [
+        (n, report, graphs)
+        for n, report in reports(kind, weights, lazy).items()
+        if (graphs := EXPECTED[kind](n)) is not None and "error" not in report
+    ]
+
+
+every_kind = pytest.mark.parametrize("kind", sorted(EXPECTED))
+every_weighing = pytest.mark.parametrize("weights,lazy", WEIGHINGS, ids=lambda v: v if isinstance(v, str) else f"lazy={v}")
+
+
+@every_kind
+def test_what_cannot_be_built_names_an_n_that_can(kind: str) -> None:
+    lines = reports(kind, "metropolis", False)
+    for n, line in lines.items():
+        assert ("error" in line) == (EXPECTED[kind](n) is None), (n, line.get("error"))
+        if "error" not in line:
+            assert set(KEYS) <= set(line)
+            continue
+        sizes = [int(size) for size in re.findall(r"n = (\d+)", line["error"])]
+        assert sizes, line["error"]
+        for size in sizes:
+            assert EXPECTED[kind](size) is not None, line["error"]
+            assert size > LARGEST or "error" not in lines[size]
+
+
+@every_kind
+def test_graph_and_its_figures(kind: str) -> None:
+    for n, report, graphs in built(kind, "metropolis", False):
+        for graph, matrix in zip(graphs, report["matrix"], strict=True):
+            support = {(j, i) for i, row in enumerate(matrix) for j, weight in enumerate(row) if weight != 0 and i != j}
+            assert support == set(graph.edges), n
+        union = nx.compose_all(graphs)
+        symmetric = all(set(graph.edges) == set(graph.reverse().edges) for graph in graphs)
+        degrees = [degree for graph in graphs for _, degree in graph.in_degree()]
+        sends = [max(degree for _, degree in graph.out_degree()) for graph in graphs]
+        assert report["edges"] == union.number_of_edges() // (2 if symmetric else 1), n
+        assert (report["degree_min"], report["degree_max"]) == (min(degrees), max(degrees)), n
+        assert report["diameter"] == nx.diameter(union), n
+        assert report["period"] == len(graphs), n
+        assert report["symmetric"] is symmetric, n
+        assert report["connected"] is True, n
+        assert report["bytes_per_round_per_peer"] == 4 * PARAMETERS * np.mean(sends), n
+
+
+@every_kind
+@every_weighing
+def test_weights_and_spectral_gap(kind: str, weights: str, lazy: bool) -> None:
+    for n, report, graphs in built(kind, weights, lazy):
+        matrices = [np.array(matrix) for matrix in report["matrix"]]
+        for matrix, graph in zip(matrices, graphs, strict=True):
+            assert matrix.shape == (n, n)
+            np.testing.assert_allclose(matrix, weigh(graph, weights, lazy), rtol=0, atol=1e-14, err_msg=f"n = {n}")
+            np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=0, atol=1e-12)
+        assert report["weights"] == ("lazy " if lazy else "") + weights
+        assert report["doubly_stochastic"] is True
+        assert report["spectral_gap"] == pytest.approx(spectral_gap(matrices), abs=1e-9), n
+
+
+def test_exit_codes() -> None:
+    assert run("torus", "-n", "16", "--json").returncode == 0
+    refused = run("torus", "-n", "14", "--json")
+    assert refused.returncode == 2
+    assert "n = 15" in refused.stderr
+    unknown = run("rign", "-n", "16", "--json")
+    assert unknown.returncode == 2
+    assert "ring" in unknown.stderr

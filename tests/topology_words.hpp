@@ -1,0 +1,61 @@
+// The vocabulary of the topology tests: network("torus", 16).uniform().lazy().set("rows", 4) is a request.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "topology/mixing_matrix.hpp"
+#include "topology/report.hpp"
+
+namespace gossamer::topology::words {
+
+struct Network {
+  ScheduleRequest request;
+
+  Network& uniform() { request.weights.weights = "uniform"; return *this; }
+  Network& lazy() { request.weights.lazy = true; return *this; }
+  Network& weighed(const WeightOptions& weights) { request.weights = weights; return *this; }
+  Network& set(const std::string& name, std::int64_t value) { request.values[name] = value; return *this; }
+
+  Result<std::unique_ptr<MixingSchedule>> try_schedule() const { return make_schedule(request); }
+  std::unique_ptr<MixingSchedule> schedule() const {
+    auto result = try_schedule();
+    REQUIRE_MESSAGE(result.ok(), result.error().message);
+    return std::move(result).value();
+  }
+  std::string refusal() const {
+    const auto result = try_schedule();
+    return result.ok() ? "" : result.error().message;
+  }
+  TopologyReport report(std::uint64_t parameters = 1) const {
+    auto result = examine(request, parameters);
+    REQUIRE_MESSAGE(result.ok(), result.error().message);
+    return std::move(result).value();
+  }
+  double gap() const { return spectral_gap(*schedule()); }
+};
+
+inline Network network(const std::string& kind, int peers) {
+  Network result;
+  result.request.kind = kind;
+  result.request.context.peers = peers;
+  return result;
+}
+
+inline std::vector<WeightOptions> every_weighing() {
+  return {{"metropolis", false}, {"metropolis", true}, {"uniform", false}, {"uniform", true}};
+}
+
+/// The n that a refusal says would work.
+inline std::vector<int> workable(const std::string& refusal) {
+  std::vector<int> found;
+  static const std::regex pattern("n = ([0-9]+)");
+  for (std::sregex_iterator match(refusal.begin(), refusal.end(), pattern), end; match != end; ++match)
+    found.push_back(std::stoi((*match)[1]));
+  return found;
+}
+
+}  // namespace gossamer::topology::words
