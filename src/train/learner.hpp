@@ -10,6 +10,7 @@
 #include "gpu/device.hpp"
 #include "train/dataset.hpp"
 #include "train/model.hpp"
+#include "train/network.hpp"
 #include "train/optimizer.hpp"
 #include "train/shards.hpp"
 
@@ -63,6 +64,8 @@ class Learner {
  public:
   virtual ~Learner() = default;
   virtual std::size_t parameters() const = 0;  ///< d
+  /// The tensors that a row is made of, in order.
+  virtual const std::vector<ParameterBlock>& blocks() const = 0;
   /// Starting parameters of `peer` (He et al. 2015 for relu, Glorot and Bengio 2010 otherwise; biases 0).
   virtual void initialise(int peer, std::span<Real> row) const = 0;
   virtual void local_steps(std::span<StepRequest<Real>> requests) = 0;
@@ -70,5 +73,10 @@ class Learner {
   virtual void update(std::span<UpdateRequest<Real>> requests) = 0;
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
 };
+
+/// The learner of `request.shards.size()` peers on `device`, which outlives it. Data, shards and model that do not fit each
+/// other are refused in words. Real: float or double.
+template <class Real>
+Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request, gpu::Device& device);
 
 }  // namespace gossamer::train

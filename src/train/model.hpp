@@ -9,11 +9,12 @@
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
+#include "gpu/program.hpp"
 
 namespace gossamer::train {
 
-enum class Activation { none, relu, tanh };
-enum class Loss { softmax_cross_entropy, squared_error };  ///< squared_error: ½ (ŷ − y)²; both averaged over the batch
+using gpu::Activation;  ///< none, relu, tanh
+using gpu::Loss;        ///< softmax_cross_entropy; squared_error: ½ (ŷ − y)²; both averaged over the batch
 
 struct Dense {
   int units = 0;
@@ -61,5 +62,8 @@ std::vector<ModelKind> catalog();
 
 /// Builds model `kind`; an unknown kind is an error that lists the kinds.
 Result<ModelSpec> make_model(const std::string& kind, const ModelContext& context, const ParameterValues& values);
+
+/// For the files of models/: an error in words unless the data have at least two classes.
+Status require_classes(const std::string& kind, const ModelContext& context);
 
 }  // namespace gossamer::train

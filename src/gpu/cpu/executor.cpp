@@ -1,0 +1,70 @@
+#include "gpu/cpu/executor.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "base/philox.hpp"
+
+namespace gossamer::gpu {
+namespace {
+
+/// The batch's samples to the workspace's start, channels last.
+template <class Real>
+void gather(const Program& program, const float* features, const std::uint32_t* samples, int batch, Real* to) {
+  const std::size_t size = program.features();
+  for (int i = 0; i < batch; ++i, to += size) {
+    const float* from = features + samples[i] * size;
+    if (program.channels == 1) {
+      std::copy(from, from + size, to);
+      continue;
+    }
+    for (int c = 0; c < program.channels; ++c)
+      for (int p = 0; p < program.pixels; ++p) to[p * program.channels + c] = static_cast<Real>(from[c * program.pixels + p]);
+  }
+}
+
+template <class Real>
+LossResult loss(const Task& task, const std::uint32_t* samples, int batch, Real* workspace, bool with_gradient) {
+  const Program& program = *task.program;
+  const LayerOperation& last = program.layers.back();
+  const Real* outputs = workspace + last.output;
+  Real* gradient = with_gradient ? workspace + last.output_gradient : nullptr;
+  if (program.loss == Loss::squared_error)
+    return squared_error<Real>(outputs, batch, task.table.targets, samples, gradient);
+  return softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.table.labels, samples, gradient);
+}
+
+template <class Real>
+void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t step, Real* gradient, std::size_t length) {
+  RandomStream stream(noise.seed, peer, Purpose::gradient_noise, step);
+  for (std::size_t i = 0; i < length; ++i) gradient[i] += static_cast<Real>(noise.deviation * stream.next_normal());
+}
+
+}  // namespace
+
+template <class Real>
+void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace) {
+  const Program& program = *task.program;
+  GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a job's batch fits its program");
+  for (int s = 0; s < job.steps; ++s) {
+    const std::uint32_t* samples = job.samples + static_cast<std::size_t>(s) * static_cast<std::size_t>(job.batch);
+    gather(program, task.table.features, samples, job.batch, workspace);
+    for (const LayerOperation& layer : program.layers) forward<Real>(layer, job.batch, job.parameters, workspace);
+    const LossResult result = loss(task, samples, job.batch, workspace, work != Work::evaluate);
+    job.losses[s] = result.loss;
+    if (job.hits != nullptr) job.hits[s] = result.hits;
+    if (work == Work::evaluate) continue;
+    for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
+      backward<Real>(*layer, job.batch, job.parameters, job.gradient, workspace);
+    const std::uint64_t step = job.first_step + static_cast<std::uint64_t>(s);
+    if (task.noise.deviation > 0) add_noise(task.noise, job.peer, step, job.gradient, program.parameters);
+    if (work == Work::step)
+      kernels<Real>().update(update_constants<Real>(task.rule, job.rates[s]), job.parameters, job.momentum, job.gradient,
+                             program.parameters);
+  }
+}
+
+template void run_job(const Task&, const Job<float>&, Work, float*);
+template void run_job(const Task&, const Job<double>&, Work, double*);
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,75 @@
+// The inner loops of the CPU device, as a table of functions. The same source (the .inl files) is compiled for several
+// vector widths and the widest that this machine has is taken at run time. Each element's operations and their order do
+// not depend on the width, so neither do the bits.
+#pragma once
+
+#include <cstddef>
+
+#include "gpu/device.hpp"
+
+namespace gossamer::gpu {
+
+/// C = start + Σ_s A_s B_s with A_s [m, k], B_s [k, n], C [m, n]; start is C itself, a bias row, or 0. Every element is one
+/// chain of fused multiply-adds in ascending (s, k), whatever the shapes.
+template <class Real>
+struct Product {
+  int m = 0, n = 0, k = 0;
+  const Real* a = nullptr;  ///< A_s[i, l] = a[s · a_segment + i · a_row + l · a_column]; a_row or a_column is 1
+  std::ptrdiff_t a_row = 0, a_column = 1;
+  const Real* b = nullptr;  ///< B_s[l, j] = b[(s · k + l) · b_row + j]
+  std::ptrdiff_t b_row = 0;
+  Real* c = nullptr;
+  std::ptrdiff_t c_row = 0;
+  int segments = 1;
+  std::ptrdiff_t a_segment = 0;
+  const Real* bias = nullptr;  ///< [n]
+  bool accumulate = false;     ///< start from C
+};
+
+/// Constants of one optimizer step, rounded once.
+template <class Real>
+struct UpdateConstants {
+  Real rate = 0, momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+template <class Real>
+UpdateConstants<Real> update_constants(const UpdateRule& rule, double rate) {
+  return {static_cast<Real>(rate), static_cast<Real>(rule.momentum), static_cast<Real>(rule.weight_decay), rule.nesterov};
+}
+
+template <class Real>
+struct Kernels {
+  void (*product)(const Product<Real>&);
+  void (*mix)(const BasicMixRequest<Real>&, bool streaming);
+  void (*axpy)(Real factor, const Real* x, Real* y, std::size_t length);
+  void (*add_difference)(Real* out, const Real* a, const Real* b, std::size_t length);
+  void (*scale)(Real factor, Real* y, std::size_t length);
+  double (*dot)(const Real* a, const Real* b, std::size_t length);
+  double (*squared_distance)(const Real* a, const Real* b, std::size_t length);
+  bool (*all_finite)(const Real* row, std::size_t length);
+  void (*update)(const UpdateConstants<Real>&, Real* x, Real* v, const Real* g, std::size_t length);
+  void (*activate)(Activation, Real* values, std::size_t length);
+  /// gradient ← gradient ⊙ f′, told from the outputs: relu′ = [y > 0], tanh′ = 1 − y².
+  void (*activation_backward)(Activation, const Real* outputs, Real* gradient, std::size_t length);
+  void (*exponential)(Real* values, std::size_t length);
+  /// sums[c] += Σ_rows values[row, c].
+  void (*column_sums)(const Real* values, int rows, int columns, Real* sums);
+  void (*max_pool)(const MaxPoolOperation&, const Real* in, Real* out);
+  void (*max_pool_backward)(const MaxPoolOperation&, const Real* in, const Real* out, const Real* dout, Real* din);
+  void (*channel_products)(const Real* x, const Real* x_centre, const Real* y, const Real* y_centre, int pixels,
+                           int channels, Real* sums);
+  void (*channel_affine)(const Real* x, const Real* x_factor, const Real* term, Real* out, int pixels, int channels);
+  void (*channel_affine2)(const Real* x, const Real* x_factor, const Real* y, const Real* y_factor, const Real* term,
+                          Real* out, int pixels, int channels);
+};
+
+/// The widest that runs here. Tests may ask for the baseline and hold the two together.
+template <class Real>
+const Kernels<Real>& kernels();
+template <class Real>
+const Kernels<Real>& baseline_kernels();
+template <class Real>
+const Kernels<Real>& wide_kernels();  ///< only where has_wide_kernels()
+bool has_wide_kernels();
+
+}  // namespace gossamer::gpu

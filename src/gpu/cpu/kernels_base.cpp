@@ -1,0 +1,45 @@
+// The kernels in the instruction set that the build was told (-march), 32-byte registers.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#include "gpu/cpu/kernels.hpp"
+
+#define GOSSAMER_PACK_BYTES 32
+
+namespace gossamer::gpu {
+namespace {
+
+constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
+
+#include "gpu/cpu/pack.inl"
+#include "gpu/cpu/product.inl"
+#include "gpu/cpu/elementwise.inl"
+#include "gpu/cpu/image.inl"
+#include "gpu/cpu/table.inl"
+
+}  // namespace
+
+template <class Real>
+const Kernels<Real>& baseline_kernels() {
+  static constexpr Kernels<Real> table = make_table<Real>();
+  return table;
+}
+template const Kernels<float>& baseline_kernels();
+template const Kernels<double>& baseline_kernels();
+
+template <class Real>
+const Kernels<Real>& kernels() {
+  static const Kernels<Real>& best = has_wide_kernels() ? wide_kernels<Real>() : baseline_kernels<Real>();
+  return best;
+}
+template const Kernels<float>& kernels();
+template const Kernels<double>& kernels();
+
+}  // namespace gossamer::gpu

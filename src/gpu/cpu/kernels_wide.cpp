@@ -1,0 +1,65 @@
+// The kernels for AVX-512 (x86-64-v4), 64-byte registers; elsewhere, nothing.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "base/check.hpp"
+#include "gpu/cpu/kernels.hpp"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+
+// From here to the end of the file, and so for every template below: what the standard headers define stays as it is, so
+// that no function with these instructions can be taken for another file's.
+#pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx512cd,fma,prefer-vector-width=512")
+#pragma GCC diagnostic ignored "-Wpsabi"  // packs are passed among our own inlined functions only
+#define GOSSAMER_PACK_BYTES 64
+
+namespace gossamer::gpu {
+namespace {
+
+constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
+
+#include "gpu/cpu/pack.inl"
+#include "gpu/cpu/product.inl"
+#include "gpu/cpu/elementwise.inl"
+#include "gpu/cpu/image.inl"
+#include "gpu/cpu/table.inl"
+
+template <class Real>
+constexpr Kernels<Real> kTable = make_table<Real>();
+
+}  // namespace
+
+bool has_wide_kernels() {
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+}
+template <>
+const Kernels<float>& wide_kernels<float>() {
+  return kTable<float>;
+}
+template <>
+const Kernels<double>& wide_kernels<double>() {
+  return kTable<double>;
+}
+
+}  // namespace gossamer::gpu
+
+#else
+
+namespace gossamer::gpu {
+
+bool has_wide_kernels() { return false; }
+template <class Real>
+const Kernels<Real>& wide_kernels() {
+  GOSSAMER_CHECK(false, "this machine has no wider registers");
+}
+template const Kernels<float>& wide_kernels();
+template const Kernels<double>& wide_kernels();
+
+}  // namespace gossamer::gpu
+#endif

@@ -1,0 +1,21 @@
+template <class Real>
+constexpr Kernels<Real> make_table() {
+  return {.product = product<Real>,
+          .mix = mix<Real>,
+          .axpy = axpy<Real>,
+          .add_difference = add_difference<Real>,
+          .scale = scale<Real>,
+          .dot = dot<Real>,
+          .squared_distance = squared_distance<Real>,
+          .all_finite = all_finite<Real>,
+          .update = update<Real>,
+          .activate = activate<Real>,
+          .activation_backward = activation_backward<Real>,
+          .exponential = exponential<Real>,
+          .column_sums = column_sums<Real>,
+          .max_pool = max_pool<Real>,
+          .max_pool_backward = max_pool_backward<Real>,
+          .channel_products = channel_products<Real>,
+          .channel_affine = channel_affine<Real>,
+          .channel_affine2 = channel_affine2<Real>};
+}

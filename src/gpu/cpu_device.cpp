@@ -1,0 +1,131 @@
+#include "gpu/cpu_device.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "base/rows.hpp"
+#include "gpu/cpu/executor.hpp"
+#include "gpu/cpu/mix.hpp"
+#include "gpu/cpu/thread_pool.hpp"
+
+namespace gossamer::gpu {
+namespace {
+
+/// Workspaces of the threads at work, kept between calls. Any thread.
+class Workspaces {
+ public:
+  using Memory = Rows<std::byte>;
+
+  Memory take(std::size_t bytes) {
+    Memory memory;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        memory = std::move(free_.back());
+        free_.pop_back();
+      }
+    }
+    return memory.length() >= bytes ? std::move(memory) : Memory(1, bytes);
+  }
+
+  void give(Memory memory) {
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(memory));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Memory> free_;
+};
+
+}  // namespace
+
+struct CpuDevice::State {
+  explicit State(int threads) : pool(threads) {}
+
+  template <class Real>
+  void run(const Task& task, std::span<const Job<Real>> jobs, Work work) {
+    pool.parallel_for(jobs.size(), [&](std::size_t i) {
+      auto memory = workspaces.take(task.program->workspace * sizeof(Real));
+      run_job<Real>(task, jobs[i], work, reinterpret_cast<Real*>(memory.data()));
+      workspaces.give(std::move(memory));
+    });
+  }
+
+  /// function(request) for each, on the pool where they are long.
+  template <class Request, class Function>
+  void each(std::span<Request> requests, Function function) {
+    constexpr std::size_t worth_a_thread = 1 << 14;
+    std::size_t values = 0;
+    for (const auto& request : requests) values += request.length;
+    const auto work = [&](std::size_t i) { function(requests[i]); };
+    if (values >= worth_a_thread) return pool.parallel_for(requests.size(), work);
+    for (std::size_t i = 0; i < requests.size(); ++i) work(i);
+  }
+
+  ThreadPool pool;
+  Workspaces workspaces;
+};
+
+CpuDevice::CpuDevice(int threads) : state_(std::make_unique<State>(threads)) {}
+CpuDevice::~CpuDevice() = default;
+
+int CpuDevice::threads() const { return state_->pool.threads(); }
+
+void* CpuDevice::allocate(std::size_t bytes) {
+  const std::size_t whole = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
+  void* memory = std::aligned_alloc(kRowAlignment, whole == 0 ? kRowAlignment : whole);
+  if (memory == nullptr) throw std::bad_alloc();
+  std::memset(memory, 0, whole);
+  return memory;
+}
+void CpuDevice::release(void* memory) { std::free(memory); }
+void CpuDevice::upload(void* device, const void* host, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(device, host, bytes);
+}
+void CpuDevice::download(void* host, const void* device, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(host, device, bytes);
+}
+
+// Both number types of every operation.
+#define GOSSAMER_BOTH(Real)                                                                                              \
+  void CpuDevice::mix(std::span<const BasicMixRequest<Real>> requests) { mix_all<Real>(requests, state_->pool); }        \
+  void CpuDevice::axpy(std::span<const AxpyRequest<Real>> requests) {                                                    \
+    state_->each(requests, [](const auto& r) { kernels<Real>().axpy(r.factor, r.x, r.y, r.length); });                   \
+  }                                                                                                                      \
+  void CpuDevice::add_difference(std::span<const DifferenceRequest<Real>> requests) {                                    \
+    state_->each(requests, [](const auto& r) { kernels<Real>().add_difference(r.out, r.a, r.b, r.length); });            \
+  }                                                                                                                      \
+  void CpuDevice::scale(std::span<const ScaleRequest<Real>> requests) {                                                  \
+    state_->each(requests, [](const auto& r) { kernels<Real>().scale(r.factor, r.y, r.length); });                       \
+  }                                                                                                                      \
+  void CpuDevice::dot(std::span<ReduceRequest<Real>> requests) {                                                         \
+    state_->each(requests, [](auto& r) { r.result = kernels<Real>().dot(r.a, r.b, r.length); });                         \
+  }                                                                                                                      \
+  void CpuDevice::squared_distance(std::span<ReduceRequest<Real>> requests) {                                            \
+    state_->each(requests, [](auto& r) { r.result = kernels<Real>().squared_distance(r.a, r.b, r.length); });            \
+  }                                                                                                                      \
+  void CpuDevice::all_finite(std::span<FiniteRequest<Real>> requests) {                                                  \
+    state_->each(requests, [](auto& r) { r.finite = kernels<Real>().all_finite(r.row, r.length); });                     \
+  }                                                                                                                      \
+  void CpuDevice::step(const Task& task, std::span<const Job<Real>> jobs) { state_->run(task, jobs, Work::step); }       \
+  void CpuDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {                                          \
+    state_->run(task, jobs, Work::gradient);                                                                             \
+  }                                                                                                                      \
+  void CpuDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {                                          \
+    state_->run(task, jobs, Work::evaluate);                                                                             \
+  }                                                                                                                      \
+  void CpuDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {                                \
+    state_->each(jobs, [&](const auto& job) {                                                                            \
+      kernels<Real>().update(update_constants<Real>(rule, job.rate), job.parameters, job.momentum, job.gradient,         \
+                             job.length);                                                                                \
+    });                                                                                                                  \
+  }
+
+GOSSAMER_BOTH(float)
+GOSSAMER_BOTH(double)
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,57 @@
+// The CPU as a device: a peer's whole training step runs on one thread, so that its working set stays in that core's cache;
+// peers are shared out over a small pool. Mixing goes block by block over all peers.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "gpu/device.hpp"
+
+namespace gossamer::gpu {
+
+/// Any thread may call, several at once (a training batch on one, a mix on another): one of them gets the pool, the others
+/// work on their own thread. Every result has the same bits whatever the number of threads.
+class CpuDevice final : public Device {
+ public:
+  /// `threads` ≥ 1 work at a time, the caller's among them.
+  explicit CpuDevice(int threads);
+  ~CpuDevice() override;
+
+  int threads() const;
+
+  void* allocate(std::size_t bytes) override;
+  void release(void* memory) override;
+  void upload(void* device, const void* host, std::size_t bytes) override;
+  void download(void* host, const void* device, std::size_t bytes) override;
+  bool host_accessible() const override { return true; }
+
+  void mix(std::span<const BasicMixRequest<float>> requests) override;
+  void mix(std::span<const BasicMixRequest<double>> requests) override;
+  void axpy(std::span<const AxpyRequest<float>> requests) override;
+  void axpy(std::span<const AxpyRequest<double>> requests) override;
+  void add_difference(std::span<const DifferenceRequest<float>> requests) override;
+  void add_difference(std::span<const DifferenceRequest<double>> requests) override;
+  void scale(std::span<const ScaleRequest<float>> requests) override;
+  void scale(std::span<const ScaleRequest<double>> requests) override;
+  void dot(std::span<ReduceRequest<float>> requests) override;
+  void dot(std::span<ReduceRequest<double>> requests) override;
+  void squared_distance(std::span<ReduceRequest<float>> requests) override;
+  void squared_distance(std::span<ReduceRequest<double>> requests) override;
+  void all_finite(std::span<FiniteRequest<float>> requests) override;
+  void all_finite(std::span<FiniteRequest<double>> requests) override;
+
+  void step(const Task& task, std::span<const Job<float>> jobs) override;
+  void step(const Task& task, std::span<const Job<double>> jobs) override;
+  void gradient(const Task& task, std::span<const Job<float>> jobs) override;
+  void gradient(const Task& task, std::span<const Job<double>> jobs) override;
+  void evaluate(const Task& task, std::span<const Job<float>> jobs) override;
+  void evaluate(const Task& task, std::span<const Job<double>> jobs) override;
+  void update(const UpdateRule& rule, std::span<const UpdateJob<float>> jobs) override;
+  void update(const UpdateRule& rule, std::span<const UpdateJob<double>> jobs) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,230 @@
+#include "train/learner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/check.hpp"
+#include "train/network.hpp"
+
+namespace gossamer::train {
+namespace {
+
+/// Samples of one evaluation job: bounds the workspace, and is the grain in which an evaluation spreads over threads. Fixed,
+/// because losses are added job by job.
+constexpr int kEvaluationBatch = 64;
+
+Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+
+/// Device memory filled from the host.
+template <class Value>
+class DeviceCopy {
+ public:
+  DeviceCopy(gpu::Device& device, const std::vector<Value>& values) : device_(device) {
+    if (values.empty()) return;
+    memory_ = static_cast<Value*>(device.allocate(values.size() * sizeof(Value)));
+    device.upload(memory_, values.data(), values.size() * sizeof(Value));
+  }
+  ~DeviceCopy() {
+    if (memory_ != nullptr) device_.release(memory_);
+  }
+  DeviceCopy(const DeviceCopy&) = delete;
+  DeviceCopy& operator=(const DeviceCopy&) = delete;
+
+  const Value* get() const { return memory_; }
+
+ private:
+  gpu::Device& device_;
+  Value* memory_ = nullptr;
+};
+
+template <class Real>
+class DeviceLearner final : public Learner<Real> {
+ public:
+  DeviceLearner(LearnerRequest request, Network training, Network evaluation, gpu::Device& device)
+      : request_(std::move(request)), training_(std::move(training)), evaluation_(std::move(evaluation)), device_(device),
+        features_(device, request_.data->features), labels_(device, request_.data->labels),
+        targets_(device, request_.data->targets) {
+    const auto peers = request_.shards.size();
+    for (std::size_t p = 0; p < peers; ++p)
+      orders_.emplace_back(request_.shards[p], request_.sampling.batch, static_cast<int>(p), request_.seed);
+    const Dataset& data = *request_.data;
+    const std::size_t begin = data.test_count() > 0 ? data.train_count : 0;
+    const std::size_t end = data.test_count() > 0 ? data.count : data.train_count;
+    for (std::size_t i = begin; i < end; ++i) evaluated_.push_back(static_cast<std::uint32_t>(i));
+  }
+
+  std::size_t parameters() const override { return training_.parameters(); }
+  const std::vector<ParameterBlock>& blocks() const override { return training_.blocks(); }
+
+  void initialise(int peer, std::span<Real> row) const override {
+    training_.initialise(request_.seed, request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer, row);
+  }
+
+  void local_steps(std::span<StepRequest<Real>> requests) override {
+    train(requests, [&](const gpu::Task& task) { device_.step(task, jobs_); });
+  }
+
+  void gradient(std::span<StepRequest<Real>> requests) override {
+    for (const auto& request : requests) GOSSAMER_CHECK(request.steps == 1, "a gradient is of one batch");
+    train(requests, [&](const gpu::Task& task) { device_.gradient(task, jobs_); });
+  }
+
+  void update(std::span<UpdateRequest<Real>> requests) override {
+    std::vector<gpu::UpdateJob<Real>> jobs;
+    for (const UpdateRequest<Real>& request : requests)
+      jobs.push_back({.parameters = request.parameters, .momentum = request.momentum, .gradient = request.gradient,
+                      .length = parameters(), .rate = rate_at(request_.optimizer, request.step)});
+    device_.update(rule(), jobs);
+  }
+
+  void evaluate(std::span<EvaluateRequest<Real>> requests) override;
+
+ private:
+  gpu::UpdateRule rule() const {
+    return {.momentum = request_.optimizer.momentum, .nesterov = request_.optimizer.nesterov,
+            .weight_decay = request_.optimizer.weight_decay};
+  }
+
+  gpu::Task task(const Network& network) const {
+    return {.program = &network.program(),
+            .table = {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()},
+            .rule = rule(),
+            .noise = {.deviation = request_.data->gradient_noise, .seed = request_.seed}};
+  }
+
+  template <class Call>
+  void train(std::span<StepRequest<Real>> requests, Call call);
+
+  LearnerRequest request_;
+  Network training_, evaluation_;
+  gpu::Device& device_;
+  DeviceCopy<float> features_;
+  DeviceCopy<std::int32_t> labels_;
+  DeviceCopy<float> targets_;
+  std::vector<BatchOrder> orders_;
+  std::vector<std::uint32_t> evaluated_;
+
+  // Of the call at work; kept for their memory.
+  std::vector<gpu::Job<Real>> jobs_;
+  std::vector<std::uint32_t> samples_;
+  std::vector<double> rates_, losses_;
+};
+
+template <class Real>
+template <class Call>
+void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call) {
+  std::size_t steps = 0;
+  samples_.clear(), rates_.clear(), jobs_.clear();
+  for (const StepRequest<Real>& request : requests) {
+    BatchOrder& order = orders_.at(static_cast<std::size_t>(request.peer));
+    for (int s = 0; s < request.steps; ++s) {
+      const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
+      const auto batch = order.batch(step);
+      samples_.insert(samples_.end(), batch.begin(), batch.end());
+      rates_.push_back(rate_at(request_.optimizer, step));
+    }
+    steps += static_cast<std::size_t>(request.steps);
+  }
+  losses_.assign(steps, 0);
+  const std::uint32_t* samples = samples_.data();
+  std::size_t first = 0;
+  for (const StepRequest<Real>& request : requests) {
+    const int batch = orders_[static_cast<std::size_t>(request.peer)].batch_size();
+    jobs_.push_back({.parameters = request.parameters, .momentum = request.momentum, .gradient = request.gradient,
+                     .samples = samples, .batch = batch, .steps = request.steps, .rates = rates_.data() + first,
+                     .peer = static_cast<std::uint32_t>(request.peer), .first_step = request.first_step,
+                     .losses = losses_.data() + first});
+    samples += static_cast<std::size_t>(batch) * static_cast<std::size_t>(request.steps);
+    first += static_cast<std::size_t>(request.steps);
+  }
+  call(task(training_));
+  const double* loss = losses_.data();
+  for (StepRequest<Real>& request : requests) {
+    request.loss = 0;
+    for (int s = 0; s < request.steps; ++s) request.loss += *loss++;
+    if (request.steps > 0) request.loss /= request.steps;
+  }
+}
+
+template <class Real>
+void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
+  const std::size_t count = evaluated_.size(), pieces = (count + kEvaluationBatch - 1) / kEvaluationBatch;
+  std::vector<double> losses(pieces * requests.size());
+  std::vector<std::int64_t> hits(pieces * requests.size());
+  std::vector<gpu::Job<Real>> jobs;
+  const auto size = [&](std::size_t piece) { return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch); };
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    for (std::size_t i = 0; i < pieces; ++i)
+      jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
+                      .samples = evaluated_.data() + i * kEvaluationBatch, .batch = static_cast<int>(size(i)),
+                      .losses = &losses[r * pieces + i], .hits = &hits[r * pieces + i]});
+  device_.evaluate(task(evaluation_), jobs);
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    double loss = 0;
+    std::int64_t right = 0;
+    for (std::size_t i = 0; i < pieces; ++i) {
+      loss += losses[r * pieces + i] * static_cast<double>(size(i));
+      right += hits[r * pieces + i];
+    }
+    const double samples = static_cast<double>(count);
+    const bool classifies = request_.data->classes > 0;
+    requests[r].result = {.loss = loss / samples,
+                          .accuracy = classifies ? static_cast<double>(right) / samples
+                                                 : std::numeric_limits<double>::quiet_NaN()};
+  }
+}
+
+Status check_data(const Dataset& data) {
+  const std::size_t labelled = data.classes > 0 ? data.labels.size() : data.targets.size();
+  if (data.count == 0 || data.train_count == 0 || data.train_count > data.count)
+    return invalid(fmt::format("data {}: {} samples, {} of them to train on", data.name, data.count, data.train_count));
+  if (data.features.size() != data.count * data.feature_count() || labelled != data.count)
+    return invalid(fmt::format("data {}: {} samples of {} features, but {} feature values and {} labels or targets", data.name,
+                               data.count, data.feature_count(), data.features.size(), labelled));
+  for (std::int32_t label : data.labels)
+    if (label < 0 || label >= data.classes)
+      return invalid(fmt::format("data {}: label {} is not one of its {} classes", data.name, label, data.classes));
+  return {};
+}
+
+Status check_shards(const LearnerRequest& request) {
+  if (request.shards.empty()) return invalid("no shards: a learner serves at least one peer");
+  for (std::size_t p = 0; p < request.shards.size(); ++p) {
+    const auto& shard = request.shards[p];
+    if (shard.empty()) return invalid(fmt::format("peer {}: its shard is empty", p));
+    if (request.sampling.batch < 0 || static_cast<std::size_t>(request.sampling.batch) > shard.size())
+      return invalid(fmt::format("data.batch: {}, but peer {}'s shard has {} samples", request.sampling.batch, p, shard.size()));
+    for (std::uint32_t sample : shard)
+      if (sample >= request.data->train_count)
+        return invalid(fmt::format("peer {}: its shard names sample {}, but there are {} to train on", p, sample,
+                                   request.data->train_count));
+  }
+  return {};
+}
+
+}  // namespace
+
+template <class Real>
+Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request, gpu::Device& device) {
+  GOSSAMER_CHECK(request.data != nullptr, "a learner has data");
+  const Dataset& data = *request.data;
+  GOSSAMER_TRY_STATUS(check_data(data));
+  GOSSAMER_TRY_STATUS(check_shards(request));
+  std::size_t batch = static_cast<std::size_t>(request.sampling.batch);
+  if (batch == 0)
+    for (const auto& shard : request.shards) batch = std::max(batch, shard.size());
+  const ModelContext context{data.channels, data.height, data.width, data.classes};
+  GOSSAMER_TRY(Network training, Network::compile(request.model, context, static_cast<int>(batch)));
+  GOSSAMER_TRY(Network evaluation, Network::compile(request.model, context, kEvaluationBatch));
+  return std::unique_ptr<Learner<Real>>(
+      std::make_unique<DeviceLearner<Real>>(std::move(request), std::move(training), std::move(evaluation), device));
+}
+
+template Result<std::unique_ptr<Learner<float>>> make_learner(LearnerRequest, gpu::Device&);
+template Result<std::unique_ptr<Learner<double>>> make_learner(LearnerRequest, gpu::Device&);
+
+}  // namespace gossamer::train

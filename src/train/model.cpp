@@ -1,0 +1,24 @@
+#include "train/model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace gossamer::train {
+
+Result<ModelSpec> make_model(const std::string& kind, const ModelContext& context, const ParameterValues& values) {
+  std::vector<std::string> names;
+  for (const ModelKind& model : models::catalog()) {
+    if (model.name == kind) return model.make(context, values);
+    names.push_back(model.name);
+  }
+  return Error{ErrorKind::invalid, fmt::format("model.kind: '{}' is unknown; there are: {}", kind, fmt::join(names, ", "))};
+}
+
+Status require_classes(const std::string& kind, const ModelContext& context) {
+  if (context.classes >= 2) return {};
+  return Error{ErrorKind::invalid,
+               fmt::format("model.kind: {} tells classes apart, but these data have {} (give a model for regression: linear)",
+                           kind, context.classes == 0 ? "targets to regress on" : "a single class")};
+}
+
+}  // namespace gossamer::train

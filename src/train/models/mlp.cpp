@@ -1,0 +1,43 @@
+// Multi-layer perceptron: dense layers with an activation between, cross entropy.
+#include <fmt/format.h>
+
+#include "train/model.hpp"
+
+namespace gossamer::train::models {
+namespace {
+
+struct MlpOptions {
+  std::vector<int> hidden = {128};
+  std::string activation = "relu";
+};
+
+const ParameterSet<MlpOptions>& mlp_parameters() {
+  static const auto set = ParameterSet<MlpOptions>()
+                              .add("hidden", &MlpOptions::hidden,
+                                   {.help = "units of each hidden layer, input side first", .minimum = 1, .maximum = 65536,
+                                    .unit = "units"})
+                              .add("activation", &MlpOptions::activation,
+                                   {.help = "between the layers", .choices = {"relu", "tanh"}});
+  return set;
+}
+
+}  // namespace
+
+ModelKind mlp() {
+  const auto make = [](const ModelContext& context, const ParameterValues& values) -> Result<ModelSpec> {
+    GOSSAMER_TRY_STATUS(require_classes("mlp", context));
+    GOSSAMER_TRY(const MlpOptions options, mlp_parameters().read("model", values));
+    ModelSpec spec;
+    const Activation activation = options.activation == "tanh" ? Activation::tanh : Activation::relu;
+    for (int units : options.hidden) spec.layers.push_back(Dense{.units = units, .activation = activation});
+    spec.layers.push_back(Dense{.units = context.classes});
+    return spec;
+  };
+  return {.name = "mlp",
+          .summary = "multi-layer perceptron, cross entropy",
+          .source = "Rumelhart, Hinton, Williams, Nature 1986",
+          .parameters = mlp_parameters().specs(),
+          .make = make};
+}
+
+}  // namespace gossamer::train::models
