@@ -46,7 +46,6 @@ def arguments(words: list[str]) -> argparse.Namespace:
 
 def main(words: list[str]) -> int:
     options = arguments(words)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return sweep(options, words)
     except LabError as error:
@@ -165,4 +164,5 @@ def describe(options: argparse.Namespace, words: list[str], axes: list[Axis], ra
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

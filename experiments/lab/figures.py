@@ -1,5 +1,7 @@
 """The figures of a report as matplotlib objects, each with its file name, title, caption and text for screen readers."""
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,12 +42,14 @@ def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition
         row[0].set(title=f"{prefix}by round", xlabel="round", ylabel=metric.label)
         row[1].set(title=f"{prefix}by bytes", xlabel="bytes sent per peer (logarithmic)")
         row[0].xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        byte_axis(row[1])
+        row[1].set_xscale("log")
+        set_ticks(row[1], "x", bytes_text)
         if metric.logarithmic:
             row[0].set_yscale("log")
+            set_ticks(row[0], "y", number_text)
         else:
             row[0].yaxis.set_major_locator(MaxNLocator(6))
-    finish(figure, title, axes[0][0], styles)
+    finish(figure, title, styles)
     return Picture(stem, title, caption, figure)
 
 
@@ -83,7 +87,7 @@ def gap_figure(conditions: list[Condition], metric: Metric, targets: dict[str, T
         row[0].set(title=f"{prefix}rounds", ylabel="rounds to the target")
         row[1].set(title=f"{prefix}bytes", ylabel="bytes per peer to the target")
     title = f"Spectral gap against rounds and bytes to a target {metric.label}"
-    finish(figure, title, axes[0][0], styles)
+    finish(figure, title, styles)
     return Picture("gap", title, caption, figure)
 
 
@@ -95,53 +99,56 @@ def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target
         points = np.array([point[column] for point in reached(condition, metric, target)])
         style = {key: value for key, value in styles[condition.series].items() if key != "linestyle"}
         there = points[np.isfinite(points)]
-        axes.plot(np.full(there.size, gap), there, linestyle="", markersize=4, alpha=0.45, markeredgewidth=0, **style)
+        axes.plot(np.full(there.size, gap), there, linestyle="", markersize=4.5, alpha=0.5, markeredgewidth=0, **style)
         if there.size == points.size:
-            axes.plot([gap], [there.mean()], linestyle="", markersize=8.5, markeredgecolor="white", label=condition.series,
+            axes.plot([gap], [there.mean()], linestyle="", markersize=9, markeredgecolor="white", label=condition.series,
                       **style)
         else:
-            never.append((gap, points.size - there.size, points.size, style, condition.series))
+            never.append((gap, f"{points.size - there.size} of {points.size} never", style, condition.series))
     axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value) if column else f"{value:g}"))
-    widen(axes)
-    for gap, missing, total, style, series in never:  # on the upper rim: beyond what was run
-        axes.plot([gap], [1.0], transform=axes.get_xaxis_transform(), linestyle="", markersize=8.5, clip_on=False,
-                  fillstyle="none", label=series, **style)
-        axes.annotate(f"{missing} of {total} never", (gap, 1.0), xycoords=axes.get_xaxis_transform(), fontsize=7.5,
-                      xytext=(7, -3), textcoords="offset points")
+    gaps = [max(float(condition.topology["spectral_gap"]), 1e-12) for condition in members]
+    limit_axis(axes, "x", min(gaps), max(gaps), number_text)
+    low, high = axes.get_ylim()
+    limit_axis(axes, "y", low, high, bytes_text if column else number_text)
+    for gap, text, style, series in never:  # on the upper rim: beyond what was run
+        axes.plot([gap], [0.96], transform=axes.get_xaxis_transform(), linestyle="", markersize=9, fillstyle="none",
+                  label=series, **style)
+        right = gap > (min(gaps) * max(gaps)) ** 0.5
+        axes.annotate(text, (gap, 0.96), xycoords=axes.get_xaxis_transform(), fontsize=8, va="center",
+                      ha="right" if right else "left", xytext=(-8 if right else 8, 0), textcoords="offset points")
 
 
-def widen(axes: Axes) -> None:
-    """At least a factor of 4 on each logarithmic axis, so that close points are not blown up, and ticks are whole."""
-    for get, put, axis in ((axes.get_xlim, axes.set_xlim, axes.xaxis), (axes.get_ylim, axes.set_ylim, axes.yaxis)):
-        low, high = get()
-        low, high = low / 1.3, high * 1.3
-        if high / low < 4:
-            middle = (low * high) ** 0.5
-            low, high = middle / 2, middle * 2
-        put(low, high)
-        ticks = _ticks(low, high)
-        axis.set_ticks(ticks)
-        axis.set_ticks([], minor=True)
+def limit_axis(axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]) -> None:
+    """A logarithmic axis with some air, at least a factor of 6 long so that close points are not blown up."""
+    low, high = low / 1.35, high * 1.35
+    if high / low < 6:
+        middle = (low * high) ** 0.5
+        low, high = middle / 6**0.5, middle * 6**0.5
+    axes.set(**{f"{which}lim": (low, high)})
+    set_ticks(axes, which, text)
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    """1–2–5 steps, thinned to 1–3 or to powers of ten where there would be more than seven."""
-    for steps in ((1, 2, 5), (1, 3), (1,)):
-        ticks = [step * 10.0**power for power in range(-13, 16) for step in steps if low <= step * 10.0**power <= high]
-        if len(ticks) <= 7:
-            return ticks
-    return ticks[:: max(1, len(ticks) // 6)]
+def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 6) -> None:
+    """Ticks of a logarithmic axis at round values, written out; as many as fit, and no more."""
+    low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        ticks = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
+        if len(ticks) <= most:
+            break
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)])
+    axis.set_ticks([], minor=True)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
+    axes.set(**{f"{which}lim": (low, high)})
 
 
-def byte_axis(axes: Axes) -> None:
-    axes.set_xscale("log")
-    low, high = axes.get_xlim()
-    axes.set_xticks(_ticks(low, high))
-    axes.set_xticks([], minor=True)
-    axes.set_xlim(low, high)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+def number_text(value: float) -> str:
+    if 1e-3 <= value < 1e5:
+        return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
+    power = math.floor(math.log10(value) + 1e-9)
+    lead = value / 10.0**power
+    return f"$10^{{{power}}}$" if abs(lead - 1) < 1e-6 else f"${lead:.2g}\\times10^{{{power}}}$"
 
 
 def bytes_text(value: float) -> str:
@@ -151,10 +158,10 @@ def bytes_text(value: float) -> str:
     return f"{value:.3g} B"
 
 
-def finish(figure: Figure, title: str, axes: Axes, styles: Styles) -> None:
-    """Title at the left and one legend below it, in the order of the series."""
-    figure.suptitle(title, x=0.012, ha="left", color=INK)
+def finish(figure: Figure, title: str, styles: Styles) -> None:
+    """The title at the left, and below it one legend in the order of the series."""
     drawn = {label: handle for panel in figure.axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     names = [name for name in styles if name in drawn]
-    figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 5),
-                  borderaxespad=0.2, columnspacing=1.6)
+    legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 5),
+                           title=title, alignment="left", borderaxespad=0.2, columnspacing=1.6)
+    legend.get_title().set(fontweight="bold", fontsize=11, color=INK)

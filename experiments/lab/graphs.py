@@ -62,16 +62,16 @@ def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
         bend = bent.get((min(edge), max(edge)), 0.0) if not directed else 0.12
         axes.add_patch(FancyArrowPatch(places[edge[0]], places[edge[1]], arrowstyle="-|>" if directed else "-",
                                        connectionstyle=f"arc3,rad={bend}", linewidth=width, color="#777777", zorder=1,
-                                       mutation_scale=6, shrinkA=4 if directed else 0, shrinkB=4 if directed else 0))
+                                       clip_on=False, mutation_scale=6, shrinkA=4 if directed else 0, shrinkB=4 if directed else 0))
     dots = np.array([places[i] for i in range(n)])
-    size = 75 if n <= 16 else max(8.0, 1200 / n)
+    size = 120 if n <= 16 else max(8.0, 1600 / n)
     axes.scatter(dots[:, 0], dots[:, 1], s=size, color=colour, edgecolors="white", linewidths=0.8, zorder=2)
     if n <= 16:
         for i, (x, y) in places.items():
-            axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=5.6, color="white", zorder=3,
+            axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=6, color="white", zorder=3,
                       fontweight="bold")
-    axes.set_aspect("equal")
-    axes.margins(0.14)
+    middle, reach = (dots.max(axis=0) + dots.min(axis=0)) / 2, max(float(np.ptp(dots, axis=0).max()) / 2, 0.5) * 1.22
+    axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal")
     axes.axis("off")
     axes.title.set_color(INK)
 

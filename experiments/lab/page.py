@@ -12,12 +12,12 @@ from lab.tables import Grid
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; color: #222; background: #fff; margin: 0 auto;
-       max-width: 60rem; padding: 1.5rem 1.25rem 4rem; }
+       max-width: 62rem; padding: 1.5rem 1.25rem 4rem; }
 h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 0.5rem; }
 p, li { max-width: 46rem; } .lead { font-size: 1.05rem; } .small, figcaption { font-size: 0.9rem; color: #444; }
 figure { margin: 1rem 0 2rem; } figure svg { width: 100%; height: auto; display: block; } figcaption { max-width: 46rem; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; } th, td { padding: 0.35rem 0.6rem; text-align: right; vertical-align: bottom; }
+.wide { overflow-x: auto; } th, td { padding: 0.35rem 0.5rem; text-align: right; vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; font-weight: 600; } th { border-bottom: 2px solid #222; }
 td { border-bottom: 1px solid #ddd; white-space: nowrap; } pre { background: #f4f4f2; padding: 0.8rem 1rem; overflow-x: auto;
 font-size: 0.85rem; } .warning { border-left: 4px solid #D55E00; padding: 0.4rem 0.9rem; background: #fdf3ec; }

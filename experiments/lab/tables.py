@@ -26,6 +26,8 @@ class Grid:
 
 def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Target]) -> Grid:
     metrics = [name for name in _NAMES if any(_finals(c, name).size for c in conditions)]
+    if "test_accuracy" in metrics:
+        metrics.remove("test_loss")  # in results.csv
     rated = any(condition.choice for condition in conditions)
     faceted = any(condition.facet for condition in conditions)
     header = ["condition", "gap", "degree", *(["step size"] if rated else []), "seeds",

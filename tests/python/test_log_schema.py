@@ -1,0 +1,116 @@
+"""docs/log.schema.json holds for real runs, record by record, and it is itself a schema that refuses wrong records."""
+
+import copy
+import json
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from conftest import ROOT
+
+SCHEMA = json.loads((ROOT / "docs" / "log.schema.json").read_text(encoding="utf-8"))
+
+CLASSES = """
+[run]
+peers = 4
+rounds = 5
+[topology]
+kind = "ring"
+[algorithm]
+kind = "dpsgd"
+[model]
+kind = "softmax"
+[data]
+kind = "digits"
+batch = 16
+[optimizer]
+rate = 0.1
+[log]
+every = 2
+sketch = true
+"""
+REGRESSION = CLASSES.replace('"softmax"', '"linear"').replace('"digits"\nbatch = 16', '"quadratic"').replace("0.1", "0.01")
+
+
+def validate(record: dict[str, Any], name: str) -> None:
+    """Against the definition of its kind: the message is then about the field, not about five kinds it is not."""
+    schema = {"$schema": SCHEMA["$schema"], "$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{name}"}
+    jsonschema.Draft202012Validator(schema).validate(record)
+
+
+def check_folder(folder: Path, peers: int) -> list[dict[str, Any]]:
+    """Every record of every log, and the summary; the records."""
+    records = [json.loads(line) for log in sorted(folder.glob("log-*.jsonl"))
+               for line in log.read_text(encoding="utf-8").splitlines()]
+    for record in records:
+        validate(record, record["record"])
+    validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")), "summary")
+    seen = Counter((record["round"], record["peer"]) for record in records if record["record"] == "round")
+    assert set(seen.values()) == {1}, "a peer has one record a round"
+    assert {peer for _, peer in seen} == set(range(peers))
+    return records
+
+
+def run(program: Path, folder: Path, config: str, *words: str) -> list[dict[str, Any]]:
+    (folder / "run.toml").write_text(config, encoding="utf-8")
+    command = [str(program), "run", str(folder / "run.toml"), *words, "--out", str(folder / "out"), "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return check_folder(folder / "out", 4)
+
+
+def test_schema_is_one() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+
+
+@pytest.mark.parametrize("topology", ["ring", "one_peer_exponential"])
+def test_classification_run(gossamer: Path, tmp_path: Path, topology: str) -> None:
+    records = run(gossamer, tmp_path, CLASSES, "--set", f"topology.kind={topology}")
+    assert [record["record"] for record in (records[0], records[-1])] == ["header", "end"]
+    rounds = [record for record in records if record["record"] == "round"]
+    assert sorted({record["round"] for record in rounds}) == [0, 2, 4, 5], "round 0, every second, and the last"
+    assert all(record["train_loss"] is None for record in rounds if record["round"] == 0)
+    assert all(0 <= record["test_accuracy"] <= 1 for record in rounds)
+    assert all("sketch" in record for record in rounds)
+    assert {record["round"] for record in records if record["record"] == "network"} == {0, 2, 4, 5}
+
+
+def test_regression_run(gossamer: Path, tmp_path: Path) -> None:
+    records = run(gossamer, tmp_path, REGRESSION)
+    assert all(record["test_accuracy"] is None for record in records if record["record"] == "round")
+    assert all(record["distance_to_optimum"] > 0 for record in records if record["record"] == "network")
+
+
+def test_summary_agrees_with_the_log(gossamer: Path, tmp_path: Path) -> None:
+    records = run(gossamer, tmp_path, CLASSES)
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    last = [record for record in records if record["record"] == "round" and record["round"] == 5]
+    network = [record for record in records if record["record"] == "network"][-1]
+    assert summary["bytes_sent"] == sum(record["bytes_sent"] for record in last)
+    assert summary["final"]["test_loss"]["max"] == pytest.approx(max(record["test_loss"] for record in last))
+    assert summary["final"]["consensus_distance"] == pytest.approx(network["consensus_distance"])
+
+
+def test_network_of_processes(gossamer: Path, lab: Any, tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text(CLASSES, encoding="utf-8")
+    done = lab("sweep", "run.toml", "--processes", "--out", "out", program=gossamer)
+    assert done.returncode == 0, done.stderr
+    records = check_folder(tmp_path / "out" / "run", 4)
+    assert sum(record["record"] == "header" for record in records) == 4
+
+
+def test_the_stand_in_of_the_lab_tests_writes_the_same_form(stand_in: Path, tmp_path: Path) -> None:
+    run(stand_in, tmp_path, CLASSES)
+
+
+@pytest.mark.parametrize("change", [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"surprise": 1}, {"seconds": None}])
+def test_schema_refuses_a_wrong_record(change: dict[str, Any]) -> None:
+    good = {"record": "round", "round": 1, "peer": 0, "seconds": 0.1, "train_loss": 2.0, "test_loss": None,
+            "test_accuracy": 0.5, "bytes_sent": 1, "bytes_received": 1, "train_seconds": 0, "wait_seconds": 0,
+            "mix_seconds": 0}
+    validate(good, "round")
+    with pytest.raises(jsonschema.ValidationError):
+        validate({**copy.deepcopy(good), **change}, "round")

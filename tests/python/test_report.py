@@ -1,0 +1,130 @@
+"""The report: figures, page and table from small sweeps, and its honesty about what is missing."""
+
+import math
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_gossamer import edge_list
+from lab.curves import consensus_from_sketches, read_curves
+from lab.figures import bytes_text, number_text
+from lab.graphs import grid_edges, layout
+from lab.page import inline_svg
+
+FIGURES = ("learning", "consensus", "gap", "graphs")
+
+
+def make(lab: Any, tmp_path: Path, *words: str) -> tuple[str, str]:
+    """The page and what the terminal said, for a sweep over `words`."""
+    swept = lab("sweep", "small.toml", *words, "--out", "out")
+    assert swept.returncode in (0, 1), swept.stderr
+    reported = lab("report", "out")
+    assert reported.returncode == 0, reported.stderr
+    return (tmp_path / "out" / "report.html").read_text(encoding="utf-8"), reported.stdout
+
+
+def test_page_is_self_contained_and_names_what_it_shows(lab: Any, tmp_path: Path) -> None:
+    page, said = make(lab, tmp_path, "topology.kind=ring,torus,complete", "run.seed=0..2", "run.peers=16", "run.rounds=60")
+    assert page.count("<svg") == len(FIGURES) and page.count('role="img"') == len(FIGURES)
+    assert not re.search(r'(src|href)="(?!#)', page), "nothing is fetched"
+    assert "<script" not in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids)), "ids are the page's own"
+    used = set(re.findall(r'(?:href="|url\()#([^")]+)', page))
+    assert used <= set(ids)
+    for words in ("mean over 3 seeds", "lowest to the highest seed", "95% of the best", "To make it again",
+                  "experiments/sweep.py small.toml"):
+        assert words in page
+    assert "ring" in said and "rounds to target" in said and str(tmp_path / "out" / "report.html") in said
+    for stem in FIGURES:
+        ElementTree.parse(tmp_path / "out" / "figures" / f"{stem}.svg")
+        assert (tmp_path / "out" / "figures" / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_failed_runs_and_missing_seeds_are_named(lab: Any, tmp_path: Path) -> None:
+    page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0,13")
+    for text in (page, said):
+        assert "2 of 4 runs failed" in text and "ring-seed13" in text and "1 of 2 seeds" in text
+    assert "One seed only" in page
+
+
+def test_step_sizes_at_the_edge_are_flagged(lab: Any, tmp_path: Path) -> None:
+    page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5,2")
+    assert "edge" not in said.replace(str(tmp_path), "") and "diverged" in page
+    page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5")
+    assert "0.5 (edge!)" in said and "at the edge of the grid (0.2, 0.5)" in page
+
+
+def test_nothing_to_compare_is_an_error(lab: Any, tmp_path: Path) -> None:
+    lab("sweep", "small.toml", "run.seed=13", "--out", "out")
+    done = lab("report", "out")
+    assert done.returncode == 2 and "no run" in done.stderr
+    assert "sweep.json" in lab("report", tmp_path).stderr
+    (tmp_path / "torn").mkdir()
+    (tmp_path / "torn" / "sweep.json").write_text('{"schema": 1', encoding="utf-8")
+    assert lab("report", "torn").returncode == 2
+
+
+def test_a_finished_run_with_a_torn_log_is_an_error(lab: Any, tmp_path: Path) -> None:
+    lab("sweep", "small.toml", "run.seed=0", "--out", "out")
+    log = tmp_path / "out" / "seed0" / "log-0.jsonl"
+    log.write_text(log.read_text(encoding="utf-8")[:-20], encoding="utf-8")
+    done = lab("report", "out")
+    assert done.returncode == 2 and "log-0.jsonl, line" in done.stderr
+
+
+def test_a_deleted_run_is_missing_not_counted(lab: Any, tmp_path: Path) -> None:
+    lab("sweep", "small.toml", "run.seed=0..1", "--out", "out")
+    (tmp_path / "out" / "seed1" / "summary.json").unlink()
+    assert "1 of 2 runs have not been run to the end: seed1" in lab("report", "out").stdout
+
+
+def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) -> None:
+    swept = lab("sweep", "small.toml", "topology.kind=ring,complete", "data.alpha=0.1,1", "run.rounds=20", "--out", "out")
+    assert swept.returncode == 0, swept.stderr
+    done = lab("report", "out", "--target", "0.3", "--out", "elsewhere", "--title", "Two <axes>")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "elsewhere" / "report.html").read_text(encoding="utf-8")
+    assert "alpha = 0.1" in page and "test accuracy 0.3, as asked for" in page and "Two &lt;axes&gt;" in page
+
+
+def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) -> None:
+    page, _ = make(lab, tmp_path, "--processes", "log.sketch=true")
+    assert "Estimated from sketches" in page
+    curves = read_curves(tmp_path / "out" / "sketchtrue")
+    assert curves.sketched and curves.has("consensus_distance")
+
+
+def test_consensus_from_sketches_is_exact_for_full_rank_ones() -> None:
+    rows = np.random.default_rng(0).normal(size=(5, 7))
+    exact = math.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1)))
+    assert consensus_from_sketches(rows.tolist()) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("kind", ["ring", "torus", "complete", "star", "hypercube"])
+def test_layout_puts_no_two_peers_in_one_place(kind: str) -> None:
+    places, _ = layout(16, set(edge_list(kind, 16)), kind)
+    points = np.array([places[i] for i in range(16)])
+    apart = np.linalg.norm(points[:, None] - points[None], axis=2) + 10 * np.eye(16)
+    assert apart.min() > 0.15
+
+
+def test_torus_and_grid_are_drawn_as_grids() -> None:
+    for wrapped in (True, False):
+        places, bent = layout(12, grid_edges(3, 4, wrapped), "torus")
+        assert places[0] == (0, 0) and places[11] == (3, -2)
+        assert bool(bent) == wrapped
+
+
+def test_text_of_numbers() -> None:
+    assert [bytes_text(v) for v in (900, 1500, 2_340_000, 5e9)] == ["900 B", "1.5 kB", "2.34 MB", "5 GB"]
+    assert [number_text(v) for v in (0.05, 1, 2000)] == ["0.05", "1", "2000"]
+    assert number_text(1e-6) == "$10^{-6}$" and number_text(3e-7) == r"$3\times10^{-7}$"
+
+
+def test_inlined_ids_do_not_meet() -> None:
+    svg = inline_svg('<?xml?><svg a="b"><g id="p1"/><use href="#p1" clip-path="url(#p1)"/></svg>', "one", "A \"title\"")
+    assert 'id="one-p1"' in svg and 'href="#one-p1"' in svg and "url(#one-p1)" in svg and "&quot;title" in svg

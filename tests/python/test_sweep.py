@@ -1,0 +1,181 @@
+"""The grid: what is run, what counts, what is taken up again, and what is refused. Against a stand-in for the program."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import ROOT
+from lab.axes import Axis, parse_axis, parse_rates
+from lab.cells import Cell, cell_name, configuration_hash, make_cells
+from lab.errors import LabError
+from lab.selection import choose
+
+
+def sweep_json(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+
+
+def statuses(folder: Path) -> dict[str, str]:
+    return {cell["name"]: cell["status"] for cell in sweep_json(folder)["cells"]}
+
+
+@pytest.mark.parametrize(("text", "values"), [
+    ("topology.kind=ring,torus", ("ring", "torus")), ("run.seed=0..2", ("0", "1", "2")), ("run.seed=-1..0,7", ("-1", "0", "7")),
+    ("data.alpha=0.1,1", ("0.1", "1")), ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]"))])
+def test_axis(text: str, values: tuple[str, ...]) -> None:
+    assert parse_axis(text).values == values
+
+
+@pytest.mark.parametrize(("text", "names"), [
+    ("run.seed=3..1", "run.seed"), ("run.seed=", "run.seed"), ("seed=1", "seed=1"), ("run.seed", "run.seed"),
+    ("run.seed=1,1", "run.seed"), ("run.rate=0.1..0.5", "run.rate"), ("a.b=1,,2", "a.b")])
+def test_bad_axis_is_named(text: str, names: str) -> None:
+    with pytest.raises(LabError, match=names.replace(".", r"\.")):
+        parse_axis(text)
+
+
+@pytest.mark.parametrize("text", ["0.1,-1", "0.1,x", "0.1,0.10", ""])
+def test_bad_rates(text: str) -> None:
+    with pytest.raises(LabError, match="--rates"):
+        parse_rates(text)
+
+
+def test_rates_are_sorted_as_numbers() -> None:
+    assert parse_rates("1e-1,0.02,5") == ("0.02", "1e-1", "5")
+
+
+def test_cell_names_are_readable() -> None:
+    assert cell_name({"topology.kind": "ring", "data.alpha": "0.1", "run.seed": "2"}) == "ring-alpha0.1-seed2"
+    assert cell_name({}) == "run"
+
+
+def test_seeds_and_rates_are_innermost() -> None:
+    cells = make_cells([Axis("run.seed", ("0", "1")), Axis("topology.kind", ("ring", "star"))], ("0.1",), Path("x"))
+    assert [cell.name for cell in cells] == ["ring-seed0-rate0.1", "ring-seed1-rate0.1", "star-seed0-rate0.1",
+                                             "star-seed1-rate0.1"]
+
+
+def test_configuration_hash_counts_what_changes_a_result() -> None:
+    config = {"run": {"seed": 0}, "local": {"threads": 1}, "net": {"listen": "a"}}
+    base = configuration_hash(config, {}, False)
+    assert base == configuration_hash(config, {"run.seed": "0", "local.threads": "4", "net.listen": "b"}, False)
+    assert base != configuration_hash(config, {"run.seed": "1"}, False)
+    assert base != configuration_hash(config, {}, True)
+
+
+def test_grid_runs_resumes_and_writes_results(lab: Any, tmp_path: Path) -> None:
+    words = ("sweep", "small.toml", "topology.kind=ring,complete", "-j", "2", "run.seed=0..1", "--out", "out")
+    first = lab(*words)
+    assert first.returncode == 0, first.stderr
+    assert set(statuses(tmp_path / "out").values()) == {"finished"}
+    before = (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns
+    second = lab(*words)
+    assert second.returncode == 0 and "4 of them there already" in second.stderr
+    assert (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns == before
+    assert lab(*words, "--again").returncode == 0
+    assert (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns != before
+    with (tmp_path / "out" / "results.csv").open(encoding="utf-8") as lines:
+        rows = list(csv.DictReader(lines))
+    assert [row["run"] for row in rows] == ["ring-seed0", "ring-seed1", "complete-seed0", "complete-seed1"]
+    assert all(float(row["test_accuracy_mean"]) > 0 and row["final_hash"] for row in rows)
+
+
+def test_a_changed_configuration_is_run_again(lab: Any, tmp_path: Path) -> None:
+    lab("sweep", "small.toml", "--out", "out")
+    config = (tmp_path / "small.toml").read_text(encoding="utf-8")
+    (tmp_path / "small.toml").write_text("# a comment\n" + config, encoding="utf-8")
+    assert "1 of them there already" in lab("sweep", "small.toml", "--out", "out").stderr
+    (tmp_path / "small.toml").write_text(config.replace("rounds = 6", "rounds = 7"), encoding="utf-8")
+    assert "0 of them there already" in lab("sweep", "small.toml", "--out", "out").stderr
+
+
+@pytest.mark.parametrize(("seed", "says"), [(13, "the thirteenth file is missing"), (14, "no whole summary.json"),
+                                            (16, "no whole summary.json")])
+def test_a_failed_run_is_reported_and_never_counted(lab: Any, tmp_path: Path, seed: int, says: str) -> None:
+    done = lab("sweep", "small.toml", f"run.seed=0,{seed}", "--out", "out")
+    assert done.returncode == 1 and says in done.stderr
+    assert statuses(tmp_path / "out") == {"seed0": "finished", f"seed{seed}": "failed"}
+    again = lab("sweep", "small.toml", f"run.seed=0,{seed}", "--out", "out")
+    assert again.returncode == 1 and "1 of them there already" in again.stderr
+
+
+@pytest.mark.parametrize(("axis", "says"), [("topology.kind=ring,rong", "'rong'"), ("run.unknown=1", "run.unknown"),
+                                            ("rum.seed=1", "rum"), ("run.seed=2..1", "run.seed")])
+def test_a_bad_axis_is_refused_before_anything_runs(lab: Any, tmp_path: Path, axis: str, says: str) -> None:
+    done = lab("sweep", "small.toml", axis, "--out", "out")
+    assert done.returncode == 2 and says in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_is_not_the_sweeps_is_not_emptied(lab: Any, tmp_path: Path) -> None:
+    mine = tmp_path / "out" / "seed1"
+    mine.mkdir(parents=True)
+    (mine / "thesis.tex").write_text("years of work", encoding="utf-8")
+    done = lab("sweep", "small.toml", "run.seed=1", "--out", "out")
+    assert done.returncode == 2 and "not a cell" in done.stderr
+    assert (mine / "thesis.tex").exists()
+
+
+def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
+    done = lab("sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.1,0.5,2", "--out", "out")
+    assert done.returncode == 0, "a step size that diverges is an answer"
+    choices = {choice["condition"]["topology.kind"]: choice for choice in sweep_json(tmp_path / "out")["choices"]}
+    assert {(c["rate"], c["at_edge"], tuple(c["ruled_out"])) for c in choices.values()} == {("0.5", False, ("2",))}
+    edge = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--out", "out")
+    assert edge.returncode == 0 and "edge" in edge.stderr
+    assert lab("sweep", "small.toml", "--rates", "2,3", "--out", "none").returncode == 1
+    assert lab("sweep", "small.toml", "optimizer.rate=2", "--out", "axis").returncode == 1, "here it is a failure"
+    assert lab("sweep", "small.toml", "optimizer.rate=1", "--rates", "1,2").returncode == 2
+
+
+def test_a_step_size_with_a_seed_missing_is_not_judged() -> None:
+    cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}) for r in ("0.1", "0.2", "0.4") for s in "01"]
+    summaries = {cell.name: {"final": {"test_loss": {"mean": 1 - float(cell.overrides["optimizer.rate"])}}} for cell in cells}
+    del summaries["0.4-1"]
+    (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), "test_loss")
+    assert (choice.rate, choice.at_edge, choice.ruled_out) == ("0.2", False, ["0.4"])
+
+
+def test_one_process_per_peer(lab: Any, tmp_path: Path) -> None:
+    done = lab("sweep", "small.toml", "--processes", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "out" / "run").glob("log-*.jsonl"))) == 4
+    failed = lab("sweep", "small.toml", "run.seed=13", "--processes", "--out", "out")
+    assert failed.returncode == 1 and "peer-1 (exit status 7): gossamer: port in use" in failed.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(lab: Any, tmp_path: Path, stand_in: Path,
+                                                                number: signal.Signals) -> None:
+    assert lab("sweep", "small.toml", "run.seed=0", "--out", "out").returncode == 0
+    command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), "small.toml", "run.seed=0,15,1", "--out", "out"]
+    sweep = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "GOSSAMER_BIN": str(stand_in)}, stderr=subprocess.PIPE,
+                             text=True)
+    log = tmp_path / "out" / "seed15" / "log-0.jsonl"
+    deadline = time.monotonic() + 60
+    while not (log.exists() and '"round": 6' in log.read_text(encoding="utf-8")):  # it is at work
+        assert time.monotonic() < deadline and sweep.poll() is None
+        time.sleep(0.01)
+    sweep.send_signal(number)
+    _, said = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130 and "interrupted" in said
+    summary = json.loads((tmp_path / "out" / "seed15" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["reason"] == "interrupted", "the run was asked to end, and ended by itself"
+    assert statuses(tmp_path / "out") == {"seed0": "finished", "seed15": "missing", "seed1": "missing"}
+    assert lab("sweep", "small.toml", "run.seed=0,1", "--out", "out").returncode == 0
+
+
+def test_two_sweeps_in_one_folder_are_refused(lab: Any, tmp_path: Path) -> None:
+    import fcntl
+    (tmp_path / "out").mkdir()
+    with (tmp_path / "out" / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = lab("sweep", "small.toml", "--out", "out")
+    assert done.returncode == 2 and "another sweep" in done.stderr
