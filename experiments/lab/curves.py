@@ -51,16 +51,17 @@ def read_curves(folder: Path) -> Curves:
         raise LabError(f"{logs[0]}: no header record")
     rounds = sorted(t for t, records in per_round.items() if len(records) == header["peers"])
     values = {name: np.array([_mean(per_round[t], name) for t in rounds]) for name in _PER_PEER}
-    values |= {name: np.array([_number(network.get(t, {}).get(name)) for t in rounds]) for name in _NETWORK}
-    sketched = not np.isfinite(values["consensus_distance"]).any() and all("sketch" in r for t in rounds for r in per_round[t])
+    for name in _NETWORK:
+        values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
+    sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
     if sketched:
-        values["consensus_distance"] = np.array([consensus_from_sketches([r["sketch"] for r in per_round[t]]) for t in rounds])
+        values["consensus_distance"] = np.array([consensus_from_sketches(per_round[t]) for t in rounds])
     return Curves(np.array(rounds), values, header["topology"], sketched)
 
 
-def consensus_from_sketches(sketches: list[list[float]]) -> float:
-    """sqrt((1/n) Σ ‖s_i − s̄‖²): a count-sketch is linear, and keeps squared norms in expectation (Charikar et al. 2002)."""
-    matrix = np.asarray(sketches, dtype=float)
+def consensus_from_sketches(records: list[Record]) -> float:
+    """sqrt((1/n) Σ ‖s_i − s̄‖²): a count-sketch is linear and keeps squared norms in expectation (Charikar et al. 2002)."""
+    matrix = np.array([record["sketch"] for record in records], dtype=float)
     centred = matrix - matrix.mean(axis=0)
     return float(np.sqrt((centred**2).sum(axis=1).mean()))
 

@@ -110,11 +110,12 @@ def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target
     limit_axis(axes, "x", min(gaps), max(gaps), number_text)
     low, high = axes.get_ylim()
     limit_axis(axes, "y", low, high, bytes_text if column else number_text)
-    for gap, text, style, series in never:  # on the upper rim: beyond what was run
-        axes.plot([gap], [0.96], transform=axes.get_xaxis_transform(), linestyle="", markersize=9, fillstyle="none",
+    for level, (gap, text, style, series) in enumerate(sorted(never, key=lambda entry: entry[0])):
+        height = 0.96 - 0.08 * level  # under the upper rim: beyond what was run
+        axes.plot([gap], [height], transform=axes.get_xaxis_transform(), linestyle="", markersize=9, fillstyle="none",
                   label=series, **style)
         right = gap > (min(gaps) * max(gaps)) ** 0.5
-        axes.annotate(text, (gap, 0.96), xycoords=axes.get_xaxis_transform(), fontsize=8, va="center",
+        axes.annotate(text, (gap, height), xycoords=axes.get_xaxis_transform(), fontsize=8, va="center",
                       ha="right" if right else "left", xytext=(-8 if right else 8, 0), textcoords="offset points")
 
 
@@ -160,7 +161,8 @@ def bytes_text(value: float) -> str:
 
 def finish(figure: Figure, title: str, styles: Styles) -> None:
     """The title at the left, and below it one legend in the order of the series."""
-    drawn = {label: handle for panel in figure.axes for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    drawn = {label: handle for panel in figure.axes
+             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     names = [name for name in styles if name in drawn]
     legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 5),
                            title=title, alignment="left", borderaxespad=0.2, columnspacing=1.6)

@@ -1,4 +1,4 @@
-"""The graphs of a sweep, drawn as what they are: a torus as a wrapped grid, a hypercube as nested cubes, others round."""
+"""The graphs of a sweep, drawn as what they are: a torus as a wrapped grid, a hypercube as its shadow, others round."""
 
 import math
 
@@ -21,7 +21,7 @@ def graphs_figure(conditions: list[Condition], caption: str) -> Picture:
     """One panel per topology that was run."""
     shown = {_identity(condition): condition for condition in reversed(conditions)}
     members = [condition for condition in conditions if shown[_identity(condition)] is condition]
-    columns = min(len(members), 4)
+    columns = len(members) if len(members) <= 4 else 3 if len(members) <= 6 else 4
     rows = math.ceil(len(members) / columns)
     side = min(WIDTH_INCHES / columns, 2.6)
     figure = Figure(figsize=(WIDTH_INCHES, 0.45 + rows * (side + 0.5)), layout="constrained")
@@ -58,11 +58,12 @@ def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
     directed = not topology["symmetric"]
     places, bent = layout(n, {(min(e), max(e)) for e in edges} if not directed else set(edges), str(topology["topology"]))
     width = max(0.35, min(1.3, 60 / max(len(edges), 1)))
+    margin = 4 if directed else 0  # an arrow's head ends at the dot
     for edge in edges:
         bend = bent.get((min(edge), max(edge)), 0.0) if not directed else 0.12
         axes.add_patch(FancyArrowPatch(places[edge[0]], places[edge[1]], arrowstyle="-|>" if directed else "-",
                                        connectionstyle=f"arc3,rad={bend}", linewidth=width, color="#777777", zorder=1,
-                                       clip_on=False, mutation_scale=6, shrinkA=4 if directed else 0, shrinkB=4 if directed else 0))
+                                       mutation_scale=6, clip_on=False, shrinkA=margin, shrinkB=margin))
     dots = np.array([places[i] for i in range(n)])
     size = 120 if n <= 16 else max(8.0, 1600 / n)
     axes.scatter(dots[:, 0], dots[:, 1], s=size, color=colour, edgecolors="white", linewidths=0.8, zorder=2)
@@ -83,8 +84,7 @@ def layout(n: int, edges: set[Edge], kind: str) -> tuple[Places, dict[Edge, floa
             for wrapped in (True, False):
                 if edges == grid_edges(rows, n // rows, wrapped):
                     return _grid(rows, n // rows, edges)
-    if n >= 8 and n & (n - 1) == 0 and edges == {(i, i | 1 << b) for i in range(n) for b in range(n.bit_length() - 1)
-                                                 if not i & 1 << b} and n <= 64:
+    if 8 <= n <= 64 and n & (n - 1) == 0 and edges == hypercube_edges(n):
         return _hypercube(n), {}
     graph = networkx.Graph(list(edges))
     graph.add_nodes_from(range(n))
@@ -121,14 +121,21 @@ def _grid(rows: int, columns: int, edges: set[Edge]) -> tuple[Places, dict[Edge,
     return places, bent
 
 
+def hypercube_edges(n: int) -> set[Edge]:
+    """Peers whose numbers differ in one bit."""
+    return {(i, i | 1 << bit) for i in range(n) for bit in range(n.bit_length() - 1) if not i >> bit & 1}
+
+
 def _hypercube(n: int) -> Places:
-    """Each bit is a direction in the plane; directions of later bits are shorter or longer so that no dots meet."""
-    directions = [(1.0, 0.0), (0.0, 1.0), (0.42, 0.36), (2.3, 0.55), (0.75, 2.35), (5.1, 0.3)]
+    """Each bit is a direction in the plane (Coxeter's projection); where dots would meet, directions differ in length."""
+    bits = n.bit_length() - 1
+    stretch = 0.0 if bits == 4 else 0.6
+    directions = [(1 + stretch * b) * np.array([math.cos(math.pi * b / bits), math.sin(math.pi * b / bits)])
+                  for b in range(bits)]
     places = {}
     for i in range(n):
-        x = sum(d[0] for b, d in enumerate(directions) if i >> b & 1)
-        y = sum(d[1] for b, d in enumerate(directions) if i >> b & 1)
-        places[i] = (x, y)
+        x, y = sum((directions[b] * (1 if i >> b & 1 else -1) for b in range(bits)), np.zeros(2))
+        places[i] = (float(x), float(y))
     return places
 
 

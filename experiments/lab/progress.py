@@ -78,8 +78,8 @@ class TerminalWatcher:
 
     def tick(self, done: int, running: dict[str, float]) -> None:
         left = duration(self._estimate.left(done, running)) if done < self._total else ""
-        self._progress.update(self._task, completed=done, left=left,
-                              description="  ".join(f"{name} {fraction:3.0%}" for name, fraction in running.items()) or "sweep")
+        inside = "  ".join(f"{name} {fraction:3.0%}" for name, fraction in running.items())
+        self._progress.update(self._task, completed=done, left=left, description=inside or "sweep")
 
     def say(self, line: str) -> None:
         self._progress.console.print(line, markup=False, highlight=False)

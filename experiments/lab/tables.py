@@ -90,7 +90,9 @@ def _rounds(points: list[tuple[float, float]]) -> str:
     rounds = [r for r, _ in points if np.isfinite(r)]
     if not rounds:
         return "never"
-    text = f"{np.mean(rounds):.0f}" if min(rounds) == max(rounds) else f"{np.mean(rounds):.0f} ({min(rounds):.0f}–{max(rounds):.0f})"
+    text = f"{np.mean(rounds):.0f}"
+    if min(rounds) != max(rounds):
+        text += f" ({min(rounds):.0f}–{max(rounds):.0f})"
     return text if len(rounds) == len(points) else f"{text}; {len(points) - len(rounds)} of {len(points)} never"
 
 

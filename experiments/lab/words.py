@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from lab.cells import RATE
 from lab.conditions import Condition
 from lab.metric import Metric, Target
 from lab.results import Sweep
@@ -40,9 +41,9 @@ def consensus_caption(conditions: list[Condition]) -> str:
 def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Condition]) -> str:
     every = max(int(np.diff(run.curves.rounds).max(initial=1)) for c in conditions for run in c.runs)
     goal = "; ".join(f"{facet}: {target.words}" if facet else target.words for facet, target in targets.items())
-    return (f"First logged round in which the peers' mean reaches the target, and the bytes a peer had sent by then, against "
-            f"the spectral gap of the mixing matrix (1: everybody hears everybody equally; near 0: news travels slowly). "
-            f"Target: {goal}. Small dots: one seed; large: their mean; open on the upper rim: some seeds never got there. "
+    return (f"First logged round in which the peers' mean reaches the target, and the bytes a peer had sent by then, "
+            f"against the spectral gap of the mixing matrix (1: everybody hears everybody equally; near 0: news travels "
+            f"slowly). Target: {goal}. Small dots: one seed; large: their mean; open on the upper rim: some seeds never got there. "
             f"Rounds are logged every {every}, and the reading is no finer than that.")
 
 
@@ -86,12 +87,13 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
                      f"{about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown.")
     else:
         rate = config.get("optimizer", {}).get("rate")
-        lines.append("One step size" + (f" ({rate:g})" if isinstance(rate, (int, float)) else "") +
-                     " in every condition: it was not tuned for each, and with tuned ones the order may change."
-                     if "optimizer.rate" not in about["axes"] else "The step size is an axis of the grid.")
+        size = f" ({rate:g})" if isinstance(rate, (int, float)) else ""
+        lines.append("The step size is an axis of the grid." if RATE in about["axes"] else
+                     f"One step size{size} in every condition: not tuned for each, and tuning may change the order.")
     lines.append("Test figures are those of each peer's own model on the whole test set, evaluated outside the timed steps. "
                  "Bytes are counted where they are sent, with headers.")
-    where = "one process per peer over TCP on one machine" if about["processes"] else "all peers in one process, virtual time"
+    where = "one process per peer over TCP on one machine" if about["processes"] else \
+        "all peers in one process, virtual time"
     lines.append(f"Run as {where}; {about['machine']}.")
     return lines
 

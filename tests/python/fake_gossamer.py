@@ -64,7 +64,8 @@ def edge_list(kind, n):
 def topology_report(kind, n):
     edges = edge_list(kind, n)
     degrees = [sum(i in edge for edge in edges) for i in range(n)]
-    gap = {"ring": 2 / 3 * (1 - math.cos(2 * math.pi / n)), "torus": 0.4, "complete": 1.0, "star": 1 / n, "hypercube": 0.4}[kind]
+    gap = {"ring": 2 / 3 * (1 - math.cos(2 * math.pi / n)), "torus": 0.4, "complete": 1.0, "star": 1 / n,
+           "hypercube": 0.4}[kind]
     return {"topology": kind, "peers": n, "weights": "metropolis", "edges": len(edges), "degree_min": min(degrees),
             "degree_max": max(degrees), "diameter": {"ring": n // 2, "complete": 1, "star": 2}.get(kind, 4), "period": 1,
             "symmetric": True, "doubly_stochastic": True, "connected": True, "spectral_gap": gap,

@@ -27,8 +27,8 @@ def statuses(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("text", "values"), [
-    ("topology.kind=ring,torus", ("ring", "torus")), ("run.seed=0..2", ("0", "1", "2")), ("run.seed=-1..0,7", ("-1", "0", "7")),
-    ("data.alpha=0.1,1", ("0.1", "1")), ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]"))])
+    ("topology.kind=ring,torus", ("ring", "torus")), ("run.seed=0..2", ("0", "1", "2")),
+    ("run.seed=-1..0,7", ("-1", "0", "7")), ("data.alpha=0.1,1", ("0.1", "1")), ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]"))])
 def test_axis(text: str, values: tuple[str, ...]) -> None:
     assert parse_axis(text).values == values
 
@@ -137,7 +137,7 @@ def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
 
 def test_a_step_size_with_a_seed_missing_is_not_judged() -> None:
     cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}) for r in ("0.1", "0.2", "0.4") for s in "01"]
-    summaries = {cell.name: {"final": {"test_loss": {"mean": 1 - float(cell.overrides["optimizer.rate"])}}} for cell in cells}
+    summaries = {c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}} for c in cells}
     del summaries["0.4-1"]
     (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), "test_loss")
     assert (choice.rate, choice.at_edge, choice.ruled_out) == ("0.2", False, ["0.4"])
@@ -156,8 +156,8 @@ def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(lab: Any, tmp_path
                                                                 number: signal.Signals) -> None:
     assert lab("sweep", "small.toml", "run.seed=0", "--out", "out").returncode == 0
     command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), "small.toml", "run.seed=0,15,1", "--out", "out"]
-    sweep = subprocess.Popen(command, cwd=tmp_path, env={**os.environ, "GOSSAMER_BIN": str(stand_in)}, stderr=subprocess.PIPE,
-                             text=True)
+    environment = {**os.environ, "GOSSAMER_BIN": str(stand_in)}
+    sweep = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
     log = tmp_path / "out" / "seed15" / "log-0.jsonl"
     deadline = time.monotonic() + 60
     while not (log.exists() and '"round": 6' in log.read_text(encoding="utf-8")):  # it is at work
