@@ -57,7 +57,9 @@ class Scheduler {
   void set_idle_work(IdleWork* work) { idle_work_ = work; }
 
  protected:
-  /// Runs what is ready, and idle work due before the next timer, until neither is left or stop().
+  /// Runs what is ready now, or, if nothing is, idle work due before the next timer. False when there was neither.
+  bool turn();
+  /// Turn after turn until nothing is left or stop().
   void drain();
   /// Takes the earliest timer out if it is due at `now`; false when none is.
   bool fire_due(Time now);

@@ -1,0 +1,50 @@
+#include "net/address.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+
+namespace gossamer::net {
+
+namespace {
+
+Error not_an_address(const std::string& text) {
+  return {ErrorKind::invalid, fmt::format("'{}' is no address; give host:port, as 10.0.0.7:7000 or [::1]:7000", text)};
+}
+
+}  // namespace
+
+Result<Address> parse_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0) return not_an_address(text);
+  Address address;
+  address.host = text.substr(0, colon);
+  if (address.host.front() == '[' && address.host.back() == ']')
+    address.host = address.host.substr(1, address.host.size() - 2);
+  else if (address.host.find(':') != std::string::npos)  // an IPv6 number without brackets: where would its port begin?
+    return not_an_address(text);
+  if (address.host.empty() || address.host.find_first_of("[] \t/") != std::string::npos) return not_an_address(text);
+
+  const char* first = text.data() + colon + 1;
+  const char* last = text.data() + text.size();
+  const auto [end, error] = std::from_chars(first, last, address.port);
+  if (error != std::errc() || end != last) return not_an_address(text);
+  return address;
+}
+
+std::string to_string(const Address& address) {
+  const bool brackets = address.host.find(':') != std::string::npos;
+  return brackets ? fmt::format("[{}]:{}", address.host, address.port) : fmt::format("{}:{}", address.host, address.port);
+}
+
+bool is_loopback(const Address& address) {
+  if (address.host == "localhost" || address.host == "::1") return true;
+  // "127.evil.example" is a name, not a number.
+  return address.host.starts_with("127.") && std::ranges::all_of(address.host, [](unsigned char c) {
+           return std::isdigit(c) != 0 || c == '.';
+         });
+}
+
+}  // namespace gossamer::net

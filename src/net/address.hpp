@@ -1,0 +1,25 @@
+// Addresses as people write them: "10.0.0.7:7000", "node3:7000", "[::1]:7000".
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace gossamer::net {
+
+struct Address {
+  std::string host;        ///< a name or a number, without brackets
+  std::uint16_t port = 0;  ///< 0: any free one (to listen on)
+
+  bool operator==(const Address&) const = default;
+};
+
+/// The error says what is expected, without repeating where the text stood.
+Result<Address> parse_address(const std::string& text);
+std::string to_string(const Address& address);
+
+/// Whether only this machine can reach it: 127.x.x.x, ::1 or localhost.
+bool is_loopback(const Address& address);
+
+}  // namespace gossamer::net

@@ -1,0 +1,95 @@
+#include "net/caller.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gossamer::net {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr gossip::Time kFirstPause = 50ms;
+constexpr gossip::Time kLongestPause = 1s;
+
+}  // namespace
+
+Caller::Caller(RealScheduler& scheduler, Plan plan)
+    : scheduler_(scheduler), plan_(std::move(plan)), began_(scheduler.now()), pause_(kFirstPause) {
+  timer_ = scheduler_.after(0ns, [this] { call(); });
+}
+
+Caller::~Caller() {
+  scheduler_.cancel(timer_);
+  if (talk_) talk_->close();
+}
+
+std::string Caller::trouble() const {
+  if (tries_ == 0) return why_.empty() ? "not called yet" : why_;
+  const double seconds = std::chrono::duration<double>(scheduler_.now() - began_).count();
+  return fmt::format("{}, {} {} in {:.0f} s", why_.empty() ? "being called" : why_, tries_, tries_ == 1 ? "try" : "tries",
+                     seconds);
+}
+
+void Caller::call() {
+  const auto address = plan_.find();
+  if (!address.ok()) return retry(address.error().message);
+  address_ = to_string(*address);
+  ++tries_;
+  timer_ = scheduler_.after(plan_.deadline, [this] { retry("no answer"); });
+  attempt_ = connect(scheduler_, *address, [this](Result<std::unique_ptr<Socket>> socket) {
+    scheduler_.cancel(timer_);
+    if (!socket.ok()) return retry(socket.error().message);
+    talk(std::move(socket).value());
+  });
+}
+
+void Caller::retry(std::string why) {
+  why_ = std::move(why);
+  attempt_.reset();
+  talk_.reset();
+  scheduler_.cancel(timer_);
+  timer_ = scheduler_.after(pause_, [this] { call(); });
+  pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+void Caller::talk(std::unique_ptr<Socket> socket) {
+  talk_ = std::make_shared<Talk>(scheduler_, std::move(socket), plan_.deadline,
+                                 [this](const std::string& why) { retry(why + " to our hello"); });
+  talk_->write(encode_hello(plan_.hello), [this] { read_answer(); });
+}
+
+void Caller::read_answer() {
+  talk_->read(kHelloPrefixBytes, [this](std::span<const std::byte> prefix) {
+    const auto words = decode_hello_prefix(prefix.first<kHelloPrefixBytes>());
+    if (!words) return retry("what answers there is no gossamer peer");
+    if (words->version != kProtocolVersion)
+      return refuse(fmt::format("its protocol version is {}, ours is {}", words->version, kProtocolVersion));
+    std::vector<std::byte> bytes(prefix.begin(), prefix.end());
+    talk_->read(kHelloBytes - kHelloPrefixBytes, [this, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
+      bytes.insert(bytes.end(), rest.begin(), rest.end());
+      judge(bytes);
+    });
+  });
+}
+
+void Caller::judge(std::span<const std::byte> bytes) {
+  const auto answer = decode_hello(bytes.first<kHelloBytes>());
+  if (!answer) return retry("what answers there is no gossamer peer");
+  if (answer->verdict != Verdict::accepted)
+    return refuse(describe(answer->verdict, answer->identity, plan_.hello.identity, plan_.hello.from));
+  const Verdict ours = compare(plan_.hello.identity, answer->identity);
+  if (ours != Verdict::accepted) return refuse(describe(ours, answer->identity, plan_.hello.identity, plan_.hello.from));
+  if (answer->from != plan_.hello.to) return retry(fmt::format("peer {} answers there", answer->from));
+  auto socket = talk_->release();
+  const auto connected = plan_.connected;  // may end this object
+  connected(std::move(socket), *answer);
+}
+
+void Caller::refuse(const std::string& clause) {
+  const auto refused = plan_.refused;  // may end this object
+  refused({ErrorKind::rejected, fmt::format("peer {} at {} refused us: {}", plan_.hello.to, address_, clause)});
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,58 @@
+// The listening side of the hello: who calls, from which run, and whether we want that. Strangers that say nothing or
+// nonsense cost a bounded number of connections for a bounded time, and one line.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+#include "net/hello.hpp"
+#include "net/talk.hpp"
+
+namespace gossamer::net {
+
+/// Thread: the scheduler's. Listens from open() to its end.
+class Door {
+ public:
+  struct Plan {
+    Identity identity;
+    gossip::Time deadline{0};  ///< for a caller to say its hello
+    std::chrono::milliseconds silence{0};
+    /// Whether peer `from` may talk to peer `to`; accepted, or why not.
+    std::function<Verdict(int from, int to)> admit;
+    std::function<void(std::unique_ptr<Socket>, const Hello& hello)> admitted;
+    /// Known peer or not, it was refused: for the record of who is missing.
+    std::function<void(const Hello& hello, const std::string& clause)> refused;
+    std::function<void(const std::string&)> message;
+  };
+
+  Door(RealScheduler& scheduler, Plan plan) : scheduler_(scheduler), plan_(std::move(plan)) {}
+  ~Door();
+
+  Status open(const Address& address);
+  Address address() const { return listener_->address(); }
+
+ private:
+  static constexpr std::size_t kMaxStrangers = 64;  // connections without a hello at a time
+  static constexpr int kMaxReports = 20;            // lines about strangers in a run
+
+  struct Stranger {
+    std::shared_ptr<Talk> talk;
+    bool answered = false;  ///< refused: only its hanging up is waited for
+  };
+  using Strangers = std::list<Stranger>;
+  void welcome(std::unique_ptr<Socket> socket);
+  void judge(Strangers::iterator stranger, std::span<const std::byte> bytes);
+  void answer(Strangers::iterator stranger, const Hello& hello, Verdict verdict);
+  void turn_away(Strangers::iterator stranger, const std::string& why);
+  void report(const std::string& line);
+
+  RealScheduler& scheduler_;
+  Plan plan_;
+  Strangers strangers_;
+  int reports_ = 0;
+  std::unique_ptr<Listener> listener_;
+};
+
+}  // namespace gossamer::net

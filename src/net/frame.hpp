@@ -1,0 +1,67 @@
+// Frames: what the bytes between two peers mean. Pure functions between a header's fields and its bytes (gossip.capnp), and
+// the checks at the edge: no byte that a peer sends can trip an assertion, throw, or choose the size of an allocation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.hpp"
+#include "gossip/link.hpp"
+
+namespace gossamer::net {
+
+enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4 };
+
+/// Bytes before a frame's payload: magic, header length, header.
+inline constexpr std::size_t kFrameHeadBytes = 72;
+static_assert(kFrameHeadBytes == gossip::kFrameOverheadBytes, "simulated links count the bytes that real ones send");
+
+/// Values of a data frame at most; whatever a machine's own net.chunk_kib is, it takes chunks up to here.
+inline constexpr std::size_t kMaxChunkBytes = std::size_t{4} << 20;
+/// A sentence that ends a run at most; longer ones are cut.
+inline constexpr std::size_t kMaxAbortBytes = 2048;
+
+/// A header's fields but the checksum. Of an abort, `round` is the ErrorKind.
+struct FrameHead {
+  FrameKind kind = FrameKind::heartbeat;
+  std::uint32_t run = 0;
+  int from = 0, to = 0;
+  std::uint64_t round = 0;
+  gossip::Channel channel = 0;
+  std::uint64_t offset = 0, total = 0;  ///< values
+  std::uint32_t payload_bytes = 0;
+
+  bool operator==(const FrameHead&) const = default;
+};
+
+/// A header as read: the checksum is compared when the payload is there.
+struct CheckedHead {
+  FrameHead head;
+  std::uint64_t checksum = 0;
+};
+
+/// Who speaks on a connection, and in which run: what every header on it must say.
+struct FrameParties {
+  std::uint32_t run = 0;
+  int from = 0, to = 0;
+};
+
+/// The run id as headers carry it.
+std::uint32_t short_run(const std::string& run_id);
+
+/// What a header's checksum must be.
+std::uint64_t frame_checksum(const FrameHead& head, std::span<const std::byte> payload);
+/// The header's own share of it; frame_checksum = head_checksum ^ hash64(payload).
+std::uint64_t head_checksum(const FrameHead& head);
+
+/// Writes the frame's first kFrameHeadBytes bytes.
+void encode_head(const FrameHead& head, std::uint64_t checksum, std::span<std::byte, kFrameHeadBytes> bytes);
+
+/// Reads and checks them: magic, length, one segment within traversal and nesting limits, known kind, type and codec, the
+/// right run and peers, a payload within its kind's limit and within its message. The error says what is wrong, without
+/// naming the peer. Any thread; never throws.
+Result<CheckedHead> decode_head(std::span<const std::byte, kFrameHeadBytes> bytes, const FrameParties& parties);
+
+}  // namespace gossamer::net

@@ -1,0 +1,71 @@
+// The first thing said on a connection: a struct of fixed size, magic and protocol version first, so that any version can
+// refuse any other in words. The caller says who it is and what it runs; the answer is the same struct with a verdict.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace gossamer::net {
+
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+/// What all processes of a run must agree on. Texts are compared, and shown when they differ: best a hash, or a name and a
+/// hash. What is longer than 63 bytes travels as its beginning and its hash.
+struct Identity {
+  std::string run_id;
+  int peers = 0;              ///< n
+  std::string topology;       ///< of the mixing matrices' values
+  std::string model;          ///< of the shape
+  std::string configuration;  ///< of all that is shared beside these
+  std::uint16_t protocol = kProtocolVersion;
+};
+
+enum class Verdict : std::uint16_t {
+  accepted = 0,
+  wrong_version = 1,
+  wrong_run = 2,
+  wrong_peers = 3,
+  wrong_topology = 4,
+  wrong_model = 5,
+  wrong_configuration = 6,
+  unknown_id = 7,
+  not_hosted = 8,
+  not_a_partner = 9,
+  duplicate_id = 10,
+};
+
+struct Hello {
+  Verdict verdict = Verdict::accepted;  ///< of an answer
+  int from = 0, to = 0;
+  std::chrono::milliseconds silence{0};  ///< after which the speaker takes the other for lost
+  Identity identity;
+};
+
+inline constexpr std::size_t kHelloPrefixBytes = 8;  // magic, version, verdict: the same in every version
+inline constexpr std::size_t kHelloBytes = 280;
+
+std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello);
+
+/// What any version's first 8 bytes say; nothing if they are no hello.
+struct HelloPrefix {
+  std::uint16_t version = 0;
+  Verdict verdict = Verdict::accepted;
+};
+std::optional<HelloPrefix> decode_hello_prefix(std::span<const std::byte, kHelloPrefixBytes> bytes);
+
+/// A whole hello of our version; texts are made printable. Nothing if it is none.
+std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes);
+
+/// How `theirs` differs from `ours`, first difference first; accepted if it does not.
+Verdict compare(const Identity& ours, const Identity& theirs);
+
+/// The verdict in words, as a clause: "its topology is ring-8 (77ab), ours is torus-8 (91cd)". `theirs` belongs to the
+/// process that "its" means.
+std::string describe(Verdict verdict, const Identity& theirs, const Identity& ours, int id);
+
+}  // namespace gossamer::net

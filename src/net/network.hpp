@@ -1,0 +1,68 @@
+// The network as one process sees it: a TCP connection per pair of peers that must talk, from the first call to the
+// goodbye, and one way to end for all when something goes wrong: the first reason floods the graph, and every process
+// stops with the same sentence.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gossip/link.hpp"
+#include "net/hello.hpp"
+#include "net/options.hpp"
+#include "net/real_scheduler.hpp"
+#include "net/session.hpp"
+
+namespace gossamer::net {
+
+struct NetworkSetup {
+  NetOptions options;
+  Identity identity;
+  std::vector<int> hosted;  ///< ids of this process's peers, ascending
+  /// (peer here, peer elsewhere), each pair once: who must be connected. Both processes name it, each from its side.
+  std::vector<std::pair<int, int>> pairs;
+  /// Lines for people: who is missing, strangers at the door.
+  std::function<void(const std::string&)> message = [](const std::string&) {};
+  /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()
+  /// returns or after leave() began. It may call stop() and the like, not destroy the network.
+  std::function<void(const Error&)> fault = [](const Error&) {};
+};
+
+/// Thread: the scheduler's, all of it.
+class Network {
+ public:
+  /// Checks the setup. `receiver` is called from the end of join() on. Both outlive the network; chunks may outlive it.
+  static Result<std::unique_ptr<Network>> make(RealScheduler& scheduler, NetworkSetup setup, gossip::Receiver& receiver);
+  virtual ~Network() = default;
+
+  /// Listens and begins to call; returns at once. The error is this machine's: a port in use, a folder not writable.
+  virtual Status start() = 0;
+  /// Whether all pairs are connected.
+  virtual bool joined() const = 0;
+  /// start() unless done, then runs the scheduler until all pairs are connected, and says every few seconds who is missing
+  /// and why. Errors: join_timeout with that list; rejected, when a peer refuses us; that of an abort(); interrupted, when
+  /// the scheduler was stopped.
+  virtual Status join() = 0;
+
+  /// From a hosted peer to one elsewhere, for a pair of the setup; any other is a bug. Lives as long as the network; may be
+  /// used before join(), but sends only after it.
+  virtual gossip::Link& link(int from, int to) = 0;
+  /// Of a hosted peer.
+  virtual Traffic traffic(int peer) const = 0;
+  /// Where this process listens, from start() on.
+  virtual Address address() const = 0;
+
+  /// Ends the run everywhere with this reason; nothing is sent or delivered any more. A second call does nothing.
+  virtual void abort(Error error) = 0;
+  /// Orderly end: runs sockets and timers (no coroutines) until all that was sent is out and all partners have said goodbye
+  /// too, or (after an abort or a fault) have heard why; `patience` bounds it. Always call it, before the rows that were
+  /// sent go: a process that just ends may cut off its last words.
+  virtual void leave(gossip::Time patience = std::chrono::seconds(5)) = 0;
+  /// The two halves of leave(), for those who run the scheduler themselves.
+  virtual void begin_leave() = 0;
+  virtual bool left() const = 0;
+};
+
+}  // namespace gossamer::net

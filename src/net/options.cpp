@@ -1,0 +1,78 @@
+#include "net/options.hpp"
+
+#include <fmt/format.h>
+
+namespace gossamer::net {
+
+namespace {
+
+Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+
+}  // namespace
+
+const ParameterSet<NetOptions>& net_parameters() {
+  static const auto set =
+      ParameterSet<NetOptions>()
+          .add("peers", &NetOptions::peers,
+               {.help = "one host:port per peer, in order of their ids; peers of one process share an address"})
+          .add("listen", &NetOptions::listen,
+               {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any free one"})
+          .add("rendezvous", &NetOptions::rendezvous,
+               {.help = "folder that all processes see; each writes its address there, so that net.peers is not needed"})
+          .add("join_timeout", &NetOptions::join_timeout,
+               {.help = "how long to wait for all peers at the start",
+                .minimum = 0,
+                .maximum = 1e7,
+                .minimum_excluded = true,
+                .unit = "s"})
+          .add("silence", &NetOptions::silence,
+               {.help = "a peer that says nothing for so long is lost",
+                .minimum = 0.05,
+                .maximum = 1e6,
+                .unit = "s"})
+          .add("insecure", &NetOptions::insecure,
+               {.help = "listen where other machines can connect, although links are not encrypted"})
+          .add("chunk_kib", &NetOptions::chunk_kib,
+               {.help = "size of the pieces in which rows travel", .minimum = 4, .maximum = 4096, .unit = "KiB"})
+          .add("window", &NetOptions::window,
+               {.help = "chunks buffered per connection", .minimum = 1, .maximum = 64});
+  return set;
+}
+
+Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted) {
+  if (!options.listen.empty()) return parse_address(options.listen);
+  if (options.peers.empty()) return Address{"127.0.0.1", 0};
+  return parse_address(options.peers.at(static_cast<std::size_t>(hosted.front())));
+}
+
+Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
+  if (options.peers.empty() && options.rendezvous.empty())
+    return invalid(fmt::format("net.peers: give the addresses of the {} peers, or a folder in net.rendezvous", peers));
+  if (!options.peers.empty() && options.peers.size() != static_cast<std::size_t>(peers))
+    return invalid(fmt::format("net.peers: {} addresses for {} peers", options.peers.size(), peers));
+
+  std::vector<Address> addresses;
+  for (std::size_t i = 0; i < options.peers.size(); ++i) {
+    auto address = parse_address(options.peers[i]);
+    if (!address.ok()) return invalid(fmt::format("net.peers[{}]: {}", i, address.error().message));
+    if (address->port == 0)
+      return invalid(fmt::format("net.peers[{}]: port 0 cannot be called; give a port, or use net.rendezvous", i));
+    addresses.push_back(*address);
+  }
+  if (!addresses.empty() && options.listen.empty())
+    for (int peer : hosted)
+      if (addresses[static_cast<std::size_t>(peer)] != addresses[static_cast<std::size_t>(hosted.front())])
+        return invalid(fmt::format("net.peers: peers {} and {} are in one process but have two addresses; give them one, "
+                                   "or set net.listen", hosted.front(), peer));
+
+  auto listen = listen_address(options, hosted);
+  if (!listen.ok()) return invalid("net.listen: " + listen.error().message);
+  if (listen->port == 0 && options.rendezvous.empty())
+    return invalid("net.listen: with port 0 the others must be told the port: set net.rendezvous");
+  if (!is_loopback(*listen) && !options.insecure)
+    return invalid(fmt::format("net.listen: {} can be reached from other machines, and links are not encrypted yet; set "
+                               "net.insecure = true if you trust that network", to_string(*listen)));
+  return {};
+}
+
+}  // namespace gossamer::net

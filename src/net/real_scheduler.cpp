@@ -1,0 +1,82 @@
+#include "net/real_scheduler.hpp"
+
+#include <asio/executor_work_guard.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
+#include <asio/signal_set.hpp>
+#include <csignal>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace gossamer::net {
+
+using Clock = std::chrono::steady_clock;
+
+struct RealScheduler::Io {
+  asio::io_context context{1};  // one thread runs it: its own posts need no lock
+  asio::executor_work_guard<asio::io_context::executor_type> work{context.get_executor()};
+  Clock::time_point start = Clock::now();
+  asio::signal_set signals{context};
+  std::function<void(int)> interrupt;
+
+  void wait_for_signal() {
+    signals.async_wait([this](const std::error_code& error, int signal) {
+      if (error) return;
+      wait_for_signal();
+      interrupt(signal);
+    });
+  }
+};
+
+RealScheduler::RealScheduler() : io_(std::make_unique<Io>()) {}
+RealScheduler::~RealScheduler() = default;
+
+gossip::Time RealScheduler::now() const { return Clock::now() - io_->start; }
+
+asio::io_context& RealScheduler::context() { return io_->context; }
+
+void RealScheduler::run() {
+  run_until([] { return false; });
+}
+
+void RealScheduler::run_until(const std::function<bool()>& done) {
+  while (!stopped() && !done()) {
+    bool busy = turn();
+    busy = fire_due_now() || busy;
+    if (stopped() || (busy && done())) return;
+    attend(busy);
+  }
+}
+
+void RealScheduler::run_io_until(const std::function<bool()>& done) {
+  while (!done()) attend(fire_due_now());
+}
+
+/// Fires the timers that are due; whether there were any.
+bool RealScheduler::fire_due_now() {
+  bool fired = false;
+  while (fire_due(now())) fired = true;
+  return fired;
+}
+
+void RealScheduler::attend(bool busy) {
+  if (busy)
+    io_->context.poll();
+  else if (next_timer() == gossip::Time::max())
+    io_->context.run_one();
+  else
+    io_->context.run_one_until(io_->start + next_timer());
+}
+
+void RealScheduler::post_external(Callback callback) { asio::post(io_->context, std::move(callback)); }
+
+void RealScheduler::on_interrupt(std::function<void(int)> callback) {
+  GOSSAMER_CHECK(!io_->interrupt, "the interrupt hook is taken");
+  io_->interrupt = std::move(callback);
+  io_->signals.add(SIGINT);
+  io_->signals.add(SIGTERM);
+  io_->wait_for_signal();
+}
+
+}  // namespace gossamer::net

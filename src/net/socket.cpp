@@ -1,0 +1,241 @@
+#include "net/socket.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <asio/connect.hpp>
+#include <asio/io_context.hpp>
+#include <asio/ip/host_name.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/steady_timer.hpp>
+#include <cctype>
+#include <vector>
+
+#include "base/check.hpp"
+
+namespace gossamer::net {
+
+namespace {
+
+using asio::ip::tcp;
+
+std::string words(const std::error_code& error) {
+  std::string text = error.message();
+  if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+std::string text(const tcp::endpoint& endpoint) {
+  return to_string(Address{endpoint.address().to_string(), endpoint.port()});
+}
+
+Transfer transfer(const std::error_code& error, std::size_t bytes) {
+  if (error == asio::error::eof) return {bytes, true, {}};
+  return {bytes, false, error};
+}
+
+}  // namespace
+
+std::string reason(const Transfer& transfer) {
+  return transfer.end ? std::string("the connection was closed") : words(transfer.error);
+}
+
+// Operations under way hold the state: it outlives the Socket until the last of them has been told that it is closed.
+struct Socket::State {
+  explicit State(tcp::socket socket_in) : socket(std::move(socket_in)) {
+    std::error_code ignored;
+    socket.set_option(tcp::no_delay(true), ignored);
+    socket.non_blocking(true, ignored);
+    const tcp::endpoint endpoint = socket.remote_endpoint(ignored);
+    if (!ignored) remote = text(endpoint);
+  }
+
+  tcp::socket socket;
+  SocketUser* user = nullptr;
+  std::string remote = "an unknown address";
+  std::array<asio::mutable_buffer, kMaxAreas> into;
+  std::array<asio::const_buffer, kMaxAreas> from;
+};
+
+Socket::Socket(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Socket::~Socket() { close(); }
+
+void Socket::set_user(SocketUser* user) { state_->user = user; }
+
+void Socket::read(std::span<const Area> areas) {
+  GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
+  for (std::size_t i = 0; i < areas.size(); ++i) state_->into[i] = {areas[i].data, areas[i].size};
+  state_->socket.async_read_some(std::span(state_->into).first(areas.size()),
+                                 [state = state_](const std::error_code& error, std::size_t bytes) {
+                                   if (state->user != nullptr) state->user->read_done(transfer(error, bytes));
+                                 });
+}
+
+void Socket::write(std::span<const Area> areas) {
+  GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
+  for (std::size_t i = 0; i < areas.size(); ++i) state_->from[i] = {areas[i].data, areas[i].size};
+  state_->socket.async_write_some(std::span(state_->from).first(areas.size()),
+                                  [state = state_](const std::error_code& error, std::size_t bytes) {
+                                    if (state->user != nullptr) state->user->write_done(transfer(error, bytes));
+                                  });
+}
+
+void Socket::finish_sending() {
+  std::error_code ignored;
+  state_->socket.shutdown(tcp::socket::shutdown_send, ignored);
+}
+
+void Socket::close() {
+  state_->user = nullptr;
+  std::error_code ignored;
+  state_->socket.close(ignored);
+}
+
+const std::string& Socket::remote() const { return state_->remote; }
+
+namespace {
+
+/// A name is resolved on a thread of Asio's; a number at once.
+class TcpAttempt final : public Attempt {
+ public:
+  TcpAttempt(asio::io_context& context, const Address& address, OnConnected done)
+      : work_(std::make_shared<Work>(context, std::move(done))) {
+    std::error_code error;
+    const auto number = asio::ip::make_address(address.host, error);
+    if (!error) {
+      dial(work_, {tcp::endpoint(number, address.port)});
+      return;
+    }
+    work_->resolver.async_resolve(
+        address.host, std::to_string(address.port),
+        [work = work_, host = address.host](const std::error_code& failed, const tcp::resolver::results_type& found) {
+          if (!work->done) return;
+          if (failed) return work->finish(Error{ErrorKind::network, fmt::format("cannot resolve the name {}: {}", host,
+                                                                               words(failed))});
+          dial(work, std::vector<tcp::endpoint>(found.begin(), found.end()));
+        });
+  }
+  ~TcpAttempt() override {
+    work_->done = nullptr;
+    work_->resolver.cancel();
+    std::error_code ignored;
+    work_->socket.close(ignored);
+  }
+
+ private:
+  struct Work {
+    Work(asio::io_context& context, OnConnected done_in)
+        : resolver(context), socket(context), done(std::move(done_in)) {}
+    void finish(Result<std::unique_ptr<Socket>> result) { std::exchange(done, nullptr)(std::move(result)); }
+
+    tcp::resolver resolver;
+    tcp::socket socket;
+    std::vector<tcp::endpoint> endpoints;
+    OnConnected done;
+  };
+
+  static void dial(const std::shared_ptr<Work>& work, std::vector<tcp::endpoint> endpoints) {
+    work->endpoints = std::move(endpoints);
+    asio::async_connect(work->socket, work->endpoints, [work](const std::error_code& failed, const tcp::endpoint& remote) {
+      if (!work->done) return;
+      if (failed) return work->finish(Error{ErrorKind::network, words(failed)});
+      // A port nobody listens on can be the very one that the system chose for the caller: it would talk to itself.
+      std::error_code error;
+      if (work->socket.local_endpoint(error) == remote || error)
+        return work->finish(Error{ErrorKind::network, "connection refused"});
+      work->finish(std::make_unique<Socket>(std::make_shared<Socket::State>(std::move(work->socket))));
+    });
+  }
+
+  std::shared_ptr<Work> work_;
+};
+
+class TcpListener final : public Listener {
+ public:
+  TcpListener(asio::io_context& context, const Address& asked, std::function<void(std::unique_ptr<Socket>)> accepted)
+      : work_(std::make_shared<Work>(context, std::move(accepted))), asked_(asked) {}
+  ~TcpListener() override {
+    work_->accepted = nullptr;
+    work_->pause.cancel();
+    std::error_code ignored;
+    work_->acceptor.close(ignored);
+  }
+
+  std::error_code open() {
+    std::error_code error;
+    tcp::endpoint endpoint(asio::ip::make_address(asked_.host, error), asked_.port);
+    if (error) {
+      tcp::resolver resolver(work_->acceptor.get_executor());
+      const auto found = resolver.resolve(asked_.host, std::to_string(asked_.port), tcp::resolver::passive, error);
+      if (error) return error;
+      endpoint = *found.begin();
+    }
+    tcp::acceptor& acceptor = work_->acceptor;
+    acceptor.open(endpoint.protocol(), error);
+    if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor.bind(endpoint, error);
+    if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) accept(work_);
+    return error;
+  }
+
+  Address address() const override {
+    std::error_code ignored;
+    return {asked_.host, work_->acceptor.local_endpoint(ignored).port()};
+  }
+
+ private:
+  struct Work {
+    Work(asio::io_context& context, std::function<void(std::unique_ptr<Socket>)> accepted_in)
+        : acceptor(context), pause(context), accepted(std::move(accepted_in)) {}
+    tcp::acceptor acceptor;
+    asio::steady_timer pause;
+    std::function<void(std::unique_ptr<Socket>)> accepted;
+  };
+
+  static void accept(const std::shared_ptr<Work>& work) {
+    work->acceptor.async_accept([work](const std::error_code& failed, tcp::socket socket) {
+      if (!work->accepted) return;
+      if (!failed) {
+        work->accepted(std::make_unique<Socket>(std::make_shared<Socket::State>(std::move(socket))));
+        if (work->accepted) accept(work);
+        return;
+      }
+      // No file descriptors left, say: the caller waits in the queue until there is one.
+      work->pause.expires_after(std::chrono::milliseconds(100));
+      work->pause.async_wait([work](const std::error_code& cancelled) {
+        if (!cancelled && work->accepted) accept(work);
+      });
+    });
+  }
+
+  std::shared_ptr<Work> work_;
+  Address asked_;
+};
+
+}  // namespace
+
+std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address, OnConnected done) {
+  return std::make_unique<TcpAttempt>(scheduler.context(), address, std::move(done));
+}
+
+Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address& address,
+                                         std::function<void(std::unique_ptr<Socket>)> accepted) {
+  auto listener = std::make_unique<TcpListener>(scheduler.context(), address, std::move(accepted));
+  const std::error_code error = listener->open();
+  if (!error) return std::unique_ptr<Listener>(std::move(listener));
+  std::string message = fmt::format("cannot listen on {}: {}", to_string(address), words(error));
+  if (error == asio::error::address_in_use)
+    message += "; another program, or another peer, holds this port: stop it, or give another in net.listen or net.peers";
+  else
+    message += "; give an address of this machine in net.listen or net.peers";
+  return Error{ErrorKind::network, std::move(message)};
+}
+
+std::string host_name() {
+  std::error_code error;
+  std::string name = asio::ip::host_name(error);
+  return error ? std::string("localhost") : name;
+}
+
+}  // namespace gossamer::net

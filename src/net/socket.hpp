@@ -1,0 +1,89 @@
+// TCP as the rest of this folder sees it: connect, listen, gathered reads and writes of any size. Asio is behind it, in
+// socket.cpp and real_scheduler.cpp alone.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include "base/result.hpp"
+#include "net/address.hpp"
+#include "net/frame_reader.hpp"
+#include "net/real_scheduler.hpp"
+
+namespace gossamer::net {
+
+/// How a read or a write ended.
+struct Transfer {
+  std::size_t bytes = 0;
+  bool end = false;       ///< of a read: the other side sends nothing more
+  std::error_code error;  ///< anything else that went wrong
+};
+
+/// Why a transfer brought nothing, in words: "the connection was closed", "connection reset by peer".
+std::string reason(const Transfer& transfer);
+
+/// Who uses a socket. Called from the scheduler's loop, never from within read() or write().
+class SocketUser {
+ public:
+  virtual ~SocketUser() = default;
+  virtual void read_done(const Transfer& transfer) = 0;
+  virtual void write_done(const Transfer& transfer) = 0;
+};
+
+/// One connection. One read and one write at a time. Its end closes the connection, and no call comes after it.
+/// Thread: the scheduler's.
+class Socket {
+ public:
+  static constexpr std::size_t kMaxAreas = 64;  // what a system call takes
+
+  struct State;
+  explicit Socket(std::shared_ptr<State> state);
+  ~Socket();
+
+  void set_user(SocketUser* user);
+  /// Reads what is there, 1 byte at least, into `areas`, in order; their memory stays valid until read_done.
+  void read(std::span<const Area> areas);
+  /// Writes as much as the connection takes, 1 byte at least; memory as above.
+  void write(std::span<const Area> areas);
+  /// Tells the other side that nothing more comes.
+  void finish_sending();
+  void close();
+  /// The other side's address.
+  const std::string& remote() const;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+using OnConnected = std::function<void(Result<std::unique_ptr<Socket>>)>;
+
+/// A connection being made; its end gives it up, and no call comes after it.
+class Attempt {
+ public:
+  virtual ~Attempt() = default;
+};
+
+/// Resolves and connects, then calls `done`, never from within. The error is the reason alone, in words. No deadline: the
+/// caller ends the attempt.
+std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address, OnConnected done);
+
+/// Takes connections until its end.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  /// What it is bound to: the real port where 0 was asked for.
+  virtual Address address() const = 0;
+};
+
+/// Listens at once; `accepted` is called for each connection. The error names the address and says what to do.
+Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address& address,
+                                         std::function<void(std::unique_ptr<Socket>)> accepted);
+
+/// This machine's name, for others to call.
+std::string host_name();
+
+}  // namespace gossamer::net

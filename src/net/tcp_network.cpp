@@ -1,0 +1,150 @@
+#include "net/tcp_network.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.hpp"
+
+namespace gossamer::net {
+
+using namespace std::chrono_literals;
+
+Result<std::unique_ptr<Network>> Network::make(RealScheduler& scheduler, NetworkSetup setup, gossip::Receiver& receiver) {
+  GOSSAMER_CHECK(!setup.hosted.empty() && std::ranges::is_sorted(setup.hosted), "hosted peers, ascending");
+  std::set<std::pair<int, int>> seen;
+  for (const auto& [local, remote] : setup.pairs) {
+    GOSSAMER_CHECK(std::ranges::binary_search(setup.hosted, local), "a pair begins at a hosted peer");
+    GOSSAMER_CHECK(!std::ranges::binary_search(setup.hosted, remote), "a pair ends at a peer elsewhere");
+    GOSSAMER_CHECK(remote >= 0 && remote < setup.identity.peers, "a pair ends at a peer of the network");
+    GOSSAMER_CHECK(seen.insert({local, remote}).second, "a pair given twice");
+  }
+  GOSSAMER_TRY_STATUS(validate(setup.options, setup.identity.peers, setup.hosted));
+  return std::unique_ptr<Network>(std::make_unique<TcpNetwork>(scheduler, std::move(setup), receiver));
+}
+
+TcpNetwork::TcpNetwork(RealScheduler& scheduler, NetworkSetup setup, gossip::Receiver& receiver)
+    : scheduler_(scheduler), setup_(std::move(setup)), receiver_(receiver), silence_(seconds(setup_.options.silence)) {
+  for (int peer : setup_.hosted) traffic_[peer];
+  for (const auto& [local, remote] : setup_.pairs) {
+    Edge& edge = edges_[{local, remote}];
+    edge.local = local;
+    edge.remote = remote;
+  }
+}
+
+TcpNetwork::~TcpNetwork() {
+  for (const auto& timer : {tick_timer_, report_timer_, release_timer_}) scheduler_.cancel(timer);
+}
+
+void TcpNetwork::Edge::send(gossip::Chunk chunk) {
+  GOSSAMER_CHECK(session != nullptr, "a chunk before the network was joined");
+  session->send(std::move(chunk));
+}
+
+TcpNetwork::Edge* TcpNetwork::find_edge(int local, int remote) {
+  const auto found = edges_.find({local, remote});
+  return found == edges_.end() ? nullptr : &found->second;
+}
+
+gossip::Link& TcpNetwork::link(int from, int to) {
+  Edge* edge = find_edge(from, to);
+  GOSSAMER_CHECK(edge != nullptr, "a link that the setup does not name");
+  return *edge;
+}
+
+Traffic TcpNetwork::traffic(int peer) const { return traffic_.at(peer); }
+
+Status TcpNetwork::deliver(gossip::Chunk chunk) { return receiver_.deliver(std::move(chunk)); }
+
+/// Looks after silences and heartbeats, often enough for both.
+void TcpNetwork::tick() {
+  const gossip::Time interval = std::clamp<gossip::Time>(silence_ / 16, 5ms, 250ms);
+  const gossip::Time now = scheduler_.now();
+  // When this process itself was held up (stopped, or starved of its processor), what the others sent lies unread.
+  const bool grace = now - ticked_ > interval + silence_ / 4;
+  ticked_ = now;
+  for (auto& [pair, edge] : edges_)
+    if (edge.session) edge.session->tick(now, grace);
+  tick_timer_ = scheduler_.after(interval, [this] { tick(); });
+}
+
+void TcpNetwork::failed(Session& session, Error error) {
+  Edge* edge = find_edge(session.local(), session.remote());
+  if (leaving_ || error_) {
+    if (!error_) setup_.message(error.message + ", when this process was done");
+    return;
+  }
+  if (!joined_ && session.untouched()) {
+    // Nothing was said yet: as if it had not been there, it may come again.
+    edge->called_back = "it called, but was lost again";
+    if (edge->calls()) call(*edge);
+    return;
+  }
+  end_run(std::move(error), nullptr);
+}
+
+void TcpNetwork::aborted(Session& session, Error error) {
+  if (leaving_) {
+    setup_.message("another process ended the run when this one was done: " + error.message);
+    return session.close();
+  }
+  end_run(std::move(error), &session);
+}
+
+void TcpNetwork::abort(Error error) {
+  if (leaving_) {
+    for (auto& [pair, edge] : edges_)
+      if (edge.session) edge.session->close();
+    return;
+  }
+  end_run(std::move(error), nullptr);
+}
+
+/// The first reason counts. It goes to all partners but the one it came from; they do the same, so it floods the graph.
+void TcpNetwork::end_run(Error error, const Session* heard_from) {
+  if (error_) return;
+  error_ = std::move(error);
+  for (auto& [pair, edge] : edges_) {
+    edge.caller.reset();
+    if (!edge.session) continue;
+    // Refused at the door, we are none of their business: they go on waiting for the right one.
+    if (error_->kind == ErrorKind::rejected && heard_from == nullptr)
+      edge.session->close();
+    else
+      edge.session->abort(edge.session.get() == heard_from ? nullptr : &*error_);
+  }
+  if (!joining_) setup_.fault(*error_);
+}
+
+void TcpNetwork::begin_leave() {
+  if (leaving_) return;
+  leaving_ = true;
+  for (auto& [pair, edge] : edges_) {
+    edge.caller.reset();
+    if (edge.session && !error_) edge.session->say_goodbye();
+  }
+}
+
+bool TcpNetwork::left() const {
+  return std::ranges::all_of(edges_, [](const auto& entry) {
+    return entry.second.session == nullptr || entry.second.session->finished();
+  });
+}
+
+void TcpNetwork::leave(gossip::Time patience) {
+  begin_leave();
+  bool late = false;
+  const auto deadline = scheduler_.after(patience, [&late] { late = true; });
+  scheduler_.run_io_until([&] { return late || left(); });
+  scheduler_.cancel(deadline);
+  if (late && !error_)
+    for (auto& [pair, edge] : edges_)
+      if (edge.session && !edge.session->finished())
+        setup_.message(fmt::format("left before {} said goodbye", edge.session->name()));
+  for (auto& [pair, edge] : edges_)
+    if (edge.session) edge.session->close();
+}
+
+}  // namespace gossamer::net

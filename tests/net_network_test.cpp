@@ -1,0 +1,57 @@
+// Whole networks: joining in any order, carrying chunks, holding back, leaving.
+#include <algorithm>
+
+#include "net_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::net;
+using namespace gossamer::net::words;
+
+TEST_CASE("a ring joins in any order, carries a row each way, and leaves") {
+  const World::Pairs ring = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    World world(4);
+    for (int peer : order) world.add({peer}, ring);
+    world.join();
+    std::vector<Row> rows;
+    for (int peer = 0; peer < 4; ++peer) rows.emplace_back(1000, static_cast<float>(peer));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const int from = order[i];
+      for (int to : {(from + 1) % 4, (from + 3) % 4})
+        world.processes[i]->network->link(from, to).send(rows[static_cast<std::size_t>(from)].chunk(from, to));
+    }
+    world.run_until([&] { return world.all([](Process& p) { return p.memory.heads.size() == 2; }); });
+    world.leave();
+    for (const Row& row : rows) CHECK(row.leases == 0);
+    CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  std::vector<std::size_t> sizes = {0, 1, 2, 3, 15, 16, 17, 4077, 4078, 4079, 65536, 262144, 1 << 20, 5, 0, 1, 1 << 20, 7};
+  std::vector<std::unique_ptr<Row>> rows;
+  std::vector<float> sent;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    rows.push_back(std::make_unique<Row>(sizes[i], static_cast<float>(i)));
+    sent.insert(sent.end(), rows.back()->values.begin(), rows.back()->values.end());
+    a.network->link(0, 1).send(rows.back()->chunk(0, 1, i));
+  }
+  world.run_until([&] { return b.memory.heads.size() == sizes.size(); });
+  CHECK(b.memory.received == sent);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    CHECK(b.memory.heads[i].round == i);
+    CHECK(b.memory.heads[i].total == sizes[i]);
+  }
+  world.run_until([&] { return std::ranges::all_of(rows, [](auto& row) { return row->leases == 0; }); });
+  const std::uint64_t data = sent.size() * sizeof(float) + sizes.size() * gossip::kFrameOverheadBytes;
+  CHECK(a.network->traffic(0).data_bytes_sent == data);
+  CHECK(b.network->traffic(1).data_bytes_received == data);
+  CHECK(a.network->traffic(0).bytes_sent == data + kHelloBytes);
+  CHECK(b.network->traffic(1).bytes_received == data + kHelloBytes);
+  world.leave();
+}
