@@ -43,8 +43,8 @@ def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Con
     goal = "; ".join(f"{facet}: {target.words}" if facet else target.words for facet, target in targets.items())
     return (f"First logged round in which the peers' mean reaches the target, and the bytes a peer had sent by then, "
             f"against the spectral gap of the mixing matrix (1: everybody hears everybody equally; near 0: news travels "
-            f"slowly). Target: {goal}. Small dots: one seed; large: their mean; open on the upper rim: some seeds never got there. "
-            f"Rounds are logged every {every}, and the reading is no finer than that.")
+            f"slowly). Target: {goal}. Small dots: one seed; large: their mean; open, under the upper rim: some seeds never "
+            f"got there. Rounds are logged every {every}, and the reading is no finer than that.")
 
 
 def graphs_caption(conditions: list[Condition]) -> str:
@@ -83,8 +83,8 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
              "How one run is made up stands in its folder: resolved-*.toml runs it again, log-*.jsonl holds every figure "
              "used here."]
     if about["rates"]:
-        lines.append(f"Step sizes {', '.join(about['rates'])} were tried in every condition, and the one with the best final "
-                     f"{about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown.")
+        lines.append(f"Step sizes {', '.join(about['rates'])} were tried in every condition, and the one with the best "
+                     f"final {about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown.")
     else:
         rate = config.get("optimizer", {}).get("rate")
         size = f" ({rate:g})" if isinstance(rate, (int, float)) else ""

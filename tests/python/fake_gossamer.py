@@ -87,7 +87,7 @@ def round_record(config, report, t, peer, noise):
     record = {"record": "round", "round": t, "peer": peer, "seconds": t * 0.01, "train_loss": now["loss"] if t else None,
               "test_loss": now["loss"], "test_accuracy": now["accuracy"] - 0.002 * peer, "bytes_sent": sent,
               "bytes_received": sent, "train_seconds": t * 0.001, "wait_seconds": 0.0, "mix_seconds": t * 0.001}
-    if config.get("log", {}).get("sketch"):
+    if config.get("log", {}).get("sketch") == "on":
         side = -1 if peer % 2 else 1
         record["sketch"] = [1.0 + side * now["consensus"], 2.0]
     return record
@@ -120,7 +120,8 @@ def write_run(out, config, hosted):
         if seed == 15:
             while True:
                 time.sleep(0.01)
-        put({"record": "end", "reason": "finished", "message": "", "rounds": rounds, "seconds": rounds * 0.01})
+        put({"record": "end", "reason": "finished", "message": "", "rounds": rounds, "seconds": rounds * 0.01,
+             "wall_seconds": 0.1, "node_steps": rounds * len(hosted), "bytes_sent": 1})
     (out / f"final-{k}.safetensors").write_bytes(b"")
 
 

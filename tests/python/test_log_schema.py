@@ -30,7 +30,7 @@ batch = 16
 rate = 0.1
 [log]
 every = 2
-sketch = true
+sketch = "on"
 """
 REGRESSION = CLASSES.replace('"softmax"', '"linear"').replace('"digits"\nbatch = 16', '"quadratic"').replace("0.1", "0.01")
 
@@ -106,7 +106,8 @@ def test_the_stand_in_of_the_lab_tests_writes_the_same_form(stand_in: Path, tmp_
     run(stand_in, tmp_path, CLASSES)
 
 
-@pytest.mark.parametrize("change", [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"surprise": 1}, {"seconds": None}])
+@pytest.mark.parametrize("change", [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"surprise": 1},
+                                    {"seconds": None}])
 def test_schema_refuses_a_wrong_record(change: dict[str, Any]) -> None:
     good = {"record": "round", "round": 1, "peer": 0, "seconds": 0.1, "train_loss": 2.0, "test_loss": None,
             "test_accuracy": 0.5, "bytes_sent": 1, "bytes_received": 1, "train_seconds": 0, "wait_seconds": 0,

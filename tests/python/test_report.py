@@ -92,9 +92,9 @@ def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) 
 
 
 def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) -> None:
-    page, _ = make(lab, tmp_path, "--processes", "log.sketch=true")
+    page, _ = make(lab, tmp_path, "--processes", "log.sketch=on")
     assert "Estimated from sketches" in page
-    curves = read_curves(tmp_path / "out" / "sketchtrue")
+    curves = read_curves(tmp_path / "out" / "sketchon")
     assert curves.sketched and curves.has("consensus_distance")
 
 

@@ -28,7 +28,8 @@ def statuses(folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(("text", "values"), [
     ("topology.kind=ring,torus", ("ring", "torus")), ("run.seed=0..2", ("0", "1", "2")),
-    ("run.seed=-1..0,7", ("-1", "0", "7")), ("data.alpha=0.1,1", ("0.1", "1")), ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]"))])
+    ("run.seed=-1..0,7", ("-1", "0", "7")), ("data.alpha=0.1,1", ("0.1", "1")),
+    ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]"))])
 def test_axis(text: str, values: tuple[str, ...]) -> None:
     assert parse_axis(text).values == values
 
