@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <regex>
 #include <string>
 #include <vector>
 
@@ -52,9 +51,9 @@ inline std::vector<WeightOptions> every_weighing() {
 /// The n that a refusal says would work.
 inline std::vector<int> workable(const std::string& refusal) {
   std::vector<int> found;
-  static const std::regex pattern("n = ([0-9]+)");
-  for (std::sregex_iterator match(refusal.begin(), refusal.end(), pattern), end; match != end; ++match)
-    found.push_back(std::stoi((*match)[1]));
+  const std::string before = "n = ";
+  for (auto at = refusal.find(before); at != std::string::npos; at = refusal.find(before, at + 1))
+    found.push_back(std::stoi(refusal.substr(at + before.size())));
   return found;
 }
 

@@ -39,8 +39,8 @@ struct Layout {
   int peer(int row, int col) const { return row * cols + col; }
 };
 
-/// rows × cols = peers, both sides as long as `rule` asks. Where neither is given, rows is the largest divisor of peers up to
-/// its square root: the squarest layout there is. One peer is 1 × 1. The error (invalid) names workable n.
+/// rows × cols = peers, both sides as long as `rule` asks. Where neither is given, rows is the largest divisor of peers up
+/// to its square root: the squarest layout there is. One peer is 1 × 1. The error (invalid) names workable n.
 Result<Layout> choose_layout(const LayoutRule& rule, int peers, const LayoutOptions& options);
 
 }  // namespace gossamer::topology

@@ -73,11 +73,11 @@ struct ScheduleRequest {
 };
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
-/// and rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period. An error says which check failed,
-/// where and what would help. n = 1 gives the 1×1 identity. Errors are `invalid`: an unknown kind, n not in
-/// 1..kMaximumPeers, a parameter that is unknown or out of range, an n that the kind cannot be built for (the message names
-/// one near it that works: "n = 16 works"), a check that failed. Of a topology without period, what is checked beforehand
-/// is the first kSampledRounds rounds.
+/// and rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period (topology/checks.hpp). Of a
+/// topology without period, the first kSampledRounds rounds are checked. n = 1 gives the 1×1 identity.
+/// Errors are `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not in 1..kMaximumPeers, a
+/// parameter that is unknown or out of range, an n that the kind cannot be built for (the message names one near it that
+/// works: "n = 16 works"), a check that failed.
 Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request);
 
 /// The same, of a topology at hand. `identity` stands for the matrices in hash() where there is no period.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "topology/checks.hpp"
 #include "topology/graph.hpp"
 
 namespace gossamer::topology {
@@ -23,7 +24,7 @@ bool columns_sum_to_one(const MixingMatrix& w) {
     sums[static_cast<std::size_t>(i)] += w.self_weight(i);
     for (const Neighbour& entry : w.hears(i)) sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
   }
-  return std::all_of(sums.begin(), sums.end(), [](long double sum) { return std::abs(sum - 1) <= 1e-12L; });
+  return std::all_of(sums.begin(), sums.end(), [](long double sum) { return std::abs(sum - 1) <= kSumTolerance; });
 }
 
 /// What is added up, round by round, into the report.

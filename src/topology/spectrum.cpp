@@ -2,6 +2,7 @@
 
 #include <Eigen/Eigenvalues>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -27,7 +28,7 @@ bool is_static_and_symmetric(const MixingSchedule& schedule) {
   return schedule.period() == 1 && is_symmetric(*schedule.at(0));
 }
 
-// W is doubly stochastic and connected: 1 is its largest eigenvalue, and single. The others' largest modulus is at either end.
+// W is doubly stochastic and connected: 1 is its largest eigenvalue, and single. The others' largest modulus is at one end.
 double symmetric_radius(const MixingMatrix& w) {
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(w), Eigen::EigenvaluesOnly);
   GOSSAMER_CHECK(solver.info() == Eigen::Success, "the eigenvalues of a symmetric matrix are found");
@@ -77,11 +78,11 @@ Eigen::MatrixXd dense(const MixingMatrix& w) {
   return matrix;
 }
 
-// heard_by(i) is column i's support: W is symmetric when each entry has its mirror, and rows and columns are equally long.
 bool is_symmetric(const MixingMatrix& w) {
   const auto weight_of = [&w](int i, int j) {
     const auto row = w.hears(i);
-    const auto found = std::lower_bound(row.begin(), row.end(), j, [](const Neighbour& a, int peer) { return a.peer < peer; });
+    const auto before = [](const Neighbour& entry, int peer) { return entry.peer < peer; };
+    const auto found = std::lower_bound(row.begin(), row.end(), j, before);
     return found != row.end() && found->peer == j ? found->weight : 0.0;
   };
   for (int i = 0; i < w.peers(); ++i)
