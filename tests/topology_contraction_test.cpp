@@ -166,6 +166,20 @@ TEST_CASE("a static directed schedule has the gap of its eigenvalues") {
   CHECK(spectral_gap(**schedule) == doctest::Approx(1 - general_radius(rest)).epsilon(1e-12));
 }
 
+// The complete bipartite graph of 4 and 4, weights 1/5: eigenvalues 1, 1/5 and −3/5.
+TEST_CASE("the slowest mode may be the one that flips its sign every round") {
+  std::vector<Edge> edges;
+  for (int i = 0; i < 4; ++i)
+    for (int j = 4; j < 8; ++j) edges.push_back({i, j});
+  const auto schedule = make_schedule(std::make_unique<Listed>(std::vector{of_edges(8, edges)}), {}, "");
+  REQUIRE(schedule.ok());
+  CHECK(spectral_gap(**schedule) == doctest::Approx(0.4).epsilon(1e-12));
+  const auto mode = slowest_mode(**schedule);
+  REQUIRE(mode.ok());
+  CHECK(mode->eigenvalue == doctest::Approx(-0.6).epsilon(1e-12));
+  CHECK((mix(*(*schedule)->at(0), mode->vector) + 0.6 * mode->vector).norm() < 1e-12);
+}
+
 TEST_CASE("rounds that are torn alone and whole together make a schedule; those that stay torn do not") {
   const Graph pairs = of_edges(4, {{0, 1}, {2, 3}}), across = of_edges(4, {{0, 3}, {1, 2}});
   const auto whole = make_schedule(std::make_unique<Listed>(std::vector{pairs, across}), {}, "");
