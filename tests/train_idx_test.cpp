@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "base/philox.hpp"
 #include "train/dataset.hpp"
 #include "train/gzip.hpp"
 #include "train/idx_file.hpp"
@@ -124,6 +125,18 @@ TEST_CASE("IDX arrays are read, plain, gzip and gzip in several members") {
   }
 }
 
+TEST_CASE("gzip data that do not pack well come through whole") {
+  Bytes plain = idx_bytes({1200, 32, 32});
+  RandomStream random(1, 0, Purpose::test);
+  for (std::size_t i = 16; i < plain.size(); ++i) plain[i] = static_cast<unsigned char>(random.next_u32());
+  const Bytes packed = gzipped(plain);
+  CHECK(packed.size() > (1 << 20));  // more than one of the pieces that gunzip hands to zlib
+  const auto array = parse_idx("the-file", packed, 3);
+  REQUIRE(array.ok());
+  CHECK(array->values == Bytes(plain.begin() + 16, plain.end()));
+  CHECK(contains(parse_refusal(first(packed, 1 << 20)), "gzip data are cut short"));
+}
+
 TEST_CASE("a large array comes through gzip whole") {
   const Bytes plain = idx_bytes({700, 50, 50}, 251);
   const auto array = parse_idx("the-file", gzipped(plain), 3);
@@ -197,6 +210,32 @@ TEST_CASE("any byte changed and any length gives an error or a valid array") {
   }
 }
 
+TEST_CASE("a data set from damaged files is refused, or whole") {
+  const Bytes images = idx_bytes({4, 2, 2}), labels = idx_bytes({4});
+  const auto check = [](const Folder& folder) {
+    const auto data = folder.load({{"train_count", number(3)}});
+    if (!data.ok()) return;
+    CHECK(data->count == data->labels.size());
+    CHECK(data->features.size() == data->count * data->feature_count());
+    for (std::int32_t label : data->labels) CHECK((label >= 0 && label < 10));
+  };
+  Folder folder;
+  for (const bool damage_labels : {false, true}) {
+    folder.file("images-idx3-ubyte", images).file("labels-idx1-ubyte", labels);
+    const Bytes& good = damage_labels ? labels : images;
+    const char* name = damage_labels ? "labels-idx1-ubyte" : "images-idx3-ubyte";
+    for (std::size_t at = 0; at < good.size(); ++at) {
+      for (int bit = 0; bit < 8; ++bit) {
+        Bytes bytes = good;
+        bytes[at] = static_cast<unsigned char>(bytes[at] ^ (1 << bit));
+        check(folder.file(name, bytes));
+      }
+      folder.file(name, first(good, at));
+      CHECK_FALSE(folder.load({{"train_count", number(3)}}).ok());
+    }
+  }
+}
+
 TEST_CASE("gunzip stops at its limit") {
   const Bytes content(100000, 7);
   const Bytes packed = gzipped(content);
@@ -255,6 +294,9 @@ TEST_CASE("one pair of files is split by counts") {
   CHECK(contains(folder.refusal({{"test_count", number(10)}}), "0 samples to train and 10 to test"));
   const ParameterValues by_file = {{"path", folder.path("images-idx3-ubyte.gz")}, {"test_count", number(5)}};
   CHECK(folder.good(by_file).train_count == 5);
+  ParameterValues twice = by_file;
+  twice["images"] = text("images-idx3-ubyte.gz");
+  CHECK(contains(folder.refusal(twice), "is a file already"));
 }
 
 TEST_CASE("files of any name, scaled as wanted") {

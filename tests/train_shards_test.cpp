@@ -143,6 +143,25 @@ TEST_CASE("by label: k classes a peer, each class held by as many peers as every
     }
 }
 
+TEST_CASE("by label: classes can be dealt evenly for every number of peers and classes") {
+  for (int classes = 1; classes <= 7; ++classes) {
+    const Dataset data = labelled(classes, 12);
+    for (int k = 1; k <= classes; ++k)
+      for (int peers = (classes + k - 1) / k; peers <= 12; ++peers) {
+        std::vector<int> holders(static_cast<std::size_t>(classes));
+        const Shards shards = cut(data, by_label(k), peers, 1);
+        check_partition(shards, data, peers);
+        for (const auto& shard : shards) {
+          const std::set<int> held = classes_of(shard, data);
+          CHECK(held.size() == static_cast<std::size_t>(k));
+          for (int label : held) ++holders[static_cast<std::size_t>(label)];
+        }
+        const auto [low, high] = std::minmax_element(holders.begin(), holders.end());
+        CHECK(*high - *low <= 1);
+      }
+  }
+}
+
 TEST_CASE("classes without training samples are nobody's") {
   Dataset data = labelled(4, 50);
   data.classes = 9;

@@ -140,6 +140,7 @@ TEST_CASE("gradient noise is passed on, and bad numbers are refused") {
   CHECK(refusal("quadratic", 2, {{"dimension", number(0)}}).find("data.dimension") != std::string::npos);
   CHECK(refusal("quadratic", 1000, {{"dimension", number(4096)}}).find("give fewer peers") != std::string::npos);
   CHECK(refusal("linear", 1000, {{"samples", number(1000000000)}}).find("give fewer peers") != std::string::npos);
+  CHECK(refusal("quadratic", 0, {}).find("0 peers") != std::string::npos);
   CHECK(refusal("linear", 3, {{"noise", -1.0}}).find("data.noise") != std::string::npos);
 }
 

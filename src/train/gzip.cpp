@@ -47,15 +47,14 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name, std::span<con
     if (z.avail_in == 0 && !member_begun && !bytes.empty()) return content;  // the last member ended with the input
     z.next_out = piece.data();
     z.avail_out = static_cast<uInt>(std::min(piece.size(), limit - content.size()));
-    const std::size_t before = z.avail_in;
     const int outcome = inflate(&z, Z_NO_FLUSH);
     content.insert(content.end(), piece.data(), z.next_out);
     if (outcome == Z_STREAM_END) {
       inflateReset(&z);
       member_begun = false;
-    } else if (outcome == Z_OK || (outcome == Z_BUF_ERROR && before > 0)) {
+    } else if (outcome == Z_OK) {
       member_begun = true;
-    } else if (outcome == Z_BUF_ERROR) {
+    } else if (outcome == Z_BUF_ERROR) {  // no input left to go on with
       return Error{ErrorKind::data, fmt::format("{}: the gzip data are cut short: {} bytes unpack to {} and then end before "
                                                 "their end mark", name, bytes.size(), content.size())};
     } else {

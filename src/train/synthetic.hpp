@@ -22,8 +22,8 @@ Eigen::VectorXd normal_vector(int count, RandomStream& random);
 Eigen::MatrixXd random_orthogonal(int dimension, RandomStream& random);
 
 /// An empty regression table for vectors of `dimension` values, `per_peer` training samples for each of `peers` as natural
-/// shards, and `test` test samples: features and targets are zero, peer p's samples begin at p · per_peer. Error (invalid):
-/// more than 2^28 feature values, a gigabyte, with the numbers.
+/// shards, and `test` test samples: features and targets are zero, peer p's samples begin at p · per_peer. Errors (invalid):
+/// no peers; more than 2^28 feature values, a gigabyte, with the numbers.
 Result<Dataset> regression_table(const char* name, int dimension, int peers, std::size_t per_peer, std::size_t test);
 
 /// The minimiser of (1/n) Σ_p (1/m_p) Σ_{s of p} ½ (a_s·x − y_s)² over the natural shards as they are stored: normal

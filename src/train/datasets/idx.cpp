@@ -52,6 +52,7 @@ struct Pair {
 };
 
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
+Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// The image file named `prefix` + one of the spellings in use (LeCun's, Kaggle's); empty where there is none.
 fs::path find_images(const fs::path& folder, const std::string& prefix) {
@@ -107,9 +108,9 @@ Result<Split> split_two(const IdxOptions& options, const Pair& train, const Pair
   const auto wanted_train = static_cast<std::size_t>(options.train_count);
   const auto wanted_test = static_cast<std::size_t>(options.test_count);
   if (wanted_train > train.count())
-    return bad(fmt::format("data.train_count: {} samples, and {} has {}", wanted_train, train.name, train.count()));
+    return refused(fmt::format("data.train_count: {} samples, and {} has {}", wanted_train, train.name, train.count()));
   if (wanted_test > test.count())
-    return bad(fmt::format("data.test_count: {} samples, and {} has {}", wanted_test, test.name, test.count()));
+    return refused(fmt::format("data.test_count: {} samples, and {} has {}", wanted_test, test.name, test.count()));
   if (test.images.dimensions[1] != train.images.dimensions[1] || test.images.dimensions[2] != train.images.dimensions[2])
     return bad(fmt::format("{}: images of {}×{}, and {} has {}×{}", test.name, test.images.dimensions[1],
                            test.images.dimensions[2], train.name, train.images.dimensions[1], train.images.dimensions[2]));
@@ -121,11 +122,11 @@ Result<Split> split_one(const IdxOptions& options, const Pair& only) {
   const auto train = static_cast<std::size_t>(options.train_count), test = static_cast<std::size_t>(options.test_count);
   const std::size_t count = only.count();
   if (train == 0 && test == 0)
-    return bad(fmt::format("{}: its {} samples must train and test; give data.train_count, data.test_count or both, or "
-                           "data.test_images", only.name, count));
+    return refused(fmt::format("{}: its {} samples must train and test; give data.train_count, data.test_count or both, or "
+                               "data.test_images", only.name, count));
   if (train > count || test > count - train || (train == 0 && test == count))
-    return bad(fmt::format("data.train_count, data.test_count: {} samples to train and {} to test, and {} has {}", train,
-                           test, only.name, count));
+    return refused(fmt::format("data.train_count, data.test_count: {} samples to train and {} to test, and {} has {}", train,
+                               test, only.name, count));
   if (train == 0) return Split{count - test, count - test, test};
   if (test == 0) return Split{train, train, count - train};
   return Split{train, count - test, test};
@@ -168,11 +169,13 @@ Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pai
 Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   GOSSAMER_TRY(const IdxOptions options, parameters().read("data", values));
   if (!std::isfinite(scaled(0, options)) || !std::isfinite(scaled(255, options)))
-    return Error{ErrorKind::invalid, "data.scale, data.mean, data.std: with these a pixel is beyond what a float holds"};
-  if (options.path.empty()) return Error{ErrorKind::invalid, "data.path: give the folder of the IDX files"};
+    return refused("data.scale, data.mean, data.std: with these a pixel is beyond what a float holds");
+  if (options.path.empty()) return refused("data.path: give the folder of the IDX files");
   std::error_code ignored;
   if (!fs::exists(options.path, ignored)) return bad(fmt::format("data.path: {}: no such file or folder", options.path));
   const bool is_folder = fs::is_directory(options.path, ignored);
+  if (!is_folder && !options.images.empty())
+    return refused(fmt::format("data.images: data.path, {}, is a file already; give its folder", options.path));
   const fs::path folder = is_folder ? fs::path(options.path) : fs::path(options.path).parent_path();
   const auto named = [&folder](const std::string& name) { return name.empty() ? fs::path() : folder / name; };
 
