@@ -1,14 +1,13 @@
 """`gossamer topology` against networkx and numpy, over every kind, weighing and n up to 64.
 
 Nothing here is taken from the program: graphs come from networkx's generators (or from the paper's formula where it has
-none), weights from their definition, spectra from numpy. GOSSAMER_BIN names the binary.
+none), weights from their definition, spectra from numpy.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import subprocess
 from collections.abc import Callable
@@ -19,8 +18,6 @@ import networkx as nx
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-BINARY = Path(os.environ.get("GOSSAMER_BIN", ROOT / "build" / "release" / "bin" / "gossamer"))
 LARGEST = 64
 PARAMETERS = 1000
 WEIGHINGS = [("metropolis", False), ("metropolis", True), ("uniform", False), ("uniform", True)]
@@ -28,15 +25,15 @@ KEYS = """topology peers weights edges degree_min degree_max diameter period sym
           spectral_gap bytes_per_round_per_peer matrix""".split()
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(BINARY), "topology", *arguments], capture_output=True, text=True, timeout=120)
+def run(gossamer: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(gossamer), "topology", *arguments], capture_output=True, text=True, timeout=120)
 
 
 @cache
-def reports(kind: str, weights: str, lazy: bool) -> dict[int, dict]:
+def reports(gossamer: Path, kind: str, weights: str, lazy: bool) -> dict[int, dict]:
     """What the program prints of n = 1..LARGEST, by n: one process, one JSON object a line."""
     flags = ["--weights", weights] + (["--lazy"] if lazy else [])
-    result = run(kind, "-n", f"1..{LARGEST}", "--json", "--matrix", "--parameters", str(PARAMETERS), *flags)
+    result = run(gossamer, kind, "-n", f"1..{LARGEST}", "--json", "--matrix", "--parameters", str(PARAMETERS), *flags)
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["peers"] for line in lines] == list(range(1, LARGEST + 1))
@@ -129,11 +126,11 @@ def spectral_gap(matrices: list[np.ndarray]) -> float:
     return 1 - (radius if radius > 1e-13 else 0.0) ** (1 / len(matrices))
 
 
-def built(kind: str, weights: str, lazy: bool) -> list[tuple[int, dict, Rounds]]:
+def built(gossamer: Path, kind: str, weights: str, lazy: bool) -> list[tuple[int, dict, Rounds]]:
     """(n, report, expected graphs) of every n that can be built."""
     return [
         (n, report, graphs)
-        for n, report in reports(kind, weights, lazy).items()
+        for n, report in reports(gossamer, kind, weights, lazy).items()
         if (graphs := EXPECTED[kind](n)) is not None and "error" not in report
     ]
 
@@ -143,8 +140,8 @@ every_weighing = pytest.mark.parametrize("weights,lazy", WEIGHINGS, ids=lambda v
 
 
 @every_kind
-def test_what_cannot_be_built_names_an_n_that_can(kind: str) -> None:
-    lines = reports(kind, "metropolis", False)
+def test_what_cannot_be_built_names_an_n_that_can(gossamer: Path, kind: str) -> None:
+    lines = reports(gossamer, kind, "metropolis", False)
     for n, line in lines.items():
         assert ("error" in line) == (EXPECTED[kind](n) is None), (n, line.get("error"))
         if "error" not in line:
@@ -158,8 +155,8 @@ def test_what_cannot_be_built_names_an_n_that_can(kind: str) -> None:
 
 
 @every_kind
-def test_graph_and_its_figures(kind: str) -> None:
-    for n, report, graphs in built(kind, "metropolis", False):
+def test_graph_and_its_figures(gossamer: Path, kind: str) -> None:
+    for n, report, graphs in built(gossamer, kind, "metropolis", False):
         for graph, matrix in zip(graphs, report["matrix"], strict=True):
             support = {(j, i) for i, row in enumerate(matrix) for j, weight in enumerate(row) if weight != 0 and i != j}
             assert support == set(graph.edges), n
@@ -178,8 +175,8 @@ def test_graph_and_its_figures(kind: str) -> None:
 
 @every_kind
 @every_weighing
-def test_weights_and_spectral_gap(kind: str, weights: str, lazy: bool) -> None:
-    for n, report, graphs in built(kind, weights, lazy):
+def test_weights_and_spectral_gap(gossamer: Path, kind: str, weights: str, lazy: bool) -> None:
+    for n, report, graphs in built(gossamer, kind, weights, lazy):
         matrices = [np.array(matrix) for matrix in report["matrix"]]
         for matrix, graph in zip(matrices, graphs, strict=True):
             assert matrix.shape == (n, n)
@@ -191,11 +188,11 @@ def test_weights_and_spectral_gap(kind: str, weights: str, lazy: bool) -> None:
         assert report["spectral_gap"] == pytest.approx(spectral_gap(matrices), abs=1e-9), n
 
 
-def test_exit_codes() -> None:
-    assert run("torus", "-n", "16", "--json").returncode == 0
-    refused = run("torus", "-n", "14", "--json")
+def test_exit_codes(gossamer: Path) -> None:
+    assert run(gossamer, "torus", "-n", "16", "--json").returncode == 0
+    refused = run(gossamer, "torus", "-n", "14", "--json")
     assert refused.returncode == 2
     assert "n = 15" in refused.stderr
-    unknown = run("rign", "-n", "16", "--json")
+    unknown = run(gossamer, "rign", "-n", "16", "--json")
     assert unknown.returncode == 2
     assert "ring" in unknown.stderr
