@@ -36,6 +36,7 @@ struct AlgorithmNeeds {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
   bool trainer = true;        ///< it takes gradients: needs model and data
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
+  std::size_t row_length = 0; ///< d, where no model gives it; rows then start as standard normal numbers
 };
 
 /// One algorithm with its parameters read. Immutable; shared by all nodes of a process.

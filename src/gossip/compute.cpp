@@ -17,8 +17,9 @@ Compute::~Compute() { scheduler_.set_idle_work(nullptr); }
 
 void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter) {
   GOSSAMER_CHECK(trainer_ != nullptr, "training asked of a run without a trainer");
-  // An update is arithmetic on a row that is here already; what takes virtual time is the gradients.
-  const int timed_steps = operation == TrainOperation::update ? 0 : request.steps;
+  // What takes virtual time is the gradients: an update is arithmetic on a row that is here, and evaluation is not training.
+  const bool timed = operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
+  const int timed_steps = timed ? request.steps : 0;
   training_.push_back({operation, &request, waiter, scheduler_.now() + timed_steps * step_time_});
 }
 
@@ -82,23 +83,13 @@ void Compute::run_training() {
   };
   auto done = [this, batch] {
     --batches_in_flight_;
-    --outstanding_;
     for (const Training& training : *batch) {
       if (training.due <= scheduler_.now()) scheduler_.post(training.waiter);
       else scheduler_.at(training.due, [this, waiter = training.waiter] { scheduler_.post(waiter); });
     }
   };
   ++batches_in_flight_;
-  ++outstanding_;
   executor_.execute(std::move(work), std::move(done));
-}
-
-void Compute::aside(std::function<void()> work, std::function<void()> done) {
-  ++outstanding_;
-  executor_.execute(std::move(work), [this, done = std::move(done)] {
-    --outstanding_;
-    done();
-  });
 }
 
 }  // namespace gossamer::gossip

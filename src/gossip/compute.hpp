@@ -66,13 +66,6 @@ class Compute final : public IdleWork {
   }
   auto scale(const gpu::ScaleRequest<float>& request) { return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request); }
 
-  /// Runs `work` where training runs, after the batches asked for earlier; then `done` here. For evaluation.
-  void aside(std::function<void()> work, std::function<void()> done);
-  /// Batches and aside work handed over and not finished.
-  int outstanding() const { return outstanding_; }
-
-  gpu::RowOperations<float>& rows() { return rows_; }
-
   bool run_pending(Time next_event) override;
 
  private:
@@ -133,7 +126,6 @@ class Compute final : public IdleWork {
   RowQueue<gpu::AxpyRequest<float>> axpys_;
   RowQueue<gpu::DifferenceRequest<float>> differences_;
   RowQueue<gpu::ScaleRequest<float>> scalings_;
-  int outstanding_ = 0;
   int batches_in_flight_ = 0;
 };
 

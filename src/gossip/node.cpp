@@ -46,6 +46,15 @@ task<void> Node::train(TrainOperation operation, std::span<float> x, std::span<f
   loss_steps_ += static_cast<std::uint64_t>(steps);
 }
 
+task<Node::Evaluation> Node::evaluate() {
+  TrainRequest request;
+  request.peer = request.shard_of = id_;
+  request.x = x();
+  co_await exchange_.compute().train(TrainOperation::evaluate, request);
+  const Evaluation evaluation{request.loss, request.accuracy};
+  co_return evaluation;
+}
+
 task<void> Node::mix(Round t, int k) {
   co_await begin_mix(t, k);
   co_await finish_mix(k);

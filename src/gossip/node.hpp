@@ -75,6 +75,11 @@ class Node {
   auto scale(std::span<float> y, float factor) { return exchange_.compute().scale({factor, y.data(), y.size()}); }
 
   // ---- for the engine
+  /// Test loss and accuracy of x as it stands.
+  struct Evaluation {
+    double loss = 0, accuracy = 0;
+  };
+  task<Evaluation> evaluate();
   /// Local steps done: part of what survives a round.
   std::uint64_t steps_done() const { return steps_done_; }
   void set_steps_done(std::uint64_t steps) { steps_done_ = steps; }

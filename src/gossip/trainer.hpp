@@ -11,6 +11,7 @@ enum class TrainOperation {
   local_steps,  ///< `steps` optimizer steps on the peer's next batches; gradient is scratch
   gradient,     ///< gradient ← ∇f(x; batch number `step` of shard_of's shard)
   update,       ///< x ← one optimizer step with `gradient`
+  evaluate,     ///< loss and accuracy of x on the test split; takes no virtual time
 };
 
 struct TrainRequest {
@@ -21,7 +22,8 @@ struct TrainRequest {
   std::span<float> x;
   std::span<float> gradient;
   std::span<float> momentum;  ///< empty where the optimizer keeps none
-  double loss = 0;            ///< out, but for update: mean batch loss over the steps
+  double loss = 0;            ///< out, but for update: mean batch loss over the steps; evaluate: mean test loss
+  double accuracy = 0;        ///< out of evaluate: fraction right; NaN for regression
 };
 
 /// Thread: one call at a time, from the scheduler's thread or from the compute thread.

@@ -4,30 +4,41 @@
 namespace gossamer::gossip::algorithms {
 namespace {
 
+struct Options {
+  int length = 1024;
+};
+
 class Consensus final : public Algorithm {
  public:
+  explicit Consensus(const Options& options) : length_(static_cast<std::size_t>(options.length)) {}
+
   std::vector<RowSpec> rows() const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters, .conserved_sum = true}};
   }
-  AlgorithmNeeds needs() const override { return {.trainer = false}; }
+  AlgorithmNeeds needs() const override { return {.trainer = false, .row_length = length_}; }
   int steps_per_round() const override { return 0; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
 
   task<void> round(Node& node, Round t) const override { co_await node.mix(t, 0); }
+
+ private:
+  std::size_t length_;
 };
 
 }  // namespace
 
 AlgorithmKind consensus() {
+  static const auto parameters = ParameterSet<Options>().add(
+      "length", &Options::length, {.help = "d, the length of a row", .minimum = 1, .maximum = 2e9, .unit = "values"});
   return {.name = "consensus",
           .summary = "mixing alone: x ← W x, from rows that differ",
           .source = "Xiao and Boyd 2004",
-          .parameters = {},
+          .parameters = parameters.specs(),
           .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
-            return std::unique_ptr<Algorithm>(std::make_unique<Consensus>());
+            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
+            return std::unique_ptr<Algorithm>(std::make_unique<Consensus>(options));
           }};
 }
 

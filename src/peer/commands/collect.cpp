@@ -1,0 +1,26 @@
+// gossamer collect DIR: the summary of a networked run.
+#include "peer/collect.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "peer/commands/commands.hpp"
+#include "peer/summary.hpp"
+
+namespace gossamer::peer {
+
+void add_collect(CLI::App& app, int& exit_code) {
+  auto folder = std::make_shared<std::string>();
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("collect", "put the summary of a networked run together from its processes' files");
+  command->add_option("folder", *folder, "the run folder, or one that holds a folder per process")->required();
+  command->add_flag("--json", *json, "print summary.json");
+  command->callback([folder, json, &exit_code] {
+    auto summary = collect(*folder);
+    exit_code = summary.ok() ? 0 : report(summary.error());
+    if (summary.ok()) fmt::print("{}", *json ? summary->dump(2) + "\n" : summary_text(*summary));
+  });
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,28 @@
+#include <fmt/color.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "peer/commands/commands.hpp"
+
+namespace gossamer::peer {
+
+int report(const Error& error) {
+  const bool terminal = ::isatty(STDERR_FILENO) != 0;
+  fmt::print(stderr, "{} {}\n", terminal ? "\033[1;31mgossamer:\033[0m" : "gossamer:", error.message);
+  return static_cast<int>(error.kind);
+}
+
+void ConfigOptions::add_to(CLI::App& command) {
+  command.add_option("config", path, "the run's TOML file; without one, the defaults");
+  command.add_option("--set", overrides, "section.key=value: overrides a key of the file; may be repeated")
+      ->allow_extra_args(false);
+  command.add_option("--out", out, "run folder (local.out; runs/<run id> where neither is given)");
+}
+
+Result<Config> ConfigOptions::load() const {
+  std::vector<Override> all = overrides;
+  if (!out.empty()) all.push_back("local.out=" + out);
+  return load_config(path, all);
+}
+
+}  // namespace gossamer::peer

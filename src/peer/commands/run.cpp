@@ -1,0 +1,64 @@
+// gossamer run CONFIG: all peers in this process, in virtual time.
+#include "peer/run.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+
+#include "peer/commands/commands.hpp"
+#include "peer/progress.hpp"
+#include "peer/summary.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+/// The first Ctrl-C ends the run after its round; a second one ends the process as if nobody had listened.
+void count_interrupt(int signal) {
+  interrupts = interrupts + 1;
+  std::signal(signal, SIG_DFL);
+}
+
+struct RunCommand {
+  ConfigOptions config;
+  bool check = false, quiet = false, json = false;
+};
+
+Result<int> execute(const RunCommand& command) {
+  GOSSAMER_TRY(Config config, command.config.load());
+  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
+  if (command.check) return 0;
+  std::signal(SIGINT, count_interrupt);
+  std::signal(SIGTERM, count_interrupt);
+
+  Progress progress(setup.config.run.rounds, command.quiet);
+  RunRequest request;
+  request.folder = run_folder(setup.config);
+  request.interrupted = [] { return interrupts > 0; };
+  request.on_progress = [&progress](const Json& record) { progress.show(record); };
+  const std::filesystem::path folder = request.folder;
+  GOSSAMER_TRY(const RunOutcome outcome, run(setup, std::move(request)));
+  progress.end();
+  if (command.json) fmt::print("{}\n", outcome.summary.dump(2));
+  else if (!command.quiet) fmt::print("{}  {:<24}{}\n", summary_text(outcome.summary), "run folder", folder.string());
+  return outcome.stopped ? report(*outcome.stopped) : 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto command = std::make_shared<RunCommand>();
+  CLI::App* run = app.add_subcommand("run", "run all peers in this process, in virtual time");
+  command->config.add_to(*run);
+  run->add_flag("--check", command->check, "check the configuration and stop");
+  run->add_flag("--quiet,-q", command->quiet, "no progress and no summary");
+  run->add_flag("--json", command->json, "print summary.json");
+  run->callback([command, &exit_code] {
+    auto result = execute(*command);
+    exit_code = result.ok() ? *result : report(result.error());
+  });
+}
+
+}  // namespace gossamer::peer

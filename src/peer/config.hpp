@@ -1,0 +1,97 @@
+// A run's configuration: one TOML file, `--set section.key=value` on top, every key declared (base/parameter.hpp), unknown
+// ones refused with the line and the choices. [run] [topology] [algorithm] [model] [data] [optimizer] are shared by all peers
+// and hashed; [sim] [net] [local] [log] are each machine's own.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/result.hpp"
+#include "net/options.hpp"
+#include "topology/mixing_matrix.hpp"
+#include "train/optimizer.hpp"
+#include "train/shards.hpp"
+
+namespace gossamer::peer {
+
+struct RunOptions {
+  int peers = 16;
+  std::uint64_t rounds = 200;
+  std::uint64_t seed = 0;
+  std::string init = "same";  ///< same | different: starting parameters
+  std::string id;             ///< names the run; empty: the hash of the shared sections
+};
+
+struct ExchangeChoice {
+  std::string policy = "sync";  ///< sync | async
+};
+
+struct SimOptions {
+  double latency_ms = 0;
+  double bandwidth_mbit_s = 0;  ///< 0: without limit
+  double compute_ms = 0;        ///< virtual time of a local step
+};
+
+struct LocalOptions {
+  std::string device = "cpu";
+  int threads = 0;  ///< 0: one per core
+  std::string out;  ///< run folder; empty: runs/<run id>
+};
+
+struct LogOptions {
+  int every = 10;              ///< rounds between records; 0: the first and the last only
+  std::string sketch = "auto"; ///< auto | on | off; auto: where the process hosts not all peers
+};
+
+/// A plug-in chosen by name, and its own parameters.
+struct Choice {
+  std::string kind;
+  ParameterValues values;
+};
+
+/// Everything that was decided, typed; and as text for files, logs and hashes.
+struct Config {
+  RunOptions run;
+  Choice topology;
+  topology::WeightOptions weights;
+  Choice algorithm;
+  ExchangeChoice exchange;
+  Choice model;
+  Choice data;
+  train::ShardOptions shards;
+  train::OptimizerOptions optimizer;
+  SimOptions sim;
+  net::NetOptions net;
+  LocalOptions local;
+  LogOptions log;
+
+  /// section → key → value, defaults filled in: what the resolved file, the log's header and the hash are made of.
+  std::map<std::string, ParameterValues> resolved;
+
+  /// Hash of the shared sections, machine-specific keys (file paths) left out.
+  std::string shared_hash() const;
+  /// run.id, or the first 16 digits of shared_hash().
+  std::string run_id() const;
+  /// The configuration as TOML that reruns the run.
+  std::string to_toml() const;
+};
+
+/// "section.key=value" as given with --set.
+using Override = std::string;
+
+/// Reads and checks a file (empty path: nothing but defaults and overrides). Errors (invalid, or data where the file cannot be
+/// read) name the file, the line, the key, and the choices.
+Result<Config> load_config(const std::string& path, const std::vector<Override>& overrides);
+
+/// One section's keys, for `gossamer list` and the documentation.
+struct SectionSpec {
+  std::string name;
+  std::string summary;
+  std::vector<ParameterSpec> keys;  ///< without those of the chosen kind
+};
+std::vector<SectionSpec> section_specs();
+
+}  // namespace gossamer::peer

@@ -1,0 +1,168 @@
+#include "peer/host.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace gossamer::peer {
+namespace {
+
+gossip::Time milliseconds(double count) { return gossip::Time(std::llround(count * 1e6)); }
+
+gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channels) {
+  gossip::ExchangeOptions options;
+  options.policy = setup.config.exchange.policy == "async" ? gossip::Policy::async : gossip::Policy::sync;
+  options.chunk_values = static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
+  options.row_length = setup.parameters;
+  options.channels = static_cast<gossip::Channel>(channels);
+  return options;
+}
+
+}  // namespace
+
+Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder, HostRequest request)
+    : setup_(setup),
+      scheduler_(scheduler),
+      recorder_(recorder),
+      request_(std::move(request)),
+      specs_(setup.algorithm->rows()),
+      compute_(scheduler, executor, *setup.device, setup.trainer.get(), milliseconds(setup.config.sim.compute_ms)),
+      exchange_(scheduler, compute_, *setup.schedule, exchange_options(setup, gossip::channels_of(specs_)), request_.hosted,
+                [this](Error error) { fail(std::move(error)); }) {
+  const std::size_t count = request_.hosted.size(), d = setup.parameters;
+  for (const gossip::RowSpec& spec : specs_) {
+    fronts_.emplace_back(count, d, request_.row_offset);
+    backs_.emplace_back(spec.mixed ? count : 0, d, request_.row_offset);
+  }
+  if (setup.trainer) {
+    gradients_ = Rows<float>(count, d, request_.row_offset);
+    momenta_ = Rows<float>(setup.config.optimizer.momentum > 0 ? count : 0, d, request_.row_offset);
+  }
+  members_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int peer = request_.hosted[i];
+    traffic_[peer] = {};
+    for (std::size_t k = 0; k < specs_.size(); ++k)
+      if (specs_[k].initial == gossip::RowSpec::Initial::parameters) setup.initialise(peer, fronts_[k].row(i));
+    members_[i].node = std::make_unique<gossip::Node>(exchange_, peer, setup.config.run.peers, specs_, memory_of(i));
+  }
+  connect_locally();
+}
+
+Host::~Host() = default;
+
+gossip::NodeMemory Host::memory_of(std::size_t index) {
+  gossip::NodeMemory memory;
+  for (std::size_t k = 0; k < specs_.size(); ++k) {
+    memory.front.push_back(fronts_[k].row(index));
+    memory.back.push_back(specs_[k].mixed ? backs_[k].row(index) : std::span<float>());
+  }
+  if (gradients_.count() > 0) memory.gradient = gradients_.row(index);
+  if (momenta_.count() > 0) memory.momentum = momenta_.row(index);
+  return memory;
+}
+
+void Host::connect_locally() {
+  for (int from : request_.hosted)
+    for (int to : setup_.algorithm->partners(from, *setup_.schedule)) {
+      if (!traffic_.contains(to)) continue;
+      links_.push_back(std::make_unique<gossip::SimulatedLink>(scheduler_, exchange_, request_.local_links, traffic_[from],
+                                                               traffic_[to], [this](Error error) { fail(std::move(error)); }));
+      exchange_.connect(from, to, *links_.back());
+    }
+}
+
+void Host::start() {
+  for (Member& member : members_) {
+    member.driver = drive(member);
+    member.driver.start(scheduler_);
+  }
+}
+
+gossip::task<void> Host::drive(Member& member) {
+  co_await record(member);
+  while (member.round < setup_.config.run.rounds && member.round < stop_after_.value_or(setup_.config.run.rounds)) {
+    member.in_round = true;
+    co_await setup_.algorithm->round(*member.node, member.round);
+    member.in_round = false;
+    ++member.round;
+    if (is_logged(setup_.config, member.round)) co_await record(member);
+    check_interrupt();
+  }
+  if (++finished_ == members_.size()) request_.on_finished();
+}
+
+gossip::task<void> Host::record(Member& member) {
+  gossip::Node& node = *member.node;
+  RoundFigures figures;
+  figures.round = member.round;
+  figures.peer = node.id();
+  figures.seconds = std::chrono::duration<double>(scheduler_.now()).count();
+  figures.train_loss = node.take_train_loss();
+  figures.traffic = traffic_of(node.id());
+  figures.times = node.times();
+  figures.mix_seconds = node.endpoint().mix_seconds();
+  figures.deviations = node.endpoint().take_deviations();
+  figures.test = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
+  if (setup_.trainer) figures.test = co_await node.evaluate();
+  figures.row = node.x();
+  if (Status status = recorder_.round(figures); !status.ok()) {
+    fail(status.error());
+    co_return;
+  }
+  const bool trained = setup_.trainer && member.round > 0;
+  if (trained && (!std::isfinite(figures.train_loss) || !std::isfinite(figures.test.loss)))
+    fail({ErrorKind::diverged, fmt::format("peer {} diverged: by round {} its loss was no longer finite; a smaller "
+                                           "optimizer.rate than {} is what usually helps",
+                                           node.id(), member.round, setup_.config.optimizer.rate)});
+}
+
+void Host::check_interrupt() {
+  if (stop_after_ || !request_.interrupted()) return;
+  // Everybody ends after the furthest round that anybody has begun: all that it needs of others is still going to be sent.
+  gossip::Round furthest = 0;
+  for (const Member& member : members_) furthest = std::max(furthest, member.round + (member.in_round ? 1 : 0));
+  stop_after_ = furthest;
+}
+
+void Host::fail(Error error) {
+  if (!error_) error_ = std::move(error);
+  scheduler_.stop();
+}
+
+gossip::Round Host::rounds_done() const {
+  gossip::Round least = setup_.config.run.rounds;
+  for (const Member& member : members_) least = std::min(least, member.round);
+  return least;
+}
+
+std::uint64_t Host::node_steps() const {
+  // `centralized` takes one gradient of every peer's shard in each of its steps.
+  const std::uint64_t gradients_a_step = setup_.algorithm->needs().one_node ? static_cast<std::uint64_t>(setup_.config.run.peers) : 1;
+  std::uint64_t steps = 0;
+  for (const Member& member : members_) steps += member.node->steps_done() * gradients_a_step;
+  return steps;
+}
+
+gossip::Traffic Host::traffic_of(int peer) const {
+  gossip::Traffic traffic = request_.remote_traffic(peer);
+  traffic.bytes_sent += traffic_.at(peer).bytes_sent;
+  traffic.bytes_received += traffic_.at(peer).bytes_received;
+  return traffic;
+}
+
+std::uint64_t Host::bytes_sent() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [peer, local] : traffic_) bytes += traffic_of(peer).bytes_sent;
+  return bytes;
+}
+
+RowViews Host::parameter_rows() {
+  RowViews rows;
+  for (Member& member : members_) rows.push_back(member.node->x());
+  return rows;
+}
+
+}  // namespace gossamer::peer

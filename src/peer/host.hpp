@@ -1,0 +1,90 @@
+// The peers of one process: their memory, their nodes, and the coroutine that takes each from round to round. A run
+// (peer/run.cpp) and a networked peer (peer/network_run.cpp) differ in the scheduler, the links and the executor they give.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+#include "base/rows.hpp"
+#include "gossip/compute.hpp"
+#include "gossip/exchange.hpp"
+#include "gossip/node.hpp"
+#include "gossip/sim/simulated_link.hpp"
+#include "peer/recorder.hpp"
+#include "peer/setup.hpp"
+
+namespace gossamer::peer {
+
+struct HostRequest {
+  std::vector<int> hosted;  ///< nodes of this process, ascending
+  std::size_t row_offset = 0;  ///< values by which rows are misaligned, for the test that it changes nothing
+  gossip::LinkModel local_links;  ///< between hosted peers
+  /// Asked after each round of each peer; true ends the run after the round that is under way.
+  std::function<bool()> interrupted = [] { return false; };
+  /// Bytes of a hosted node's links to other processes.
+  std::function<gossip::Traffic(int peer)> remote_traffic = [](int) { return gossip::Traffic(); };
+  /// Called once, when every hosted node has done its last round.
+  std::function<void()> on_finished = [] {};
+};
+
+/// Thread: the scheduler's.
+class Host {
+ public:
+  /// All references outlive the host. Throws std::bad_alloc when memory is short.
+  Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder, HostRequest request);
+  ~Host();
+
+  /// For links to peers of other processes.
+  gossip::Exchange& exchange() { return exchange_; }
+  /// Starts every node at round 0. Then run the scheduler.
+  void start();
+  /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.
+  void fail(Error error);
+
+  const std::optional<Error>& error() const { return error_; }
+  bool was_interrupted() const { return stop_after_.has_value(); }
+  /// Rounds that every hosted node has completed.
+  gossip::Round rounds_done() const;
+  std::uint64_t node_steps() const;
+  /// Parameters of the hosted nodes as they stand, in their order.
+  RowViews parameter_rows();
+  /// Bytes of all hosted nodes' links, local and remote.
+  std::uint64_t bytes_sent() const;
+
+ private:
+  struct Member {
+    std::unique_ptr<gossip::Node> node;
+    gossip::task<void> driver;
+    gossip::Round round = 0;  ///< completed
+    bool in_round = false;
+  };
+
+  gossip::NodeMemory memory_of(std::size_t index);
+  void connect_locally();
+  gossip::task<void> drive(Member& member);
+  gossip::task<void> record(Member& member);
+  void check_interrupt();
+  gossip::Traffic traffic_of(int peer) const;
+
+  const Setup& setup_;
+  gossip::Scheduler& scheduler_;
+  Recorder& recorder_;
+  HostRequest request_;
+  std::vector<gossip::RowSpec> specs_;
+  std::vector<Rows<float>> fronts_, backs_;  ///< by row of the algorithm: one row per hosted node
+  Rows<float> gradients_, momenta_;
+  gossip::Compute compute_;
+  std::map<int, gossip::Traffic> traffic_;
+  gossip::Exchange exchange_;
+  std::vector<std::unique_ptr<gossip::SimulatedLink>> links_;
+  std::vector<Member> members_;
+  std::size_t finished_ = 0;
+  std::optional<gossip::Round> stop_after_;
+  std::optional<Error> error_;
+};
+
+}  // namespace gossamer::peer

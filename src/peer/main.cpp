@@ -1,0 +1,42 @@
+// The program `gossamer`: composes its commands. Everything else receives what it needs.
+#include <fmt/format.h>
+
+#include <exception>
+#include <new>
+
+#include "peer/commands/commands.hpp"
+#include "peer/version.hpp"
+
+int main(int argc, char** argv) {
+  using namespace gossamer::peer;
+  try {
+    CLI::App app("Gossamer: decentralised training by gossip, without a server");
+    app.name("gossamer");
+    app.set_version_flag("--version", kVersion);
+    app.require_subcommand(1);
+    app.footer("Exit codes: 0 done, 1 internal error, 2 bad flag or configuration, 3 a file cannot be read or written, 4 peers\n"
+               "missing at net.join_timeout, 5 a peer was lost, 6 refused by another peer, 7 this machine's sockets, 8 diverged,\n"
+               "130 interrupted.");
+    int exit_code = 0;
+    add_run(app, exit_code);
+    add_peer(app, exit_code);
+    add_topology(app, exit_code);
+    add_list(app, exit_code);
+    add_collect(app, exit_code);
+    add_export(app, exit_code);
+    add_bench(app, exit_code);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      const int code = app.exit(error);
+      return code == 0 ? 0 : static_cast<int>(gossamer::ErrorKind::invalid);
+    }
+    return exit_code;
+  } catch (const std::bad_alloc&) {
+    return report({gossamer::ErrorKind::internal,
+                   "out of memory; rows of float32 for every peer of this process are what is large: run fewer peers here, or a "
+                   "smaller model"});
+  } catch (const std::exception& error) {
+    return report({gossamer::ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
+  }
+}

@@ -1,0 +1,104 @@
+#include "peer/network_run.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <memory>
+
+#include "net/network.hpp"
+#include "peer/compute_thread.hpp"
+#include "peer/host.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+net::NetworkSetup network_setup(const Setup& setup, const NetworkRunRequest& request) {
+  net::NetworkSetup network;
+  network.options = setup.config.net;
+  network.identity.run_id = setup.config.run_id();
+  network.identity.peers = setup.config.run.peers;
+  network.identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
+  network.identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
+  network.identity.configuration = setup.configuration_hash();
+  network.hosted = request.hosted;
+  for (int here : request.hosted)
+    for (int there : setup.algorithm->partners(here, *setup.schedule))
+      if (!std::binary_search(request.hosted.begin(), request.hosted.end(), there)) network.pairs.emplace_back(here, there);
+  network.message = request.message;
+  return network;
+}
+
+Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
+  const int n = setup.config.run.peers;
+  for (int id : hosted)
+    if (id < 0 || id >= n)
+      return Error{ErrorKind::invalid, fmt::format("peer id {} is not one of run.peers = {}: ids are 0 to {}", id, n, n - 1)};
+  if (setup.algorithm->needs().one_node)
+    return Error{ErrorKind::invalid, fmt::format("algorithm.kind: '{}' runs in one process: use gossamer run", setup.config.algorithm.kind)};
+  return {};
+}
+
+EndFigures end_figures(const Host& host, gossip::Time now) {
+  EndFigures end;
+  end.rounds = host.rounds_done();
+  end.seconds = end.wall_seconds = std::chrono::duration<double>(now).count();
+  end.node_steps = host.node_steps();
+  end.bytes_sent = host.bytes_sent();
+  if (host.error()) {
+    end.reason = reason_of(*host.error());
+    end.message = host.error()->message;
+  }
+  return end;
+}
+
+}  // namespace
+
+Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
+  GOSSAMER_TRY_STATUS(check_hosted(setup, request.hosted));
+  GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.config.run.peers, request.hosted));
+  GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder, Recorder::create(setup, request.hosted, request.folder, "real"));
+  recorder->on_progress = request.on_progress;
+
+  net::RealScheduler scheduler;
+  std::unique_ptr<net::Network> network;
+  HostRequest host_request;
+  host_request.hosted = request.hosted;
+  host_request.remote_traffic = [&network](int peer) {
+    const net::Traffic traffic = network->traffic(peer);
+    return gossip::Traffic{traffic.data_bytes_sent, traffic.data_bytes_received};
+  };
+  host_request.on_finished = [&scheduler] { scheduler.stop(); };
+  // Members end in this order reversed: the thread first, then the network, then the rows that both read.
+  std::unique_ptr<Host> host;
+  ComputeThread thread(scheduler);
+  host = std::make_unique<Host>(setup, scheduler, thread, *recorder, host_request);
+
+  net::NetworkSetup described = network_setup(setup, request);
+  described.fault = [&host](const Error& error) { host->fail(error); };
+  const auto pairs = described.pairs;
+  auto made = net::Network::make(scheduler, std::move(described), host->exchange());
+  if (!made.ok()) return made.error();
+  network = std::move(made).value();
+  scheduler.on_interrupt([&](int signal) {
+    host->fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
+                                                    signal == SIGTERM ? "SIGTERM" : "SIGINT")});
+  });
+
+  Status joined = network->join();
+  if (!joined.ok() && !host->error()) host->fail(joined.error());
+  if (!host->error()) {
+    for (const auto& [here, there] : pairs) host->exchange().connect(here, there, network->link(here, there));
+    host->start();
+    scheduler.run();
+  }
+  if (host->error()) network->abort(*host->error());
+  network->leave();
+  const Status written = recorder->end(end_figures(*host, scheduler.now()), host->parameter_rows());
+  if (host->error()) return *host->error();
+  return written;
+}
+
+}  // namespace gossamer::peer

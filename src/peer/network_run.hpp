@@ -1,0 +1,25 @@
+// `gossamer peer`: the peers of this process as part of a network of processes, in real time.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "peer/recorder.hpp"
+#include "peer/setup.hpp"
+
+namespace gossamer::peer {
+
+struct NetworkRunRequest {
+  std::vector<int> hosted;  ///< ids of this process's peers, ascending
+  std::filesystem::path folder;
+  std::function<void(const std::string&)> message = [](const std::string&) {};  ///< lines for people
+  std::function<void(const Json&)> on_progress = [](const Json&) {};
+};
+
+/// Joins, runs to the end, says goodbye. An error is why it did not start or ended early; where it had started, the log and
+/// the final parameters are written all the same.
+Status run_networked(const Setup& setup, const NetworkRunRequest& request);
+
+}  // namespace gossamer::peer

@@ -1,0 +1,220 @@
+#include "peer/recorder.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "base/hash.hpp"
+#include "peer/version.hpp"
+#include "peer/summary.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+namespace fs = std::filesystem;
+
+Json deviation_json(const gossip::Deviation& deviation) {
+  Json json{{"round", deviation.round}, {"from", deviation.from}};
+  json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
+  return json;
+}
+
+Status make_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    return Error{ErrorKind::data, fmt::format("cannot make the run folder {}: {}", folder.string(), error.message())};
+  return {};
+}
+
+}  // namespace
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json to_json(const ParameterValue& value) {
+  return std::visit([](const auto& content) { return Json(content); }, value);
+}
+
+Json config_json(const Config& config) {
+  Json json;
+  for (const auto& [section, values] : config.resolved) {
+    json[section] = Json::object();
+    for (const auto& [key, value] : values) json[section][key] = to_json(value);
+  }
+  return json;
+}
+
+Json report_json(const topology::TopologyReport& report) {
+  Json json;
+  json["topology"] = report.topology;
+  json["peers"] = report.peers;
+  json["weights"] = report.weights;
+  json["edges"] = report.edges;
+  json["degree_min"] = report.degree_min;
+  json["degree_max"] = report.degree_max;
+  json["diameter"] = report.diameter ? Json(*report.diameter) : Json();
+  json["period"] = report.period;
+  json["symmetric"] = report.symmetric;
+  json["doubly_stochastic"] = report.doubly_stochastic;
+  json["connected"] = report.connected;
+  json["spectral_gap"] = report.spectral_gap;
+  json["bytes_per_round_per_peer"] = report.bytes_per_round_per_peer;
+  return json;
+}
+
+Json edge_list(const topology::MixingSchedule& schedule, bool symmetric) {
+  std::set<std::pair<int, int>> edges;
+  for (int t = 0; t < std::max(1, schedule.period()); ++t) {
+    const auto matrix = schedule.at(static_cast<topology::Round>(t));
+    for (int i = 0; i < matrix->peers(); ++i)
+      for (int j : matrix->heard_by(i))
+        if (!symmetric || i < j) edges.emplace(i, j);
+  }
+  Json list = Json::array();
+  for (const auto& [i, j] : edges) list.push_back({i, j});
+  return list;
+}
+
+bool is_logged(const Config& config, gossip::Round round) {
+  if (round == 0 || round == config.run.rounds) return true;
+  return config.log.every > 0 && round % static_cast<gossip::Round>(config.log.every) == 0;
+}
+
+std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& peers, const RowViews& rows) {
+  std::vector<Tensor> tensors;
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    if (!setup.learner) {
+      tensors.push_back({fmt::format("peer{}.x", peers[i]), {static_cast<std::int64_t>(rows[i].size())}, rows[i]});
+      continue;
+    }
+    for (const train::ParameterBlock& block : setup.learner->blocks())
+      tensors.push_back({fmt::format("peer{}.{}", peers[i], block.name),
+                         {block.shape.begin(), block.shape.end()},
+                         rows[i].subspan(block.offset, block.length)});
+  }
+  return tensors;
+}
+
+Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vector<int> hosted, const fs::path& folder,
+                                                   const std::string& clock) {
+  GOSSAMER_TRY_STATUS(make_folder(folder));
+  const int k = hosted.front();
+  const fs::path log_path = folder / fmt::format("log-{}.jsonl", k);
+  if (fs::exists(log_path))
+    return Error{ErrorKind::data, fmt::format("{} holds a run already ({}): choose another folder with --out, or remove it",
+                                              folder.string(), log_path.filename().string())};
+  GOSSAMER_TRY_STATUS(write_file(folder / fmt::format("resolved-{}.toml", k), setup.config.to_toml()));
+  GOSSAMER_TRY(RecordFile log, RecordFile::create(log_path));
+
+  Json header;
+  header["record"] = "header";
+  header["schema"] = 1;
+  header["version"] = kVersion;
+  header["run_id"] = setup.config.run_id();
+  header["peers"] = setup.config.run.peers;
+  header["hosted"] = hosted;
+  header["parameters"] = setup.parameters;
+  header["time"] = clock;
+  header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  header["topology"] = report_json(setup.report);
+  header["topology"]["edge_list"] = edge_list(*setup.schedule, setup.report.symmetric);
+  header["config"] = config_json(setup.config);
+  GOSSAMER_TRY_STATUS(log.write(header));
+  return std::unique_ptr<Recorder>(new Recorder(setup, std::move(hosted), folder, std::move(log)));
+}
+
+Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder, RecordFile log)
+    : setup_(setup),
+      hosted_(std::move(hosted)),
+      folder_(std::move(folder)),
+      log_(std::move(log)),
+      train_losses_(hosted_.size(), std::numeric_limits<double>::quiet_NaN()) {}
+
+std::string reason_of(const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::interrupted: return "interrupted";
+    case ErrorKind::diverged: return "diverged";
+    case ErrorKind::lost_peer: return "lost_peer";
+    default: return "failed";
+  }
+}
+
+Status Recorder::round(const RoundFigures& figures) {
+  const Config& config = setup_.config;
+  const auto index = static_cast<std::size_t>(std::find(hosted_.begin(), hosted_.end(), figures.peer) - hosted_.begin());
+  if (figures.round > 0) train_losses_[index] = figures.train_loss;
+  Json record;
+  record["record"] = "round";
+  record["round"] = figures.round;
+  record["peer"] = figures.peer;
+  record["seconds"] = figures.seconds;
+  record["train_loss"] = number(figures.train_loss);
+  record["test_loss"] = number(figures.test.loss);
+  record["test_accuracy"] = number(figures.test.accuracy);
+  record["bytes_sent"] = figures.traffic.bytes_sent;
+  record["bytes_received"] = figures.traffic.bytes_received;
+  record["train_seconds"] = figures.times.train_seconds;
+  record["wait_seconds"] = figures.times.wait_seconds;
+  record["mix_seconds"] = figures.mix_seconds;
+  if (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all()))
+    record["sketch"] = sketch(figures.row, config.run.seed);
+  if (!figures.deviations.empty()) {
+    record["deviations"] = Json::array();
+    for (const gossip::Deviation& deviation : figures.deviations) record["deviations"].push_back(deviation_json(deviation));
+  }
+  GOSSAMER_TRY_STATUS(log_.write(record));
+  if (!hosts_all()) {
+    on_progress(record);
+    return {};
+  }
+
+  Snapshot& snapshot = snapshots_[figures.round];
+  snapshot.rows.resize(hosted_.size());
+  snapshot.rows[index].assign(figures.row.begin(), figures.row.end());
+  if (++snapshot.arrived < hosted_.size()) return {};
+  const Snapshot whole = std::move(snapshot);
+  snapshots_.erase(figures.round);
+  return network_record(figures.round, RowViews(whole.rows.begin(), whole.rows.end()));
+}
+
+Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
+  const NetworkFigures figures = network_figures(setup_, rows);
+  Json record;
+  record["record"] = "network";
+  record["round"] = round;
+  record["consensus_distance"] = number(figures.consensus_distance);
+  record["averaged_loss"] = number(figures.averaged.loss);
+  record["averaged_accuracy"] = number(figures.averaged.accuracy);
+  record["distance_to_optimum"] = number(figures.distance_to_optimum);
+  GOSSAMER_TRY_STATUS(log_.write(record));
+  on_progress(record);
+  return {};
+}
+
+Status Recorder::end(const EndFigures& figures, const RowViews& rows) {
+  const int k = hosted_.front();
+  const std::map<std::string, std::string> metadata{{"format", "pt"},
+                                                    {"gossamer", kVersion},
+                                                    {"run_id", setup_.config.run_id()},
+                                                    {"rounds", std::to_string(figures.rounds)}};
+  GOSSAMER_TRY_STATUS(write_safetensors(folder_ / fmt::format("final-{}.safetensors", k),
+                                        parameter_tensors(setup_, hosted_, rows), metadata));
+  Json record;
+  record["record"] = "end";
+  record["reason"] = figures.reason;
+  record["message"] = figures.message;
+  record["rounds"] = figures.rounds;
+  record["seconds"] = figures.seconds;
+  record["wall_seconds"] = figures.wall_seconds;
+  record["node_steps"] = figures.node_steps;
+  record["bytes_sent"] = figures.bytes_sent;
+  GOSSAMER_TRY_STATUS(log_.write(record));
+  return log_.close();
+}
+
+}  // namespace gossamer::peer

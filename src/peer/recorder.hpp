@@ -1,0 +1,99 @@
+// What a run writes while it goes on: the log of its process, record by record (docs/LOG.md). Where the process hosts all
+// nodes it also keeps, per logged round, the rows until the last one is there, for the figures of the network as a whole.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gossip/exchange.hpp"
+#include "gossip/node.hpp"
+#include "gossip/sim/simulated_link.hpp"
+#include "peer/files.hpp"
+#include "peer/figures.hpp"
+#include "peer/setup.hpp"
+
+namespace gossamer::peer {
+
+/// One node after one logged round.
+struct RoundFigures {
+  gossip::Round round = 0;
+  int peer = 0;
+  double seconds = 0;
+  double train_loss = 0;
+  gossip::Node::Evaluation test;  ///< NaN where nothing is trained
+  gossip::Traffic traffic;
+  gossip::NodeTimes times;
+  double mix_seconds = 0;
+  std::vector<gossip::Deviation> deviations;
+  std::span<const float> row;  ///< the parameters; read before the call returns
+};
+
+/// The end of a process's run.
+struct EndFigures {
+  std::string reason = "finished";  ///< finished | interrupted | lost_peer | diverged | failed
+  std::string message;
+  gossip::Round rounds = 0;  ///< completed by all hosted nodes
+  double seconds = 0;        ///< of the log's clock
+  double wall_seconds = 0;
+  std::uint64_t node_steps = 0;
+  std::uint64_t bytes_sent = 0;
+};
+
+/// Whether `round` is one of those that log.every asks for.
+bool is_logged(const Config& config, gossip::Round round);
+
+/// Thread: the scheduler's.
+class Recorder {
+ public:
+  /// Makes the run folder with the resolved configuration and the log's header. A folder that holds a run already is an
+  /// error. `clock`: "virtual" or "real".
+  static Result<std::unique_ptr<Recorder>> create(const Setup& setup, std::vector<int> hosted, const std::filesystem::path& folder,
+                                                  const std::string& clock);
+
+  Status round(const RoundFigures& figures);
+  Status end(const EndFigures& figures, const RowViews& rows);
+
+  const std::filesystem::path& folder() const { return folder_; }
+  /// Train loss of each hosted node in its last record; NaN where there was none.
+  const std::vector<double>& train_losses() const { return train_losses_; }
+  /// Called after each record of the network or, where not all nodes are here, of a node: for progress.
+  std::function<void(const Json&)> on_progress = [](const Json&) {};
+
+ private:
+  struct Snapshot {
+    std::vector<std::vector<float>> rows;
+    std::size_t arrived = 0;
+  };
+
+  Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder, RecordFile log);
+
+  bool hosts_all() const { return static_cast<int>(hosted_.size()) == setup_.nodes(); }
+  Status network_record(gossip::Round round, const RowViews& rows);
+
+  const Setup& setup_;
+  std::vector<int> hosted_;
+  std::filesystem::path folder_;
+  RecordFile log_;
+  std::map<gossip::Round, Snapshot> snapshots_;
+  std::vector<double> train_losses_;
+};
+
+/// EndFigures::reason for a run that ended early.
+std::string reason_of(const Error& error);
+
+/// The topology report as JSON, with the edges of the union over the period.
+Json report_json(const topology::TopologyReport& report);
+Json edge_list(const topology::MixingSchedule& schedule, bool symmetric);
+/// A parameter value as JSON.
+Json to_json(const ParameterValue& value);
+Json config_json(const Config& config);
+/// NaN and infinities as null.
+Json number(double value);
+
+/// Parameters as tensors "peer<i>.<block>" of a safetensors file.
+std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& peers, const RowViews& rows);
+
+}  // namespace gossamer::peer

@@ -1,0 +1,71 @@
+#include "peer/run.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <numeric>
+
+#include "gossip/scheduler.hpp"
+#include "peer/host.hpp"
+#include "peer/summary.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+gossip::LinkModel link_model(const SimOptions& sim) {
+  return {gossip::Time(std::llround(sim.latency_ms * 1e6)), sim.bandwidth_mbit_s * 1e6 / 8};
+}
+
+}  // namespace
+
+std::filesystem::path run_folder(const Config& config) {
+  if (!config.local.out.empty()) return config.local.out;
+  return std::filesystem::path("runs") / config.run_id();
+}
+
+Result<RunOutcome> run(const Setup& setup, RunRequest request) {
+  HostRequest host_request;
+  host_request.hosted.resize(static_cast<std::size_t>(setup.nodes()));
+  std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
+  host_request.row_offset = request.row_offset;
+  host_request.local_links = link_model(setup.config.sim);
+  host_request.interrupted = request.interrupted;
+
+  GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder,
+               Recorder::create(setup, host_request.hosted, request.folder, "virtual"));
+  recorder->on_progress = request.on_progress;
+
+  const auto begin = std::chrono::steady_clock::now();
+  gossip::VirtualScheduler scheduler;
+  gossip::InlineExecutor executor;
+  Host host(setup, scheduler, executor, *recorder, host_request);
+  host.start();
+  scheduler.run();
+
+  EndFigures end;
+  end.rounds = host.rounds_done();
+  end.seconds = std::chrono::duration<double>(scheduler.now()).count();
+  end.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  end.node_steps = host.node_steps();
+  end.bytes_sent = host.bytes_sent();
+  RunOutcome outcome;
+  if (host.error()) {
+    if (host.error()->kind == ErrorKind::data) return *host.error();  // the log cannot be written: nothing else can
+    outcome.stopped = host.error();
+  } else if (host.was_interrupted() && end.rounds < setup.config.run.rounds) {
+    outcome.stopped = Error{ErrorKind::interrupted, "interrupted after round " + std::to_string(end.rounds)};
+  }
+  if (outcome.stopped) {
+    end.reason = reason_of(*outcome.stopped);
+    end.message = outcome.stopped->message;
+  }
+  const RowViews rows = host.parameter_rows();
+  GOSSAMER_TRY_STATUS(recorder->end(end, rows));
+
+  const RunTotals totals{end.reason, end.rounds, end.wall_seconds, end.seconds, end.node_steps, end.bytes_sent,
+                         recorder->train_losses()};
+  outcome.summary = make_summary(setup, totals, rows);
+  GOSSAMER_TRY_STATUS(write_file(request.folder / "summary.json", outcome.summary.dump(2) + "\n"));
+  return outcome;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,118 @@
+#include "peer/sections.hpp"
+
+#include "gossip/algorithm.hpp"
+#include "topology/kind.hpp"
+#include "train/dataset.hpp"
+#include "train/model.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+template <class Kind>
+std::vector<KindSpec> kind_specs(const std::vector<Kind>& catalog) {
+  std::vector<KindSpec> specs;
+  for (const Kind& kind : catalog) specs.push_back({kind.name, kind.parameters});
+  return specs;
+}
+
+std::vector<Section> make_sections() {
+  return {
+      {.name = "run", .summary = "how many peers, how long, which seed", .keys = run_parameters().specs(), .shared = true},
+      {.name = "topology",
+       .summary = "who hears whom, and with which weights",
+       .keys = topology::weight_parameters().specs(),
+       .default_kind = "ring",
+       .catalog = [] { return kind_specs(topology::kinds::catalog()); },
+       .shared = true},
+      {.name = "algorithm",
+       .summary = "the order of local steps and exchanges",
+       .keys = exchange_parameters().specs(),
+       .default_kind = "dpsgd",
+       .catalog = [] { return kind_specs(gossip::algorithms::catalog()); },
+       .shared = true},
+      {.name = "model",
+       .summary = "what each peer trains",
+       .default_kind = "softmax",
+       .catalog = [] { return kind_specs(train::models::catalog()); },
+       .shared = true},
+      {.name = "data",
+       .summary = "the samples, and how they are cut into shards and batches",
+       .keys = train::shard_parameters().specs(),
+       .default_kind = "digits",
+       .catalog = [] { return kind_specs(train::datasets::catalog()); },
+       .shared = true},
+      {.name = "optimizer", .summary = "the local optimizer", .keys = train::optimizer_parameters().specs(), .shared = true},
+      {.name = "sim", .summary = "the virtual network of `gossamer run`", .keys = sim_parameters().specs()},
+      {.name = "net", .summary = "the real network of `gossamer peer`", .keys = net::net_parameters().specs()},
+      {.name = "local", .summary = "this machine", .keys = local_parameters().specs()},
+      {.name = "log", .summary = "what is recorded", .keys = log_parameters().specs()},
+  };
+}
+
+}  // namespace
+
+const ParameterSet<RunOptions>& run_parameters() {
+  static const auto set =
+      ParameterSet<RunOptions>()
+          .add("peers", &RunOptions::peers, {.help = "n", .minimum = 1, .maximum = 65535, .unit = "peers"})
+          .add("rounds", &RunOptions::rounds, {.help = "rounds to run", .minimum = 0, .maximum = 1e12, .unit = "rounds"})
+          .add("seed", &RunOptions::seed, {.help = "keys every random number of the run", .minimum = 0})
+          .add("init", &RunOptions::init,
+               {.help = "all peers start from the same parameters, or each from its own", .choices = {"same", "different"}})
+          .add("id", &RunOptions::id, {.help = "names the run; empty: the hash of the shared sections"});
+  return set;
+}
+
+const ParameterSet<ExchangeChoice>& exchange_parameters() {
+  static const auto set = ParameterSet<ExchangeChoice>().add(
+      "policy", &ExchangeChoice::policy,
+      {.help = "whom a mix waits for: sync: all neighbours' rows of the round; async: nobody, the newest rows are taken",
+       .choices = {"sync", "async"}});
+  return set;
+}
+
+const ParameterSet<SimOptions>& sim_parameters() {
+  static const auto set =
+      ParameterSet<SimOptions>()
+          .add("latency_ms", &SimOptions::latency_ms,
+               {.help = "of every link, one way", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+          .add("bandwidth_mbit_s", &SimOptions::bandwidth_mbit_s,
+               {.help = "of every link; 0: without limit", .minimum = 0, .maximum = 1e9, .unit = "Mbit/s"})
+          .add("compute_ms", &SimOptions::compute_ms,
+               {.help = "virtual time of one local step", .minimum = 0, .maximum = 1e9, .unit = "ms"});
+  return set;
+}
+
+const ParameterSet<LocalOptions>& local_parameters() {
+  static const auto set =
+      ParameterSet<LocalOptions>()
+          .add("device", &LocalOptions::device, {.help = "where arithmetic runs", .choices = {"cpu"}})
+          .add("threads", &LocalOptions::threads, {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})
+          .add("out", &LocalOptions::out, {.help = "run folder; empty: runs/<run id>"});
+  return set;
+}
+
+const ParameterSet<LogOptions>& log_parameters() {
+  static const auto set =
+      ParameterSet<LogOptions>()
+          .add("every", &LogOptions::every,
+               {.help = "rounds between records; 0: the first and the last only", .minimum = 0, .maximum = 1e9, .unit = "rounds"})
+          .add("sketch", &LogOptions::sketch,
+               {.help = "log a count-sketch of each row, from which the consensus distance of a network is estimated; auto: where "
+                        "a process hosts not all peers",
+                .choices = {"auto", "on", "off"}});
+  return set;
+}
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all = make_sections();
+  return all;
+}
+
+std::vector<SectionSpec> section_specs() {
+  std::vector<SectionSpec> specs;
+  for (const Section& section : sections()) specs.push_back({section.name, section.summary, section.keys});
+  return specs;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,125 @@
+#include "peer/setup.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "base/hash.hpp"
+#include "base/philox.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+
+/// Combinations that cannot run, each with a reason and what would fit.
+Status check_combination(const Config& config, const gossip::Algorithm& algorithm) {
+  const gossip::AlgorithmNeeds needs = algorithm.needs();
+  if (config.exchange.policy == "async" && !needs.mixing_matrix)
+    return invalid(fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
+                               "at sync or choose an algorithm that mixes (dpsgd)",
+                               config.algorithm.kind));
+  return {};
+}
+
+Status make_learner(Setup& setup) {
+  const Config& config = setup.config;
+  const train::DatasetContext data_context{config.run.peers, config.run.seed};
+  GOSSAMER_TRY(train::Dataset data, train::make_dataset(config.data.kind, data_context, config.data.values));
+  setup.data = std::make_shared<const train::Dataset>(std::move(data));
+
+  train::LearnerRequest request;
+  request.data = setup.data;
+  GOSSAMER_TRY(request.shards, train::make_shards(*setup.data, config.shards, config.run.peers, config.run.seed));
+  const train::ModelContext model_context{setup.data->channels, setup.data->height, setup.data->width, setup.data->classes};
+  GOSSAMER_TRY(request.model, train::make_model(config.model.kind, model_context, config.model.values));
+  request.sampling = config.shards;
+  request.optimizer = config.optimizer;
+  request.seed = config.run.seed;
+  request.different_initial = config.run.init == "different";
+  GOSSAMER_TRY(setup.learner, train::make_learner<float>(std::move(request), *setup.device));
+  setup.trainer = std::make_unique<LearnerTrainer>(*setup.learner);
+  setup.parameters = setup.learner->parameters();
+  return {};
+}
+
+}  // namespace
+
+void LearnerTrainer::run(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests) {
+  using gossip::TrainOperation;
+  if (operation == TrainOperation::update) {
+    std::vector<train::UpdateRequest<float>> updates;
+    for (const gossip::TrainRequest* request : requests)
+      updates.push_back({request->step, request->x.data(), request->momentum.data(), request->gradient.data()});
+    learner_.update(updates);
+    return;
+  }
+  if (operation == TrainOperation::evaluate) {
+    std::vector<train::EvaluateRequest<float>> evaluations;
+    for (const gossip::TrainRequest* request : requests) evaluations.push_back({request->x.data(), {}});
+    learner_.evaluate(evaluations);
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      requests[i]->loss = evaluations[i].result.loss;
+      requests[i]->accuracy = evaluations[i].result.accuracy;
+    }
+    return;
+  }
+  std::vector<train::StepRequest<float>> steps;
+  for (const gossip::TrainRequest* request : requests)
+    steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), request->momentum.data(),
+                     request->gradient.data(), 0});
+  operation == TrainOperation::local_steps ? learner_.local_steps(steps) : learner_.gradient(steps);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->loss = steps[i].loss;
+}
+
+void Setup::initialise(int peer, std::span<float> row) const {
+  if (learner) {
+    learner->initialise(peer, row);
+    return;
+  }
+  RandomStream random(config.run.seed, static_cast<std::uint32_t>(peer), Purpose::initial_rows);
+  for (float& value : row) value = static_cast<float>(random.next_normal());
+}
+
+std::string Setup::model_hash() const {
+  std::string text = fmt::format("row {}", parameters);
+  if (learner)
+    for (const train::ParameterBlock& block : learner->blocks())
+      text += fmt::format("\n{} {} {}", block.name, fmt::join(block.shape, "x"), block.offset);
+  return hash_hex(text);
+}
+
+std::string Setup::configuration_hash() const {
+  std::string text = config.shared_hash();
+  if (data) {
+    text += hash_hex(std::as_bytes(std::span(data->features))) + hash_hex(std::as_bytes(std::span(data->labels))) +
+            hash_hex(std::as_bytes(std::span(data->targets)));
+  }
+  return hash_hex(text);
+}
+
+Result<Setup> make_setup(Config config) {
+  Setup setup;
+  setup.config = std::move(config);
+  const Config& decided = setup.config;
+  GOSSAMER_TRY(setup.algorithm, gossip::make_algorithm(decided.algorithm.kind, decided.algorithm.values));
+  GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm));
+
+  const topology::ScheduleRequest request{decided.topology.kind, decided.topology.values, decided.weights,
+                                          {decided.run.peers, decided.run.seed}};
+  GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
+
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  setup.device = std::make_unique<gpu::CpuDevice>(decided.local.threads > 0 ? decided.local.threads : cores);
+  if (setup.algorithm->needs().trainer) {
+    GOSSAMER_TRY_STATUS(make_learner(setup));
+  } else {
+    setup.parameters = setup.algorithm->needs().row_length;
+  }
+  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters));
+  return setup;
+}
+
+}  // namespace gossamer::peer
