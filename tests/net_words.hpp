@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "base/hash.hpp"
 #include "net/frame.hpp"
 #include "net/network.hpp"
+#include "net/rendezvous.hpp"
 #include "net/talk.hpp"
 
 namespace gossamer::net::words {
@@ -203,6 +205,9 @@ class Stranger {
   World& world_;
   std::shared_ptr<Talk> talk_;
 };
+
+/// 200 bytes that are no frame and no hello.
+inline std::vector<std::byte> garbage() { return std::vector<std::byte>(200, std::byte{'x'}); }
 
 /// A frame's bytes, payload included; `damage` is added to its checksum.
 inline std::vector<std::byte> frame_bytes(FrameHead head, std::span<const std::byte> payload, std::uint64_t damage = 0) {
