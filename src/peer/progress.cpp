@@ -33,7 +33,8 @@ void Progress::show(const Json& record) {
   text += figure(record, "consensus_distance", "consensus distance", 1, "");
   if (round > 0 && round < rounds_)
     text += fmt::format(", {:.0f} s left", seconds / static_cast<double>(round) * static_cast<double>(rounds_ - round));
-  fmt::print(stderr, terminal_ ? "\r\033[K{}" : "{}\n", text);
+  if (terminal_) fmt::print(stderr, "\r\033[K{}", text);
+  else fmt::print(stderr, "{}\n", text);
   std::fflush(stderr);
   line_shown_ = terminal_;
 }

@@ -25,9 +25,9 @@ struct KindSpec {
 struct Section {
   std::string name;
   std::string summary;
-  std::vector<ParameterSpec> keys;                 ///< common to all kinds
-  std::string default_kind;                        ///< empty: the section has no kind
-  std::function<std::vector<KindSpec>()> catalog;  ///< where it has one
+  std::vector<ParameterSpec> keys = {};                 ///< common to all kinds
+  std::string default_kind = {};                        ///< empty: the section has no kind
+  std::function<std::vector<KindSpec>()> catalog = {};  ///< where it has one
   bool shared = false;                             ///< hashed: every peer must agree
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/hash.hpp"
+#include "base/rows.hpp"
 #include "peer/recorder.hpp"
 
 namespace gossamer::peer {

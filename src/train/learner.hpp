@@ -52,8 +52,8 @@ struct LearnerRequest {
   std::shared_ptr<const Dataset> data;
   Shards shards;
   ModelSpec model;
-  ShardOptions sampling;  ///< batch
-  OptimizerOptions optimizer;
+  ShardOptions sampling = {};  ///< batch
+  OptimizerOptions optimizer = {};
   std::uint64_t seed = 0;
   bool different_initial = false;  ///< run.init = "different": each peer its own start; else all equal
 };
