@@ -1,0 +1,110 @@
+// Every algorithm of the catalog, and what the first ones must give.
+#include <algorithm>
+
+#include "gossip_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gossip;
+using namespace gossamer::gossip::testing;
+
+namespace {
+
+double largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double largest = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) largest = std::max(largest, std::abs(static_cast<double>(a[k]) - b[k]));
+  return largest;
+}
+
+ParameterValues small_rows(const AlgorithmKind& kind, std::size_t length) {
+  for (const ParameterSpec& spec : kind.parameters)
+    if (spec.name == "length") return {{"length", static_cast<std::int64_t>(length)}};
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("every algorithm: declared whole, and the same bits when each round starts from what is declared") {
+  for (const AlgorithmKind& kind : algorithms::catalog()) {
+    CAPTURE(kind.name);
+    CHECK_FALSE(kind.summary.empty());
+    const ParameterValues values = small_rows(kind, 37);
+    auto made = kind.make(values);
+    REQUIRE(made.ok());
+    const std::vector<RowSpec> rows = (*made)->rows();
+    REQUIRE_FALSE(rows.empty());
+    CHECK(rows.front().name == "x");
+    CHECK(rows.front().survives);
+    CHECK_FALSE(kind.make({{"no_such_parameter", std::int64_t{1}}}).ok());
+
+    PullTrainer trainer(6, 37, 0.1F);
+    Network whole("ring", 6, 37), pieces("ring", 6, 37), chunked("ring", 6, 37, {.chunk_values = 5});
+    whole.run(kind.name, values, 8, &trainer);
+    CHECK(whole.fault == "");
+    CHECK(whole.finished == ((*made)->needs().one_node ? 1 : 6));
+    CHECK(pieces.run_in_single_rounds(kind.name, values, 8, &trainer).rows == whole.rows);
+    CHECK(chunked.run(kind.name, values, 8, &trainer).rows == whole.rows);
+  }
+}
+
+TEST_CASE("all-reduce, D-PSGD on the complete graph and the centralized run agree") {
+  for (int n : {1, 2, 3, 8}) {
+    for (std::size_t length : {std::size_t{1}, std::size_t{5}, std::size_t{100}, std::size_t{1000}}) {
+      PullTrainer trainer(n, length, 0.2F);
+      Network reduce("complete", n, length), gossip("complete", n, length), central("complete", n, length);
+      for (Network* network : {&reduce, &gossip, &central})
+        std::fill(network->start.begin(), network->start.end(), network->start.front());
+      reduce.run("allreduce", {}, 50, &trainer);
+      gossip.run("dpsgd", {}, 50, &trainer);
+      central.run("centralized", {}, 50, &trainer);
+      CHECK(reduce.finished == n);
+      for (int i = 0; i < n; ++i) {
+        CHECK(reduce.rows[static_cast<std::size_t>(i)] == reduce.rows.front());
+        CHECK(largest_difference(reduce.rows[static_cast<std::size_t>(i)], central.rows.front()) < 1e-5);
+        CHECK(largest_difference(gossip.rows[static_cast<std::size_t>(i)], central.rows.front()) < 1e-5);
+      }
+    }
+  }
+}
+
+TEST_CASE("all-reduce sends 2(n−1)/n of a row, whatever the topology") {
+  PullTrainer trainer(4, 6400, 0.1F);
+  Network network("star", 4, 6400);
+  network.run("allreduce", {}, 1, &trainer);
+  for (std::uint64_t bytes : network.bytes_sent) CHECK(bytes == 6 * (1600 * sizeof(float) + kFrameOverheadBytes));
+}
+
+TEST_CASE("local steps: H steps a round are H steps") {
+  PullTrainer trainer(1, 20, 0.1F);
+  Network once("ring", 1, 20), thrice("ring", 1, 20);
+  once.run("dpsgd", {}, 6, &trainer);
+  thrice.run("dpsgd", {{"local_steps", std::int64_t{3}}}, 2, &trainer);
+  CHECK(once.rows == thrice.rows);
+}
+
+TEST_CASE("adapt-while-communicate is x + γ-steps added to the mixed row") {
+  // One round on two peers, by hand: x⁺ = mix(x) − γ (x − b).
+  PullTrainer trainer(2, 3, 0.5F);
+  Network network("path", 2, 3);
+  Network local("path", 2, 3);
+  network.run("dpsgd", {{"order", std::string("awc")}}, 1, &trainer);
+  const auto mixed = mixed_in_double(network.matrices(), network.start, 1);
+  // The local step alone, from a peer that hears nobody.
+  for (int i = 0; i < 2; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    TrainRequest request;
+    std::vector<float> x = network.start[index], gradient(3);
+    request.shard_of = i;
+    request.x = x;
+    request.gradient = gradient;
+    TrainRequest* requests[] = {&request};
+    trainer.run(TrainOperation::local_steps, requests);
+    for (std::size_t k = 0; k < 3; ++k)
+      CHECK(network.rows[index][k] == doctest::Approx(mixed[index][k] + x[k] - network.start[index][k]).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("an unknown algorithm is refused with the list") {
+  auto made = make_algorithm("dpgsd", {});
+  REQUIRE_FALSE(made.ok());
+  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, consensus, dpsgd");
+}

@@ -1,0 +1,212 @@
+// The vocabulary of the protocol's tests: a network of peers in virtual time, on any topology, with any links.
+//   Network network("ring", 5);  network.rows(4, …).run("consensus", {}, rounds);  network.row(3)
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/philox.hpp"
+#include "base/rows.hpp"
+#include "gossip/algorithm.hpp"
+#include "gossip/compute.hpp"
+#include "gossip/exchange.hpp"
+#include "gossip/node.hpp"
+#include "gossip/sim/simulated_link.hpp"
+#include "gpu/cpu_device.hpp"
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::gossip::testing {
+
+inline std::unique_ptr<topology::MixingSchedule> schedule(const std::string& kind, int n,
+                                                          const topology::WeightOptions& weights = {}) {
+  auto made = topology::make_schedule({kind, {}, weights, {n, 0}});
+  REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
+  return std::move(made).value();
+}
+
+/// Peer i minimises ½ ‖x − b_i‖², b_i random: gradients x − b_i, whose mean has its optimum at the mean of the b_i.
+class PullTrainer final : public Trainer {
+ public:
+  PullTrainer(int peers, std::size_t length, float rate) : rate_(rate), targets_(static_cast<std::size_t>(peers), length) {
+    for (int i = 0; i < peers; ++i) {
+      RandomStream random(9, static_cast<std::uint32_t>(i), Purpose::test);
+      for (float& value : targets_.row(static_cast<std::size_t>(i))) value = static_cast<float>(random.next_normal());
+    }
+  }
+  void run(TrainOperation operation, std::span<TrainRequest* const> requests) override {
+    ++batches;
+    largest_batch = std::max(largest_batch, requests.size());
+    for (TrainRequest* request : requests) {
+      const auto target = targets_.row(static_cast<std::size_t>(request->shard_of));
+      for (int step = 0; step < request->steps; ++step)
+        for (std::size_t k = 0; k < request->x.size(); ++k) {
+          if (operation == TrainOperation::evaluate) continue;
+          if (operation != TrainOperation::update) request->gradient[k] = request->x[k] - target[k];
+          if (operation != TrainOperation::gradient) request->x[k] -= rate_ * request->gradient[k];
+        }
+    }
+  }
+  std::vector<double> optimum() const {
+    std::vector<double> mean(targets_.length());
+    for (std::size_t i = 0; i < targets_.count(); ++i)
+      for (std::size_t k = 0; k < mean.size(); ++k) mean[k] += targets_.row(i)[k] / static_cast<double>(targets_.count());
+    return mean;
+  }
+
+  int batches = 0;
+  std::size_t largest_batch = 0;
+
+ private:
+  float rate_;
+  Rows<float> targets_;
+};
+
+struct NetworkOptions {
+  LinkModel links = {};
+  Policy policy = Policy::sync;
+  std::size_t chunk_values = 1 << 18;
+  std::size_t row_offset = 0;
+  int threads = 1;
+  Time step_time{0};
+  std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
+};
+
+class Network {
+ public:
+  Network(const std::string& kind, int n, std::size_t length, NetworkOptions options = {},
+          const topology::WeightOptions& weights = {})
+      : Network(schedule(kind, n, weights), length, std::move(options)) {}
+
+  Network(std::unique_ptr<topology::MixingSchedule> schedule_in, std::size_t length, NetworkOptions options_in = {})
+      : schedule_(std::move(schedule_in)), options_(std::move(options_in)), length_(length), device_(options_.threads) {
+    for (int i = 0; i < peers(); ++i) {
+      RandomStream random(1, static_cast<std::uint32_t>(i), Purpose::initial_rows);
+      std::vector<float> row(length);
+      for (float& value : row) value = static_cast<float>(random.next_normal());
+      start.push_back(std::move(row));
+    }
+  }
+
+  int peers() const { return schedule_->peers(); }
+  const topology::MixingSchedule& matrices() const { return *schedule_; }
+
+  /// Runs rounds first … last−1 of the algorithm from `start`, with fresh nodes, and leaves the result in `rows`.
+  /// The steps done so far are part of what survives.
+  Network& run(const std::string& algorithm, const ParameterValues& values, Round last, Trainer* trainer = nullptr,
+               Round first = 0) {
+    auto made = make_algorithm(algorithm, values);
+    REQUIRE(made.ok());
+    algorithm_ = std::move(made).value();
+    const std::vector<RowSpec> specs = algorithm_->rows();
+    VirtualScheduler scheduler;
+    InlineExecutor executor;
+    Compute compute(scheduler, executor, device_, trainer, options_.step_time);
+    ExchangeOptions exchange_options{options_.policy, options_.chunk_values, length_, channels_of(specs)};
+    const int nodes = algorithm_->needs().one_node ? 1 : peers();
+    std::vector<int> hosted;
+    for (int i = 0; i < nodes; ++i) hosted.push_back(i);
+    Exchange exchange(scheduler, compute, *schedule_, exchange_options, hosted, [this, &scheduler](Error error) {
+      fault = error.message;
+      scheduler.stop();
+    });
+    std::vector<Rows<float>> fronts, backs;
+    for (const RowSpec& spec : specs) {
+      fronts.emplace_back(peers(), length_, options_.row_offset);
+      backs.emplace_back(spec.mixed ? peers() : 0, length_, options_.row_offset);
+    }
+    Rows<float> gradients(static_cast<std::size_t>(peers()), length_, options_.row_offset);
+    std::vector<Traffic> traffic(static_cast<std::size_t>(peers()));
+    std::vector<std::unique_ptr<SimulatedLink>> links;
+    std::vector<std::unique_ptr<Node>> members;
+    std::vector<task<void>> drivers;
+    for (int i = 0; i < nodes; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      NodeMemory memory;
+      for (std::size_t k = 0; k < specs.size(); ++k) {
+        memory.front.push_back(fronts[k].row(index));
+        memory.back.push_back(specs[k].mixed ? backs[k].row(index) : std::span<float>());
+      }
+      std::copy(start[index].begin(), start[index].end(), memory.front[0].begin());
+      memory.gradient = gradients.row(index);
+      members.push_back(std::make_unique<Node>(exchange, i, peers(), specs, memory));
+      members.back()->set_steps_done(first * static_cast<Round>(algorithm_->steps_per_round()));
+      for (int to : algorithm_->partners(i, *schedule_)) {
+        const LinkModel model = options_.link_model ? options_.link_model(i, to) : options_.links;
+        links.push_back(std::make_unique<SimulatedLink>(scheduler, exchange, model, traffic[index],
+                                                        traffic[static_cast<std::size_t>(to)], [this](Error error) {
+                                                          fault = error.message;
+                                                        }));
+        exchange.connect(i, to, *links.back());
+      }
+    }
+    finished = 0;
+    for (auto& node : members) {
+      drivers.push_back(drive(*node, first, last));
+      drivers.back().start(scheduler);
+    }
+    scheduler.run();
+    virtual_time = scheduler.now();
+    rows.clear();
+    deviations.clear();
+    for (auto& node : members) {
+      rows.emplace_back(node->x().begin(), node->x().end());
+      for (const Deviation& deviation : node->endpoint().take_deviations()) deviations.push_back(deviation);
+    }
+    bytes_sent.clear();
+    for (const Traffic& each : traffic) bytes_sent.push_back(each.bytes_sent);
+    return *this;
+  }
+
+  /// The same rounds, but every node, coroutine, inbox and buffer is destroyed after each round and made anew from the
+  /// parameters alone.
+  Network& run_in_single_rounds(const std::string& algorithm, const ParameterValues& values, Round last, Trainer* trainer) {
+    for (Round t = 0; t < last; ++t) {
+      run(algorithm, values, t + 1, trainer, t);
+      start = rows;
+    }
+    return *this;
+  }
+
+  std::vector<std::vector<float>> start, rows;
+  std::vector<std::uint64_t> bytes_sent;
+  std::vector<Deviation> deviations;
+  std::string fault;
+  int finished = 0;
+  Time virtual_time{0};
+
+ private:
+  task<void> drive(Node& node, Round first, Round last) {
+    for (Round t = first; t < last; ++t) co_await algorithm_->round(node, t);
+    ++finished;
+  }
+
+  std::unique_ptr<topology::MixingSchedule> schedule_;
+  NetworkOptions options_;
+  std::size_t length_;
+  gpu::CpuDevice device_;
+  std::unique_ptr<Algorithm> algorithm_;
+};
+
+/// W^k x in double, by the difference form.
+inline std::vector<std::vector<double>> mixed_in_double(const topology::MixingSchedule& schedule,
+                                                        const std::vector<std::vector<float>>& start, Round rounds) {
+  std::vector<std::vector<double>> rows;
+  for (const auto& row : start) rows.emplace_back(row.begin(), row.end());
+  for (Round t = 0; t < rounds; ++t) {
+    const auto before = rows;
+    const auto matrix = schedule.at(t);
+    for (int i = 0; i < schedule.peers(); ++i)
+      for (const topology::Neighbour& j : matrix->hears(i))
+        for (std::size_t k = 0; k < rows.front().size(); ++k)
+          rows[static_cast<std::size_t>(i)][k] +=
+              j.weight * (before[static_cast<std::size_t>(j.peer)][k] - before[static_cast<std::size_t>(i)][k]);
+  }
+  return rows;
+}
+
+}  // namespace gossamer::gossip::testing
