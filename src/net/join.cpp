@@ -131,6 +131,7 @@ void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello
   const gossip::Time shorter = std::min<gossip::Time>(silence_, std::max<gossip::Time>(theirs.silence, 50ms));
   options.heartbeat = shorter / 4;
   options.hold_data = !joined_;
+  options.hashes = &hashes_;
   Traffic& traffic = traffic_[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;

@@ -82,6 +82,7 @@ void Session::send(gossip::Chunk chunk) {
   outgoing.head.total = chunk.head.total;
   outgoing.head.payload_bytes = static_cast<std::uint32_t>(chunk.values.size_bytes());
   outgoing.chunk = std::move(chunk);
+  outgoing.lent = options_.hashes->lent();
   round_ = std::max(round_.value_or(0), outgoing.head.round);
   traffic_.data_bytes_sent += outgoing.size();
   queue(std::move(outgoing));
@@ -101,7 +102,7 @@ void Session::write_more() {
     if (areas + 2 > areas_.size() || bytes >= kWriteBytes) break;
     const auto payload = frame.payload();
     if (!frame.encoded) {
-      encode_head(frame.head, frame_checksum(frame.head, payload), frame.bytes);
+      encode_head(frame.head, head_checksum(frame.head) ^ options_.hashes->hash(payload, frame.lent), frame.bytes);
       frame.encoded = true;
     }
     if (skip < kFrameHeadBytes) areas_[areas++] = {frame.bytes.data() + skip, kFrameHeadBytes - skip};
@@ -132,6 +133,17 @@ void Session::written(std::size_t bytes) {
     front_written_ -= queue_.front().size();
     const Outgoing done = std::move(queue_.front());  // ends after the queue is in order: a lease's end may send more
     queue_.pop_front();
+    options_.hashes->release(done.payload());
+  }
+}
+
+/// Drops all but the first `keep` frames.
+void Session::drop_unwritten(std::size_t keep) {
+  std::deque<Outgoing> dropped;
+  while (queue_.size() > keep) {
+    dropped.push_front(std::move(queue_.back()));
+    queue_.pop_back();
+    options_.hashes->release(dropped.front().payload());
   }
 }
 
@@ -224,11 +236,7 @@ void Session::abort(const Error* reason) {
   // The frame that the kernel has a part of must go out whole, or what follows cannot be read. Those that a write under way
   // may touch stay too.
   const std::size_t keep = std::max<std::size_t>(in_flight_, front_written_ > 0 ? 1 : 0);
-  std::deque<Outgoing> dropped;
-  while (queue_.size() > keep) {
-    dropped.push_front(std::move(queue_.back()));
-    queue_.pop_back();
-  }
+  drop_unwritten(keep);
   if (reason != nullptr) {
     Outgoing outgoing;
     outgoing.head = control(FrameKind::abort);
@@ -247,8 +255,7 @@ void Session::close() {
   socket_.reset();
   in_flight_ = 0;
   front_written_ = 0;
-  const std::deque<Outgoing> dropped = std::move(queue_);
-  queue_.clear();
+  drop_unwritten(0);
 }
 
 /// The connection is at its end: as agreed, or not.

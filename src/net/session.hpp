@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "net/frame_reader.hpp"
+#include "net/hash_memo.hpp"
 #include "net/socket.hpp"
 
 namespace gossamer::net {
@@ -44,6 +45,7 @@ struct SessionOptions {
   gossip::Time silence{0};    ///< longest time without a byte from them
   gossip::Time heartbeat{0};  ///< longest time without one from us
   bool hold_data = false;
+  HashMemo* hashes = nullptr;  ///< shared by a process's sessions
 };
 
 /// Thread: the scheduler's.
@@ -92,6 +94,7 @@ class Session final : public SocketUser {
     std::string text;
     std::array<std::byte, kFrameHeadBytes> bytes{};
     bool encoded = false;
+    HashMemo::Moment lent = 0;
 
     std::span<const std::byte> payload() const;
     std::size_t size() const { return kFrameHeadBytes + head.payload_bytes; }
@@ -101,6 +104,7 @@ class Session final : public SocketUser {
   void queue(Outgoing outgoing);
   void write_more();
   void written(std::size_t bytes);
+  void drop_unwritten(std::size_t keep);
   void read_more();
   bool take_frames();
   void handle(Frame frame);

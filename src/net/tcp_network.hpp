@@ -69,6 +69,7 @@ class TcpNetwork final : public Network, public SessionOwner {
   gossip::Receiver& receiver_;
   gossip::Time silence_;
 
+  HashMemo hashes_;
   std::map<std::pair<int, int>, Edge> edges_;  ///< by (local, remote)
   std::map<int, Traffic> traffic_;
   std::optional<Rendezvous> rendezvous_;
