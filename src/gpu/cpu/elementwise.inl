@@ -15,7 +15,7 @@ void mix_tail(const BasicMixRequest<Real>& r, std::size_t i, std::size_t end) {
 inline constexpr int kMixPacks = 4;
 
 template <class Real, bool kStreaming>
-void mix_packs(const BasicMixRequest<Real>& r) {
+void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
   constexpr std::size_t lanes = kLanes<Real>, step = kMixPacks * lanes;
   std::size_t i = 0;
   if constexpr (kStreaming) {  // streaming stores want their own alignment, whatever that of the inputs
@@ -25,25 +25,29 @@ void mix_packs(const BasicMixRequest<Real>& r) {
   }
   for (; i + step <= r.length; i += step) {
     Pack<Real> x[kMixPacks], sum[kMixPacks];
-    for (int v = 0; v < kMixPacks; ++v) sum[v] = x[v] = load<Real>(r.x + i + v * lanes);
+    if (ahead > 0)
+      unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) { __builtin_prefetch(r.x + i + ahead + v * lanes); });
+    unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) { sum[v] = x[v] = load<Real>(r.x + i + v * lanes); });
     for (const auto& source : r.sources) {
       const Pack<Real> weight = spread<Real>(source.weight);
-      for (int v = 0; v < kMixPacks; ++v) sum[v] += weight * (load<Real>(source.row + i + v * lanes) - x[v]);
+      const Real* row = source.row + i;
+      unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) { sum[v] += weight * (load<Real>(row + v * lanes) - x[v]); });
     }
-    for (int v = 0; v < kMixPacks; ++v) {
+    unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) {
       if constexpr (kStreaming) stream(r.out + i + v * lanes, sum[v]);
       else store<Real>(r.out + i + v * lanes, sum[v]);
-    }
+    });
   }
   mix_tail(r, i, r.length);
   if constexpr (kStreaming) stream_fence();
 }
 
+/// `ahead` > 0: meanwhile asks for x's values so far ahead.
 template <class Real>
-void mix(const BasicMixRequest<Real>& r, bool streaming) {
+void mix(const BasicMixRequest<Real>& r, bool streaming, std::size_t ahead) {
   const bool on_grid = reinterpret_cast<std::uintptr_t>(r.out) % sizeof(Real) == 0;
-  if (streaming && on_grid) mix_packs<Real, true>(r);
-  else mix_packs<Real, false>(r);
+  if (streaming && on_grid) mix_packs<Real, true>(r, ahead);
+  else mix_packs<Real, false>(r, ahead);
 }
 
 template <class Real>

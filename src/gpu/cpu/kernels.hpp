@@ -16,8 +16,10 @@ struct Product {
   int m = 0, n = 0, k = 0;
   const Real* a = nullptr;  ///< A_s[i, l] = a[s · a_segment + i · a_row + l · a_column]; a_row or a_column is 1
   std::ptrdiff_t a_row = 0, a_column = 1;
-  const Real* b = nullptr;  ///< B_s[l, j] = b[(s · k + l) · b_row + j]
+  const Real* b = nullptr;  ///< B_s[l, j] = b[(s · k + l) · b_row + j], or, b_transposed, b[j · b_row + s · k + l]
   std::ptrdiff_t b_row = 0;
+  bool b_transposed = false;
+  Real* scratch = nullptr;  ///< packed_values(segments · k): needed where b_transposed; helps where B has long rows
   Real* c = nullptr;
   std::ptrdiff_t c_row = 0;
   int segments = 1;
@@ -25,6 +27,9 @@ struct Product {
   const Real* bias = nullptr;  ///< [n]
   bool accumulate = false;     ///< start from C
 };
+
+/// Room for a panel of B with `k` rows.
+constexpr std::size_t packed_values(int k) { return 32 * static_cast<std::size_t>(k); }
 
 /// Constants of one optimizer step, rounded once.
 template <class Real>
@@ -40,7 +45,7 @@ UpdateConstants<Real> update_constants(const UpdateRule& rule, double rate) {
 template <class Real>
 struct Kernels {
   void (*product)(const Product<Real>&);
-  void (*mix)(const BasicMixRequest<Real>&, bool streaming);
+  void (*mix)(const BasicMixRequest<Real>&, bool streaming, std::size_t ahead);
   void (*axpy)(Real factor, const Real* x, Real* y, std::size_t length);
   void (*add_difference)(Real* out, const Real* a, const Real* b, std::size_t length);
   void (*scale)(Real factor, Real* y, std::size_t length);

@@ -9,15 +9,6 @@ namespace {
 
 std::size_t size(int value) { return static_cast<std::size_t>(value); }
 
-template <class Real>
-void transpose(const Real* from, int rows, int columns, Real* to) {
-  constexpr int block = 16;
-  for (int i0 = 0; i0 < rows; i0 += block)
-    for (int j0 = 0; j0 < columns; j0 += block)
-      for (int i = i0; i < std::min(rows, i0 + block); ++i)
-        for (int j = j0; j < std::min(columns, j0 + block); ++j) to[j * rows + i] = from[i * columns + j];
-}
-
 // Where a layer's operands lie.
 template <class Real>
 struct Places {
@@ -40,7 +31,7 @@ void forward(const DenseOperation& dense, int batch, const Real* row, const Plac
   const int in = dense.inputs, out = dense.outputs;
   const Real* bias = dense.bias == kNowhere ? nullptr : row + dense.bias;
   kernels<Real>().product({.m = batch, .n = out, .k = in, .a = at.x, .a_row = in, .b = row + dense.weights, .b_row = out,
-                           .c = at.y, .c_row = out, .bias = bias});
+                           .scratch = at.scratch, .c = at.y, .c_row = out, .bias = bias});
   kernels<Real>().activate(dense.activation, at.y, size(batch) * size(out));
 }
 
@@ -53,11 +44,10 @@ void backward(const DenseOperation& dense, int batch, const Real* row, Real* gra
     kernels<Real>().column_sums(at.dy, batch, out, gradient + dense.bias);
   }
   kernels<Real>().product({.m = in, .n = out, .k = batch, .a = at.x, .a_row = 1, .a_column = in, .b = at.dy, .b_row = out,
-                           .c = gradient + dense.weights, .c_row = out});
+                           .scratch = at.scratch, .c = gradient + dense.weights, .c_row = out});
   if (at.dx == nullptr) return;
-  transpose(row + dense.weights, in, out, at.scratch);
-  kernels<Real>().product({.m = batch, .n = in, .k = out, .a = at.dy, .a_row = out, .b = at.scratch, .b_row = in,
-                           .c = at.dx, .c_row = in});
+  kernels<Real>().product({.m = batch, .n = in, .k = out, .a = at.dy, .a_row = out, .b = row + dense.weights, .b_row = out,
+                           .b_transposed = true, .scratch = at.scratch, .c = at.dx, .c_row = in});
 }
 
 // Convolution. In a padded channels-last image the pixels under one line of the kernel are contiguous: line i of an output
@@ -91,9 +81,10 @@ void pad(const Real* image, int height, int line, int padded_line, int top, int 
 std::size_t padded_values(const ConvolutionOperation& c) {
   return size(c.padded_height()) * size(c.padded_width()) * size(c.channels);
 }
-/// The output's gradient framed by kernel − 1 zeros: what the input's gradient is a correlation of.
-int framed_height(const ConvolutionOperation& c) { return c.output_height() + 2 * (c.kernel - 1); }
-int framed_width(const ConvolutionOperation& c) { return c.output_width() + 2 * (c.kernel - 1); }
+/// The output's gradient in a frame of kernel − 1 − padding zeros: the input's gradient is a correlation of that.
+int frame(const ConvolutionOperation& c) { return c.kernel - 1 - c.padding; }
+int framed_height(const ConvolutionOperation& c) { return c.output_height() + 2 * frame(c); }
+int framed_width(const ConvolutionOperation& c) { return c.output_width() + 2 * frame(c); }
 std::size_t framed_values(const ConvolutionOperation& c) {
   return size(framed_height(c)) * size(framed_width(c)) * size(c.outputs);
 }
@@ -101,8 +92,8 @@ std::size_t weight_values(const ConvolutionOperation& c) { return size(c.kernel 
 std::size_t input_values(const ConvolutionOperation& c) { return size(c.height * c.width * c.channels); }
 std::size_t output_values(const ConvolutionOperation& c) { return size(c.output_height() * c.output_width() * c.outputs); }
 
-// Scratch of a convolution: the padded inputs of the batch; then for the backward pass one framed gradient, one input
-// gradient with its padding, and the turned weights.
+// Scratch of a convolution: the padded inputs of the batch; then for the backward pass one framed gradient and the turned
+// weights.
 
 template <class Real>
 void forward(const ConvolutionOperation& c, int batch, const Real* row, const Places<Real>& at) {
@@ -136,20 +127,17 @@ template <class Real>
 void turn(const ConvolutionOperation& c, const Real* weights, Real* turned) {
   const int taps = c.kernel * c.kernel, tap_size = c.channels * c.outputs;
   for (int tap = 0; tap < taps; ++tap)
-    transpose(weights + (taps - 1 - tap) * tap_size, c.channels, c.outputs, turned + tap * tap_size);
+    for (int i = 0; i < c.channels; ++i)
+      for (int o = 0; o < c.outputs; ++o)
+        turned[tap * tap_size + o * c.channels + i] = weights[(taps - 1 - tap) * tap_size + i * c.outputs + o];
 }
 
-/// dX is the correlation of the framed dY with the turned weights, less the padding.
+/// dX is the correlation of the framed dY with the turned weights.
 template <class Real>
-void input_gradient(const ConvolutionOperation& c, const Real* dy, const Real* turned, Real* framed, Real* padded_dx, Real* dx) {
-  const int frame = c.kernel - 1;
-  pad(dy, c.output_height(), c.output_width() * c.outputs, framed_width(c) * c.outputs, frame, frame * c.outputs, framed,
+void input_gradient(const ConvolutionOperation& c, const Real* dy, const Real* turned, Real* framed, Real* dx) {
+  pad(dy, c.output_height(), c.output_width() * c.outputs, framed_width(c) * c.outputs, frame(c), frame(c) * c.outputs, framed,
       framed_height(c));
-  const Correlation shape{framed_width(c), c.outputs, c.padded_height(), c.padded_width(), c.channels, c.kernel};
-  correlate<Real>(shape, framed, turned, nullptr, padded_dx);
-  const int line = c.width * c.channels, padded_line = c.padded_width() * c.channels;
-  for (int h = 0; h < c.height; ++h)
-    std::copy_n(padded_dx + (h + c.padding) * padded_line + c.padding * c.channels, line, dx + h * line);
+  correlate<Real>({framed_width(c), c.outputs, c.height, c.width, c.channels, c.kernel}, framed, turned, nullptr, dx);
 }
 
 template <class Real>
@@ -159,14 +147,13 @@ void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* g
   kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs, gradient + c.bias);
   std::fill_n(gradient + c.weights, weight_values(c), Real(0));
   Real* framed = at.scratch + (c.padding > 0 ? size(batch) * padded_values(c) : 0);
-  Real* padded_dx = framed + framed_values(c);
-  Real* turned = padded_dx + padded_values(c);
+  Real* turned = framed + framed_values(c);
   if (at.dx != nullptr) turn(c, row + c.weights, turned);
   for (int i = 0; i < batch; ++i) {
     const Real* image = c.padding > 0 ? at.scratch + size(i) * padded_values(c) : at.x + size(i) * input_values(c);
     const Real* dy = at.dy + size(i) * output_values(c);
     accumulate_weights(c, image, dy, gradient + c.weights);
-    if (at.dx != nullptr) input_gradient(c, dy, turned, framed, padded_dx, at.dx + size(i) * input_values(c));
+    if (at.dx != nullptr) input_gradient(c, dy, turned, framed, at.dx + size(i) * input_values(c));
   }
 }
 
@@ -279,9 +266,11 @@ void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gra
 
 }  // namespace
 
-std::size_t scratch_values(const DenseOperation& dense, int) { return size(dense.inputs) * size(dense.outputs); }
+std::size_t scratch_values(const DenseOperation& dense, int batch) {
+  return packed_values(std::max({dense.inputs, dense.outputs, batch}));
+}
 std::size_t scratch_values(const ConvolutionOperation& c, int batch) {
-  return (c.padding > 0 ? size(batch) * padded_values(c) : 0) + framed_values(c) + padded_values(c) + weight_values(c);
+  return (c.padding > 0 ? size(batch) * padded_values(c) : 0) + framed_values(c) + weight_values(c);
 }
 std::size_t scratch_values(const MaxPoolOperation&, int) { return 0; }
 std::size_t scratch_values(const GroupNormOperation& n, int batch) { return size(2 * batch + 6) * size(n.channels); }

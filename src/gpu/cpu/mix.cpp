@@ -8,8 +8,9 @@
 namespace gossamer::gpu {
 namespace {
 
-/// What a block of all rows may take: half of a common second-level cache (1 MiB), outputs are streamed past it.
-constexpr std::size_t kCacheBytes = 512 << 10;
+/// What a block of all rows may take: it and the next block, which is being fetched meanwhile, fit a second-level cache of
+/// 512 KiB or more; outputs are streamed past it.
+constexpr std::size_t kCacheBytes = 256 << 10;
 /// Below this a row's block is so short that starting its loop and missing its pages costs more than the cache saves.
 constexpr std::size_t kLeastBlockBytes = 2 << 10;
 /// Outputs of one call beyond this do not stay in a cache until they are read: streaming stores spare the read before the
@@ -30,7 +31,7 @@ void mix_range(std::span<const BasicMixRequest<Real>> requests, std::size_t begi
       for (auto& source : sources) source.row += from;
       kernels<Real>().mix({.x = request.x + from, .out = request.out + from, .sources = sources,
                            .length = std::min(to, request.length) - from},
-                          streaming);
+                          streaming, streaming ? block : 0);
     }
   }
 }

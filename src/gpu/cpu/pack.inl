@@ -100,3 +100,10 @@ GOSSAMER_INLINE void map(Real* values, std::size_t length, Function f) {
       length, [&](std::size_t i) { store<Real>(values + i, f(load<Real>(values + i))); },
       [&](std::size_t i, int count) { store(values + i, f(load(values + i, count)), count); });
 }
+
+/// f(0), f(1), … f(N − 1) with constants as arguments: arrays that are indexed by nothing else stay in registers.
+template <int N, class Function>
+GOSSAMER_INLINE void unrolled(Function f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
