@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <ctime>
 #include <memory>
 #include <span>
 
 #include "base/philox.hpp"
 #include "base/rows.hpp"
 #include "gpu/cpu_device.hpp"
+#include "peer/bench_statistics.hpp"
 #include "train/learner.hpp"
 
 namespace gossamer::peer {
@@ -48,20 +47,6 @@ train::Shards equal_shards(int peers) {
   return shards;
 }
 
-/// CPU seconds of this process: what others do on a shared machine does not count.
-double cpu_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-template <class Work>
-double cpu_seconds_of(Work work) {
-  const double start = cpu_seconds();
-  work();
-  return cpu_seconds() - start;
-}
-
 double measure(train::Learner<float>& learner, int peers, double seconds) {
   const auto count = static_cast<std::size_t>(peers);
   Rows<float> parameters(count, learner.parameters()), gradients(count, learner.parameters());
@@ -87,24 +72,6 @@ double measure(train::Learner<float>& learner, int peers, double seconds) {
     done += 10.0 * peers;
   }
   return done / elapsed;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : 0.5 * (values[half - 1] + values[half]);
-}
-
-/// The rank r (from 0) such that the r-th smallest and r-th largest of n values hold the median with at least 95 %:
-/// P(Binomial(n, 1/2) ≤ r) ≤ 2.5 %.
-std::size_t interval_rank(std::size_t n) {
-  double term = 1, below = 0;
-  for (std::size_t i = 0; i < n; ++i) term /= 2;
-  for (std::size_t r = 0;; ++r) {
-    below += term;
-    if (below > 0.025) return r == 0 ? 0 : r - 1;
-    term *= static_cast<double>(n - r) / static_cast<double>(r + 1);
-  }
 }
 
 }  // namespace
@@ -141,7 +108,9 @@ MixBenchmark bench_mix(int peers, std::size_t length, int pairs) {
   for (std::size_t p = 0; p < n; ++p)
     requests.push_back({rows.row(p).data(), back.row(p).data(), std::span(sources).subspan(2 * p, 2), length});
   gpu::CpuDevice device(1);
-  MixBenchmark result{.peers = peers, .length = length};
+  MixBenchmark result;
+  result.peers = peers;
+  result.length = length;
   for (int i = -1; i < pairs; ++i) {
     const double mix = cpu_seconds_of([&] { device.mix(requests); });
     const double copy = cpu_seconds_of([&] {
@@ -152,13 +121,11 @@ MixBenchmark bench_mix(int peers, std::size_t length, int pairs) {
     result.copy_seconds.push_back(copy);
     result.fractions.push_back(copy / mix);
   }
-  std::vector<double> sorted = result.fractions;
-  std::sort(sorted.begin(), sorted.end());
-  const std::size_t rank = interval_rank(sorted.size());
-  result.median_fraction = median(result.fractions);
-  result.low_fraction = sorted[rank];
-  result.high_fraction = sorted[sorted.size() - 1 - rank];
-  result.copy_bytes_per_second = static_cast<double>(n * length * sizeof(float)) / median(result.copy_seconds);
+  const MedianInterval fraction = median_interval(result.fractions);
+  result.median_fraction = fraction.median;
+  result.low_fraction = fraction.low;
+  result.high_fraction = fraction.high;
+  result.copy_bytes_per_second = static_cast<double>(n * length * sizeof(float)) / median_interval(result.copy_seconds).median;
   return result;
 }
 
