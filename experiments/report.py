@@ -16,20 +16,18 @@ from lab.conditions import Condition, facets, read_conditions
 from lab.errors import LabError
 from lab.figures import Picture, curve_figure, gap_figure
 from lab.graphs import graphs_figure
-from lab.metric import Metric, Target, choose_metric, make_target
+from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
 from lab.page import Content, render, save_pictures
 from lab.results import Sweep, read_sweep
 from lab.style import use_style
 from lab.tables import make_grid, print_grid
-
-_CONSENSUS = Metric("consensus_distance", "consensus distance", False, True)
 
 
 def arguments(line: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="report.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("sweep", type=Path, help="the folder that sweep.py wrote")
     parser.add_argument("--target", type=float, help="accuracy (or loss, or distance) whose rounds are counted;\n"
-                        "default 95 %% of the best final accuracy, mean over the seeds")
+                        "default 90 %% of the best final accuracy, mean over the seeds")
     parser.add_argument("--out", type=Path, help="folder of report.html and figures/ (default: the sweep's)")
     parser.add_argument("--title", help="title of the page")
     return parser.parse_args(line)
@@ -72,9 +70,9 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
 def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str, Target]) -> list[Picture]:
     pictures = [curve_figure("learning", f"{metric.label.capitalize()} against rounds and bytes",
                              words.metric_caption(metric, conditions), conditions, metric)]
-    if metric.name != _CONSENSUS.name and any(run.curves.has(_CONSENSUS.name) for c in conditions for run in c.runs):
+    if metric.name != CONSENSUS.name and any(run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs):
         pictures.append(curve_figure("consensus", "Consensus distance against rounds and bytes",
-                                     words.consensus_caption(conditions), conditions, _CONSENSUS))
+                                     words.consensus_caption(conditions), conditions, CONSENSUS))
     pictures.append(gap_figure(conditions, metric, targets, words.gap_caption(metric, targets, conditions)))
     pictures.append(graphs_figure(conditions, words.graphs_caption(conditions)))
     return pictures

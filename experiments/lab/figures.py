@@ -35,9 +35,13 @@ def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
     for row, (facet, members) in zip(axes, rows.items(), strict=True):
+        small = negligible(members, metric)
         for condition in members:
-            _draw_curve(row[0], condition, metric, styles, by_bytes=False)
-            _draw_curve(row[1], condition, metric, styles, by_bytes=True)
+            if condition not in small:
+                _draw_curve(row[0], condition, metric, styles, by_bytes=False)
+                _draw_curve(row[1], condition, metric, styles, by_bytes=True)
+        for panel in row:
+            _say_below(panel, small)
         prefix = f"{facet}: " if facet else ""
         row[0].set(title=f"{prefix}by round", xlabel="round", ylabel=metric.label)
         row[1].set(title=f"{prefix}by bytes", xlabel="bytes sent per peer (logarithmic)")
@@ -51,6 +55,22 @@ def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition
             row[0].yaxis.set_major_locator(MaxNLocator(6))
     finish(figure, title, styles)
     return Picture(stem, title, caption, figure)
+
+
+def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
+    """Conditions that never come within a factor 10⁴ of the others on a logarithmic axis: agreement but for rounding, which
+    would flatten all else. They are named, not drawn."""
+    if not metric.logarithmic:
+        return []
+    highest = {id(c): float(np.nanmax(c.band(metric.name).high)) for c in members}
+    top = max(highest.values())
+    return [c for c in members if highest[id(c)] < 1e-4 * top]
+
+
+def _say_below(axes: Axes, small: list[Condition]) -> None:
+    if small:
+        axes.text(0.98, 0.03, f"{', '.join(c.series for c in small)}: below the axis", transform=axes.transAxes, ha="right",
+                  fontsize=8)
 
 
 def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles, by_bytes: bool) -> None:

@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from lab.cells import RATE
-from lab.conditions import Condition
-from lab.metric import Metric, Target
+from lab.conditions import Condition, facets
+from lab.figures import negligible
+from lab.metric import CONSENSUS, Metric, Target
 from lab.results import Sweep
 
 
@@ -30,9 +31,14 @@ def metric_caption(metric: Metric, conditions: list[Condition]) -> str:
 def consensus_caption(conditions: list[Condition]) -> str:
     text = ("How far the peers' models are apart: the root mean square distance of a peer's parameters to their mean over "
             "the peers. Smaller is closer agreement; the axis is logarithmic and leaves out exact zeros")
-    agreed = [c.series for c in conditions if not (c.band("consensus_distance").mean > 0).any()]
+    agreed: dict[str, float] = {}
+    for members in facets(conditions).values():
+        for condition in negligible(members, CONSENSUS):
+            largest = float(condition.band(CONSENSUS.name).high.max())
+            agreed[condition.series] = max(agreed.get(condition.series, 0.0), largest)
     if agreed:
-        text += f" ({', '.join(dict.fromkeys(agreed))}: the models are equal in every logged round)"
+        text += ". Below the axis, equal but for rounding in float32: "
+        text += ", ".join(f"{name} (at most {largest:.1g})" for name, largest in agreed.items())
     if any(run.curves.sketched for condition in conditions for run in condition.runs):
         text += ". Estimated from sketches that the peers log, since no process holds all parameters"
     return f"{text}. {seeds_words(conditions)}"
@@ -84,7 +90,8 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
              "used here."]
     if about["rates"]:
         lines.append(f"Step sizes {', '.join(about['rates'])} were tried in every condition, and the one with the best "
-                     f"final {about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown.")
+                     f"final {about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown. "
+                     "The choice and the figures use the same test set.")
     else:
         rate = config.get("optimizer", {}).get("rate")
         size = f" ({rate:g})" if isinstance(rate, (int, float)) else ""

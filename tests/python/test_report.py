@@ -35,7 +35,7 @@ def test_page_is_self_contained_and_names_what_it_shows(lab: Any, tmp_path: Path
     assert len(ids) == len(set(ids)), "ids are the page's own"
     used = set(re.findall(r'(?:href="|url\()#([^")]+)', page))
     assert used <= set(ids)
-    for words in ("mean over 3 seeds", "lowest to the highest seed", "95% of the best", "To make it again",
+    for words in ("mean over 3 seeds", "lowest to the highest seed", "90% of the best", "To make it again",
                   "experiments/sweep.py small.toml"):
         assert words in page
     assert "ring" in said and "rounds to target" in said and str(tmp_path / "out" / "report.html") in said
