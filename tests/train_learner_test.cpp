@@ -38,7 +38,10 @@ Shards equal_shards(const Dataset& data, std::size_t peers) {
 
 LearnerRequest request(std::size_t peers, int batch = 8) {
   auto data = three_blobs(130, 10);
-  LearnerRequest request{.data = data, .shards = equal_shards(*data, peers), .model = {{Dense{.units = 3}}, Loss::softmax_cross_entropy}};
+  LearnerRequest request;
+  request.data = data;
+  request.shards = equal_shards(*data, peers);
+  request.model = {{Dense{.units = 3}}, Loss::softmax_cross_entropy};
   request.sampling.batch = batch;
   request.optimizer = {.rate = 0.1, .momentum = 0.5};
   request.seed = 3;
@@ -150,7 +153,8 @@ TEST_CASE("a subset of the peers, in any order, on any number of threads: the sa
 TEST_CASE("gradient noise: right deviation, keyed by peer and step") {
   gpu::CpuDevice device(1);
   LearnerRequest quiet = request(2), noisy = request(2);
-  for (auto* r : {&quiet, &noisy}) r->model = {{Dense{.units = 300, .activation = Activation::relu}, Dense{.units = 3}}, Loss::softmax_cross_entropy};
+  for (auto* r : {&quiet, &noisy})
+    r->model.layers = {Dense{.units = 300, .activation = Activation::relu}, Dense{.units = 3}};
   auto data = std::make_shared<Dataset>(*noisy.data);
   data->gradient_noise = 0.5;
   noisy.data = data;
@@ -207,7 +211,10 @@ TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accur
   data->name = "line";
   data->count = data->train_count = 4;
   data->features = {1, 2, 3, 4}, data->targets = {2, 4, 6, 8};
-  LearnerRequest request{.data = data, .shards = {{0, 1}, {2, 3}}, .model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error}};
+  LearnerRequest request;
+  request.data = data;
+  request.shards = {{0, 1}, {2, 3}};
+  request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
   request.sampling.batch = 0;
   request.optimizer.rate = 0.05;
   gpu::CpuDevice device(1);

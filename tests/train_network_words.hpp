@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -27,7 +28,7 @@ struct TestTable {
     const int size = data.channels * data.height * data.width;
     for (int i = 0; i < count * size; ++i) features.push_back(static_cast<float>(random.next_normal()));
     for (int i = 0; i < count; ++i) {
-      labels.push_back(data.classes > 0 ? static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(data.classes))) : 0);
+      labels.push_back(static_cast<std::int32_t>(random.below(static_cast<std::uint32_t>(std::max(data.classes, 1)))));
       targets.push_back(static_cast<float>(random.next_normal()));
       all.push_back(static_cast<std::uint32_t>(i));
     }

@@ -18,8 +18,8 @@ std::vector<double> trajectory(const OptimizerOptions& options, int steps) {
   std::vector<double> xs;
   for (int s = 0; s < steps; ++s) {
     const double gradient = x;
-    const gpu::UpdateJob<double> job{.parameters = &x, .momentum = options.momentum > 0 ? &v : nullptr, .gradient = &gradient,
-                                     .length = 1, .rate = rate_at(options, static_cast<std::uint64_t>(s))};
+    const gpu::UpdateJob<double> job{.parameters = &x, .momentum = options.momentum > 0 ? &v : nullptr,
+                                     .gradient = &gradient, .length = 1, .rate = rate_at(options, static_cast<std::uint64_t>(s))};
     device.update({options.momentum, options.nesterov, options.weight_decay}, std::span(&job, 1));
     xs.push_back(x);
   }

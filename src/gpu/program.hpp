@@ -26,7 +26,8 @@ struct DenseOperation {
   std::size_t bias = kNowhere;  ///< in the row: [outputs], or kNowhere
 };
 
-/// Stride 1, square kernel, zeros around. y[h, w, o] = activation(b[o] + Σ_{i, j, c} x[h + i − p, w + j − p, c] W[i, j, c, o]).
+/// Stride 1, square kernel, zeros around.
+/// y[h, w, o] = activation(b[o] + Σ_{i, j, c} x[h + i − padding, w + j − padding, c] W[i, j, c, o]).
 struct ConvolutionOperation {
   int height = 0, width = 0, channels = 0;  ///< of the input
   int outputs = 0;                          ///< channels of the output

@@ -77,7 +77,8 @@ double measure(train::Learner<float>& learner, int peers, double seconds) {
 }  // namespace
 
 Result<double> bench_training_steps_per_second(const std::string& workload, int peers, double seconds) {
-  const auto* found = std::find_if(std::begin(kWorkloads), std::end(kWorkloads), [&](const auto& w) { return workload == w.name; });
+  const auto* found = std::find_if(std::begin(kWorkloads), std::end(kWorkloads),
+                                   [&](const auto& known) { return workload == known.name; });
   if (found == std::end(kWorkloads))
     return Error{ErrorKind::invalid, fmt::format("bench train: '{}' is unknown; there are: softmax, mlp, cnn", workload)};
   auto data = random_data(peers, found->side);
@@ -125,7 +126,8 @@ MixBenchmark bench_mix(int peers, std::size_t length, int pairs) {
   result.median_fraction = fraction.median;
   result.low_fraction = fraction.low;
   result.high_fraction = fraction.high;
-  result.copy_bytes_per_second = static_cast<double>(n * length * sizeof(float)) / median_interval(result.copy_seconds).median;
+  const double bytes = static_cast<double>(n * length * sizeof(float));
+  result.copy_bytes_per_second = bytes / median_interval(result.copy_seconds).median;
   return result;
 }
 

@@ -10,22 +10,22 @@
 
 namespace gossamer::peer {
 
-/// Local steps per second of one core's time (CPU time of the process; no mixing), batch gather and update included, of
-/// `peers` peers one batch each in turn, for about `seconds`. Workloads: softmax (64-10, batch 16), mlp (784-128-10, batch 32),
-/// cnn (28 × 28, batch 32); random data, 512 samples a peer, as in experiments/benchmarks/torch_rivals.py. An unknown workload
-/// is an error that lists them.
+/// Local steps per second of one core's time (CPU time of the process), batch gather and update included, no mixing:
+/// `peers` peers do one batch each in turn, for about `seconds`. Workloads: softmax (64-10, batch 16), mlp (784-128-10,
+/// batch 32), cnn (28 × 28, batch 32) on random data, 512 samples a peer, as in experiments/benchmarks/torch_rivals.py. An
+/// unknown workload is an error that lists them.
 Result<double> bench_training_steps_per_second(const std::string& workload, int peers, double seconds);
 
-/// One mix of `peers` rows on a ring against the bound: every row read once and written once at this machine's copy bandwidth.
+/// One mix of `peers` rows on a ring against the bound: every row read once and written once at this
+/// machine's copy bandwidth.
 struct MixBenchmark {
   int peers = 0;
-  std::size_t length = 0;              ///< floats a row
-  std::vector<double> mix_seconds;     ///< of each mix of all rows, one thread
-  std::vector<double> copy_seconds;    ///< of the std::memcpy of all rows that ran right after it
-  std::vector<double> fractions;       ///< copy / mix: 1 is the bound
-  double median_fraction = 0;
-  double low_fraction = 0, high_fraction = 0;  ///< order statistics that hold the median with at least 95 % (9 pairs: 2nd, 8th)
-  double copy_bytes_per_second = 0;    ///< median; bytes copied, once
+  std::size_t length = 0;            ///< floats a row
+  std::vector<double> mix_seconds;   ///< of each mix of all rows, one thread
+  std::vector<double> copy_seconds;  ///< of the std::memcpy of all rows that ran right after it
+  std::vector<double> fractions;     ///< copy / mix: 1 is the bound
+  double median_fraction = 0, low_fraction = 0, high_fraction = 0;  ///< median_interval(fractions)
+  double copy_bytes_per_second = 0;  ///< median; every byte counted once
 };
 
 /// `pairs` ≥ 6 interleaved pairs of (mix, copy), after one of each that does not count. Memory: 2 × peers × length floats.

@@ -156,7 +156,9 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   std::vector<double> losses(pieces * requests.size());
   std::vector<std::int64_t> hits(pieces * requests.size());
   std::vector<gpu::Job<Real>> jobs;
-  const auto size = [&](std::size_t piece) { return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch); };
+  const auto size = [&](std::size_t piece) {
+    return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch);
+  };
   for (std::size_t r = 0; r < requests.size(); ++r)
     for (std::size_t i = 0; i < pieces; ++i)
       jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
@@ -183,8 +185,8 @@ Status check_data(const Dataset& data) {
   if (data.count == 0 || data.train_count == 0 || data.train_count > data.count)
     return invalid(fmt::format("data {}: {} samples, {} of them to train on", data.name, data.count, data.train_count));
   if (data.features.size() != data.count * data.feature_count() || labelled != data.count)
-    return invalid(fmt::format("data {}: {} samples of {} features, but {} feature values and {} labels or targets", data.name,
-                               data.count, data.feature_count(), data.features.size(), labelled));
+    return invalid(fmt::format("data {}: {} samples of {} features, but {} feature values and {} labels or targets",
+                               data.name, data.count, data.feature_count(), data.features.size(), labelled));
   for (std::int32_t label : data.labels)
     if (label < 0 || label >= data.classes)
       return invalid(fmt::format("data {}: label {} is not one of its {} classes", data.name, label, data.classes));
@@ -197,7 +199,8 @@ Status check_shards(const LearnerRequest& request) {
     const auto& shard = request.shards[p];
     if (shard.empty()) return invalid(fmt::format("peer {}: its shard is empty", p));
     if (request.sampling.batch < 0 || static_cast<std::size_t>(request.sampling.batch) > shard.size())
-      return invalid(fmt::format("data.batch: {}, but peer {}'s shard has {} samples", request.sampling.batch, p, shard.size()));
+      return invalid(fmt::format("data.batch: {}, but peer {}'s shard has {} samples", request.sampling.batch, p,
+                                 shard.size()));
     for (std::uint32_t sample : shard)
       if (sample >= request.data->train_count)
         return invalid(fmt::format("peer {}: its shard names sample {}, but there are {} to train on", p, sample,

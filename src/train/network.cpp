@@ -13,7 +13,7 @@ namespace {
 /// Tensors begin at whole cache lines of the workspace, for floats and doubles alike.
 constexpr std::size_t kAlignedValues = 16;
 
-/// The longest sequence that 32-bit sizes within a layer can count, with room for a batch.
+/// Values of one tensor that 32-bit sizes within a layer can count.
 constexpr double kMostValues = 1e9;
 
 /// Goes through the layers once, keeping the running shape, and lays out the row and the workspace.
@@ -104,7 +104,8 @@ class Compiler {
   Status shape(const Convolution& layer, gpu::LayerOperation& to) {
     if (layer.channels < 1 || layer.kernel < 1 || layer.padding < 0)
       return invalid("a convolution needs channels and a kernel of at least 1, and a padding of at least 0");
-    if (layer.padding >= layer.kernel) return invalid(fmt::format("padding {} reaches past kernel {}", layer.padding, layer.kernel));
+    if (layer.padding >= layer.kernel)
+      return invalid(fmt::format("padding {} reaches past kernel {}", layer.padding, layer.kernel));
     gpu::ConvolutionOperation operation{.height = height_, .width = width_, .channels = channels_, .outputs = layer.channels,
                                         .kernel = layer.kernel, .padding = layer.padding, .activation = layer.activation};
     if (operation.output_height() < 1 || operation.output_width() < 1)
@@ -152,7 +153,7 @@ class Compiler {
 }  // namespace
 
 Result<Network> Network::compile(const ModelSpec& spec, const ModelContext& data, int batch) {
-  GOSSAMER_CHECK(batch >= 1 && data.channels >= 1 && data.height >= 1 && data.width >= 1, "a network has a batch and inputs");
+  GOSSAMER_CHECK(batch >= 1 && data.channels >= 1 && data.height >= 1 && data.width >= 1, "a network has inputs");
   if (spec.layers.empty()) return Error{ErrorKind::invalid, "model: no layers"};
   Compiler compiler(data, batch);
   for (const Layer& layer : spec.layers) GOSSAMER_TRY_STATUS(compiler.add(layer));

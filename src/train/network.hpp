@@ -35,9 +35,9 @@ class Network {
   const std::vector<ParameterBlock>& blocks() const { return blocks_; }
   std::size_t parameters() const { return program_.parameters; }  ///< d
 
-  /// Starting parameters: weights of relu layers by He et al. 2015 (normal, variance 2 / fan-in), other weights by Glorot and
-  /// Bengio 2010 (uniform within ±sqrt(6 / (fan-in + fan-out))), scales 1, the rest 0. Drawn in double from the streams
-  /// (seed, stream, Purpose::initial_parameters, block number). `row` has parameters() values.
+  /// Starting parameters: weights of relu layers by He et al. 2015 (normal, variance 2 / fan-in), other weights by Glorot
+  /// and Bengio 2010 (uniform within ±sqrt(6 / (fan-in + fan-out))), scales 1, the rest 0. Drawn in double from the
+  /// streams (seed, stream, Purpose::initial_parameters, block number). `row` has parameters() values.
   template <class Real>
   void initialise(std::uint64_t seed, std::uint32_t stream, std::span<Real> row) const;
 

@@ -9,7 +9,8 @@ const ParameterSet<OptimizerOptions>& optimizer_parameters() {
           .add("momentum", &OptimizerOptions::momentum,
                {.help = "v ← momentum · v + g, x ← x − rate · v; below 1", .minimum = 0, .maximum = 0.999999})
           .add("nesterov", &OptimizerOptions::nesterov, {.help = "x ← x − rate · (g + momentum · v)"})
-          .add("weight_decay", &OptimizerOptions::weight_decay, {.help = "adds weight_decay · x to the gradient", .minimum = 0})
+          .add("weight_decay", &OptimizerOptions::weight_decay,
+               {.help = "adds weight_decay · x to the gradient", .minimum = 0})
           .add("schedule", &OptimizerOptions::schedule,
                {.help = "step size over the local steps", .choices = {"constant", "warmup"}})
           .add("warmup_steps", &OptimizerOptions::warmup_steps,

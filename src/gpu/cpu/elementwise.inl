@@ -31,7 +31,9 @@ void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
     for (const auto& source : r.sources) {
       const Pack<Real> weight = spread<Real>(source.weight);
       const Real* row = source.row + i;
-      unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) { sum[v] += weight * (load<Real>(row + v * lanes) - x[v]); });
+      unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) {
+        sum[v] += weight * (load<Real>(row + v * lanes) - x[v]);
+      });
     }
     unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) {
       if constexpr (kStreaming) stream(r.out + i + v * lanes, sum[v]);

@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/philox.hpp"
+#include "gpu/cpu/layers.hpp"
 
 namespace gossamer::gpu {
 namespace {
@@ -19,7 +20,8 @@ void gather(const Program& program, const float* features, const std::uint32_t* 
       continue;
     }
     for (int c = 0; c < program.channels; ++c)
-      for (int p = 0; p < program.pixels; ++p) to[p * program.channels + c] = static_cast<Real>(from[c * program.pixels + p]);
+      for (int p = 0; p < program.pixels; ++p)
+        to[p * program.channels + c] = static_cast<Real>(from[c * program.pixels + p]);
   }
 }
 
@@ -41,6 +43,23 @@ void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t ste
 }
 
 }  // namespace
+
+template <class Real>
+void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace) {
+  const Places<Real> at(layer, workspace);
+  std::visit([&](const auto& operation) { forward(operation, batch, parameters, at); }, layer.operation);
+}
+
+template <class Real>
+void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient, Real* workspace) {
+  const Places<Real> at(layer, workspace);
+  std::visit([&](const auto& operation) { backward(operation, batch, parameters, gradient, at); }, layer.operation);
+}
+
+template void forward(const LayerOperation&, int, const float*, float*);
+template void forward(const LayerOperation&, int, const double*, double*);
+template void backward(const LayerOperation&, int, const float*, float*, float*);
+template void backward(const LayerOperation&, int, const double*, double*, double*);
 
 template <class Real>
 void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace) {

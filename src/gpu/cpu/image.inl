@@ -105,7 +105,8 @@ void max_pool_backward(const MaxPoolOperation& pool, const Real* in, const Real*
       for_packs<Real>(
           static_cast<std::size_t>(channels),
           [&](std::size_t c) {
-            route([c](const Real* at) { return load<Real>(at + c); }, [c](Real* at, Pack<Real> v) { store<Real>(at + c, v); });
+            route([c](const Real* at) { return load<Real>(at + c); },
+                  [c](Real* at, Pack<Real> v) { store<Real>(at + c, v); });
           },
           [&](std::size_t c, int count) {
             route([c, count](const Real* at) { return load(at + c, count); },

@@ -38,7 +38,8 @@ LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes, co
 }
 
 template <class Real>
-LossResult squared_error(const Real* outputs, int batch, const float* targets, const std::uint32_t* samples, Real* gradient) {
+LossResult squared_error(const Real* outputs, int batch, const float* targets, const std::uint32_t* samples,
+                         Real* gradient) {
   LossResult result;
   const Real share = Real(1) / static_cast<Real>(batch);
   for (int i = 0; i < batch; ++i) {

@@ -31,12 +31,24 @@ GOSSAMER_INLINE Pack<Real> spread(Real value) {
 
 #if defined(__x86_64__) && GOSSAMER_PACK_BYTES == 64
 
-GOSSAMER_INLINE Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) { return (Pack<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
-GOSSAMER_INLINE Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) { return (Pack<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c); }
-GOSSAMER_INLINE Pack<float> load(const float* from, int count) { return (Pack<float>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), from); }
-GOSSAMER_INLINE Pack<double> load(const double* from, int count) { return (Pack<double>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1U << count) - 1), from); }
-GOSSAMER_INLINE void store(float* to, Pack<float> pack, int count) { _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1), (__m512)pack); }
-GOSSAMER_INLINE void store(double* to, Pack<double> pack, int count) { _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1U << count) - 1), (__m512d)pack); }
+GOSSAMER_INLINE Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) {
+  return (Pack<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+GOSSAMER_INLINE Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) {
+  return (Pack<double>)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+}
+GOSSAMER_INLINE Pack<float> load(const float* from, int count) {
+  return (Pack<float>)_mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), from);
+}
+GOSSAMER_INLINE Pack<double> load(const double* from, int count) {
+  return (Pack<double>)_mm512_maskz_loadu_pd(static_cast<__mmask8>((1U << count) - 1), from);
+}
+GOSSAMER_INLINE void store(float* to, Pack<float> pack, int count) {
+  _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1U << count) - 1), (__m512)pack);
+}
+GOSSAMER_INLINE void store(double* to, Pack<double> pack, int count) {
+  _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1U << count) - 1), (__m512d)pack);
+}
 GOSSAMER_INLINE void stream(float* to, Pack<float> pack) { _mm512_stream_ps(to, (__m512)pack); }
 GOSSAMER_INLINE void stream(double* to, Pack<double> pack) { _mm512_stream_pd(to, (__m512d)pack); }
 GOSSAMER_INLINE void stream_fence() { _mm_sfence(); }
@@ -45,14 +57,28 @@ GOSSAMER_INLINE void stream_fence() { _mm_sfence(); }
 
 alignas(32) inline constexpr std::int32_t kTailMask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 /// The first `count` of 8 32-bit lanes.
-GOSSAMER_INLINE __m256i tail_mask(int count) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kTailMask + 8 - count)); }
+GOSSAMER_INLINE __m256i tail_mask(int count) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kTailMask + 8 - count));
+}
 
-GOSSAMER_INLINE Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) { return (Pack<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
-GOSSAMER_INLINE Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) { return (Pack<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c); }
-GOSSAMER_INLINE Pack<float> load(const float* from, int count) { return (Pack<float>)_mm256_maskload_ps(from, tail_mask(count)); }
-GOSSAMER_INLINE Pack<double> load(const double* from, int count) { return (Pack<double>)_mm256_maskload_pd(from, tail_mask(2 * count)); }
-GOSSAMER_INLINE void store(float* to, Pack<float> pack, int count) { _mm256_maskstore_ps(to, tail_mask(count), (__m256)pack); }
-GOSSAMER_INLINE void store(double* to, Pack<double> pack, int count) { _mm256_maskstore_pd(to, tail_mask(2 * count), (__m256d)pack); }
+GOSSAMER_INLINE Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) {
+  return (Pack<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+GOSSAMER_INLINE Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) {
+  return (Pack<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+GOSSAMER_INLINE Pack<float> load(const float* from, int count) {
+  return (Pack<float>)_mm256_maskload_ps(from, tail_mask(count));
+}
+GOSSAMER_INLINE Pack<double> load(const double* from, int count) {
+  return (Pack<double>)_mm256_maskload_pd(from, tail_mask(2 * count));
+}
+GOSSAMER_INLINE void store(float* to, Pack<float> pack, int count) {
+  _mm256_maskstore_ps(to, tail_mask(count), (__m256)pack);
+}
+GOSSAMER_INLINE void store(double* to, Pack<double> pack, int count) {
+  _mm256_maskstore_pd(to, tail_mask(2 * count), (__m256d)pack);
+}
 GOSSAMER_INLINE void stream(float* to, Pack<float> pack) { _mm256_stream_ps(to, (__m256)pack); }
 GOSSAMER_INLINE void stream(double* to, Pack<double> pack) { _mm256_stream_pd(to, (__m256d)pack); }
 GOSSAMER_INLINE void stream_fence() { _mm_sfence(); }
@@ -104,6 +130,8 @@ GOSSAMER_INLINE void map(Real* values, std::size_t length, Function f) {
 /// f(0), f(1), … f(N − 1) with constants as arguments: arrays that are indexed by nothing else stay in registers.
 template <int N, class Function>
 GOSSAMER_INLINE void unrolled(Function f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) { (f(std::integral_constant<int, I>{}), ...); }
+  [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
+    (f(std::integral_constant<int, I>{}), ...);
+  }
   (std::make_integer_sequence<int, N>{});
 }

@@ -27,10 +27,13 @@ GOSSAMER_INLINE void store_row(Real* to, int tail, const Pack<Real> (&row)[V]) {
 
 /// C[0 … M, 0 … V packs] for one tile.
 template <class Real, int M, int V, bool kTransposed, bool kPartial>
-void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdiff_t b_row, Real* c, const Real* bias, int tail) {
+void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdiff_t b_row, Real* c, const Real* bias,
+          int tail) {
   Pack<Real> sum[M][V] = {};
   if (p.accumulate)
-    unrolled<M>([&](auto i) __attribute__((always_inline)) { load_row<Real, V, kPartial>(c + i * p.c_row, tail, sum[i]); });
+    unrolled<M>([&](auto i) __attribute__((always_inline)) {
+      load_row<Real, V, kPartial>(c + i * p.c_row, tail, sum[i]);
+    });
   else if (bias != nullptr)
     unrolled<M>([&](auto i) __attribute__((always_inline)) { load_row<Real, V, kPartial>(bias, tail, sum[i]); });
   const std::ptrdiff_t a_row = kTransposed ? 1 : p.a_row, a_column = kTransposed ? p.a_column : 1;
@@ -39,7 +42,7 @@ void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdi
     for (int k = 0; k < p.k; ++k, a += a_column, b += b_row) {
       Pack<Real> columns[V];
       load_row<Real, V, kPartial>(b, tail, columns);
-      if constexpr (!kTransposed)  // B are weights, perhaps not in the nearer caches; their row pitch hides them from hardware
+      if constexpr (!kTransposed)  // B are weights, perhaps far away, and their row pitch hides them from the hardware
         unrolled<V>([&](auto v) __attribute__((always_inline)) {
           __builtin_prefetch(b + kPrefetchRows * b_row + v * kLanes<Real>);
         });
@@ -49,7 +52,9 @@ void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdi
       });
     }
   }
-  unrolled<M>([&](auto i) __attribute__((always_inline)) { store_row<Real, V, kPartial>(c + i * p.c_row, tail, sum[i]); });
+  unrolled<M>([&](auto i) __attribute__((always_inline)) {
+    store_row<Real, V, kPartial>(c + i * p.c_row, tail, sum[i]);
+  });
 }
 
 template <class Real>
@@ -67,7 +72,8 @@ Tile<Real> tile_of(int rows, std::integer_sequence<int, M...>) {
 template <class Real, int V>
 bool worth_packing(const Product<Real>& p) {
   constexpr std::ptrdiff_t long_row_bytes = 2048;
-  return p.scratch != nullptr && p.m > 2 * kTileRows<V> && p.b_row * static_cast<std::ptrdiff_t>(sizeof(Real)) >= long_row_bytes;
+  const std::ptrdiff_t row_bytes = p.b_row * static_cast<std::ptrdiff_t>(sizeof(Real));
+  return p.scratch != nullptr && p.m > 2 * kTileRows<V> && row_bytes >= long_row_bytes;
 }
 
 /// The panel of `columns` columns from j on, to the scratch: [segments · k, width], what is beyond `columns` undefined.

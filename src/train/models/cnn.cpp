@@ -36,8 +36,8 @@ Result<ModelSpec> make(const ModelContext& context, const ParameterValues& value
   int height = context.height, width = context.width;
   for (int channels : options.channels) {
     if (height < 2 || width < 2)
-      return invalid(fmt::format("model.channels: {} convolutions, each followed by a 2 × 2 pool, are too many for images of "
-                                 "{} × {}", options.channels.size(), context.height, context.width));
+      return invalid(fmt::format("model.channels: {} convolutions, each followed by a 2 × 2 pool, are too many for images "
+                                 "of {} × {}", options.channels.size(), context.height, context.width));
     if (channels % options.groups != 0)
       return invalid(fmt::format("model.groups: {} does not divide {} channels", options.groups, channels));
     spec.layers.push_back(Convolution{.channels = channels, .kernel = 5, .padding = 2});
