@@ -74,9 +74,11 @@ def _finals(condition: Condition, metric: str) -> np.ndarray:
 
 
 def _spread(values: np.ndarray, fraction: bool) -> str:
-    """Mean over the seeds, and half of the way between the lowest and the highest."""
+    """Mean over the seeds, and half the distance from the lowest to the highest."""
     if not values.size:
         return "–"
+    if values.size == 1:  # no spread can be known
+        return f"{values[0]:.3f}" if fraction else f"{values[0]:.3g}"
     half = (values.max() - values.min()) / 2
     return f"{values.mean():.3f} ± {half:.3f}" if fraction else f"{values.mean():.3g} ± {half:.1g}"
 
@@ -97,7 +99,7 @@ def _rounds(points: list[tuple[float, float]]) -> str:
 
 
 def _notes(rated: bool, conditions: list[Condition], metrics: list[str]) -> list[str]:
-    notes = ["Mean over the seeds ± half the distance from the lowest to the highest seed. "
+    notes = ["Mean over the seeds ± half the distance from the lowest to the highest seed; no ± where there is one seed. "
              "Test figures: the mean over the peers' own models."]
     if "averaged_accuracy" in metrics:
         notes[0] += " Averaged model: the model whose parameters are the mean of the peers'. " \
