@@ -9,7 +9,7 @@
 #include "base/check.hpp"
 #include "gpu/cpu/kernels.hpp"
 
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__clang__)  // Clang has no "pragma GCC target"
 #include <immintrin.h>
 
 // From here to the end of the file, and so for every template below: what the standard headers define stays as it is, so

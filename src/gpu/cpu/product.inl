@@ -2,8 +2,13 @@
 // chain of fused multiply-adds over ascending k, so tiles, vector width and a cut of k cannot change a bit of it.
 
 /// Rows of C held in registers beside V packs of columns, with room left for B's packs and one value of A.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+template <int V>
+inline constexpr int kTileRows = 3;  // same bits; the instrumented code of the large tiles takes minutes to compile
+#else
 template <int V>
 inline constexpr int kTileRows = (kPackBytes == 64 ? (V == 1 ? 14 : 12) : (V == 1 ? 12 : 6));
+#endif
 
 /// Rows of B asked for ahead of use: about 200 cycles, a third-level cache's latency.
 inline constexpr int kPrefetchRows = 16;
