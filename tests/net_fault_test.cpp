@@ -193,6 +193,38 @@ TEST_CASE("a flood of small frames passes") {
   CHECK(pair.one->faults.empty());
 }
 
+TEST_CASE("what a peer said last counts, although it has closed and writing to it fails") {
+  for (const bool aborts : {false, true}) {
+    Pair pair;
+    Process& one = *pair.one;
+    one.memory.hold = true;
+    for (gossip::Round round = 0; round < 3; ++round) pair.zero->say(data(100, round));
+    FrameHead last = data_head(0, 1, 0);
+    last.kind = aborts ? FrameKind::abort : FrameKind::goodbye;
+    last.round = static_cast<std::uint64_t>(ErrorKind::diverged);
+    const std::string sentence = "peer 7 has diverged";
+    pair.zero->say(aborts ? frame_bytes(last, std::as_bytes(std::span(sentence))) : frame_bytes(last, {})).close();
+    pair.world.run_until([&] { return one.memory.held.size() == 2; });  // the third, and what follows, lies unread
+    Row row(4 << 20);
+    for (int i = 0; i < 4; ++i) {
+      one.network->link(1, 0).send(row.chunk(1, 0, 0, 0, 1 << 20));
+      pair.world.run_until([&] { return row.leases == 0; });
+    }
+    CHECK(one.faults.empty());
+    one.memory.held.clear();
+    CHECK(one.memory.heads.size() == 2);  // nothing is delivered from within a lease's end
+    pair.world.run_until([&] { return one.memory.heads.size() == 3; });
+    if (aborts) {
+      pair.world.run_until([&] { return !one.faults.empty(); });
+      CHECK(one.faults[0].kind == ErrorKind::diverged);
+      CHECK(one.faults[0].message == sentence);
+    }
+    pair.world.leave();
+    CHECK(one.faults.size() == (aborts ? 1 : 0));
+    CHECK(one.lines.empty());
+  }
+}
+
 TEST_CASE("goodbye: whoever has said it may close, and is not lost") {
   World world(2);
   Process& a = world.add({0}, {{0, 1}});

@@ -33,7 +33,8 @@ struct NetworkSetup {
 /// Thread: the scheduler's, all of it.
 class Network {
  public:
-  /// Checks the setup. `receiver` is called from the end of join() on. Both outlive the network; chunks may outlive it.
+  /// Checks the setup. `receiver` is called from the end of join() on, by the scheduler's loop, never from within
+  /// send() or a lease's end. Both outlive the network; chunks may outlive it.
   static Result<std::unique_ptr<Network>> make(RealScheduler& scheduler, NetworkSetup setup, gossip::Receiver& receiver);
   virtual ~Network() = default;
 

@@ -18,7 +18,8 @@ const ParameterSet<NetOptions>& net_parameters() {
           .add("listen", &NetOptions::listen,
                {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any free one"})
           .add("rendezvous", &NetOptions::rendezvous,
-               {.help = "folder that all processes see; each writes its address there, so that net.peers is not needed"})
+               {.help = "folder that all processes see; each writes its address there, so that net.peers is not needed",
+                .path = true})
           .add("join_timeout", &NetOptions::join_timeout,
                {.help = "how long to wait for all peers at the start",
                 .minimum = 0,

@@ -47,6 +47,15 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
   return {};
 }
 
+void Rendezvous::keep() {
+  std::error_code ignored;
+  std::vector<int> gone;
+  for (int peer : announced_)
+    if (!fs::exists(file(peer), ignored)) gone.push_back(peer);
+  for (int peer : gone) std::erase(announced_, peer);
+  if (!gone.empty()) (void)announce(gone, address_);  // a folder that cannot be written: the wait's end will tell
+}
+
 Result<Address> Rendezvous::find(int peer) const {
   std::ifstream in(file(peer));
   std::string address, run_id;

@@ -17,12 +17,10 @@ constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
 
 /// The error that an abort frame names, if it is one we know.
 ErrorKind error_kind(std::uint64_t value) {
-  switch (value) {
-    case 1: case 2: case 3: case 4: case 5: case 6: case 7: case 8: case 130:
-      return static_cast<ErrorKind>(value);
-    default:
-      return ErrorKind::lost_peer;
-  }
+  using enum ErrorKind;
+  for (ErrorKind kind : {internal, invalid, data, join_timeout, lost_peer, rejected, network, diverged, interrupted})
+    if (value == static_cast<std::uint64_t>(kind)) return kind;
+  return lost_peer;
 }
 
 /// A stranger's sentence, on one line.
@@ -45,7 +43,7 @@ Session::Session(RealScheduler& scheduler, SessionOptions options, std::unique_p
       socket_(std::move(socket)),
       traffic_(traffic),
       owner_(owner),
-      pool_(static_cast<std::size_t>(options_.window), [this] { read_more(); }),
+      pool_(static_cast<std::size_t>(options_.window), [this] { buffer_returned(); }),
       reader_(options_.incoming, pool_),
       heard_(scheduler.now()),
       spoke_(heard_) {
@@ -89,6 +87,7 @@ void Session::send(gossip::Chunk chunk) {
 }
 
 void Session::queue(Outgoing outgoing) {
+  if (!broken_.empty()) return;
   queue_.push_back(std::move(outgoing));
   if (in_flight_ == 0) write_more();
 }
@@ -117,7 +116,7 @@ void Session::write_more() {
 }
 
 void Session::write_done(const Transfer& transfer) {
-  if (transfer.error) return ended(transfer);
+  if (transfer.error) return stop_writing(transfer);
   spoke_ = scheduler_.now();
   traffic_.bytes_sent += transfer.bytes;
   written(transfer.bytes);
@@ -137,6 +136,14 @@ void Session::written(std::size_t bytes) {
   }
 }
 
+/// The other side is gone, but what it said last (a goodbye, or why the run ends) may lie unread: reading finds out.
+void Session::stop_writing(const Transfer& transfer) {
+  broken_ = reason(transfer);
+  in_flight_ = 0;
+  front_written_ = 0;
+  drop_unwritten(0);
+}
+
 /// Drops all but the first `keep` frames.
 void Session::drop_unwritten(std::size_t keep) {
   std::deque<Outgoing> dropped;
@@ -153,10 +160,20 @@ void Session::read_more() {
   if (closed() || reading_ || taking_frames_) return;
   if (!take_frames()) return;
   const auto areas = reader_.areas();
-  if (areas.empty()) return;  // no free buffer: a lease's end comes back here
+  if (areas.empty()) return;  // no free buffer: a lease's end goes on
   reading_ = true;
   heard_ = scheduler_.now();
   socket_->read(areas);
+}
+
+/// A lease has ended, and with it perhaps the wait for a buffer. Whoever ended it may be in the middle of changing what
+/// deliver() changes, so reading goes on from the scheduler's loop.
+void Session::buffer_returned() {
+  if (closed() || reading_ || taking_frames_ || resume_) return;
+  resume_ = scheduler_.after(gossip::Time(0), [this] {
+    resume_.reset();
+    read_more();
+  });
 }
 
 void Session::read_done(const Transfer& transfer) {
@@ -252,6 +269,8 @@ void Session::abort(const Error* reason) {
 
 void Session::close() {
   if (closed()) return;
+  if (resume_) scheduler_.cancel(*resume_);
+  resume_.reset();
   socket_.reset();
   in_flight_ = 0;
   front_written_ = 0;
@@ -262,7 +281,7 @@ void Session::close() {
 void Session::ended(const Transfer& transfer) {
   if (state_ == State::aborting || heard_goodbye_) return close();
   if (transfer.end && reader_.inside_frame()) return lost("the connection was closed in the middle of a frame");
-  lost(reason(transfer));
+  lost(broken_.empty() ? reason(transfer) : broken_);
 }
 
 void Session::lost(const std::string& why) {

@@ -27,7 +27,8 @@ struct Traffic {
 
 class Session;
 
-/// Who is told what happens. Calls come from the scheduler's loop or from within send(); the session stays alive in them.
+/// Who is told what happens. Calls come from the scheduler's loop, never from within send() or a lease's end; the session
+/// stays alive in them.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
@@ -105,7 +106,9 @@ class Session final : public SocketUser {
   void write_more();
   void written(std::size_t bytes);
   void drop_unwritten(std::size_t keep);
+  void stop_writing(const Transfer& transfer);
   void read_more();
+  void buffer_returned();
   bool take_frames();
   void handle(Frame frame);
   void ended(const Transfer& transfer);
@@ -122,6 +125,7 @@ class Session final : public SocketUser {
   FrameReader reader_;
   bool reading_ = false;
   bool taking_frames_ = false;
+  std::optional<gossip::Scheduler::TimerId> resume_;  ///< reading goes on when it fires
   gossip::Time heard_{0};  ///< when the last byte came, or waiting for one began
 
   std::deque<Outgoing> queue_;
@@ -129,6 +133,7 @@ class Session final : public SocketUser {
   std::size_t in_flight_ = 0;      ///< frames that the write under way may touch; 0: none is
   std::array<Area, Socket::kMaxAreas> areas_;
   gossip::Time spoke_{0};
+  std::string broken_;  ///< why no more can be written; empty: it can
 
   State state_ = State::open;
   bool heard_goodbye_ = false;

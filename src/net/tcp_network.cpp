@@ -67,6 +67,7 @@ void TcpNetwork::tick() {
   ticked_ = now;
   for (auto& [pair, edge] : edges_)
     if (edge.session) edge.session->tick(now, grace);
+  if (rendezvous_ && !joined_) rendezvous_->keep();
   tick_timer_ = scheduler_.after(interval, [this] { tick(); });
 }
 
