@@ -40,7 +40,7 @@ def run_all(plan: Plan, todo: list[Cell], outcomes: dict[str, Outcome]) -> None:
                     running.remove(job)
                     outcomes[job.cell.name] = outcome
                     watch.tick(len(outcomes), {})
-                    watch.say(sentence(job.cell, outcome))
+                    watch.say(sentence(job.cell, outcome), routine=outcome.status == "finished")
             watch.tick(len(outcomes), {job.cell.name: job.fraction() for job in running})
             time.sleep(_POLL_SECONDS)
     finally:

@@ -7,12 +7,13 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-_QUIET_SECONDS = 10.0  # off a terminal, say something at least this often
+_QUIET_SECONDS = 10.0  # off a terminal, say something at least this often …
+_ROUTINE_SECONDS = 1.0  # … and not more often than this, failures excepted
 
 
 class Watcher(Protocol):
     def tick(self, done: int, running: dict[str, float]) -> None: ...
-    def say(self, line: str) -> None: ...
+    def say(self, line: str, routine: bool = False) -> None: ...
     def close(self) -> None: ...
 
 
@@ -57,7 +58,10 @@ class PlainWatcher:
             inside = ", ".join(f"{name} {fraction:.0%}" for name, fraction in running.items())
             self.say(f"running {inside}")
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, routine: bool = False) -> None:
+        """Routine lines are left out where there is one every moment."""
+        if routine and self._done < self._total and time.monotonic() - self._last < _ROUTINE_SECONDS:
+            return
         self._last = time.monotonic()
         left = f", {duration(self._estimate.left(self._done, self._running))}" if self._done < self._total else ""
         print(f"[{self._done}/{self._total}{left}] {line}", file=sys.stderr, flush=True)
@@ -81,7 +85,9 @@ class TerminalWatcher:
         inside = "  ".join(f"{name} {fraction:3.0%}" for name, fraction in running.items())
         self._progress.update(self._task, completed=done, left=left, description=inside or "sweep")
 
-    def say(self, line: str) -> None:
+    def say(self, line: str, routine: bool = False) -> None:
+        if routine:
+            return  # the bar shows it
         self._progress.console.print(line, markup=False, highlight=False)
 
     def close(self) -> None:
