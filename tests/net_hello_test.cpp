@@ -50,8 +50,8 @@ TEST_CASE("options that cannot work say why") {
   CHECK(refusal(options, 2, {0, 1}) ==
         "net.peers: peers 0 and 1 are in one process but have two addresses; give them one, or set net.listen");
   options.peers = {"10.0.0.7:1", "10.0.0.8:2"};
-  CHECK(refusal(options) == "net.listen: 10.0.0.7:1 can be reached from other machines, and links are not encrypted yet; set "
-                            "net.insecure = true if you trust that network");
+  CHECK(refusal(options) == "net.listen: 10.0.0.7:1 can be reached from other machines, and links are not encrypted yet; "
+                            "set net.insecure = true if you trust that network");
   options.insecure = true;
   CHECK(refusal(options) == "");
   options.listen = "127.0.0.1:0";

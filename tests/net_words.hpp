@@ -214,7 +214,7 @@ inline std::vector<std::byte> frame_bytes(FrameHead head, std::span<const std::b
   head.payload_bytes = static_cast<std::uint32_t>(payload.size());
   std::vector<std::byte> bytes(kFrameHeadBytes + payload.size());
   encode_head(head, frame_checksum(head, payload) + damage, std::span(bytes).first<kFrameHeadBytes>());
-  std::memcpy(bytes.data() + kFrameHeadBytes, payload.data(), payload.size());
+  std::ranges::copy(payload, bytes.begin() + kFrameHeadBytes);
   return bytes;
 }
 

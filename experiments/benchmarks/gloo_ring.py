@@ -67,7 +67,8 @@ def main() -> None:
         arguments = (given.peers, given.bytes // 4, given.warmup, given.rounds, f"{folder}/rendezvous", str(output))
         multiprocessing.spawn(peer, arguments, nprocs=given.peers)
         result = json.loads(output.read_text())
-    result |= {"library": f"torch {torch.__version__} gloo", "peers": given.peers, "bytes": given.bytes, "rounds": given.rounds}
+    result |= {"peers": given.peers, "bytes": given.bytes, "rounds": given.rounds}
+    result["library"] = f"torch {torch.__version__} gloo"
     print(json.dumps(result))
 
 

@@ -86,7 +86,8 @@ std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes)
   hello.from = wire.from;
   hello.to = wire.to;
   hello.silence = std::chrono::milliseconds(wire.silence_milliseconds);
-  hello.identity = {get(wire.run_id), wire.peers, get(wire.topology), get(wire.model), get(wire.configuration), wire.version};
+  hello.identity = {get(wire.run_id), wire.peers, get(wire.topology), get(wire.model), get(wire.configuration),
+                    wire.version};
   return hello;
 }
 

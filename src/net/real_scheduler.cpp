@@ -43,21 +43,14 @@ void RealScheduler::run() {
 void RealScheduler::run_until(const std::function<bool()>& done) {
   while (!stopped() && !done()) {
     bool busy = turn();
-    busy = fire_due_now() || busy;
+    while (!stopped() && fire_due(now())) busy = true;
     if (stopped() || (busy && done())) return;
     attend(busy);
   }
 }
 
 void RealScheduler::run_io_until(const std::function<bool()>& done) {
-  while (!done()) attend(fire_due_now());
-}
-
-/// Fires the timers that are due; whether there were any.
-bool RealScheduler::fire_due_now() {
-  bool fired = false;
-  while (fire_due(now())) fired = true;
-  return fired;
+  while (!done()) attend(fire_due(now()));
 }
 
 void RealScheduler::attend(bool busy) {

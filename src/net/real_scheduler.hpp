@@ -41,7 +41,6 @@ class RealScheduler final : public gossip::Scheduler {
  private:
   /// Sockets and timers once; waits for them if nothing else is to be done.
   void attend(bool busy);
-  bool fire_due_now();
 
   struct Io;
   std::unique_ptr<Io> io_;
