@@ -242,6 +242,16 @@ TEST_CASE("goodbye: whoever has said it may close, and is not lost") {
   CHECK(b.faults.empty());
 }
 
+TEST_CASE("a stopped scheduler does not take leave's patience away") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  world.add({1}, {{0, 1}});
+  world.join();
+  world.scheduler.stop();
+  a.network->leave(50ms);  // nobody answers: only its deadline ends it
+  CHECK(a.said("said goodbye"));
+}
+
 TEST_CASE("a process hosts several peers, each with its own connections and bytes") {
   World world(4);
   const World::Pairs complete = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};

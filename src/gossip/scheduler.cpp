@@ -29,7 +29,7 @@ void Scheduler::drain() {
 }
 
 bool Scheduler::fire_due(Time now) {
-  if (stopped_ || timers_.empty() || timers_.begin()->first.first > now) return false;
+  if (timers_.empty() || timers_.begin()->first.first > now) return false;
   auto timer = timers_.extract(timers_.begin());
   timer.mapped()();
   return true;

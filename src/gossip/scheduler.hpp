@@ -61,7 +61,8 @@ class Scheduler {
   bool turn();
   /// Turn after turn until nothing is left or stop().
   void drain();
-  /// Takes the earliest timer out if it is due at `now`; false when none is.
+  /// Calls the earliest timer back if it is due at `now`; false when none is. Also after stop(): those who end things in
+  /// order still need their deadlines.
   bool fire_due(Time now);
   Time next_timer() const { return timers_.empty() ? Time::max() : timers_.begin()->first.first; }
 
