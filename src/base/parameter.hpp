@@ -32,6 +32,8 @@ struct ParameterNotes {
   bool minimum_excluded = false;
   std::string unit = {};
   std::vector<std::string> choices = {};  ///< of a text; empty: any
+  bool path = false;   ///< of a text: a file or folder; a relative one in a configuration file is relative to that file
+  bool local = false;  ///< says where one machine finds a thing, not what the run is: peers need not agree on it
 };
 
 /// One parameter, whole.

@@ -14,8 +14,8 @@ enum class ErrorKind : int {
   invalid = 2,        ///< a flag, a configuration or a combination that cannot run
   data = 3,           ///< a file that is missing, damaged or cannot be written
   join_timeout = 4,   ///< peers were missing when net.join_timeout ended
-  rejected = 5,       ///< another peer refused this one (other run, version, id taken, …)
-  lost_peer = 6,      ///< a peer was lost in the middle of a run
+  lost_peer = 5,      ///< a peer was lost in the middle of a run
+  rejected = 6,       ///< another peer refused this one (other run, version, id taken, …)
   network = 7,        ///< this machine's own sockets: port in use, address not available
   diverged = 8,       ///< parameters or losses are no longer finite
   interrupted = 130,  ///< the user asked for the end (SIGINT, SIGTERM)

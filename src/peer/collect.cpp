@@ -26,8 +26,8 @@ Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& log
   std::vector<int> seen(static_cast<std::size_t>(std::max(n, 0)));
   for (const ProcessLog& log : logs) {
     if (log.header["run_id"] != first["run_id"])
-      return bad(fmt::format("{} is of run {}, {} of run {}: one folder, one run", log.path.string(), log.header["run_id"].dump(),
-                             logs.front().path.string(), first["run_id"].dump()));
+      return bad(fmt::format("{} is of run {}, {} of run {}: one folder, one run", log.path.string(), text_of(log.header["run_id"]),
+                             logs.front().path.string(), text_of(first["run_id"])));
     for (int peer : log.header["hosted"].get<std::vector<int>>()) {
       if (peer < 0 || peer >= n) return bad(fmt::format("{}: peer {} of {}", log.path.string(), peer, n));
       if (++seen[static_cast<std::size_t>(peer)] > 1)
@@ -86,21 +86,29 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   return totals;
 }
 
+/// The setup that the processes ran with, made again here.
+Result<Setup> read_setup(const ProcessLog& log, const std::vector<Override>& overrides) {
+  const std::string path = (log.path.parent_path() / fmt::format("resolved-{}.toml", log.lowest_peer)).string();
+  GOSSAMER_TRY(const Config written, load_config(path, {}));
+  GOSSAMER_TRY(Config config, load_config(path, overrides));
+  if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
+    return Error{ErrorKind::invalid, fmt::format("--set {}: that would be another run than the one in {}", fmt::join(overrides, " --set "),
+                                                 path)};
+  return make_setup(std::move(config));
+}
+
 }  // namespace
 
-Result<Json> collect(const fs::path& folder) {
+Result<Json> collect(const fs::path& folder, const std::vector<Override>& overrides) {
   GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder));
   try {
     GOSSAMER_TRY_STATUS(check_complete(folder, logs));
-    const ProcessLog& first = logs.front();
-    const fs::path resolved = first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer);
-    GOSSAMER_TRY(Config config, load_config(resolved.string(), {}));
-    GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
+    GOSSAMER_TRY(const Setup setup, read_setup(logs.front(), overrides));
     GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
     RowViews views;
     for (const auto& [peer, row] : rows) views.emplace_back(row);
     Json summary = make_summary(setup, totals_of(logs), views);
-    GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", summary.dump(2) + "\n"));
+    GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
     return summary;
   } catch (const Json::exception& error) {
     return bad(fmt::format("{}: a log is not what this version writes: {}", folder.string(), error.what()));

@@ -4,12 +4,14 @@
 #include <filesystem>
 
 #include "base/result.hpp"
+#include "peer/config.hpp"
 #include "peer/files.hpp"
 
 namespace gossamer::peer {
 
-/// Puts the summary of the run below `folder` together and writes its summary.json. Errors (data) name the peers whose files
-/// are missing, of another run, or damaged.
-Result<Json> collect(const std::filesystem::path& folder);
+/// Puts the summary of the run below `folder` together and writes its summary.json. `overrides` say where this machine finds
+/// what the run's machines had elsewhere (data.path). Errors (data) name the peers whose files are missing, of another run, or
+/// damaged; an override that would make it another run is refused (invalid).
+Result<Json> collect(const std::filesystem::path& folder, const std::vector<Override>& overrides = {});
 
 }  // namespace gossamer::peer

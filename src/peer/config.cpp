@@ -4,19 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <filesystem>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <toml++/toml.h>
 
 #include "base/hash.hpp"
+#include "peer/files.hpp"
 #include "peer/sections.hpp"
 
 namespace gossamer::peer {
 namespace {
+
+namespace fs = std::filesystem;
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
@@ -25,6 +25,7 @@ struct Given {
   std::optional<ParameterValue> value;
   std::string text;
   std::string place;  ///< "run.toml:12" or "--set"
+  fs::path folder;    ///< that relative paths begin at: the file's, or the working directory
 };
 using GivenSection = std::map<std::string, Given>;
 using GivenConfig = std::map<std::string, GivenSection>;
@@ -69,6 +70,7 @@ Status read_section(const std::string& file, const std::string& name, const toml
   for (const auto& [key, value] : *table) {
     Given entry;
     entry.place = fmt::format("{}:{}", file, value.source().begin.line);
+    entry.folder = fs::path(file).parent_path();
     auto parsed = from_toml(value);
     if (!parsed.ok()) return invalid(fmt::format("{}: {}.{}: {}", entry.place, name, key.str(), parsed.error().message));
     entry.value = std::move(parsed).value();
@@ -77,15 +79,11 @@ Status read_section(const std::string& file, const std::string& name, const toml
   return {};
 }
 
-Result<GivenConfig> read_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::stringstream content;
-  if (!stream || !(content << stream.rdbuf()))
-    return Error{ErrorKind::data, fmt::format("cannot read the configuration {}: {}", path,
-                                              errno != 0 ? std::strerror(errno) : "it is empty or not a file")};
+Result<GivenConfig> read_toml(const std::string& path) {
+  GOSSAMER_TRY(const std::string content, read_file(path));
   GivenConfig given;
   try {
-    const toml::table root = toml::parse(content.str(), path);
+    const toml::table root = toml::parse(content, path);
     for (const auto& [name, node] : root) GOSSAMER_TRY_STATUS(read_section(path, std::string(name.str()), node, given));
   } catch (const toml::parse_error& error) {
     return invalid(fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
@@ -100,7 +98,7 @@ Status apply_override(const Override& override, GivenConfig& given) {
   const std::string section = override.substr(0, dot), key = override.substr(dot + 1, equals - dot - 1);
   auto known = find_section("--set " + override, section);
   if (!known.ok()) return known.error();
-  given[section][key] = {std::nullopt, override.substr(equals + 1), "--set " + override};
+  given[section][key] = {std::nullopt, override.substr(equals + 1), "--set " + override, {}};
   return {};
 }
 
@@ -126,7 +124,15 @@ Result<KindSpec> chosen_kind(const Section& section, const GivenSection& given) 
 struct ReadSection {
   std::string kind;
   ParameterValues common, own, all;
+  std::vector<std::string> local;  ///< keys that say where this machine finds a thing
 };
+
+/// A path as it holds anywhere on this machine, so that a resolved configuration can be moved.
+ParameterValue whole_path(const fs::path& folder, const ParameterValue& value) {
+  const auto& text = std::get<std::string>(value);
+  if (text.empty()) return value;
+  return fs::absolute(folder / text).lexically_normal().string();
+}
 
 Result<ReadSection> read_values(const Section& section, const GivenSection& given) {
   ReadSection read;
@@ -147,8 +153,9 @@ Result<ReadSection> read_values(const Section& section, const GivenSection& give
         auto value = entry.value ? check_value(spec, *entry.value) : parse_value(spec, entry.text);
         if (!value.ok())
           return invalid(fmt::format("{}: {}.{}: {}", entry.place, section.name, spec.name, value.error().message));
-        into[spec.name] = std::move(value).value();
+        into[spec.name] = spec.notes.path ? whole_path(entry.folder, *value) : std::move(value).value();
       }
+      if (spec.notes.local) read.local.push_back(spec.name);
       read.all[spec.name] = into[spec.name];
     }
     return {};
@@ -163,15 +170,23 @@ Result<ReadSection> read_values(const Section& section, const GivenSection& give
   return read;
 }
 
-/// Keys that say where this machine finds a thing, not what the run is.
-bool machine_specific(const std::string& key) { return key == "path" || key == "images" || key == "labels" || key == "id"; }
+/// TOML's basic string.
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += std::string("\\") + c;
+    else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) result += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
+    else result += c;
+  }
+  return result + "\"";
+}
 
 }  // namespace
 
 Result<Config> load_config(const std::string& path, const std::vector<Override>& overrides) {
   GivenConfig given;
   if (!path.empty()) {
-    GOSSAMER_TRY(given, read_file(path));
+    GOSSAMER_TRY(given, read_toml(path));
   }
   for (const Override& override : overrides) GOSSAMER_TRY_STATUS(apply_override(override, given));
 
@@ -180,6 +195,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   for (const Section& section : sections()) {
     GOSSAMER_TRY(ReadSection values, read_values(section, given[section.name]));
     config.resolved[section.name] = values.all;
+    for (const std::string& key : values.local) config.local_keys.insert(section.name + "." + key);
     read[section.name] = std::move(values);
   }
   GOSSAMER_TRY(config.run, run_parameters().read("run", read["run"].common));
@@ -202,7 +218,8 @@ std::string Config::shared_hash() const {
   for (const Section& section : sections()) {
     if (!section.shared) continue;
     for (const auto& [key, value] : resolved.at(section.name))
-      if (!machine_specific(key)) text += fmt::format("{}.{}={}\n", section.name, key, to_string(value));
+      if (const std::string name = section.name + "." + key; name != "run.id" && !local_keys.contains(name))
+        text += fmt::format("{}={}\n", name, to_string(value));
   }
   return hash_hex(text);
 }
@@ -217,15 +234,11 @@ std::string Config::to_toml() const {
       const std::string text = fmt::format("{}", value);
       return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
     }
-    std::string operator()(const std::string& value) const {
-      std::stringstream stream;
-      stream << toml::value<std::string>(value);
-      return stream.str();
-    }
+    std::string operator()(const std::string& value) const { return quoted(value); }
     std::string operator()(const std::vector<std::int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ", ")); }
     std::string operator()(const std::vector<std::string>& value) const {
       std::vector<std::string> items;
-      for (const std::string& item : value) items.push_back((*this)(item));
+      for (const std::string& item : value) items.push_back(quoted(item));
       return fmt::format("[{}]", fmt::join(items, ", "));
     }
   };

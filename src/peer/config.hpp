@@ -1,10 +1,12 @@
 // A run's configuration: one TOML file, `--set section.key=value` on top, every key declared (base/parameter.hpp), unknown
 // ones refused with the line and the choices. [run] [topology] [algorithm] [model] [data] [optimizer] are shared by all peers
-// and hashed; [sim] [net] [local] [log] are each machine's own.
+// and hashed; [sim] [net] [local] [log] are each machine's own. A relative path in a file is relative to that file's folder,
+// one given with --set to the working directory; once read, paths are absolute.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,8 +72,10 @@ struct Config {
 
   /// section → key → value, defaults filled in: what the resolved file, the log's header and the hash are made of.
   std::map<std::string, ParameterValues> resolved;
+  /// "section.key" of what says where this machine finds a thing, and not what the run is.
+  std::set<std::string> local_keys;
 
-  /// Hash of the shared sections, machine-specific keys (file paths) left out.
+  /// Hash of the shared sections; local_keys and run.id, which only names the run, left out.
   std::string shared_hash() const;
   /// run.id, or the first 16 digits of shared_hash().
   std::string run_id() const;

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace gossamer::peer {
 namespace {
@@ -51,11 +52,23 @@ Status write_whole(const fs::path& path, const std::vector<std::string_view>& pa
   return status;
 }
 
+/// As many values as the shape says; exact, whatever a damaged header claims.
+bool fits(const Tensor& tensor) {
+  std::uint64_t count = 1;
+  for (const std::int64_t extent : tensor.shape) {
+    if (extent < 0 || (extent > 0 && count > tensor.values.size() / static_cast<std::uint64_t>(extent))) return false;
+    count *= static_cast<std::uint64_t>(extent);
+  }
+  return count == tensor.values.size();
+}
+
 }  // namespace
 
 Status write_file(const fs::path& path, std::string_view content) { return write_whole(path, {content}); }
 
 Result<std::string> read_file(const fs::path& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) return cannot("read", path, EISDIR);
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return cannot("read", path, errno == 0 ? EIO : errno);
@@ -72,15 +85,23 @@ Result<RecordFile> RecordFile::create(const fs::path& path) {
 }
 
 RecordFile::RecordFile(RecordFile&& other) noexcept
-    : path_(std::move(other.path_)), descriptor_(std::exchange(other.descriptor_, -1)) {}
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      whole_bytes_(other.whole_bytes_),
+      failed_(std::move(other.failed_)) {}
 
 RecordFile::~RecordFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Status RecordFile::write(const Json& record) {
+  if (!failed_.ok()) return failed_;
   if (descriptor_ < 0) return cannot("write", path_, EBADF);
-  return write_all(descriptor_, path_, record.dump() + "\n");
+  const std::string line = text_of(record) + "\n";
+  failed_ = write_all(descriptor_, path_, line);
+  if (failed_.ok()) whole_bytes_ += static_cast<std::int64_t>(line.size());
+  else if (::ftruncate(descriptor_, whole_bytes_) != 0) return failed_;  // a device, say: readers leave a torn line out
+  return failed_;
 }
 
 Status RecordFile::close() {
@@ -91,6 +112,8 @@ Status RecordFile::close() {
   if (::close(descriptor) != 0) return cannot("write", path_, errno);
   return synced ? Status() : Status(cannot("write", path_, reason));
 }
+
+std::string text_of(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
 
 Status write_safetensors(const fs::path& path, const std::vector<Tensor>& tensors,
                          const std::map<std::string, std::string>& metadata) {
@@ -103,7 +126,7 @@ Status write_safetensors(const fs::path& path, const std::vector<Tensor>& tensor
     header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = header.dump();
+  std::string text = text_of(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the values begin at a multiple of 8
   const std::uint64_t length = text.size();
   std::vector<std::string_view> parts{{reinterpret_cast<const char*>(&length), sizeof length}, text};
@@ -125,6 +148,7 @@ Result<TensorFile> read_safetensors(const fs::path& path) {
   if (!header.is_object()) return damaged("its header is not JSON");
   TensorFile file;
   file.memory.assign(content.begin() + static_cast<std::ptrdiff_t>(sizeof length + length), content.end());
+  std::uint64_t covered = 0;
   try {
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
@@ -135,12 +159,15 @@ Result<TensorFile> read_safetensors(const fs::path& path) {
       const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>(), end = entry.at("data_offsets").at(1).get<std::uint64_t>();
       if (begin > end || end > file.memory.size() || begin % sizeof(float) != 0 || (end - begin) % sizeof(float) != 0)
         return damaged(fmt::format("tensor {} lies outside the file (cut short?)", name));
-      file.tensors.push_back({name, entry.at("shape").get<std::vector<std::int64_t>>(),
-                              {reinterpret_cast<const float*>(file.memory.data() + begin), (end - begin) / sizeof(float)}});
+      const std::span<const float> values(reinterpret_cast<const float*>(file.memory.data() + begin), (end - begin) / sizeof(float));
+      file.tensors.push_back({name, entry.at("shape").get<std::vector<std::int64_t>>(), values});
+      if (!fits(file.tensors.back())) return damaged(fmt::format("tensor {} has not as many values as its shape says", name));
+      covered += end - begin;
     }
   } catch (const Json::exception& error) {
     return damaged(error.what());
   }
+  if (covered != file.memory.size()) return damaged("its tensors are not all of the file");
   return file;
 }
 

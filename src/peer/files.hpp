@@ -21,8 +21,8 @@ using Json = nlohmann::ordered_json;
 Status write_file(const std::filesystem::path& path, std::string_view content);
 Result<std::string> read_file(const std::filesystem::path& path);
 
-/// Appends JSON records to a file, a line each, flushed; one failed write and every later one is an error that names the
-/// path.
+/// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and that
+/// write's error, which names the path and the reason, is also every later one's.
 class RecordFile {
  public:
   /// Creates `path`, which must not exist.
@@ -39,7 +39,12 @@ class RecordFile {
   RecordFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
   std::filesystem::path path_;
   int descriptor_ = -1;
+  std::int64_t whole_bytes_ = 0;  ///< of the lines written so far
+  Status failed_;
 };
+
+/// JSON on one line, or indented. Bytes that are not UTF-8, as in a file's name, become U+FFFD: writing never fails.
+std::string text_of(const Json& json, int indent = -1);
 
 /// Named float32 tensors as a safetensors file (huggingface/safetensors, format 1).
 struct Tensor {

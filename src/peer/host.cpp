@@ -88,8 +88,8 @@ gossip::task<void> Host::drive(Member& member) {
     co_await setup_.algorithm->round(*member.node, member.round);
     member.in_round = false;
     ++member.round;
-    if (is_logged(setup_.config, member.round)) co_await record(member);
     check_interrupt();
+    if (is_logged(setup_.config, member.round) || member.round == stop_after_) co_await record(member);
   }
   if (++finished_ == members_.size()) request_.on_finished();
 }

@@ -41,6 +41,20 @@ Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
   return {};
 }
 
+/// Whether the network ended before all of it was there. A process whose own neighbours were has begun by then.
+bool never_whole(const Host& host) {
+  if (!host.error() || host.rounds_done() > 0) return false;
+  const ErrorKind kind = host.error()->kind;
+  return kind == ErrorKind::join_timeout || kind == ErrorKind::rejected || kind == ErrorKind::network || kind == ErrorKind::interrupted;
+}
+
+/// The reason as another process tells it: what happened to this machine's files happened to this peer.
+Error for_others(Error error, const std::vector<int>& hosted) {
+  if (error.kind == ErrorKind::data || error.kind == ErrorKind::internal)
+    error.message = fmt::format("peer {} failed: {}", fmt::join(hosted, ", "), error.message);
+  return error;
+}
+
 EndFigures end_figures(const Host& host, gossip::Time now) {
   EndFigures end;
   end.rounds = host.rounds_done();
@@ -62,8 +76,11 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder, Recorder::create(setup, request.hosted, request.folder, "real"));
   recorder->on_progress = request.on_progress;
 
+  // What is declared later ends earlier: the thread first, then the network, then the rows that both read.
   net::RealScheduler scheduler;
+  std::unique_ptr<Host> host;
   std::unique_ptr<net::Network> network;
+  ComputeThread thread(scheduler);
   HostRequest host_request;
   host_request.hosted = request.hosted;
   host_request.remote_traffic = [&network](int peer) {
@@ -71,16 +88,16 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     return gossip::Traffic{traffic.data_bytes_sent, traffic.data_bytes_received};
   };
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
-  // Members end in this order reversed: the thread first, then the network, then the rows that both read.
-  std::unique_ptr<Host> host;
-  ComputeThread thread(scheduler);
   host = std::make_unique<Host>(setup, scheduler, thread, *recorder, host_request);
 
   net::NetworkSetup described = network_setup(setup, request);
   described.fault = [&host](const Error& error) { host->fail(error); };
   const auto pairs = described.pairs;
   auto made = net::Network::make(scheduler, std::move(described), host->exchange());
-  if (!made.ok()) return made.error();
+  if (!made.ok()) {
+    recorder->discard();
+    return made.error();
+  }
   network = std::move(made).value();
   scheduler.on_interrupt([&](int signal) {
     host->fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
@@ -89,13 +106,18 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
 
   Status joined = network->join();
   if (!joined.ok() && !host->error()) host->fail(joined.error());
-  if (!host->error()) {
+  const bool began = !host->error();
+  if (began) {
     for (const auto& [here, there] : pairs) host->exchange().connect(here, there, network->link(here, there));
     host->start();
     scheduler.run();
   }
-  if (host->error()) network->abort(*host->error());
+  if (host->error()) network->abort(for_others(*host->error(), request.hosted));
   network->leave();
+  if (!began || never_whole(*host)) {
+    recorder->discard();
+    return *host->error();
+  }
   const Status written = recorder->end(end_figures(*host, scheduler.now()), host->parameter_rows());
   if (host->error()) return *host->error();
   return written;

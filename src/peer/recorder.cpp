@@ -62,18 +62,19 @@ Json report_json(const topology::TopologyReport& report) {
   json["symmetric"] = report.symmetric;
   json["doubly_stochastic"] = report.doubly_stochastic;
   json["connected"] = report.connected;
-  json["spectral_gap"] = report.spectral_gap;
+  json["spectral_gap"] = number(report.spectral_gap);
   json["bytes_per_round_per_peer"] = report.bytes_per_round_per_peer;
   return json;
 }
 
-Json edge_list(const topology::MixingSchedule& schedule, bool symmetric) {
+Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report) {
+  if (report.edges > kMostEdges) return {};
   std::set<std::pair<int, int>> edges;
   for (int t = 0; t < std::max(1, schedule.period()); ++t) {
     const auto matrix = schedule.at(static_cast<topology::Round>(t));
     for (int i = 0; i < matrix->peers(); ++i)
       for (int j : matrix->heard_by(i))
-        if (!symmetric || i < j) edges.emplace(i, j);
+        if (!report.symmetric || i < j) edges.emplace(i, j);
   }
   Json list = Json::array();
   for (const auto& [i, j] : edges) list.push_back({i, j});
@@ -122,10 +123,13 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vect
   header["time"] = clock;
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   header["topology"] = report_json(setup.report);
-  header["topology"]["edge_list"] = edge_list(*setup.schedule, setup.report.symmetric);
+  header["topology"]["edge_list"] = edge_list(*setup.schedule, setup.report);
   header["config"] = config_json(setup.config);
-  GOSSAMER_TRY_STATUS(log.write(header));
-  return std::unique_ptr<Recorder>(new Recorder(setup, std::move(hosted), folder, std::move(log)));
+  const Status written = log.write(header);
+  std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder, std::move(log)));
+  if (written.ok()) return recorder;
+  recorder->discard();
+  return written.error();
 }
 
 Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder, RecordFile log)
@@ -161,8 +165,11 @@ Status Recorder::round(const RoundFigures& figures) {
   record["train_seconds"] = figures.times.train_seconds;
   record["wait_seconds"] = figures.times.wait_seconds;
   record["mix_seconds"] = figures.mix_seconds;
-  if (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all()))
-    record["sketch"] = sketch(figures.row, config.run.seed);
+  if (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all())) {
+    std::vector<double> values = sketch(figures.row, config.run.seed);
+    if (std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
+      record["sketch"] = std::move(values);
+  }
   if (!figures.deviations.empty()) {
     record["deviations"] = Json::array();
     for (const gossip::Deviation& deviation : figures.deviations) record["deviations"].push_back(deviation_json(deviation));
@@ -194,6 +201,13 @@ Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
   GOSSAMER_TRY_STATUS(log_.write(record));
   on_progress(record);
   return {};
+}
+
+void Recorder::discard() {
+  std::error_code ignored;
+  fs::remove(folder_ / fmt::format("log-{}.jsonl", hosted_.front()), ignored);
+  fs::remove(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), ignored);
+  fs::remove(folder_, ignored);  // where nothing else is in it
 }
 
 Status Recorder::end(const EndFigures& figures, const RowViews& rows) {

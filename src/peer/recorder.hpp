@@ -53,8 +53,12 @@ class Recorder {
   static Result<std::unique_ptr<Recorder>> create(const Setup& setup, std::vector<int> hosted, const std::filesystem::path& folder,
                                                   const std::string& clock);
 
+  /// One node's record, and the network's once all have theirs. Errors (data) name the file.
   Status round(const RoundFigures& figures);
+  /// The final parameters, then the log's last record. Errors (data) name the file.
   Status end(const EndFigures& figures, const RowViews& rows);
+  /// Takes the files away again: the run has not begun, and may be tried again in the same folder.
+  void discard();
 
   const std::filesystem::path& folder() const { return folder_; }
   /// Train loss of each hosted node in its last record; NaN where there was none.
@@ -84,9 +88,11 @@ class Recorder {
 /// EndFigures::reason for a run that ended early.
 std::string reason_of(const Error& error);
 
-/// The topology report as JSON, with the edges of the union over the period.
+/// The topology report as JSON.
 Json report_json(const topology::TopologyReport& report);
-Json edge_list(const topology::MixingSchedule& schedule, bool symmetric);
+/// The edges of the union over the period, i < j where symmetric; null where they are more than kMostEdges.
+Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
+inline constexpr std::int64_t kMostEdges = 100000;
 /// A parameter value as JSON.
 Json to_json(const ParameterValue& value);
 Json config_json(const Config& config);

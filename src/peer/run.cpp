@@ -64,7 +64,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   const RunTotals totals{end.reason, end.rounds, end.wall_seconds, end.seconds, end.node_steps, end.bytes_sent,
                          recorder->train_losses()};
   outcome.summary = make_summary(setup, totals, rows);
-  GOSSAMER_TRY_STATUS(write_file(request.folder / "summary.json", outcome.summary.dump(2) + "\n"));
+  GOSSAMER_TRY_STATUS(write_file(request.folder / "summary.json", text_of(outcome.summary, 2) + "\n"));
   return outcome;
 }
 

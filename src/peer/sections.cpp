@@ -88,7 +88,7 @@ const ParameterSet<LocalOptions>& local_parameters() {
       ParameterSet<LocalOptions>()
           .add("device", &LocalOptions::device, {.help = "where arithmetic runs", .choices = {"cpu"}})
           .add("threads", &LocalOptions::threads, {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})
-          .add("out", &LocalOptions::out, {.help = "run folder; empty: runs/<run id>"});
+          .add("out", &LocalOptions::out, {.help = "run folder; empty: runs/<run id>", .path = true});
   return set;
 }
 

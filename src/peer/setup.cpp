@@ -118,7 +118,7 @@ Result<Setup> make_setup(Config config) {
   } else {
     setup.parameters = setup.algorithm->needs().row_length;
   }
-  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters));
+  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick));
   return setup;
 }
 

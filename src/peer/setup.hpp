@@ -50,7 +50,7 @@ struct Setup {
   std::string configuration_hash() const;
 };
 
-/// `parameter_threads`: worker threads of the device. Errors say what does not fit and what would.
+/// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would.
 Result<Setup> make_setup(Config config);
 
 }  // namespace gossamer::peer

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "topology/checks.hpp"
 #include "topology/graph.hpp"
@@ -48,6 +49,12 @@ void add_round(const MixingMatrix& w, bool first, TopologyReport& report, Tally&
   report.doubly_stochastic = report.doubly_stochastic && columns_sum_to_one(w);
 }
 
+/// A spectrum without a period is sampled, which is cheap at any size.
+bool gap_is_quick(const MixingSchedule& schedule) {
+  const int most = schedule.period() == 1 ? kQuickGapStatic : kQuickGapVarying;
+  return schedule.period() == 0 || schedule.peers() <= most;
+}
+
 }  // namespace
 
 Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t parameters) {
@@ -55,11 +62,13 @@ Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t par
   return examine(*schedule, request, parameters);
 }
 
-Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters) {
+Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters,
+                               Effort effort) {
+  const bool whole = effort == Effort::whole;
   if (parameters > kMaximumParameters)
     return Error{ErrorKind::invalid, fmt::format("{} parameters a row are too many, give at most {}", parameters,
                                                  kMaximumParameters)};
-  if (schedule.peers() > kMaximumExamined)
+  if (whole && schedule.peers() > kMaximumExamined)
     return Error{ErrorKind::invalid, fmt::format("{} peers are too many to examine, give at most {}: the spectrum takes n² "
                                                  "memory and n³ time", schedule.peers(), kMaximumExamined)};
   TopologyReport report;
@@ -73,9 +82,9 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   Tally tally;
   for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), t == 0, report, tally);
   report.edges = count_edges(tally.all) / (report.symmetric ? 2 : 1);
-  report.diameter = diameter(tally.all);
-  report.connected = report.diameter.has_value();
-  report.spectral_gap = spectral_gap(schedule);
+  report.connected = !find_unreachable(tally.all);
+  if (whole || schedule.peers() <= kQuickDiameter) report.diameter = diameter(tally.all);
+  report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule) : std::numeric_limits<double>::quiet_NaN();
   report.spectral_gap_sampled = schedule.period() == 0;
   report.bytes_per_round_per_peer = (parameters * sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;
   return report;

@@ -41,7 +41,7 @@ Result<int> execute(const RunCommand& command) {
   const std::filesystem::path folder = request.folder;
   GOSSAMER_TRY(const RunOutcome outcome, run(setup, std::move(request)));
   progress.end();
-  if (command.json) fmt::print("{}\n", outcome.summary.dump(2));
+  if (command.json) fmt::print("{}\n", text_of(outcome.summary, 2));
   else if (!command.quiet) fmt::print("{}  {:<24}{}\n", summary_text(outcome.summary), "run folder", folder.string());
   return outcome.stopped ? report(*outcome.stopped) : 0;
 }

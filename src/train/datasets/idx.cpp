@@ -24,12 +24,15 @@ struct IdxOptions {
 const ParameterSet<IdxOptions>& parameters() {
   static const ParameterSet<IdxOptions> set =
       ParameterSet<IdxOptions>()
-          .add("path", &IdxOptions::path, {.help = "the folder of the files, or the file of the training images"})
-          .add("images", &IdxOptions::images, {.help = "training images, a name in the folder; empty: MNIST's usual names"})
-          .add("labels", &IdxOptions::labels, {.help = "training labels; empty: named as the images are"})
+          .add("path", &IdxOptions::path, {.help = "the folder of the files, or the file of the training images", .path = true, .local = true})
+          .add("images", &IdxOptions::images,
+               {.help = "training images, a name in the folder; empty: MNIST's usual names", .local = true})
+          .add("labels", &IdxOptions::labels, {.help = "training labels; empty: named as the images are", .local = true})
           .add("test_images", &IdxOptions::test_images,
-               {.help = "test images; empty: MNIST's usual names, and where there are none, a part of the only file"})
-          .add("test_labels", &IdxOptions::test_labels, {.help = "test labels; empty: named as the images are"})
+               {.help = "test images; empty: MNIST's usual names, and where there are none, a part of the only file",
+                .local = true})
+          .add("test_labels", &IdxOptions::test_labels,
+               {.help = "test labels; empty: named as the images are", .local = true})
           .add("classes", &IdxOptions::classes, {.help = "labels are below this", .minimum = 1, .maximum = 256})
           .add("train_count", &IdxOptions::train_count,
                {.help = "train on the first so many of the file; 0: all that do not test", .minimum = 0, .unit = "samples"})

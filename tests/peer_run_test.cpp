@@ -1,0 +1,212 @@
+// Runs in one process: the same bits however they are run, and how they end.
+#include <cmath>
+
+#include "gossip/algorithm.hpp"
+#include "peer_words.hpp"
+#include "topology/kind.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+struct Problem {
+  std::string name;
+  Overrides overrides;
+};
+
+const std::vector<Problem>& problems() {
+  static const std::vector<Problem> all{
+      {"softmax on digits", {"model.kind=softmax", "data.kind=digits", "data.batch=8", "optimizer.momentum=0.5"}},
+      {"linear on quadratic", {"model.kind=linear", "data.kind=quadratic", "data.batch=4", "data.gradient_noise=0.1"}}};
+  return all;
+}
+
+/// Every algorithm of the catalog, with each order where it has one.
+std::vector<Overrides> algorithms_of_the_catalog() {
+  std::vector<Overrides> all;
+  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
+    all.push_back({"algorithm.kind=" + kind.name});
+    for (const ParameterSpec& spec : kind.parameters) {
+      if (spec.name == "order") all.push_back(all.back() + Overrides{"algorithm.order=awc", "algorithm.local_steps=2"});
+      if (spec.name == "length") all.back().push_back("algorithm.length=2500");  // three chunks of 4 KiB
+    }
+  }
+  return all;
+}
+
+bool trains(const Overrides& algorithm) { return algorithm.front() != "algorithm.kind=consensus"; }
+
+/// Peers for which the kind can be built: 9, else 8.
+std::string peers_for(const topology::TopologyKind& kind) {
+  const bool nine = make_setup(configured({"algorithm.kind=consensus", "topology.kind=" + kind.name, "run.peers=9"})).ok();
+  return nine ? "run.peers=9" : "run.peers=8";
+}
+
+/// The last round in the log of each peer.
+std::map<int, std::uint64_t> last_rounds(const Left& left) {
+  std::map<int, std::uint64_t> last;
+  for (const Json& record : left.records("round")) last[record["peer"]] = record["round"];
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE("the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, topology and problem") {
+  const Folder folder;
+  int made = 0;
+  const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
+    RunRequest request;
+    request.row_offset = row_offset;
+    const Left left = run_in(folder.path / std::to_string(made++), overrides, request);
+    CHECK_FALSE(left.stopped);
+    return left.hash();
+  };
+  for (const Overrides& algorithm : algorithms_of_the_catalog())
+    for (const topology::TopologyKind& kind : topology::kinds::catalog())
+      for (const Problem& problem : problems()) {
+        if (!trains(algorithm) && &problem != &problems().front()) continue;
+        const Overrides base = algorithm + (trains(algorithm) ? problem.overrides : Overrides{}) +
+                               Overrides{"topology.kind=" + kind.name, peers_for(kind), "run.rounds=3", "log.every=0", "local.threads=1"};
+        CAPTURE(fmt::format("{}", fmt::join(base, " ")));
+        const std::string hash = hash_of(base);
+        CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3", "sim.compute_ms=2"}) == hash);
+        CHECK(hash_of(base + Overrides{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1"}, 1) == hash);
+        CHECK(hash_of(base + Overrides{"run.seed=1"}) != hash);
+      }
+}
+
+TEST_CASE("chunks of many sizes and larger models: the same bits") {
+  const Folder folder;
+  const Overrides base{"model.kind=mlp", "model.hidden=[40]", "run.peers=4", "run.rounds=3", "optimizer.nesterov=true", "optimizer.momentum=0.9"};
+  const std::string hash = run_in(folder.path / "whole", base).hash();
+  for (int kib : {4, 5, 9, 4096})
+    CHECK(run_in(folder.path / std::to_string(kib), base + Overrides{fmt::format("net.chunk_kib={}", kib)}).hash() == hash);
+  RunRequest misaligned;
+  misaligned.row_offset = 1;
+  CHECK(run_in(folder.path / "misaligned", base + Overrides{"local.threads=3"}, misaligned).hash() == hash);
+}
+
+TEST_CASE("a resolved configuration runs its run again, from anywhere") {
+  const Folder folder;
+  const Left first = run_in(folder.path / "first", {"run.peers=5", "run.rounds=4", "data.partition=dirichlet", "data.alpha=0.5",
+                                                    "optimizer.schedule=warmup", "optimizer.warmup_steps=3"});
+  auto config = load_config((folder.path / "first" / "resolved-0.toml").string(), {});
+  REQUIRE(config.ok());
+  const auto setup = make_setup(std::move(config).value());
+  REQUIRE(setup.ok());
+  const auto again = run(*setup, {.folder = folder.path / "again"});
+  REQUIRE(again.ok());
+  CHECK(again->summary["final_hash"] == first.hash());
+  CHECK(again->summary["run_id"] == first.summary["run_id"]);
+}
+
+TEST_CASE("a folder that holds a run is not written over, and neither is a file that is no folder") {
+  const Folder folder;
+  const Overrides overrides{"run.peers=3", "run.rounds=1"};
+  const std::string hash = run_in(folder.path / "run", overrides).hash();
+  const Setup setup = set_up(overrides);
+  const auto again = run(setup, {.folder = folder.path / "run"});
+  REQUIRE_FALSE(again.ok());
+  CHECK(again.error().kind == ErrorKind::data);
+  CHECK(again.error().message.find("holds a run already") != std::string::npos);
+  CHECK(Json::parse(content_of(folder.path / "run" / "summary.json"))["final_hash"] == hash);
+  const auto no_folder = run(setup, {.folder = fs::path(written(folder.path / "file", "x")) / "run"});
+  REQUIRE_FALSE(no_folder.ok());
+  CHECK(no_folder.error().message.find((folder.path / "file").string()) != std::string::npos);
+}
+
+TEST_CASE("the summary's figures are those of the log's last round; no rounds at all is a run too") {
+  const Folder folder;
+  for (const char* rounds : {"run.rounds=0", "run.rounds=7"}) {
+    const Left left = run_in(folder.path / rounds, {"run.peers=4", rounds, "log.every=3"});
+    CHECK(left.summary["reason"] == "finished");
+    const Json last = left.records("network").back();
+    const Json& final = left.summary["final"];
+    CHECK(final["consensus_distance"] == last["consensus_distance"]);
+    CHECK(final["averaged_accuracy"] == last["averaged_accuracy"]);
+    CHECK(final["averaged_loss"] == last["averaged_loss"]);
+    double loss = 0, bytes = 0;
+    for (const Json& record : left.records("round"))
+      if (record["round"] == last["round"]) {
+        loss += record["test_loss"].get<double>() / 4;
+        bytes += record["bytes_sent"].get<double>();
+      }
+    CHECK(final["test_loss"]["mean"].get<double>() == doctest::Approx(loss));
+    CHECK(left.summary["bytes_sent"].get<double>() == bytes);
+    CHECK(left.log.end()->at("bytes_sent").get<double>() == bytes);
+    CHECK(final["train_loss"]["mean"].is_null() == (std::string(rounds) == "run.rounds=0"));
+    CHECK(left.summary["node_steps"] == (std::string(rounds) == "run.rounds=0" ? 0 : 28));
+  }
+}
+
+TEST_CASE("an interrupt ends all peers after the same round, with a whole log and a summary") {
+  const Folder folder;
+  const std::vector<Overrides> ways{{}, {"sim.latency_ms=5", "sim.compute_ms=3"}, {"algorithm.policy=async", "sim.latency_ms=5", "sim.compute_ms=3"},
+                                    {"algorithm.kind=allreduce", "sim.latency_ms=1"}, {"algorithm.order=awc", "sim.bandwidth_mbit_s=1"},
+                                    {"algorithm.kind=centralized"}};
+  int made = 0;
+  for (const Overrides& way : ways)
+    for (const int asked_at : {1, 2, 14, 23}) {
+      CAPTURE(fmt::format("{} {}", fmt::join(way, " "), asked_at));
+      int asked = 0;
+      RunRequest request;
+      request.interrupted = [&] { return ++asked >= asked_at; };
+      const Left left = run_in(folder.path / std::to_string(made++), way + Overrides{"run.peers=5", "run.rounds=40", "data.batch=4"}, request);
+      REQUIRE(left.stopped);
+      CHECK(left.stopped->kind == ErrorKind::interrupted);
+      CHECK(left.summary["reason"] == "interrupted");
+      CHECK(left.log.end()->at("reason") == "interrupted");
+      const std::uint64_t rounds = left.summary["rounds"];
+      CHECK(rounds >= 1);
+      CHECK(rounds < 40);
+      for (const auto& [peer, last] : last_rounds(left)) CHECK(last == rounds);
+      CHECK(left.records("network").back()["round"] == rounds);
+      CHECK_FALSE(left.summary["final"]["train_loss"]["mean"].is_null());
+    }
+}
+
+TEST_CASE("an interrupted run has the bits of a shorter one") {
+  const Folder folder;
+  const Overrides base{"run.peers=4", "data.batch=4"};
+  int asked = 0;
+  RunRequest request;
+  request.interrupted = [&] { return ++asked >= 10; };
+  const Left left = run_in(folder.path / "interrupted", base + Overrides{"run.rounds=30"}, request);
+  const std::uint64_t rounds = left.summary["rounds"];
+  CHECK(run_in(folder.path / "short", base + Overrides{fmt::format("run.rounds={}", rounds)}).hash() == left.hash());
+}
+
+TEST_CASE("a run that diverges says so, and its summary has no figure where there is none") {
+  const Folder folder;
+  const Left left = run_in(folder.path / "run", {"run.peers=4", "run.rounds=300", "log.every=1", "log.sketch=on", "optimizer.rate=1e6",
+                                                 "model.kind=linear", "data.kind=quadratic", "data.batch=4"});
+  REQUIRE(left.stopped);
+  CHECK(left.stopped->kind == ErrorKind::diverged);
+  CHECK(static_cast<int>(left.stopped->kind) == 8);
+  CHECK(left.stopped->message.find("1e+06") + left.stopped->message.find("1000000") != 2 * std::string::npos);
+  CHECK(left.summary["reason"] == "diverged");
+  CHECK(left.log.end()->at("reason") == "diverged");
+  CHECK(left.summary["rounds"] < 300);
+  const Json& final = left.summary["final"];
+  CHECK(final["test_loss"]["mean"].is_null());
+  CHECK(final["test_loss"]["max"].is_null());
+  CHECK(final["test_accuracy"]["mean"].is_null());
+}
+
+TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change no bit") {
+  const Folder folder;
+  const Left left = run_in(folder.path / "run", {"run.peers=4", "run.rounds=10", "sim.latency_ms=20", "sim.compute_ms=5", "log.every=0"});
+  CHECK(left.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.025));
+}
+
+TEST_CASE("thousands of peers start within a second or two: what takes longer is left out") {
+  const Setup setup = set_up({"run.peers=10000", "algorithm.kind=consensus", "algorithm.length=1"});
+  CHECK(report_json(setup.report)["spectral_gap"].is_null());
+  CHECK(report_json(setup.report)["diameter"].is_null());
+  CHECK(setup.report.connected);
+  CHECK(report_json(set_up({"run.peers=600", "algorithm.kind=consensus"}).report)["spectral_gap"] > 0);
+  const Setup crowded = set_up({"run.peers=600", "algorithm.kind=consensus", "topology.kind=complete"});
+  CHECK(edge_list(*crowded.schedule, crowded.report).is_null());
+}

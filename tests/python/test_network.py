@@ -1,0 +1,315 @@
+"""Networks of real processes over TCP: the bits of one process, and an end in words for everything that goes wrong."""
+
+import gzip
+import json
+import os
+import random
+import resource
+import signal
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_words import DEADLINE, Network, Peer, eventually
+from test_log_schema import check_folder
+
+FOREVER = ("run.rounds=1000000000", "log.every=1")
+SMALL = {"softmax": (), "linear": ("model.kind=linear", "data.kind=quadratic")}
+Make = Callable[..., Network]
+
+
+@pytest.fixture
+def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
+    """network(4, "topology.kind=ring", …); whatever still runs at the test's end is killed."""
+    made: list[Network] = []
+
+    def make(peers: int, *sets: str) -> Network:
+        made.append(Network(gossamer, tmp_path / f"network-{len(made)}", peers, *sets))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def check_same_as_one_process(net: Network, groups: list[str]) -> None:
+    random.Random(repr(net.sets)).shuffle(groups)
+    for ids in groups:
+        net.start(ids)
+    codes = net.wait()
+    assert codes == [0] * len(groups), [peer.said for peer in net.started]
+    here, there = net.run_here(), net.summary()
+    assert there["final_hash"] == here["final_hash"]
+    assert there["final"] == here["final"]
+    for key in ("run_id", "reason", "peers", "rounds", "parameters", "node_steps", "bytes_sent", "topology"):
+        assert there[key] == here[key], key
+    assert there["virtual_seconds"] is None
+    check_folder(net.out, net.peers)
+
+
+@pytest.mark.parametrize("sets", [
+    ("topology.kind=ring",),
+    ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2", *SMALL["linear"]),
+    ("topology.kind=one_peer_exponential", "model.kind=mlp", "model.hidden=[40]", "net.chunk_kib=4"),
+    ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
+    ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
+], ids=lambda sets: "-".join(s.partition("=")[2] for s in sets))
+def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...]) -> None:
+    check_same_as_one_process(network(4, *sets), ["0", "1", "2", "3"])
+
+
+@pytest.mark.parametrize("groups", [[f"{k}-{k + 3}" for k in range(0, 16, 4)], [str(k) for k in range(16)]],
+                         ids=["4x4", "16x1"])
+def test_sixteen_peers_have_the_bits_of_one_process(network: Make, groups: list[str]) -> None:
+    check_same_as_one_process(network(16, "topology.kind=torus", "data.partition=dirichlet"), groups)
+
+
+def test_processes_host_any_peers_and_folders_of_their_own_are_collected(network: Make) -> None:
+    net = network(5, "topology.kind=ring")
+    for ids in ("1,4", "0,2", "3"):
+        net.start(ids, out=net.out / f"machine-{ids[0]}")
+    assert net.wait() == [0, 0, 0], [peer.said for peer in net.started]
+    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+    (net.out / "machine-3" / "log-3.jsonl").rename(net.folder / "away")
+    done = net.collect()
+    assert done.returncode == 3 and "1 of 5 peers are missing: 3" in done.stderr
+
+
+@pytest.mark.parametrize("variable", ["GOSSAMER_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
+def test_ids_come_from_launchers(network: Make, variable: str) -> None:
+    environment = {key: value for key, value in os.environ.items() if key not in ("GOSSAMER_ID", "RANK")}
+    net = network(2, "run.rounds=1")
+    for rank in (0, 1):
+        net.start_by_rank(variable, rank, environment)
+    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    assert (net.out / "log-1.jsonl").is_file()
+
+
+def survivors_end(net: Network, survivors: list[Peer], code: int, words: str, reason: str) -> None:
+    """All of them within 10 s, with one sentence, their logs whole."""
+    for peer in survivors:
+        assert peer.wait(10) == code, peer.said
+        assert words in peer.last_line
+        records = net.log(int(peer.ids))
+        assert records[-1]["record"] == "end" and records[-1]["reason"] == reason
+        assert words in records[-1]["message"]
+        assert (net.out / f"final-{peer.ids}.safetensors").is_file()
+
+
+@pytest.mark.parametrize("topology", ["path", "complete"])
+def test_a_killed_peer_ends_all_the_others(network: Make, topology: str) -> None:
+    net = network(5, f"topology.kind={topology}", *FOREVER)
+    peers = [net.start(str(k)) for k in range(5)]
+    net.running(*range(5))
+    peers[4].process.kill()
+    survivors_end(net, peers[:4], 5, "peer 4 (127.0.0.1:", "lost_peer")
+    done = net.collect()
+    assert done.returncode == 3 and "log-4.jsonl has no end" in done.stderr
+    assert not (net.out / "summary.json").exists()
+
+
+def test_a_peer_that_hangs_is_lost_after_the_silence_and_ends_when_it_wakes(network: Make) -> None:
+    net = network(3, "net.silence=1", *FOREVER)
+    peers = [net.start(str(k)) for k in range(3)]
+    net.running(0, 1, 2)
+    peers[1].process.send_signal(signal.SIGSTOP)
+    survivors_end(net, [peers[0], peers[2]], 5, "peer 1 (127.0.0.1:", "lost_peer")
+    peers[1].process.send_signal(signal.SIGCONT)
+    assert peers[1].wait(10) == 5, peers[1].said
+    assert net.log(1)[-1]["record"] == "end"
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)
+def test_an_interrupt_at_one_peer_ends_all_in_words(network: Make, which: signal.Signals) -> None:
+    net = network(4, "topology.kind=path", *FOREVER)
+    peers = [net.start(str(k)) for k in range(4)]
+    net.running(*range(4))
+    peers[2].process.send_signal(which)
+    survivors_end(net, peers, 130, f"peer 2 was stopped by its operator ({which.name})", "interrupted")
+    assert net.summary()["reason"] == "interrupted"
+
+
+def test_an_interrupt_of_a_run_leaves_its_summary(network: Make) -> None:
+    net = network(4, *FOREVER)
+    run = Peer("all", net.command("run", "--out", str(net.out)), net.folder)
+    net.started.append(run)
+    net.running(0)
+    run.process.send_signal(signal.SIGINT)
+    assert run.wait(10) == 130, run.said
+    assert "interrupted after round" in run.last_line
+    summary = json.loads((net.out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["reason"] == "interrupted" and net.log(0)[-1]["rounds"] == summary["rounds"]
+    check_folder(net.out, 4)
+
+
+def test_a_missing_peer_is_named_and_the_wait_ends_for_all_who_can_try_again(network: Make) -> None:
+    net = network(4, "topology.kind=ring")
+    peers = [net.start(str(k), "net.join_timeout=5.5") for k in (0, 1, 2)]
+    peers[0].hears("waiting for peer 3")
+    assert [peer.wait(20) for peer in peers] == [4, 4, 4], [peer.said for peer in peers]
+    assert all("peer 3" in peer.last_line and "net.join_timeout" in peer.last_line for peer in peers)
+    assert not net.out.exists(), "a run that did not begin leaves nothing in its way"
+    net.started.clear()
+    check_same_as_one_process(net, ["0", "1", "2", "3"])
+
+
+def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(network: Make) -> None:
+    net = network(3, "run.id=one", "topology.kind=ring")
+    first, second = net.start("1"), net.start("2")
+    net.address(1), net.address(2)
+    wrong = {"topology.kind=path": "topology", "run.peers=4": "peers", "model.kind=mlp": "model", "run.seed=1": "configuration"}
+    for k, (override, differs) in enumerate(wrong.items()):
+        stranger = net.start("0", override, out=net.folder / f"wrong-{k}")
+        assert stranger.wait() == 6, stranger.said
+        assert "refused us" in stranger.last_line and differs in stranger.last_line, stranger.said
+        eventually("a refusal is told", lambda k=k: (first.said + second.said).count("refused peer 0") > k)
+    twin = net.start("1", out=net.folder / "twin")
+    assert twin.wait() == 6, twin.said
+    assert "the id is taken: a peer 1 is connected already" in twin.last_line
+    assert "refused peer 1" in second.said
+    right = net.start("0")
+    assert [peer.wait() for peer in (first, second, right)] == [0, 0, 0], [peer.said for peer in net.started]
+    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+
+
+def test_strangers_disturb_nobody(network: Make) -> None:
+    net = network(3, "topology.kind=ring")
+    last = net.start("2")
+    silent, garbage, torn = (socket.create_connection(net.address(2)) for _ in range(3))
+    with silent, garbage, torn:
+        garbage.sendall(b"GET / HTTP/1.1\r\nHost: gossamer\r\n\r\n" + b"\xff" * 4096)
+        torn.sendall(b"\x00")
+        torn.close()
+        last.hears("closed a connection from")
+        net.start("0"), net.start("1")
+        assert net.wait() == [0, 0, 0], [peer.said for peer in net.started]
+    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+
+
+def refused(net: Network, code: int, *words: str, verb: str = "peer", sets: tuple[str, ...] = (), ids: str = "0") -> None:
+    extra = ("--id", ids) if verb == "peer" else ()
+    done = subprocess.run(net.command(verb, *extra, "--out", str(net.out), sets=sets), capture_output=True, text=True, check=False,
+                          timeout=DEADLINE)
+    assert done.returncode == code, done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+    assert done.stdout == "" and len(done.stderr.strip().splitlines()) == 1, "one sentence"
+    assert not net.out.exists(), "nothing is left"
+
+
+def test_a_port_in_use_is_named(network: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused(network(2), 7, address, sets=(f"net.listen={address}",))
+
+
+def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
+    net = network(4)
+    refused(net, 2, "0.0.0.0:0", "net.insecure", sets=("net.listen=0.0.0.0:0",))
+    refused(net, 2, "centralized", "gossamer run", sets=("algorithm.kind=centralized",))
+    refused(net, 2, "peer id 4", "0 to 3", ids="4")
+    refused(net, 2, "--id", "'x'", ids="x")
+    refused(net, 2, "net.peers", sets=("net.rendezvous=",))
+
+
+@pytest.mark.parametrize(("toml", "words"), [
+    ("[run]\npeer = 4\n", ["run.toml:2: run.peer: unknown", "peers"]),
+    ("[run]\npeers = \n", ["run.toml:2", "not TOML"]),
+    ("[topology]\nkind = \"hypercube\"\n[run]\npeers = 12\n", ["hypercube", "12", "16"]),
+    ("[data]\nbatch = 100000\n", ["100000", "data.batch"]),
+], ids=["unknown-key", "bad-toml", "impossible-topology", "batch-too-large"])
+def test_bad_configurations_are_refused_in_words(network: Make, toml: str, words: list[str]) -> None:
+    net = network(4)
+    net.config.write_text(toml, encoding="utf-8")
+    net.sets = []
+    refused(net, 2, *words, verb="run")
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
+def test_a_truncated_data_file_is_named(network: Make, packed: bool) -> None:
+    net = network(2, "data.kind=idx", "data.train_count=24", "data.batch=4")
+    names = [f"{what}-{rank}-ubyte{'.gz' if packed else ''}" for what, rank in (("images", "idx3"), ("labels", "idx1"))]
+    noise = random.Random(1)
+    images = struct.pack(">BBBBIII", 0, 0, 8, 3, 32, 5, 5) + noise.randbytes(32 * 25)
+    labels = struct.pack(">BBBBI", 0, 0, 8, 1, 32) + bytes(k % 10 for k in range(32))
+    whole = [gzip.compress(content) if packed else content for content in (images, labels)]
+    (net.folder / "data").mkdir()
+    net.config.write_text(net.config.read_text(encoding="utf-8") + '[data]\npath = "data"\n', encoding="utf-8")
+
+    def write(contents: list[bytes]) -> None:
+        for name, content in zip(names, contents, strict=True):
+            (net.folder / "data" / name).write_bytes(content)
+
+    for cut in (0, 1):
+        write([content[:len(content) * 2 // 3] if k == cut else content for k, content in enumerate(whole)])
+        refused(net, 3, names[cut], verb="run")
+        refused(net, 3, names[cut])
+    write(whole)
+    check_same_as_one_process(net, ["0", "1"])
+
+
+def test_collect_finds_the_data_where_this_machine_has_them(network: Make) -> None:
+    net = network(2, "data.kind=idx", "data.train_count=24", "data.batch=4")
+    data = net.folder / "data"
+    data.mkdir()
+    (data / "images-idx3-ubyte").write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, 32, 2, 2) + bytes(range(128)))
+    (data / "labels-idx1-ubyte").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, 32) + bytes(k % 10 for k in range(32)))
+    net.sets.append(f"data.path={data}")
+    net.start("0"), net.start("1")
+    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    data.rename(net.folder / "moved")
+    assert net.collect().returncode == 3
+    assert net.collect("--set", f"data.path={net.folder / 'moved'}").returncode == 0
+    other = net.collect("--set", "run.seed=5", "--set", f"data.path={net.folder / 'moved'}")
+    assert other.returncode == 2 and "another run" in other.stderr
+
+
+def small_files() -> None:
+    """In a child before it becomes the program: no file grows past 20 kB, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+
+@pytest.fixture
+def full_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "full"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def check_full_log(log: Path, said: str) -> None:
+    assert f"cannot write {log}" in said
+    records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
+    assert records[-1]["record"] != "end", "it never passes for whole"
+
+
+def test_a_log_that_grows_no_more_ends_the_network(network: Make) -> None:
+    net = network(3, "topology.kind=path", *FOREVER)
+    peers = [net.start("0"), net.start("1"), net.start("2", preexec_fn=small_files, restore_signals=False)]
+    assert [peer.wait() for peer in peers] == [3, 3, 3], [peer.said for peer in peers]
+    check_full_log(net.out / "log-2.jsonl", peers[2].last_line)
+    for peer in peers[:2]:
+        assert "peer 2 failed: cannot write" in peer.last_line
+        assert net.log(int(peer.ids))[-1]["reason"] == "failed"
+    assert net.collect().returncode == 3
+
+
+@pytest.mark.parametrize("verb", ["run", "peer"])
+def test_a_full_disk_ends_the_run_and_is_named(network: Make, full_disk: Path, verb: str) -> None:
+    net = network(2, *FOREVER)
+    if verb == "run":
+        peers = [Peer("all", net.command("run", "--quiet", "--out", str(full_disk / "run")), net.folder)]
+        net.started += peers
+    else:
+        peers = [net.start("0", out=full_disk / "run"), net.start("1")]
+    assert [peer.wait() for peer in peers] == [3] * len(peers), [peer.said for peer in peers]
+    check_full_log(full_disk / "run" / "log-0.jsonl", peers[0].last_line)
+    assert "No space left on device" in peers[-1].last_line
+    assert not (full_disk / "run" / "summary.json").exists()
