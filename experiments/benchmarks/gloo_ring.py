@@ -1,6 +1,6 @@
-"""The rival of `gossamer bench ring`: the same exchange on a ring written with torch.distributed and gloo.
+"""The rival of ring.py: the same exchange on a ring written with torch.distributed and gloo.
 
-    python3 gloo_ring.py --bytes 400000 --rounds 20      # with a Python that has torch (Debian: /usr/bin/python3)
+    python3 gloo_ring.py --bytes 400000 --rounds 20      # with a Python that has torch (Debian's python3-torch)
 
 Each process owns one row of float32 values. A round sends it to both ring neighbours (isend), receives theirs (irecv) and
 replaces it by the average with weights 1/3, in place, with one thread. Buffers are made once; the first rounds warm up

@@ -16,7 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from pairs import BINARY
+
 PEERS = 16
 ROWS = 4
 MIB = 1 << 20
@@ -47,7 +48,7 @@ def start(binary: Path, folder: Path, peer: int) -> subprocess.Popen[bytes]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--binary", type=Path, default=ROOT / "build/release/bin/gossamer")
+    parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
 
