@@ -47,13 +47,15 @@ double measured_gap(const std::string& kind, int n, const topology::WeightOption
 TEST_CASE("all-reduce, D-PSGD on the complete graph and the centralized run agree within 1e-5 over 50 rounds") {
   const Folder folder;
   int made = 0;
-  for (const Overrides& problem : {Overrides{"model.kind=softmax", "data.kind=digits", "data.batch=16", "optimizer.rate=0.1"},
-                                   Overrides{"model.kind=softmax", "data.kind=digits", "data.partition=label", "data.batch=16"},
-                                   Overrides{"model.kind=linear", "data.kind=quadratic", "data.batch=0", "data.heterogeneity=2"},
-                                   Overrides{"model.kind=linear", "data.kind=quadratic", "data.batch=4", "data.gradient_noise=0.5"}}) {
+  for (const Overrides& problem :
+       {Overrides{"model.kind=softmax", "data.kind=digits", "data.batch=16", "optimizer.rate=0.1"},
+        Overrides{"model.kind=softmax", "data.kind=digits", "data.partition=label", "data.batch=16"},
+        Overrides{"model.kind=linear", "data.kind=quadratic", "data.batch=0", "data.heterogeneity=2"},
+        Overrides{"model.kind=linear", "data.kind=quadratic", "data.batch=4", "data.gradient_noise=0.5"}}) {
     const auto run_of = [&](const std::string& algorithm) {
       return run_in(folder.path / std::to_string(made++),
-                    problem + Overrides{"run.peers=6", "run.rounds=50", "log.every=0", "topology.kind=complete", "algorithm.kind=" + algorithm});
+                    problem + Overrides{"run.peers=6", "run.rounds=50", "log.every=0", "topology.kind=complete",
+                                        "algorithm.kind=" + algorithm});
     };
     const Left central = run_of("centralized"), reduce = run_of("allreduce"), gossip = run_of("dpsgd");
     for (int i = 0; i < 6; ++i) {
@@ -71,8 +73,10 @@ TEST_CASE("D-PSGD on quadratics: to the optimum where peers agree on it, within 
   const Folder folder;
   int made = 0;
   const auto run_of = [&](const Overrides& overrides) {
-    return run_in(folder.path / std::to_string(made++), Overrides{"run.peers=8", "model.kind=linear", "data.kind=quadratic", "data.batch=0",
-                                                                  "log.every=0", "run.rounds=600", "optimizer.rate=0.5"} + overrides);
+    return run_in(folder.path / std::to_string(made++),
+                  Overrides{"run.peers=8", "model.kind=linear", "data.kind=quadratic", "data.batch=0", "log.every=0",
+                            "run.rounds=600", "optimizer.rate=0.5"} +
+                      overrides);
   };
   CHECK(distance_of(run_of({"data.heterogeneity=0"})) < 1e-5);
   CHECK(distance_of(run_of({"topology.kind=complete", "data.heterogeneity=3", "data.different_hessians=true"})) < 1e-5);
@@ -91,13 +95,15 @@ TEST_CASE("D-PSGD on quadratics: to the optimum where peers agree on it, within 
 
 TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
   const Folder folder;
-  const Left left = run_in(folder.path / "run", {"run.peers=8", "run.rounds=150", "data.partition=label", "data.classes_per_peer=4",
-                                                 "topology.kind=hypercube", "optimizer.rate=0.5", "log.every=0"});
+  const Left left =
+      run_in(folder.path / "run", {"run.peers=8", "run.rounds=150", "data.partition=label", "data.classes_per_peer=4",
+                                   "topology.kind=hypercube", "optimizer.rate=0.5", "log.every=0"});
   CHECK(left.summary["final"]["test_accuracy"]["min"] > 0.85);
   CHECK(left.summary["final"]["averaged_accuracy"] > 0.9);
 }
 
-TEST_CASE("1 − the contraction per round is within 1 % of the spectral gap, from the slowest eigenvector, on every static kind") {
+TEST_CASE(
+    "1 − the contraction per round is within 1 % of the spectral gap, from the slowest eigenvector, on every static kind") {
   for (const topology::TopologyKind& kind : topology::kinds::catalog()) {
     int sizes = 0;
     for (const int n : {2, 3, 4, 5, 8, 9, 16, 25, 64})

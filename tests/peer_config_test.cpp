@@ -63,12 +63,14 @@ TEST_CASE("every error names the file, the line, the key and the choices") {
            {"\xff\xfe\x01[run", {"c.toml:1: not TOML: "}},
            {"[topology]\nkind = \"rng\"\n", {"c.toml:2: topology.kind: there is no 'rng'; there are: ", "ring", "torus"}},
            {"[topology]\nkind = 3\n", {"c.toml:2: topology.kind: '3' is not a text"}},
-           {"[topology]\nkind = \"ring\"\nrows = 4\n", {"c.toml:3: topology.rows: unknown for kind ring; there are: ", "weights"}},
+           {"[topology]\nkind = \"ring\"\nrows = 4\n",
+            {"c.toml:3: topology.rows: unknown for kind ring; there are: ", "weights"}},
            {"[topology]\nweights = \"equal\"\n", {"c.toml:2: topology.weights: 'equal' is not one of metropolis, uniform"}},
            {"[data]\nbatch = [1]\n", {"c.toml:2: data.batch: '[1]' is not an integer"}},
            {"[optimizer]\nrate = 0\n", {"c.toml:2: optimizer.rate: 0 is too small, give more than 0"}},
            {"[optimizer]\nrate = nan\n", {"c.toml:2: optimizer.rate: ", "not a finite number"}},
-           {"[optimizer]\nschedule = \"cosine\"\n", {"c.toml:2: optimizer.schedule: 'cosine' is not one of constant, warmup"}},
+           {"[optimizer]\nschedule = \"cosine\"\n",
+            {"c.toml:2: optimizer.schedule: 'cosine' is not one of constant, warmup"}},
            {"[model]\nkind = \"mlp\"\nhidden = [\"a\"]\n", {"c.toml:3: model.hidden: ", "not a list of integers"}},
            {"[net]\npeers = [\"a:1\", 3]\n", {"c.toml:2: net.peers: a list holds integers only or texts only"}},
            {"[log]\nevery = 99999999999\n", {"c.toml:2: log.every: ", "too large"}}}) {
@@ -87,7 +89,8 @@ TEST_CASE("--set: refused in the same words, and it wins over the file") {
 
   const Folder folder;
   const std::string file = written(folder.path / "c.toml", "[run]\npeers = 4\nseed = 3\n[topology]\nkind = \"star\"\n");
-  const auto config = load_config(file, {"run.peers=9", "topology.kind=torus", "topology.rows=3", "run.peers=6", "run.id=a=b.c"});
+  const auto config =
+      load_config(file, {"run.peers=9", "topology.kind=torus", "topology.rows=3", "run.peers=6", "run.id=a=b.c"});
   REQUIRE(config.ok());
   CHECK(config->run.peers == 6);
   CHECK(config->run.seed == 3);
@@ -128,23 +131,27 @@ TEST_CASE("what is written is read again: every kind of every section, and awkwa
 
 TEST_CASE("the hash sees what the run is, and not where it runs") {
   const Config base = configured({"data.kind=idx"});
-  for (const char* same : {"run.id=name", "net.silence=1", "local.threads=3", "local.out=x", "log.every=1", "sim.latency_ms=3",
-                           "data.path=/elsewhere", "data.images=a", "data.labels=b", "data.test_images=c", "data.test_labels=d"})
+  for (const char* same :
+       {"run.id=name", "net.silence=1", "local.threads=3", "local.out=x", "log.every=1", "sim.latency_ms=3",
+        "data.path=/elsewhere", "data.images=a", "data.labels=b", "data.test_images=c", "data.test_labels=d"})
     CHECK_MESSAGE(configured({"data.kind=idx", same}).shared_hash() == base.shared_hash(), same);
-  for (const char* other : {"run.seed=1", "run.peers=15", "run.rounds=1", "run.init=different", "topology.kind=path",
-                            "topology.lazy=true", "algorithm.kind=allreduce", "algorithm.policy=async", "algorithm.local_steps=2",
-                            "model.kind=mlp", "data.batch=1", "data.scale=1", "optimizer.rate=0.2", "optimizer.nesterov=true"})
+  for (const char* other :
+       {"run.seed=1", "run.peers=15", "run.rounds=1", "run.init=different", "topology.kind=path", "topology.lazy=true",
+        "algorithm.kind=allreduce", "algorithm.policy=async", "algorithm.local_steps=2", "model.kind=mlp", "data.batch=1",
+        "data.scale=1", "optimizer.rate=0.2", "optimizer.nesterov=true"})
     CHECK_MESSAGE(configured({"data.kind=idx", other}).shared_hash() != base.shared_hash(), other);
   CHECK(configured({"run.id=name"}).run_id() == "name");
   CHECK(base.run_id() == base.shared_hash().substr(0, 16));
 }
 
-TEST_CASE("a relative path in a file is relative to the file, with --set to the working directory, and absolute from then on") {
+TEST_CASE(
+    "a relative path in a file is relative to the file, with --set to the working directory, and absolute from then on") {
   const Folder folder;
   fs::create_directories(folder.path / "sub");
-  const std::string file = written(folder.path / "sub" / "c.toml",
-                                   "[data]\nkind = \"idx\"\npath = \"../mnist\"\nimages = \"i\"\n[net]\nrendezvous = \"meet\"\n"
-                                   "[local]\nout = \"/absolute/out\"\n");
+  const std::string file =
+      written(folder.path / "sub" / "c.toml",
+              "[data]\nkind = \"idx\"\npath = \"../mnist\"\nimages = \"i\"\n[net]\nrendezvous = \"meet\"\n"
+              "[local]\nout = \"/absolute/out\"\n");
   const auto config = load_config(file, {});
   REQUIRE(config.ok());
   CHECK(config->data.values.at("path") == ParameterValue((folder.path / "mnist").string()));

@@ -88,7 +88,8 @@ TEST_CASE("a sketch is linear, and the same for the same seed only") {
 }
 
 TEST_CASE("the sketched consensus distance is within 10 % of the exact one, over 100 seeds") {
-  for (const std::size_t d : {std::size_t{1}, std::size_t{7}, std::size_t{650}, std::size_t{1024}, std::size_t{1025}, std::size_t{5000}}) {
+  for (const std::size_t d :
+       {std::size_t{1}, std::size_t{7}, std::size_t{650}, std::size_t{1024}, std::size_t{1025}, std::size_t{5000}}) {
     CAPTURE(d);
     const double most = d <= kSketchLength ? 1e-9 : 0.1;
     // Peers apart in every direction.
@@ -104,7 +105,8 @@ TEST_CASE("the sketched consensus distance is within 10 % of the exact one, over
       CHECK(worst_over_seeds([&](std::uint64_t seed) {
               std::vector<double> direction(d);
               RandomStream random(seed, kNoPeer, Purpose::test);
-              for (std::size_t k = 0; k < entries; ++k) direction[entries == d ? k : random.below(static_cast<std::uint32_t>(d))] = 1;
+              for (std::size_t k = 0; k < entries; ++k)
+                direction[entries == d ? k : random.below(static_cast<std::uint32_t>(d))] = 1;
               return along(ring_mode(16), direction, 0, 1);
             }) < most);
   }
@@ -116,8 +118,8 @@ TEST_CASE("the sketch still sees a consensus distance of 1e-6 of the mean") {
 
 TEST_CASE("a whole run: the sketches in its log against its exact figures") {
   const Folder folder;
-  const Left left = run_in(folder.path / "run", {"run.peers=16", "run.rounds=30", "algorithm.kind=consensus", "algorithm.length=3000",
-                                                 "log.every=1", "log.sketch=on"});
+  const Left left = run_in(folder.path / "run", {"run.peers=16", "run.rounds=30", "algorithm.kind=consensus",
+                                                 "algorithm.length=3000", "log.every=1", "log.sketch=on"});
   const auto networks = left.records("network");
   REQUIRE(networks.size() == 31);
   for (std::size_t t = 0; t < networks.size(); ++t) {
@@ -125,6 +127,7 @@ TEST_CASE("a whole run: the sketches in its log against its exact figures") {
     for (const Json& record : left.records("round"))
       if (record["round"] == t) sketches.push_back(record["sketch"].get<std::vector<double>>());
     REQUIRE(sketches.size() == 16);
-    CHECK(estimated_consensus_distance(sketches) == doctest::Approx(networks[t]["consensus_distance"].get<double>()).epsilon(0.1));
+    CHECK(estimated_consensus_distance(sketches) ==
+          doctest::Approx(networks[t]["consensus_distance"].get<double>()).epsilon(0.1));
   }
 }

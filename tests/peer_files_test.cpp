@@ -42,7 +42,9 @@ std::size_t files_in(const fs::path& folder) {
 struct TwoTensors {
   std::vector<float> a = std::vector<float>(6), b{-0.0F, 1e-45F, 3.4e38F};
   TwoTensors() { std::iota(a.begin(), a.end(), 1.5F); }
-  std::vector<Tensor> tensors() const { return {{"peer0.weight \"é\"", {2, 3}, a}, {"peer0.bias", {3}, b}, {"none", {0}, {}}}; }
+  std::vector<Tensor> tensors() const {
+    return {{"peer0.weight \"é\"", {2, 3}, a}, {"peer0.bias", {3}, b}, {"none", {0}, {}}};
+  }
 };
 
 }  // namespace
@@ -124,7 +126,8 @@ TEST_CASE("safetensors: by the format's definition, and back") {
     CHECK(read.name == expected.name);
     CHECK(read.shape == expected.shape);
     REQUIRE(read.values.size() == expected.values.size());
-    CHECK((expected.values.empty() || std::memcmp(read.values.data(), expected.values.data(), expected.values.size_bytes()) == 0));
+    CHECK((expected.values.empty() ||
+           std::memcmp(read.values.data(), expected.values.data(), expected.values.size_bytes()) == 0));
   }
 }
 

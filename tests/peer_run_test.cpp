@@ -53,7 +53,8 @@ std::map<int, std::uint64_t> last_rounds(const Left& left) {
 
 }  // namespace
 
-TEST_CASE("the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, topology and problem") {
+TEST_CASE(
+    "the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, topology and problem") {
   const Folder folder;
   int made = 0;
   const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
@@ -67,11 +68,13 @@ TEST_CASE("the same bits for any threads, alignment, chunk size, latency and ban
     for (const topology::TopologyKind& kind : topology::kinds::catalog())
       for (const Problem& problem : problems()) {
         if (!trains(algorithm) && &problem != &problems().front()) continue;
-        const Overrides base = algorithm + (trains(algorithm) ? problem.overrides : Overrides{}) +
-                               Overrides{"topology.kind=" + kind.name, peers_for(kind), "run.rounds=3", "log.every=0", "local.threads=1"};
+        const Overrides base =
+            algorithm + (trains(algorithm) ? problem.overrides : Overrides{}) +
+            Overrides{"topology.kind=" + kind.name, peers_for(kind), "run.rounds=3", "log.every=0", "local.threads=1"};
         CAPTURE(fmt::format("{}", fmt::join(base, " ")));
         const std::string hash = hash_of(base);
-        CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3", "sim.compute_ms=2"}) == hash);
+        CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3", "sim.compute_ms=2"}) ==
+              hash);
         CHECK(hash_of(base + Overrides{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1"}, 1) == hash);
         CHECK(hash_of(base + Overrides{"run.seed=1"}) != hash);
       }
@@ -79,7 +82,8 @@ TEST_CASE("the same bits for any threads, alignment, chunk size, latency and ban
 
 TEST_CASE("chunks of many sizes and larger models: the same bits") {
   const Folder folder;
-  const Overrides base{"model.kind=mlp", "model.hidden=[40]", "run.peers=4", "run.rounds=3", "optimizer.nesterov=true", "optimizer.momentum=0.9"};
+  const Overrides base{"model.kind=mlp", "model.hidden=[40]",       "run.peers=4",
+                       "run.rounds=3",   "optimizer.nesterov=true", "optimizer.momentum=0.9"};
   const std::string hash = run_in(folder.path / "whole", base).hash();
   for (int kib : {4, 5, 9, 4096})
     CHECK(run_in(folder.path / std::to_string(kib), base + Overrides{fmt::format("net.chunk_kib={}", kib)}).hash() == hash);
@@ -90,8 +94,9 @@ TEST_CASE("chunks of many sizes and larger models: the same bits") {
 
 TEST_CASE("a resolved configuration runs its run again, from anywhere") {
   const Folder folder;
-  const Left first = run_in(folder.path / "first", {"run.peers=5", "run.rounds=4", "data.partition=dirichlet", "data.alpha=0.5",
-                                                    "optimizer.schedule=warmup", "optimizer.warmup_steps=3"});
+  const Left first =
+      run_in(folder.path / "first", {"run.peers=5", "run.rounds=4", "data.partition=dirichlet", "data.alpha=0.5",
+                                     "optimizer.schedule=warmup", "optimizer.warmup_steps=3"});
   auto config = load_config((folder.path / "first" / "resolved-0.toml").string(), {});
   REQUIRE(config.ok());
   const auto setup = make_setup(std::move(config).value());
@@ -143,8 +148,11 @@ TEST_CASE("the summary's figures are those of the log's last round; no rounds at
 
 TEST_CASE("an interrupt ends all peers after the same round, with a whole log and a summary") {
   const Folder folder;
-  const std::vector<Overrides> ways{{}, {"sim.latency_ms=5", "sim.compute_ms=3"}, {"algorithm.policy=async", "sim.latency_ms=5", "sim.compute_ms=3"},
-                                    {"algorithm.kind=allreduce", "sim.latency_ms=1"}, {"algorithm.order=awc", "sim.bandwidth_mbit_s=1"},
+  const std::vector<Overrides> ways{{},
+                                    {"sim.latency_ms=5", "sim.compute_ms=3"},
+                                    {"algorithm.policy=async", "sim.latency_ms=5", "sim.compute_ms=3"},
+                                    {"algorithm.kind=allreduce", "sim.latency_ms=1"},
+                                    {"algorithm.order=awc", "sim.bandwidth_mbit_s=1"},
                                     {"algorithm.kind=centralized"}};
   int made = 0;
   for (const Overrides& way : ways)
@@ -153,7 +161,8 @@ TEST_CASE("an interrupt ends all peers after the same round, with a whole log an
       int asked = 0;
       RunRequest request;
       request.interrupted = [&] { return ++asked >= asked_at; };
-      const Left left = run_in(folder.path / std::to_string(made++), way + Overrides{"run.peers=5", "run.rounds=40", "data.batch=4"}, request);
+      const Left left = run_in(folder.path / std::to_string(made++),
+                               way + Overrides{"run.peers=5", "run.rounds=40", "data.batch=4"}, request);
       REQUIRE(left.stopped);
       CHECK(left.stopped->kind == ErrorKind::interrupted);
       CHECK(left.summary["reason"] == "interrupted");
@@ -180,8 +189,9 @@ TEST_CASE("an interrupted run has the bits of a shorter one") {
 
 TEST_CASE("a run that diverges says so, and its summary has no figure where there is none") {
   const Folder folder;
-  const Left left = run_in(folder.path / "run", {"run.peers=4", "run.rounds=300", "log.every=1", "log.sketch=on", "optimizer.rate=1e6",
-                                                 "model.kind=linear", "data.kind=quadratic", "data.batch=4"});
+  const Left left =
+      run_in(folder.path / "run", {"run.peers=4", "run.rounds=300", "log.every=1", "log.sketch=on", "optimizer.rate=1e6",
+                                   "model.kind=linear", "data.kind=quadratic", "data.batch=4"});
   REQUIRE(left.stopped);
   CHECK(left.stopped->kind == ErrorKind::diverged);
   CHECK(static_cast<int>(left.stopped->kind) == 8);
@@ -197,7 +207,8 @@ TEST_CASE("a run that diverges says so, and its summary has no figure where ther
 
 TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change no bit") {
   const Folder folder;
-  const Left left = run_in(folder.path / "run", {"run.peers=4", "run.rounds=10", "sim.latency_ms=20", "sim.compute_ms=5", "log.every=0"});
+  const Left left =
+      run_in(folder.path / "run", {"run.peers=4", "run.rounds=10", "sim.latency_ms=20", "sim.compute_ms=5", "log.every=0"});
   CHECK(left.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.025));
 }
 

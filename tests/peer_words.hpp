@@ -79,7 +79,8 @@ struct Left {
   std::vector<float> row(int peer) const {
     std::vector<float> row;
     for (const Tensor& tensor : final.tensors)
-      if (tensor.name.starts_with(fmt::format("peer{}.", peer))) row.insert(row.end(), tensor.values.begin(), tensor.values.end());
+      if (tensor.name.starts_with(fmt::format("peer{}.", peer)))
+        row.insert(row.end(), tensor.values.begin(), tensor.values.end());
     REQUIRE_FALSE(row.empty());
     return row;
   }

@@ -26,8 +26,8 @@ Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& log
   std::vector<int> seen(static_cast<std::size_t>(std::max(n, 0)));
   for (const ProcessLog& log : logs) {
     if (log.header["run_id"] != first["run_id"])
-      return bad(fmt::format("{} is of run {}, {} of run {}: one folder, one run", log.path.string(), text_of(log.header["run_id"]),
-                             logs.front().path.string(), text_of(first["run_id"])));
+      return bad(fmt::format("{} is of run {}, {} of run {}: one folder, one run", log.path.string(),
+                             text_of(log.header["run_id"]), logs.front().path.string(), text_of(first["run_id"])));
     for (int peer : log.header["hosted"].get<std::vector<int>>()) {
       if (peer < 0 || peer >= n) return bad(fmt::format("{}: peer {} of {}", log.path.string(), peer, n));
       if (++seen[static_cast<std::size_t>(peer)] > 1)
@@ -40,8 +40,8 @@ Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& log
   for (int peer = 0; peer < (one_node ? 1 : n); ++peer)
     if (seen[static_cast<std::size_t>(peer)] == 0) missing.push_back(peer);
   if (!missing.empty())
-    return bad(fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders here", folder.string(),
-                           missing.size(), n, fmt::join(missing, ", ")));
+    return bad(fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders here",
+                           folder.string(), missing.size(), n, fmt::join(missing, ", ")));
   return {};
 }
 
@@ -75,7 +75,8 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
     if (end["reason"] != "finished" && totals.reason == "finished") totals.reason = end["reason"];
     totals.rounds = std::min(totals.rounds, end["rounds"].get<std::uint64_t>());
     totals.wall_seconds = std::max(totals.wall_seconds, end["wall_seconds"].get<double>());
-    if (log.header["time"] == "virtual") totals.virtual_seconds = std::max(totals.virtual_seconds, end["seconds"].get<double>());
+    if (log.header["time"] == "virtual")
+      totals.virtual_seconds = std::max(totals.virtual_seconds, end["seconds"].get<double>());
     totals.node_steps += end["node_steps"].get<std::uint64_t>();
     totals.bytes_sent += end["bytes_sent"].get<std::uint64_t>();
     for (int peer : log.header["hosted"].get<std::vector<int>>()) losses[peer] = std::numeric_limits<double>::quiet_NaN();
@@ -92,8 +93,8 @@ Result<Setup> read_setup(const ProcessLog& log, const std::vector<Override>& ove
   GOSSAMER_TRY(const Config written, load_config(path, {}));
   GOSSAMER_TRY(Config config, load_config(path, overrides));
   if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
-    return Error{ErrorKind::invalid, fmt::format("--set {}: that would be another run than the one in {}", fmt::join(overrides, " --set "),
-                                                 path)};
+    return Error{ErrorKind::invalid, fmt::format("--set {}: that would be another run than the one in {}",
+                                                 fmt::join(overrides, " --set "), path)};
   return make_setup(std::move(config));
 }
 

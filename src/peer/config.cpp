@@ -117,7 +117,8 @@ Result<KindSpec> chosen_kind(const Section& section, const GivenSection& given) 
     if (spec.name == kind) return std::move(spec);
     names.push_back(spec.name);
   }
-  return invalid(fmt::format("{}{}.kind: there is no '{}'; there are: {}", place, section.name, kind, fmt::join(names, ", ")));
+  return invalid(fmt::format("{}{}.kind: there is no '{}'; there are: {}", place, section.name, kind,
+                             fmt::join(names, ", ")));
 }
 
 /// A section checked: `values` by key with defaults, those of the kind apart.
@@ -235,7 +236,9 @@ std::string Config::to_toml() const {
       return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
     }
     std::string operator()(const std::string& value) const { return quoted(value); }
-    std::string operator()(const std::vector<std::int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ", ")); }
+    std::string operator()(const std::vector<std::int64_t>& value) const {
+      return fmt::format("[{}]", fmt::join(value, ", "));
+    }
     std::string operator()(const std::vector<std::string>& value) const {
       std::vector<std::string> items;
       for (const std::string& item : value) items.push_back(quoted(item));

@@ -1,7 +1,7 @@
 // A run's configuration: one TOML file, `--set section.key=value` on top, every key declared (base/parameter.hpp), unknown
-// ones refused with the line and the choices. [run] [topology] [algorithm] [model] [data] [optimizer] are shared by all peers
-// and hashed; [sim] [net] [local] [log] are each machine's own. A relative path in a file is relative to that file's folder,
-// one given with --set to the working directory; once read, paths are absolute.
+// ones refused with the line and the choices. [run] [topology] [algorithm] [model] [data] [optimizer] are shared by all
+// peers and hashed; [sim] [net] [local] [log] are each machine's own. A relative path in a file is relative to that file's
+// folder, one given with --set to the working directory; once read, paths are absolute.
 #pragma once
 
 #include <cstdint>
@@ -86,8 +86,8 @@ struct Config {
 /// "section.key=value" as given with --set.
 using Override = std::string;
 
-/// Reads and checks a file (empty path: nothing but defaults and overrides). Errors (invalid, or data where the file cannot be
-/// read) name the file, the line, the key, and the choices.
+/// Reads and checks a file (empty path: nothing but defaults and overrides). Errors (invalid, or data where the file cannot
+/// be read) name the file, the line, the key, and the choices.
 Result<Config> load_config(const std::string& path, const std::vector<Override>& overrides);
 
 /// One section's keys, for `gossamer list` and the documentation.

@@ -156,12 +156,15 @@ Result<TensorFile> read_safetensors(const fs::path& path) {
         continue;
       }
       if (entry.at("dtype") != "F32") return damaged(fmt::format("tensor {} is not F32", name));
-      const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>(), end = entry.at("data_offsets").at(1).get<std::uint64_t>();
+      const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>(),
+                 end = entry.at("data_offsets").at(1).get<std::uint64_t>();
       if (begin > end || end > file.memory.size() || begin % sizeof(float) != 0 || (end - begin) % sizeof(float) != 0)
         return damaged(fmt::format("tensor {} lies outside the file (cut short?)", name));
-      const std::span<const float> values(reinterpret_cast<const float*>(file.memory.data() + begin), (end - begin) / sizeof(float));
+      const std::span<const float> values(reinterpret_cast<const float*>(file.memory.data() + begin),
+                                          (end - begin) / sizeof(float));
       file.tensors.push_back({name, entry.at("shape").get<std::vector<std::int64_t>>(), values});
-      if (!fits(file.tensors.back())) return damaged(fmt::format("tensor {} has not as many values as its shape says", name));
+      if (!fits(file.tensors.back()))
+        return damaged(fmt::format("tensor {} has not as many values as its shape says", name));
       covered += end - begin;
     }
   } catch (const Json::exception& error) {

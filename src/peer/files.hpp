@@ -16,13 +16,13 @@ namespace gossamer::peer {
 
 using Json = nlohmann::ordered_json;
 
-/// Writes `content` to `path`, whole or not at all: temporary file, fsync, rename, fsync of the folder. Errors (data) name the
-/// path and the system's reason.
+/// Writes `content` to `path`, whole or not at all: temporary file, fsync, rename, fsync of the folder. Errors (data) name
+/// the path and the system's reason.
 Status write_file(const std::filesystem::path& path, std::string_view content);
 Result<std::string> read_file(const std::filesystem::path& path);
 
-/// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and that
-/// write's error, which names the path and the reason, is also every later one's.
+/// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and
+/// that write's error, which names the path and the reason, is also every later one's.
 class RecordFile {
  public:
   /// Creates `path`, which must not exist.

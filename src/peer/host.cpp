@@ -22,7 +22,8 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channel
 
 }  // namespace
 
-Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder, HostRequest request)
+Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder,
+           HostRequest request)
     : setup_(setup),
       scheduler_(scheduler),
       recorder_(recorder),
@@ -69,7 +70,8 @@ void Host::connect_locally() {
     for (int to : setup_.algorithm->partners(from, *setup_.schedule)) {
       if (!traffic_.contains(to)) continue;
       links_.push_back(std::make_unique<gossip::SimulatedLink>(scheduler_, exchange_, request_.local_links, traffic_[from],
-                                                               traffic_[to], [this](Error error) { fail(std::move(error)); }));
+                                                               traffic_[to],
+                                                               [this](Error error) { fail(std::move(error)); }));
       exchange_.connect(from, to, *links_.back());
     }
 }
@@ -140,7 +142,8 @@ gossip::Round Host::rounds_done() const {
 
 std::uint64_t Host::node_steps() const {
   // `centralized` takes one gradient of every peer's shard in each of its steps.
-  const std::uint64_t gradients_a_step = setup_.algorithm->needs().one_node ? static_cast<std::uint64_t>(setup_.config.run.peers) : 1;
+  const std::uint64_t gradients_a_step =
+      setup_.algorithm->needs().one_node ? static_cast<std::uint64_t>(setup_.config.run.peers) : 1;
   std::uint64_t steps = 0;
   for (const Member& member : members_) steps += member.node->steps_done() * gradients_a_step;
   return steps;

@@ -35,7 +35,8 @@ struct HostRequest {
 class Host {
  public:
   /// All references outlive the host. Throws std::bad_alloc when memory is short.
-  Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder, HostRequest request);
+  Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder,
+       HostRequest request);
   ~Host();
 
   /// For links to peers of other processes.

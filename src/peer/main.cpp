@@ -14,9 +14,10 @@ int main(int argc, char** argv) {
     app.name("gossamer");
     app.set_version_flag("--version", kVersion);
     app.require_subcommand(1);
-    app.footer("Exit codes: 0 done, 1 internal error, 2 bad flag or configuration, 3 a file cannot be read or written, 4 peers\n"
-               "missing at net.join_timeout, 5 a peer was lost, 6 refused by another peer, 7 this machine's sockets, 8 diverged,\n"
-               "130 interrupted.");
+    app.footer(
+        "Exit codes: 0 done, 1 internal error, 2 bad flag or configuration, 3 a file cannot be read or written, 4 peers\n"
+        "missing at net.join_timeout, 5 a peer was lost, 6 refused by another peer, 7 this machine's sockets, 8 diverged,\n"
+        "130 interrupted.");
     int exit_code = 0;
     add_run(app, exit_code);
     add_peer(app, exit_code);
@@ -33,9 +34,10 @@ int main(int argc, char** argv) {
     }
     return exit_code;
   } catch (const std::bad_alloc&) {
-    return report({gossamer::ErrorKind::internal,
-                   "out of memory; rows of float32 for every peer of this process are what is large: run fewer peers here, or a "
-                   "smaller model"});
+    return report(
+        {gossamer::ErrorKind::internal,
+         "out of memory; rows of float32 for every peer of this process are what is large: run fewer peers here, or a "
+         "smaller model"});
   } catch (const std::exception& error) {
     return report({gossamer::ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
   }

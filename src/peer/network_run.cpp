@@ -35,9 +35,11 @@ Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
   const int n = setup.config.run.peers;
   for (int id : hosted)
     if (id < 0 || id >= n)
-      return Error{ErrorKind::invalid, fmt::format("peer id {} is not one of run.peers = {}: ids are 0 to {}", id, n, n - 1)};
+      return Error{ErrorKind::invalid,
+                   fmt::format("peer id {} is not one of run.peers = {}: ids are 0 to {}", id, n, n - 1)};
   if (setup.algorithm->needs().one_node)
-    return Error{ErrorKind::invalid, fmt::format("algorithm.kind: '{}' runs in one process: use gossamer run", setup.config.algorithm.kind)};
+    return Error{ErrorKind::invalid,
+                 fmt::format("algorithm.kind: '{}' runs in one process: use gossamer run", setup.config.algorithm.kind)};
   return {};
 }
 
@@ -45,7 +47,8 @@ Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
 bool never_whole(const Host& host) {
   if (!host.error() || host.rounds_done() > 0) return false;
   const ErrorKind kind = host.error()->kind;
-  return kind == ErrorKind::join_timeout || kind == ErrorKind::rejected || kind == ErrorKind::network || kind == ErrorKind::interrupted;
+  return kind == ErrorKind::join_timeout || kind == ErrorKind::rejected || kind == ErrorKind::network ||
+         kind == ErrorKind::interrupted;
 }
 
 /// The reason as another process tells it: what happened to this machine's files happened to this peer.
@@ -100,8 +103,9 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   }
   network = std::move(made).value();
   scheduler.on_interrupt([&](int signal) {
-    host->fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
-                                                    signal == SIGTERM ? "SIGTERM" : "SIGINT")});
+    host->fail(
+        {ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
+                                             signal == SIGTERM ? "SIGTERM" : "SIGINT")});
   });
 
   Status joined = network->join();

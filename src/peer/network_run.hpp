@@ -18,8 +18,9 @@ struct NetworkRunRequest {
   std::function<void(const Json&)> on_progress = [](const Json&) {};
 };
 
-/// Joins, runs to the end, says goodbye. An error is why it did not start or ended early. Where the network was whole, the log
-/// and the parameters as they stand are written all the same; where it never was, nothing is left and it may be tried again.
+/// Joins, runs to the end, says goodbye. An error is why it did not start or ended early. Where the network was whole, the
+/// log and the parameters as they stand are written all the same; where it never was, nothing is left and it may be tried
+/// again.
 Status run_networked(const Setup& setup, const NetworkRunRequest& request);
 
 }  // namespace gossamer::peer

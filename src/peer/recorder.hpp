@@ -50,8 +50,8 @@ class Recorder {
  public:
   /// Makes the run folder with the resolved configuration and the log's header. A folder that holds a run already is an
   /// error. `clock`: "virtual" or "real".
-  static Result<std::unique_ptr<Recorder>> create(const Setup& setup, std::vector<int> hosted, const std::filesystem::path& folder,
-                                                  const std::string& clock);
+  static Result<std::unique_ptr<Recorder>> create(const Setup& setup, std::vector<int> hosted,
+                                                  const std::filesystem::path& folder, const std::string& clock);
 
   /// One node's record, and the network's once all have theirs. Errors (data) name the file.
   Status round(const RoundFigures& figures);

@@ -54,7 +54,8 @@ Result<std::vector<ProcessLog>> read_logs(const fs::path& folder) {
   std::vector<fs::path> folders{folder};
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_directory()) folders.push_back(entry.path());
-  if (error) return Error{ErrorKind::data, fmt::format("cannot read the run folder {}: {}", folder.string(), error.message())};
+  if (error)
+    return Error{ErrorKind::data, fmt::format("cannot read the run folder {}: {}", folder.string(), error.message())};
   std::vector<ProcessLog> logs;
   for (const fs::path& place : folders)
     for (const auto& entry : fs::directory_iterator(place, error))
@@ -64,7 +65,8 @@ Result<std::vector<ProcessLog>> read_logs(const fs::path& folder) {
       }
   if (logs.empty())
     return Error{ErrorKind::data, fmt::format("{} holds no run: there is no log-*.jsonl in it", folder.string())};
-  std::sort(logs.begin(), logs.end(), [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
+  std::sort(logs.begin(), logs.end(),
+            [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
   return logs;
 }
 

@@ -18,8 +18,8 @@ struct ProcessLog {
   const Json* end() const;    ///< the end record, or null
 };
 
-/// The logs below `folder`, by lowest peer: in the folder itself or, one level down, in one folder per process. Errors (data)
-/// name the folder or the file and line.
+/// The logs below `folder`, by lowest peer: in the folder itself or, one level down, in one folder per process. Errors
+/// (data) name the folder or the file and line.
 Result<std::vector<ProcessLog>> read_logs(const std::filesystem::path& folder);
 
 }  // namespace gossamer::peer

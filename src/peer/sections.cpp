@@ -87,7 +87,8 @@ const ParameterSet<LocalOptions>& local_parameters() {
   static const auto set =
       ParameterSet<LocalOptions>()
           .add("device", &LocalOptions::device, {.help = "where arithmetic runs", .choices = {"cpu"}})
-          .add("threads", &LocalOptions::threads, {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})
+          .add("threads", &LocalOptions::threads,
+               {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})
           .add("out", &LocalOptions::out, {.help = "run folder; empty: runs/<run id>", .path = true});
   return set;
 }
@@ -96,9 +97,12 @@ const ParameterSet<LogOptions>& log_parameters() {
   static const auto set =
       ParameterSet<LogOptions>()
           .add("every", &LogOptions::every,
-               {.help = "rounds between records; 0: the first and the last only", .minimum = 0, .maximum = 1e9, .unit = "rounds"})
+               {.help = "rounds between records; 0: the first and the last only",
+                .minimum = 0,
+                .maximum = 1e9,
+                .unit = "rounds"})
           .add("sketch", &LogOptions::sketch,
-               {.help = "log a count-sketch of each row, from which the consensus distance of a network is estimated; auto: where "
+               {.help = "log a sketch of each row, from which the consensus distance of a network is estimated; auto: where "
                         "a process hosts not all peers",
                 .choices = {"auto", "on", "off"}});
   return set;

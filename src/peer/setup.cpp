@@ -18,9 +18,10 @@ Error invalid(std::string message) { return {ErrorKind::invalid, std::move(messa
 Status check_combination(const Config& config, const gossip::Algorithm& algorithm) {
   const gossip::AlgorithmNeeds needs = algorithm.needs();
   if (config.exchange.policy == "async" && !needs.mixing_matrix)
-    return invalid(fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
-                               "at sync or choose an algorithm that mixes (dpsgd)",
-                               config.algorithm.kind));
+    return invalid(
+        fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
+                    "at sync or choose an algorithm that mixes (dpsgd)",
+                    config.algorithm.kind));
   return {};
 }
 

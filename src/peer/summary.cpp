@@ -95,10 +95,13 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& r
 
 std::string summary_text(const Json& summary) {
   const Json& final = summary["final"];
-  std::string text = fmt::format("{} after {} rounds: {} peers, {}, {} parameters\n", summary["reason"].get<std::string>(),
-                                 summary["rounds"].get<std::uint64_t>(), summary["peers"].get<int>(),
-                                 summary["topology"]["topology"].get<std::string>(), summary["parameters"].get<std::uint64_t>());
-  const auto line = [&text](std::string_view name, const std::string& value) { text += fmt::format("  {:<24}{}\n", name, value); };
+  std::string text =
+      fmt::format("{} after {} rounds: {} peers, {}, {} parameters\n", summary["reason"].get<std::string>(),
+                  summary["rounds"].get<std::uint64_t>(), summary["peers"].get<int>(),
+                  summary["topology"]["topology"].get<std::string>(), summary["parameters"].get<std::uint64_t>());
+  const auto line = [&text](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<24}{}\n", name, value);
+  };
   if (!final["test_accuracy"]["mean"].is_null())
     line("test accuracy", fmt::format("{} (peers {} to {}), averaged model {}", percent(final["test_accuracy"]["mean"]),
                                       percent(final["test_accuracy"]["min"]), percent(final["test_accuracy"]["max"]),

@@ -75,7 +75,8 @@ class Network:
         return peer
 
     def start_by_rank(self, variable: str, rank: int, environment: dict[str, str]) -> Peer:
-        peer = Peer(str(rank), self.command("peer", "--out", str(self.out)), self.folder, env={**environment, variable: str(rank)})
+        peer = Peer(str(rank), self.command("peer", "--out", str(self.out)), self.folder,
+                    env={**environment, variable: str(rank)})
         self.started.append(peer)
         return peer
 
@@ -93,8 +94,8 @@ class Network:
         return summary
 
     def collect(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([str(self.program), "collect", str(self.out), "--json", *words], capture_output=True, text=True,
-                              check=False, timeout=DEADLINE)
+        return subprocess.run([str(self.program), "collect", str(self.out), "--json", *words], capture_output=True,
+                              text=True, check=False, timeout=DEADLINE)
 
     def summary(self) -> dict[str, Any]:
         done = self.collect()

@@ -161,7 +161,8 @@ def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(ne
     net = network(3, "run.id=one", "topology.kind=ring")
     first, second = net.start("1"), net.start("2")
     net.address(1), net.address(2)
-    wrong = {"topology.kind=path": "topology", "run.peers=4": "peers", "model.kind=mlp": "model", "run.seed=1": "configuration"}
+    wrong = {"topology.kind=path": "topology", "run.peers=4": "peers", "model.kind=mlp": "model",
+             "run.seed=1": "configuration"}
     for k, (override, differs) in enumerate(wrong.items()):
         stranger = net.start("0", override, out=net.folder / f"wrong-{k}")
         assert stranger.wait() == 6, stranger.said
@@ -192,8 +193,8 @@ def test_strangers_disturb_nobody(network: Make) -> None:
 
 def refused(net: Network, code: int, *words: str, verb: str = "peer", sets: tuple[str, ...] = (), ids: str = "0") -> None:
     extra = ("--id", ids) if verb == "peer" else ()
-    done = subprocess.run(net.command(verb, *extra, "--out", str(net.out), sets=sets), capture_output=True, text=True, check=False,
-                          timeout=DEADLINE)
+    done = subprocess.run(net.command(verb, *extra, "--out", str(net.out), sets=sets), capture_output=True, text=True,
+                          check=False, timeout=DEADLINE)
     assert done.returncode == code, done.stderr
     assert all(word in done.stderr for word in words), done.stderr
     assert done.stdout == "" and len(done.stderr.strip().splitlines()) == 1, "one sentence"
@@ -268,16 +269,17 @@ def test_collect_finds_the_data_where_this_machine_has_them(network: Make) -> No
 
 
 def small_files() -> None:
-    """In a child before it becomes the program: no file grows past 20 kB, as on a full disk."""
+    """In a child before it becomes the program: no file grows past 32 KiB, as on a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (32768, 32768))
 
 
 @pytest.fixture
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "full"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)], capture_output=True, text=True, check=False)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)], capture_output=True, text=True,
+                          check=False)
     if done.returncode != 0:
         pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
     yield folder
@@ -291,7 +293,7 @@ def check_full_log(log: Path, said: str) -> None:
 
 
 def test_a_log_that_grows_no_more_ends_the_network(network: Make) -> None:
-    net = network(3, "topology.kind=path", *FOREVER)
+    net = network(3, "topology.kind=path", *FOREVER, "log.sketch=off")  # so that the limit is met after some rounds
     peers = [net.start("0"), net.start("1"), net.start("2", preexec_fn=small_files, restore_signals=False)]
     assert [peer.wait() for peer in peers] == [3, 3, 3], [peer.said for peer in peers]
     check_full_log(net.out / "log-2.jsonl", peers[2].last_line)
@@ -303,7 +305,7 @@ def test_a_log_that_grows_no_more_ends_the_network(network: Make) -> None:
 
 @pytest.mark.parametrize("verb", ["run", "peer"])
 def test_a_full_disk_ends_the_run_and_is_named(network: Make, full_disk: Path, verb: str) -> None:
-    net = network(2, *FOREVER)
+    net = network(2, *FOREVER, "log.sketch=off")
     if verb == "run":
         peers = [Peer("all", net.command("run", "--quiet", "--out", str(full_disk / "run")), net.folder)]
         net.started += peers

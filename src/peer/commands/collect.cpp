@@ -16,7 +16,9 @@ void add_collect(CLI::App& app, int& exit_code) {
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand("collect", "put the summary of a networked run together from its processes' files");
   command->add_option("folder", *folder, "the run folder, or one that holds a folder per process")->required();
-  command->add_option("--set", *overrides, "section.key=value: where this machine has the data (data.path), its threads; may be repeated")
+  command
+      ->add_option("--set", *overrides,
+                   "section.key=value: where this machine has the data (data.path), its threads; may be repeated")
       ->allow_extra_args(false);
   command->add_flag("--json", *json, "print summary.json");
   command->callback([folder, overrides, json, &exit_code] {

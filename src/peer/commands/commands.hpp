@@ -1,5 +1,5 @@
-// The program's commands, one file each. Each adds itself to the command line and leaves its exit code in `exit_code` when it
-// is the one that was asked for. stdout is data, stderr is messages.
+// The program's commands, one file each. Each adds itself to the command line and leaves its exit code in `exit_code` when
+// it is the one that was asked for. stdout is data, stderr is messages.
 #pragma once
 
 #include <CLI/CLI.hpp>

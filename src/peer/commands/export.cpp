@@ -11,9 +11,11 @@
 namespace gossamer::peer {
 namespace {
 
-constexpr const char* kRoundColumns[] = {"round",      "peer",           "seconds",       "train_loss",   "test_loss",  "test_accuracy",
-                                         "bytes_sent", "bytes_received", "train_seconds", "wait_seconds", "mix_seconds"};
-constexpr const char* kNetworkColumns[] = {"consensus_distance", "averaged_loss", "averaged_accuracy", "distance_to_optimum"};
+constexpr const char* kRoundColumns[] = {"round",         "peer",          "seconds",    "train_loss",
+                                         "test_loss",     "test_accuracy", "bytes_sent", "bytes_received",
+                                         "train_seconds", "wait_seconds",  "mix_seconds"};
+constexpr const char* kNetworkColumns[] = {"consensus_distance", "averaged_loss", "averaged_accuracy",
+                                           "distance_to_optimum"};
 
 std::string cell(const Json& record, const char* name) {
   const auto found = record.find(name);
@@ -42,7 +44,8 @@ Status print_csv(const std::string& folder) {
       line.clear();
       for (const char* name : kRoundColumns) line += (name == kRoundColumns[0] ? "" : ",") + cell(*record, name);
       const auto network = networks.find((*record)["round"].get<std::uint64_t>());
-      for (const char* name : kNetworkColumns) line += "," + (network == networks.end() ? std::string() : cell(*network->second, name));
+      for (const char* name : kNetworkColumns)
+        line += "," + (network == networks.end() ? std::string() : cell(*network->second, name));
       fmt::print("{}\n", line);
     }
   } catch (const Json::exception& error) {

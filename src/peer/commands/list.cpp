@@ -35,7 +35,8 @@ std::vector<Group> groups() {
   std::vector<Group> all{group("topology", topology::kinds::catalog()), group("algorithm", gossip::algorithms::catalog()),
                          group("model", train::models::catalog()), group("data", train::datasets::catalog())};
   Group sections{"section", {}};
-  for (const SectionSpec& section : section_specs()) sections.entries.push_back({section.name, section.summary, "", section.keys});
+  for (const SectionSpec& section : section_specs())
+    sections.entries.push_back({section.name, section.summary, "", section.keys});
   all.push_back(std::move(sections));
   return all;
 }
@@ -58,7 +59,8 @@ void print_text(bool verbose) {
       if (!entry.source.empty()) fmt::print("  {:<22}source: {}\n", "", entry.source);
       for (const ParameterSpec& spec : entry.parameters) {
         const std::string value = to_string(spec.default_value);
-        fmt::print("  {:<22}  {} = {}   [{}] {}\n", "", spec.name, value.empty() ? "\"\"" : value, range_text(spec), spec.notes.help);
+        fmt::print("  {:<22}  {} = {}   [{}] {}\n", "", spec.name, value.empty() ? "\"\"" : value, range_text(spec),
+                   spec.notes.help);
       }
     }
   }

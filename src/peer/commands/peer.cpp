@@ -25,7 +25,8 @@ constexpr const char* kIdVariables[] = {"GOSSAMER_ID", "RANK", "SLURM_PROCID", "
 
 /// "3", "0,1", "0-3": the peers of this process.
 Result<std::vector<int>> read_ids(const std::string& text, const std::string& origin) {
-  const Error error{ErrorKind::invalid, fmt::format("{}: '{}' is no peer id; write it as 3, as 0,1 or as 0-3", origin, text)};
+  const Error error{ErrorKind::invalid,
+                    fmt::format("{}: '{}' is no peer id; write it as 3, as 0,1 or as 0-3", origin, text)};
   const auto read = [](std::string_view part, int& number) {
     const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), number);
     return failure == std::errc() && end == part.data() + part.size() && number >= 0 && number < 65536;
@@ -51,8 +52,9 @@ Result<std::vector<int>> find_ids(const std::string& option) {
   if (!option.empty()) return read_ids(option, "--id");
   for (const char* variable : kIdVariables)
     if (const char* value = std::getenv(variable)) return read_ids(value, variable);
-  return Error{ErrorKind::invalid, "which peer is this? Give --id, or set GOSSAMER_ID (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK "
-                                   "and PMI_RANK are read too)"};
+  return Error{ErrorKind::invalid,
+               "which peer is this? Give --id, or set GOSSAMER_ID (RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK "
+               "and PMI_RANK are read too)"};
 }
 
 Result<int> execute(const PeerCommand& command) {

@@ -64,12 +64,14 @@ void print_text(const topology::TopologyReport& report, std::uint64_t parameters
                                        ? fmt::format("{}", report.degree_min)
                                        : fmt::format("{} to {}", report.degree_min, report.degree_max));
   line("diameter", report.diameter ? fmt::format("{} hops", *report.diameter) : "not connected");
-  line("period", report.period == 0 ? "none (random)" : fmt::format("{} round{}", report.period, report.period == 1 ? "" : "s"));
+  line("period",
+       report.period == 0 ? "none (random)" : fmt::format("{} round{}", report.period, report.period == 1 ? "" : "s"));
   line("symmetric", yes(report.symmetric));
   line("doubly stochastic", yes(report.doubly_stochastic));
   line("connected", yes(report.connected));
   line("spectral gap", fmt::format("{:.6g}{}", report.spectral_gap, report.spectral_gap_sampled ? " (sampled)" : ""));
-  line("sent a round by a peer", fmt::format("{} bytes (busiest peer, rows of {} float32)", report.bytes_per_round_per_peer, parameters));
+  line("sent a round by a peer",
+       fmt::format("{} bytes (busiest peer, rows of {} float32)", report.bytes_per_round_per_peer, parameters));
 }
 
 Result<int> execute(const TopologyCommand& command) {
@@ -96,7 +98,8 @@ Result<int> execute(const TopologyCommand& command) {
     if (command.matrix) json["matrix"] = topology::period_matrices(**schedule);
     fmt::print("{}\n", json.dump());
   }
-  if (built == 0) return Error{ErrorKind::invalid, fmt::format("{} cannot be built for any of -n {}", command.kind, command.peers)};
+  if (built == 0)
+    return Error{ErrorKind::invalid, fmt::format("{} cannot be built for any of -n {}", command.kind, command.peers)};
   return 0;
 }
 
@@ -107,7 +110,8 @@ void add_topology(CLI::App& app, int& exit_code) {
   CLI::App* topology = app.add_subcommand("topology", "the mixing matrix of a topology, examined");
   topology->add_option("kind", command->kind, "a topology (gossamer list)")->required();
   topology->add_option("-n,--peers", command->peers, "peers: 16, or several: 4,9,16 or 2..64")->capture_default_str();
-  topology->add_option("--set", command->values, "key=value: a parameter of the kind; may be repeated")->allow_extra_args(false);
+  topology->add_option("--set", command->values, "key=value: a parameter of the kind; may be repeated")
+      ->allow_extra_args(false);
   topology->add_option("--weights", command->weights, "metropolis or uniform")->capture_default_str();
   topology->add_flag("--lazy", command->lazy, "(I + W) / 2");
   topology->add_option("--parameters", command->parameters, "float32 values in a row, for the bytes")->capture_default_str();
