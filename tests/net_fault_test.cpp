@@ -242,6 +242,25 @@ TEST_CASE("goodbye: whoever has said it may close, and is not lost") {
   CHECK(b.faults.empty());
 }
 
+TEST_CASE("a slow reader gets all that was sent to it, although the sender is done and its patience short") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  b.memory.hold = true;
+  Row row(8 << 20);  // more than sockets and the reader's window hold
+  for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
+    a.network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
+  world.scheduler.after(200ms, [&] {
+    b.memory.hold = false;
+    b.memory.held.clear();
+  });
+  a.network->leave(1ms);
+  CHECK(row.leases == 0);
+  world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
+  CHECK(b.faults.empty());
+}
+
 TEST_CASE("a stopped scheduler does not take leave's patience away") {
   World world(2);
   Process& a = world.add({0}, {{0, 1}});

@@ -57,9 +57,10 @@ class Network {
 
   /// Ends the run everywhere with this reason; nothing is sent or delivered any more. A second call does nothing.
   virtual void abort(Error error) = 0;
-  /// Orderly end: runs sockets and timers (no coroutines) until all that was sent is out and all partners have said goodbye
-  /// too, or (after an abort or a fault) have heard why; `patience` bounds it. Always call it, before the rows that were
-  /// sent go: a process that just ends may cut off its last words.
+  /// Orderly end: runs sockets and timers (no coroutines) until all that was sent is out, however slow its readers are as long
+  /// as they live, and then until all partners have said goodbye too or `patience` is over. After an abort or a fault, until
+  /// they have heard why, within `patience` in all. Always call it, before the rows that were sent go: a process that just
+  /// ends may cut off its last words. abort() ends it at once.
   virtual void leave(gossip::Time patience = std::chrono::seconds(5)) = 0;
   /// The two halves of leave(), for those who run the scheduler themselves.
   virtual void begin_leave() = 0;

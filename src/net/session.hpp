@@ -78,6 +78,8 @@ class Session final : public SocketUser {
   bool closed() const { return socket_ == nullptr; }
   /// Nothing is left to do: both said goodbye and all is written, or it is closed.
   bool finished() const { return closed() || (state_ == State::leaving && heard_goodbye_ && queue_.empty()); }
+  /// All that was queued is written, or nothing can be any more.
+  bool flushed() const { return closed() || queue_.empty(); }
   bool untouched() const { return !round_.has_value(); }
   int local() const { return options_.incoming.to; }
   int remote() const { return options_.incoming.from; }

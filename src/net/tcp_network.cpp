@@ -1,6 +1,7 @@
 #include "net/tcp_network.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -129,23 +130,30 @@ void TcpNetwork::begin_leave() {
 }
 
 bool TcpNetwork::left() const {
-  return std::ranges::all_of(edges_, [](const auto& entry) {
-    return entry.second.session == nullptr || entry.second.session->finished();
-  });
+  return each_session([](const Session& session) { return session.finished(); });
+}
+
+/// Whether `holds` is true of every session there is.
+bool TcpNetwork::each_session(const std::function<bool(const Session&)>& holds) const {
+  return std::ranges::all_of(edges_, [&](const auto& entry) { return !entry.second.session || holds(*entry.second.session); });
 }
 
 void TcpNetwork::leave(gossip::Time patience) {
   begin_leave();
+  // A slow reader that lives gets all that was sent to it, however long that takes: its last round may need it. One that
+  // dies is found silent.
+  if (!error_) scheduler_.run_io_until([&] { return each_session([](const Session& session) { return session.flushed(); }); });
   bool late = false;
   const auto deadline = scheduler_.after(patience, [&late] { late = true; });
   scheduler_.run_io_until([&] { return late || left(); });
   scheduler_.cancel(deadline);
-  if (late && !error_)
-    for (auto& [pair, edge] : edges_)
-      if (edge.session && !edge.session->finished())
-        setup_.message(fmt::format("left before {} said goodbye", edge.session->name()));
-  for (auto& [pair, edge] : edges_)
-    if (edge.session) edge.session->close();
+  std::vector<std::string> waiting;
+  for (auto& [pair, edge] : edges_) {
+    if (!edge.session) continue;
+    if (!edge.session->finished()) waiting.push_back(edge.session->name());
+    edge.session->close();
+  }
+  if (!waiting.empty() && !error_) setup_.message(fmt::format("left before these said goodbye: {}", fmt::join(waiting, ", ")));
 }
 
 }  // namespace gossamer::net

@@ -1,6 +1,7 @@
 // Network over TCP: the edges of this process, how each comes to be connected, and what ends the run.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -63,6 +64,7 @@ class TcpNetwork final : public Network, public SessionOwner {
   void end_run(Error error, const Session* heard_from);
   void tick();
   Edge* find_edge(int local, int remote);
+  bool each_session(const std::function<bool(const Session&)>& holds) const;
 
   RealScheduler& scheduler_;
   NetworkSetup setup_;

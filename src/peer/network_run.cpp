@@ -106,6 +106,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     host->fail(
         {ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
                                              signal == SIGTERM ? "SIGTERM" : "SIGINT")});
+    network->abort(for_others(*host->error(), request.hosted));
   });
 
   Status joined = network->join();
