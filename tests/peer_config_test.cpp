@@ -90,11 +90,11 @@ TEST_CASE("--set: refused in the same words, and it wins over the file") {
   const Folder folder;
   const std::string file = written(folder.path / "c.toml", "[run]\npeers = 4\nseed = 3\n[topology]\nkind = \"star\"\n");
   const auto config =
-      load_config(file, {"run.peers=9", "topology.kind=torus", "topology.rows=3", "run.peers=6", "run.id=a=b.c"});
+      load_config(file, {"run.peers=9", "topology.kind=torus", "topology.rows=3", "run.peers=6", "local.out=a=b.c"});
   REQUIRE(config.ok());
   CHECK(config->run.peers == 6);
   CHECK(config->run.seed == 3);
-  CHECK(config->run.id == "a=b.c");
+  CHECK(config->local.out == "a=b.c");
   CHECK(config->topology.kind == "torus");
   CHECK(config->topology.values.at("rows") == ParameterValue(std::int64_t{3}));
 }
@@ -124,7 +124,7 @@ TEST_CASE("what is written is read again: every kind of every section, and awkwa
       check_round_trip(configured({section.name + ".kind=" + kinds.substr(begin, end - begin)}));
     }
   }
-  check_round_trip(configured({"run.id=a \"quoted\" \\ back\nline\ttab \x7f ünï ' ''' \"\"\"", "net.peers=[a:1, b\"c:2]",
+  check_round_trip(configured({"run.id=a-1_b.c", "net.rendezvous=a \"quoted\" \\ back\nline\ttab \x7f ünï ' ''' \"\"\"", "net.peers=[a:1, b\"c:2]",
                                "optimizer.rate=1e-300", "optimizer.weight_decay=123456789.123456789", "sim.latency_ms=1e8",
                                "optimizer.momentum=0.1", "log.sketch=on", "run.rounds=1000000000000"}));
 }
@@ -165,6 +165,19 @@ TEST_CASE(
   check_round_trip(*config);
 }
 
+TEST_CASE("a run's name is a name, not a path") {
+  for (const std::string id : {"..", ".hidden", "../up", "/abs", "a b", "\xff", "new\nline", std::string(64, 'a').c_str()}) {
+    const auto config = load_config("", {"run.id=" + id});
+    REQUIRE_FALSE(config.ok());
+    CHECK(says(config.error().message, {"run.id"}));
+  }
+  CHECK(load_config("", {"run.id=study-3_b.1"}).ok());
+}
+
+TEST_CASE("infinity is no number to configure with") {
+  CHECK(says(refusal("[optimizer]\nrate = inf\n"), {"c.toml:2: optimizer.rate", "finite"}));
+}
+
 TEST_CASE("what cannot run is refused at the start, in words") {
   const auto refused = [](const Overrides& overrides) {
     const auto setup = make_setup(configured(overrides));
@@ -175,6 +188,8 @@ TEST_CASE("what cannot run is refused at the start, in words") {
   CHECK(says(refused({"topology.kind=hypercube", "run.peers=12"}), {"12", "16"}));
   CHECK(says(refused({"topology.kind=torus", "run.peers=7"}), {"torus", "7"}));
   CHECK(says(refused({"algorithm.kind=allreduce", "algorithm.policy=async"}), {"algorithm.policy", "allreduce", "sync"}));
+  CHECK(says(refused({"algorithm.kind=allreduce", "run.init=different"}), {"run.init", "allreduce", "same"}));
+  CHECK(says(refused({"algorithm.kind=consensus", "sim.latency_ms=1e9", "run.rounds=1000000"}), {"virtual time"}));
   CHECK(says(refused({"data.batch=1000"}), {"peer", "1000", "data.batch"}));
   CHECK(says(refused({"run.peers=2000", "data.batch=1"}), {"2000", "data"}));
   CHECK(says(refused({"model.kind=linear"}), {"linear"}));

@@ -41,8 +41,7 @@ std::vector<std::string> split_list(std::string text) {
 Status check_range(const ParameterSpec& spec, double number) {
   const ParameterNotes& notes = spec.notes;
   const std::string unit = notes.unit.empty() ? "" : " " + notes.unit;
-  if (!std::isfinite(number) && !(number > 0 && notes.maximum == number))
-    return invalid(fmt::format("{} is not a finite number", number));
+  if (!std::isfinite(number)) return invalid(fmt::format("{} is not a finite number", number));
   if (notes.minimum_excluded ? number <= notes.minimum : number < notes.minimum)
     return invalid(fmt::format("{} is too small, give {} {}{}", number, notes.minimum_excluded ? "more than" : "at least",
                                notes.minimum, unit));

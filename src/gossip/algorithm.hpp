@@ -35,6 +35,7 @@ struct RowSpec {
 struct AlgorithmNeeds {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
   bool trainer = true;        ///< it takes gradients: needs model and data
+  bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
   std::size_t row_length = 0; ///< d, where no model gives it; rows then start as standard normal numbers
 };

@@ -116,7 +116,8 @@ std::string describe(Verdict verdict, const Identity& theirs, const Identity& ou
     case Verdict::wrong_model:
       return differ("model", theirs.model, ours.model);
     case Verdict::wrong_configuration:
-      return differ("shared configuration", theirs.configuration, ours.configuration);
+      return differ("shared configuration", theirs.configuration, ours.configuration) +
+             " (every machine needs the same file: compare their resolved-*.toml)";
     case Verdict::unknown_id:
       return fmt::format("there is no peer {} in a network of {}", id, ours.peers);
     case Verdict::not_hosted:

@@ -69,6 +69,7 @@ void RealScheduler::on_interrupt(std::function<void(int)> callback) {
   io_->interrupt = std::move(callback);
   io_->signals.add(SIGINT);
   io_->signals.add(SIGTERM);
+  io_->signals.add(SIGHUP);
   io_->wait_for_signal();
 }
 

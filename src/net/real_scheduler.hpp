@@ -31,7 +31,7 @@ class RealScheduler final : public gossip::Scheduler {
 
   /// Calls `callback` on the scheduler's thread. Any thread may ask, while the scheduler lives.
   void post_external(Callback callback);
-  /// Calls `callback` with each SIGINT or SIGTERM that the process gets, from now to the scheduler's end, in place of the
+  /// Calls `callback` with each SIGINT, SIGTERM or SIGHUP that the process gets, from now to the scheduler's end, in place of the
   /// system's own handling. Once.
   void on_interrupt(std::function<void(int signal)> callback);
 

@@ -28,6 +28,9 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
   address_ = address;
   std::error_code error;
   fs::create_directories(folder_, error);
+  if (error || !fs::is_directory(folder_, error))
+    return Error{ErrorKind::data, fmt::format("net.rendezvous: cannot make the folder {}: {}", folder_.string(),
+                                              error ? error.message() : "there is a file of that name")};
   for (int peer : peers) {
     // Written beside, then renamed: nobody reads half an address.
     const fs::path whole = file(peer);
@@ -41,7 +44,7 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
     }
     if (!error) fs::rename(part, whole, error);
     if (error)
-      return Error{ErrorKind::network, fmt::format("net.rendezvous: cannot write {}: {}", whole.string(), error.message())};
+      return Error{ErrorKind::data, fmt::format("net.rendezvous: cannot write {}: {}", whole.string(), error.message())};
     announced_.push_back(peer);
   }
   return {};
@@ -61,7 +64,7 @@ Result<Address> Rendezvous::find(int peer) const {
   std::string address, run_id;
   if (!std::getline(in, address) || !std::getline(in, run_id))
     return Error{ErrorKind::network, fmt::format("{} is not there yet", file(peer).string())};
-  if (run_id != run_id_) return Error{ErrorKind::network, fmt::format("{} is of another run", file(peer).string())};
+  if (run_id != run_id_) return Error{ErrorKind::network, fmt::format("{} is of another run: is the configuration the same on both?", file(peer).string())};
   return parse_address(address);
 }
 

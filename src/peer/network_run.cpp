@@ -83,7 +83,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   net::RealScheduler scheduler;
   std::unique_ptr<Host> host;
   std::unique_ptr<net::Network> network;
-  ComputeThread thread(scheduler);
+  auto thread = std::make_unique<ComputeThread>(scheduler);
   HostRequest host_request;
   host_request.hosted = request.hosted;
   host_request.remote_traffic = [&network](int peer) {
@@ -91,7 +91,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     return gossip::Traffic{traffic.data_bytes_sent, traffic.data_bytes_received};
   };
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
-  host = std::make_unique<Host>(setup, scheduler, thread, *recorder, host_request);
+  host = std::make_unique<Host>(setup, scheduler, *thread, *recorder, host_request);
 
   net::NetworkSetup described = network_setup(setup, request);
   described.fault = [&host](const Error& error) { host->fail(error); };
@@ -105,7 +105,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   scheduler.on_interrupt([&](int signal) {
     host->fail(
         {ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
-                                             signal == SIGTERM ? "SIGTERM" : "SIGINT")});
+                                             signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "SIGINT")});
     network->abort(for_others(*host->error(), request.hosted));
   });
 
@@ -119,6 +119,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   }
   if (host->error()) network->abort(for_others(*host->error(), request.hosted));
   network->leave();
+  thread.reset();  // a run that ended early may have left a step under way: it writes the rows that are read next
   if (!began || never_whole(*host)) {
     recorder->discard();
     return *host->error();

@@ -59,7 +59,7 @@ const ParameterSet<RunOptions>& run_parameters() {
           .add("seed", &RunOptions::seed, {.help = "keys every random number of the run", .minimum = 0})
           .add("init", &RunOptions::init,
                {.help = "all peers start from the same parameters, or each from its own", .choices = {"same", "different"}})
-          .add("id", &RunOptions::id, {.help = "names the run; empty: the hash of the shared sections"});
+          .add("id", &RunOptions::id, {.help = "names the run and its folder: letters, digits, . _ -; empty: the hash of the shared sections"});
   return set;
 }
 
@@ -77,7 +77,7 @@ const ParameterSet<SimOptions>& sim_parameters() {
           .add("latency_ms", &SimOptions::latency_ms,
                {.help = "of every link, one way", .minimum = 0, .maximum = 1e9, .unit = "ms"})
           .add("bandwidth_mbit_s", &SimOptions::bandwidth_mbit_s,
-               {.help = "of every link; 0: without limit", .minimum = 0, .maximum = 1e9, .unit = "Mbit/s"})
+               {.help = "of every link, none shared: a peer's links send side by side; 0: without limit", .minimum = 0, .maximum = 1e9, .unit = "Mbit/s"})
           .add("compute_ms", &SimOptions::compute_ms,
                {.help = "virtual time of one local step", .minimum = 0, .maximum = 1e9, .unit = "ms"});
   return set;

@@ -22,7 +22,27 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
         fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
                     "at sync or choose an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
+  if (config.run.init == "different" && needs.equal_start)
+    return invalid(
+        fmt::format("run.init: '{}' exchanges gradients only, so peers that start apart stay apart; leave run.init at same, "
+                    "or choose an algorithm that mixes (dpsgd)",
+                    config.algorithm.kind));
   return {};
+}
+
+/// The virtual clock counts nanoseconds and ends after 292 years.
+Status check_virtual_time(const Setup& setup) {
+  constexpr double kLongest = 9e9;  // seconds
+  const SimOptions& sim = setup.config.sim;
+  const double n = setup.config.run.peers, bits = 8.0 * (4.0 * static_cast<double>(setup.parameters) + 1e4);
+  const double sending = sim.bandwidth_mbit_s > 0 ? bits / (sim.bandwidth_mbit_s * 1e6) : 0;
+  // At most: every message of an all-reduce after the other, or every row over one link.
+  const double round = setup.algorithm->steps_per_round() * sim.compute_ms / 1e3 + 2 * n * (sim.latency_ms / 1e3 + sending);
+  const double whole = round * static_cast<double>(setup.config.run.rounds);
+  if (whole <= kLongest) return {};
+  return invalid(fmt::format("run.rounds, sim: {} rounds may take {:.2g} s of virtual time, more than its clock can count "
+                             "({:.2g}); fewer rounds, or a faster network",
+                             setup.config.run.rounds, whole, kLongest));
 }
 
 Status make_learner(Setup& setup) {
@@ -119,6 +139,7 @@ Result<Setup> make_setup(Config config) {
   } else {
     setup.parameters = setup.algorithm->needs().row_length;
   }
+  GOSSAMER_TRY_STATUS(check_virtual_time(setup));
   GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick));
   return setup;
 }

@@ -16,6 +16,7 @@ namespace {
 /// Samples of one evaluation job: bounds the workspace, and is the grain in which an evaluation spreads over threads. Fixed,
 /// because losses are added job by job.
 constexpr int kEvaluationBatch = 64;
+constexpr std::size_t kEvaluationJobs = 1 << 16;
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
@@ -153,6 +154,9 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
 template <class Real>
 void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   const std::size_t count = evaluated_.size(), pieces = (count + kEvaluationBatch - 1) / kEvaluationBatch;
+  // A bounded number of jobs at a time: peers × samples may be far more than memory holds.
+  const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces);
+  for (; requests.size() > together; requests = requests.subspan(together)) evaluate(requests.first(together));
   std::vector<double> losses(pieces * requests.size());
   std::vector<std::int64_t> hits(pieces * requests.size());
   std::vector<gpu::Job<Real>> jobs;

@@ -10,7 +10,7 @@ namespace {
 class AllReduce final : public Algorithm {
  public:
   std::vector<RowSpec> rows() const override { return {{.name = "x", .initial = RowSpec::Initial::parameters}}; }
-  AlgorithmNeeds needs() const override { return {.mixing_matrix = false}; }
+  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .equal_start = true}; }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     const int n = schedule.peers(), previous = (i + n - 1) % n, next = (i + 1) % n;

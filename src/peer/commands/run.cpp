@@ -29,9 +29,15 @@ struct RunCommand {
 Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
-  if (command.check) return 0;
+  if (command.check) {
+    if (!command.quiet)
+      fmt::print(stderr, "gossamer: this can run: {} peers, {}, {} parameters each\n", setup.config.run.peers,
+                 setup.config.topology.kind, setup.parameters);
+    return 0;
+  }
   std::signal(SIGINT, count_interrupt);
   std::signal(SIGTERM, count_interrupt);
+  std::signal(SIGHUP, count_interrupt);
 
   Progress progress(setup.config.run.rounds, command.quiet);
   RunRequest request;

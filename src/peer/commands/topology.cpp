@@ -109,15 +109,17 @@ void add_topology(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<TopologyCommand>();
   CLI::App* topology = app.add_subcommand("topology", "the mixing matrix of a topology, examined");
   topology->add_option("kind", command->kind, "a topology (gossamer list)")->required();
-  topology->add_option("-n,--peers", command->peers, "peers: 16, or several: 4,9,16 or 2..64")->capture_default_str();
+  topology->add_option("-n,--peers", command->peers, "peers, at most 4096: 16, or several: 4,9,16 or 2..64")->capture_default_str();
   topology->add_option("--set", command->values, "key=value: a parameter of the kind; may be repeated")
       ->allow_extra_args(false);
   topology->add_option("--weights", command->weights, "metropolis or uniform")->capture_default_str();
   topology->add_flag("--lazy", command->lazy, "(I + W) / 2");
-  topology->add_option("--parameters", command->parameters, "float32 values in a row, for the bytes")->capture_default_str();
-  topology->add_option("--seed", command->seed, "of random kinds")->capture_default_str();
-  topology->add_flag("--json", command->json, "one JSON object a line");
-  topology->add_flag("--matrix", command->matrix, "with --json: W of each round of the period");
+  topology->add_option("--parameters", command->parameters, "float32 values in a row, for the bytes")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  topology->add_option("--seed", command->seed, "of random kinds")->capture_default_str()->check(CLI::NonNegativeNumber);
+  CLI::Option* json = topology->add_flag("--json", command->json, "one JSON object a line");
+  topology->add_flag("--matrix", command->matrix, "with --json: W of each round of the period")->needs(json);
   topology->callback([command, &exit_code] {
     auto result = execute(*command);
     exit_code = result.ok() ? *result : report(result.error());

@@ -130,6 +130,9 @@ Result<Split> split_one(const IdxOptions& options, const Pair& only) {
   if (train > count || test > count - train || (train == 0 && test == count))
     return refused(fmt::format("data.train_count, data.test_count: {} samples to train and {} to test, and {} has {}", train,
                                test, only.name, count));
+  if (train == count)
+    return refused(fmt::format("data.train_count: all {} samples of {} would train and none test; keep some back, or give "
+                               "data.test_images", count, only.name));
   if (train == 0) return Split{count - test, count - test, test};
   if (test == 0) return Split{train, train, count - train};
   return Split{train, count - test, test};
