@@ -1,5 +1,6 @@
 // The files of a run: whole or absent, and never believed when damaged.
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstring>
@@ -34,6 +35,31 @@ class FullDisk {
   rlimit before_{};
   void (*before_signal_)(int) = nullptr;
 };
+
+/// Records of a log of peer 0 of 2, as whole as readers need them.
+Json a_header() {
+  return {{"record", "header"}, {"schema", 1},     {"run_id", "r"},     {"peers", 2},
+          {"hosted", {0}},      {"parameters", 3}, {"time", "virtual"}, {"config", {{"algorithm", {{"kind", "dpsgd"}}}}}};
+}
+Json a_round() {
+  return {{"record", "round"},   {"round", 0},          {"peer", 0},         {"seconds", 0.5},
+          {"train_loss", {}},    {"test_loss", 1.5},    {"test_accuracy", {}}, {"bytes_sent", 1},
+          {"bytes_received", 1}, {"train_seconds", 0.1}, {"wait_seconds", 0},  {"mix_seconds", 0}};
+}
+Json a_network() {
+  return {{"record", "network"}, {"round", 0}, {"consensus_distance", 1}, {"averaged_loss", {}},
+          {"averaged_accuracy", {}}, {"distance_to_optimum", 2.5}};
+}
+Json an_end() {
+  return {{"record", "end"},     {"reason", "finished"}, {"message", ""},   {"rounds", 1},
+          {"seconds", 1.5},      {"wall_seconds", 0.1},  {"node_steps", 1}, {"bytes_sent", 1},
+          {"row_hashes", {"ab"}}};
+}
+std::string lines_of(const std::vector<Json>& records) {
+  std::string lines;
+  for (const Json& record : records) lines += record.dump() + "\n";
+  return lines;
+}
 
 std::size_t files_in(const fs::path& folder) {
   return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
@@ -157,17 +183,97 @@ TEST_CASE("safetensors cut short at any byte, longer, or with any byte changed")
     }
 }
 
+TEST_CASE("a file that never ends, or is larger than it may be, is refused") {
+  const Folder folder;
+  const fs::path pipe = folder.path / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  for (const fs::path& path : {fs::path("/dev/zero"), pipe, folder.path}) {
+    const auto content = read_file(path);
+    REQUIRE_FALSE(content.ok());
+    CHECK(content.error().kind == ErrorKind::data);
+    CHECK(content.error().message.find(path.string()) != std::string::npos);
+    CHECK(load_config(path.string(), {}).error().message == content.error().message);
+    CHECK_FALSE(read_safetensors(path).ok());
+  }
+  written(folder.path / "ten", "0123456789");
+  CHECK(read_file(folder.path / "ten", 10).ok());
+  CHECK_FALSE(read_file(folder.path / "ten", 9).ok());
+}
+
+TEST_CASE("logs: every field that is missing, of another type or out of range is named with its line") {
+  const Folder folder;
+  const auto log = [&](const std::vector<Json>& records) {
+    written(folder.path / "log-0.jsonl", lines_of(records));
+    return read_logs(folder.path);
+  };
+  const std::vector<Json> whole{a_header(), a_round(), a_network(), an_end()};
+  REQUIRE(log(whole).ok());
+  const auto refused = [&](const std::vector<Json>& records, std::size_t line, const std::string& field) {
+    const auto read = log(records);
+    REQUIRE_MESSAGE(!read.ok(), field);
+    CHECK(read.error().kind == ErrorKind::data);
+    CAPTURE(read.error().message);
+    CHECK(read.error().message.find(fmt::format("log-0.jsonl:{}: {}: ", line, field)) != std::string::npos);
+  };
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    for (const auto& [field, value] : whole[i].items()) {
+      if (field == "record") continue;
+      std::vector<Json> changed = whole;
+      changed[i].erase(field);
+      refused(changed, i + 1, field);
+      changed[i][field] = Json::array({Json::object()});
+      refused(changed, i + 1, field);
+    }
+  const auto with = [&](std::size_t i, const std::string& field, const Json& value) {
+    std::vector<Json> changed = whole;
+    changed[i][field] = value;
+    refused(changed, i + 1, field);
+  };
+  for (const Json& peers : {Json(0), Json(-1), Json(2.0), Json(1e300), Json(65536), Json(2000000000)}) with(0, "peers", peers);
+  for (const char* hosted : {"[]", "[99999999999]", "[-1]", "[1, 0]", "[0, 0]", "[0, 2]", "[1]", "[0.0]", "0"})
+    with(0, "hosted", Json::parse(hosted));
+  with(0, "schema", 99);
+  with(0, "run_id", "");
+  with(0, "config", {{"algorithm", {{"kind", 1}}}});
+  with(1, "round", -1);
+  with(1, "peer", 1);
+  with(1, "peer", 4294967296);
+  with(1, "wait_seconds", -1.0);
+  with(3, "reason", "banana");
+  with(3, "row_hashes", Json::array());
+  refused({a_round()}, 1, "record");
+  refused({a_header(), a_header()}, 2, "record");
+  refused({a_header(), an_end(), a_round()}, 3, "record");
+  refused({a_header(), {{"record", "banana"}}}, 2, "record");
+  refused({a_header(), Json::array()}, 2, "record");
+}
+
+TEST_CASE("a log cut within its header is an error, or left out with a word") {
+  const Folder folder;
+  written(folder.path / "log-0.jsonl", lines_of({a_header()}));
+  written(folder.path / "log-1.jsonl", "{\"record\":\"hea");
+  const auto strict = read_logs(folder.path);
+  REQUIRE_FALSE(strict.ok());
+  CHECK(strict.error().message.find("log-1.jsonl is cut within its header: that process wrote nothing") !=
+        std::string::npos);
+  std::vector<std::string> said;
+  const auto lenient = read_logs(folder.path, [&](const std::string& message) { said.push_back(message); });
+  REQUIRE(lenient.ok());
+  CHECK(lenient->size() == 1);
+  CHECK(said == std::vector<std::string>{strict.error().message});
+}
+
 TEST_CASE("logs: a torn last line is left out, a damaged one is an error that names it, a folder without logs says so") {
   const Folder folder;
   const auto log = [&](const std::string& content) {
     written(folder.path / "log-0.jsonl", content);
     return read_logs(folder.path);
   };
-  const auto torn = log("{\"record\":\"header\"}\n{\"record\":\"round\"}\n{\"record\":\"e");
+  const auto torn = log(lines_of({a_header(), a_round()}) + "{\"record\":\"e");
   REQUIRE(torn.ok());
   CHECK(torn->front().records.size() == 1);
   CHECK(torn->front().end() == nullptr);
-  const auto damaged = log("{\"record\":\"header\"}\nnonsense\n{\"record\":\"end\"}\n");
+  const auto damaged = log(lines_of({a_header()}) + "nonsense\n" + lines_of({an_end()}));
   REQUIRE_FALSE(damaged.ok());
   CHECK(damaged.error().message.find("log-0.jsonl:2") != std::string::npos);
   CHECK_FALSE(log("{\"record\":\"round\"}\n").ok());

@@ -6,8 +6,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 
+#include "base/hash.hpp"
+#include "peer/log_records.hpp"
+#include "peer/recorder.hpp"
 #include "peer/run_files.hpp"
+#include "peer/sections.hpp"
 #include "peer/setup.hpp"
 #include "peer/summary.hpp"
 
@@ -20,28 +25,54 @@ Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 
 /// All peers there, once each, of one run.
 Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& logs) {
-  const Json& first = logs.front().header;
-  const int n = first.value("peers", 0);
-  const bool one_node = first["config"]["algorithm"]["kind"] == "centralized";
-  std::vector<int> seen(static_cast<std::size_t>(std::max(n, 0)));
+  const ProcessLog& first = logs.front();
+  const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
+  const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
+  std::vector<int> seen(static_cast<std::size_t>(first.peers));
   for (const ProcessLog& log : logs) {
-    if (log.header["run_id"] != first["run_id"])
-      return bad(fmt::format("{} is of run {}, {} of run {}: one folder, one run", log.path.string(),
-                             text_of(log.header["run_id"]), logs.front().path.string(), text_of(first["run_id"])));
-    for (int peer : log.header["hosted"].get<std::vector<int>>()) {
-      if (peer < 0 || peer >= n) return bad(fmt::format("{}: peer {} of {}", log.path.string(), peer, n));
+    if (log.header.at("run_id") != run_id || log.peers != first.peers || log.header.at("time") != time)
+      return bad(fmt::format("{} is of run {} ({} peers, {} time), {} of run {} ({} peers, {} time): one folder, one run",
+                             log.path.string(), text_of(log.header.at("run_id")), log.peers, text_of(log.header.at("time")),
+                             first.path.string(), text_of(run_id), first.peers, text_of(time)));
+    for (int peer : log.hosted)
       if (++seen[static_cast<std::size_t>(peer)] > 1)
         return bad(fmt::format("{}: peer {} has two logs below {}", log.path.string(), peer, folder.string()));
-    }
     if (log.end() == nullptr)
       return bad(fmt::format("{} has no end: that process still runs, or was killed", log.path.string()));
   }
   std::vector<int> missing;
-  for (int peer = 0; peer < (one_node ? 1 : n); ++peer)
+  for (int peer = 0; peer < (one_node ? 1 : first.peers); ++peer)
     if (seen[static_cast<std::size_t>(peer)] == 0) missing.push_back(peer);
   if (!missing.empty())
     return bad(fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders here",
-                           folder.string(), missing.size(), n, fmt::join(missing, ", ")));
+                           folder.string(), missing.size(), first.peers, fmt::join(missing, ", ")));
+  return {};
+}
+
+/// Every process ran what `written`, the first one's resolved file, says: its header tells.
+Status check_agreement(const Config& written, const fs::path& resolved, const std::vector<ProcessLog>& logs) {
+  const Json expected = config_json(written);
+  const auto value_of = [](const Json& config, const std::string& section, const std::string& key) {
+    const auto found = config.find(section);
+    return found != config.end() && found->contains(key) ? found->at(key) : Json();
+  };
+  for (const ProcessLog& log : logs) {
+    const Json& config = log.header.at("config");
+    for (const Section& section : sections()) {
+      if (!section.shared) continue;
+      std::set<std::string> keys;
+      for (const Json* side : {&expected, &config})
+        if (const auto found = side->find(section.name); found != side->end())
+          for (const auto& [key, value] : found->items()) keys.insert(key);
+      for (const std::string& key : keys) {
+        const std::string name = section.name + "." + key;
+        const Json here = value_of(config, section.name, key), there = value_of(expected, section.name, key);
+        if (here == there || name == "run.id" || written.local_keys.contains(name)) continue;
+        return bad(fmt::format("{}:1: config: {} is {} here and {} in {}: all processes of a run have one configuration",
+                               log.path.string(), name, text_of(here), text_of(there), resolved.string()));
+      }
+    }
+  }
   return {};
 }
 
@@ -51,69 +82,79 @@ Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup, const st
   for (const ProcessLog& log : logs) {
     const fs::path path = log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
     GOSSAMER_TRY(const TensorFile file, read_safetensors(path));
+    const Json& row_hashes = log.end()->at("row_hashes");
     if (const auto id = file.metadata.find("run_id"); id == file.metadata.end() || id->second != setup.config.run_id())
       return bad(fmt::format("{} is of another run than {}", path.string(), log.path.string()));
-    for (int peer : log.header["hosted"].get<std::vector<int>>()) {
+    for (std::size_t i = 0; i < log.hosted.size(); ++i) {
+      const int peer = log.hosted[i];
       const std::string prefix = fmt::format("peer{}.", peer);
       std::vector<float>& row = rows[peer];
       for (const Tensor& tensor : file.tensors)  // in file order, which is the row's
         if (tensor.name.starts_with(prefix)) row.insert(row.end(), tensor.values.begin(), tensor.values.end());
       if (row.size() != setup.parameters)
         return bad(fmt::format("{} holds {} values of peer {}, not {}", path.string(), row.size(), peer, setup.parameters));
+      if (row_hashes.at(i) != hash_hex(row))
+        return bad(fmt::format("{} is damaged: peer {}'s parameters have another hash than {} says", path.string(), peer,
+                               log.path.string()));
     }
   }
   return rows;
 }
 
 RunTotals totals_of(const std::vector<ProcessLog>& logs) {
+  const bool is_virtual = logs.front().header.at("time") == "virtual";
   RunTotals totals;
   totals.rounds = std::numeric_limits<std::uint64_t>::max();
-  totals.virtual_seconds = logs.front().header["time"] == "virtual" ? 0 : std::numeric_limits<double>::quiet_NaN();
+  totals.virtual_seconds = is_virtual ? 0 : std::numeric_limits<double>::quiet_NaN();
   std::map<int, double> losses;
   for (const ProcessLog& log : logs) {
     const Json& end = *log.end();
-    if (end["reason"] != "finished" && totals.reason == "finished") totals.reason = end["reason"];
-    totals.rounds = std::min(totals.rounds, end["rounds"].get<std::uint64_t>());
-    totals.wall_seconds = std::max(totals.wall_seconds, end["wall_seconds"].get<double>());
-    if (log.header["time"] == "virtual")
-      totals.virtual_seconds = std::max(totals.virtual_seconds, end["seconds"].get<double>());
-    totals.node_steps += end["node_steps"].get<std::uint64_t>();
-    totals.bytes_sent += end["bytes_sent"].get<std::uint64_t>();
-    for (int peer : log.header["hosted"].get<std::vector<int>>()) losses[peer] = std::numeric_limits<double>::quiet_NaN();
+    if (end.at("reason") != "finished" && totals.reason == "finished") totals.reason = end.at("reason");
+    totals.rounds = std::min(totals.rounds, end.at("rounds").get<std::uint64_t>());
+    totals.wall_seconds = std::max(totals.wall_seconds, end.at("wall_seconds").get<double>());
+    if (is_virtual) totals.virtual_seconds = std::max(totals.virtual_seconds, end.at("seconds").get<double>());
+    totals.node_steps += end.at("node_steps").get<std::uint64_t>();
+    totals.bytes_sent += end.at("bytes_sent").get<std::uint64_t>();
+    for (int peer : log.hosted) losses[peer] = std::numeric_limits<double>::quiet_NaN();
     for (const Json& record : log.records)
-      if (record["record"] == "round" && !record["train_loss"].is_null()) losses[record["peer"]] = record["train_loss"];
+      if (sort_of(record) == "round" && !record.at("train_loss").is_null())
+        losses[record.at("peer")] = record.at("train_loss");
   }
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
   return totals;
 }
 
 /// The setup that the processes ran with, made again here.
-Result<Setup> read_setup(const ProcessLog& log, const std::vector<Override>& overrides) {
-  const std::string path = (log.path.parent_path() / fmt::format("resolved-{}.toml", log.lowest_peer)).string();
+Result<Setup> read_setup(const std::vector<ProcessLog>& logs, const std::vector<Override>& overrides) {
+  const ProcessLog& first = logs.front();
+  const std::string path = (first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer)).string();
   GOSSAMER_TRY(const Config written, load_config(path, {}));
+  GOSSAMER_TRY_STATUS(check_agreement(written, path, logs));
   GOSSAMER_TRY(Config config, load_config(path, overrides));
   if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
     return Error{ErrorKind::invalid, fmt::format("--set {}: that would be another run than the one in {}",
                                                  fmt::join(overrides, " --set "), path)};
-  return make_setup(std::move(config));
+  GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
+  for (const ProcessLog& log : logs)
+    if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers)
+      return bad(fmt::format("{}:1: parameters and peers: {} and {}, but {} makes them {} and {}", log.path.string(),
+                             text_of(log.header.at("parameters")), log.peers, path, setup.parameters,
+                             setup.config.run.peers));
+  return setup;
 }
 
 }  // namespace
 
 Result<Json> collect(const fs::path& folder, const std::vector<Override>& overrides) {
   GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder));
-  try {
-    GOSSAMER_TRY_STATUS(check_complete(folder, logs));
-    GOSSAMER_TRY(const Setup setup, read_setup(logs.front(), overrides));
-    GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
-    RowViews views;
-    for (const auto& [peer, row] : rows) views.emplace_back(row);
-    Json summary = make_summary(setup, totals_of(logs), views);
-    GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
-    return summary;
-  } catch (const Json::exception& error) {
-    return bad(fmt::format("{}: a log is not what this version writes: {}", folder.string(), error.what()));
-  }
+  GOSSAMER_TRY_STATUS(check_complete(folder, logs));
+  GOSSAMER_TRY(const Setup setup, read_setup(logs, overrides));
+  GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
+  RowViews views;
+  for (const auto& [peer, row] : rows) views.emplace_back(row);
+  Json summary = make_summary(setup, totals_of(logs), views);
+  GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
+  return summary;
 }
 
 }  // namespace gossamer::peer

@@ -18,6 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uintmax_t kMostBytes = 16 << 20;  // a configuration has a few hundred
+
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// A value as it was given, and where: TOML values have their type, those of --set are text until their key is known.
@@ -80,7 +82,7 @@ Status read_section(const std::string& file, const std::string& name, const toml
 }
 
 Result<GivenConfig> read_toml(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path));
+  GOSSAMER_TRY(const std::string content, read_file(path, kMostBytes));
   GivenConfig given;
   try {
     const toml::table root = toml::parse(content, path);

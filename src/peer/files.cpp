@@ -66,9 +66,15 @@ bool fits(const Tensor& tensor) {
 
 Status write_file(const fs::path& path, std::string_view content) { return write_whole(path, {content}); }
 
-Result<std::string> read_file(const fs::path& path) {
+Result<std::string> read_file(const fs::path& path, std::uintmax_t most_bytes) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return cannot("read", path, EISDIR);
+  const fs::file_status status = fs::status(path, ignored);
+  if (fs::is_directory(status)) return cannot("read", path, EISDIR);
+  if (fs::exists(status) && !fs::is_regular_file(status))  // reading may never end, or never begin
+    return Error{ErrorKind::data, fmt::format("cannot read {}: it is a device or a pipe, not a file", path.string())};
+  if (const std::uintmax_t bytes = fs::file_size(path, ignored); !ignored && bytes > most_bytes)
+    return Error{ErrorKind::data,
+                 fmt::format("cannot read {}: it has {} bytes, and {} are the most", path.string(), bytes, most_bytes)};
   errno = 0;
   std::ifstream stream(path, std::ios::binary);
   if (!stream) return cannot("read", path, errno == 0 ? EIO : errno);

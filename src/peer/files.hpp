@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -19,7 +20,9 @@ using Json = nlohmann::ordered_json;
 /// Writes `content` to `path`, whole or not at all: temporary file, fsync, rename, fsync of the folder. Errors (data) name
 /// the path and the system's reason.
 Status write_file(const std::filesystem::path& path, std::string_view content);
-Result<std::string> read_file(const std::filesystem::path& path);
+/// All of a regular file. Errors (data) name the path and why: missing, a folder or a device, larger than `most_bytes`.
+Result<std::string> read_file(const std::filesystem::path& path,
+                              std::uintmax_t most_bytes = std::numeric_limits<std::uintmax_t>::max());
 
 /// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and
 /// that write's error, which names the path and the reason, is also every later one's.

@@ -174,7 +174,7 @@ Status Recorder::round(const RoundFigures& figures) {
     record["deviations"] = Json::array();
     for (const gossip::Deviation& deviation : figures.deviations) record["deviations"].push_back(deviation_json(deviation));
   }
-  GOSSAMER_TRY_STATUS(log_.write(record));
+  GOSSAMER_TRY_STATUS(write(record));
   if (!hosts_all()) {
     on_progress(record);
     return {};
@@ -198,7 +198,7 @@ Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
   record["averaged_loss"] = number(figures.averaged.loss);
   record["averaged_accuracy"] = number(figures.averaged.accuracy);
   record["distance_to_optimum"] = number(figures.distance_to_optimum);
-  GOSSAMER_TRY_STATUS(log_.write(record));
+  GOSSAMER_TRY_STATUS(write(record));
   on_progress(record);
   return {};
 }
@@ -208,6 +208,15 @@ void Recorder::discard() {
   fs::remove(folder_ / fmt::format("log-{}.jsonl", hosted_.front()), ignored);
   fs::remove(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), ignored);
   fs::remove(folder_, ignored);  // where nothing else is in it
+}
+
+Status Recorder::write(const Json& record) {
+  const Status status = log_.write(record);
+  if (status.ok()) return status;
+  return Error{status.error().kind,
+               fmt::format("{}; the folder holds what was written before: remove it, or choose another with --out, before "
+                           "trying again",
+                           status.error().message)};
 }
 
 Status Recorder::end(const EndFigures& figures, const RowViews& rows) {
@@ -227,7 +236,9 @@ Status Recorder::end(const EndFigures& figures, const RowViews& rows) {
   record["wall_seconds"] = figures.wall_seconds;
   record["node_steps"] = figures.node_steps;
   record["bytes_sent"] = figures.bytes_sent;
-  GOSSAMER_TRY_STATUS(log_.write(record));
+  record["row_hashes"] = Json::array();
+  for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
+  GOSSAMER_TRY_STATUS(write(record));
   return log_.close();
 }
 

@@ -75,6 +75,8 @@ class Recorder {
   Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder, RecordFile log);
 
   bool hosts_all() const { return static_cast<int>(hosted_.size()) == setup_.nodes(); }
+  /// A record of a run under way; an error says what becomes of the folder.
+  Status write(const Json& record);
   Status network_record(gossip::Round round, const RowViews& rows);
 
   const Setup& setup_;

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <optional>
 
+#include "peer/log_records.hpp"
+
 namespace gossamer::peer {
 namespace {
 
@@ -23,48 +25,85 @@ std::optional<int> log_number(const fs::path& path) {
   return number;
 }
 
-Result<ProcessLog> read_log(const fs::path& path, int number) {
+/// What the header says, which must fit the file's name.
+Fault take_header(ProcessLog& log, Json record) {
+  if (Fault fault = header_fault(record)) return fault;
+  log.peers = record.at("peers").get<int>();
+  log.hosted = record.at("hosted").get<std::vector<int>>();
+  log.header = std::move(record);
+  if (log.hosted.front() == log.lowest_peer) return {};
+  return fmt::format("hosted: the lowest is peer {}, by the file's name it is {}", log.hosted.front(), log.lowest_peer);
+}
+
+Fault take_record(ProcessLog& log, Json record) {
+  if (record.is_discarded()) return "not JSON";
+  if (log.header.is_null()) return take_header(log, std::move(record));
+  if (log.end() != nullptr) return "record: there is one behind the log's end";
+  if (Fault fault = record_fault(record, log.hosted)) return fault;
+  log.records.push_back(std::move(record));
+  return {};
+}
+
+/// Nothing where the log is cut within its header.
+Result<std::optional<ProcessLog>> read_log(const fs::path& path, int number) {
   GOSSAMER_TRY(const std::string content, read_file(path));
-  ProcessLog log{number, path, {}, {}};
+  ProcessLog log;
+  log.lowest_peer = number;
+  log.path = path;
   std::size_t line_number = 0;
   for (std::size_t begin = 0; begin < content.size();) {
     const std::size_t end = content.find('\n', begin);
     ++line_number;
     if (end == std::string::npos) break;  // torn: never taken for whole
-    Json record = Json::parse(content.substr(begin, end - begin), nullptr, false);
-    if (!record.is_object() || !record.contains("record"))
-      return Error{ErrorKind::data, fmt::format("{}:{}: not a record of a log", path.string(), line_number)};
-    if (line_number == 1) log.header = std::move(record);
-    else log.records.push_back(std::move(record));
+    if (const Fault fault = take_record(log, Json::parse(content.substr(begin, end - begin), nullptr, false)))
+      return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *fault)};
     begin = end + 1;
   }
-  if (!log.header.is_object() || log.header["record"] != "header")
-    return Error{ErrorKind::data, fmt::format("{}: it does not begin with a header record", path.string())};
-  return log;
+  if (log.header.is_null()) return std::optional<ProcessLog>();
+  return std::optional(std::move(log));
+}
+
+/// Puts the logs in `place` with `logs`.
+Status read_place(const fs::path& place, const std::function<void(const std::string&)>& left_out,
+                  std::vector<ProcessLog>& logs) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(place, error)) {
+    const auto number = log_number(entry.path());
+    if (!number) continue;
+    GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(entry.path(), *number));
+    if (log) {
+      logs.push_back(std::move(*log));
+      continue;
+    }
+    const std::string message =
+        fmt::format("{} is cut within its header: that process wrote nothing", entry.path().string());
+    if (!left_out) return Error{ErrorKind::data, message};
+    left_out(message);
+  }
+  if (error)
+    return Error{ErrorKind::data, fmt::format("cannot read the folder {}: {}", place.string(), error.message())};
+  return {};
 }
 
 }  // namespace
 
 const Json* ProcessLog::end() const {
-  return records.empty() || records.back()["record"] != "end" ? nullptr : &records.back();
+  return records.empty() || sort_of(records.back()) != "end" ? nullptr : &records.back();
 }
 
-Result<std::vector<ProcessLog>> read_logs(const fs::path& folder) {
+Result<std::vector<ProcessLog>> read_logs(const fs::path& folder,
+                                          const std::function<void(const std::string& message)>& left_out) {
   std::error_code error;
   std::vector<fs::path> folders{folder};
+  std::error_code ignored;  // what cannot be looked at is no folder of a process
   for (const auto& entry : fs::directory_iterator(folder, error))
-    if (entry.is_directory()) folders.push_back(entry.path());
+    if (entry.is_directory(ignored)) folders.push_back(entry.path());
   if (error)
     return Error{ErrorKind::data, fmt::format("cannot read the run folder {}: {}", folder.string(), error.message())};
   std::vector<ProcessLog> logs;
-  for (const fs::path& place : folders)
-    for (const auto& entry : fs::directory_iterator(place, error))
-      if (const auto number = log_number(entry.path())) {
-        GOSSAMER_TRY(ProcessLog log, read_log(entry.path(), *number));
-        logs.push_back(std::move(log));
-      }
+  for (const fs::path& place : folders) GOSSAMER_TRY_STATUS(read_place(place, left_out, logs));
   if (logs.empty())
-    return Error{ErrorKind::data, fmt::format("{} holds no run: there is no log-*.jsonl in it", folder.string())};
+    return Error{ErrorKind::data, fmt::format("{} holds no run: there is no log-*.jsonl with a header in it", folder.string())};
   std::sort(logs.begin(), logs.end(),
             [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
   return logs;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -9,17 +11,21 @@
 
 namespace gossamer::peer {
 
-/// One process's log.
+/// One process's log, every record of it checked (peer/log_records.hpp).
 struct ProcessLog {
   int lowest_peer = 0;
   std::filesystem::path path;
   Json header;
-  std::vector<Json> records;  ///< after the header; a torn last line (the process was killed) is left out
-  const Json* end() const;    ///< the end record, or null
+  int peers = 0;               ///< of the network, 1 to 65,535
+  std::vector<int> hosted;     ///< by this process, ascending
+  std::vector<Json> records;   ///< after the header; a torn last line (the process was killed) is left out
+  const Json* end() const;     ///< the end record, or null
 };
 
 /// The logs below `folder`, by lowest peer: in the folder itself or, one level down, in one folder per process. Errors
-/// (data) name the folder or the file and line.
-Result<std::vector<ProcessLog>> read_logs(const std::filesystem::path& folder);
+/// (data) name the folder, or the file, line and field. A log cut within its header, whose process was killed before it
+/// wrote anything, is an error too, unless `left_out` is given: it is told of each, and the others are returned.
+Result<std::vector<ProcessLog>> read_logs(const std::filesystem::path& folder,
+                                          const std::function<void(const std::string& message)>& left_out = {});
 
 }  // namespace gossamer::peer

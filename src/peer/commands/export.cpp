@@ -1,11 +1,13 @@
 // gossamer export DIR --csv: a run's log as a table, one row per peer and logged round.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
 #include <memory>
 
 #include "peer/commands/commands.hpp"
+#include "peer/log_records.hpp"
 #include "peer/run_files.hpp"
 
 namespace gossamer::peer {
@@ -22,34 +24,29 @@ std::string cell(const Json& record, const char* name) {
   return found == record.end() || found->is_null() ? std::string() : found->dump();
 }
 
+std::uint64_t round_of(const Json& record) { return record.at("round").get<std::uint64_t>(); }
+
 Status print_csv(const std::string& folder) {
-  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder));
+  const auto left_out = [](const std::string& message) { fmt::print(stderr, "gossamer: {}\n", message); };
+  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder, left_out));
   std::map<std::uint64_t, const Json*> networks;
   std::vector<const Json*> rounds;
-  try {
-    for (const ProcessLog& log : logs)
-      for (const Json& record : log.records) {
-        if (record["record"] == "round") rounds.push_back(&record);
-        if (record["record"] == "network") networks[record["round"].get<std::uint64_t>()] = &record;
-      }
-    std::stable_sort(rounds.begin(), rounds.end(), [](const Json* a, const Json* b) {
-      return std::pair((*a)["round"].get<std::uint64_t>(), (*a)["peer"].get<int>()) <
-             std::pair((*b)["round"].get<std::uint64_t>(), (*b)["peer"].get<int>());
-    });
-    std::string line;
-    for (const char* name : kRoundColumns) line += (line.empty() ? "" : ",") + std::string(name);
-    for (const char* name : kNetworkColumns) line += "," + std::string(name);
-    fmt::print("{}\n", line);
-    for (const Json* record : rounds) {
-      line.clear();
-      for (const char* name : kRoundColumns) line += (name == kRoundColumns[0] ? "" : ",") + cell(*record, name);
-      const auto network = networks.find((*record)["round"].get<std::uint64_t>());
-      for (const char* name : kNetworkColumns)
-        line += "," + (network == networks.end() ? std::string() : cell(*network->second, name));
-      fmt::print("{}\n", line);
+  for (const ProcessLog& log : logs)
+    for (const Json& record : log.records) {
+      if (sort_of(record) == "round") rounds.push_back(&record);
+      if (sort_of(record) == "network") networks[round_of(record)] = &record;
     }
-  } catch (const Json::exception& error) {
-    return Error{ErrorKind::data, fmt::format("{}: a log is not what this version writes: {}", folder, error.what())};
+  std::stable_sort(rounds.begin(), rounds.end(), [](const Json* a, const Json* b) {
+    return std::pair(round_of(*a), a->at("peer").get<int>()) < std::pair(round_of(*b), b->at("peer").get<int>());
+  });
+  fmt::print("{},{}\n", fmt::join(kRoundColumns, ","), fmt::join(kNetworkColumns, ","));
+  for (const Json* record : rounds) {
+    std::vector<std::string> cells;
+    for (const char* name : kRoundColumns) cells.push_back(cell(*record, name));
+    const auto network = networks.find(round_of(*record));
+    for (const char* name : kNetworkColumns)
+      cells.push_back(network == networks.end() ? std::string() : cell(*network->second, name));
+    fmt::print("{}\n", fmt::join(cells, ","));
   }
   return {};
 }

@@ -44,7 +44,8 @@ Result<std::vector<int>> read_ids(const std::string& text, const std::string& or
     begin = end + 1;
   }
   std::sort(ids.begin(), ids.end());
-  if (std::adjacent_find(ids.begin(), ids.end()) != ids.end()) return error;
+  if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end())
+    return Error{ErrorKind::invalid, fmt::format("{}: '{}' names peer {} twice", origin, text, *twice)};
   return ids;
 }
 

@@ -1,0 +1,160 @@
+#include "peer/log_records.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace gossamer::peer {
+namespace {
+
+constexpr std::uint64_t kMostPeers = 65535;  // as run.peers
+
+/// What a field holds.
+enum class Form { schema, count, positive, peers, peer_list, seconds, figure, text, name, reason, clock, config, hashes };
+
+struct Field {
+  const char* name;
+  Form form;
+};
+
+constexpr Field kHeader[] = {{"schema", Form::schema},      {"run_id", Form::name},          {"peers", Form::peers},
+                             {"hosted", Form::peer_list},   {"parameters", Form::positive},  {"time", Form::clock},
+                             {"config", Form::config}};
+constexpr Field kRound[] = {{"round", Form::count},           {"peer", Form::count},
+                            {"seconds", Form::seconds},       {"train_loss", Form::figure},
+                            {"test_loss", Form::figure},      {"test_accuracy", Form::figure},
+                            {"bytes_sent", Form::count},      {"bytes_received", Form::count},
+                            {"train_seconds", Form::seconds}, {"wait_seconds", Form::seconds},
+                            {"mix_seconds", Form::seconds}};
+constexpr Field kNetwork[] = {{"round", Form::count},
+                              {"consensus_distance", Form::figure},
+                              {"averaged_loss", Form::figure},
+                              {"averaged_accuracy", Form::figure},
+                              {"distance_to_optimum", Form::figure}};
+constexpr Field kEnd[] = {{"reason", Form::reason},        {"message", Form::text},     {"rounds", Form::count},
+                          {"seconds", Form::seconds},      {"wall_seconds", Form::seconds}, {"node_steps", Form::count},
+                          {"bytes_sent", Form::count},     {"row_hashes", Form::hashes}};
+
+constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged", "failed"};
+
+bool is_text(const Json& value) { return value.is_string() && !value.get_ref<const std::string&>().empty(); }
+
+bool is_count(const Json& value, std::uint64_t smallest, std::uint64_t largest) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() >= smallest && value.get<std::uint64_t>() <= largest;
+}
+
+/// Peers of a process: some, ascending, all of them numbers that a network can have.
+bool is_peer_list(const Json& value) {
+  if (!value.is_array() || value.empty()) return false;
+  std::int64_t before = -1;
+  for (const Json& peer : value) {
+    if (!is_count(peer, 0, kMostPeers - 1) || peer.get<std::int64_t>() <= before) return false;
+    before = peer.get<std::int64_t>();
+  }
+  return true;
+}
+
+bool is_config(const Json& value) {
+  if (!value.is_object()) return false;
+  if (!std::all_of(value.begin(), value.end(), [](const Json& section) { return section.is_object(); })) return false;
+  const auto algorithm = value.find("algorithm");
+  return algorithm != value.end() && algorithm->contains("kind") && is_text(algorithm->at("kind"));
+}
+
+bool fits(const Json& value, Form form) {
+  constexpr auto any = std::numeric_limits<std::uint64_t>::max();
+  switch (form) {
+    case Form::schema: return is_count(value, 1, 1);
+    case Form::count: return is_count(value, 0, any);
+    case Form::positive: return is_count(value, 1, any);
+    case Form::peers: return is_count(value, 1, kMostPeers);
+    case Form::peer_list: return is_peer_list(value);
+    case Form::seconds: return value.is_number() && value.get<double>() >= 0;
+    case Form::figure: return value.is_number() || value.is_null();
+    case Form::text: return value.is_string();
+    case Form::name: return is_text(value);
+    case Form::clock: return value == "virtual" || value == "real";
+    case Form::config: return is_config(value);
+    case Form::hashes: return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
+    case Form::reason:
+      return value.is_string() &&
+             std::find(std::begin(kReasons), std::end(kReasons), value.get_ref<const std::string&>()) != std::end(kReasons);
+  }
+  return false;
+}
+
+std::string words_for(Form form) {
+  switch (form) {
+    case Form::schema: return "1, the only one that this version reads";
+    case Form::count: return "a whole number from 0";
+    case Form::positive: return "a whole number from 1";
+    case Form::peers: return fmt::format("a whole number from 1 to {}", kMostPeers);
+    case Form::peer_list: return fmt::format("an ascending list of peers from 0 to {}", kMostPeers - 1);
+    case Form::seconds: return "a number from 0";
+    case Form::figure: return "a number or null";
+    case Form::text: return "a text";
+    case Form::name: return "a text that is not empty";
+    case Form::clock: return "virtual or real";
+    case Form::config: return "a configuration, by section and key";
+    case Form::hashes: return "a list of hashes";
+    case Form::reason: return fmt::format("one of {}", fmt::join(kReasons, ", "));
+  }
+  return {};
+}
+
+/// A value as a message shows it: its beginning.
+std::string shown(const Json& value) {
+  const std::string text = text_of(value);
+  return text.size() <= 60 ? text : text.substr(0, 60) + "…";
+}
+
+Fault fields_fault(const Json& record, std::span<const Field> fields) {
+  for (const Field& field : fields) {
+    const auto found = record.find(field.name);
+    if (found == record.end())
+      return fmt::format("{}: missing in this {} record; it is {}", field.name, sort_of(record), words_for(field.form));
+    if (!fits(*found, field.form))
+      return fmt::format("{}: {} is not {}", field.name, shown(*found), words_for(field.form));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string sort_of(const Json& record) {
+  if (!record.is_object()) return {};
+  const auto sort = record.find("record");
+  return sort != record.end() && sort->is_string() ? sort->get<std::string>() : std::string();
+}
+
+Fault header_fault(const Json& record) {
+  if (sort_of(record) != "header") return "record: a log begins with its header";
+  if (Fault fault = fields_fault(record, kHeader)) return fault;
+  if (const auto last = record.at("hosted").back().get<std::uint64_t>(); last >= record.at("peers").get<std::uint64_t>())
+    return fmt::format("hosted: peer {} of a network of {} peers", last, record.at("peers").get<std::uint64_t>());
+  return {};
+}
+
+Fault record_fault(const Json& record, const std::vector<int>& hosted) {
+  const std::string sort = sort_of(record);
+  if (sort == "header") return "record: a second header";
+  if (sort == "network") return fields_fault(record, kNetwork);
+  if (sort == "round") {
+    if (Fault fault = fields_fault(record, kRound)) return fault;
+    const auto peer = record.at("peer").get<std::uint64_t>();
+    if (peer < kMostPeers && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(peer))) return {};
+    return fmt::format("peer: {} is not hosted by this process", peer);
+  }
+  if (sort == "end") {
+    if (Fault fault = fields_fault(record, kEnd)) return fault;
+    if (record.at("row_hashes").size() == hosted.size()) return {};
+    return fmt::format("row_hashes: {} of {} hosted peers", record.at("row_hashes").size(), hosted.size());
+  }
+  return "record: not one of header, round, network, end";
+}
+
+}  // namespace gossamer::peer
