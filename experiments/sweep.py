@@ -17,7 +17,7 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from lab import cells as grid
 from lab.axes import Axis, parse_axes, parse_rates
@@ -27,7 +27,7 @@ from lab.crew import Plan, run_all
 from lab.errors import LabError
 from lab.launch import Outcome, Recipe, check
 from lab.results import Result, write_sweep
-from lab.selection import METRICS, choose
+from lab.selection import METRICS, Choice, choose, final_value
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -66,14 +66,28 @@ def sweep(options: argparse.Namespace, words: list[str]) -> int:
     cells = grid.make_cells(axes, rates, out)
     recipe = Recipe(find_binary(), options.config, threads(config, axes, options))
     refuse_bad_cells(recipe, cells, options.jobs)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     about = describe(options, words, axes, rates)
-    with (out / ".lock").open("w") as lock:
+    with lock_file(out) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise LabError(f"another sweep is at work in {out}") from error
         return carry_out(options, recipe, config, cells, about)
+
+
+def make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"--out {out}: no folder of a sweep can be made there: {error.strerror}") from error
+
+
+def lock_file(out: Path) -> TextIO:
+    try:
+        return (out / ".lock").open("w", encoding="utf-8")
+    except OSError as error:
+        raise LabError(f"--out {out}: nothing can be written there: {error.strerror}") from error
 
 
 def carry_out(options: argparse.Namespace, recipe: Recipe, config: dict[str, Any], cells: list[Cell],
@@ -93,7 +107,7 @@ def carry_out(options: argparse.Namespace, recipe: Recipe, config: dict[str, Any
         rates = tuple(about["rates"])
         choices = choose(cells, summaries, rates, options.select) if rates else []
         write_sweep(out, about, results, choices)
-    return conclude(results, choices, out)
+    return conclude(results, choices, options.select, out)
 
 
 def threads(config: dict[str, Any], axes: list[Axis], options: argparse.Namespace) -> dict[str, str]:
@@ -138,12 +152,18 @@ def result_of(cell: Cell, config_hash: str, outcomes: dict[str, Outcome]) -> Res
     return Result(cell, status or "missing", "" if status else "not run to its end")
 
 
-def conclude(results: list[Result], choices: list[Any], out: Path) -> int:
+def conclude(results: list[Result], choices: list[Choice], metric: str, out: Path) -> int:
     """A diverged run is an answer to a grid of step sizes and a failure without one."""
     for choice in choices:
         name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
         if choice.rate is None:
-            print(f"sweep: {name}: no step size can be judged: each diverged or lacks runs", file=sys.stderr)
+            finished = [r.summary for r in results
+                        if r.summary and dict(r.cell.condition()) == choice.condition and r.status == "finished"]
+            if finished and all(final_value(summary, metric) is None for summary in finished):
+                why = f"runs on these data have no {metric}; --select another metric, nothing finished is run again"
+            else:
+                why = "each diverged or lacks runs"
+            print(f"sweep: {name}: no step size can be judged: {why}", file=sys.stderr)
         elif choice.at_edge:
             print(f"sweep: {name}: the best step size {choice.rate} is at the edge of the grid; widen --rates",
                   file=sys.stderr)

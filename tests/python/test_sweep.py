@@ -180,3 +180,15 @@ def test_two_sweeps_in_one_folder_are_refused(lab: Any, tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = lab("sweep", "small.toml", "--out", "out")
     assert done.returncode == 2 and "another sweep" in done.stderr
+
+
+@pytest.mark.parametrize("out", ["small.toml", "small.toml/sweep"])
+def test_a_file_where_the_folder_should_be_is_refused(lab: Any, out: str) -> None:
+    done = lab("sweep", "small.toml", "--out", out)
+    assert done.returncode == 2 and f"--out {out}: " in done.stderr
+
+
+def test_a_metric_that_the_runs_do_not_have_is_named(lab: Any) -> None:
+    done = lab("sweep", "small.toml", "--rates", "0.1,0.2", "--select", "distance_to_optimum", "--out", "out")
+    assert done.returncode == 1 and "runs on these data have no distance_to_optimum" in done.stderr
+    assert "diverged" not in done.stderr
