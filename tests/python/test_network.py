@@ -213,6 +213,7 @@ def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
     refused(net, 2, "centralized", "gossamer run", sets=("algorithm.kind=centralized",))
     refused(net, 2, "peer id 4", "0 to 3", ids="4")
     refused(net, 2, "--id", "'x'", ids="x")
+    refused(net, 2, "--id", "names peer 0 twice", ids="0,0")
     refused(net, 2, "net.peers", sets=("net.rendezvous=",))
 
 
@@ -287,7 +288,7 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def check_full_log(log: Path, said: str) -> None:
-    assert f"cannot write {log}" in said
+    assert f"cannot write {log}" in said and "remove it, or choose another" in said
     records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
     assert records[-1]["record"] != "end", "it never passes for whole"
 

@@ -1,0 +1,54 @@
+"""What the program prints and reads when files are not as they should be: no success for data that nobody got."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SMALL = ("--set", "run.peers=2", "--set", "run.rounds=1")
+
+
+def call(program: Path, *words: object, to: str = "") -> subprocess.CompletedProcess[str]:
+    with open(to or "/dev/null", "w", encoding="utf-8") as out:
+        return subprocess.run([str(program), *map(str, words)], stdout=out if to else subprocess.PIPE,
+                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=False, timeout=60)
+
+
+@pytest.fixture
+def folder(gossamer: Path, tmp_path: Path) -> Path:
+    """A run that is done."""
+    done = call(gossamer, "run", *SMALL, "--quiet", "--out", tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("words", [("export", "RUN", "--csv"), ("collect", "RUN", "--json"), ("list",), ("list", "-v"),
+                                   ("run", *SMALL, "--json", "--quiet", "--out", "RUN/again"), ("--help",)],
+                         ids=lambda words: words[0])
+def test_output_that_cannot_be_written_is_no_success(gossamer: Path, folder: Path, words: tuple[str, ...]) -> None:
+    done = call(gossamer, *(word.replace("RUN", str(folder)) for word in words), to="/dev/full")
+    assert done.returncode == 3 and "cannot write to standard output" in done.stderr
+
+
+def test_a_configuration_that_never_ends_is_refused(gossamer: Path) -> None:
+    done = call(gossamer, "run", "/dev/zero", "--check")
+    assert done.returncode == 3 and "/dev/zero" in done.stderr
+
+
+def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, folder: Path) -> None:
+    whole = call(gossamer, "export", folder, "--csv").stdout
+    (folder / "log-1.jsonl").write_text('{"record":"head', encoding="utf-8")
+    done = call(gossamer, "export", folder, "--csv")
+    assert done.returncode == 0 and done.stdout == whole
+    assert "log-1.jsonl is cut within its header: that process wrote nothing" in done.stderr
+    refused = call(gossamer, "collect", folder)
+    assert refused.returncode == 3 and "log-1.jsonl" in refused.stderr and refused.stdout == ""
+
+
+@pytest.mark.parametrize("command", [("export", "--csv"), ("collect",)], ids=lambda command: command[0])
+def test_a_damaged_log_is_named_with_line_and_field(gossamer: Path, folder: Path, command: tuple[str, ...]) -> None:
+    log = folder / "log-0.jsonl"
+    log.write_text(log.read_text(encoding="utf-8").replace('"peers":2,"hosted"', '"peers":2000000000,"hosted"'),
+                   encoding="utf-8")
+    done = call(gossamer, *command, folder)
+    assert done.returncode == 3 and f"{log}:1: peers: 2000000000" in done.stderr and done.stdout == ""
