@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -184,6 +185,15 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
+/// A run's name is also a folder's, a header's and a file's.
+Status check_run_id(const std::string& id) {
+  const bool plain = std::all_of(id.begin(), id.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
+  });
+  if (plain && id.size() <= 63 && !id.starts_with('.')) return {};
+  return invalid("run.id: write it with letters, digits, '.', '_' and '-', 63 at most and no '.' first");
+}
+
 }  // namespace
 
 Result<Config> load_config(const std::string& path, const std::vector<Override>& overrides) {
@@ -202,6 +212,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
     read[section.name] = std::move(values);
   }
   GOSSAMER_TRY(config.run, run_parameters().read("run", read["run"].common));
+  GOSSAMER_TRY_STATUS(check_run_id(config.run.id));
   GOSSAMER_TRY(config.weights, topology::weight_parameters().read("topology", read["topology"].common));
   GOSSAMER_TRY(config.exchange, exchange_parameters().read("algorithm", read["algorithm"].common));
   GOSSAMER_TRY(config.shards, train::shard_parameters().read("data", read["data"].common));

@@ -86,7 +86,9 @@ void add_peer(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<PeerCommand>();
   CLI::App* peer = app.add_subcommand("peer", "run one peer of a network; the same file on every machine");
   command->config.add_to(*peer);
-  peer->add_option("--id", command->id, "this peer's number, 0 to n-1; several in one process: 0,1 or 0-3");
+  peer->add_option("--id", command->id,
+                   "this peer's number, 0 to n-1 (else GOSSAMER_ID, RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK or PMI_RANK); "
+                   "several in one process: 0,1 or 0-3");
   peer->add_flag("--quiet,-q", command->quiet, "no progress");
   peer->callback([command, &exit_code] {
     auto result = execute(*command);
