@@ -229,7 +229,8 @@ TEST_CASE("logs: every field that is missing, of another type or out of range is
     changed[i][field] = value;
     refused(changed, i + 1, field);
   };
-  for (const Json& peers : {Json(0), Json(-1), Json(2.0), Json(1e300), Json(65536), Json(2000000000)}) with(0, "peers", peers);
+  for (const Json& peers : {Json(0), Json(-1), Json(2.0), Json(1e300), Json(65536), Json(2000000000)})
+    with(0, "peers", peers);
   for (const char* hosted : {"[]", "[99999999999]", "[-1]", "[1, 0]", "[0, 0]", "[0, 2]", "[1]", "[0.0]", "0"})
     with(0, "hosted", Json::parse(hosted));
   with(0, "schema", 99);

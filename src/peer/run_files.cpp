@@ -103,7 +103,8 @@ Result<std::vector<ProcessLog>> read_logs(const fs::path& folder,
   std::vector<ProcessLog> logs;
   for (const fs::path& place : folders) GOSSAMER_TRY_STATUS(read_place(place, left_out, logs));
   if (logs.empty())
-    return Error{ErrorKind::data, fmt::format("{} holds no run: there is no log-*.jsonl with a header in it", folder.string())};
+    return Error{ErrorKind::data,
+                 fmt::format("{} holds no run: there is no log-*.jsonl with a header in it", folder.string())};
   std::sort(logs.begin(), logs.end(),
             [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
   return logs;
