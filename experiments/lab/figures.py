@@ -114,6 +114,10 @@ def gap_figure(conditions: list[Condition], metric: Metric, targets: dict[str, T
 def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target: Target, styles: Styles,
                     column: int) -> None:
     never = []
+    members = [member for member in members if member.topology["spectral_gap"] is not None]
+    if not members:  # networks too large for their spectrum to be computed at a run's start
+        axes.text(0.5, 0.5, "no spectral gap in these logs", transform=axes.transAxes, ha="center", fontsize=9)
+        return
     for condition in members:
         gap = max(float(condition.topology["spectral_gap"]), 1e-12)
         points = np.array([point[column] for point in reached(condition, metric, target)])
@@ -137,6 +141,11 @@ def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target
         right = gap > (min(gaps) * max(gaps)) ** 0.5
         axes.annotate(text, (gap, height), xycoords=axes.get_xaxis_transform(), fontsize=8, va="center",
                       ha="right" if right else "left", xytext=(-8 if right else 8, 0), textcoords="offset points")
+
+
+def known_number(value: object) -> str:
+    """A figure of a topology that a run may have left out (null): a network too large to compute it at the start."""
+    return "–" if value is None else f"{value:.3g}"
 
 
 def limit_axis(axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]) -> None:

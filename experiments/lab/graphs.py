@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from lab.conditions import Condition
-from lab.figures import Picture, styles_of
+from lab.figures import Picture, known_number, styles_of
 from lab.style import INK, WIDTH_INCHES
 
 Edge = tuple[int, int]
@@ -49,12 +49,12 @@ def _facts(topology: dict[str, object]) -> str:
     low, high = topology["degree_min"], topology["degree_max"]
     degree = f"degree {low}" if low == high else f"degrees {low}–{high}"
     period = f", period {topology['period']}" if topology["period"] != 1 else ""
-    return f"{degree}, diameter {topology['diameter']}{period}\nspectral gap {topology['spectral_gap']:.3g}"
+    return f"{degree}, diameter {known_number(topology['diameter'])}{period}\nspectral gap {known_number(topology['spectral_gap'])}"
 
 
 def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
     n = int(topology["peers"])  # type: ignore[call-overload]
-    edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"]]  # type: ignore[attr-defined]
+    edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"] or []]  # type: ignore[attr-defined]
     directed = not topology["symmetric"]
     places, bent = layout(n, {(min(e), max(e)) for e in edges} if not directed else set(edges), str(topology["topology"]))
     width = max(0.35, min(1.3, 60 / max(len(edges), 1)))

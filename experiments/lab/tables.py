@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.conditions import Condition
-from lab.figures import bytes_text
+from lab.figures import bytes_text, known_number
 from lab.metric import Metric, Target, reached
 from lab.selection import METRICS, final_value
 
@@ -38,7 +38,7 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
         name = f"{condition.series} ({condition.facet})" if faceted else condition.series
         topology = condition.topology
         low, high = topology["degree_min"], topology["degree_max"]
-        row = [name, f"{topology['spectral_gap']:.3g}", str(low) if low == high else f"{low}–{high}"]
+        row = [name, known_number(topology["spectral_gap"]), str(low) if low == high else f"{low}–{high}"]
         if rated:
             row.append(_rate(condition))
         row.append(f"{len(condition.runs)}" if len(condition.runs) == condition.expected else

@@ -51,6 +51,16 @@ def test_failed_runs_and_missing_seeds_are_named(lab: Any, tmp_path: Path) -> No
     assert "One seed only" in page
 
 
+def test_what_a_large_network_leaves_out_is_left_out(lab: Any, tmp_path: Path) -> None:
+    assert lab("sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--out", "out").returncode == 0
+    for path in [*(tmp_path / "out").glob("*/log-0.jsonl"), *(tmp_path / "out").glob("*/summary.json")]:
+        text = re.sub(r'"(spectral_gap|diameter)": ?[-+.e0-9]+', r'"\1":null', path.read_text(encoding="utf-8"))
+        path.write_text(text, encoding="utf-8")
+    reported = lab("report", "out")
+    assert reported.returncode == 0, reported.stderr
+    assert "no spectral gap in these logs" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
 def test_step_sizes_at_the_edge_are_flagged(lab: Any, tmp_path: Path) -> None:
     page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5,2")
     assert "edge" not in said.replace(str(tmp_path), "") and "diverged" in page
