@@ -36,8 +36,9 @@ TEST_CASE("whoever runs something else is refused, and both sides say what diffe
   check_refused(other, "its model is mlp 0102, ours is cnn 1111", "its model is cnn 1111, ours is mlp 0102");
   other = identity(2);
   other.configuration = "conf 66bb";
-  check_refused(other, "its shared configuration is conf 55aa, ours is conf 66bb",
-                "its shared configuration is conf 66bb, ours is conf 55aa");
+  const std::string advice = " (every machine needs the same file: compare their resolved-*.toml)";
+  check_refused(other, "its shared configuration is conf 55aa, ours is conf 66bb" + advice,
+                "its shared configuration is conf 66bb, ours is conf 55aa" + advice);
   other = identity(2);
   other.peers = 3;
   check_refused(other, "its number of peers is 2, ours is 3", "its number of peers is 3, ours is 2");
@@ -220,7 +221,7 @@ TEST_CASE("what a folder keeps of other runs is not called") {
     Rendezvous old(world.folder.path(), "run-0");
     REQUIRE(old.announce({1}, {"127.0.0.1", 1}).ok());
     CHECK(Rendezvous(world.folder.path(), "run-1").find(1).error().message ==
-          world.folder.path() + "/peer-1.addr is of another run");
+          world.folder.path() + "/peer-1.addr is of another run: is the configuration the same on both?");
     world.add({0}, {{0, 1}});
     world.add({1}, {{0, 1}});
     world.join();
