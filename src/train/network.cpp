@@ -74,7 +74,8 @@ class Compiler {
     return start;
   }
 
-  std::size_t block(const char* name, std::vector<int> shape, ParameterBlock::Start start, int fan_in = 0, int fan_out = 0) {
+  std::size_t block(const char* name, std::vector<int> shape, ParameterBlock::Start start, std::int64_t fan_in = 0,
+                    std::int64_t fan_out = 0) {
     ParameterBlock block{.name = fmt::format("{}.{}", number_, name), .shape = std::move(shape), .start = start,
                          .fan_in = fan_in, .fan_out = fan_out};
     block.offset = blocks_.empty() ? 0 : blocks_.back().offset + blocks_.back().length;
@@ -111,7 +112,7 @@ class Compiler {
     if (operation.output_height() < 1 || operation.output_width() < 1)
       return invalid(fmt::format("a {0} × {0} kernel with padding {1} does not fit an image of {2} × {3}", layer.kernel,
                                  layer.padding, height_, width_));
-    const int taps = layer.kernel * layer.kernel;
+    const std::int64_t taps = std::int64_t{layer.kernel} * layer.kernel;
     // A convolution is followed by relu, at once or after its group norm.
     operation.weights = block("convolution.weights", {layer.kernel, layer.kernel, channels_, layer.channels},
                               layer.activation == Activation::tanh ? ParameterBlock::Start::glorot_uniform
@@ -177,7 +178,8 @@ void Network::initialise(std::uint64_t seed, std::uint32_t stream, std::span<Rea
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     const ParameterBlock& block = blocks_[b];
     RandomStream random(seed, stream, Purpose::initial_parameters, b);
-    const double deviation = std::sqrt(2.0 / block.fan_in), limit = std::sqrt(6.0 / (block.fan_in + block.fan_out));
+    const double deviation = std::sqrt(2.0 / static_cast<double>(block.fan_in));
+    const double limit = std::sqrt(6.0 / static_cast<double>(block.fan_in + block.fan_out));
     for (Real& value : row.subspan(block.offset, block.length)) switch (block.start) {
         case ParameterBlock::Start::zero: value = 0; break;
         case ParameterBlock::Start::one: value = 1; break;

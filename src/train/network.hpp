@@ -2,6 +2,7 @@
 // Device runs. The number type is the device call's: the same network serves float and double.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ struct ParameterBlock {
 
   enum class Start { zero, one, he_normal, glorot_uniform };
   Start start = Start::zero;
-  int fan_in = 0, fan_out = 0;
+  std::int64_t fan_in = 0, fan_out = 0;
 };
 
 /// Immutable; any thread.

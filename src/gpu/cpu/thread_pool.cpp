@@ -35,7 +35,7 @@ void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::s
     ++call_;
   }
   wake_.notify_all();
-  take_pieces();
+  take_pieces(work);
   {
     std::unique_lock lock(mutex_);
     work_ = nullptr;  // a worker that wakes only now has nothing to do, and nobody waits for it
@@ -46,9 +46,8 @@ void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::s
   if (failure) std::rethrow_exception(failure);
 }
 
-void ThreadPool::take_pieces() {
+void ThreadPool::take_pieces(const std::function<void(std::size_t)>& work) {
   try {
-    const auto& work = *work_;
     for (std::size_t i; (i = next_.fetch_add(1, std::memory_order_relaxed)) < count_;) work(i);
   } catch (...) {
     next_.store(count_, std::memory_order_relaxed);
@@ -60,14 +59,16 @@ void ThreadPool::take_pieces() {
 void ThreadPool::worker_loop() {
   std::uint64_t seen = 0;
   for (;;) {
+    const std::function<void(std::size_t)>* work = nullptr;
     {
       std::unique_lock lock(mutex_);
       wake_.wait(lock, [&] { return stopping_ || (call_ != seen && work_ != nullptr); });
       if (stopping_) return;
       seen = call_;
+      work = work_;  // the caller waits for the active ones, so it outlives this call
       ++active_;
     }
-    take_pieces();
+    take_pieces(*work);
     const std::lock_guard lock(mutex_);
     if (--active_ == 0) done_.notify_one();
   }

@@ -29,7 +29,7 @@ class ThreadPool {
 
  private:
   void worker_loop();
-  void take_pieces();
+  void take_pieces(const std::function<void(std::size_t)>& work);
 
   std::vector<std::thread> workers_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
