@@ -166,7 +166,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a run's name is a name, not a path") {
-  for (const std::string id : {"..", ".hidden", "../up", "/abs", "a b", "\xff", "new\nline", std::string(64, 'a').c_str()}) {
+  const std::vector<std::string> ids = {"..", ".hidden", "../up", "/abs", "a b", "\xff", "new\nline", std::string(64, 'a')};
+  for (const std::string& id : ids) {
     const auto config = load_config("", {"run.id=" + id});
     REQUIRE_FALSE(config.ok());
     CHECK(says(config.error().message, {"run.id"}));
