@@ -4,6 +4,7 @@
 
 #include "base/hash.hpp"
 #include "base/philox.hpp"
+#include "gpu/cpu_device.hpp"
 #include "peer/figures.hpp"
 #include "peer_words.hpp"
 
@@ -18,6 +19,13 @@ using RowSet = std::vector<std::vector<float>>;
 RowViews views_of(const RowSet& rows) { return {rows.begin(), rows.end()}; }
 
 double exact(const RowSet& rows) { return consensus_distance(views_of(rows), mean_row(views_of(rows))); }
+
+std::vector<double> sketch(const std::vector<float>& row, std::uint64_t seed) {
+  std::vector<double> values(gpu::sketch_length(row.size()));
+  const gpu::SketchRequest<float> request{row.data(), row.size(), seed, values.data()};
+  gpu::CpuDevice(1).sketch(std::span(&request, 1));
+  return values;
+}
 
 double estimated(const RowSet& rows, std::uint64_t seed) {
   std::vector<std::vector<double>> sketches;
@@ -84,14 +92,14 @@ TEST_CASE("a sketch is linear, and the same for the same seed only") {
   for (std::size_t k = 0; k < a.size(); ++k) CHECK(a[k] + b[k] == doctest::Approx(sum[k]));
   CHECK(sketch(rows[0], 3) == a);
   CHECK(sketch(rows[0], 4) != a);
-  CHECK(sketch(std::vector<float>(100000), 1) == std::vector<double>(kSketchLength));
+  CHECK(sketch(std::vector<float>(100000), 1) == std::vector<double>(gpu::kSketchLength));
 }
 
 TEST_CASE("the sketched consensus distance is within 10 % of the exact one, over 100 seeds") {
   for (const std::size_t d :
        {std::size_t{1}, std::size_t{7}, std::size_t{650}, std::size_t{1024}, std::size_t{1025}, std::size_t{5000}}) {
     CAPTURE(d);
-    const double most = d <= kSketchLength ? 1e-9 : 0.1;
+    const double most = d <= gpu::kSketchLength ? 1e-9 : 0.1;
     // Peers apart in every direction.
     CHECK(worst_over_seeds([&](std::uint64_t seed) {
             RowSet rows;

@@ -83,7 +83,7 @@ double loss_of(const ModelSpec& spec, ModelContext data, std::vector<float> feat
   const gpu::Task task{.program = &network->program(),
                        .table = {.features = features.data(), .labels = &label, .targets = &target}};
   const gpu::Job<Real> job{.parameters = row.data(), .gradient = gradient.data(), .samples = &sample, .batch = 1,
-                           .losses = &loss};
+                           .loss = &loss};
   gpu::CpuDevice(1).gradient(task, std::span(&job, 1));
   return loss;
 }

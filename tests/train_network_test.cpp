@@ -52,7 +52,7 @@ TEST_CASE("one by one, sixteen together, four threads, misaligned rows: the same
   const auto train = [&](int threads, std::size_t offset, bool one_by_one) {
     gpu::CpuDevice device(threads);
     Rows<float> x(kPeers, d, offset), v(kPeers, d, offset), g(kPeers, d, offset);
-    std::vector<double> losses(3 * kPeers), rates(3, 0.1);
+    std::vector<double> losses(kPeers), rates(3, 0.1);
     std::vector<std::uint32_t> samples;
     for (std::uint32_t i = 0; i < 15; ++i) samples.push_back((i * 7) % 5);
     std::vector<gpu::Job<float>> jobs;
@@ -60,7 +60,7 @@ TEST_CASE("one by one, sixteen together, four threads, misaligned rows: the same
       bench.network.initialise<float>(1, static_cast<std::uint32_t>(p), x.row(p));
       jobs.push_back({.parameters = x.row(p).data(), .momentum = v.row(p).data(), .gradient = g.row(p).data(),
                       .samples = samples.data(), .batch = 5, .steps = 3, .rates = rates.data(),
-                      .peer = static_cast<std::uint32_t>(p), .losses = &losses[3 * p]});
+                      .peer = static_cast<std::uint32_t>(p), .loss = &losses[p]});
     }
     gpu::Task task = bench.task();
     task.rule = {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-3};
@@ -90,7 +90,7 @@ TEST_CASE("a smaller batch than the program's is that batch") {
   double loss = 0;
   auto copy = row;
   const gpu::Job<double> job{.parameters = copy.data(), .gradient = gradient.data(), .samples = five.table.all.data(),
-                             .batch = 2, .losses = &loss};
+                             .batch = 2, .loss = &loss};
   gpu::Task task = five.task();
   task.table = two.table.view();
   five.device.gradient(task, std::span(&job, 1));
@@ -103,7 +103,7 @@ TEST_CASE("hits count the samples whose largest output is their label") {
   Bench bench({{Dense{.units = 3}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 3}, 4);
   bench.table.labels = {0, 2, 2, 1};
   std::vector<double> row{0, 0, 0, 0, 0, 1};  // always class 2
-  std::int64_t hits = -1;
+  std::int64_t hits = 0;
   bench.loss(row, &hits);
   CHECK(hits == 2);
 }

@@ -63,7 +63,7 @@ struct Bench {
   double loss(const std::vector<Real>& row, std::int64_t* hits = nullptr) {
     double loss = 0;
     const gpu::Job<Real> job{.parameters = const_cast<Real*>(row.data()), .samples = table.all.data(), .batch = batch,
-                             .losses = &loss, .hits = hits};
+                             .loss = &loss, .hits = hits};
     device.evaluate(task(), std::span(&job, 1));
     return loss;
   }
@@ -73,7 +73,7 @@ struct Bench {
     std::vector<Real> gradient(row.size());
     double loss = 0;
     const gpu::Job<Real> job{.parameters = row.data(), .gradient = gradient.data(), .samples = table.all.data(),
-                             .batch = batch, .losses = &loss};
+                             .batch = batch, .loss = &loss};
     device.gradient(task(), std::span(&job, 1));
     if (loss_out != nullptr) *loss_out = loss;
     return gradient;

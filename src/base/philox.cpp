@@ -8,17 +8,13 @@
 
 namespace gossamer {
 
-// Key: the seed. Counter: word 0 counts blocks, words 1–3 mix purpose, peer and step. Purpose has 10 bits and peer 32
-// and step 54 of the remaining 96; a whole number of each is kept apart by the layout, not by luck.
 RandomStream::RandomStream(std::uint64_t seed, std::uint32_t peer, Purpose purpose, std::uint64_t step)
-    : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
-      counter_{0, static_cast<std::uint32_t>(step), peer,
-               (static_cast<std::uint32_t>(purpose) << 22) | (static_cast<std::uint32_t>(step >> 32) & 0x3FFFFF)} {}
+    : key_(seed, peer, purpose, step) {}
 
 void RandomStream::refill() {
-  block_ = philox4x32(counter_, key_);
-  ++counter_[0];  // 2^32 blocks of four: more than any stream here draws
-  GOSSAMER_CHECK(counter_[0] != 0, "random stream exhausted");
+  block_ = key_.block(next_block_);
+  ++next_block_;  // 2^32 blocks of four: more than any stream here draws
+  GOSSAMER_CHECK(next_block_ != 0, "random stream exhausted");
   used_ = 0;
 }
 
@@ -32,9 +28,12 @@ std::uint64_t RandomStream::next_u64() {
   return high << 32 | next_u32();
 }
 
-float RandomStream::next_float() { return static_cast<float>(next_u32() >> 8) * 0x1p-24F; }
+float RandomStream::next_float() { return unit_float(next_u32()); }
 
-double RandomStream::next_double() { return static_cast<double>(next_u64() >> 11) * 0x1p-53; }
+double RandomStream::next_double() {
+  const std::uint32_t high = next_u32();
+  return unit_double(high, next_u32());
+}
 
 std::uint32_t RandomStream::below(std::uint32_t bound) {
   GOSSAMER_CHECK(bound > 0, "below(0) has no answer");

@@ -41,6 +41,32 @@ enum class Purpose : std::uint32_t {
 /// A peer number for draws that belong to no peer.
 inline constexpr std::uint32_t kNoPeer = 0xFFFFFFFF;
 
+/// Where the stream (seed, peer, purpose, step) lies: key and counter of its blocks of four numbers. The key is the seed;
+/// counter word 0 counts blocks, words 1–3 hold step (54 bits), peer and purpose (10 bits), kept apart by the layout.
+class RandomKey {
+ public:
+  constexpr RandomKey(std::uint64_t seed, std::uint32_t peer, Purpose purpose, std::uint64_t step)
+      : key_{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)},
+        counter_{0, static_cast<std::uint32_t>(step), peer,
+                 (static_cast<std::uint32_t>(purpose) << 22) | (static_cast<std::uint32_t>(step >> 32) & 0x3FFFFF)} {}
+
+  /// Numbers 4 · index to 4 · index + 3 of the stream.
+  constexpr std::array<std::uint32_t, 4> block(std::uint32_t index) const {
+    return philox4x32({index, counter_[1], counter_[2], counter_[3]}, key_);
+  }
+
+ private:
+  std::array<std::uint32_t, 2> key_;
+  std::array<std::uint32_t, 4> counter_;
+};
+
+/// 32 random bits to a uniform number in [0, 1): the upper 24.
+constexpr float unit_float(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24F; }
+/// 64 random bits, the earlier number above, to a uniform number in [0, 1): the upper 53.
+constexpr double unit_double(std::uint32_t high, std::uint32_t low) {
+  return static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) * 0x1p-53;
+}
+
 /// The stream of random numbers keyed by (seed, peer, purpose, step). Cheap to make; not thread-safe; copy to fork.
 class RandomStream {
  public:
@@ -54,7 +80,7 @@ class RandomStream {
   double next_double();
   /// Uniform in 0..bound−1 without bias (Lemire 2019). bound > 0.
   std::uint32_t below(std::uint32_t bound);
-  /// Standard normal (Box–Muller, in double).
+  /// Standard normal (Box–Muller, in double): numbers 2k and 2k + 1 of a stream of normals are made of block k.
   double next_normal();
   /// Gamma(shape, 1) (Marsaglia and Tsang 2000), shape > 0.
   double next_gamma(double shape);
@@ -64,8 +90,8 @@ class RandomStream {
  private:
   void refill();
 
-  std::array<std::uint32_t, 2> key_;
-  std::array<std::uint32_t, 4> counter_;
+  RandomKey key_;
+  std::uint32_t next_block_ = 0;
   std::array<std::uint32_t, 4> block_{};
   int used_ = 4;
   bool has_spare_normal_ = false;

@@ -8,8 +8,8 @@
 
 namespace gossamer::gossip {
 
-Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::RowOperations<float>& rows, Trainer* trainer, Time step_time)
-    : scheduler_(scheduler), executor_(executor), rows_(rows), trainer_(trainer), step_time_(step_time) {
+Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, Time step_time)
+    : scheduler_(scheduler), executor_(executor), device_(device), trainer_(trainer), step_time_(step_time) {
   scheduler_.set_idle_work(this);
 }
 
@@ -28,9 +28,11 @@ bool Compute::run_pending(Time next_event) {
     run_mixes();
     return true;
   }
-  bool ran = run_rows(axpys_, [this](const auto& requests) { rows_.axpy(requests); });
-  ran |= run_rows(differences_, [this](const auto& requests) { rows_.add_difference(requests); });
-  ran |= run_rows(scalings_, [this](const auto& requests) { rows_.scale(requests); });
+  bool ran = run_rows(axpys_, [this](const auto& requests) { device_.axpy(requests); });
+  ran |= run_rows(differences_, [this](const auto& requests) { device_.add_difference(requests); });
+  ran |= run_rows(scalings_, [this](const auto& requests) { device_.scale(requests); });
+  ran |= run_rows(copies_, [this](const auto& requests) { device_.copy(requests); });
+  ran |= run_rows(fills_, [this](const auto& requests) { device_.fill(requests); });
   if (ran) return true;
   // While a batch is away, what is asked for meanwhile gathers into the next one.
   if (training_.empty() || batches_in_flight_ > 0) return false;
@@ -46,7 +48,7 @@ void Compute::run_mixes() {
   mix_batch_.clear();
   for (const Mixing& mixing : mixes) mix_batch_.push_back(*mixing.piece);
   const Time begin = scheduler_.now();
-  rows_.mix(mix_batch_);
+  device_.mix(mix_batch_);
   const double seconds = std::chrono::duration<double>(scheduler_.now() - begin).count();
   for (const Mixing& mixing : mixes) mixing.listener->mixed(*mixing.piece, seconds / static_cast<double>(mixes.size()));
   mixes.clear();

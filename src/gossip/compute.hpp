@@ -9,7 +9,6 @@
 #include <coroutine>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -48,7 +47,7 @@ class MixListener {
 class Compute final : public IdleWork {
  public:
   /// `trainer` may be null where nothing trains. All outlive this object.
-  Compute(Scheduler& scheduler, Executor& executor, gpu::RowOperations<float>& rows, Trainer* trainer, Time step_time);
+  Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, Time step_time);
   ~Compute() override;
 
   /// co_await compute.train(operation, request): until the request is served. The request stays where it is meanwhile.
@@ -59,12 +58,18 @@ class Compute final : public IdleWork {
   /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener is told.
   void mix(gpu::MixRequest& piece, MixListener& listener) { mixes_.push_back({&piece, &listener}); }
 
-  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}): until it is done.
+  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until it is done, as far as what is asked
+  /// of the device later can tell.
   auto axpy(const gpu::AxpyRequest<float>& request) { return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request); }
   auto add_difference(const gpu::DifferenceRequest<float>& request) {
     return RowAwaiter<gpu::DifferenceRequest<float>>(differences_, request);
   }
   auto scale(const gpu::ScaleRequest<float>& request) { return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request); }
+  auto copy(const gpu::CopyRequest<float>& request) { return RowAwaiter<gpu::CopyRequest<float>>(copies_, request); }
+  auto fill(const gpu::FillRequest<float>& request) { return RowAwaiter<gpu::FillRequest<float>>(fills_, request); }
+
+  /// The device that the rows lie on.
+  gpu::Device& device() { return device_; }
 
   bool run_pending(Time next_event) override;
 
@@ -117,7 +122,7 @@ class Compute final : public IdleWork {
 
   Scheduler& scheduler_;
   Executor& executor_;
-  gpu::RowOperations<float>& rows_;
+  gpu::Device& device_;
   Trainer* trainer_;
   Time step_time_;
   std::vector<Training> training_;
@@ -126,6 +131,8 @@ class Compute final : public IdleWork {
   RowQueue<gpu::AxpyRequest<float>> axpys_;
   RowQueue<gpu::DifferenceRequest<float>> differences_;
   RowQueue<gpu::ScaleRequest<float>> scalings_;
+  RowQueue<gpu::CopyRequest<float>> copies_;
+  RowQueue<gpu::FillRequest<float>> fills_;
   int batches_in_flight_ = 0;
 };
 

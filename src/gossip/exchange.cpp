@@ -64,7 +64,7 @@ MixOperation& Endpoint::operation(Channel channel) {
 
 Stage& Endpoint::stage(int from, Channel channel, std::size_t length) {
   auto& stage = stages_[{from, channel}];
-  if (!stage) stage = std::make_unique<Stage>(inbox(from, channel), length);
+  if (!stage) stage = std::make_unique<Stage>(exchange_.compute().device(), inbox(from, channel), length);
   return *stage;
 }
 
@@ -96,15 +96,14 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
   const std::span<const float> x = row.values();
   MixOperation& mix = operation(channel);
-  if (mix.outgoing.empty() && !matrix->heard_by(peer_).empty()) {
-    mix.outgoing_values.resize(1, std::vector<float>(x.size()));
-    mix.outgoing.resize(1);
-    mix.outgoing[0].attach(exchange_.scheduler(), mix.outgoing_values[0]);
-  }
-  // A slow link that still reads the last row sent is let finish; this round's row is then not sent to anyone.
-  if (!mix.outgoing.empty() && !mix.outgoing[0].lent()) {
-    std::copy(x.begin(), x.end(), mix.outgoing[0].values().begin());
-    for (int to : matrix->heard_by(peer_)) send(to, t, channel, mix.outgoing[0].values(), mix.outgoing[0]);
+  if (!matrix->heard_by(peer_).empty()) {
+    LentRow& outgoing = mix.outgoing(x.size());
+    // A slow link that still reads the last row sent is let finish; this round's row is then not sent to anyone.
+    if (!outgoing.lent()) {
+      const gpu::CopyRequest<float> copy{x.data(), outgoing.values().data(), x.size()};
+      exchange_.compute().device().copy(std::span(&copy, 1));
+      for (int to : matrix->heard_by(peer_)) send(to, t, channel, outgoing.values(), outgoing);
+    }
   }
   std::vector<gpu::MixSource> sources;
   std::vector<std::shared_ptr<const StagedRow>> rows;
@@ -113,7 +112,7 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
     if (!newest || newest->round != t)
       deviations_.push_back({t, neighbour.peer, newest == nullptr, newest ? newest->round : 0});
     if (!newest) continue;
-    sources.push_back({newest->values.data(), static_cast<float>(neighbour.weight)});
+    sources.push_back({newest->row.row(0).data(), static_cast<float>(neighbour.weight)});
     rows.push_back(std::move(newest));
   }
   if (!sources.empty()) mix.begin(x, row.back().values(), std::move(sources), std::move(rows));
@@ -141,7 +140,7 @@ task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float
       co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
     }
     float* target = into.data() + received;
-    if (combine == Combine::replace) std::copy(chunk.values.begin(), chunk.values.end(), target);
+    if (combine == Combine::replace) co_await exchange_.compute().copy({chunk.values.data(), target, chunk.values.size()});
     else co_await exchange_.compute().axpy({1.0F, chunk.values.data(), target, chunk.values.size()});
     received += chunk.values.size();
   }

@@ -6,7 +6,7 @@
 
 namespace gossamer::gossip {
 
-Stage::Stage(Inbox& inbox, std::size_t length) : inbox_(inbox), length_(length) {
+Stage::Stage(gpu::Device& device, Inbox& inbox, std::size_t length) : device_(device), inbox_(inbox), length_(length) {
   inbox_.consumer = this;
   arrived();
 }
@@ -16,12 +16,12 @@ void Stage::arrived() {
     const Chunk& chunk = inbox_.chunks.front();
     if (!assembling_) {
       // Two rows take turns unless a mix still reads the older one.
-      assembling_ = spare_ && spare_.use_count() == 1 ? std::move(spare_) : std::make_shared<StagedRow>();
-      assembling_->values.resize(length_);
+      assembling_ = spare_ && spare_.use_count() == 1 ? std::move(spare_) : std::make_shared<StagedRow>(device_, length_);
     }
     assembling_->round = chunk.head.round;
-    std::copy(chunk.values.begin(), chunk.values.end(),
-              assembling_->values.begin() + static_cast<std::ptrdiff_t>(chunk.head.offset));
+    const gpu::CopyRequest<float> copy{chunk.values.data(), assembling_->row.row(0).data() + chunk.head.offset,
+                                       chunk.values.size()};
+    device_.copy(std::span(&copy, 1));
     if (chunk.head.offset + chunk.values.size() == chunk.head.total) {
       spare_ = std::move(newest_);
       newest_ = std::move(assembling_);
@@ -54,12 +54,16 @@ void MixOperation::begin(std::span<const float> x, std::span<float> out, std::ve
   out_ = out;
   sources_.clear();
   held_rows_ = std::move(rows);
-  Piece& piece = pieces_.emplace_back();
-  piece.sources = std::move(sources);
-  piece.request = {x.data(), out.data(), piece.sources, x.size()};
   submitted_ = x.size();
-  ++in_flight_;
-  endpoint_.exchange_.compute().mix(piece.request, *this);
+  submit({{x.data(), out.data(), {}, x.size()}, std::move(sources), {}});
+}
+
+LentRow& MixOperation::outgoing(std::size_t length) {
+  if (!outgoing_) {
+    outgoing_memory_ = gpu::DeviceRows<float>(endpoint_.exchange_.compute().device(), 1, length);
+    outgoing_.emplace().attach(endpoint_.exchange_.scheduler(), outgoing_memory_.row(0));
+  }
+  return *outgoing_;
 }
 
 void MixOperation::end() {
@@ -73,7 +77,7 @@ void MixOperation::arrived() {
   while (submitted_ < x_.size()) {
     const std::size_t length = available();
     if (length == 0) return;
-    submit(length);
+    submit(next_piece(length));
   }
 }
 
@@ -95,23 +99,28 @@ std::size_t MixOperation::available() {
   return end - submitted_;
 }
 
-void MixOperation::submit(std::size_t length) {
-  Piece& piece = pieces_.emplace_back();
+MixOperation::Piece MixOperation::next_piece(std::size_t length) {
+  Piece piece{{x_.data() + submitted_, out_.data() + submitted_, {}, length}, {}, {}};
   for (const Source& source : sources_) {
     const Chunk& chunk = source.inbox->chunks.front();
     piece.sources.push_back({chunk.values.data() + (submitted_ - chunk.head.offset), source.weight});
   }
-  piece.request = {x_.data() + submitted_, out_.data() + submitted_, piece.sources, length};
   submitted_ += length;
-  // A chunk that ends here is given back when this piece is computed, and so are none before it: pieces end in order.
+  // A chunk that ends here goes with this piece, the last that reads it; pieces are computed in order.
   for (const Source& source : sources_) {
     Chunk& chunk = source.inbox->chunks.front();
     if (chunk.head.offset + chunk.values.size() > submitted_) continue;
     piece.consumed.push_back(std::move(chunk));
     source.inbox->chunks.pop_front();
   }
+  return piece;
+}
+
+void MixOperation::submit(Piece piece) {
+  Piece& kept = pieces_.emplace_back(std::move(piece));
+  kept.request.sources = kept.sources;
   ++in_flight_;
-  endpoint_.exchange_.compute().mix(piece.request, *this);
+  endpoint_.exchange_.compute().mix(kept.request, *this);
 }
 
 void MixOperation::mixed(gpu::MixRequest&, double seconds) {

@@ -3,27 +3,31 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gossip/exchange.hpp"
+#include "gpu/device_rows.hpp"
 
 namespace gossamer::gossip {
 
-/// A whole row that has come from a neighbour, or that is going out, and its round.
+/// A whole row that has come from a neighbour, and its round.
 struct StagedRow {
+  StagedRow(gpu::Memory& memory, std::size_t length) : row(memory, 1, length) {}
   Round round = 0;
-  std::vector<float> values;
+  gpu::DeviceRows<float> row;
 };
 
 /// A neighbour's newest whole row under `async`. Chunks are copied as they come, so that nobody's buffers are held.
 class Stage final : public Inbox::Consumer {
  public:
-  Stage(Inbox& inbox, std::size_t length);
+  Stage(gpu::Device& device, Inbox& inbox, std::size_t length);
   void arrived() override;
   /// Null until a whole row has come. It stays as it is while the pointer is held.
   std::shared_ptr<const StagedRow> newest() const { return newest_; }
 
  private:
+  gpu::Device& device_;
   Inbox& inbox_;
   std::size_t length_;
   std::shared_ptr<StagedRow> assembling_, newest_, spare_;
@@ -57,9 +61,8 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   void arrived() override;
   void mixed(gpu::MixRequest& piece, double seconds) override;
 
-  /// Going out under `async`: copied once, so that the row itself is never held by a slow link.
-  std::deque<LentRow> outgoing;
-  std::deque<std::vector<float>> outgoing_values;
+  /// The row as it goes out under `async`: a copy, so that the row itself is never held by a slow link.
+  LentRow& outgoing(std::size_t length);
 
  private:
   struct Source {
@@ -77,7 +80,9 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   bool done() const { return submitted_ == x_.size() && in_flight_ == 0; }
   /// Values from `submitted_` on that every neighbour's first chunk has; 0 when one has none.
   std::size_t available();
-  void submit(std::size_t length);
+  /// Takes the next `length` values of every neighbour's chunks.
+  Piece next_piece(std::size_t length);
+  void submit(Piece piece);
 
   Endpoint& endpoint_;
   Round round_ = 0;
@@ -89,6 +94,8 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   int in_flight_ = 0;
   std::deque<Piece> pieces_;
   std::vector<std::shared_ptr<const StagedRow>> held_rows_;
+  gpu::DeviceRows<float> outgoing_memory_;
+  std::optional<LentRow> outgoing_;
   std::coroutine_handle<> waiter_;
 };
 

@@ -1,7 +1,6 @@
 #include "gossip/node.hpp"
 
 #include <algorithm>
-#include <limits>
 
 namespace gossamer::gossip {
 
@@ -41,9 +40,6 @@ task<void> Node::train(TrainOperation operation, std::span<float> x, std::span<f
   const Time begin = exchange_.scheduler().now();
   co_await exchange_.compute().train(operation, request);
   times_.train_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
-  if (operation == TrainOperation::update) co_return;
-  loss_sum_ += request.loss * steps;
-  loss_steps_ += static_cast<std::uint64_t>(steps);
 }
 
 task<Node::Evaluation> Node::evaluate() {
@@ -82,12 +78,11 @@ task<void> Node::receive_gradient(int from, Round t, std::span<float> into, Comb
   times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
 }
 
-double Node::take_train_loss() {
-  const double mean =
-      loss_steps_ == 0 ? std::numeric_limits<double>::quiet_NaN() : loss_sum_ / static_cast<double>(loss_steps_);
-  loss_sum_ = 0;
-  loss_steps_ = 0;
-  return mean;
+task<double> Node::take_train_loss() {
+  TrainRequest request;
+  request.peer = request.shard_of = id_;
+  co_await exchange_.compute().train(TrainOperation::take_loss, request);
+  co_return request.loss;
 }
 
 }  // namespace gossamer::gossip

@@ -13,7 +13,7 @@
 
 namespace gossamer::gossip {
 
-/// A peer's memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not mixed), and
+/// A peer's rows in device memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not mixed), and
 /// what the trainer works in.
 struct NodeMemory {
   std::vector<std::span<float>> front, back;
@@ -26,7 +26,8 @@ struct NodeTimes {
   double train_seconds = 0, wait_seconds = 0;
 };
 
-/// Thread: the scheduler's. Spans stay valid for a round; a mixed row's values move to its other half when it is mixed.
+/// Thread: the scheduler's. Rows are in device memory: they are computed with, and never read here. Spans stay valid for a
+/// round; a mixed row's values move to its other half when it is mixed.
 class Node {
  public:
   Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows, const NodeMemory& memory);
@@ -49,11 +50,10 @@ class Node {
   // ---- exchange
   /// x_i ← x_i + Σ_j W_t[i][j] (x_j − x_i) on row k.
   task<void> mix(Round t, int k);
-  /// The same in two halves, between which row k's front must not be written. After finish the front is the mixed row and
-  /// back(k) the row as it was.
+  /// The same in two halves, between which row k's front must not be written. After finish the front is the mixed row; a
+  /// span of the front taken before holds the row as it was.
   task<void> begin_mix(Round t, int k);
   task<void> finish_mix(int k);
-  std::span<float> back(int k) { return rows_[static_cast<std::size_t>(k)]->back().values(); }
 
   /// Sends part of the gradient row (its own channel), zero-copy: what was sent must not change until gradient_sent().
   void send_gradient(int to, Round t, std::span<const float> part);
@@ -73,6 +73,12 @@ class Node {
   }
   /// y ← factor · y
   auto scale(std::span<float> y, float factor) { return exchange_.compute().scale({factor, y.data(), y.size()}); }
+  /// to ← from
+  auto copy(std::span<const float> from, std::span<float> to) {
+    return exchange_.compute().copy({from.data(), to.data(), to.size()});
+  }
+  /// y ← value
+  auto fill(std::span<float> y, float value) { return exchange_.compute().fill({value, y.data(), y.size()}); }
 
   // ---- for the engine
   /// Test loss and accuracy of x as it stands.
@@ -84,7 +90,7 @@ class Node {
   std::uint64_t steps_done() const { return steps_done_; }
   void set_steps_done(std::uint64_t steps) { steps_done_ = steps; }
   /// Mean batch loss of the steps since the last call; NaN when there were none.
-  double take_train_loss();
+  task<double> take_train_loss();
   NodeTimes times() const { return times_; }
   Endpoint& endpoint() { return endpoint_; }
 
@@ -101,8 +107,6 @@ class Node {
   std::vector<std::unique_ptr<MixedRow>> rows_;
   LentRow gradient_lender_;
   std::uint64_t steps_done_ = 0;
-  double loss_sum_ = 0;
-  std::uint64_t loss_steps_ = 0;
   NodeTimes times_;
 };
 

@@ -12,6 +12,7 @@ enum class TrainOperation {
   gradient,     ///< gradient ← ∇f(x; batch number `step` of shard_of's shard)
   update,       ///< x ← one optimizer step with `gradient`
   evaluate,     ///< loss and accuracy of x on the test split; takes no virtual time
+  take_loss,    ///< mean batch loss of the peer's gradients since this was last asked for; takes no virtual time
 };
 
 struct TrainRequest {
@@ -19,10 +20,10 @@ struct TrainRequest {
   int shard_of = 0;        ///< whose shard the batch comes from: the peer's own, except in `centralized`
   std::uint64_t step = 0;  ///< number of the first local step
   int steps = 1;
-  std::span<float> x;
+  std::span<float> x;         ///< rows are in device memory
   std::span<float> gradient;
   std::span<float> momentum;  ///< empty where the optimizer keeps none
-  double loss = 0;            ///< out, but for update: mean batch loss over the steps; evaluate: mean test loss
+  double loss = 0;            ///< out of evaluate: mean test loss; of take_loss: NaN where there were no gradients
   double accuracy = 0;        ///< out of evaluate: fraction right; NaN for regression
 };
 
@@ -30,7 +31,8 @@ struct TrainRequest {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct.
+  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct. Rows are as after the
+  /// call for what this thread asks of the device next; another thread waits for Memory::finish first.
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
 };
 

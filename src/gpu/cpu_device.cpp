@@ -1,5 +1,8 @@
 #include "gpu/cpu_device.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -7,8 +10,10 @@
 #include <vector>
 
 #include "base/rows.hpp"
+#include "gpu/cpu/conversion.hpp"
 #include "gpu/cpu/executor.hpp"
 #include "gpu/cpu/mix.hpp"
+#include "gpu/cpu/random.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 
 namespace gossamer::gpu {
@@ -90,6 +95,31 @@ void CpuDevice::download(void* host, const void* device, std::size_t bytes) {
   if (bytes > 0) std::memcpy(host, device, bytes);
 }
 
+void CpuDevice::begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) {
+  download(host, device, bytes);
+  done();
+}
+void CpuDevice::begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) {
+  upload(device, host, bytes);
+  done();
+}
+
+MemoryInfo CpuDevice::memory_info() {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return {page * static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)), page * static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES))};
+}
+
+std::string CpuDevice::description() const {
+  return "cpu, " + std::to_string(threads()) + (threads() == 1 ? " thread" : " threads");
+}
+
+void CpuDevice::to_bf16(std::span<const Bf16Request> requests) { state_->each(requests, gpu::to_bf16); }
+void CpuDevice::from_bf16(std::span<const Bf16Request> requests) { state_->each(requests, gpu::from_bf16); }
+void CpuDevice::to_int8(std::span<const Int8Request> requests) { state_->each(requests, gpu::to_int8); }
+void CpuDevice::from_int8(std::span<const Int8Request> requests) { state_->each(requests, gpu::from_int8); }
+void CpuDevice::integers(std::span<const RandomRequest<std::uint32_t>> requests) { state_->each(requests, gpu::integers); }
+void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state_->each(requests, gpu::uniforms); }
+
 // Both number types of every operation.
 #define GOSSAMER_BOTH(Real)                                                                                              \
   void CpuDevice::mix(std::span<const BasicMixRequest<Real>> requests) { mix_all<Real>(requests, state_->pool); }        \
@@ -102,6 +132,13 @@ void CpuDevice::download(void* host, const void* device, std::size_t bytes) {
   void CpuDevice::scale(std::span<const ScaleRequest<Real>> requests) {                                                  \
     state_->each(requests, [](const auto& r) { kernels<Real>().scale(r.factor, r.y, r.length); });                       \
   }                                                                                                                      \
+  void CpuDevice::copy(std::span<const CopyRequest<Real>> requests) {                                                    \
+    state_->each(requests, [](const auto& r) { std::copy_n(r.from, r.length, r.to); });                                  \
+  }                                                                                                                      \
+  void CpuDevice::fill(std::span<const FillRequest<Real>> requests) {                                                    \
+    state_->each(requests, [](const auto& r) { std::fill_n(r.y, r.length, r.value); });                                  \
+  }                                                                                                                      \
+  void CpuDevice::sketch(std::span<const SketchRequest<Real>> requests) { state_->each(requests, gpu::sketch<Real>); }   \
   void CpuDevice::dot(std::span<ReduceRequest<Real>> requests) {                                                         \
     state_->each(requests, [](auto& r) { r.result = kernels<Real>().dot(r.a, r.b, r.length); });                         \
   }                                                                                                                      \

@@ -10,7 +10,7 @@
 namespace gossamer::gpu {
 
 /// Any thread may call, several at once (a training batch on one, a mix on another): one of them gets the pool, the others
-/// work on their own thread. Every result has the same bits whatever the number of threads.
+/// work on their own thread. Calls return when all is done; every result has the same bits whatever the number of threads.
 class CpuDevice final : public Device {
  public:
   /// `threads` ≥ 1 work at a time, the caller's among them.
@@ -24,6 +24,13 @@ class CpuDevice final : public Device {
   void upload(void* device, const void* host, std::size_t bytes) override;
   void download(void* host, const void* device, std::size_t bytes) override;
   bool host_accessible() const override { return true; }
+  MemoryInfo memory_info() override;
+  void* allocate_host(std::size_t bytes) override { return allocate(bytes); }
+  void release_host(void* memory) override { release(memory); }
+  void finish() override {}
+  void begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) override;
+  void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) override;
+  std::string description() const override;
 
   void mix(std::span<const BasicMixRequest<float>> requests) override;
   void mix(std::span<const BasicMixRequest<double>> requests) override;
@@ -33,12 +40,24 @@ class CpuDevice final : public Device {
   void add_difference(std::span<const DifferenceRequest<double>> requests) override;
   void scale(std::span<const ScaleRequest<float>> requests) override;
   void scale(std::span<const ScaleRequest<double>> requests) override;
+  void copy(std::span<const CopyRequest<float>> requests) override;
+  void copy(std::span<const CopyRequest<double>> requests) override;
+  void fill(std::span<const FillRequest<float>> requests) override;
+  void fill(std::span<const FillRequest<double>> requests) override;
+  void to_bf16(std::span<const Bf16Request> requests) override;
+  void from_bf16(std::span<const Bf16Request> requests) override;
+  void to_int8(std::span<const Int8Request> requests) override;
+  void from_int8(std::span<const Int8Request> requests) override;
+  void integers(std::span<const RandomRequest<std::uint32_t>> requests) override;
+  void uniforms(std::span<const RandomRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<double>> requests) override;
   void squared_distance(std::span<ReduceRequest<float>> requests) override;
   void squared_distance(std::span<ReduceRequest<double>> requests) override;
   void all_finite(std::span<FiniteRequest<float>> requests) override;
   void all_finite(std::span<FiniteRequest<double>> requests) override;
+  void sketch(std::span<const SketchRequest<float>> requests) override;
+  void sketch(std::span<const SketchRequest<double>> requests) override;
 
   void step(const Task& task, std::span<const Job<float>> jobs) override;
   void step(const Task& task, std::span<const Job<double>> jobs) override;

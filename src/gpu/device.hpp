@@ -2,13 +2,21 @@
 // together, so that a GPU may serve them with one kernel. On the CPU a peer's bits never depend on who shares its batch,
 // on the thread count, on alignment or on how a row was cut into pieces.
 //
-// All pointers in requests are device memory, from Memory::allocate or, where host_accessible(), from anywhere.
+// Order. What one thread asks of a device is done in the order it was asked for, as far as that thread's later calls can
+// tell; the call itself may return before. `finish` waits for all of it: before another thread goes on with the results.
+// What comes back to the host (downloads, reductions, sketches) has come when the call returns.
+//
+// All pointers in requests are device memory, from Memory::allocate or, where host_accessible(), from anywhere; what is in
+// host memory says so.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 
+#include "base/philox.hpp"
 #include "gpu/program.hpp"
 
 namespace gossamer::gpu {
@@ -58,6 +66,22 @@ struct ScaleRequest {
   std::size_t length = 0;
 };
 
+/// to ← from. They do not overlap.
+template <class Real>
+struct CopyRequest {
+  const Real* from = nullptr;
+  Real* to = nullptr;
+  std::size_t length = 0;
+};
+
+/// y ← value.
+template <class Real>
+struct FillRequest {
+  Real value = 0;
+  Real* y = nullptr;
+  std::size_t length = 0;
+};
+
 /// A number from two rows (or one row twice: a squared norm).
 template <class Real>
 struct ReduceRequest {
@@ -75,20 +99,100 @@ struct FiniteRequest {
   bool finite = true;  ///< out
 };
 
-/// Device memory. Any thread.
+/// Most values of a sketch.
+inline constexpr std::size_t kSketchLength = 1024;
+
+/// Random projection of a row to m values, m = kSketchLength or, for shorter rows, d rounded up to a power of two:
+/// s = Σ_b E_b H D_b x_b over the row's blocks x_b of m values, H the orthonormal Hadamard matrix, D_b and E_b diagonals of
+/// random signs (after Ailon and Chazelle 2009). Linear, and the signs depend on `seed` alone, so sketches of one run add
+/// and subtract as their rows do. E‖s‖² = ‖x‖²; the norm has a relative standard deviation of at most 1/sqrt(2m), 2.2 %,
+/// whatever the values (a count-sketch, which moves each to one place, is far off where two large ones meet); and one block
+/// is exact. In double. Signs: bits of the stream (seed, kNoPeer, Purpose::sketch), the highest of each number first, 0 for
+/// +: m of D_b and then m of E_b, block by block.
+template <class Real>
+struct SketchRequest {
+  const Real* row = nullptr;
+  std::size_t length = 0;
+  std::uint64_t seed = 0;
+  double* sketch = nullptr;  ///< out: [sketch_length(length)] (host memory)
+};
+constexpr std::size_t sketch_length(std::size_t d) {
+  std::size_t m = 1;
+  while (m < d && m < kSketchLength) m *= 2;
+  return m;
+}
+
+/// Values that share a scale in the int8 format; the last block of a row may be shorter.
+inline constexpr std::size_t kInt8Block = 256;
+constexpr std::size_t int8_blocks(std::size_t length) { return (length + kInt8Block - 1) / kInt8Block; }
+
+/// float ↔ bf16: the upper half of a float's bits, rounded to the nearest, ties to even; NaN stays NaN.
+struct Bf16Request {
+  float* values = nullptr;         ///< in of `to_bf16`, out of `from_bf16`
+  std::uint16_t* coded = nullptr;  ///< the other way round
+  std::size_t length = 0;
+};
+
+/// float ↔ int8 with one scale a block: scale = max |x| / 127, q = round(x / scale), ties to even; x' = scale · q. A block of
+/// zeros has scale 0. Values are finite.
+struct Int8Request {
+  float* values = nullptr;       ///< in of `to_int8`, out of `from_int8`
+  std::int8_t* coded = nullptr;  ///< [length]
+  float* scales = nullptr;       ///< [int8_blocks(length)]
+  std::size_t length = 0;
+};
+
+/// Numbers `first` to `first + length − 1` of the stream (seed, peer, purpose, step): those of RandomStream's next_u32, or of
+/// its next_float.
+template <class Value>
+struct RandomRequest {
+  std::uint64_t seed = 0;
+  std::uint32_t peer = 0;
+  Purpose purpose = Purpose::test;
+  std::uint64_t step = 0;
+  std::uint64_t first = 0;
+  Value* out = nullptr;
+  std::size_t length = 0;
+};
+
+struct MemoryInfo {
+  std::size_t free = 0, total = 0;  ///< bytes
+};
+
+/// Memory of the device, and of the host for it. Any thread.
 class Memory {
  public:
   virtual ~Memory() = default;
   /// `bytes` of memory at a 64-byte boundary, zero. Throws std::bad_alloc when there is not enough.
   virtual void* allocate(std::size_t bytes) = 0;
+  /// Waits for what uses it.
   virtual void release(void* memory) = 0;
+  /// `host` may change when the call returns.
   virtual void upload(void* device, const void* host, std::size_t bytes) = 0;
   virtual void download(void* host, const void* device, std::size_t bytes) = 0;
-  /// Whether ordinary host memory may stand in requests.
+  /// Whether the host may read and write device memory, and ordinary host memory stand in requests.
   virtual bool host_accessible() const = 0;
+  virtual MemoryInfo memory_info() = 0;
+
+  /// Host memory that copies from and to the device are fastest with (pinned). Throws std::bad_alloc.
+  virtual void* allocate_host(std::size_t bytes) = 0;
+  virtual void release_host(void* memory) = 0;
+
+  /// Waits until all that this thread has asked for is done.
+  virtual void finish() = 0;
 };
 
-/// Arithmetic on rows. Complete when the call returns. Any thread, several at once.
+/// Copies that run beside the arithmetic. A copy begins when all is done that this thread asked for before; copies of one
+/// direction are done in order. `done` is called from any thread (from within the call, it may be) and must not call the
+/// device. Host memory is from allocate_host. Any thread.
+class Transfers {
+ public:
+  virtual ~Transfers() = default;
+  virtual void begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) = 0;
+  virtual void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) = 0;
+};
+
+/// Arithmetic on rows. Any thread, several at once.
 template <class Real>
 class RowOperations {
  public:
@@ -97,9 +201,29 @@ class RowOperations {
   virtual void axpy(std::span<const AxpyRequest<Real>> requests) = 0;
   virtual void add_difference(std::span<const DifferenceRequest<Real>> requests) = 0;
   virtual void scale(std::span<const ScaleRequest<Real>> requests) = 0;
+  virtual void copy(std::span<const CopyRequest<Real>> requests) = 0;
+  virtual void fill(std::span<const FillRequest<Real>> requests) = 0;
 };
 
-/// Numbers from rows. Complete when the call returns. Any thread, several at once.
+/// Rows in fewer bytes. Any thread, several at once.
+class Conversions {
+ public:
+  virtual ~Conversions() = default;
+  virtual void to_bf16(std::span<const Bf16Request> requests) = 0;
+  virtual void from_bf16(std::span<const Bf16Request> requests) = 0;
+  virtual void to_int8(std::span<const Int8Request> requests) = 0;
+  virtual void from_int8(std::span<const Int8Request> requests) = 0;
+};
+
+/// Keyed random numbers, the same on every device. Any thread, several at once.
+class Randomness {
+ public:
+  virtual ~Randomness() = default;
+  virtual void integers(std::span<const RandomRequest<std::uint32_t>> requests) = 0;
+  virtual void uniforms(std::span<const RandomRequest<float>> requests) = 0;
+};
+
+/// Numbers from rows, here when the call returns. Any thread, several at once.
 template <class Real>
 class Reductions {
  public:
@@ -109,6 +233,7 @@ class Reductions {
   /// Σ (a_i − b_i)², accumulated in double in a fixed order.
   virtual void squared_distance(std::span<ReduceRequest<Real>> requests) = 0;
   virtual void all_finite(std::span<FiniteRequest<Real>> requests) = 0;
+  virtual void sketch(std::span<const SketchRequest<Real>> requests) = 0;
 };
 
 /// The samples that programs read. Device memory.
@@ -143,8 +268,8 @@ struct Job {
   const double* rates = nullptr;           ///< [steps], for `step` (host memory)
   std::uint32_t peer = 0;                  ///< keys the noise,
   std::uint64_t first_step = 0;            ///< with this step and those after it
-  double* losses = nullptr;                ///< out: [steps] mean batch losses (host memory)
-  std::int64_t* hits = nullptr;            ///< out, may be null: [steps] samples whose largest output is their label
+  double* loss = nullptr;                  ///< the mean loss of each batch is added, in order
+  std::int64_t* hits = nullptr;            ///< may be null: samples whose largest output is their label are added
 };
 
 /// x ← one optimizer step with a given gradient.
@@ -165,8 +290,7 @@ struct Task {
   GradientNoise noise = {};
 };
 
-/// Training of many small models at once. Complete when the call returns. Any thread, several at once; the jobs of a call
-/// write to disjoint rows.
+/// Training of many small models at once. Any thread, several at once; the jobs of a call write to disjoint rows.
 template <class Real>
 class Training {
  public:
@@ -182,6 +306,9 @@ class Training {
 
 /// All roles together.
 class Device : public Memory,
+               public Transfers,
+               public Conversions,
+               public Randomness,
                public RowOperations<float>,
                public RowOperations<double>,
                public Reductions<float>,
@@ -193,13 +320,19 @@ class Device : public Memory,
   using RowOperations<float>::axpy, RowOperations<double>::axpy;
   using RowOperations<float>::add_difference, RowOperations<double>::add_difference;
   using RowOperations<float>::scale, RowOperations<double>::scale;
+  using RowOperations<float>::copy, RowOperations<double>::copy;
+  using RowOperations<float>::fill, RowOperations<double>::fill;
   using Reductions<float>::dot, Reductions<double>::dot;
   using Reductions<float>::squared_distance, Reductions<double>::squared_distance;
   using Reductions<float>::all_finite, Reductions<double>::all_finite;
+  using Reductions<float>::sketch, Reductions<double>::sketch;
   using Training<float>::step, Training<double>::step;
   using Training<float>::gradient, Training<double>::gradient;
   using Training<float>::evaluate, Training<double>::evaluate;
   using Training<float>::update, Training<double>::update;
+
+  /// What a person calls it: "cpu, 2 threads", "cuda:0, NVIDIA H200, 139.7 GiB".
+  virtual std::string description() const = 0;
 };
 
 }  // namespace gossamer::gpu

@@ -1,10 +1,16 @@
 #include "net/buffer_pool.hpp"
 
+#include <cstdlib>
 #include <new>
 
 #include "base/rows.hpp"
 
 namespace gossamer::net {
+
+void PooledBuffer::Free::operator()(std::byte* memory) const {
+  if (allocator != nullptr) allocator->release_host(memory);
+  else std::free(memory);
+}
 
 void PooledBuffer::give_back() {
   taken_ = false;
@@ -21,13 +27,16 @@ void PooledBuffer::reserve(std::size_t bytes) {
   const std::size_t rounded = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
   memory_.reset();
   capacity_ = 0;
-  memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kRowAlignment, rounded)));
+  gpu::Memory* allocator = memory_.get_deleter().allocator;
+  void* memory = allocator != nullptr ? allocator->allocate_host(rounded) : std::aligned_alloc(kRowAlignment, rounded);
+  memory_.reset(static_cast<std::byte*>(memory));
   if (memory_ == nullptr) throw std::bad_alloc();
   capacity_ = rounded;
 }
 
-BufferPool::BufferPool(std::size_t buffers, std::function<void()> on_return) : on_return_(std::move(on_return)) {
-  for (std::size_t i = 0; i < buffers; ++i) buffers_.push_back(std::make_unique<PooledBuffer>(*this));
+BufferPool::BufferPool(std::size_t buffers, std::function<void()> on_return, gpu::Memory* allocator)
+    : on_return_(std::move(on_return)) {
+  for (std::size_t i = 0; i < buffers; ++i) buffers_.push_back(std::make_unique<PooledBuffer>(*this, allocator));
 }
 
 BufferPool::~BufferPool() {

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "gossip/lease.hpp"
+#include "gpu/device.hpp"
 
 namespace gossamer::net {
 
@@ -18,14 +18,15 @@ class BufferPool;
 /// Memory for one chunk, at a 64-byte boundary. Its lease's end gives it back to the pool, or frees it if that is gone.
 class PooledBuffer final : public gossip::Lender {
  public:
-  explicit PooledBuffer(BufferPool& pool) : pool_(&pool) {}
+  PooledBuffer(BufferPool& pool, gpu::Memory* allocator) : pool_(&pool), memory_(nullptr, Free{allocator}) {}
   std::byte* data() { return memory_.get(); }
   void give_back() override;
 
  private:
   friend class BufferPool;
   struct Free {
-    void operator()(std::byte* memory) const { std::free(memory); }
+    gpu::Memory* allocator;
+    void operator()(std::byte* memory) const;
   };
 
   void reserve(std::size_t bytes);
@@ -39,8 +40,9 @@ class PooledBuffer final : public gossip::Lender {
 /// Thread: the scheduler's.
 class BufferPool {
  public:
-  /// `on_return` is called when a buffer comes back.
-  BufferPool(std::size_t buffers, std::function<void()> on_return);
+  /// `on_return` is called when a buffer comes back. `allocator`: whose host memory the buffers are, outliving them; null:
+  /// ordinary memory.
+  BufferPool(std::size_t buffers, std::function<void()> on_return, gpu::Memory* allocator = nullptr);
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;

@@ -132,6 +132,7 @@ void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello
   options.heartbeat = shorter / 4;
   options.hold_data = !joined_;
   options.hashes = &hashes_;
+  options.chunk_memory = setup_.chunk_memory;
   Traffic& traffic = traffic_[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;

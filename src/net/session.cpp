@@ -43,7 +43,7 @@ Session::Session(RealScheduler& scheduler, SessionOptions options, std::unique_p
       socket_(std::move(socket)),
       traffic_(traffic),
       owner_(owner),
-      pool_(static_cast<std::size_t>(options_.window), [this] { buffer_returned(); }),
+      pool_(static_cast<std::size_t>(options_.window), [this] { buffer_returned(); }, options_.chunk_memory),
       reader_(options_.incoming, pool_),
       heard_(scheduler.now()),
       spoke_(heard_) {

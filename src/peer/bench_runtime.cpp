@@ -46,12 +46,14 @@ Result<double> time_run(const Setup& setup, const std::filesystem::path& folder)
 double time_training(const Setup& setup) {
   const auto n = static_cast<std::size_t>(setup.config.run.peers);
   Rows<float> parameters(n, setup.parameters), gradients(n, setup.parameters);
+  std::vector<double> losses(n);
   std::vector<train::StepRequest<float>> requests(n);
   for (std::size_t i = 0; i < n; ++i) {
     setup.initialise(static_cast<int>(i), parameters.row(i));
     requests[i].peer = static_cast<int>(i);
     requests[i].parameters = parameters.row(i).data();
     requests[i].gradient = gradients.row(i).data();
+    requests[i].loss = &losses[i];
   }
   return cpu_seconds_of([&] {
     for (std::uint64_t round = 0; round < setup.config.run.rounds; ++round) {

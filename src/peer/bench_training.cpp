@@ -50,12 +50,14 @@ train::Shards equal_shards(int peers) {
 double measure(train::Learner<float>& learner, int peers, double seconds) {
   const auto count = static_cast<std::size_t>(peers);
   Rows<float> parameters(count, learner.parameters()), gradients(count, learner.parameters());
+  std::vector<double> losses(count);
   std::vector<train::StepRequest<float>> requests(count);
   for (std::size_t p = 0; p < count; ++p) {
     learner.initialise(static_cast<int>(p), parameters.row(p));
     requests[p].peer = static_cast<int>(p);
     requests[p].parameters = parameters.row(p).data();
     requests[p].gradient = gradients.row(p).data();
+    requests[p].loss = &losses[p];
   }
   std::uint64_t step = 0;
   const auto round = [&] {

@@ -134,6 +134,7 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, const std::vector<
   if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
     return Error{ErrorKind::invalid, fmt::format("--set {}: that would be another run than the one in {}",
                                                  fmt::join(overrides, " --set "), path)};
+  config.local.device = "cpu";  // wherever the peers ran, their files are read here
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
   for (const ProcessLog& log : logs)
     if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers)

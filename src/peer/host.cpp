@@ -33,20 +33,25 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       exchange_(scheduler, compute_, *setup.schedule, exchange_options(setup, gossip::channels_of(specs_)), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
+  const auto rows = [&](std::size_t peers) { return gpu::DeviceRows<float>(*setup.device, peers, d, request_.row_offset); };
   for (const gossip::RowSpec& spec : specs_) {
-    fronts_.emplace_back(count, d, request_.row_offset);
-    backs_.emplace_back(spec.mixed ? count : 0, d, request_.row_offset);
+    fronts_.push_back(rows(count));
+    backs_.push_back(rows(spec.mixed ? count : 0));
   }
   if (setup.trainer) {
-    gradients_ = Rows<float>(count, d, request_.row_offset);
-    momenta_ = Rows<float>(setup.config.optimizer.momentum > 0 ? count : 0, d, request_.row_offset);
+    gradients_ = rows(count);
+    momenta_ = rows(setup.config.optimizer.momentum > 0 ? count : 0);
   }
+  std::vector<float> initial(d);
   members_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const int peer = request_.hosted[i];
     traffic_[peer] = {};
     for (std::size_t k = 0; k < specs_.size(); ++k)
-      if (specs_[k].initial == gossip::RowSpec::Initial::parameters) setup.initialise(peer, fronts_[k].row(i));
+      if (specs_[k].initial == gossip::RowSpec::Initial::parameters) {
+        setup.initialise(peer, initial);
+        setup.device->upload(fronts_[k].row(i).data(), initial.data(), d * sizeof(float));
+      }
     members_[i].node = std::make_unique<gossip::Node>(exchange_, peer, setup.config.run.peers, specs_, memory_of(i));
   }
   connect_locally();
@@ -102,7 +107,8 @@ gossip::task<void> Host::record(Member& member) {
   figures.round = member.round;
   figures.peer = node.id();
   figures.seconds = std::chrono::duration<double>(scheduler_.now()).count();
-  figures.train_loss = node.take_train_loss();
+  figures.train_loss = std::numeric_limits<double>::quiet_NaN();
+  if (setup_.trainer) figures.train_loss = co_await node.take_train_loss();
   figures.traffic = traffic_of(node.id());
   figures.times = node.times();
   figures.mix_seconds = node.endpoint().mix_seconds();

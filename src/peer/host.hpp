@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "base/rows.hpp"
 #include "gossip/compute.hpp"
 #include "gossip/exchange.hpp"
 #include "gossip/node.hpp"
 #include "gossip/sim/simulated_link.hpp"
+#include "gpu/device_rows.hpp"
 #include "peer/recorder.hpp"
 #include "peer/setup.hpp"
 
@@ -34,7 +34,7 @@ struct HostRequest {
 /// Thread: the scheduler's.
 class Host {
  public:
-  /// All references outlive the host. Throws std::bad_alloc when memory is short.
+  /// All references outlive the host. Throws std::bad_alloc when memory is short (check_memory tells before).
   Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& executor, Recorder& recorder,
        HostRequest request);
   ~Host();
@@ -51,7 +51,7 @@ class Host {
   /// Rounds that every hosted node has completed.
   gossip::Round rounds_done() const;
   std::uint64_t node_steps() const;
-  /// Parameters of the hosted nodes as they stand, in their order.
+  /// Parameters of the hosted nodes as they stand, in their order, in device memory.
   RowViews parameter_rows();
   /// Bytes of all hosted nodes' links, local and remote.
   std::uint64_t bytes_sent() const;
@@ -76,8 +76,8 @@ class Host {
   Recorder& recorder_;
   HostRequest request_;
   std::vector<gossip::RowSpec> specs_;
-  std::vector<Rows<float>> fronts_, backs_;  ///< by row of the algorithm: one row per hosted node
-  Rows<float> gradients_, momenta_;
+  std::vector<gpu::DeviceRows<float>> fronts_, backs_;  ///< by row of the algorithm: one row per hosted node
+  gpu::DeviceRows<float> gradients_, momenta_;
   gossip::Compute compute_;
   std::map<int, gossip::Traffic> traffic_;
   gossip::Exchange exchange_;

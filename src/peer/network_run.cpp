@@ -11,6 +11,8 @@
 #include "net/network.hpp"
 #include "peer/compute_thread.hpp"
 #include "peer/host.hpp"
+#include "peer/host_view.hpp"
+#include "peer/staging.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -76,14 +78,23 @@ EndFigures end_figures(const Host& host, gossip::Time now) {
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_hosted(setup, request.hosted));
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.config.run.peers, request.hosted));
+  GOSSAMER_TRY_STATUS(check_memory(setup, request.hosted.size()));
   GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder, Recorder::create(setup, request.hosted, request.folder, "real"));
   recorder->on_progress = request.on_progress;
 
-  // What is declared later ends earlier: the thread first, then the network, then the rows that both read.
+  // What is declared later ends earlier: the thread first, then the network, then the rows that both read, then the buffers
+  // between the two.
   net::RealScheduler scheduler;
+  std::unique_ptr<Staging> staging;  // null where the network can read the rows
   std::unique_ptr<Host> host;
   std::unique_ptr<net::Network> network;
-  auto thread = std::make_unique<ComputeThread>(scheduler);
+  const auto fail = [&](Error error) {
+    host->fail(std::move(error));
+    network->abort(for_others(*host->error(), request.hosted));
+  };
+  auto thread = std::make_unique<ComputeThread>(scheduler, *setup.device, [&](const std::string& what) {
+    fail({ErrorKind::internal, fmt::format("computing on {} failed: {}", setup.device->description(), what)});
+  });
   HostRequest host_request;
   host_request.hosted = request.hosted;
   host_request.remote_traffic = [&network](int peer) {
@@ -92,39 +103,48 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   };
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
   host = std::make_unique<Host>(setup, scheduler, *thread, *recorder, host_request);
+  if (!setup.device->host_accessible())
+    staging = std::make_unique<Staging>(*setup.device, host->exchange(),
+                                        [&](std::function<void()> report) { scheduler.post_external(std::move(report)); }, fail);
+  gossip::Receiver& receiver = staging ? static_cast<gossip::Receiver&>(*staging) : host->exchange();
 
   net::NetworkSetup described = network_setup(setup, request);
   described.fault = [&host](const Error& error) { host->fail(error); };
+  described.chunk_memory = setup.device.get();
   const auto pairs = described.pairs;
-  auto made = net::Network::make(scheduler, std::move(described), host->exchange());
+  auto made = net::Network::make(scheduler, std::move(described), receiver);
   if (!made.ok()) {
     recorder->discard();
     return made.error();
   }
   network = std::move(made).value();
   scheduler.on_interrupt([&](int signal) {
-    host->fail(
-        {ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
-                                             signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "SIGINT")});
-    network->abort(for_others(*host->error(), request.hosted));
+    fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
+                                              signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "SIGINT")});
   });
 
   Status joined = network->join();
   if (!joined.ok() && !host->error()) host->fail(joined.error());
   const bool began = !host->error();
   if (began) {
-    for (const auto& [here, there] : pairs) host->exchange().connect(here, there, network->link(here, there));
+    for (const auto& [here, there] : pairs) {
+      gossip::Link& link = network->link(here, there);
+      host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
+    }
     host->start();
     scheduler.run();
+    if (staging) scheduler.run_io_until([&] { return staging->idle() || host->error(); });
   }
   if (host->error()) network->abort(for_others(*host->error(), request.hosted));
   network->leave();
   thread.reset();  // a run that ended early may have left a step under way: it writes the rows that are read next
+  if (staging) staging->close();
   if (!began || never_whole(*host)) {
     recorder->discard();
     return *host->error();
   }
-  const Status written = recorder->end(end_figures(*host, scheduler.now()), host->parameter_rows());
+  const HostView rows(*setup.device, host->parameter_rows());
+  const Status written = recorder->end(end_figures(*host, scheduler.now()), rows.rows());
   if (host->error()) return *host->error();
   return written;
 }

@@ -10,8 +10,8 @@
 #include <set>
 
 #include "base/hash.hpp"
-#include "peer/version.hpp"
 #include "peer/summary.hpp"
+#include "peer/version.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -166,7 +166,9 @@ Status Recorder::round(const RoundFigures& figures) {
   record["wait_seconds"] = figures.times.wait_seconds;
   record["mix_seconds"] = figures.mix_seconds;
   if (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all())) {
-    std::vector<double> values = sketch(figures.row, config.run.seed);
+    std::vector<double> values(gpu::sketch_length(figures.row.size()));
+    const gpu::SketchRequest<float> request{figures.row.data(), figures.row.size(), config.run.seed, values.data()};
+    setup_.device->sketch(std::span(&request, 1));
     if (std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
       record["sketch"] = std::move(values);
   }
@@ -182,7 +184,8 @@ Status Recorder::round(const RoundFigures& figures) {
 
   Snapshot& snapshot = snapshots_[figures.round];
   snapshot.rows.resize(hosted_.size());
-  snapshot.rows[index].assign(figures.row.begin(), figures.row.end());
+  snapshot.rows[index].resize(figures.row.size());
+  setup_.device->download(snapshot.rows[index].data(), figures.row.data(), figures.row.size_bytes());
   if (++snapshot.arrived < hosted_.size()) return {};
   const Snapshot whole = std::move(snapshot);
   snapshots_.erase(figures.round);

@@ -28,7 +28,7 @@ struct RoundFigures {
   gossip::NodeTimes times;
   double mix_seconds = 0;
   std::vector<gossip::Deviation> deviations;
-  std::span<const float> row;  ///< the parameters; read before the call returns
+  std::span<const float> row;  ///< the parameters, in device memory; read before the call returns
 };
 
 /// The end of a process's run.
@@ -55,7 +55,7 @@ class Recorder {
 
   /// One node's record, and the network's once all have theirs. Errors (data) name the file.
   Status round(const RoundFigures& figures);
-  /// The final parameters, then the log's last record. Errors (data) name the file.
+  /// The final parameters (`rows` in host memory), then the log's last record. Errors (data) name the file.
   Status end(const EndFigures& figures, const RowViews& rows);
   /// Takes the files away again: the run has not begun, and may be tried again in the same folder.
   void discard();

@@ -6,6 +6,7 @@
 
 #include "gossip/scheduler.hpp"
 #include "peer/host.hpp"
+#include "peer/host_view.hpp"
 #include "peer/summary.hpp"
 
 namespace gossamer::peer {
@@ -30,6 +31,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.local_links = link_model(setup.config.sim);
   host_request.interrupted = request.interrupted;
 
+  GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
   GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder,
                Recorder::create(setup, host_request.hosted, request.folder, "virtual"));
   recorder->on_progress = request.on_progress;
@@ -58,12 +60,12 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
     end.reason = reason_of(*outcome.stopped);
     end.message = outcome.stopped->message;
   }
-  const RowViews rows = host.parameter_rows();
-  GOSSAMER_TRY_STATUS(recorder->end(end, rows));
+  const HostView rows(*setup.device, host.parameter_rows());
+  GOSSAMER_TRY_STATUS(recorder->end(end, rows.rows()));
 
   const RunTotals totals{end.reason, end.rounds, end.wall_seconds, end.seconds, end.node_steps, end.bytes_sent,
                          recorder->train_losses()};
-  outcome.summary = make_summary(setup, totals, rows);
+  outcome.summary = make_summary(setup, totals, rows.rows());
   GOSSAMER_TRY_STATUS(write_file(request.folder / "summary.json", text_of(outcome.summary, 2) + "\n"));
   return outcome;
 }

@@ -86,7 +86,9 @@ const ParameterSet<SimOptions>& sim_parameters() {
 const ParameterSet<LocalOptions>& local_parameters() {
   static const auto set =
       ParameterSet<LocalOptions>()
-          .add("device", &LocalOptions::device, {.help = "where arithmetic runs", .choices = {"cpu"}})
+          .add("device", &LocalOptions::device, {.help = "where arithmetic runs: cpu, cuda, cuda:N (a card by its number), or auto (a card if there is one)"})
+          .add("deterministic", &LocalOptions::deterministic,
+               {.help = "on a card, in a network: train peers one by one, so that bits do not depend on who was ready together"})
           .add("threads", &LocalOptions::threads,
                {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})
           .add("out", &LocalOptions::out, {.help = "run folder; empty: runs/<run id>", .path = true});

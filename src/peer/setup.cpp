@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <thread>
 
 #include "base/hash.hpp"
 #include "base/philox.hpp"
+#include "peer/device_choice.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -61,39 +60,12 @@ Status make_learner(Setup& setup) {
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
   GOSSAMER_TRY(setup.learner, train::make_learner<float>(std::move(request), *setup.device));
-  setup.trainer = std::make_unique<LearnerTrainer>(*setup.learner);
+  setup.trainer = std::make_unique<LearnerTrainer>(*setup.learner, *setup.device, config.run.peers);
   setup.parameters = setup.learner->parameters();
   return {};
 }
 
 }  // namespace
-
-void LearnerTrainer::run(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests) {
-  using gossip::TrainOperation;
-  if (operation == TrainOperation::update) {
-    std::vector<train::UpdateRequest<float>> updates;
-    for (const gossip::TrainRequest* request : requests)
-      updates.push_back({request->step, request->x.data(), request->momentum.data(), request->gradient.data()});
-    learner_.update(updates);
-    return;
-  }
-  if (operation == TrainOperation::evaluate) {
-    std::vector<train::EvaluateRequest<float>> evaluations;
-    for (const gossip::TrainRequest* request : requests) evaluations.push_back({request->x.data(), {}});
-    learner_.evaluate(evaluations);
-    for (std::size_t i = 0; i < requests.size(); ++i) {
-      requests[i]->loss = evaluations[i].result.loss;
-      requests[i]->accuracy = evaluations[i].result.accuracy;
-    }
-    return;
-  }
-  std::vector<train::StepRequest<float>> steps;
-  for (const gossip::TrainRequest* request : requests)
-    steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), request->momentum.data(),
-                     request->gradient.data(), 0});
-  operation == TrainOperation::local_steps ? learner_.local_steps(steps) : learner_.gradient(steps);
-  for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->loss = steps[i].loss;
-}
 
 void Setup::initialise(int peer, std::span<float> row) const {
   if (learner) {
@@ -121,7 +93,25 @@ std::string Setup::configuration_hash() const {
   return hash_hex(text);
 }
 
-Result<Setup> make_setup(Config config) {
+Status check_memory(const Setup& setup, std::size_t hosted) {
+  if (setup.device->host_accessible()) return {};
+  std::size_t rows = 0;
+  for (const gossip::RowSpec& row : setup.algorithm->rows()) rows += row.mixed ? 2 : 1;
+  if (setup.trainer) rows += setup.config.optimizer.momentum > 0 ? 2 : 1;
+  const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
+  const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace;
+  const std::size_t free = setup.device->memory_info().free;
+  if (peer * hosted <= free) return {};
+  constexpr double kGiB = 1024.0 * 1024 * 1024;
+  return invalid(fmt::format("out of memory on {}: {} peers need {:.2f} GiB ({} rows of {} values and {:.1f} MiB of workspace "
+                             "each), {:.2f} GiB are free: room for {} peers; fewer peers in this process, a smaller model or "
+                             "batch, or local.device = cpu",
+                             setup.device->description(), hosted, static_cast<double>(peer * hosted) / kGiB, rows,
+                             setup.parameters, static_cast<double>(workspace) / 1024 / 1024,
+                             static_cast<double>(free) / kGiB, free / peer));
+}
+
+Result<Setup> make_setup(Config config, int process) {
   Setup setup;
   setup.config = std::move(config);
   const Config& decided = setup.config;
@@ -132,8 +122,9 @@ Result<Setup> make_setup(Config config) {
                                           {decided.run.peers, decided.run.seed}};
   GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
 
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  setup.device = std::make_unique<gpu::CpuDevice>(decided.local.threads > 0 ? decided.local.threads : cores);
+  GOSSAMER_TRY(DeviceChoice choice, choose_device(decided.local, process));
+  setup.device = std::move(choice.device);
+  setup.device_note = std::move(choice.note);
   if (setup.algorithm->needs().trainer) {
     GOSSAMER_TRY_STATUS(make_learner(setup));
   } else {

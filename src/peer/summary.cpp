@@ -8,6 +8,7 @@
 
 #include "base/hash.hpp"
 #include "base/rows.hpp"
+#include "gpu/device_rows.hpp"
 #include "peer/recorder.hpp"
 
 namespace gossamer::peer {
@@ -29,11 +30,17 @@ Json spread(const std::vector<double>& values) {
           {"max", whole ? number(largest) : Json()}};
 }
 
+/// Of rows in host memory.
 std::vector<train::Evaluation> evaluate(const Setup& setup, const RowViews& rows) {
   std::vector<train::Evaluation> results(rows.size(), {kNone, kNone});
   if (!setup.learner) return results;
+  const bool in_place = setup.device->host_accessible();
+  const gpu::DeviceRows<float> copies(*setup.device, in_place ? 0 : rows.size(), setup.parameters);
   std::vector<train::EvaluateRequest<float>> requests;
-  for (std::span<const float> row : rows) requests.push_back({row.data(), {}});
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!in_place) setup.device->upload(copies.row(i).data(), rows[i].data(), rows[i].size_bytes());
+    requests.push_back({in_place ? rows[i].data() : copies.row(i).data(), {}});
+  }
   setup.learner->evaluate(requests);
   for (std::size_t i = 0; i < rows.size(); ++i) results[i] = requests[i].result;
   return results;

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/check.hpp"
+#include "gpu/device_rows.hpp"
 #include "train/network.hpp"
 
 namespace gossamer::train {
@@ -24,22 +25,13 @@ Error invalid(std::string message) { return {ErrorKind::invalid, std::move(messa
 template <class Value>
 class DeviceCopy {
  public:
-  DeviceCopy(gpu::Device& device, const std::vector<Value>& values) : device_(device) {
-    if (values.empty()) return;
-    memory_ = static_cast<Value*>(device.allocate(values.size() * sizeof(Value)));
-    device.upload(memory_, values.data(), values.size() * sizeof(Value));
+  DeviceCopy(gpu::Device& device, const std::vector<Value>& values) : row_(device, 1, values.size()) {
+    if (!values.empty()) device.upload(get(), values.data(), values.size() * sizeof(Value));
   }
-  ~DeviceCopy() {
-    if (memory_ != nullptr) device_.release(memory_);
-  }
-  DeviceCopy(const DeviceCopy&) = delete;
-  DeviceCopy& operator=(const DeviceCopy&) = delete;
-
-  const Value* get() const { return memory_; }
+  Value* get() const { return row_.row(0).data(); }
 
  private:
-  gpu::Device& device_;
-  Value* memory_ = nullptr;
+  gpu::DeviceRows<Value> row_;
 };
 
 template <class Real>
@@ -83,6 +75,7 @@ class DeviceLearner final : public Learner<Real> {
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
+  std::size_t workspace_bytes() const override { return training_.program().workspace * sizeof(Real); }
 
  private:
   gpu::UpdateRule rule() const {
@@ -112,13 +105,12 @@ class DeviceLearner final : public Learner<Real> {
   // Of the call at work; kept for their memory.
   std::vector<gpu::Job<Real>> jobs_;
   std::vector<std::uint32_t> samples_;
-  std::vector<double> rates_, losses_;
+  std::vector<double> rates_;
 };
 
 template <class Real>
 template <class Call>
 void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call) {
-  std::size_t steps = 0;
   samples_.clear(), rates_.clear(), jobs_.clear();
   for (const StepRequest<Real>& request : requests) {
     BatchOrder& order = orders_.at(static_cast<std::size_t>(request.peer));
@@ -128,9 +120,7 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
       samples_.insert(samples_.end(), batch.begin(), batch.end());
       rates_.push_back(rate_at(request_.optimizer, step));
     }
-    steps += static_cast<std::size_t>(request.steps);
   }
-  losses_.assign(steps, 0);
   const std::uint32_t* samples = samples_.data();
   std::size_t first = 0;
   for (const StepRequest<Real>& request : requests) {
@@ -138,17 +128,11 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
     jobs_.push_back({.parameters = request.parameters, .momentum = request.momentum, .gradient = request.gradient,
                      .samples = samples, .batch = batch, .steps = request.steps, .rates = rates_.data() + first,
                      .peer = static_cast<std::uint32_t>(request.peer), .first_step = request.first_step,
-                     .losses = losses_.data() + first});
+                     .loss = request.loss});
     samples += static_cast<std::size_t>(batch) * static_cast<std::size_t>(request.steps);
     first += static_cast<std::size_t>(request.steps);
   }
   call(task(training_));
-  const double* loss = losses_.data();
-  for (StepRequest<Real>& request : requests) {
-    request.loss = 0;
-    for (int s = 0; s < request.steps; ++s) request.loss += *loss++;
-    if (request.steps > 0) request.loss /= request.steps;
-  }
 }
 
 template <class Real>
@@ -159,6 +143,8 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   for (; requests.size() > together; requests = requests.subspan(together)) evaluate(requests.first(together));
   std::vector<double> losses(pieces * requests.size());
   std::vector<std::int64_t> hits(pieces * requests.size());
+  const DeviceCopy<double> device_losses(device_, losses);
+  const DeviceCopy<std::int64_t> device_hits(device_, hits);
   std::vector<gpu::Job<Real>> jobs;
   const auto size = [&](std::size_t piece) {
     return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch);
@@ -167,8 +153,10 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
     for (std::size_t i = 0; i < pieces; ++i)
       jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
                       .samples = evaluated_.data() + i * kEvaluationBatch, .batch = static_cast<int>(size(i)),
-                      .losses = &losses[r * pieces + i], .hits = &hits[r * pieces + i]});
+                      .loss = device_losses.get() + r * pieces + i, .hits = device_hits.get() + r * pieces + i});
   device_.evaluate(task(evaluation_), jobs);
+  device_.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
+  device_.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
   for (std::size_t r = 0; r < requests.size(); ++r) {
     double loss = 0;
     std::int64_t right = 0;

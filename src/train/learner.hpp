@@ -16,7 +16,7 @@
 
 namespace gossamer::train {
 
-/// `steps` optimizer steps on a peer's own batches, or one gradient. Rows have parameters() values.
+/// `steps` optimizer steps on a peer's own batches, or one gradient. Rows have parameters() values, in device memory.
 template <class Real>
 struct StepRequest {
   int peer = 0;                  ///< whose shard and random streams
@@ -25,10 +25,10 @@ struct StepRequest {
   Real* parameters = nullptr;    ///< in; local_steps: also out
   Real* momentum = nullptr;      ///< local_steps: the momentum row; may be null where momentum = 0
   Real* gradient = nullptr;      ///< gradient: out. local_steps: scratch row
-  double loss = 0;               ///< out: mean batch loss over the steps (before each step)
+  double* loss = nullptr;        ///< device memory: the loss of each batch, before its step, is added
 };
 
-/// x ← one optimizer step with a gradient from elsewhere (all-reduce's mean, a tracker, …).
+/// x ← one optimizer step with a gradient from elsewhere (all-reduce's mean, a tracker, …). Rows in device memory.
 template <class Real>
 struct UpdateRequest {
   std::uint64_t step = 0;  ///< for the rate
@@ -44,7 +44,7 @@ struct Evaluation {
 
 template <class Real>
 struct EvaluateRequest {
-  const Real* parameters = nullptr;
+  const Real* parameters = nullptr;  ///< device memory
   Evaluation result;  ///< out: on the test split; on the training split where there is no test sample
 };
 
@@ -66,12 +66,14 @@ class Learner {
   virtual std::size_t parameters() const = 0;  ///< d
   /// The tensors that a row is made of, in order.
   virtual const std::vector<ParameterBlock>& blocks() const = 0;
-  /// Starting parameters of `peer` (He et al. 2015 for relu, Glorot and Bengio 2010 otherwise; biases 0).
+  /// Starting parameters of `peer`, in host memory (He et al. 2015 for relu, Glorot and Bengio 2010 otherwise; biases 0).
   virtual void initialise(int peer, std::span<Real> row) const = 0;
   virtual void local_steps(std::span<StepRequest<Real>> requests) = 0;
   virtual void gradient(std::span<StepRequest<Real>> requests) = 0;
   virtual void update(std::span<UpdateRequest<Real>> requests) = 0;
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
+  /// Device memory that training takes for each peer beside its rows.
+  virtual std::size_t workspace_bytes() const = 0;
 };
 
 /// The learner of `request.shards.size()` peers on `device`, which outlives it. Data, shards and model that do not fit each

@@ -21,7 +21,7 @@ class Centralized final : public Algorithm {
   task<void> round(Node& node, Round) const override {
     const std::span<float> g = node.gradient_row(), mean = node.row(kMean);
     const float share = 1.0F / static_cast<float>(node.peers());
-    std::fill(mean.begin(), mean.end(), 0.0F);
+    co_await node.fill(mean, 0.0F);
     for (int j = 0; j < node.peers(); ++j) {
       co_await node.gradient(node.x(), g, j);
       co_await node.axpy(share, g, mean);

@@ -42,7 +42,7 @@ class Dpsgd final : public Algorithm {
   // u ← x after H local steps, while x is being mixed;  x ← mix(x) + (u − x)
   task<void> awc(Node& node, Round t) const {
     const std::span<float> u = node.row(kLocal);
-    std::copy(node.x().begin(), node.x().end(), u.begin());
+    co_await node.copy(node.x(), u);
     co_await node.begin_mix(t, kX);
     co_await node.local_steps(u, steps_);
     const std::span<const float> before = node.x();

@@ -70,8 +70,8 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
     gather(program, task.table.features, samples, job.batch, workspace);
     for (const LayerOperation& layer : program.layers) forward<Real>(layer, job.batch, job.parameters, workspace);
     const LossResult result = loss(task, samples, job.batch, workspace, work != Work::evaluate);
-    job.losses[s] = result.loss;
-    if (job.hits != nullptr) job.hits[s] = result.hits;
+    *job.loss += result.loss;
+    if (job.hits != nullptr) *job.hits += result.hits;
     if (work == Work::evaluate) continue;
     for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
       backward<Real>(*layer, job.batch, job.parameters, job.gradient, workspace);

@@ -61,7 +61,9 @@ Result<std::vector<int>> find_ids(const std::string& option) {
 Result<int> execute(const PeerCommand& command) {
   GOSSAMER_TRY(std::vector<int> ids, find_ids(command.id));
   GOSSAMER_TRY(Config config, command.config.load());
-  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
+  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), ids.front()));
+  if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
+  if (setup.trainer) setup.trainer->set_one_at_a_time(setup.config.local.deterministic);
   Progress progress(setup.config.run.rounds, command.quiet);
   NetworkRunRequest request;
   request.hosted = std::move(ids);

@@ -29,6 +29,7 @@ struct RunCommand {
 Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
+  if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
   if (command.check) {
     if (!command.quiet)
       fmt::print(stderr, "gossamer: this can run: {} peers, {}, {} parameters each\n", setup.config.run.peers,

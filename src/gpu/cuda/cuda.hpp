@@ -1,0 +1,43 @@
+// The CUDA device from outside. Three libraries implement it, and a program links exactly one of them: gossamer_cuda (made
+// with the CUDA toolkit), gossamer_cuda_absent (made without), and, in tests, gossamer_cuda_emulated, in which the same
+// kernels run on the CPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/device.hpp"
+
+namespace gossamer::gpu::cuda {
+
+struct CardInfo {
+  int index = 0;
+  std::string name;
+  int compute_major = 0, compute_minor = 0;
+  std::size_t memory_free = 0, memory_total = 0;  ///< bytes
+  int multiprocessors = 0;
+};
+
+/// What CUDA this program and this machine have.
+struct Survey {
+  bool built = false;        ///< whether the program has the CUDA device
+  std::string problem;       ///< why no card can be used, in one line; empty when there is one
+  int driver_version = 0, runtime_version = 0;  ///< as CUDA counts them: 13000 is 13.0; 0: none
+  std::string blas;          ///< the cuBLAS library found, and its version
+  std::vector<CardInfo> cards;
+};
+
+/// Never throws, never prints. Any thread.
+Survey survey();
+
+struct Options {
+  int card = 0;  ///< 0 … cards − 1
+};
+
+/// Errors (invalid): the survey's problem, or a card that there is not. Any thread.
+Result<std::unique_ptr<Device>> make_cuda_device(const Options& options);
+
+}  // namespace gossamer::gpu::cuda

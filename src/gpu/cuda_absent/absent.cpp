@@ -1,0 +1,14 @@
+// The CUDA device of a program that was made without the CUDA toolkit: there is none.
+#include "gpu/cuda/cuda.hpp"
+
+namespace gossamer::gpu::cuda {
+
+Survey survey() {
+  Survey survey;
+  survey.problem = "this build has no CUDA device: it was made without the CUDA toolkit";
+  return survey;
+}
+
+Result<std::unique_ptr<Device>> make_cuda_device(const Options&) { return Error{ErrorKind::invalid, survey().problem}; }
+
+}  // namespace gossamer::gpu::cuda

@@ -1,0 +1,68 @@
+#include <cmath>
+#include <limits>
+
+#include "peer/setup.hpp"
+
+namespace gossamer::peer {
+
+using gossip::TrainOperation;
+using gossip::TrainRequest;
+
+LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers)
+    : learner_(learner), device_(device), loss_sums_(device, 1, static_cast<std::size_t>(peers)),
+      losses_(static_cast<std::size_t>(peers)) {}
+
+void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const> requests) {
+  if (operation == TrainOperation::take_loss) return take_losses(requests);
+  const std::size_t together = one_at_a_time_ ? 1 : requests.size();
+  for (; !requests.empty(); requests = requests.subspan(together)) {
+    const auto batch = requests.first(together);
+    if (operation == TrainOperation::update) update(batch);
+    else if (operation == TrainOperation::evaluate) evaluate(batch);
+    else train(operation, batch);
+  }
+}
+
+void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* const> requests) {
+  std::vector<train::StepRequest<float>> steps;
+  for (const TrainRequest* request : requests) {
+    const auto peer = static_cast<std::size_t>(request->peer);
+    steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), request->momentum.data(),
+                     request->gradient.data(), loss_sums_.row(0).data() + peer});
+    losses_[peer] += static_cast<std::uint64_t>(request->steps);
+  }
+  operation == TrainOperation::local_steps ? learner_.local_steps(steps) : learner_.gradient(steps);
+}
+
+void LearnerTrainer::update(std::span<TrainRequest* const> requests) {
+  std::vector<train::UpdateRequest<float>> updates;
+  for (const TrainRequest* request : requests)
+    updates.push_back({request->step, request->x.data(), request->momentum.data(), request->gradient.data()});
+  learner_.update(updates);
+}
+
+void LearnerTrainer::evaluate(std::span<TrainRequest* const> requests) {
+  std::vector<train::EvaluateRequest<float>> evaluations;
+  for (const TrainRequest* request : requests) evaluations.push_back({request->x.data(), {}});
+  learner_.evaluate(evaluations);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i]->loss = evaluations[i].result.loss;
+    requests[i]->accuracy = evaluations[i].result.accuracy;
+  }
+}
+
+void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {
+  const std::span<double> on_device = loss_sums_.row(0);
+  std::vector<double> sums(on_device.size());
+  device_.download(sums.data(), on_device.data(), on_device.size_bytes());
+  for (TrainRequest* request : requests) {
+    const auto peer = static_cast<std::size_t>(request->peer);
+    request->loss = losses_[peer] == 0 ? std::numeric_limits<double>::quiet_NaN()
+                                       : sums[peer] / static_cast<double>(losses_[peer]);
+    sums[peer] = 0;
+    losses_[peer] = 0;
+  }
+  device_.upload(on_device.data(), sums.data(), on_device.size_bytes());
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,57 @@
+// Between rows on a card and the network, which reads and writes host memory: what goes out is copied to pinned memory chunk
+// by chunk, what comes in is copied to the card, while other chunks are on the wire and others are being mixed. The exchange
+// and the network see links and a receiver as ever.
+//
+// Memory is bounded: a link has kWindow buffers in each direction. When they are out, what goes out waits in its row (lent,
+// so nobody writes it), and what comes in waits in the connection's buffers, so that the other side is slowed down.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "gossip/link.hpp"
+#include "gpu/device.hpp"
+
+namespace gossamer::peer {
+
+/// Thread: the scheduler's, but for the device's report that a copy is done.
+class Staging final : public gossip::Receiver {
+ public:
+  /// Runs a function on the scheduler's thread; callable from any thread.
+  using Post = std::function<void(std::function<void()>)>;
+  using OnFault = std::function<void(Error)>;
+
+  /// Buffers of a link and direction.
+  static constexpr std::size_t kWindow = 4;
+
+  /// `receiver` takes chunks in device memory; `on_fault` is told when it refuses one. All live until close().
+  Staging(gpu::Device& device, gossip::Receiver& receiver, Post post, OnFault on_fault);
+  ~Staging() override;
+
+  /// The link to use in place of `network`, whose chunks are in host memory. Lives as long as this object.
+  gossip::Link& link(int from, int to, gossip::Link& network);
+
+  /// A chunk in host memory; its lease is held until it is on the card.
+  Status deliver(gossip::Chunk chunk) override;
+
+  /// Waits for copies under way and gives up what has not gone on: all leases of others end here. What this object has lent
+  /// may come back until its end. Nothing is staged any more.
+  void close();
+
+  /// Whether all that was given to the links has gone out to the network.
+  bool idle() const;
+
+ private:
+  class Lane;
+  class Outgoing;
+  class Incoming;
+  struct Shared;
+
+  std::shared_ptr<Shared> shared_;
+  std::map<std::pair<int, int>, std::unique_ptr<Outgoing>> outgoing_;
+  std::map<std::pair<int, int>, std::unique_ptr<Incoming>> incoming_;
+};
+
+}  // namespace gossamer::peer
