@@ -1,12 +1,13 @@
 # The two ways in which this project declares code: a folder is a library, and a folder is a registry.
 include_guard()
 
-# gossamer_library(name DEPS a b …): every source of src/<name>/ (plug-in folders included) is one static library.
+# gossamer_library(name DEPS a b …): every source of src/<name>/ (plug-in folders included) is one static library, but for
+# src/gpu/cuda*/, which cmake/cuda.cmake makes libraries of their own of.
 # The order of these calls in CMakeLists.txt is the order of the rooms: a library may depend only on earlier ones.
 function(gossamer_library name)
   cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/gpu/cuda(_absent)?/")
   add_library(gossamer_${name} STATIC ${sources})
   target_include_directories(gossamer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(gossamer_${name} PUBLIC gossamer_flags ${ARG_DEPS})

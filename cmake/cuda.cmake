@@ -1,0 +1,48 @@
+# The CUDA device. src/gpu/cuda/ is compiled with nvcc where there is a CUDA toolkit (gossamer_cuda), and, for tests, with
+# the C++ compiler against an emulation (gossamer_cuda_emulated, in tests/CMakeLists.txt). gossamer_cuda_absent has the same
+# functions, which say that there is no such device. GOSSAMER_CUDA_LIBRARY is what programs link: the first one or the last.
+include_guard()
+
+if(NOT GOSSAMER_CUDA MATCHES "^(AUTO|ON|OFF)$")
+  message(FATAL_ERROR "GOSSAMER_CUDA is AUTO, ON or OFF, not '${GOSSAMER_CUDA}'")
+endif()
+
+set(GOSSAMER_HAS_CUDA FALSE)
+if(NOT GOSSAMER_CUDA STREQUAL "OFF")
+  find_program(GOSSAMER_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin
+               DOC "NVIDIA's compiler")
+  mark_as_advanced(GOSSAMER_NVCC)
+  if(CMAKE_CUDA_COMPILER OR DEFINED ENV{CUDACXX} OR GOSSAMER_NVCC)
+    if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+      set(CMAKE_CUDA_COMPILER ${GOSSAMER_NVCC})
+    endif()
+    if(NOT CMAKE_CUDA_ARCHITECTURES)  # 'native' fails where there is no card
+      set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Generations of cards that kernels are compiled for")
+    endif()
+    enable_language(CUDA)
+    set(GOSSAMER_HAS_CUDA TRUE)
+  elseif(GOSSAMER_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "GOSSAMER_CUDA=ON, but there is no nvcc: put it on the PATH, or give -DCMAKE_CUDA_COMPILER=…/bin/nvcc")
+  endif()
+endif()
+
+file(GLOB GOSSAMER_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/cuda/*.cu
+     ${PROJECT_SOURCE_DIR}/src/gpu/cuda/*.cpp)
+
+add_library(gossamer_cuda_absent STATIC ${PROJECT_SOURCE_DIR}/src/gpu/cuda_absent/absent.cpp)
+target_link_libraries(gossamer_cuda_absent PUBLIC gossamer_gpu)
+set(GOSSAMER_CUDA_LIBRARY gossamer_cuda_absent)
+
+if(GOSSAMER_HAS_CUDA AND GOSSAMER_CUDA_SOURCES)
+  add_library(gossamer_cuda STATIC ${GOSSAMER_CUDA_SOURCES})
+  target_compile_options(gossamer_cuda PRIVATE
+                         "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
+  # The runtime is part of the program, and cuBLAS is looked for when it is needed: the program starts without CUDA too.
+  set_target_properties(gossamer_cuda PROPERTIES CUDA_RUNTIME_LIBRARY Static)
+  target_include_directories(gossamer_cuda SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  target_link_libraries(gossamer_cuda PUBLIC gossamer_gpu PRIVATE ${CMAKE_DL_LIBS})
+  set(GOSSAMER_CUDA_LIBRARY gossamer_cuda)
+  message(STATUS "CUDA device: ${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")
+else()
+  message(STATUS "CUDA device: none (no nvcc)")
+endif()

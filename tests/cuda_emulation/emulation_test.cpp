@@ -1,0 +1,318 @@
+// The emulation itself: that barriers, memory, streams, captures and products behave as a card's, and that the mistakes it is
+// there to find are found.
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "cublas_v2.h"
+#include "cuda_emulation/control.hpp"
+#include "cuda_runtime.h"
+
+using namespace gossamer::emulation;
+
+namespace {
+
+/// Whether the program ends badly when it does this.
+template <class Function>
+bool dies(Function function) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int signal : {SIGSEGV, SIGABRT, SIGBUS}) ::signal(signal, SIG_DFL);
+    (void)std::freopen("/dev/null", "w", stderr);
+    function();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status != 0;
+}
+
+/// Values on the card.
+template <class Real>
+class OnCard {
+ public:
+  explicit OnCard(std::size_t length) : length_(length) { CHECK(cudaMalloc(&memory_, length * sizeof(Real)) == cudaSuccess); }
+  explicit OnCard(const std::vector<Real>& values) : OnCard(values.size()) {
+    CHECK(cudaMemcpyAsync(memory_, values.data(), length_ * sizeof(Real), cudaMemcpyHostToDevice) == cudaSuccess);
+  }
+  ~OnCard() { CHECK(cudaFree(memory_) == cudaSuccess); }
+  OnCard(const OnCard&) = delete;
+  OnCard& operator=(const OnCard&) = delete;
+
+  Real* get() { return memory_; }
+  std::vector<Real> values() {
+    std::vector<Real> back(length_);
+    CHECK(cudaDeviceSynchronize() == cudaSuccess);
+    CHECK(cudaMemcpyAsync(back.data(), memory_, length_ * sizeof(Real), cudaMemcpyDeviceToHost) == cudaSuccess);
+    return back;
+  }
+
+ private:
+  std::size_t length_;
+  Real* memory_ = nullptr;
+};
+
+template <class... Parameters, class... Arguments>
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream, Arguments... arguments) {
+  std::tuple<Parameters...> copies(arguments...);
+  return std::apply([&](auto&... each) {
+    void* places[] = {&each...};
+    return cudaLaunchKernel(kernel, grid, block, places, 0, stream);
+  }, copies);
+}
+
+constexpr int kThreads = 64;
+
+/// Sums of a block's numbers, by a tree; threads past the length leave early where the caller wants it.
+__global__ void block_sums(const float* values, int length, bool leave, float* sums) {
+  __shared__ float partial[kThreads];
+  const int thread = static_cast<int>(threadIdx.x), at = static_cast<int>(blockIdx.x) * kThreads + thread;
+  if (thread == 0)
+    for (int i = 0; i < kThreads; ++i) partial[i] = 0;
+  __syncthreads();
+  if (leave && at >= length) return;
+  partial[thread] = at < length ? values[at] : 0;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (thread < half) partial[thread] += partial[thread + half];
+  }
+  if (thread == 0) sums[blockIdx.x] = partial[0];
+}
+
+/// Each thread takes its neighbour's number; `barrier` or not.
+__global__ void rotate(int* values, bool barrier) {
+  __shared__ int shared[kThreads];
+  shared[threadIdx.x] = values[threadIdx.x];
+  if (barrier) __syncthreads();
+  values[threadIdx.x] = shared[(threadIdx.x + 1) % kThreads];
+}
+
+__global__ void where(uint4* places) {
+  const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  places[block * blockDim.x * blockDim.y * blockDim.z + thread] =
+      make_uint4(blockIdx.x + 10 * blockIdx.y + 100 * blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+}
+
+__global__ void write_at(float* memory, long place) { memory[place] = 1; }
+__global__ void increment(int* value) { ++*value; }
+
+std::vector<float> counting(std::size_t length) {
+  std::vector<float> values(length);
+  std::iota(values.begin(), values.end(), 1.0F);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("emulation: threads of a block meet at barriers, in every order, ended ones not waited for") {
+  for (const Order order : {Order::ascending, Order::descending, Order::shuffled}) {
+    const With with({.order = order});
+    OnCard<float> values(counting(150)), sums(3);
+    for (const bool leave : {false, true}) {
+      CHECK(launch(&block_sums, 3, kThreads, nullptr, values.get(), 150, leave, sums.get()) == cudaSuccess);
+      CHECK(sums.values() == std::vector<float>{64 * 65 / 2, 128 * 129 / 2 - 64 * 65 / 2, 150 * 151 / 2 - 128 * 129 / 2});
+    }
+  }
+}
+
+TEST_CASE("emulation: every thread of a grid runs once and knows its place") {
+  OnCard<uint4> places(2 * 3 * 2 * 24);
+  CHECK(launch(&where, dim3(2, 3, 2), dim3(4, 3, 2), nullptr, places.get()) == cudaSuccess);
+  const auto all = places.values();
+  for (unsigned i = 0; i < all.size(); ++i) {
+    const unsigned block = i / 24, thread = i % 24;
+    CHECK(all[i].x == block % 2 + 10 * (block / 2 % 3) + 100 * (block / 6));
+    CHECK(all[i].y + 4 * all[i].z + 12 * all[i].w == thread);
+  }
+}
+
+TEST_CASE("emulation: a missing barrier shows in some order") {
+  int wrong = 0, first = 0;
+  for (const Order order : {Order::ascending, Order::descending, Order::shuffled})
+    for (const bool barrier : {true, false}) {
+      first += 1000;  // what an earlier run left in shared memory must not pass for this one's
+      std::vector<int> numbers(kThreads), rotated(kThreads);
+      std::iota(numbers.begin(), numbers.end(), first);
+      std::rotate_copy(numbers.begin(), numbers.begin() + 1, numbers.end(), rotated.begin());
+      const With with({.order = order});
+      OnCard<int> values(numbers);
+      CHECK(launch(&rotate, 1, kThreads, nullptr, values.get(), barrier) == cudaSuccess);
+      if (barrier) CHECK(values.values() == rotated);
+      else wrong += values.values() != rotated;
+    }
+  CHECK(wrong == 3);
+}
+
+TEST_CASE("emulation: card memory is out of the host's reach, and NaN before anybody writes") {
+  OnCard<float> memory(3);
+  for (const float value : memory.values()) CHECK(std::isnan(value));
+  CHECK(dies([&] { static_cast<volatile float*>(memory.get())[0] = 1; }));
+  CHECK(dies([&] { (void)static_cast<volatile float*>(memory.get())[0]; }));
+}
+
+TEST_CASE("emulation: writing outside a block of memory stops the program") {
+  for (const long place : {-1L, 5L}) CHECK(dies([&] {
+    OnCard<float> memory(5);
+    launch(&write_at, 1, 1, nullptr, memory.get(), place);
+  }));
+  CHECK_FALSE(dies([] {
+    OnCard<float> memory(5);
+    launch(&write_at, 1, 1, nullptr, memory.get(), 4);
+  }));
+}
+
+TEST_CASE("emulation: a card's limits") {
+  OnCard<int> one(std::vector<int>{0});
+  for (const dim3 block : {dim3(1025), dim3(32, 33), dim3(1, 1, 65), dim3(0)})
+    CHECK(launch(&increment, 1, block, nullptr, one.get()) == cudaErrorInvalidConfiguration);
+  for (const dim3 grid : {dim3(1, 65536), dim3(1, 1, 65536), dim3(0)})
+    CHECK(launch(&increment, grid, 1, nullptr, one.get()) == cudaErrorInvalidConfiguration);
+  CHECK(cudaGetLastError() == cudaErrorInvalidConfiguration);
+  CHECK(cudaGetLastError() == cudaSuccess);
+  float host[4] = {};
+  CHECK(cudaMemcpyAsync(host, one.get(), 8, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyAsync(one.get(), host, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
+  CHECK(cudaMemcpyAsync(nullptr, host, 4, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
+  CHECK(one.values() == std::vector<int>{0});
+  const With small({.memory_per_card = 1 << 20});
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 1 << 20) == cudaErrorMemoryAllocation);
+  CHECK(cudaMalloc(&memory, (1 << 20) - 4) == cudaSuccess);
+  std::size_t free = 1, total = 0;
+  CHECK(cudaMemGetInfo(&free, &total) == cudaSuccess);
+  CHECK(free == 0);
+  CHECK(cudaFree(memory) == cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_CASE("emulation: cards, drivers and failures as a test sets them") {
+  int count = -1;
+  {
+    const With none({.cards = 0});
+    CHECK(cudaGetDeviceCount(&count) == cudaErrorNoDevice);
+  }
+  {
+    const With old({.driver_version = 12040});
+    CHECK(cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver);
+  }
+  const With two({.cards = 2});
+  CHECK(cudaGetDeviceCount(&count) == cudaSuccess);
+  CHECK(count == 2);
+  CHECK(cudaSetDevice(2) == cudaErrorInvalidDevice);
+  fail("cudaGetDevice", cudaErrorUnknown, 1);
+  CHECK(cudaGetDevice(&count) == cudaSuccess);
+  CHECK(cudaGetDevice(&count) == cudaErrorUnknown);
+  CHECK(cudaGetDevice(&count) == cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_CASE("emulation: a graph does what was captured, with the arguments of the capture") {
+  for (const bool late : {false, true}) {
+    const With with({.late = late});
+    OnCard<int> a(std::vector<int>{0}), b(std::vector<int>{10});
+    cudaStream_t stream = nullptr;
+    CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    launch(&increment, 1, 1, stream, a.get());
+    launch(&increment, 1, 2, stream, b.get());
+    CHECK(cudaStreamSynchronize(stream) == cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaErrorStreamCaptureInvalidated);
+    CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
+    launch(&increment, 1, 1, stream, a.get());
+    launch(&increment, 1, 2, stream, b.get());
+    CHECK(cudaStreamEndCapture(stream, &graph) == cudaSuccess);
+    CHECK(cudaGraphInstantiate(&executable, graph, 0) == cudaSuccess);
+    CHECK(cudaGraphDestroy(graph) == cudaSuccess);
+    for (int i = 0; i < 3; ++i) CHECK(cudaGraphLaunch(executable, stream) == cudaSuccess);
+    CHECK(cudaGraphExecDestroy(executable) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
+    CHECK(a.values()[0] == 3);
+    CHECK(b.values()[0] == 16);
+    CHECK(cudaStreamDestroy(stream) == cudaSuccess);
+    cudaGetLastError();
+  }
+}
+
+TEST_CASE("emulation: late streams keep their order and wait for events, and nothing else") {
+  const With with({.late = true});
+  const Holdings before = holdings();
+  {
+    OnCard<int> value(std::vector<int>{0});
+    int* pinned = nullptr;
+    CHECK(cudaMallocHost(&pinned, sizeof(int)) == cudaSuccess);
+    cudaStream_t first = nullptr, second = nullptr;
+    cudaEvent_t done = nullptr;
+    CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking) == cudaSuccess);
+    CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming) == cudaSuccess);
+    for (int i = 0; i < 100; ++i) CHECK(launch(&increment, 1, 1, first, value.get()) == cudaSuccess);
+    CHECK(cudaEventRecord(done, first) == cudaSuccess);
+    CHECK(cudaStreamWaitEvent(second, done) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(pinned, value.get(), sizeof(int), cudaMemcpyDeviceToHost, second) == cudaSuccess);
+    CHECK(cudaEventQuery(done) == cudaErrorNotReady);
+    int seen = 0;
+    struct Look { int *from, *to; } look{pinned, &seen};
+    CHECK(cudaLaunchHostFunc(second, [](void* at) {
+      *static_cast<Look*>(at)->to = *static_cast<Look*>(at)->from;
+      int count = 0;
+      if (cudaGetDeviceCount(&count) != cudaErrorNotPermitted) *static_cast<Look*>(at)->to = -1;
+    }, &look) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(second) == cudaSuccess);
+    CHECK(seen == 100);
+    CHECK(cudaEventQuery(done) == cudaSuccess);
+    CHECK(cudaEventDestroy(done) == cudaSuccess);
+    CHECK(cudaStreamDestroy(first) == cudaSuccess);
+    CHECK(cudaStreamDestroy(second) == cudaSuccess);
+    CHECK(cudaFreeHost(pinned) == cudaSuccess);
+  }
+  CHECK(holdings() == before);
+}
+
+TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, double) {
+  constexpr int m = 3, n = 4, k = 5;
+  cublasHandle_t handle = nullptr;
+  CHECK(cublasCreate(&handle) == CUBLAS_STATUS_SUCCESS);
+  const auto value = [](int i) { return static_cast<Real>((i * 7) % 11 - 5); };
+  for (const bool a_transposed : {false, true})
+    for (const bool b_transposed : {false, true})
+      for (const Real beta : {Real(0), Real(2)}) {
+        std::vector<Real> a, b, c(m * n, beta == 0 ? Real(NAN) : Real(1)), expected;
+        for (int i = 0; i < m * k; ++i) a.push_back(value(i));
+        for (int i = 0; i < k * n; ++i) b.push_back(value(i + 3));
+        for (int j = 0; j < n; ++j)
+          for (int i = 0; i < m; ++i) {
+            Real sum = 0;
+            for (int l = 0; l < k; ++l)
+              sum += a[static_cast<std::size_t>(a_transposed ? l + i * k : i + l * m)] *
+                     b[static_cast<std::size_t>(b_transposed ? j + l * n : l + j * k)];
+            expected.push_back(3 * sum + (beta == 0 ? Real(0) : beta));
+          }
+        OnCard<Real> card_a(a), card_b(b), card_c(c);
+        OnCard<Real*> c_places(std::vector<Real*>{card_c.get()});
+        OnCard<const Real*> a_places(std::vector<const Real*>{card_a.get()}), b_places(std::vector<const Real*>{card_b.get()});
+        const auto a_op = a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, b_op = b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+        const int a_stride = a_transposed ? k : m, b_stride = b_transposed ? n : k;
+        const Real alpha = 3;
+        if constexpr (sizeof(Real) == 4)
+          CHECK(cublasSgemmBatched(handle, a_op, b_op, m, n, k, &alpha, a_places.get(), a_stride, b_places.get(), b_stride,
+                                   &beta, c_places.get(), m, 1) == CUBLAS_STATUS_SUCCESS);
+        else
+          CHECK(cublasDgemmStridedBatched(handle, a_op, b_op, m, n, k, &alpha, card_a.get(), a_stride, 0, card_b.get(),
+                                          b_stride, 0, &beta, card_c.get(), m, 0, 1) == CUBLAS_STATUS_SUCCESS);
+        CHECK(card_c.values() == expected);
+      }
+  CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
+}

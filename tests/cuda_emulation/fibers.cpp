@@ -1,0 +1,168 @@
+#include "fibers.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <new>
+
+#include "base/check.hpp"
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#if defined(__x86_64__)
+// Saves what a call must keep on the stack that is left, and takes it from the stack that is entered.
+extern "C" void gossamer_switch_stacks(void** left, void* entered);
+asm(R"(
+  .text
+  .type gossamer_switch_stacks, @function
+gossamer_switch_stacks:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+  .size gossamer_switch_stacks, . - gossamer_switch_stacks
+)");
+#endif
+
+namespace gossamer::emulation {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kStackBytes = 256 * 1024;
+#else
+constexpr std::size_t kStackBytes = 64 * 1024;
+#endif
+
+}  // namespace
+
+struct Fiber::Place {
+  void (*body)(void*) = nullptr;
+  void* argument = nullptr;
+  char* stack = nullptr;  ///< its lowest page is a guard
+  std::size_t page = 0;
+#if defined(__x86_64__)
+  void* inside = nullptr;  ///< stack pointers of the side that does not run
+  void* outside = nullptr;
+#else
+  ucontext_t inside, outside;
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  void* fake_inside = nullptr;
+  void* fake_outside = nullptr;
+  const void* outside_bottom = nullptr;
+  std::size_t outside_bytes = 0;
+#endif
+#if defined(__SANITIZE_THREAD__)
+  void* tsan_inside = nullptr;
+  void* tsan_outside = nullptr;
+#endif
+};
+
+namespace {
+void* entering = nullptr;  // the fiber that starts; blocks run one at a time
+}  // namespace
+
+void Fiber::start() {
+  Place& place = *static_cast<Place*>(entering);
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(nullptr, &place.outside_bottom, &place.outside_bytes);
+#endif
+  place.body(place.argument);
+  GOSSAMER_CHECK(false, "a fiber's body does not return");
+}
+
+Fiber::Fiber(void (*body)(void*), void* argument) : place_(new Place) {
+  place_->body = body;
+  place_->argument = argument;
+  place_->page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  void* memory = ::mmap(nullptr, kStackBytes + place_->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  ::mprotect(memory, place_->page, PROT_NONE);
+  place_->stack = static_cast<char*>(memory);
+  char* top = place_->stack + place_->page + kStackBytes;
+#if defined(__x86_64__)
+  // As if `start` had been called from nowhere: a frame with no return address above, and six registers below.
+  auto* frame = reinterpret_cast<void**>(top) - 2;
+  frame[0] = reinterpret_cast<void*>(&Fiber::start);
+  frame[1] = nullptr;
+  for (int i = 1; i <= 6; ++i) frame[-i] = nullptr;
+  place_->inside = frame - 6;
+#else
+  ::getcontext(&place_->inside);
+  place_->inside.uc_stack.ss_sp = top - kStackBytes;
+  place_->inside.uc_stack.ss_size = kStackBytes;
+  place_->inside.uc_link = nullptr;
+  ::makecontext(&place_->inside, &Fiber::start, 0);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  place_->tsan_inside = __tsan_create_fiber(0);
+#endif
+}
+
+Fiber::~Fiber() {
+#if defined(__SANITIZE_THREAD__)
+  __tsan_destroy_fiber(place_->tsan_inside);
+#endif
+  ::munmap(place_->stack, kStackBytes + place_->page);
+  delete place_;
+}
+
+void Fiber::enter() {
+  Place& place = *place_;
+  entering = &place;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&place.fake_outside, place.stack + place.page, kStackBytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  place.tsan_outside = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(place.tsan_inside, 0);
+#endif
+#if defined(__x86_64__)
+  gossamer_switch_stacks(&place.outside, place.inside);
+#else
+  ::swapcontext(&place.outside, &place.inside);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(place.fake_outside, nullptr, nullptr);
+#endif
+}
+
+void Fiber::leave() {
+  Place& place = *place_;
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_start_switch_fiber(&place.fake_inside, place.outside_bottom, place.outside_bytes);
+#endif
+#if defined(__SANITIZE_THREAD__)
+  __tsan_switch_to_fiber(place.tsan_outside, 0);
+#endif
+#if defined(__x86_64__)
+  gossamer_switch_stacks(&place.inside, place.outside);
+#else
+  ::swapcontext(&place.inside, &place.outside);
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+  __sanitizer_finish_switch_fiber(place.fake_inside, &place.outside_bottom, &place.outside_bytes);
+#endif
+}
+
+}  // namespace gossamer::emulation

@@ -1,0 +1,126 @@
+// A thread that never waits needs no stack of its own: one fiber runs threads one after the other, until one of them comes
+// to a barrier. Then that thread keeps the fiber, and the next fiber goes on with the next thread. When all threads have
+// ended or wait, those that wait go on, in the order that the test chose. As on cards since Volta, threads that have ended
+// are not waited for.
+#include "grid.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "base/check.hpp"
+#include "fibers.hpp"
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace gossamer::emulation {
+namespace {
+
+class Block {
+ public:
+  void run(const std::function<void()>& kernel, const std::vector<unsigned>& threads, std::mt19937_64* shuffling);
+  void wait();
+
+ private:
+  struct Worker {
+    explicit Worker(Block* owner) : block(owner), fiber(&Worker::body, this) {}
+    static void body(void* self);
+    Block* block;
+    Fiber fiber;
+    uint3 thread = {};
+  };
+
+  void enter(Worker* worker);
+
+  const std::function<void()>* kernel_ = nullptr;
+  const std::vector<unsigned>* threads_ = nullptr;
+  std::size_t next_ = 0;  // of threads_
+  Worker* running_ = nullptr;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<Worker*> idle_, waiting_;
+};
+
+void Block::Worker::body(void* self) {
+  Worker& worker = *static_cast<Worker*>(self);
+  Block& block = *worker.block;
+  for (;;) {
+    while (block.next_ < block.threads_->size()) {
+      const unsigned number = (*block.threads_)[block.next_++];
+      worker.thread = {number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y};
+      threadIdx = worker.thread;
+      (*block.kernel_)();
+    }
+    block.idle_.push_back(&worker);
+    worker.fiber.leave();
+  }
+}
+
+void Block::enter(Worker* worker) {
+  running_ = worker;
+  worker->fiber.enter();
+  running_ = nullptr;
+}
+
+void Block::wait() {
+  Worker* worker = running_;
+  GOSSAMER_CHECK(worker != nullptr, "__syncthreads is called by the threads of a kernel");
+  waiting_.push_back(worker);
+  worker->fiber.leave();
+  threadIdx = worker->thread;
+}
+
+void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>& threads, std::mt19937_64* shuffling) {
+  kernel_ = &kernel;
+  threads_ = &threads;
+  next_ = 0;
+  while (next_ < threads.size()) {
+    if (idle_.empty()) {
+      workers_.push_back(std::make_unique<Worker>(this));
+      idle_.push_back(workers_.back().get());
+    }
+    Worker* worker = idle_.back();
+    idle_.pop_back();
+    enter(worker);
+  }
+  while (!waiting_.empty()) {
+    std::vector<Worker*> released;
+    released.swap(waiting_);
+    if (shuffling != nullptr) std::shuffle(released.begin(), released.end(), *shuffling);
+    for (Worker* worker : released) enter(worker);
+  }
+}
+
+Block& the_block() {
+  static Block block;
+  return block;
+}
+
+/// 0 … count − 1 in the order asked for.
+std::vector<unsigned> places(unsigned count, Order order, std::mt19937_64& random) {
+  std::vector<unsigned> all(count);
+  std::iota(all.begin(), all.end(), 0U);
+  if (order == Order::descending) std::reverse(all.begin(), all.end());
+  if (order == Order::shuffled) std::shuffle(all.begin(), all.end(), random);
+  return all;
+}
+
+}  // namespace
+
+void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  gridDim = grid;
+  blockDim = block;
+  std::vector<unsigned> threads = places(block.x * block.y * block.z, order, random);
+  for (const unsigned place : places(grid.x * grid.y * grid.z, order, random)) {
+    blockIdx = {place % grid.x, place / grid.x % grid.y, place / grid.x / grid.y};
+    if (order == Order::shuffled) std::shuffle(threads.begin(), threads.end(), random);
+    the_block().run(kernel, threads, order == Order::shuffled ? &random : nullptr);
+  }
+}
+
+}  // namespace gossamer::emulation
+
+void __syncthreads() { gossamer::emulation::the_block().wait(); }

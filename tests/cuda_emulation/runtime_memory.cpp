@@ -1,0 +1,266 @@
+// Cards, errors and memory of the emulated runtime.
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+#include "memory.hpp"
+#include "streams.hpp"
+
+using namespace gossamer::emulation;
+
+namespace {
+
+thread_local int current_card = 0;
+
+/// Pinned memory: begin → bytes.
+struct Pinned {
+  std::mutex mutex;
+  std::map<const char*, std::size_t> blocks;
+
+  bool holds(const void* memory, std::size_t bytes) {
+    const std::lock_guard lock(mutex);
+    const char* begin = static_cast<const char*>(memory);
+    const auto next = blocks.upper_bound(begin);
+    if (next == blocks.begin()) return false;
+    const auto& [block, size] = *std::prev(next);
+    return begin + bytes <= block + size;
+  }
+};
+
+Pinned& pinned() {
+  static Pinned* const blocks = new Pinned;
+  return *blocks;
+}
+
+cudaError_t usable_cards(int& count) {
+  const Settings settings = engine().settings();
+  count = 0;
+  if (settings.driver_version < CUDART_VERSION / 1000 * 1000) return cudaErrorInsufficientDriver;
+  if (settings.cards == 0) return cudaErrorNoDevice;
+  count = settings.cards;
+  return cudaSuccess;
+}
+
+/// What every call that needs a card begins with.
+cudaError_t begin_on_card(const char* name) {
+  if (const cudaError_t error = engine().begin(name); error != cudaSuccess) return error;
+  int count = 0;
+  return remember(usable_cards(count));
+}
+
+}  // namespace
+
+/// Leaves the function with the expression's error.
+#define GOSSAMER_BEGIN(expression) \
+  if (const cudaError_t begin_error = (expression); begin_error != cudaSuccess) return begin_error
+
+cudaError_t cudaGetDeviceCount(int* count) {
+  GOSSAMER_BEGIN(engine().begin("cudaGetDeviceCount"));
+  return remember(usable_cards(*count));
+}
+cudaError_t cudaSetDevice(int card) {
+  GOSSAMER_BEGIN(begin_on_card("cudaSetDevice"));
+  if (card < 0 || card >= engine().settings().cards) return remember(cudaErrorInvalidDevice);
+  current_card = card;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDevice(int* card) {
+  GOSSAMER_BEGIN(begin_on_card("cudaGetDevice"));
+  *card = current_card;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card) {
+  GOSSAMER_BEGIN(begin_on_card("cudaGetDeviceProperties"));
+  if (card < 0 || card >= engine().settings().cards) return remember(cudaErrorInvalidDevice);
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "Emulated card %d", card);
+  properties->totalGlobalMem = engine().settings().memory_per_card;
+  properties->sharedMemPerBlock = 48 * 1024;
+  properties->regsPerBlock = 65536;
+  properties->warpSize = 32;
+  properties->maxThreadsPerBlock = 1024;
+  const int threads[] = {1024, 1024, 64}, grid[] = {0x7FFFFFFF, 65535, 65535};
+  std::copy_n(threads, 3, properties->maxThreadsDim);
+  std::copy_n(grid, 3, properties->maxGridSize);
+  properties->major = 9;
+  properties->multiProcessorCount = 4;
+  properties->l2CacheSize = 1 << 20;
+  properties->memoryBusWidth = 512;
+  properties->asyncEngineCount = 2;
+  properties->pciBusID = card + 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int card) {
+  cudaDeviceProp properties;
+  GOSSAMER_BEGIN(cudaGetDeviceProperties(&properties, card));
+  switch (attribute) {
+    case cudaDevAttrMultiProcessorCount: *value = properties.multiProcessorCount; break;
+    case cudaDevAttrComputeCapabilityMajor: *value = properties.major; break;
+    case cudaDevAttrComputeCapabilityMinor: *value = properties.minor; break;
+  }
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  GOSSAMER_BEGIN(engine().begin("cudaDriverGetVersion"));
+  *version = engine().settings().driver_version;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetLastError() { return last_error(true); }
+cudaError_t cudaPeekAtLastError() { return last_error(false); }
+
+#define GOSSAMER_ERRORS(X)                                                                                  \
+  X(cudaSuccess, "no error")                                                                                \
+  X(cudaErrorInvalidValue, "invalid argument")                                                              \
+  X(cudaErrorMemoryAllocation, "out of memory")                                                             \
+  X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                        \
+  X(cudaErrorInvalidDevicePointer, "invalid device pointer")                                                \
+  X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                                   \
+  X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")            \
+  X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                                \
+  X(cudaErrorInvalidDevice, "invalid device ordinal")                                                       \
+  X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                              \
+  X(cudaErrorNotReady, "device not ready")                                                                  \
+  X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                    \
+  X(cudaErrorLaunchFailure, "unspecified launch failure")                                                   \
+  X(cudaErrorNotPermitted, "operation not permitted")                                                       \
+  X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")                  \
+  X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture")           \
+  X(cudaErrorStreamCaptureUnmatched, "capture was not initiated in this stream")                            \
+  X(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread") \
+  X(cudaErrorUnknown, "unknown error")
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+#define GOSSAMER_NAME(Name, words) case Name: return #Name;
+    GOSSAMER_ERRORS(GOSSAMER_NAME)
+  }
+  return "unrecognized error code";
+}
+const char* cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+#define GOSSAMER_WORDS(Name, words) case Name: return words;
+    GOSSAMER_ERRORS(GOSSAMER_WORDS)
+  }
+  return "unrecognized error code";
+}
+
+cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  GOSSAMER_BEGIN(begin_on_card("cudaMalloc"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  engine().count(&Counts::allocations);
+  *memory = arena().allocate(current_card, bytes, engine().settings().memory_per_card);
+  return *memory != nullptr ? cudaSuccess : remember(cudaErrorMemoryAllocation);
+}
+
+cudaError_t cudaFree(void* memory) {
+  GOSSAMER_BEGIN(begin_on_card("cudaFree"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  if (memory == nullptr) return cudaSuccess;
+  engine().wait_all();
+  return arena().release(memory) ? cudaSuccess : remember(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaMallocHost(void** memory, std::size_t bytes, unsigned) {
+  GOSSAMER_BEGIN(begin_on_card("cudaMallocHost"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  *memory = nullptr;
+  if (bytes == 0) return cudaSuccess;
+  if (::posix_memalign(memory, 256, bytes) != 0) return remember(cudaErrorMemoryAllocation);
+  std::memset(*memory, 0xFF, bytes);
+  const std::lock_guard lock(pinned().mutex);
+  pinned().blocks[static_cast<const char*>(*memory)] = bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* memory) {
+  GOSSAMER_BEGIN(begin_on_card("cudaFreeHost"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  if (memory == nullptr) return cudaSuccess;
+  engine().wait_all();
+  {
+    const std::lock_guard lock(pinned().mutex);
+    if (pinned().blocks.erase(static_cast<const char*>(memory)) == 0) return remember(cudaErrorInvalidValue);
+  }
+  std::free(memory);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  GOSSAMER_BEGIN(begin_on_card("cudaMemGetInfo"));
+  *total = engine().settings().memory_per_card;
+  *free = *total - std::min(*total, arena().used(current_card));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_card("cudaMemcpyAsync"));
+  if (!engine().knows(stream)) return remember(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  if (to == nullptr || from == nullptr) return remember(cudaErrorInvalidValue);
+  const bool to_card = arena().touches(to, bytes), from_card = arena().touches(from, bytes);
+  if ((to_card && !arena().holds(to, bytes)) || (from_card && !arena().holds(from, bytes)))
+    return remember(cudaErrorInvalidValue);
+  const cudaMemcpyKind real = to_card ? (from_card ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                                      : (from_card ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
+  if (kind != cudaMemcpyDefault && kind != real) return remember(cudaErrorInvalidValue);
+  auto copied = &Counts::bytes_within;
+  if (real == cudaMemcpyHostToDevice) copied = &Counts::bytes_up;
+  if (real == cudaMemcpyDeviceToHost) copied = &Counts::bytes_down;
+  const auto copy = [to, bytes, copied](const void* source) {
+    engine().count(copied, bytes);
+    const Arena::Open open;
+    std::memmove(to, source, bytes);
+  };
+  const bool pageable = (!to_card && !pinned().holds(to, bytes)) || (!from_card && !pinned().holds(from, bytes));
+  if (!pageable) return engine().ask(stream, {.work = [copy, from] { copy(from); }});
+  // A card reads pageable memory into its own before the call returns, and has written to it when the call returns.
+  engine().count(&Counts::pageable_copies);
+  if (engine().captures(stream)) return engine().ask(stream, {.work = [copy, from] { copy(from); }});
+  engine().wait_stream(stream);
+  copy(from);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  engine().count(&Counts::synchronisations);
+  engine().wait_all();
+  GOSSAMER_BEGIN(cudaMemcpyAsync(to, from, bytes, kind, nullptr));
+  engine().wait_stream(nullptr);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_card("cudaMemsetAsync"));
+  if (!engine().knows(stream)) return remember(cudaErrorInvalidResourceHandle);
+  if (bytes == 0) return cudaSuccess;
+  if (!arena().holds(memory, bytes)) return remember(cudaErrorInvalidValue);
+  return engine().ask(stream, {.work = [memory, value, bytes] {
+    const Arena::Open open;
+    std::memset(memory, value, bytes);
+  }});
+}
+cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  engine().wait_all();
+  return cudaMemsetAsync(memory, value, bytes, nullptr);
+}
+
+namespace gossamer::emulation {
+std::size_t pinned_blocks();
+std::size_t pinned_blocks() {
+  const std::lock_guard lock(pinned().mutex);
+  return pinned().blocks.size();
+}
+}  // namespace gossamer::emulation

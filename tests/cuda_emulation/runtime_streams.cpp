@@ -1,0 +1,172 @@
+// Streams, events and graphs of the emulated runtime.
+#include <atomic>
+
+#include "memory.hpp"
+#include "streams.hpp"
+
+using namespace gossamer::emulation;
+
+namespace {
+
+std::atomic<std::size_t> events = 0, graphs = 0;
+
+/// Every call begins here: the stream must be one.
+cudaError_t begin_on_stream(const char* name, cudaStream_t stream) {
+  if (const cudaError_t error = engine().begin(name); error != cudaSuccess) return error;
+  return remember(engine().knows(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
+}
+
+}  // namespace
+
+/// Leaves the function with the expression's error.
+#define GOSSAMER_BEGIN(expression) \
+  if (const cudaError_t begin_error = (expression); begin_error != cudaSuccess) return begin_error
+
+cudaError_t cudaDeviceSynchronize() {
+  GOSSAMER_BEGIN(engine().begin("cudaDeviceSynchronize"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  engine().count(&Counts::synchronisations);
+  engine().wait_all();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  GOSSAMER_BEGIN(engine().begin("cudaStreamCreateWithFlags"));
+  int card = 0;
+  GOSSAMER_BEGIN(cudaGetDevice(&card));
+  *stream = engine().make_stream(card);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamDestroy", stream));
+  if (stream == nullptr) return remember(cudaErrorInvalidResourceHandle);
+  engine().destroy(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamSynchronize", stream));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  engine().count(&Counts::synchronisations);
+  engine().wait_stream(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamQuery", stream));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  return engine().idle(stream) ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamWaitEvent", stream));
+  return engine().ask(stream, {.kind = Item::Kind::wait, .work = {}, .event = event->state, .ticket = event->state->asked});
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaLaunchHostFunc", stream));
+  return engine().ask(stream, {.kind = Item::Kind::host, .work = [function, argument] { function(argument); }});
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  GOSSAMER_BEGIN(engine().begin("cudaEventCreateWithFlags"));
+  *event = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0};
+  ++events;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  GOSSAMER_BEGIN(engine().begin("cudaEventDestroy"));
+  --events;
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaEventRecord", stream));
+  if (engine().captures(stream)) return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a fork
+  engine().record(event->state, stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  GOSSAMER_BEGIN(engine().begin("cudaEventSynchronize"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  engine().count(&Counts::synchronisations);
+  engine().wait_event(*event->state);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  GOSSAMER_BEGIN(engine().begin("cudaEventQuery"));
+  GOSSAMER_BEGIN(engine().forbid_in_capture());
+  return engine().done(*event->state) ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  GOSSAMER_BEGIN(engine().begin("cudaEventElapsedTime"));
+  if (!begin->timed || !end->timed || begin->state->asked == 0 || end->state->asked == 0)
+    return remember(cudaErrorInvalidResourceHandle);
+  if (!engine().done(*begin->state) || !engine().done(*end->state)) return cudaErrorNotReady;
+  *milliseconds = std::chrono::duration<float, std::milli>(end->state->when - begin->state->when).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamBeginCapture", stream));
+  return engine().begin_capture(stream, mode);
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamEndCapture", stream));
+  *graph = nullptr;
+  Items items;
+  GOSSAMER_BEGIN(engine().end_capture(stream, items));
+  *graph = new CUgraph_st{std::move(items)};
+  ++graphs;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaStreamIsCapturing", stream));
+  *status = engine().captures(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  GOSSAMER_BEGIN(engine().begin("cudaGraphInstantiate"));
+  *executable = new CUgraphExec_st{std::make_shared<const Items>(graph->items)};
+  ++graphs;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) { return begin_on_stream("cudaGraphUpload", stream); }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  GOSSAMER_BEGIN(begin_on_stream("cudaGraphLaunch", stream));
+  if (engine().captures(stream)) return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a child
+  engine().count(&Counts::graph_launches);
+  return engine().ask(stream, {.work = [items = executable->items] {
+    const Arena::Open open;
+    for (const Item& item : *items) item.work();
+  }});
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  GOSSAMER_BEGIN(engine().begin("cudaGraphDestroy"));
+  --graphs;
+  delete graph;
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  GOSSAMER_BEGIN(engine().begin("cudaGraphExecDestroy"));
+  --graphs;
+  delete executable;  // what of it is under way ends before it is gone
+  return cudaSuccess;
+}
+
+namespace gossamer::emulation {
+
+std::size_t pinned_blocks();
+
+Holdings holdings() {
+  std::size_t bytes = 0;
+  for (int card = 0; card < settings().cards; ++card) bytes += arena().used(card);
+  return {bytes, pinned_blocks(), engine().streams(), events, graphs};
+}
+
+}  // namespace gossamer::emulation

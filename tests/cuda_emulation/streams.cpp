@@ -1,0 +1,259 @@
+#include "streams.hpp"
+
+#include <algorithm>
+
+#include "grid.hpp"
+#include "memory.hpp"
+
+namespace gossamer::emulation {
+namespace {
+
+thread_local cudaError_t last = cudaSuccess;
+thread_local bool in_host_function = false;
+
+}  // namespace
+
+cudaError_t remember(cudaError_t error) {
+  if (error != cudaSuccess) last = error;
+  return error;
+}
+
+cudaError_t last_error(bool forget) {
+  const cudaError_t error = last;
+  if (forget) last = cudaSuccess;
+  return error;
+}
+
+Engine& engine() {
+  static Engine* const the_engine = new Engine;  // never destroyed: its thread may wait for work to the very end
+  return *the_engine;
+}
+
+Engine::Engine() { streams_.push_back(std::make_unique<CUstream_st>()); }
+
+void Engine::set(const Settings& settings) {
+  wait_all();
+  const std::lock_guard lock(mutex_);
+  settings_ = settings;
+  random_.seed(settings.seed);
+  grids_ = 0;
+  if (settings.late && !late_.joinable()) late_ = std::thread([this] { work_late(); });
+}
+
+Settings Engine::settings() {
+  const std::lock_guard lock(mutex_);
+  return settings_;
+}
+
+void Engine::fail(const char* name, int error, int skip) {
+  const std::lock_guard lock(mutex_);
+  failures_.push_back({name, error, skip});
+}
+
+cudaError_t Engine::begin(const char* name) {
+  if (in_host_function) return remember(cudaErrorNotPermitted);
+  const std::lock_guard lock(mutex_);
+  const auto failure = std::ranges::find(failures_, std::string(name), &Failure::name);
+  if (failure == failures_.end() || failure->skip-- > 0) return cudaSuccess;
+  const auto error = static_cast<cudaError_t>(failure->error);
+  failures_.erase(failure);
+  return remember(error);
+}
+
+cudaStream_t Engine::make_stream(int card) {
+  const std::lock_guard lock(mutex_);
+  streams_.push_back(std::make_unique<CUstream_st>());
+  streams_.back()->card = card;
+  return streams_.back().get();
+}
+
+void Engine::destroy(cudaStream_t stream) {
+  wait_stream(stream);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(streams_, [&](const auto& one) { return one.get() == stream; });
+}
+
+bool Engine::knows(cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  return stream == nullptr || std::ranges::any_of(streams_, [&](const auto& one) { return one.get() == stream; });
+}
+
+cudaError_t Engine::ask(cudaStream_t stream, Item item) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stream == nullptr) stream = streams_.front().get();
+    if (stream->capture) {
+      if (item.kind == Item::Kind::wait) stream->capture->broken = true;
+      if (stream->capture->broken) return remember(cudaErrorStreamCaptureInvalidated);
+      stream->capture->items.push_back(std::move(item));
+      return cudaSuccess;
+    }
+    if (settings_.late) {
+      stream->queue.push_back(std::move(item));
+      changed_.notify_all();
+      return cudaSuccess;
+    }
+  }
+  run(item);  // what it would wait for is done
+  return cudaSuccess;
+}
+
+void Engine::run(const Item& item) {
+  if (item.kind == Item::Kind::host) {
+    in_host_function = true;
+    item.work();
+    in_host_function = false;
+  } else if (item.work) {
+    item.work();
+  }
+}
+
+void Engine::record(std::shared_ptr<EventState> event, cudaStream_t stream) {
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    ticket = ++event->asked;
+  }
+  ask(stream, {.work = [this, event, ticket] {
+    const std::lock_guard lock(mutex_);
+    event->done = std::max(event->done, ticket);
+    event->when = std::chrono::steady_clock::now();
+  }});
+}
+
+bool Engine::done(const EventState& event) {
+  const std::lock_guard lock(mutex_);
+  return event.done >= event.asked;
+}
+
+template <class Done>
+void Engine::wait(Done done) {
+  std::unique_lock lock(mutex_);
+  ++waiting_;
+  changed_.notify_all();
+  changed_.wait(lock, done);
+  --waiting_;
+}
+
+void Engine::wait_event(const EventState& event) {
+  wait([&, ticket = event.asked] { return event.done >= ticket; });
+}
+void Engine::wait_stream(cudaStream_t stream) {
+  if (stream == nullptr) stream = streams_.front().get();
+  wait([&] { return stream->queue.empty() && !stream->busy; });
+}
+void Engine::wait_all() {
+  wait([&] { return std::ranges::all_of(streams_, [](const auto& one) { return one->queue.empty() && !one->busy; }); });
+}
+bool Engine::idle(cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  if (stream == nullptr) stream = streams_.front().get();
+  return stream->queue.empty() && !stream->busy;
+}
+
+/// A random one of the streams whose next item may be done.
+CUstream_st* Engine::next_stream() {
+  std::vector<CUstream_st*> ready;
+  for (const auto& stream : streams_) {
+    if (stream->queue.empty()) continue;
+    const Item& item = stream->queue.front();
+    if (item.kind != Item::Kind::wait || item.event->done >= item.ticket) ready.push_back(stream.get());
+  }
+  return ready.empty() ? nullptr : ready[random_() % ready.size()];
+}
+
+/// Does nothing until somebody waits or there has been nothing new for a moment, so that the host runs far ahead.
+void Engine::work_late() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return next_stream() != nullptr; });
+    while (waiting_ == 0 && changed_.wait_for(lock, std::chrono::microseconds(300)) == std::cv_status::no_timeout) {
+    }
+    while (CUstream_st* stream = next_stream()) {
+      const Item item = std::move(stream->queue.front());
+      stream->queue.pop_front();
+      stream->busy = true;
+      lock.unlock();
+      run(item);
+      lock.lock();
+      stream->busy = false;
+      changed_.notify_all();
+    }
+  }
+}
+
+cudaError_t Engine::begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  const std::lock_guard lock(mutex_);
+  if (stream == nullptr) return remember(cudaErrorStreamCaptureUnsupported);
+  if (stream->capture) return remember(cudaErrorInvalidValue);
+  stream->capture = Capture{mode, std::this_thread::get_id(), false, {}};
+  ++counts_.captures;
+  return cudaSuccess;
+}
+
+cudaError_t Engine::end_capture(cudaStream_t stream, Items& items) {
+  const std::lock_guard lock(mutex_);
+  if (stream == nullptr || !stream->capture) return remember(cudaErrorStreamCaptureUnmatched);
+  Capture capture = std::move(*stream->capture);
+  if (capture.mode != cudaStreamCaptureModeRelaxed && capture.thread != std::this_thread::get_id())
+    return remember(cudaErrorStreamCaptureWrongThread);
+  stream->capture.reset();
+  if (capture.broken) return remember(cudaErrorStreamCaptureInvalidated);
+  items = std::move(capture.items);
+  return cudaSuccess;
+}
+
+bool Engine::captures(cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  return stream != nullptr && stream->capture.has_value();
+}
+
+cudaError_t Engine::forbid_in_capture() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& stream : streams_) {
+    if (!stream->capture || stream->capture->mode == cudaStreamCaptureModeRelaxed) continue;
+    const bool mine = stream->capture->thread == std::this_thread::get_id();
+    if (!mine && stream->capture->mode != cudaStreamCaptureModeGlobal) continue;
+    stream->capture->broken = true;
+    return remember(cudaErrorStreamCaptureUnsupported);
+  }
+  return cudaSuccess;
+}
+
+void Engine::count(std::uint64_t Counts::* what, std::uint64_t by) {
+  const std::lock_guard lock(mutex_);
+  counts_.*what += by;
+}
+Counts Engine::counts() {
+  const std::lock_guard lock(mutex_);
+  return counts_;
+}
+std::size_t Engine::streams() {
+  const std::lock_guard lock(mutex_);
+  return streams_.size() - 1;
+}
+
+void set(const Settings& settings) { engine().set(settings); }
+Settings settings() { return engine().settings(); }
+void fail(const char* name, int error, int skip) { engine().fail(name, error, skip); }
+Counts counts() { return engine().counts(); }
+
+cudaError_t launch(Launch launch, cudaStream_t stream) {
+  Engine& all = engine();
+  if (const cudaError_t error = all.begin("cudaLaunchKernel"); error != cudaSuccess) return error;
+  const dim3 &grid = launch.grid, &block = launch.block;
+  const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+  if (threads == 0 || threads > 1024 || block.z > 64 || std::uint64_t{grid.x} * grid.y * grid.z == 0 ||
+      grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535 || launch.shared_bytes != 0)
+    return remember(cudaErrorInvalidConfiguration);
+  if (launch.argument_bytes > 4096 || !all.knows(stream)) return remember(cudaErrorInvalidValue);
+  if (!all.captures(stream)) all.count(&Counts::launches);
+  return all.ask(stream, {.work = [launch = std::move(launch), &all] {
+    all.count(&Counts::kernels);
+    const Settings now = all.settings();
+    const Arena::Open open;
+    run_grid(launch.grid, launch.block, launch.kernel, now.order, now.seed);
+  }});
+}
+
+}  // namespace gossamer::emulation

@@ -1,0 +1,133 @@
+// Streams, events and captures behind the runtime's functions: work is a list of closures, done at once or, where
+// Settings::late asks for it, by a thread of the emulation.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "control.hpp"
+#include "cuda_runtime.h"
+
+namespace gossamer::emulation {
+
+/// How often an event was recorded, as far as asked for and as far as done.
+struct EventState {
+  std::uint64_t asked = 0, done = 0;
+  std::chrono::steady_clock::time_point when;
+};
+
+/// One piece of a stream's work.
+struct Item {
+  enum class Kind { device, host, wait };
+  Kind kind = Kind::device;
+  std::function<void()> work;
+  std::shared_ptr<EventState> event = nullptr;  ///< `wait`: until it was done `ticket` times
+  std::uint64_t ticket = 0;
+};
+using Items = std::vector<Item>;
+
+struct Capture {
+  cudaStreamCaptureMode mode;
+  std::thread::id thread;
+  bool broken = false;
+  Items items;
+};
+
+}  // namespace gossamer::emulation
+
+struct CUstream_st {
+  int card = 0;
+  std::optional<gossamer::emulation::Capture> capture;
+  std::deque<gossamer::emulation::Item> queue;
+  bool busy = false;  ///< an item of it is being done
+};
+struct CUevent_st {
+  bool timed = true;
+  std::shared_ptr<gossamer::emulation::EventState> state = std::make_shared<gossamer::emulation::EventState>();
+};
+struct CUgraph_st {
+  gossamer::emulation::Items items;
+};
+struct CUgraphExec_st {
+  std::shared_ptr<const gossamer::emulation::Items> items;
+};
+
+namespace gossamer::emulation {
+
+/// All that is under way. Any thread.
+class Engine {
+ public:
+  Engine();
+
+  void set(const Settings& settings);
+  Settings settings();
+  void fail(const char* name, int error, int skip);
+  /// Every call of the runtime begins here: the error that a test wants it to have, or that comes of calling from a host
+  /// function. Sets the thread's last error.
+  cudaError_t begin(const char* name);
+
+  cudaStream_t make_stream(int card);
+  /// Waits for its work.
+  void destroy(cudaStream_t stream);
+  bool knows(cudaStream_t stream);
+  /// Captures, does or queues the item. A null stream is the card's default one.
+  cudaError_t ask(cudaStream_t stream, Item item);
+
+  void record(std::shared_ptr<EventState> event, cudaStream_t stream);
+  bool done(const EventState& event);
+  void wait_event(const EventState& event);
+  void wait_stream(cudaStream_t stream);
+  void wait_all();
+  bool idle(cudaStream_t stream);
+
+  cudaError_t begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode);
+  cudaError_t end_capture(cudaStream_t stream, Items& items);
+  bool captures(cudaStream_t stream);
+  /// For calls that may not be made while something is captured: breaks the capture that forbids it.
+  cudaError_t forbid_in_capture();
+
+  /// Adds to a count.
+  void count(std::uint64_t Counts::* what, std::uint64_t by = 1);
+  Counts counts();
+  std::size_t streams();
+
+ private:
+  void run(const Item& item);
+  CUstream_st* next_stream();
+  void work_late();
+  template <class Done>
+  void wait(Done done);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Settings settings_;
+  Counts counts_;
+  std::vector<std::unique_ptr<CUstream_st>> streams_;  // the first one is the default stream
+  struct Failure {
+    std::string name;
+    int error, skip;
+  };
+  std::vector<Failure> failures_;
+  std::mt19937_64 random_;
+  std::uint64_t grids_ = 0;  // each shuffled grid has its own order
+  int waiting_ = 0;
+  std::thread late_;
+};
+
+Engine& engine();
+
+/// Remembers an error for cudaGetLastError, and hands it on.
+cudaError_t remember(cudaError_t error);
+cudaError_t last_error(bool forget);
+
+}  // namespace gossamer::emulation
