@@ -11,7 +11,7 @@ namespace gossamer::gpu {
 
 /// Any thread may call, several at once (a training batch on one, a mix on another): one of them gets the pool, the others
 /// work on their own thread. Calls return when all is done; every result has the same bits whatever the number of threads.
-class CpuDevice final : public Device {
+class CpuDevice : public Device {
  public:
   /// `threads` ≥ 1 work at a time, the caller's among them.
   explicit CpuDevice(int threads);

@@ -168,6 +168,20 @@ std::uint64_t Host::bytes_sent() const {
   return bytes;
 }
 
+EndFigures Host::end_figures(double wall_seconds, const std::optional<Error>& stopped) const {
+  EndFigures end;
+  end.rounds = rounds_done();
+  end.seconds = std::chrono::duration<double>(scheduler_.now()).count();
+  end.wall_seconds = wall_seconds;
+  end.node_steps = node_steps();
+  end.bytes_sent = bytes_sent();
+  if (stopped) {
+    end.reason = reason_of(*stopped);
+    end.message = stopped->message;
+  }
+  return end;
+}
+
 RowViews Host::parameter_rows() {
   RowViews rows;
   for (Member& member : members_) rows.push_back(member.node->x());

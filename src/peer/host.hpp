@@ -50,11 +50,10 @@ class Host {
   bool was_interrupted() const { return stop_after_.has_value(); }
   /// Rounds that every hosted node has completed.
   gossip::Round rounds_done() const;
-  std::uint64_t node_steps() const;
+  /// The run as it stands; `stopped`: why it ended early, if it did.
+  EndFigures end_figures(double wall_seconds, const std::optional<Error>& stopped) const;
   /// Parameters of the hosted nodes as they stand, in their order, in device memory.
   RowViews parameter_rows();
-  /// Bytes of all hosted nodes' links, local and remote.
-  std::uint64_t bytes_sent() const;
 
  private:
   struct Member {
@@ -70,6 +69,9 @@ class Host {
   gossip::task<void> record(Member& member);
   void check_interrupt();
   gossip::Traffic traffic_of(int peer) const;
+  std::uint64_t node_steps() const;
+  /// Bytes of all hosted nodes' links, local and remote.
+  std::uint64_t bytes_sent() const;
 
   const Setup& setup_;
   gossip::Scheduler& scheduler_;

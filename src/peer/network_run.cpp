@@ -60,19 +60,6 @@ Error for_others(Error error, const std::vector<int>& hosted) {
   return error;
 }
 
-EndFigures end_figures(const Host& host, gossip::Time now) {
-  EndFigures end;
-  end.rounds = host.rounds_done();
-  end.seconds = end.wall_seconds = std::chrono::duration<double>(now).count();
-  end.node_steps = host.node_steps();
-  end.bytes_sent = host.bytes_sent();
-  if (host.error()) {
-    end.reason = reason_of(*host.error());
-    end.message = host.error()->message;
-  }
-  return end;
-}
-
 }  // namespace
 
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
@@ -144,7 +131,8 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     return *host->error();
   }
   const HostView rows(*setup.device, host->parameter_rows());
-  const Status written = recorder->end(end_figures(*host, scheduler.now()), rows.rows());
+  const double seconds = std::chrono::duration<double>(scheduler.now()).count();
+  const Status written = recorder->end(host->end_figures(seconds, host->error()), rows.rows());
   if (host->error()) return *host->error();
   return written;
 }

@@ -43,23 +43,14 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host.start();
   scheduler.run();
 
-  EndFigures end;
-  end.rounds = host.rounds_done();
-  end.seconds = std::chrono::duration<double>(scheduler.now()).count();
-  end.wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  end.node_steps = host.node_steps();
-  end.bytes_sent = host.bytes_sent();
+  setup.device->finish();  // before the clock is read
+  const double wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   RunOutcome outcome;
-  if (host.error()) {
-    if (host.error()->kind == ErrorKind::data) return *host.error();  // the log cannot be written: nothing else can
-    outcome.stopped = host.error();
-  } else if (host.was_interrupted() && end.rounds < setup.config.run.rounds) {
-    outcome.stopped = Error{ErrorKind::interrupted, "interrupted after round " + std::to_string(end.rounds)};
-  }
-  if (outcome.stopped) {
-    end.reason = reason_of(*outcome.stopped);
-    end.message = outcome.stopped->message;
-  }
+  outcome.stopped = host.error();
+  if (outcome.stopped && outcome.stopped->kind == ErrorKind::data) return *outcome.stopped;  // the log cannot be written
+  if (!outcome.stopped && host.was_interrupted() && host.rounds_done() < setup.config.run.rounds)
+    outcome.stopped = Error{ErrorKind::interrupted, "interrupted after round " + std::to_string(host.rounds_done())};
+  const EndFigures end = host.end_figures(wall_seconds, outcome.stopped);
   const HostView rows(*setup.device, host.parameter_rows());
   GOSSAMER_TRY_STATUS(recorder->end(end, rows.rows()));
 

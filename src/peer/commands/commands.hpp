@@ -18,6 +18,7 @@ void add_list(CLI::App& app, int& exit_code);
 void add_collect(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_doctor(CLI::App& app, int& exit_code);
 
 /// Prints the error for people and returns its exit code.
 int report(const Error& error);
