@@ -1,0 +1,157 @@
+// bench_gpu: what the CUDA device reaches, beside what the card could reach. Prints JSON lines:
+//   {"record":"device", …}                            what was measured on
+//   {"record":"pairs","id":…,"ours":[…],"theirs":[…]} bytes per second, pair by pair; theirs: the card's own copy
+//   {"record":"rates","id":…,"ours":[…]}              figures without a bound
+//   {"record":"failed","id":…,"reason":…}             what gave no figure, and why
+// With --serve it reads `WORKLOAD STEPS_PER_CALL SECONDS` from standard input and answers each line with one rate, so that
+// whoever asks can measure a rival in turn.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <sstream>
+
+#include "gpu/cuda/cuda.hpp"
+#include "gpu_bench.hpp"
+
+namespace gossamer::bench {
+namespace {
+
+constexpr int kStepsPerCall = 32;
+
+struct Arguments {
+  bool quick = false, survey = false, serve = false, help = false;
+  int card = 0;
+  double deadline = 120, seconds = 0.3;
+  std::vector<std::string> only;
+  std::string problem;
+};
+
+constexpr std::string_view kHelp =
+    "bench_gpu [--quick] [--only NAME[,NAME…]] [--card N] [--seconds S] [--deadline S] [--survey | --serve]\n"
+    "  --quick      small sizes: shows that everything runs, measures nothing\n"
+    "  --only       these parts alone: copy, mix, update, ring, …; mlp64, mlp1, cnn1\n"
+    "  --card       the number of the card (0)\n"
+    "  --seconds    of each training measurement (0.3)\n"
+    "  --deadline   seconds after which no further part begins (120)\n"
+    "  --survey     what CUDA there is, and nothing else\n"
+    "  --serve      answers lines of standard input: WORKLOAD STEPS_PER_CALL SECONDS\n"
+    "Exit codes: 0 done, 1 a part failed, 2 bad option, 3 no card.\n";
+
+template <class Number>
+bool read(const std::string& text, Number& number) {
+  const char* end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, number);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+Arguments parse(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const auto value = [&](auto& number) {
+      if (i + 1 == words.size() || !read(words[++i], number) || number < 0)
+        arguments.problem = word + ": give a number, 0 or more";
+    };
+    if (word == "--quick") arguments.quick = true;
+    else if (word == "--survey") arguments.survey = true;
+    else if (word == "--serve") arguments.serve = true;
+    else if (word == "--help" || word == "-h") arguments.help = true;
+    else if (word == "--card") value(arguments.card);
+    else if (word == "--deadline") value(arguments.deadline);
+    else if (word == "--seconds") value(arguments.seconds);
+    else if (word == "--only" && i + 1 < words.size()) {
+      std::istringstream names(words[++i]);
+      for (std::string name; std::getline(names, name, ',');) arguments.only.push_back(name);
+    } else arguments.problem = fmt::format("'{}' is no option, or lacks its value; there is --help", word);
+  }
+  return arguments;
+}
+
+void print_survey(const gpu::cuda::Survey& survey) {
+  Line line("survey");
+  line.add("built", survey.built).add("problem", survey.problem).add("driver", double(survey.driver_version))
+      .add("runtime", double(survey.runtime_version)).add("blas", survey.blas).add("cards", double(survey.cards.size()));
+  if (!survey.cards.empty()) {
+    const gpu::cuda::CardInfo& card = survey.cards.front();
+    line.add("card", card.name).add("compute", fmt::format("{}{}", card.compute_major, card.compute_minor))
+        .add("multiprocessors", double(card.multiprocessors)).add("memory_free", double(card.memory_free))
+        .add("memory_total", double(card.memory_total));
+  }
+  line.print();
+}
+
+void answer(TrainingRates& rates, const std::string& question) {
+  std::istringstream words(question);
+  std::string workload;
+  int steps = 0;
+  double seconds = 0;
+  if (!(words >> workload >> steps >> seconds) || steps < 1 || !(seconds > 0)) {
+    Line("failed").add("id", question).add("reason", std::string_view("expected WORKLOAD STEPS_PER_CALL SECONDS")).print();
+    return;
+  }
+  try {
+    const double rate = rates.measure(workload, steps, seconds);
+    Line("rate").add("id", workload).add("steps_per_call", double(steps)).add("rate", rate).print();
+  } catch (const std::exception& error) {
+    Line("failed").add("id", workload).add("reason", std::string_view(error.what())).print();
+  }
+}
+
+void run_training(TrainingRates& rates, double seconds, Parts& parts) {
+  for (const std::string& workload : training_workloads()) {
+    parts.run(workload, [&] {
+      for (const int steps : {kStepsPerCall, 1}) {
+        const double rate = rates.measure(workload, steps, seconds);
+        Line("rates").add("id", steps == 1 ? workload + "_single" : workload)
+            .add("unit", std::string_view("steps/s")).add("ours", std::vector<double>{rate}).print();
+      }
+    });
+  }
+}
+
+int run(const Arguments& arguments) {
+  const gpu::cuda::Survey survey = gpu::cuda::survey();
+  print_survey(survey);
+  if (arguments.survey) return 0;
+  auto made = gpu::cuda::make_cuda_device({.card = arguments.card});
+  if (!made.ok()) {
+    Line("failed").add("id", std::string_view("device")).add("reason", made.error().message).print();
+    return 3;
+  }
+  gpu::Device& device = **made;
+  const Scale scale = arguments.quick ? quick_scale() : Scale{};
+  Line("device").add("description", device.description()).add("quick", arguments.quick).print();
+  TrainingRates rates(device, scale);
+  if (arguments.serve) {
+    for (std::string line; std::getline(std::cin, line);) answer(rates, line);
+    return 0;
+  }
+  Parts parts(arguments.only, arguments.deadline);
+  run_rows(device, scale, parts);
+  run_training(rates, arguments.quick ? 1e-3 : arguments.seconds, parts);
+  return parts.ok() ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace gossamer::bench
+
+int main(int count, char** words) {
+  const auto arguments = gossamer::bench::parse({words + 1, words + count});
+  if (!arguments.problem.empty()) {
+    fmt::print(stderr, "bench_gpu: {}\n", arguments.problem);
+    return 2;
+  }
+  if (arguments.help) {
+    fmt::print("{}", gossamer::bench::kHelp);
+    return 0;
+  }
+  try {
+    return gossamer::bench::run(arguments);
+  } catch (const std::exception& error) {
+    gossamer::bench::Line("failed").add("id", std::string_view("device")).add("reason", std::string_view(error.what())).print();
+    return 1;
+  }
+}
