@@ -2,14 +2,19 @@
 
 #include <cstdlib>
 #include <new>
+#include <utility>
 
 #include "base/rows.hpp"
 
 namespace gossamer::net {
 
-void PooledBuffer::Free::operator()(std::byte* memory) const {
-  if (allocator != nullptr) allocator->release_host(memory);
-  else std::free(memory);
+BufferMemory BufferMemory::ordinary() {
+  return {[](std::size_t bytes) {
+            void* memory = std::aligned_alloc(kRowAlignment, bytes);
+            if (memory == nullptr) throw std::bad_alloc();
+            return memory;
+          },
+          [](void* memory) { std::free(memory); }};
 }
 
 void PooledBuffer::give_back() {
@@ -25,18 +30,19 @@ void PooledBuffer::give_back() {
 void PooledBuffer::reserve(std::size_t bytes) {
   if (bytes <= capacity_) return;
   const std::size_t rounded = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
-  memory_.reset();
-  capacity_ = 0;
-  gpu::Memory* allocator = memory_.get_deleter().allocator;
-  void* memory = allocator != nullptr ? allocator->allocate_host(rounded) : std::aligned_alloc(kRowAlignment, rounded);
-  memory_.reset(static_cast<std::byte*>(memory));
-  if (memory_ == nullptr) throw std::bad_alloc();
+  release();
+  memory_ = static_cast<std::byte*>(source_.allocate(rounded));
   capacity_ = rounded;
 }
 
-BufferPool::BufferPool(std::size_t buffers, std::function<void()> on_return, gpu::Memory* allocator)
+void PooledBuffer::release() {
+  if (memory_ != nullptr) source_.release(std::exchange(memory_, nullptr));
+  capacity_ = 0;
+}
+
+BufferPool::BufferPool(std::size_t buffers, std::function<void()> on_return, const BufferMemory& source)
     : on_return_(std::move(on_return)) {
-  for (std::size_t i = 0; i < buffers; ++i) buffers_.push_back(std::make_unique<PooledBuffer>(*this, allocator));
+  for (std::size_t i = 0; i < buffers; ++i) buffers_.push_back(std::make_unique<PooledBuffer>(*this, source));
 }
 
 BufferPool::~BufferPool() {

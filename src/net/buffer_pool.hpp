@@ -9,40 +9,45 @@
 #include <vector>
 
 #include "gossip/lease.hpp"
-#include "gpu/device.hpp"
 
 namespace gossamer::net {
 
 class BufferPool;
 
+/// Where buffers come from: memory at a 64-byte boundary, or std::bad_alloc. Ordinary memory, unless set.
+struct BufferMemory {
+  std::function<void*(std::size_t bytes)> allocate;
+  std::function<void(void*)> release;
+  static BufferMemory ordinary();
+};
+
 /// Memory for one chunk, at a 64-byte boundary. Its lease's end gives it back to the pool, or frees it if that is gone.
 class PooledBuffer final : public gossip::Lender {
  public:
-  PooledBuffer(BufferPool& pool, gpu::Memory* allocator) : pool_(&pool), memory_(nullptr, Free{allocator}) {}
-  std::byte* data() { return memory_.get(); }
+  PooledBuffer(BufferPool& pool, BufferMemory source) : pool_(&pool), source_(std::move(source)) {}
+  ~PooledBuffer() override { release(); }
+  PooledBuffer(const PooledBuffer&) = delete;
+  PooledBuffer& operator=(const PooledBuffer&) = delete;
+  std::byte* data() { return memory_; }
   void give_back() override;
 
  private:
   friend class BufferPool;
-  struct Free {
-    gpu::Memory* allocator;
-    void operator()(std::byte* memory) const;
-  };
-
   void reserve(std::size_t bytes);
+  void release();
 
   BufferPool* pool_;  ///< null when the pool ended before the lease
   bool taken_ = false;
-  std::unique_ptr<std::byte[], Free> memory_;
+  BufferMemory source_;
+  std::byte* memory_ = nullptr;
   std::size_t capacity_ = 0;
 };
 
 /// Thread: the scheduler's.
 class BufferPool {
  public:
-  /// `on_return` is called when a buffer comes back. `allocator`: whose host memory the buffers are, outliving them; null:
-  /// ordinary memory.
-  BufferPool(std::size_t buffers, std::function<void()> on_return, gpu::Memory* allocator = nullptr);
+  /// `on_return` is called when a buffer comes back.
+  BufferPool(std::size_t buffers, std::function<void()> on_return, const BufferMemory& source = BufferMemory::ordinary());
   ~BufferPool();
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gossip/link.hpp"
-#include "gpu/device.hpp"
+#include "net/buffer_pool.hpp"
 #include "net/hello.hpp"
 #include "net/options.hpp"
 #include "net/real_scheduler.hpp"
@@ -24,8 +24,8 @@ struct NetworkSetup {
   std::vector<int> hosted;  ///< ids of this process's peers, ascending
   /// (peer here, peer elsewhere), each pair once: who must be connected. Both processes name it, each from its side.
   std::vector<std::pair<int, int>> pairs;
-  /// Whose host memory chunks are read into; null: ordinary memory. Outlives all chunks.
-  gpu::Memory* chunk_memory = nullptr;
+  /// What chunks are read into. Outlives all of them.
+  BufferMemory chunk_memory = BufferMemory::ordinary();
   /// Lines for people: who is missing, strangers at the door.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()

@@ -47,7 +47,7 @@ struct SessionOptions {
   gossip::Time heartbeat{0};  ///< longest time without one from us
   bool hold_data = false;
   HashMemo* hashes = nullptr;  ///< shared by a process's sessions
-  gpu::Memory* chunk_memory = nullptr;  ///< NetworkSetup::chunk_memory
+  BufferMemory chunk_memory = BufferMemory::ordinary();
 };
 
 /// Thread: the scheduler's.

@@ -97,7 +97,9 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
 
   net::NetworkSetup described = network_setup(setup, request);
   described.fault = [&host](const Error& error) { host->fail(error); };
-  described.chunk_memory = setup.device.get();
+  if (staging)
+    described.chunk_memory = {[&device = *setup.device](std::size_t bytes) { return device.allocate_host(bytes); },
+                              [&device = *setup.device](void* memory) { device.release_host(memory); }};
   const auto pairs = described.pairs;
   auto made = net::Network::make(scheduler, std::move(described), receiver);
   if (!made.ok()) {

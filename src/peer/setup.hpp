@@ -64,8 +64,8 @@ struct Setup {
   std::string configuration_hash() const;
 };
 
-/// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would. `process`: the lowest peer
-/// hosted, by which the processes of a machine spread over its cards.
+/// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would. `process`: this process's
+/// number among those of its machine, by which they spread over its cards.
 Result<Setup> make_setup(Config config, int process = 0);
 
 /// Whether the rows and workspaces of `hosted` nodes fit the device's own memory: an error (invalid) says what is needed and

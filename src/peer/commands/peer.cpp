@@ -23,14 +23,15 @@ struct PeerCommand {
 /// Where launchers put a process's number, in the order in which they are believed.
 constexpr const char* kIdVariables[] = {"GOSSAMER_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"};
 
+bool read(std::string_view text, int& number) {
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size() && number >= 0 && number < 65536;
+}
+
 /// "3", "0,1", "0-3": the peers of this process.
 Result<std::vector<int>> read_ids(const std::string& text, const std::string& origin) {
   const Error error{ErrorKind::invalid,
                     fmt::format("{}: '{}' is no peer id; write it as 3, as 0,1 or as 0-3", origin, text)};
-  const auto read = [](std::string_view part, int& number) {
-    const auto [end, failure] = std::from_chars(part.data(), part.data() + part.size(), number);
-    return failure == std::errc() && end == part.data() + part.size() && number >= 0 && number < 65536;
-  };
   std::vector<int> ids;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -58,10 +59,20 @@ Result<std::vector<int>> find_ids(const std::string& option) {
                "and PMI_RANK are read too)"};
 }
 
+/// The number of this process among those of its machine, by which they spread over its cards: what the launcher says, else
+/// its place in the network where all host as many peers.
+int local_rank(const std::vector<int>& ids) {
+  for (const char* variable : {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}) {
+    int rank = 0;
+    if (const char* value = std::getenv(variable); value != nullptr && read(value, rank)) return rank;
+  }
+  return ids.front() / static_cast<int>(ids.size());
+}
+
 Result<int> execute(const PeerCommand& command) {
   GOSSAMER_TRY(std::vector<int> ids, find_ids(command.id));
   GOSSAMER_TRY(Config config, command.config.load());
-  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), ids.front()));
+  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), local_rank(ids)));
   if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
   if (setup.trainer) setup.trainer->set_one_at_a_time(setup.config.local.deterministic);
   Progress progress(setup.config.run.rounds, command.quiet);

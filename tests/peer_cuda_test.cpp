@@ -1,0 +1,182 @@
+// Whole runs on a card: its kernels run on the CPU here, and the host cannot read its memory, so that whoever reads a row
+// where it lies stops the program.
+#include <cmath>
+
+#include "cuda_emulation/control.hpp"
+#include "gossip/algorithm.hpp"
+#include "peer/device_choice.hpp"
+#include "peer_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+const Overrides kOnCard{"local.device=cuda"};
+const Overrides kDigits{"run.peers=8", "data.batch=8", "log.every=0", "optimizer.rate=0.05"};
+
+Overrides rounds(int count) { return {"run.rounds=" + std::to_string(count)}; }
+
+/// Each algorithm of the catalog, those with an order in both.
+std::vector<Overrides> algorithms() {
+  std::vector<Overrides> all;
+  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
+    all.push_back({"algorithm.kind=" + kind.name});
+    for (const ParameterSpec& spec : kind.parameters)
+      if (spec.name == "order") all.push_back(all.back() + Overrides{"algorithm.order=awc"});
+  }
+  return all;
+}
+
+std::string refusal(const Overrides& overrides) {
+  const Folder folder;
+  auto setup = make_setup(configured(overrides));
+  if (!setup.ok()) return setup.error().message;
+  RunRequest request;
+  request.folder = folder.path / "run";
+  const auto outcome = run(*setup, request);
+  REQUIRE_FALSE(outcome.ok());
+  CHECK_FALSE(fs::exists(request.folder));
+  return outcome.error().message;
+}
+
+bool says(const std::string& message, const std::string& words) {
+  CAPTURE(message);
+  return message.find(words) != std::string::npos;
+}
+
+DeviceChoice chosen(const std::string& name, int process = 0) {
+  LocalOptions local;
+  local.device = name;
+  local.threads = 1;
+  auto choice = choose_device(local, process);
+  REQUIRE_MESSAGE(choice.ok(), (choice.ok() ? "" : choice.error().message));
+  return std::move(choice).value();
+}
+
+}  // namespace
+
+TEST_CASE("fifty rounds on a card and on the CPU: losses agree within 1e-3, for every model") {
+  const Folder folder;
+  for (const char* model : {"softmax", "mlp", "cnn"}) {
+    CAPTURE(model);
+    const bool large = std::string(model) == "cnn";
+    const Overrides problem = kDigits + rounds(50) +
+                              Overrides{std::string("model.kind=") + model, large ? "run.peers=2" : "run.peers=8",
+                                        "optimizer.momentum=0.9", "optimizer.weight_decay=1e-4", "optimizer.rate=0.01"};
+    const Left cpu = run_in(folder.path / (std::string(model) + "-cpu"), problem);
+    const Left card = run_in(folder.path / (std::string(model) + "-card"), problem + kOnCard);
+    for (const char* figure : {"train_loss", "test_loss"}) {
+      const double expected = cpu.summary["final"][figure]["mean"];
+      CHECK(card.summary["final"][figure]["mean"].get<double>() == doctest::Approx(expected).epsilon(1e-3));
+    }
+    CHECK(card.summary["final"]["consensus_distance"].get<double>() ==
+          doctest::Approx(cpu.summary["final"]["consensus_distance"].get<double>()).epsilon(1e-2));
+  }
+}
+
+TEST_CASE("two runs on a card are bit-identical, in whatever order its threads and streams run: every algorithm") {
+  const Folder folder;
+  int made = 0;
+  emulation::Settings shuffled, late;
+  shuffled.order = emulation::Order::shuffled;
+  late.late = true;
+  for (const Overrides& algorithm : algorithms()) {
+    CAPTURE(algorithm.front());
+    const Overrides problem = kDigits + rounds(5) + algorithm + kOnCard;
+    const auto hash = [&] { return run_in(folder.path / std::to_string(made++), problem).hash(); };
+    const std::string expected = hash();
+    {
+      const emulation::With with(shuffled);
+      CHECK(hash() == expected);
+    }
+    const emulation::With with(late);
+    CHECK(hash() == expected);
+  }
+}
+
+TEST_CASE("rounds without records never wait for the card, and each step is a captured graph") {
+  const Folder folder;
+  const auto counts_of = [&](int count) {
+    const auto before = emulation::counts();
+    run_in(folder.path / std::to_string(count), kDigits + kOnCard + rounds(count));
+    const auto after = emulation::counts();
+    return std::tuple(after.synchronisations - before.synchronisations, after.captures - before.captures,
+                      after.graph_launches - before.graph_launches, after.bytes_down - before.bytes_down);
+  };
+  const auto [waits, captures, graphs, down] = counts_of(10);
+  const auto [more_waits, more_captures, more_graphs, more_down] = counts_of(30);
+  CHECK(more_waits == waits);
+  CHECK(more_captures == captures);
+  CHECK(more_graphs >= graphs + 20);
+  CHECK(more_down == down);
+}
+
+TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all on a card") {
+  const Folder folder;
+  const Overrides problem = kDigits + kOnCard + rounds(6);
+  const std::string hash = run_in(folder.path / "plain", problem).hash();
+  RunRequest misaligned;
+  misaligned.row_offset = 1;
+  CHECK(run_in(folder.path / "misaligned", problem, misaligned).hash() == hash);
+  CHECK(run_in(folder.path / "slow", problem + Overrides{"sim.latency_ms=3", "sim.compute_ms=1", "net.chunk_kib=4"}).hash() ==
+        hash);
+  const Left sketched = run_in(folder.path / "sketched", problem + Overrides{"log.sketch=on", "log.every=2"});
+  CHECK(sketched.hash() == hash);
+  CHECK(sketched.records("round").back()["sketch"].size() == 1024);
+  const Left async = run_in(folder.path / "async", problem + Overrides{"algorithm.policy=async", "sim.latency_ms=2"});
+  CHECK_FALSE(async.stopped);
+}
+
+TEST_CASE("a run that is over has given everything back") {
+  const Folder folder;
+  run_in(folder.path / "warm", kDigits + kOnCard + rounds(2));
+  const auto before = emulation::holdings();
+  run_in(folder.path / "a", kDigits + kOnCard + rounds(2) + Overrides{"algorithm.order=awc"});
+  CHECK(emulation::holdings() == before);
+}
+
+TEST_CASE("too little memory: how much was needed, for how many peers, and what would fit") {
+  emulation::Settings small;
+  small.memory_per_card = std::size_t{8} << 20;
+  const emulation::With with(small);
+  const std::string message = refusal(kOnCard + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=100000"});
+  CHECK(says(message, "out of memory on cuda:0"));
+  CHECK(says(message, "20 peers need"));
+  CHECK(says(message, "room for"));
+}
+
+TEST_CASE("which device: the card there is, the CPU and one line why, or an error that names the reason") {
+  CHECK(says(chosen("cpu").device->description(), "cpu, 1 thread"));
+  CHECK(says(chosen("auto").device->description(), "cuda:0"));
+  CHECK(chosen("auto").note.empty());
+  CHECK(says(refusal({"local.device=cuda:1"}), "there is one card here (cuda:0)"));
+  CHECK(says(refusal({"local.device=gpu"}), "local.device: 'gpu' is not one of auto, cpu, cuda"));
+  CHECK(says(refusal({"local.device=cuda:x"}), "local.device: 'cuda:x'"));
+
+  emulation::Settings settings;
+  settings.cards = 3;
+  {
+    const emulation::With three(settings);
+    CHECK(says(chosen("cuda:2").device->description(), "cuda:2"));
+    CHECK(says(chosen("cuda", 4).device->description(), "cuda:1"));  // processes spread over the cards
+    CHECK(says(chosen("auto", 2).device->description(), "cuda:2"));
+    CHECK(says(refusal({"local.device=cuda:3"}), "there are 3 cards here (cuda:0 to cuda:2)"));
+  }
+  const auto without = [&](auto change, const std::string& words) {
+    emulation::Settings lacking;
+    change(lacking);
+    const emulation::With with(lacking);
+    const DeviceChoice choice = chosen("auto");
+    CHECK(choice.device->host_accessible());
+    CHECK(says(choice.note, "using the CPU"));
+    CHECK(says(choice.note, words));
+    CHECK(choice.note.find('\n') == std::string::npos);
+    CHECK(says(refusal({"local.device=cuda"}), words));
+  };
+  without([](auto& s) { s.cards = 0; }, "no card");
+  without([](auto& s) { s.driver_version = 0; }, "driver");
+  without([](auto& s) { s.driver_version = 11000; }, "driver");
+  without([](auto& s) { s.blas_installed = false; }, "cublas");
+}

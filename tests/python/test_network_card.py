@@ -1,0 +1,63 @@
+"""Networks whose peers compute on a card: rows go through pinned memory to the wire and back, and the bits stay.
+
+`gossamer_emulated` is the program with the card's kernels on the CPU, where the host cannot read the card's memory.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from network_words import Network
+
+Make = Callable[..., Network]
+
+
+@pytest.fixture
+def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
+    program = gossamer.with_name("gossamer_emulated")
+    if not program.is_file():
+        pytest.fail(f"no program at {program}: build it first")
+    made: list[Network] = []
+
+    def make(peers: int, *sets: str) -> Network:
+        made.append(Network(program, tmp_path / f"network-{len(made)}", peers, "local.device=cuda", *sets))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+@pytest.mark.parametrize("groups", [["0", "1", "2", "3"], ["0,2", "1,3"]], ids=["4x1", "2x2"])
+@pytest.mark.parametrize("sets", [
+    ("topology.kind=ring", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
+    ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2"),
+    ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
+    ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
+], ids=["ring", "awc", "allreduce", "consensus"])
+def test_rows_on_cards_have_the_bits_of_one_process(network: Make, sets: tuple[str, ...], groups: list[str]) -> None:
+    net = network(4, *sets)
+    for ids in groups:
+        net.start(ids)
+    assert net.wait() == [0] * len(groups), [peer.said for peer in net.started]
+    here, there = net.run_here(), net.summary()
+    assert there["final_hash"] == here["final_hash"]
+    for key in ("run_id", "reason", "rounds", "node_steps", "bytes_sent"):
+        assert there[key] == here[key], key
+
+
+def test_one_at_a_time_gives_the_same_bits(network: Make) -> None:
+    net = network(4, "local.deterministic=true")
+    for ids in ("0-1", "2-3"):
+        net.start(ids)
+    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+
+
+def test_a_peer_that_is_killed_ends_the_others_with_its_name(network: Make) -> None:
+    net = network(3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete")
+    peers = [net.start(str(i)) for i in range(3)]
+    net.running(0, 1, 2)
+    peers[1].process.kill()
+    assert [peers[0].wait(), peers[2].wait()] == [5, 5]
+    assert "peer 1" in peers[0].last_line and "peer 1" in peers[2].last_line
