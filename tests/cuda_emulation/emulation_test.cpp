@@ -1,5 +1,5 @@
-// The emulation itself: that barriers, memory, streams, captures and products behave as a card's, and that the mistakes it is
-// there to find are found.
+// The emulation itself: barriers, memory, streams, captures and products behave as a card's, and the mistakes that it is there
+// to find are found.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
@@ -41,7 +41,9 @@ bool dies(Function function) {
 template <class Real>
 class OnCard {
  public:
-  explicit OnCard(std::size_t length) : length_(length) { CHECK(cudaMalloc(&memory_, length * sizeof(Real)) == cudaSuccess); }
+  explicit OnCard(std::size_t length) : length_(length) {
+    CHECK(cudaMalloc(&memory_, length * sizeof(Real)) == cudaSuccess);
+  }
   explicit OnCard(const std::vector<Real>& values) : OnCard(values.size()) {
     CHECK(cudaMemcpyAsync(memory_, values.data(), length_ * sizeof(Real), cudaMemcpyHostToDevice) == cudaSuccess);
   }
@@ -302,7 +304,8 @@ TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, do
           }
         OnCard<Real> card_a(a), card_b(b), card_c(c);
         OnCard<Real*> c_places(std::vector<Real*>{card_c.get()});
-        OnCard<const Real*> a_places(std::vector<const Real*>{card_a.get()}), b_places(std::vector<const Real*>{card_b.get()});
+        OnCard<const Real*> a_places(std::vector<const Real*>{card_a.get()});
+        OnCard<const Real*> b_places(std::vector<const Real*>{card_b.get()});
         const auto a_op = a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, b_op = b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         const int a_stride = a_transposed ? k : m, b_stride = b_transposed ? n : k;
         const Real alpha = 3;

@@ -1,0 +1,212 @@
+// What only the emulation can tell of the device: that the host never waits within a round, that steps are replayed as
+// graphs, that no order of threads, blocks or streams changes a bit, that nothing is kept, and what it says when CUDA fails.
+#include <string>
+
+#include "cuda_emulation/control.hpp"
+#include "cuda_runtime.h"
+#include "cuda_training_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::train;
+using emulation::Order;
+using emulation::Settings;
+using emulation::With;
+
+namespace {
+
+constexpr ModelContext kImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
+
+ModelSpec varied() {
+  return {{Convolution{.channels = 6, .kernel = 3, .padding = 1}, GroupNorm{.groups = 3, .activation = Activation::relu},
+           MaxPool{.size = 2}, Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
+          Loss::softmax_cross_entropy};
+}
+
+const Plan kSteps{.kind = Plan::Kind::step, .steps = 3, .rule = {.momentum = 0.9}, .noise = {.deviation = 0.1, .seed = 4}};
+
+std::unique_ptr<Device> device() {
+  auto made = gpu::cuda::make_cuda_device({});
+  if (!made.ok()) FAIL(made.error().message);
+  return std::move(made).value();
+}
+
+bool says(const std::string& message, const std::string& words) {
+  CAPTURE(message);
+  CAPTURE(words);
+  return message.find(words) != std::string::npos;
+}
+
+/// Everything a device does, as numbers.
+std::vector<double> everything(Device& card) {
+  std::vector<double> all;
+  const auto keep = [&](const auto& values) { for (const auto value : values) all.push_back(static_cast<double>(value)); };
+  const std::size_t length = 3001;
+  const Held<float> x(card, gpu::normal<float>(length, 1)), y(card, gpu::normal<float>(length, 2)), out(card, length),
+      scales(card, gpu::int8_blocks(length));
+  const Held<std::int8_t> coded(card, length);
+  const gpu::MixSource source{y.get(), 0.3F};
+  const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), length};
+  card.mix(std::span(&mix, 1));
+  gpu::ReduceRequest<float> reduce{x.get(), out.get(), length};
+  card.dot(std::span(&reduce, 1));
+  all.push_back(reduce.result);
+  card.squared_distance(std::span(&reduce, 1));
+  all.push_back(reduce.result);
+  gpu::FiniteRequest<float> finite{x.get(), length};
+  card.all_finite(std::span(&finite, 1));
+  all.push_back(finite.finite);
+  std::vector<double> sketch(gpu::sketch_length(length));
+  const gpu::SketchRequest<float> sketched{out.get(), length, 3, sketch.data()};
+  card.sketch(std::span(&sketched, 1));
+  keep(sketch);
+  const gpu::Int8Request int8{out.get(), coded.get(), scales.get(), length};
+  card.to_int8(std::span(&int8, 1));
+  keep(coded.values());
+  keep(scales.values());
+  keep(out.values());
+
+  const Network network = compiled(varied(), kImage, 5);
+  const Samples samples(kImage, 40);
+  Fleet<float> fleet(card, network, samples, 4);
+  fleet.run(kSteps, {5, 3});
+  fleet.run({.kind = Plan::Kind::evaluate}, {4});
+  const Outcome outcome = fleet.outcome();
+  for (const auto* rows : {&outcome.parameters, &outcome.momenta, &outcome.gradients})
+    for (const auto& row : *rows) keep(row);
+  keep(outcome.losses);
+  keep(outcome.hits);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("emulated: there is always a card, so that no test is skipped") {
+  const gpu::cuda::Survey survey = gpu::cuda::survey();
+  CHECK(survey.built);
+  CHECK(survey.problem == "");
+}
+
+TEST_CASE("emulated: no order of threads and blocks, and no delay, changes a bit") {
+  const auto card = device();
+  const auto expected = everything(*card);
+  for (const Order order : {Order::descending, Order::shuffled}) {
+    const With with({.order = order});
+    CHECK(everything(*card) == expected);
+  }
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    const With with({.order = Order::shuffled, .seed = seed, .late = true});
+    CHECK(everything(*device()) == expected);
+  }
+}
+
+TEST_CASE("emulated: a round of training and mixing never waits, and its steps are replayed") {
+  const auto card = device();
+  const Network network = compiled(varied(), kImage, 5);
+  const Samples samples(kImage, 40);
+  Fleet<float> fleet(*card, network, samples, 4);
+  const Held<float> x(*card, std::vector<float>(1000, 1)), out(*card, 1000);
+  const gpu::MixSource source{x.get(), 0.3F};
+  const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), 1000};
+  const auto round = [&](std::uint64_t number) {
+    Plan plan = kSteps;
+    plan.first_step = 3 * number;
+    fleet.run(plan, {5});
+    card->mix(std::span(&mix, 1));
+  };
+  round(0);
+  card->finish();
+  const emulation::Counts before = emulation::counts();
+  for (std::uint64_t number = 1; number <= 5; ++number) round(number);
+  const emulation::Counts after = emulation::counts();
+  CHECK(after.synchronisations == before.synchronisations);
+  CHECK(after.pageable_copies == before.pageable_copies);
+  CHECK(after.bytes_down == before.bytes_down);
+  CHECK(after.captures == before.captures);
+  CHECK(after.allocations == before.allocations);
+  CHECK(after.graph_launches == before.graph_launches + 5 * 3);
+  CHECK(after.launches - before.launches <= 5 * 4);
+  CHECK(after.kernels > after.launches + before.kernels - before.launches);
+}
+
+TEST_CASE("emulated: a device gives back all it took") {
+  const emulation::Holdings before = emulation::holdings();
+  {
+    const auto card = device();
+    everything(*card);
+  }
+  CHECK(emulation::holdings() == before);
+}
+
+TEST_CASE("emulated: why there is no card, in one line") {
+  const auto problem = [](const Settings& settings) {
+    const With with(settings);
+    const gpu::cuda::Survey survey = gpu::cuda::survey();
+    CHECK(survey.built);
+    CHECK_FALSE(survey.problem.empty());
+    CHECK(survey.problem.find('\n') == std::string::npos);
+    const auto made = gpu::cuda::make_cuda_device({});
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().kind == ErrorKind::invalid);
+    CHECK(says(made.error().message, survey.problem));
+    return survey.problem;
+  };
+  CHECK(says(problem({.driver_version = 0}), "driver"));
+  const std::string old = problem({.driver_version = 12040});
+  CHECK(says(old, "12.4"));
+  CHECK(says(old, "13.0"));
+  CHECK(says(problem({.cards = 0}), "card"));
+  CHECK(says(problem({.blas_installed = false}), "cuBLAS"));
+}
+
+TEST_CASE("emulated: several cards") {
+  const With with({.cards = 3, .memory_per_card = 64 << 20});
+  const gpu::cuda::Survey survey = gpu::cuda::survey();
+  REQUIRE(survey.cards.size() == 3);
+  CHECK(survey.cards[2].memory_total == 64 << 20);
+  auto second = gpu::cuda::make_cuda_device({.card = 1});
+  REQUIRE(second.ok());
+  CHECK(says((*second)->description(), "cuda:1"));
+  const auto first = device();
+  CHECK(everything(**second) == everything(*first));
+}
+
+TEST_CASE("emulated: a card that is too small says so, and lives on") {
+  const With with({.memory_per_card = 4 << 20});
+  const auto card = device();
+  std::vector<void*> blocks;
+  CHECK_THROWS_AS(for (;;) blocks.push_back(card->allocate(1 << 19)), std::bad_alloc);
+  CHECK(blocks.size() >= 4);
+  CHECK(card->memory_info().total == 4 << 20);
+  for (void* block : blocks) card->release(block);
+  const Held<float> row(*card, std::vector<float>{1, 2});
+  CHECK(row.values() == std::vector<float>{1, 2});
+}
+
+TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
+  const auto card = device();
+  const Network network = compiled(varied(), kImage, 5);
+  const Samples samples(kImage, 40);
+  Fleet<float> fleet(*card, network, samples, 4);
+  {
+    const With with({.memory_per_card = emulation::holdings().card_bytes + 1024});
+    CHECK_THROWS_AS(fleet.run(kSteps, {5}), std::bad_alloc);
+  }
+  fleet.run(kSteps, {5});
+  CHECK(std::isfinite(fleet.outcome().losses[0]));
+}
+
+TEST_CASE("emulated: CUDA's errors come with the call's name and CUDA's words") {
+  const auto card = device();
+  const Held<float> row(*card, std::vector<float>{1, 2, 3});
+  emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure);
+  std::string message;
+  try {
+    const gpu::ScaleRequest<float> scale{2, row.get(), 3};
+    card->scale(std::span(&scale, 1));
+    card->finish();
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  CHECK(says(message, "cudaLaunchKernel"));
+  CHECK(says(message, "unspecified launch failure"));
+}
