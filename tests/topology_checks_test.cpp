@@ -137,7 +137,8 @@ TEST_CASE("weights: a directed graph is weighed where columns can sum to 1, and 
   CHECK(check_round(*uniform, eight, 0).ok());
   CHECK((*uniform)[1][0].weight == 1.0 / 3);
 
-  CHECK(weigh(ring4(), {"equal", false}).error().message == "topology.weights: 'equal' is not one of metropolis, uniform");
+  CHECK(weigh(ring4(), {"equal", false}).error().message ==
+        "topology.weights: 'equal' is not one of auto, metropolis, uniform, best_constant, given");
 }
 
 TEST_CASE("random undirected graphs: every weighing passes the checks, and is the formula") {

@@ -9,8 +9,21 @@
 
 namespace gossamer::topology {
 
-/// The topology that is this graph in every round.
-std::unique_ptr<Topology> static_topology(Graph graph);
+/// The topology that is this graph in every round. lattice: as Topology::lattice().
+std::unique_ptr<Topology> static_topology(Graph graph, std::vector<int> lattice = {});
+
+/// An undirected edge and what its ends give to each other: W[a][b] = W[b][a].
+struct WeightedEdge {
+  int a = 0, b = 0;
+  double weight = 0;
+};
+
+/// The topology with these edges and these very weights, one list a round, over and over; at least one round. Each edge is
+/// listed once in a round, and its weight is positive.
+std::unique_ptr<Topology> weighted_topology(int peers, const std::vector<std::vector<WeightedEdge>>& rounds);
+
+/// The static topology with these weights, directed or not: rows complete, as WeightRows are.
+std::unique_ptr<Topology> weighted_topology(WeightRows rows, std::vector<int> lattice = {});
 
 /// The error (invalid) of a kind that cannot be built for `peers`:
 ///   "topology torus cannot be built for 14 peers: <why>; n = 12 or n = 15 works"

@@ -27,6 +27,47 @@ std::vector<int> hops_from(const Graph& graph, int source) {
   return hops;
 }
 
+struct Far {
+  int peer = 0, hops = 0;
+};
+
+Far farthest(const std::vector<int>& hops) {
+  const auto place = std::max_element(hops.begin(), hops.end());
+  return {static_cast<int>(place - hops.begin()), *place};
+}
+
+/// The peer half-way between two that are far apart: as near to everybody as is quickly found.
+int middle_of(const Graph& graph) {
+  const std::vector<int> from_one = hops_from(graph, farthest(hops_from(graph, 0)).peer);
+  const Far other = farthest(from_one);
+  int at = other.peer;
+  while (from_one[static_cast<std::size_t>(at)] > other.hops / 2)
+    for (const int next : graph.out[static_cast<std::size_t>(at)])
+      if (from_one[static_cast<std::size_t>(next)] + 1 == from_one[static_cast<std::size_t>(at)]) {
+        at = next;
+        break;
+      }
+  return at;
+}
+
+// iFUB (Crescenzi et al. 2013): two peers within i hops of a centre are within 2i of each other, so peers are asked from the
+// farthest in, and once a distance of 2i was seen, those within i hops need not be.
+int symmetric_diameter(const Graph& graph) {
+  const int centre = middle_of(graph);
+  const std::vector<int> hops = hops_from(graph, centre);
+  const int radius = farthest(hops).hops;
+  std::vector<std::vector<int>> at_distance(static_cast<std::size_t>(radius) + 1);
+  for (int i = 0; i < graph.peers(); ++i) at_distance[static_cast<std::size_t>(hops[static_cast<std::size_t>(i)])].push_back(i);
+  int longest = radius;
+  for (int i = radius; i > 0; --i) {
+    for (const int source : at_distance[static_cast<std::size_t>(i)]) {
+      if (longest >= 2 * i) return longest;
+      longest = std::max(longest, farthest(hops_from(graph, source)).hops);
+    }
+  }
+  return longest;
+}
+
 }  // namespace
 
 Graph undirected_graph(int peers, std::span<const Edge> edges) {
@@ -55,14 +96,15 @@ bool is_symmetric(const Graph& graph) { return reversed(graph).out == graph.out;
 Graph union_of(std::span<const Graph> graphs) {
   GOSSAMER_CHECK(!graphs.empty(), "a union of no graphs has no peers");
   Graph result = graphs.front();
-  for (const Graph& graph : graphs.subspan(1)) {
-    GOSSAMER_CHECK(graph.peers() == result.peers(), "a union is of graphs on the same peers");
-    for (std::size_t i = 0; i < graph.out.size(); ++i) {
-      std::vector<int> both;
-      std::set_union(result.out[i].begin(), result.out[i].end(), graph.out[i].begin(), graph.out[i].end(),
-                     std::back_inserter(both));
-      result.out[i] = std::move(both);
+  if (graphs.size() == 1) return result;
+  for (std::size_t i = 0; i < result.out.size(); ++i) {
+    auto& all = result.out[i];
+    for (const Graph& graph : graphs.subspan(1)) {
+      GOSSAMER_CHECK(graph.peers() == result.peers(), "a union is of graphs on the same peers");
+      all.insert(all.end(), graph.out[i].begin(), graph.out[i].end());
     }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
   }
   return result;
 }
@@ -78,13 +120,12 @@ std::optional<Unreachable> find_unreachable(const Graph& graph) {
   return std::nullopt;
 }
 
-std::optional<int> diameter(const Graph& graph) {
-  if (find_unreachable(graph)) return std::nullopt;
+std::optional<int> diameter(const Graph& graph, bool alike) {
+  if (graph.peers() == 0 || find_unreachable(graph)) return std::nullopt;
+  if (alike) return farthest(hops_from(graph, 0)).hops;
+  if (is_symmetric(graph)) return symmetric_diameter(graph);
   int longest = 0;
-  for (int source = 0; source < graph.peers(); ++source) {
-    const std::vector<int> hops = hops_from(graph, source);
-    longest = std::max(longest, *std::max_element(hops.begin(), hops.end()));
-  }
+  for (int source = 0; source < graph.peers(); ++source) longest = std::max(longest, farthest(hops_from(graph, source)).hops);
   return longest;
 }
 

@@ -33,8 +33,9 @@ struct Unreachable {
 /// One pair that no path joins, or none when the graph is strongly connected. O(edges).
 std::optional<Unreachable> find_unreachable(const Graph& graph);
 
-/// The longest shortest path, in hops; none when the graph is not strongly connected; 0 for one peer. O(peers × edges).
-std::optional<int> diameter(const Graph& graph);
+/// The longest shortest path, in hops; none when the graph is not strongly connected; 0 for one peer. `alike`: from every peer the graph looks
+/// the same, so one peer's view is enough. O(peers × edges) at worst; a symmetric graph's is mostly found from few peers.
+std::optional<int> diameter(const Graph& graph, bool alike = false);
 
 /// Directed edges.
 std::int64_t count_edges(const Graph& graph);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace gossamer::topology {
 using Round = std::uint64_t;
 
 /// The largest network that is built: far past what one simulates, and small enough that no kind asks for absurd memory.
-inline constexpr int kMaximumPeers = 65536;
+inline constexpr int kMaximumPeers = 131072;
 
 /// A directed graph on peers 0..n−1 without self-loops: out[i] are the peers that hear i, ascending, each once.
 /// An undirected edge is two directed ones.
@@ -24,6 +25,15 @@ struct Graph {
 
   int peers() const { return static_cast<int>(out.size()); }
 };
+
+/// One entry of a row of W.
+struct Neighbour {
+  int peer = 0;
+  double weight = 0;
+};
+
+/// One round's W before it is checked: row i lists every entry of W[i], ascending by peer, the diagonal included.
+using WeightRows = std::vector<std::vector<Neighbour>>;
 
 /// Who hears whom, round by round. Immutable; safe to read from any thread.
 class Topology {
@@ -34,6 +44,13 @@ class Topology {
   virtual int period() const = 0;
   /// The graph of round t.
   virtual Graph graph(Round t) const = 0;
+  /// The weights that this kind prescribes for round t (weights = "given"); none where any rule may weigh it. Prescribed or
+  /// not is the same in every round.
+  virtual std::optional<WeightRows> weights(Round) const { return std::nullopt; }
+  /// Sides n_1, …, n_k with n_1 ⋯ n_k = peers, where every round looks the same from every peer: peers numbered along the
+  /// last side, and adding the same offset to each (every coordinate modulo its side) leaves the graph and its weights as
+  /// they are. Empty where no such sides are known. A hint that makes spectra quick: who uses it checks it first.
+  virtual std::vector<int> lattice() const { return {}; }
 };
 
 /// What a kind's factory is told beside its own parameters.
@@ -48,6 +65,7 @@ struct TopologyKind {
   std::string summary;  ///< one line
   std::string source;   ///< paper, or empty for folklore
   std::vector<ParameterSpec> parameters;
+  bool needs_values = false;  ///< its defaults alone build nothing: it wants a file, say
   /// Builds it, or says why it cannot be built for n and which n near it can. Every kind builds one peer, who has nobody to
   /// hear. Helpers: topology/building.hpp.
   std::function<Result<std::unique_ptr<Topology>>(const TopologyContext&, const ParameterValues&)> make;

@@ -1,5 +1,7 @@
 #include "topology/mixing_matrix.hpp"
 
+#include <algorithm>
+
 #include "base/check.hpp"
 
 namespace gossamer::topology {
@@ -24,10 +26,16 @@ const ParameterSet<WeightOptions>& weight_parameters() {
   static const auto set =
       ParameterSet<WeightOptions>()
           .add("weights", &WeightOptions::weights,
-               {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + the largest degree)",
-                .choices = {"metropolis", "uniform"}})
+               {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + the largest degree); "
+                        "best_constant: 2/(λ1 + λn−1) of the Laplacian; given: those that the kind or its file prescribes; "
+                        "auto: given where there are some, else metropolis",
+                .choices = {"auto", "metropolis", "uniform", "best_constant", "given"}})
           .add("lazy", &WeightOptions::lazy, {.help = "mix with (I + W)/2: no negative eigenvalues, half the gap or so"});
   return set;
+}
+
+Round sampled_rounds(int peers) {
+  return std::clamp<Round>((Round{1} << 20) / static_cast<Round>(peers), 100, 1000);
 }
 
 std::string to_string(const WeightOptions& options) { return (options.lazy ? "lazy " : "") + options.weights; }

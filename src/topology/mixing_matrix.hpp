@@ -13,12 +13,6 @@
 
 namespace gossamer::topology {
 
-/// One off-diagonal entry of a row of W.
-struct Neighbour {
-  int peer = 0;
-  double weight = 0;
-};
-
 /// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
 class MixingMatrix {
  public:
@@ -42,12 +36,12 @@ class MixingMatrix {
 
 /// `[topology]`'s keys beside `kind` and the kind's own.
 struct WeightOptions {
-  std::string weights = "metropolis";  ///< metropolis | uniform
-  bool lazy = false;                   ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
+  std::string weights = "auto";  ///< auto | metropolis | uniform | best_constant | given
+  bool lazy = false;             ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
 };
 const ParameterSet<WeightOptions>& weight_parameters();
 
-/// "metropolis", "uniform", with "lazy " before it where lazy.
+/// The name, with "lazy " before it where lazy.
 std::string to_string(const WeightOptions& options);
 
 /// W_t for every round of a run: what a run mixes with. Immutable; safe to read from any thread.
@@ -63,6 +57,10 @@ class MixingSchedule {
   /// Hash of what was built (every matrix of the period, bit by bit; of a random one the kind, parameters and seed):
   /// two peers with equal hashes mix with the same weights.
   virtual std::string hash() const = 0;
+  /// As the matrices were weighed: never "auto".
+  virtual const WeightOptions& weighing() const = 0;
+  /// As Topology::lattice().
+  virtual const std::vector<int>& lattice() const = 0;
 };
 
 struct ScheduleRequest {
@@ -74,7 +72,7 @@ struct ScheduleRequest {
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
 /// and rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period (topology/checks.hpp). Of a
-/// topology without period, the first kSampledRounds rounds are checked. n = 1 gives the 1×1 identity.
+/// topology without period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1 identity.
 /// Errors are `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not in 1..kMaximumPeers, a
 /// parameter that is unknown or out of range, an n that the kind cannot be built for (the message names one near it that
 /// works: "n = 16 works"), a check that failed.
@@ -84,7 +82,8 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& req
 Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology, const WeightOptions& options,
                                                       const std::string& identity);
 
-/// Rounds that are looked at where a topology has no period: its first ones.
-inline constexpr Round kSampledRounds = 1000;
+/// How many rounds, the first ones, are looked at where a topology has no period: 1000, fewer for networks so large that each
+/// round by itself averages over many peers.
+Round sampled_rounds(int peers);
 
 }  // namespace gossamer::topology

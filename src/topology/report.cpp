@@ -8,6 +8,7 @@
 
 #include "topology/checks.hpp"
 #include "topology/graph.hpp"
+#include "topology/lattice.hpp"
 
 namespace gossamer::topology {
 namespace {
@@ -30,11 +31,12 @@ bool columns_sum_to_one(const MixingMatrix& w) {
 
 /// What is added up, round by round, into the report.
 struct Tally {
-  Graph all;
+  std::vector<Graph> graphs;
   std::uint64_t busiest_sends = 0;  ///< over the rounds, of the peer that sends to most
 };
 
-void add_round(const MixingMatrix& w, bool first, TopologyReport& report, Tally& tally) {
+void add_round(const MixingMatrix& w, TopologyReport& report, Tally& tally) {
+  const bool first = tally.graphs.empty();
   std::size_t busiest = 0;
   for (int i = 0; i < w.peers(); ++i) {
     const int degree = static_cast<int>(w.hears(i).size());
@@ -43,14 +45,14 @@ void add_round(const MixingMatrix& w, bool first, TopologyReport& report, Tally&
     busiest = std::max(busiest, w.heard_by(i).size());
   }
   tally.busiest_sends += busiest;
-  const Graph graph = graph_of(w);
-  tally.all = first ? graph : union_of(std::vector<Graph>{std::move(tally.all), graph});
+  tally.graphs.push_back(graph_of(w));
   report.symmetric = report.symmetric && is_symmetric(w);
   report.doubly_stochastic = report.doubly_stochastic && columns_sum_to_one(w);
 }
 
 /// A spectrum without a period is sampled, which is cheap at any size.
 bool gap_is_quick(const MixingSchedule& schedule) {
+  if (!schedule.lattice().empty()) return true;
   const int most = schedule.period() == 1 ? kQuickGapStatic : kQuickGapVarying;
   return schedule.period() == 0 || schedule.peers() <= most;
 }
@@ -68,22 +70,21 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   if (parameters > kMaximumParameters)
     return Error{ErrorKind::invalid, fmt::format("{} parameters a row are too many, give at most {}", parameters,
                                                  kMaximumParameters)};
-  if (whole && schedule.peers() > kMaximumExamined)
-    return Error{ErrorKind::invalid, fmt::format("{} peers are too many to examine, give at most {}: the spectrum takes n² "
-                                                 "memory and n³ time", schedule.peers(), kMaximumExamined)};
   TopologyReport report;
   report.topology = request.kind;
   report.peers = schedule.peers();
-  report.weights = to_string(request.weights);
+  report.weights = to_string(schedule.weighing());
   report.period = schedule.period();
   report.symmetric = report.doubly_stochastic = true;  // until a round says otherwise
 
-  const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : kSampledRounds;
+  const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : sampled_rounds(schedule.peers());
   Tally tally;
-  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), t == 0, report, tally);
-  report.edges = count_edges(tally.all) / (report.symmetric ? 2 : 1);
-  report.connected = !find_unreachable(tally.all);
-  if (whole || schedule.peers() <= kQuickDiameter) report.diameter = diameter(tally.all);
+  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, tally);
+  const Graph all = union_of(tally.graphs);
+  report.edges = count_edges(all) / (report.symmetric ? 2 : 1);
+  report.connected = !find_unreachable(all);
+  const bool alike = is_lattice(schedule);
+  if (whole || alike || schedule.peers() <= kQuickDiameter) report.diameter = diameter(all, alike);
   report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule) : std::numeric_limits<double>::quiet_NaN();
   report.spectral_gap_sampled = schedule.period() == 0;
   report.bytes_per_round_per_peer = (parameters * sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;

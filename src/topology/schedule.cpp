@@ -18,21 +18,35 @@ MixingMatrix without_diagonal(WeightRows rows) {
   return MixingMatrix(std::move(rows));
 }
 
-Result<WeightRows> weigh_and_check(const Graph& graph, const WeightOptions& options, Round round) {
-  GOSSAMER_TRY(WeightRows rows, weigh(graph, options));
-  GOSSAMER_TRY_STATUS(check_round(rows, graph, round));
+Result<WeightRows> weigh_and_check(const Topology& topology, Round round, const WeightOptions& options) {
+  GOSSAMER_TRY(WeightRows rows, weigh_round(topology, round, options));
+  GOSSAMER_TRY_STATUS(check_round(rows, topology.graph(round), round));
   return rows;
 }
 
-/// The checked rounds 0..rounds−1 of a topology, the check over all of them together included.
-Result<std::vector<WeightRows>> checked_rounds(const Topology& topology, const WeightOptions& options, Round rounds) {
+/// The checked rounds of a period, the check over all of them together included.
+Result<std::vector<WeightRows>> checked_period(const Topology& topology, const WeightOptions& options) {
   std::vector<WeightRows> all;
-  for (Round t = 0; t < rounds; ++t) {
-    GOSSAMER_TRY(WeightRows rows, weigh_and_check(topology.graph(t), options, t));
+  for (Round t = 0; t < static_cast<Round>(topology.period()); ++t) {
+    GOSSAMER_TRY(WeightRows rows, weigh_and_check(topology, t, options));
     all.push_back(std::move(rows));
   }
   GOSSAMER_TRY_STATUS(check_jointly_connected(all));
   return all;
+}
+
+/// The same of a topology without period, of whose sampled rounds none is kept: only the first few, until together they
+/// connect everybody.
+Status check_sampled(const Topology& topology, const WeightOptions& options) {
+  std::vector<WeightRows> kept;
+  Status connected = Error{};
+  for (Round t = 0; t < sampled_rounds(topology.peers()); ++t) {
+    GOSSAMER_TRY(WeightRows rows, weigh_and_check(topology, t, options));
+    if (connected.ok()) continue;
+    kept.push_back(std::move(rows));
+    if (std::has_single_bit(t + 1)) connected = check_jointly_connected(kept);
+  }
+  return connected.ok() ? connected : check_jointly_connected(kept);
 }
 
 /// Every matrix, as 64-bit words: n, period, then of each row its length and its (peer, weight's bits).
@@ -51,7 +65,8 @@ std::string hash_of(const std::vector<std::shared_ptr<const MixingMatrix>>& peri
 
 class PeriodicSchedule final : public MixingSchedule {
  public:
-  explicit PeriodicSchedule(std::vector<WeightRows> rounds) {
+  PeriodicSchedule(std::vector<WeightRows> rounds, WeightOptions weighing, std::vector<int> lattice)
+      : weighing_(std::move(weighing)), lattice_(std::move(lattice)) {
     for (WeightRows& rows : rounds)
       period_.push_back(std::make_shared<const MixingMatrix>(without_diagonal(std::move(rows))));
     hash_ = hash_of(period_);
@@ -61,8 +76,12 @@ class PeriodicSchedule final : public MixingSchedule {
   int period() const override { return static_cast<int>(period_.size()); }
   std::shared_ptr<const MixingMatrix> at(Round t) const override { return period_[t % period_.size()]; }
   std::string hash() const override { return hash_; }
+  const WeightOptions& weighing() const override { return weighing_; }
+  const std::vector<int>& lattice() const override { return lattice_; }
 
  private:
+  WeightOptions weighing_;
+  std::vector<int> lattice_;
   std::vector<std::shared_ptr<const MixingMatrix>> period_;
   std::string hash_;
 };
@@ -71,21 +90,24 @@ class PeriodicSchedule final : public MixingSchedule {
 class RandomSchedule final : public MixingSchedule {
  public:
   RandomSchedule(std::unique_ptr<Topology> topology, WeightOptions options, const std::string& identity)
-      : topology_(std::move(topology)), options_(std::move(options)),
+      : topology_(std::move(topology)), options_(std::move(options)), lattice_(topology_->lattice()),
         hash_(hash_hex(fmt::format("{} peers, {}, {}", topology_->peers(), to_string(options_), identity))) {}
 
   int peers() const override { return topology_->peers(); }
   int period() const override { return 0; }
   std::shared_ptr<const MixingMatrix> at(Round t) const override {
-    Result<WeightRows> rows = weigh_and_check(topology_->graph(t), options_, t);
+    Result<WeightRows> rows = weigh_and_check(*topology_, t, options_);
     GOSSAMER_CHECK(rows.ok(), "a random topology draws a graph that can be weighed, in every round");
     return std::make_shared<const MixingMatrix>(without_diagonal(std::move(rows).value()));
   }
   std::string hash() const override { return hash_; }
+  const WeightOptions& weighing() const override { return options_; }
+  const std::vector<int>& lattice() const override { return lattice_; }
 
  private:
   std::unique_ptr<Topology> topology_;
   WeightOptions options_;
+  std::vector<int> lattice_;
   std::string hash_;
 };
 
@@ -115,10 +137,14 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> 
                                                       const std::string& identity) {
   const int period = topology->period();
   GOSSAMER_CHECK(topology->peers() >= 1 && period >= 0, "a topology has peers, and a period or none");
-  GOSSAMER_TRY(std::vector<WeightRows> rounds,
-               checked_rounds(*topology, options, period > 0 ? static_cast<Round>(period) : kSampledRounds));
-  if (period > 0) return std::unique_ptr<MixingSchedule>(std::make_unique<PeriodicSchedule>(std::move(rounds)));
-  return std::unique_ptr<MixingSchedule>(std::make_unique<RandomSchedule>(std::move(topology), options, identity));
+  const WeightOptions weighing = resolve(*topology, options);
+  if (period == 0) {
+    GOSSAMER_TRY_STATUS(check_sampled(*topology, weighing));
+    return std::unique_ptr<MixingSchedule>(std::make_unique<RandomSchedule>(std::move(topology), weighing, identity));
+  }
+  GOSSAMER_TRY(std::vector<WeightRows> rounds, checked_period(*topology, weighing));
+  return std::unique_ptr<MixingSchedule>(
+      std::make_unique<PeriodicSchedule>(std::move(rounds), weighing, topology->lattice()));
 }
 
 Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request) {

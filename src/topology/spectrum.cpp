@@ -8,6 +8,8 @@
 
 #include "base/check.hpp"
 #include "base/philox.hpp"
+#include "topology/graph.hpp"
+#include "topology/lattice.hpp"
 
 namespace gossamer::topology {
 namespace {
@@ -24,16 +26,55 @@ RowMajor mixed(const MixingMatrix& w, const RowMajor& x) {
   return result;
 }
 
+/// Mean 0.
+Eigen::VectorXd generic_vector(int n, std::uint64_t which) {
+  RandomStream random(0, kNoPeer, Purpose::topology, which);
+  Eigen::VectorXd x(n);
+  for (int i = 0; i < n; ++i) x(i) = random.next_normal();
+  x.array() -= x.mean();
+  return x;
+}
+
 bool is_static_and_symmetric(const MixingSchedule& schedule) {
   return schedule.period() == 1 && is_symmetric(*schedule.at(0));
 }
 
-// W is doubly stochastic and connected: 1 is its largest eigenvalue, and single. The others' largest modulus is at one end.
-double symmetric_radius(const MixingMatrix& w) {
+/// The ends of a symmetric W by its whole spectrum: 1 is its largest eigenvalue, since W is doubly stochastic.
+SpectrumEnds dense_ends(const MixingMatrix& w) {
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(w), Eigen::EigenvaluesOnly);
   GOSSAMER_CHECK(solver.info() == Eigen::Success, "the eigenvalues of a symmetric matrix are found");
-  const auto& ascending = solver.eigenvalues();
-  return std::max(std::abs(ascending(0)), std::abs(ascending(w.peers() - 2)));
+  return {solver.eigenvalues()(0), solver.eigenvalues()(w.peers() - 2)};
+}
+
+std::optional<SpectrumEnds> lattice_ends(const MixingMatrix& w, std::span<const int> lattice) {
+  const auto eigenvalues = lattice_eigenvalues(w, lattice);
+  if (!eigenvalues) return std::nullopt;
+  SpectrumEnds ends{1, -1};
+  for (std::size_t k = 1; k < eigenvalues->size(); ++k) {
+    ends.low = std::min(ends.low, (*eigenvalues)[k].real());
+    ends.high = std::max(ends.high, (*eigenvalues)[k].real());
+  }
+  return ends;
+}
+
+std::optional<SpectrumEnds> ends_of(const MixingMatrix& w, std::span<const int> lattice, bool both) {
+  if (const auto ends = lattice_ends(w, lattice)) return ends;
+  return w.peers() <= kDense ? dense_ends(w) : sparse_ends(w, both);
+}
+
+double radius_of(const std::optional<SpectrumEnds>& ends) {
+  return ends ? std::max(std::abs(ends->low), std::abs(ends->high)) : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// ρ of a period on a lattice: the waves' eigenvalues multiply.
+std::optional<double> lattice_period_radius(const MixingSchedule& schedule) {
+  std::vector<double> moduli(static_cast<std::size_t>(schedule.peers()), 1);
+  for (int t = 0; t < schedule.period(); ++t) {
+    const auto eigenvalues = lattice_eigenvalues(*schedule.at(static_cast<Round>(t)), schedule.lattice());
+    if (!eigenvalues) return std::nullopt;
+    for (std::size_t k = 0; k < moduli.size(); ++k) moduli[k] *= std::abs((*eigenvalues)[k]);
+  }
+  return *std::max_element(moduli.begin() + 1, moduli.end());
 }
 
 // The product P of a period is doubly stochastic, so P − 11ᵀ/n has P's eigenvalues with the single 1 replaced by 0.
@@ -47,24 +88,29 @@ double period_radius(const MixingSchedule& schedule) {
   return spectral_radius(product);
 }
 
+double sparse_period_radius(const MixingSchedule& schedule) {
+  const Operator period = [&schedule](const Eigen::VectorXd& x) {
+    Eigen::VectorXd result = x;
+    for (int t = 0; t < schedule.period(); ++t) result = mixed(*schedule.at(static_cast<Round>(t)), result);
+    return result;
+  };
+  return arnoldi_radius(period, schedule.peers()).value_or(std::numeric_limits<double>::quiet_NaN());
+}
+
 // ‖W_T…W_1 x‖^{1/T} for one x beside consensus; renormalised every round, the first tenth of the rounds not counted.
 double lyapunov_factor(const MixingSchedule& schedule) {
   const int n = schedule.peers();
-  RandomStream random(0, kNoPeer, Purpose::topology);
-  RowMajor x(n, 1);
-  for (int i = 0; i < n; ++i) x(i, 0) = random.next_normal();
-  constexpr Round kSettling = kSampledRounds / 10;
+  Eigen::VectorXd x = generic_vector(n, 0);
+  const Round rounds = sampled_rounds(n), settling = rounds / 10;
   double log_norms = 0;
-  for (Round t = 0; t < kSampledRounds; ++t) {
-    x.array() -= x.mean();
-    x /= x.norm();
-    x = mixed(*schedule.at(t), x);
+  for (Round t = 0; t < rounds; ++t) {
+    x = mixed(*schedule.at(t), x.normalized());
     x.array() -= x.mean();
     const double norm = x.norm();
     if (norm <= 4 * n * std::numeric_limits<double>::epsilon()) return 0;  // exact average: what is left is rounding
-    if (t >= kSettling) log_norms += std::log(norm);
+    if (t >= settling) log_norms += std::log(norm);
   }
-  return std::exp(log_norms / static_cast<double>(kSampledRounds - kSettling));
+  return std::exp(log_norms / static_cast<double>(rounds - settling));
 }
 
 }  // namespace
@@ -110,11 +156,69 @@ double spectral_radius(Eigen::MatrixXd matrix) {
   return std::exp(log_radius);
 }
 
+std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<const int> lattice) {
+  return ends_of(w, lattice, true);
+}
+
 double spectral_gap(const MixingSchedule& schedule) {
   if (schedule.peers() == 1) return 1;
-  if (is_static_and_symmetric(schedule)) return 1 - symmetric_radius(*schedule.at(0));
+  if (is_static_and_symmetric(schedule)) return 1 - radius_of(ends_of(*schedule.at(0), schedule.lattice(), false));
   if (schedule.period() == 0) return 1 - lyapunov_factor(schedule);
-  return 1 - std::pow(period_radius(schedule), 1.0 / schedule.period());
+  double radius = 0;
+  if (const auto found = lattice_period_radius(schedule)) radius = *found;
+  else if (schedule.peers() <= kDenseProduct) radius = period_radius(schedule);
+  else if (!rounds_to_exact(schedule)) radius = sparse_period_radius(schedule);
+  return 1 - std::pow(radius, 1.0 / schedule.period());
+}
+
+// Three vectors, mixed together: one might lie where a product vanishes that is not the average, three do not.
+std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
+  constexpr int kVectors = 3;
+  constexpr double kJump = 1e-6;
+  const int n = schedule.peers();
+  if (n == 1) return 0;
+  RowMajor x(n, kVectors);
+  for (int v = 0; v < kVectors; ++v) x.col(v) = generic_vector(n, static_cast<std::uint64_t>(v)).normalized();
+  const double rounding = 64 * std::sqrt(n) * std::numeric_limits<double>::epsilon();
+  const auto period = static_cast<Round>(schedule.period());
+  const Round rounds = period == 0                        ? sampled_rounds(n)
+                       : is_static_and_symmetric(schedule) ? 1
+                                                           : std::max<Round>(2 * period, 64);
+  double before = 1;
+  for (Round t = 0; t < rounds && before > rounding; ++t) {
+    x = mixed(*schedule.at(t), x);
+    x.rowwise() -= x.colwise().mean();
+    const double left = x.colwise().norm().maxCoeff();
+    if (left <= std::min(rounding, kJump * before)) return t + 1;
+    before = left;
+  }
+  return std::nullopt;
+}
+
+// For a symmetric W the norm is an eigenvalue's modulus, and on a lattice too (W is normal); else the root of one of WᵀW's.
+double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
+  const int n = w.peers();
+  if (n == 1) return 1;
+  if (const auto eigenvalues = lattice_eigenvalues(w, lattice)) {
+    double radius = 0;
+    for (std::size_t k = 1; k < eigenvalues->size(); ++k) radius = std::max(radius, std::abs((*eigenvalues)[k]));
+    return 1 - radius;
+  }
+  if (is_symmetric(w)) {
+    Graph graph;
+    for (int i = 0; i < n; ++i) graph.out.emplace_back(w.heard_by(i).begin(), w.heard_by(i).end());
+    return find_unreachable(graph) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
+  }
+  const Operator square = [&w](const Eigen::VectorXd& x) {
+    const Eigen::VectorXd y = mixed(w, x);
+    Eigen::VectorXd result(x.size());
+    for (int i = 0; i < w.peers(); ++i) result(i) = w.self_weight(i) * y(i);
+    for (int i = 0; i < w.peers(); ++i)
+      for (const auto& [peer, weight] : w.hears(i)) result(peer) += weight * y(i);
+    return result;
+  };
+  const auto largest = lanczos_largest(square, n);
+  return largest ? 1 - std::sqrt(std::max(*largest, 0.0)) : std::numeric_limits<double>::quiet_NaN();
 }
 
 Result<SlowMode> slowest_mode(const MixingSchedule& schedule) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "topology/spectrum.hpp"
+
 namespace gossamer::topology {
 namespace {
 
@@ -36,8 +38,44 @@ Status regular(const Graph& hears) {
   return {};
 }
 
-/// Row i with these off-diagonal weights, and on the diagonal what is missing to 1. Summed in long double: in double, the
-/// centre of a star of 65,356 would be 1.8e-12 from 1, more than the checks allow.
+/// Every edge weighs `weight_of(i, j)`, and row i is completed by its diagonal.
+template <class WeightOf>
+WeightRows weigh_edges(const Graph& hears, WeightOf weight_of) {
+  WeightRows rows;
+  rows.reserve(hears.out.size());
+  for (int i = 0; i < hears.peers(); ++i) {
+    std::vector<Neighbour> others;
+    others.reserve(hears.out[static_cast<std::size_t>(i)].size() + 1);
+    for (const int j : hears.out[static_cast<std::size_t>(i)]) others.push_back({j, weight_of(i, j)});
+    rows.push_back(complete_row(i, std::move(others)));
+  }
+  return rows;
+}
+
+Error no_best_constant(const std::string& why) { return {ErrorKind::invalid, "no best constant weights: " + why}; }
+
+/// The constant weight with the smallest ρ(W − 11ᵀ/n): where I − εL contracts both ends of L's spectrum alike, at
+/// ε = 2/(λ1 + λn−1) (Xiao and Boyd 2004, "Fast linear iterations for distributed averaging", eq. 21).
+Result<double> best_constant(const Graph& graph, std::span<const int> lattice) {
+  if (!is_symmetric(graph)) return no_best_constant("the graph is directed (choose metropolis or uniform)");
+  if (graph.peers() == 1) return 0.0;
+  if (find_unreachable(graph)) return no_best_constant("they are of a graph that is connected in every round");
+  // M = I − L/(1 + Δ) has L's eigenvalues, turned and scaled into (−1, 1].
+  const double scale = 1 + largest_degree(graph);
+  WeightRows rows = weigh_edges(graph, [&](int, int) { return 1 / scale; });
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    std::erase_if(rows[i], [i](const Neighbour& entry) { return entry.peer == static_cast<int>(i); });
+  const auto ends = symmetric_ends(MixingMatrix(std::move(rows)), lattice);
+  if (!ends) return no_best_constant("the ends of this graph's spectrum are too costly to find (choose metropolis)");
+  double epsilon = 2 / (scale * (1 - ends->low) + scale * (1 - ends->high));
+  const int largest = largest_degree(graph);
+  if (std::abs(1 - epsilon * largest) < 1e-11) epsilon = 1.0 / largest;  // a path's is 1/2: no −1e−16 on the diagonal
+  return epsilon;
+}
+
+}  // namespace
+
+// Summed in long double: in double, the centre of a star of 65,356 would be 1.8e-12 from 1, more than the checks allow.
 std::vector<Neighbour> complete_row(int i, std::vector<Neighbour> others) {
   long double sum = 0;
   for (const Neighbour& other : others) sum += other.weight;
@@ -46,31 +84,50 @@ std::vector<Neighbour> complete_row(int i, std::vector<Neighbour> others) {
   return others;
 }
 
-}  // namespace
-
-Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options) {
-  const bool metropolis = options.weights == "metropolis";
+Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::span<const int> lattice) {
+  const double share = options.lazy ? 0.5 : 1.0;  // lazy is (I + W)/2
+  if (options.weights == "best_constant") {
+    GOSSAMER_TRY(const double epsilon, best_constant(graph, lattice));
+    const auto fullest = std::max_element(graph.out.begin(), graph.out.end(),
+                                          [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    const double self = 1 - share * epsilon * static_cast<double>(fullest->size());
+    if (self < 0)
+      return no_best_constant(fmt::format("peer {} would keep {:.3g} of its own row, and a weight is not negative (choose "
+                                          "metropolis{})", fullest - graph.out.begin(), self,
+                                          options.lazy ? "" : ", or lazy best_constant"));
+    return weigh_edges(graph, [&](int, int) { return share * epsilon; });
+  }
+  const bool metropolis = options.weights == "metropolis" || options.weights == "auto";
   if (!metropolis && options.weights != "uniform")
-    return Error{ErrorKind::invalid,
-                 fmt::format("topology.weights: '{}' is not one of metropolis, uniform", options.weights)};
+    return Error{ErrorKind::invalid, fmt::format("topology.weights: '{}' is not one of auto, metropolis, uniform, "
+                                                 "best_constant, given", options.weights)};
   const Graph hears = reversed(graph);
   GOSSAMER_TRY_STATUS(balanced(hears, graph));
   if (metropolis && !is_symmetric(graph)) GOSSAMER_TRY_STATUS(regular(hears));
-
   const int largest = largest_degree(hears);
-  const double share = options.lazy ? 0.5 : 1.0;  // lazy is (I + W)/2
-  WeightRows rows;
-  rows.reserve(hears.out.size());
-  for (int i = 0; i < hears.peers(); ++i) {
-    std::vector<Neighbour> others;
-    others.reserve(hears.out[static_cast<std::size_t>(i)].size() + 1);
-    for (const int j : hears.out[static_cast<std::size_t>(i)]) {
-      const int d = metropolis ? std::max(degree(hears, i), degree(hears, j)) : largest;
-      others.push_back({j, share / (1 + d)});
-    }
-    rows.push_back(complete_row(i, std::move(others)));
-  }
-  return rows;
+  return weigh_edges(hears, [&](int i, int j) {
+    return share / (1 + (metropolis ? std::max(degree(hears, i), degree(hears, j)) : largest));
+  });
+}
+
+Result<WeightRows> weigh_round(const Topology& topology, Round t, const WeightOptions& options) {
+  if (options.weights != "given" && options.weights != "auto") return weigh(topology.graph(t), options, topology.lattice());
+  std::optional<WeightRows> own = topology.weights(t);
+  if (!own && options.weights == "auto") return weigh(topology.graph(t), options, topology.lattice());
+  if (!own)
+    return Error{ErrorKind::invalid, "topology.weights: 'given', but none are: this topology prescribes no weights (choose "
+                                     "metropolis, uniform or best_constant)"};
+  if (options.lazy)
+    for (std::size_t i = 0; i < own->size(); ++i)
+      for (Neighbour& entry : (*own)[i])
+        entry.weight = (entry.weight + (entry.peer == static_cast<int>(i) ? 1 : 0)) / 2;
+  return std::move(*own);
+}
+
+WeightOptions resolve(const Topology& topology, const WeightOptions& options) {
+  WeightOptions resolved = options;
+  if (options.weights == "auto") resolved.weights = topology.weights(0) ? "given" : "metropolis";
+  return resolved;
 }
 
 }  // namespace gossamer::topology

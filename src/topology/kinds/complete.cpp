@@ -23,7 +23,7 @@ TopologyKind complete() {
     for (int i = 0; i < n; ++i)
       for (int j = 0; j < n; ++j)
         if (j != i) graph.out[static_cast<std::size_t>(i)].push_back(j);
-    return static_topology(std::move(graph));
+    return static_topology(std::move(graph), {n});
   };
   return kind;
 }

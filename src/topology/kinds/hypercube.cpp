@@ -22,7 +22,8 @@ TopologyKind hypercube() {
     for (int i = 0; i < n; ++i)
       for (int bit = 1; bit < n; bit *= 2)
         if ((i & bit) == 0) edges.push_back({i, i | bit});
-    return static_topology(undirected_graph(n, edges));
+    const auto dimension = static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(n)));
+    return static_topology(undirected_graph(n, edges), std::vector<int>(dimension, 2));
   };
   return kind;
 }

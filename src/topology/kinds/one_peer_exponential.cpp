@@ -14,6 +14,8 @@ class OnePeerExponential final : public Topology {
   int peers() const override { return peers_; }
   int period() const override { return peers_ < 3 ? 1 : std::bit_width(static_cast<unsigned>(peers_ - 1)); }  // ⌈log2 n⌉
 
+  std::vector<int> lattice() const override { return {peers_}; }
+
   /// Peer i hears (i − 2^(t mod τ)) mod n and gives it half (Ying et al. 2021, Assran et al. 2019).
   Graph graph(Round t) const override {
     Graph graph{std::vector<std::vector<int>>(static_cast<std::size_t>(peers_))};

@@ -12,7 +12,7 @@ TopologyKind ring() {
     std::vector<Edge> edges;
     for (int i = 0; i + 1 < n; ++i) edges.push_back({i, i + 1});
     if (n > 2) edges.push_back({n - 1, 0});
-    return static_topology(undirected_graph(n, edges));
+    return static_topology(undirected_graph(n, edges), {n});
   };
   return kind;
 }

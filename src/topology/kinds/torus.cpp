@@ -22,7 +22,7 @@ TopologyKind torus() {
         edges.push_back({layout.peer(row, col), layout.peer(row, (col + 1) % layout.cols)});
         edges.push_back({layout.peer(row, col), layout.peer((row + 1) % layout.rows, col)});
       }
-    return static_topology(undirected_graph(context.peers, edges));
+    return static_topology(undirected_graph(context.peers, edges), {layout.rows, layout.cols});
   };
   return kind;
 }

@@ -1,0 +1,194 @@
+#include "topology/krylov.hpp"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/SparseCholesky>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/philox.hpp"
+
+namespace gossamer::topology {
+namespace {
+
+constexpr std::int64_t kMostBasisNumbers = 40'000'000;  // 320 MB of doubles
+constexpr double kNothingLeft = 1e-13;                  // of a vector of norm 1: the Krylov space is exhausted
+
+void centre(Eigen::VectorXd& x) { x.array() -= x.mean(); }
+
+Eigen::VectorXd generic_start(int n) {
+  RandomStream random(0, kNoPeer, Purpose::topology);
+  Eigen::VectorXd x(n);
+  for (int i = 0; i < n; ++i) x(i) = random.next_normal();
+  centre(x);
+  return x.normalized();
+}
+
+/// An orthonormal basis of the Krylov space of an operator on vectors of mean 0, and the operator's projection onto it:
+/// A V_m = V_m H_m + h_{m+1,m} v_{m+1} eᵀ_m. For a symmetric operator H is tridiagonal but for rounding (Lanczos).
+class KrylovSpace {
+ public:
+  KrylovSpace(const Operator& a, int n, int most)
+      : a_(a), n_(n),
+        most_(static_cast<int>(std::min<std::int64_t>({most, n - 1, std::max<std::int64_t>(kMostBasisNumbers / n, 20)}))),
+        basis_(n, most_ + 1), h_(Eigen::MatrixXd::Zero(most_ + 1, most_)) {
+    basis_.col(0) = generic_start(n);
+  }
+
+  int size() const { return size_; }
+  bool exhausted() const { return exhausted_; }
+  bool full() const { return exhausted_ || size_ == most_; }
+  auto projection() const { return h_.topLeftCorner(size_, size_); }
+  /// h_{m+1,m}: how far A leads out of the space.
+  double remainder() const { return exhausted_ ? 0 : h_(size_, size_ - 1); }
+
+  void grow() {
+    Eigen::VectorXd next = a_(basis_.col(size_));
+    centre(next);
+    const double before = next.norm();
+    auto coefficients = h_.col(size_).head(size_ + 1);
+    for (int pass = 0; pass < 2; ++pass) {  // twice is enough (Kahan; Parlett 1998)
+      const Eigen::VectorXd along = basis_.leftCols(size_ + 1).transpose() * next;
+      next -= basis_.leftCols(size_ + 1) * along;
+      coefficients += along;
+    }
+    centre(next);
+    const double left = next.norm();
+    h_(size_ + 1, size_) = left;
+    ++size_;
+    exhausted_ = left <= kNothingLeft * std::max(before, 1e-3) || size_ == n_ - 1;
+    if (!exhausted_) basis_.col(size_) = next / left;
+  }
+
+ private:
+  const Operator& a_;
+  int n_, most_, size_ = 0;
+  bool exhausted_ = false;
+  Eigen::MatrixXd basis_, h_;
+};
+
+/// Extreme eigenvalues of the projection, and how far each may be from one of the operator's.
+struct Ritz {
+  double low, high, low_residual, high_residual;
+};
+
+Ritz ritz_of(const KrylovSpace& space) {
+  const Eigen::MatrixXd symmetric = (space.projection() + space.projection().transpose()) / 2;
+  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver;
+  solver.computeFromTridiagonal(symmetric.diagonal(), symmetric.diagonal<1>());
+  const Eigen::Index last = space.size() - 1;
+  return {solver.eigenvalues()(0), solver.eigenvalues()(last),
+          space.remainder() * std::abs(solver.eigenvectors()(last, 0)),
+          space.remainder() * std::abs(solver.eigenvectors()(last, last))};
+}
+
+/// An eigenvalue's error is about the square of its residual over its distance to the next (Parlett 1998, 4.5): a residual of
+/// 1e-7 of the distance from ±1 is an error far below 1e-9 of it.
+bool settled(double value, double residual) { return residual <= 1e-7 * std::max(1 - std::abs(value), 1e-9); }
+
+/// Cholesky of a sparse matrix, unless filling in makes it too dear.
+class Factorisation : public Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>> {
+ public:
+  bool try_factorise(const Eigen::SparseMatrix<double>& matrix) {
+    constexpr double kMostFlops = 2e9;
+    analyzePattern(matrix);
+    double flops = 0;
+    for (const int below : m_nonZerosPerCol) flops += static_cast<double>(below) * below;
+    if (flops > kMostFlops) return false;
+    factorize(matrix);
+    return info() == Eigen::Success;
+  }
+};
+
+/// The end of ±W nearest 1 (sign 1: the high end; −1: the low one, negated), by Lanczos on the inverse of (1 + δ) I ∓ W.
+/// `nearby`: an estimate of it from inside.
+std::optional<double> inverted_end(const MixingMatrix& w, double sign, double nearby) {
+  const double delta = 1e-3 * std::max(1 - nearby, 1e-12);
+  std::vector<Eigen::Triplet<double>> entries;
+  for (int i = 0; i < w.peers(); ++i) {
+    entries.emplace_back(i, i, 1 + delta - sign * w.self_weight(i));
+    for (const auto& [peer, weight] : w.hears(i)) entries.emplace_back(i, peer, -sign * weight);
+  }
+  Eigen::SparseMatrix<double> matrix(w.peers(), w.peers());
+  matrix.setFromTriplets(entries.begin(), entries.end());
+  Factorisation factorisation;
+  if (!factorisation.try_factorise(matrix)) return std::nullopt;
+  const Operator solve = [&factorisation](const Eigen::VectorXd& x) -> Eigen::VectorXd { return factorisation.solve(x); };
+  const auto largest = lanczos_largest(solve, w.peers());
+  if (!largest) return std::nullopt;
+  return 1 + delta - 1 / *largest;
+}
+
+}  // namespace
+
+Eigen::VectorXd mixed(const MixingMatrix& w, const Eigen::VectorXd& x) {
+  Eigen::VectorXd result(x.size());
+  for (int i = 0; i < w.peers(); ++i) {
+    double sum = w.self_weight(i) * x(i);
+    for (const auto& [peer, weight] : w.hears(i)) sum += weight * x(peer);
+    result(i) = sum;
+  }
+  return result;
+}
+
+std::optional<SpectrumEnds> sparse_ends(const MixingMatrix& w, bool both) {
+  constexpr int kMostLanczos = 240, kLook = 20;
+  const Operator mix = [&w](const Eigen::VectorXd& x) { return mixed(w, x); };
+  KrylovSpace space(mix, w.peers(), kMostLanczos);
+  Ritz ritz{};
+  bool low_settled = false, high_settled = false;
+  while (true) {
+    space.grow();
+    if (space.size() % kLook != 0 && !space.full()) continue;
+    ritz = ritz_of(space);
+    low_settled = settled(ritz.low, ritz.low_residual), high_settled = settled(ritz.high, ritz.high_residual);
+    // An end that is clearly not the nearer one to ±1 need not be known exactly.
+    if (!both && high_settled && std::abs(ritz.low) + 10 * ritz.low_residual < ritz.high) low_settled = true;
+    if (!both && low_settled && std::abs(ritz.high) + 10 * ritz.high_residual < -ritz.low) high_settled = true;
+    if ((low_settled && high_settled) || space.full()) break;
+  }
+  SpectrumEnds ends{ritz.low, ritz.high};
+  if (!high_settled) {
+    const auto high = inverted_end(w, 1, ritz.high);
+    if (!high) return std::nullopt;
+    ends.high = *high;
+    if (!both && std::abs(ritz.low) + 10 * ritz.low_residual < ends.high) low_settled = true;
+  }
+  if (!low_settled) {
+    const auto low = inverted_end(w, -1, -ritz.low);
+    if (!low) return std::nullopt;
+    ends.low = -*low;
+  }
+  return ends;
+}
+
+std::optional<double> lanczos_largest(const Operator& a, int n) {
+  constexpr int kMost = 240, kLook = 5;
+  KrylovSpace space(a, n, kMost);
+  while (true) {
+    space.grow();
+    if (space.size() % kLook != 0 && !space.full()) continue;
+    const Ritz ritz = ritz_of(space);
+    if (space.exhausted() || ritz.high_residual <= 1e-8 * ritz.high) return ritz.high;
+    if (space.full()) return std::nullopt;
+  }
+}
+
+std::optional<double> arnoldi_radius(const Operator& a, int n) {
+  constexpr int kLook = 20;
+  KrylovSpace space(a, n, kMostArnoldi);
+  double last = -1;
+  int unchanged = 0;
+  while (true) {
+    space.grow();
+    if (space.size() % kLook != 0 && !space.full()) continue;
+    const Eigen::EigenSolver<Eigen::MatrixXd> solver(Eigen::MatrixXd(space.projection()), false);
+    const double radius = solver.eigenvalues().cwiseAbs().maxCoeff();
+    unchanged = std::abs(radius - last) <= 1e-10 * radius ? unchanged + 1 : 0;
+    if (space.exhausted() || unchanged >= 2) return radius;
+    if (space.full()) return std::nullopt;
+    last = radius;
+  }
+}
+
+}  // namespace gossamer::topology

@@ -1,0 +1,40 @@
+// A few eigenvalues of large operators, from nothing but their products with vectors, beside the constant vector: that is
+// where a doubly stochastic W has its single 1, and what is looked for is what lies below it.
+#pragma once
+
+#include <Eigen/Core>
+
+#include <functional>
+#include <optional>
+
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::topology {
+
+/// y = A x. A keeps vectors of mean 0 at mean 0.
+using Operator = std::function<Eigen::VectorXd(const Eigen::VectorXd&)>;
+
+/// W·x.
+Eigen::VectorXd mixed(const MixingMatrix& w, const Eigen::VectorXd& x);
+
+/// Where a symmetric W's spectrum ends, the 1 of the constant vector left out.
+struct SpectrumEnds {
+  double low = 0, high = 0;
+};
+
+/// The ends of a sparse symmetric W whose rows sum to 1, n ≥ 2; whichever lies nearer ±1 to about 1e-9 of its distance from it,
+/// and the other as well where `both`. Lanczos with full reorthogonalisation, which is quick where the gap is wide; where it is
+/// narrow, Lanczos on the inverse of (1 + δ) I ∓ W, which graphs with narrow gaps factorise cheaply for the same reason: few
+/// edges to cut. None where neither is affordable.
+std::optional<SpectrumEnds> sparse_ends(const MixingMatrix& w, bool both);
+
+/// The largest modulus of A's eigenvalues on vectors of mean 0, A of n rows, not symmetric: Arnoldi. None where it has not
+/// settled to about 1e-9 after kMostArnoldi products.
+std::optional<double> arnoldi_radius(const Operator& a, int n);
+inline constexpr int kMostArnoldi = 300;
+
+/// The largest of a symmetric positive semidefinite A's eigenvalues on vectors of mean 0, to about 1e-10 of itself: Lanczos.
+/// None where it has not settled.
+std::optional<double> lanczos_largest(const Operator& a, int n);
+
+}  // namespace gossamer::topology
