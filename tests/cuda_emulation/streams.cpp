@@ -11,6 +11,8 @@ namespace {
 thread_local cudaError_t last = cudaSuccess;
 thread_local bool in_host_function = false;
 
+bool is_idle(const CUstream_st& stream) { return stream.queue.empty() && !stream.busy; }
+
 }  // namespace
 
 cudaError_t remember(cudaError_t error) {
@@ -36,7 +38,6 @@ void Engine::set(const Settings& settings) {
   const std::lock_guard lock(mutex_);
   settings_ = settings;
   random_.seed(settings.seed);
-  grids_ = 0;
   if (settings.late && !late_.joinable()) late_ = std::thread([this] { work_late(); });
 }
 
@@ -127,8 +128,7 @@ bool Engine::done(const EventState& event) {
 }
 
 template <class Done>
-void Engine::wait(Done done) {
-  std::unique_lock lock(mutex_);
+void Engine::wait(std::unique_lock<std::mutex>& lock, Done done) {
   ++waiting_;
   changed_.notify_all();
   changed_.wait(lock, done);
@@ -136,19 +136,21 @@ void Engine::wait(Done done) {
 }
 
 void Engine::wait_event(const EventState& event) {
-  wait([&, ticket = event.asked] { return event.done >= ticket; });
+  std::unique_lock lock(mutex_);
+  wait(lock, [&, ticket = event.asked] { return event.done >= ticket; });
 }
 void Engine::wait_stream(cudaStream_t stream) {
+  std::unique_lock lock(mutex_);
   if (stream == nullptr) stream = streams_.front().get();
-  wait([&] { return stream->queue.empty() && !stream->busy; });
+  wait(lock, [&] { return is_idle(*stream); });
 }
 void Engine::wait_all() {
-  wait([&] { return std::ranges::all_of(streams_, [](const auto& one) { return one->queue.empty() && !one->busy; }); });
+  std::unique_lock lock(mutex_);
+  wait(lock, [&] { return std::ranges::all_of(streams_, [](const auto& stream) { return is_idle(*stream); }); });
 }
 bool Engine::idle(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
-  if (stream == nullptr) stream = streams_.front().get();
-  return stream->queue.empty() && !stream->busy;
+  return is_idle(stream == nullptr ? *streams_.front() : *stream);
 }
 
 /// A random one of the streams whose next item may be done.
@@ -252,7 +254,7 @@ cudaError_t launch(Launch launch, cudaStream_t stream) {
     all.count(&Counts::kernels);
     const Settings now = all.settings();
     const Arena::Open open;
-    run_grid(launch.grid, launch.block, launch.kernel, now.order, now.seed);
+    run_grid(launch.grid, launch.block, launch.kernel, now.order, now.seed + all.counts().kernels);
   }});
 }
 

@@ -106,7 +106,7 @@ class Engine {
   CUstream_st* next_stream();
   void work_late();
   template <class Done>
-  void wait(Done done);
+  void wait(std::unique_lock<std::mutex>& lock, Done done);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -119,7 +119,6 @@ class Engine {
   };
   std::vector<Failure> failures_;
   std::mt19937_64 random_;
-  std::uint64_t grids_ = 0;  // each shuffled grid has its own order
   int waiting_ = 0;
   std::thread late_;
 };
