@@ -103,8 +103,42 @@ TEST_CASE("adapt-while-communicate is x + γ-steps added to the mixed row") {
   }
 }
 
+namespace {
+
+/// sqrt( (1/n) Σ_i ‖x_i − x*‖² ) / ‖x*‖ after `rounds`.
+double distance_after(const std::string& kind, const ParameterValues& values, const std::string& graph, int n, Round rounds,
+                      float rate, const topology::WeightOptions& weights = {}) {
+  constexpr std::size_t kLength = 20;
+  PullTrainer trainer(n, kLength, rate);
+  Network network(graph, n, kLength, {}, weights);
+  network.run(kind, values, rounds, &trainer);
+  REQUIRE(network.fault == "");
+  const std::vector<double> optimum = trainer.optimum();
+  double sum = 0, square = 0;
+  for (std::size_t k = 0; k < kLength; ++k) {
+    square += optimum[k] * optimum[k];
+    for (const auto& row : network.rows) sum += (row[k] - optimum[k]) * (row[k] - optimum[k]) / n;
+  }
+  return std::sqrt(sum / square);
+}
+
+}  // namespace
+
+TEST_CASE("tracking, D² and EXTRA reach the optimum of data that differ; D-PSGD stalls at its bias") {
+  const topology::WeightOptions lazy{.lazy = true};
+  for (const char* graph : {"ring", "star", "torus"}) {
+    CAPTURE(graph);
+    CHECK(distance_after("dpsgd", {}, graph, 16, 1500, 0.1F) > 0.05);
+    CHECK(distance_after("gradient_tracking", {}, graph, 16, 1500, 0.1F) < 1e-5);
+    CHECK(distance_after("gradient_tracking", {{"order", std::string("awc")}}, graph, 16, 1500, 0.02F) < 1e-3);
+    CHECK(distance_after("d2", {}, graph, 16, 1500, 0.1F, lazy) < 1e-4);
+    CHECK(distance_after("extra", {}, graph, 16, 1500, 0.1F) < 1e-4);
+  }
+}
+
 TEST_CASE("an unknown algorithm is refused with the list") {
   auto made = make_algorithm("dpgsd", {});
   REQUIRE_FALSE(made.ok());
-  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, consensus, dpsgd");
+  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, consensus, d2, dpsgd, extra, "
+                                "gradient_tracking");
 }

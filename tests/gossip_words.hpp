@@ -133,6 +133,8 @@ class Network {
         memory.back.push_back(specs[k].mixed ? backs[k].row(index) : std::span<float>());
       }
       std::copy(start[index].begin(), start[index].end(), memory.front[0].begin());
+      for (std::size_t k = 1; first > 0 && k < survivors_.size(); ++k)
+        if (specs[k].survives) std::copy(survivors_[k][index].begin(), survivors_[k][index].end(), memory.front[k].begin());
       memory.gradient = gradients.row(index);
       members.push_back(std::make_unique<Node>(exchange, i, peers(), specs, memory));
       members.back()->set_steps_done(first * static_cast<Round>(algorithm_->steps_per_round()));
@@ -158,18 +160,26 @@ class Network {
       rows.emplace_back(node->x().begin(), node->x().end());
       for (const Deviation& deviation : node->endpoint().take_deviations()) deviations.push_back(deviation);
     }
+    survivors_.clear();
+    if (first + 1 == last)
+      for (std::size_t k = 0; k < specs.size(); ++k) {
+        survivors_.emplace_back();
+        for (auto& node : members)
+          survivors_.back().emplace_back(node->row(static_cast<int>(k)).begin(), node->row(static_cast<int>(k)).end());
+      }
     bytes_sent.clear();
     for (const Traffic& each : traffic) bytes_sent.push_back(each.bytes_sent);
     return *this;
   }
 
-  /// The same rounds, but every node, coroutine, inbox and buffer is destroyed after each round and made anew from the
-  /// parameters alone.
+  /// The same rounds, but every node, coroutine, inbox and buffer is destroyed after each round and made anew from the rows
+  /// that the algorithm says survive.
   Network& run_in_single_rounds(const std::string& algorithm, const ParameterValues& values, Round last, Trainer* trainer) {
     for (Round t = 0; t < last; ++t) {
       run(algorithm, values, t + 1, trainer, t);
       start = rows;
     }
+    survivors_.clear();
     return *this;
   }
 
@@ -191,6 +201,7 @@ class Network {
   std::size_t length_;
   gpu::CpuDevice device_;
   std::unique_ptr<Algorithm> algorithm_;
+  std::vector<std::vector<std::vector<float>>> survivors_;  ///< of the round before, by row and node
 };
 
 /// W^k x in double, by the difference form.

@@ -72,6 +72,10 @@ TEST_CASE(
             algorithm + (trains(algorithm) ? problem.overrides : Overrides{}) +
             Overrides{"topology.kind=" + kind.name, peers_for(kind), "run.rounds=3", "log.every=0", "local.threads=1"};
         CAPTURE(fmt::format("{}", fmt::join(base, " ")));
+        if (const auto setup = make_setup(configured(base)); !setup.ok()) {
+          CHECK(setup.error().message.find("needs a symmetric W that is the same in every round") != std::string::npos);
+          continue;
+        }
         const std::string hash = hash_of(base);
         CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3", "sim.compute_ms=2"}) ==
               hash);

@@ -29,6 +29,14 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
   return {};
 }
 
+Status check_matrix(const Setup& setup) {
+  if (!setup.algorithm->needs().fixed_matrix || (setup.report.symmetric && setup.report.period == 1)) return {};
+  return invalid(fmt::format("topology.kind: '{}' needs a symmetric W that is the same in every round, and that of '{}' {}; "
+                             "choose another topology, or an algorithm that takes any (dpsgd, gradient_tracking)",
+                             setup.config.algorithm.kind, setup.config.topology.kind,
+                             setup.report.symmetric ? "changes from round to round" : "is not symmetric"));
+}
+
 /// The virtual clock counts nanoseconds and ends after 292 years.
 Status check_virtual_time(const Setup& setup) {
   constexpr double kLongest = 9e9;  // seconds
@@ -132,6 +140,7 @@ Result<Setup> make_setup(Config config, int process) {
   }
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
   GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick));
+  GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
 }
 

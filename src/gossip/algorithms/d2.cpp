@@ -1,0 +1,50 @@
+// D², also known as Exact Diffusion: D-PSGD with a correction that takes the peers to the common optimum however different
+// their data are, for one row a round. W's eigenvalues must lie above −1/3: give topology.lazy = true where they do not.
+//
+// The textbook form x⁺ = W(2x − x⁻ − γ(g − g⁻)) stalls in float32, where W's rounded rows do not sum to 1. Summed up, with
+// D_t = Σ_{s<t} (z_s − mix(z_s)) kept as a row of its own, it is the form below, whose fixed point is exact.
+#include "gossip/algorithm.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+enum Row { kX, kCorrection };
+
+class D2 final : public Algorithm {
+ public:
+  std::vector<RowSpec> rows() const override {
+    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
+            {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart}};
+  }
+  AlgorithmNeeds needs() const override { return {.fixed_matrix = true}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return mixing_partners(i, schedule);
+  }
+
+  // z ← x − γ ∇f(x) − d;  x ← mix(z);  d ← d + (z − x)
+  task<void> round(Node& node, Round t) const override {
+    const std::span<float> z = node.x(), d = node.row(kCorrection);
+    co_await node.gradient(z, node.gradient_row());
+    co_await node.update(z, node.gradient_row());
+    co_await node.axpy(-1.0F, d, z);
+    co_await node.mix(t, kX);
+    if (node.x().data() != z.data()) co_await node.add_difference(d, z, node.x());
+  }
+};
+
+}  // namespace
+
+AlgorithmKind d2() {
+  return {.name = "d2",
+          .summary = "D² / Exact Diffusion: no bias from data that differ between peers, for one row a round",
+          .source = "Tang et al. 2018; Yuan, Ying, Zhao and Sayed 2019",
+          .parameters = {},
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
+            return std::unique_ptr<Algorithm>(std::make_unique<D2>());
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms

@@ -1,0 +1,55 @@
+// EXTRA: the first exact first-order method for one row a round. The row travels while the gradient is computed, so it is
+// adapt-while-communicate by its nature.
+//
+// With W̃ = (I + W)/2 the textbook form is x⁺ = (I + W) x − W̃ x⁻ − γ(g − g⁻). Summed up, with D_t = ½ Σ_{s<t} (x_s − mix(x_s))
+// kept as a row of its own, it is the form below, whose fixed point is exact in float32 too.
+#include "gossip/algorithm.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+enum Row { kX, kCorrection, kDifference };
+
+class Extra final : public Algorithm {
+ public:
+  std::vector<RowSpec> rows() const override {
+    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
+            {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
+            {.name = "difference", .survives = false}};
+  }
+  AlgorithmNeeds needs() const override { return {.fixed_matrix = true}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return mixing_partners(i, schedule);
+  }
+
+  // m ← mix(x);  x⁺ ← m − γ ∇f(x) − d;  d ← d + (x − m)/2
+  task<void> round(Node& node, Round t) const override {
+    const std::span<float> x = node.x(), d = node.row(kCorrection), difference = node.row(kDifference);
+    co_await node.begin_mix(t, kX);
+    co_await node.gradient(x, node.gradient_row());
+    co_await node.finish_mix(kX);
+    const std::span<float> m = node.x();
+    co_await node.fill(difference, 0.0F);
+    if (m.data() != x.data()) co_await node.add_difference(difference, x, m);
+    co_await node.update(m, node.gradient_row());
+    co_await node.axpy(-1.0F, d, m);
+    co_await node.axpy(0.5F, difference, d);
+  }
+};
+
+}  // namespace
+
+AlgorithmKind extra() {
+  return {.name = "extra",
+          .summary = "EXTRA: no bias from data that differ between peers, one row a round, which travels during the gradient",
+          .source = "Shi, Ling, Wu and Yin 2015",
+          .parameters = {},
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
+            return std::unique_ptr<Algorithm>(std::make_unique<Extra>());
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms

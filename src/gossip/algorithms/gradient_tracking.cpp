@@ -1,0 +1,78 @@
+// Gradient tracking: each peer follows the network's mean gradient with a tracker y, whose sum over the peers is always that of
+// the newest local gradients, so that the peers reach the common optimum however different their data are.
+#include "gossip/algorithm.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+struct Options {
+  std::string order = "atc";
+};
+
+enum Row { kX, kTracker, kGradient };
+
+class GradientTracking final : public Algorithm {
+ public:
+  explicit GradientTracking(const Options& options) : overlapped_(options.order == "awc") {}
+
+  std::vector<RowSpec> rows() const override {
+    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
+            {.name = "tracker", .mixed = true, .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
+            {.name = "gradient", .rejoin = RowSpec::Rejoin::restart}};
+  }
+  AlgorithmNeeds needs() const override { return {}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return mixing_partners(i, schedule);
+  }
+
+  task<void> round(Node& node, Round t) const override { return overlapped_ ? awc(node, t) : atc(node, t); }
+
+ private:
+  // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
+  task<void> atc(Node& node, Round t) const {
+    co_await track(node);
+    co_await node.mix(t, kTracker);
+    co_await node.update(node.x(), node.row(kTracker));
+    co_await node.mix(t, kX);
+  }
+
+  // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y). The row x travels while the gradient is computed.
+  task<void> awc(Node& node, Round t) const {
+    co_await node.begin_mix(t, kX);
+    co_await track(node);
+    co_await node.begin_mix(t, kTracker);
+    co_await node.finish_mix(kX);
+    co_await node.update(node.x(), node.row(kTracker));
+    co_await node.finish_mix(kTracker);
+  }
+
+  task<void> track(Node& node) const {
+    const std::span<float> fresh = node.gradient_row(), last = node.row(kGradient);
+    co_await node.gradient(node.x(), fresh);
+    co_await node.add_difference(node.row(kTracker), fresh, last);
+    co_await node.copy(fresh, last);
+  }
+
+  bool overlapped_;
+};
+
+}  // namespace
+
+AlgorithmKind gradient_tracking() {
+  static const auto parameters = ParameterSet<Options>().add(
+      "order", &Options::order,
+      {.help = "adapt-then-combine, or adapt-while-communicate (DIGing), which is stable for smaller rates only",
+       .choices = {"atc", "awc"}});
+  return {.name = "gradient_tracking",
+          .summary = "gradient tracking: no bias from data that differ between peers, for two rows a round",
+          .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
+          .parameters = parameters.specs(),
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
+            return std::unique_ptr<Algorithm>(std::make_unique<GradientTracking>(options));
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms
