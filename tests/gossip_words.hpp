@@ -52,6 +52,7 @@ class PullTrainer final : public Trainer {
         }
     }
   }
+  double rate(std::uint64_t) const override { return rate_; }
   std::vector<double> optimum() const {
     std::vector<double> mean(targets_.length());
     for (std::size_t i = 0; i < targets_.count(); ++i)

@@ -189,6 +189,9 @@ TEST_CASE("what cannot run is refused at the start, in words") {
   CHECK(says(refused({"topology.kind=hypercube", "run.peers=12"}), {"12", "16"}));
   CHECK(says(refused({"topology.kind=torus", "run.peers=7"}), {"torus", "7"}));
   CHECK(says(refused({"algorithm.kind=allreduce", "algorithm.policy=async"}), {"algorithm.policy", "allreduce", "sync"}));
+  CHECK(says(refused({"algorithm.kind=gradient_tracking", "algorithm.policy=async"}), {"algorithm.policy", "sums", "sync"}));
+  CHECK(says(refused({"algorithm.kind=d2", "topology.kind=one_peer_exponential"}),
+             {"topology.kind", "d2", "symmetric", "gradient_tracking"}));
   CHECK(says(refused({"algorithm.kind=allreduce", "run.init=different"}), {"run.init", "allreduce", "same"}));
   CHECK(says(refused({"algorithm.kind=consensus", "sim.latency_ms=1e9", "run.rounds=1000000"}), {"virtual time"}));
   CHECK(says(refused({"data.batch=1000"}), {"peer", "1000", "data.batch"}));

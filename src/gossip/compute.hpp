@@ -68,6 +68,8 @@ class Compute final : public IdleWork {
   auto copy(const gpu::CopyRequest<float>& request) { return RowAwaiter<gpu::CopyRequest<float>>(copies_, request); }
   auto fill(const gpu::FillRequest<float>& request) { return RowAwaiter<gpu::FillRequest<float>>(fills_, request); }
 
+  /// The optimizer's rate γ at a local step.
+  double rate(std::uint64_t step) const { return trainer_->rate(step); }
   /// The device that the rows lie on.
   gpu::Device& device() { return device_; }
 

@@ -47,6 +47,9 @@ class Node {
   /// x ← one optimizer step with g; on to the next batch.
   task<void> update(std::span<float> x, std::span<float> g);
 
+  /// γ of this peer's next step.
+  double rate() const { return exchange_.compute().rate(steps_done_); }
+
   // ---- exchange
   /// x_i ← x_i + Σ_j W_t[i][j] (x_j − x_i) on row k.
   task<void> mix(Round t, int k);

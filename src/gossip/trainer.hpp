@@ -34,6 +34,8 @@ class Trainer {
   /// Serves all requests, which are of one operation and one number of steps. Peers are distinct. Rows are as after the
   /// call for what this thread asks of the device next; another thread waits for Memory::finish first.
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
+  /// The optimizer's rate γ at a local step. Any thread.
+  virtual double rate(std::uint64_t step) const = 0;
 };
 
 }  // namespace gossamer::gossip

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 
 #include "base/hash.hpp"
 #include "base/philox.hpp"
@@ -20,6 +21,13 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
     return invalid(
         fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
                     "at sync or choose an algorithm that mixes (dpsgd)",
+                    config.algorithm.kind));
+  const auto rows = algorithm.rows();
+  const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const auto& row) { return row.conserved_sum; });
+  if (config.exchange.policy == "async" && keeps_sums)
+    return invalid(
+        fmt::format("algorithm.policy: '{}' keeps sums over the peers, which rows that are late or missing would break; leave "
+                    "the policy at sync or choose an algorithm that keeps none (dpsgd)",
                     config.algorithm.kind));
   if (config.run.init == "different" && needs.equal_start)
     return invalid(

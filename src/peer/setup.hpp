@@ -24,6 +24,7 @@ class LearnerTrainer final : public gossip::Trainer {
  public:
   LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers);
   void run(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests) override;
+  double rate(std::uint64_t step) const override { return learner_.rate(step); }
   /// Peers are trained one by one, so that a peer's bits do not depend on who happens to be ready with it.
   void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
 

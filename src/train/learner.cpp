@@ -75,6 +75,7 @@ class DeviceLearner final : public Learner<Real> {
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
+  double rate(std::uint64_t step) const override { return rate_at(request_.optimizer, step); }
   std::size_t workspace_bytes() const override { return training_.program().workspace * sizeof(Real); }
 
  private:

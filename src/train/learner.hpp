@@ -72,6 +72,8 @@ class Learner {
   virtual void gradient(std::span<StepRequest<Real>> requests) = 0;
   virtual void update(std::span<UpdateRequest<Real>> requests) = 0;
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
+  /// The optimizer's rate at a local step. Any thread.
+  virtual double rate(std::uint64_t step) const = 0;
   /// Device memory that training takes for each peer beside its rows.
   virtual std::size_t workspace_bytes() const = 0;
 };

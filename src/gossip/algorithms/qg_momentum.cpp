@@ -1,0 +1,64 @@
+// Quasi-global momentum: each peer's momentum follows the way of the mixed parameters instead of its own gradients, so that it
+// points where the network goes even where data differ. One row a round, as D-PSGD.
+#include "gossip/algorithm.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+struct Options {
+  double momentum = 0.9;
+};
+
+enum Row { kX, kMomentum, kWay };
+
+class QuasiGlobalMomentum final : public Algorithm {
+ public:
+  explicit QuasiGlobalMomentum(const Options& options) : momentum_(options.momentum) {}
+
+  std::vector<RowSpec> rows() const override {
+    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
+            {.name = "quasi_global_momentum"},
+            {.name = "way", .survives = false}};
+  }
+  AlgorithmNeeds needs() const override { return {}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return mixing_partners(i, schedule);
+  }
+
+  // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
+  task<void> round(Node& node, Round t) const override {
+    const std::span<float> g = node.gradient_row(), m = node.row(kMomentum), way = node.row(kWay);
+    const double rate = node.rate();
+    co_await node.gradient(node.x(), g);
+    co_await node.copy(node.x(), way);
+    co_await node.axpy(static_cast<float>(momentum_), m, g);
+    co_await node.update(node.x(), g);
+    co_await node.mix(t, kX);
+    co_await node.axpy(-1.0F, node.x(), way);
+    co_await node.scale(m, static_cast<float>(momentum_));
+    if (rate > 0) co_await node.axpy(static_cast<float>((1 - momentum_) / rate), way, m);
+  }
+
+ private:
+  double momentum_;
+};
+
+}  // namespace
+
+AlgorithmKind qg_momentum() {
+  static const auto parameters = ParameterSet<Options>().add(
+      "momentum", &Options::momentum,
+      {.help = "μ; leave optimizer.momentum at 0", .minimum = 0, .maximum = 0.9999});
+  return {.name = "qg_momentum",
+          .summary = "D-PSGD with a momentum that follows the mixed parameters: for data that differ between peers",
+          .source = "Lin, Karimireddy, Stich and Jaggi 2021, Alg. 1",
+          .parameters = parameters.specs(),
+          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
+            return std::unique_ptr<Algorithm>(std::make_unique<QuasiGlobalMomentum>(options));
+          }};
+}
+
+}  // namespace gossamer::gossip::algorithms
