@@ -1,0 +1,142 @@
+// bf16 and int8 blocks: a block of threads works on one chunk of one request.
+#include "gpu/cuda/conversion.hpp"
+
+#include "gpu/cuda/vector.hpp"
+
+namespace gossamer::gpu::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kQuads = 4;  // of a thread
+constexpr std::size_t kChunk = std::size_t{kThreads} * 4 * kQuads;
+
+__device__ __forceinline__ std::uint16_t coded_bf16(float value) {
+  const std::uint32_t bits = __float_as_uint(value);
+  const bool nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);  // a carry out of the mantissa raises the exponent
+  return static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : rounded >> 16);
+}
+__device__ __forceinline__ float decoded_bf16(std::uint16_t coded) {
+  return __uint_as_float(static_cast<std::uint32_t>(coded) << 16);
+}
+
+__device__ __forceinline__ bool on_grid(const void* pointer, unsigned bytes) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
+}
+
+/// Calls quad(i) for whole groups of four values, where `vectors`, and single(i) for the others, of this block's chunk.
+template <class Quad, class Single>
+__device__ __forceinline__ void for_chunk(std::size_t begin, std::size_t length, bool vectors, Quad quad, Single single) {
+  if (vectors && length - begin >= kChunk) {
+#pragma unroll
+    for (int k = 0; k < kQuads; ++k) quad(begin + (std::size_t{threadIdx.x} + k * kThreads) * 4);
+    return;
+  }
+  const std::size_t end = min(length, begin + kChunk);
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) single(i);
+}
+
+__global__ void __launch_bounds__(kThreads) to_bf16_kernel(const Bf16Request* requests, unsigned count) {
+  const Bf16Request r = requests[blockIdx.x % count];
+  const std::size_t begin = blockIdx.x / count * kChunk;
+  if (begin >= r.length) return;
+  for_chunk(
+      begin, r.length, on_grid(r.values, 16) && on_grid(r.coded, 8),
+      [&](std::size_t i) {
+        const float4 v = *reinterpret_cast<const float4*>(r.values + i);
+        *reinterpret_cast<ushort4*>(r.coded + i) =
+            make_ushort4(coded_bf16(v.x), coded_bf16(v.y), coded_bf16(v.z), coded_bf16(v.w));
+      },
+      [&](std::size_t i) { r.coded[i] = coded_bf16(r.values[i]); });
+}
+
+__global__ void __launch_bounds__(kThreads) from_bf16_kernel(const Bf16Request* requests, unsigned count) {
+  const Bf16Request r = requests[blockIdx.x % count];
+  const std::size_t begin = blockIdx.x / count * kChunk;
+  if (begin >= r.length) return;
+  for_chunk(
+      begin, r.length, on_grid(r.values, 16) && on_grid(r.coded, 8),
+      [&](std::size_t i) {
+        const ushort4 c = *reinterpret_cast<const ushort4*>(r.coded + i);
+        *reinterpret_cast<float4*>(r.values + i) =
+            make_float4(decoded_bf16(c.x), decoded_bf16(c.y), decoded_bf16(c.z), decoded_bf16(c.w));
+      },
+      [&](std::size_t i) { r.values[i] = decoded_bf16(r.coded[i]); });
+}
+
+/// Blocks of the format that a block of threads codes together: each kTeam threads, each thread kOwn values.
+constexpr int kOwn = 4;
+constexpr int kTeam = static_cast<int>(kInt8Block) / kOwn;
+constexpr std::size_t kInt8Chunk = std::size_t{kThreads} * kOwn;
+
+__global__ void __launch_bounds__(kThreads) to_int8_kernel(const Int8Request* requests, unsigned count) {
+  __shared__ float largest[kThreads];
+  const Int8Request r = requests[blockIdx.x % count];
+  const std::size_t begin = blockIdx.x / count * kInt8Chunk;
+  if (begin >= r.length) return;
+  const int thread = static_cast<int>(threadIdx.x), member = thread % kTeam;
+  const std::size_t first = begin + std::size_t{threadIdx.x} * kOwn;
+  float values[kOwn] = {}, most = 0;
+  if (first + kOwn <= r.length && on_grid(r.values, 16)) {
+    const float4 v = *reinterpret_cast<const float4*>(r.values + first);
+    values[0] = v.x, values[1] = v.y, values[2] = v.z, values[3] = v.w;
+  } else {
+    for (int i = 0; i < kOwn; ++i)
+      if (first + i < r.length) values[i] = r.values[first + i];
+  }
+  for (int i = 0; i < kOwn; ++i) most = fmaxf(most, fabsf(values[i]));
+  largest[thread] = most;
+  __syncthreads();
+  for (int half = kTeam / 2; half > 0; half /= 2) {
+    if (member < half) largest[thread] = fmaxf(largest[thread], largest[thread + half]);
+    __syncthreads();
+  }
+  const float scale = __fdiv_rn(largest[thread - member], 127.0F);
+  if (first >= r.length) return;
+  if (member == 0) r.scales[first / kInt8Block] = scale;
+  std::int8_t coded[kOwn];
+  for (int i = 0; i < kOwn; ++i) {
+    // A scale that has lost bits (a denormal) may lead past 127.
+    const float quotient = scale > 0 ? rintf(__fdiv_rn(values[i], scale)) : 0.0F;
+    coded[i] = static_cast<std::int8_t>(fminf(fmaxf(quotient, -127.0F), 127.0F));
+  }
+  if (first + kOwn <= r.length && on_grid(r.coded, 4)) {
+    *reinterpret_cast<char4*>(r.coded + first) = make_char4(coded[0], coded[1], coded[2], coded[3]);
+  } else {
+    for (int i = 0; i < kOwn; ++i)
+      if (first + i < r.length) r.coded[first + i] = coded[i];
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) from_int8_kernel(const Int8Request* requests, unsigned count) {
+  const Int8Request r = requests[blockIdx.x % count];
+  const std::size_t begin = blockIdx.x / count * kChunk;
+  if (begin >= r.length) return;
+  for_chunk(
+      begin, r.length, on_grid(r.values, 16) && on_grid(r.coded, 4),
+      [&](std::size_t i) {
+        const char4 c = *reinterpret_cast<const char4*>(r.coded + i);
+        const float scale = r.scales[i / kInt8Block];
+        *reinterpret_cast<float4*>(r.values + i) =
+            make_float4(scale * static_cast<float>(c.x), scale * static_cast<float>(c.y), scale * static_cast<float>(c.z),
+                        scale * static_cast<float>(c.w));
+      },
+      [&](std::size_t i) { r.values[i] = r.scales[i / kInt8Block] * static_cast<float>(r.coded[i]); });
+}
+
+}  // namespace
+
+void to_bf16(Lane& lane, std::span<const Bf16Request> requests) {
+  launch_chunks(lane, to_bf16_kernel, requests, kChunk, kThreads);
+}
+void from_bf16(Lane& lane, std::span<const Bf16Request> requests) {
+  launch_chunks(lane, from_bf16_kernel, requests, kChunk, kThreads);
+}
+void to_int8(Lane& lane, std::span<const Int8Request> requests) {
+  launch_chunks(lane, to_int8_kernel, requests, kInt8Chunk, kThreads);
+}
+void from_int8(Lane& lane, std::span<const Int8Request> requests) {
+  launch_chunks(lane, from_int8_kernel, requests, kChunk, kThreads);
+}
+
+}  // namespace gossamer::gpu::cuda

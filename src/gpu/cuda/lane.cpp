@@ -1,0 +1,40 @@
+#include "gpu/cuda/lane.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "gpu/cuda/plan_cache.hpp"
+
+namespace gossamer::gpu::cuda {
+
+Lane::Lane(const BlasFunctions& blas) : blas_(blas), plans_(std::make_unique<PlanCache>(stream_.get())) {}
+
+Lane::~Lane() {
+  static_cast<void>(cudaStreamSynchronize(stream()));  // nothing may use what is freed now
+}
+
+Products& Lane::products() {
+  if (!products_) products_.emplace(blas_, stream());
+  return *products_;
+}
+
+void* Lane::scratch(std::size_t bytes) {
+  if (bytes > scratch_.bytes()) {
+    finish();
+    scratch_ = {};
+    scratch_ = DeviceBuffer(std::bit_ceil(std::max<std::size_t>(bytes, 1 << 16)));
+  }
+  return scratch_.data();
+}
+
+const void* Lane::fetch(const void* device, std::size_t bytes) {
+  if (bytes > fetched_.bytes()) {
+    fetched_ = {};
+    fetched_ = PinnedBuffer(std::bit_ceil(std::max<std::size_t>(bytes, 1 << 12)));
+  }
+  if (bytes > 0) GOSSAMER_CUDA(cudaMemcpyAsync, fetched_.data(), device, bytes, cudaMemcpyDeviceToHost, stream());
+  finish();
+  return fetched_.data();
+}
+
+}  // namespace gossamer::gpu::cuda

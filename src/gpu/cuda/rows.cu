@@ -1,0 +1,328 @@
+// A block works on one chunk of one row. Blocks that run together work on the same chunk of different rows, so that a row
+// that several peers mix in is read from memory once and then from the cache. All loads of a chunk are under way before the
+// first is used.
+#include "gpu/cuda/rows.hpp"
+
+#include <algorithm>
+
+#include "gpu/cuda/vector.hpp"
+
+namespace gossamer::gpu::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPacks = 4;  // of a thread
+template <class Real>
+constexpr std::size_t kChunk = std::size_t{kThreads} * kPacks * Pack<Real>::kValues;
+/// Outputs of one call beyond this do not stay in the cache until they are read.
+constexpr std::size_t kStreamBytes = std::size_t{24} << 20;
+
+/// This block's row, the begin of its chunk, and that chunk's values.
+struct Place {
+  unsigned row;
+  std::size_t begin;
+};
+template <class Real>
+__device__ __forceinline__ Place place(unsigned rows) {
+  return {blockIdx.x % rows, static_cast<std::size_t>(blockIdx.x / rows) * kChunk<Real>};
+}
+
+template <class Real>
+struct MixTask {
+  const Real* x;
+  Real* out;
+  const BasicMixSource<Real>* sources;
+  std::uint32_t count;
+  bool vectors;
+  std::size_t length;
+};
+
+/// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources, as on the CPU.
+template <class Real>
+__global__ void __launch_bounds__(kThreads) mix_kernel(const MixTask<Real>* tasks, unsigned rows, bool streaming) {
+  constexpr int kValues = Pack<Real>::kValues;
+  const Place at = place<Real>(rows);
+  const MixTask<Real> task = tasks[at.row];
+  if (at.begin >= task.length) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (!task.vectors || task.length - at.begin < kChunk<Real>) {
+    const std::size_t end = min(task.length, at.begin + kChunk<Real>);
+    for (std::size_t i = at.begin + thread; i < end; i += kThreads) {
+      const Real x = task.x[i];
+      Real sum = x;
+      for (std::uint32_t j = 0; j < task.count; ++j)
+        sum = plus(sum, times(task.sources[j].weight, minus(task.sources[j].row[i], x)));
+      task.out[i] = sum;
+    }
+    return;
+  }
+  const std::size_t first = at.begin + static_cast<std::size_t>(thread) * kValues;
+  constexpr std::size_t step = std::size_t{kThreads} * kValues;
+  Pack<Real> x[kPacks], sum[kPacks];
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) sum[k] = x[k] = load_pack(task.x + first + k * step);
+#pragma unroll 2
+  for (std::uint32_t j = 0; j < task.count; ++j) {
+    const BasicMixSource<Real> source = task.sources[j];
+    Pack<Real> row[kPacks];
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) row[k] = load_pack(source.row + first + k * step);
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k)
+#pragma unroll
+      for (int v = 0; v < kValues; ++v)
+        sum[k].v[v] = plus(sum[k].v[v], times(source.weight, minus(row[k].v[v], x[k].v[v])));
+  }
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) store_pack(task.out + first + k * step, sum[k], streaming);
+}
+
+// The element-wise operations: kIn rows in, kOut rows out.
+
+struct Axpy {
+  static constexpr int kIn = 2, kOut = 1;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, Real factor) const {
+    out[0] = plus(in[1], times(factor, in[0]));
+  }
+};
+struct AddDifference {
+  static constexpr int kIn = 3, kOut = 1;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, Real) const {
+    out[0] = plus(in[0], minus(in[1], in[2]));
+  }
+};
+struct Scale {
+  static constexpr int kIn = 1, kOut = 1;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, Real factor) const {
+    out[0] = times(factor, in[0]);
+  }
+};
+struct Copy {
+  static constexpr int kIn = 1, kOut = 1;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, Real) const {
+    out[0] = in[0];
+  }
+};
+struct Fill {
+  static constexpr int kIn = 0, kOut = 1;
+  template <class Real>
+  __device__ void operator()(const Real*, Real* out, Real factor) const {
+    out[0] = factor;
+  }
+};
+/// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v). In: ∇f, x and, with momentum, v.
+template <bool kMomentum>
+struct Update {
+  static constexpr int kIn = kMomentum ? 3 : 2, kOut = kMomentum ? 2 : 1;
+  double momentum, decay;
+  bool nesterov;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, Real rate) const {
+    const Real m = static_cast<Real>(momentum), d = static_cast<Real>(decay);
+    Real g = in[0];
+    if (d != 0) g = plus(g, times(d, in[1]));
+    if constexpr (kMomentum) {
+      const Real v = plus(times(m, in[2]), g);
+      out[1] = v;
+      g = nesterov ? plus(g, times(m, v)) : v;
+    }
+    out[0] = minus(in[1], times(rate, g));
+  }
+};
+
+template <class Real, class Operation>
+__global__ void __launch_bounds__(kThreads)
+    rows_kernel(const RowTask<Real>* tasks, unsigned rows, bool streaming, Operation operation) {
+  constexpr int kIn = Operation::kIn, kOut = Operation::kOut, kInPlaces = kIn > 0 ? kIn : 1;
+  constexpr int kValues = Pack<Real>::kValues;
+  const Place at = place<Real>(rows);
+  const RowTask<Real> task = tasks[at.row];
+  if (at.begin >= task.length) return;
+  const Real factor = task.factor_at != nullptr ? *task.factor_at : task.factor;
+  const int thread = static_cast<int>(threadIdx.x);
+  if (!task.vectors || task.length - at.begin < kChunk<Real>) {
+    const std::size_t end = min(task.length, at.begin + kChunk<Real>);
+    for (std::size_t i = at.begin + thread; i < end; i += kThreads) {
+      Real in[kInPlaces], out[kOut];
+#pragma unroll
+      for (int r = 0; r < kIn; ++r) in[r] = task.in[r][i];
+      operation(in, out, factor);
+#pragma unroll
+      for (int r = 0; r < kOut; ++r) task.out[r][i] = out[r];
+    }
+    return;
+  }
+  const std::size_t first = at.begin + static_cast<std::size_t>(thread) * kValues;
+  constexpr std::size_t step = std::size_t{kThreads} * kValues;
+  Pack<Real> in[kInPlaces][kPacks];
+#pragma unroll
+  for (int r = 0; r < kIn; ++r)
+#pragma unroll
+    for (int k = 0; k < kPacks; ++k) in[r][k] = load_pack(task.in[r] + first + k * step);
+#pragma unroll
+  for (int k = 0; k < kPacks; ++k) {
+    Pack<Real> out[kOut];
+#pragma unroll
+    for (int v = 0; v < kValues; ++v) {
+      Real values[kInPlaces], results[kOut];
+#pragma unroll
+      for (int r = 0; r < kIn; ++r) values[r] = in[r][k].v[v];
+      operation(values, results, factor);
+#pragma unroll
+      for (int r = 0; r < kOut; ++r) out[r].v[v] = results[r];
+    }
+#pragma unroll
+    for (int r = 0; r < kOut; ++r) store_pack(task.out[r] + first + k * step, out[r], streaming);
+  }
+}
+
+template <class Real>
+unsigned blocks_for(std::size_t rows, std::size_t longest) {
+  return static_cast<unsigned>(rows * pieces_of(longest, kChunk<Real>));
+}
+
+template <class Real, class Operation>
+void launch_rows(cudaStream_t stream, const RowTask<Real>* tasks, std::size_t count, std::size_t longest, bool streaming,
+                 const Operation& operation) {
+  launch(rows_kernel<Real, Operation>, blocks_for<Real>(count, longest), kThreads, stream, tasks,
+         static_cast<unsigned>(count), streaming, operation);
+}
+
+template <class Real>
+void settle_alignment(RowTask<Real>& task, int in, int out) {
+  task.vectors = true;
+  for (int r = 0; r < in; ++r) task.vectors = task.vectors && aligned(task.in[r]);
+  for (int r = 0; r < out; ++r) task.vectors = task.vectors && aligned(task.out[r]);
+}
+
+/// `to_task` makes a request's task. Requests go to the card in one piece.
+template <class Real, class Request, class Operation, class ToTask>
+void run_rows(Lane& lane, std::span<const Request> requests, const Operation& operation, ToTask to_task) {
+  if (requests.empty()) return;
+  const Ring::Room room = lane.ring().reserve(requests.size() * sizeof(RowTask<Real>));
+  auto* tasks = reinterpret_cast<RowTask<Real>*>(room.host);
+  std::size_t longest = 0, total = 0;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    tasks[i] = to_task(requests[i]);
+    tasks[i].length = requests[i].length;
+    settle_alignment(tasks[i], Operation::kIn, Operation::kOut);
+    longest = std::max(longest, requests[i].length);
+    total += requests[i].length;
+  }
+  if (total == 0) return;
+  lane.ring().send(room);
+  launch_rows(lane.stream(), reinterpret_cast<const RowTask<Real>*>(room.device), requests.size(), longest,
+              total * sizeof(Real) > kStreamBytes, operation);
+}
+
+}  // namespace
+
+template <class Real>
+void mix(Lane& lane, std::span<const BasicMixRequest<Real>> requests) {
+  std::size_t sources = 0, longest = 0, total = 0;
+  for (const auto& request : requests) {
+    sources += request.sources.size();
+    longest = std::max(longest, request.length);
+    total += request.length;
+  }
+  if (total == 0) return;
+  using Source = BasicMixSource<Real>;
+  const std::size_t tasks_bytes = rounded_up(requests.size() * sizeof(MixTask<Real>), 16);
+  const Ring::Room room = lane.ring().reserve(tasks_bytes + sources * sizeof(Source));
+  auto* tasks = reinterpret_cast<MixTask<Real>*>(room.host);
+  auto* next = reinterpret_cast<Source*>(room.host + tasks_bytes);
+  const auto* next_on_card = reinterpret_cast<const Source*>(room.device + tasks_bytes);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto& request = requests[i];
+    bool vectors = aligned(request.x) && aligned(request.out);
+    for (const Source& source : request.sources) vectors = vectors && aligned(source.row);
+    tasks[i] = {request.x, request.out, next_on_card, static_cast<std::uint32_t>(request.sources.size()), vectors,
+                request.length};
+    next = std::copy(request.sources.begin(), request.sources.end(), next);
+    next_on_card += request.sources.size();
+  }
+  lane.ring().send(room);
+  launch(mix_kernel<Real>, blocks_for<Real>(requests.size(), longest), kThreads, lane.stream(),
+         reinterpret_cast<const MixTask<Real>*>(room.device), static_cast<unsigned>(requests.size()),
+         total * sizeof(Real) > kStreamBytes);
+}
+
+template <class Real>
+void axpy(Lane& lane, std::span<const AxpyRequest<Real>> requests) {
+  run_rows<Real>(lane, requests, Axpy{}, [](const auto& r) {
+    return RowTask<Real>{.in = {r.x, r.y}, .out = {r.y}, .factor = r.factor};
+  });
+}
+template <class Real>
+void add_difference(Lane& lane, std::span<const DifferenceRequest<Real>> requests) {
+  run_rows<Real>(lane, requests, AddDifference{}, [](const auto& r) {
+    return RowTask<Real>{.in = {r.out, r.a, r.b}, .out = {r.out}};
+  });
+}
+template <class Real>
+void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests) {
+  run_rows<Real>(lane, requests, Scale{}, [](const auto& r) {
+    return RowTask<Real>{.in = {r.y}, .out = {r.y}, .factor = r.factor};
+  });
+}
+template <class Real>
+void copy(Lane& lane, std::span<const CopyRequest<Real>> requests) {
+  run_rows<Real>(lane, requests, Copy{}, [](const auto& r) { return RowTask<Real>{.in = {r.from}, .out = {r.to}}; });
+}
+template <class Real>
+void fill(Lane& lane, std::span<const FillRequest<Real>> requests) {
+  run_rows<Real>(lane, requests, Fill{}, [](const auto& r) {
+    return RowTask<Real>{.out = {r.y}, .factor = r.value};
+  });
+}
+
+template <class Real>
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient, std::size_t length) {
+  RowTask<Real> task{.in = {gradient, parameters, momentum}, .out = {parameters, momentum}, .length = length};
+  settle_alignment(task, rule.momentum != 0 ? 3 : 2, rule.momentum != 0 ? 2 : 1);
+  return task;
+}
+
+template <class Real>
+void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks, std::size_t count,
+                   std::size_t longest) {
+  const bool streaming = count * longest * sizeof(Real) > kStreamBytes;
+  if (rule.momentum != 0)
+    launch_rows(stream, tasks, count, longest, streaming, Update<true>{rule.momentum, rule.weight_decay, rule.nesterov});
+  else
+    launch_rows(stream, tasks, count, longest, streaming, Update<false>{0, rule.weight_decay, false});
+}
+
+template <class Real>
+void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {
+  std::size_t longest = 0;
+  for (const auto& job : jobs) longest = std::max(longest, job.length);
+  if (longest == 0) return;
+  const Ring::Room room = lane.ring().reserve(jobs.size() * sizeof(RowTask<Real>));
+  auto* tasks = reinterpret_cast<RowTask<Real>*>(room.host);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    tasks[i] = update_task(rule, jobs[i].parameters, jobs[i].momentum, jobs[i].gradient, jobs[i].length);
+    tasks[i].factor = static_cast<Real>(jobs[i].rate);
+  }
+  lane.ring().send(room);
+  launch_update(lane.stream(), rule, reinterpret_cast<const RowTask<Real>*>(room.device), jobs.size(), longest);
+}
+
+#define GOSSAMER_ROWS(Real)                                                                             \
+  template void mix(Lane&, std::span<const BasicMixRequest<Real>>);                                     \
+  template void axpy(Lane&, std::span<const AxpyRequest<Real>>);                                        \
+  template void add_difference(Lane&, std::span<const DifferenceRequest<Real>>);                        \
+  template void scale(Lane&, std::span<const ScaleRequest<Real>>);                                      \
+  template void copy(Lane&, std::span<const CopyRequest<Real>>);                                        \
+  template void fill(Lane&, std::span<const FillRequest<Real>>);                                        \
+  template void update(Lane&, const UpdateRule&, std::span<const UpdateJob<Real>>);                     \
+  template RowTask<Real> update_task(const UpdateRule&, Real*, Real*, const Real*, std::size_t);        \
+  template void launch_update(cudaStream_t, const UpdateRule&, const RowTask<Real>*, std::size_t, std::size_t);
+GOSSAMER_ROWS(float)
+GOSSAMER_ROWS(double)
+
+}  // namespace gossamer::gpu::cuda

@@ -1,0 +1,45 @@
+// Arithmetic on rows: one kernel for all requests of a call.
+#pragma once
+
+#include <span>
+
+#include "gpu/cuda/lane.hpp"
+#include "gpu/device.hpp"
+
+namespace gossamer::gpu::cuda {
+
+template <class Real>
+void mix(Lane& lane, std::span<const BasicMixRequest<Real>> requests);
+template <class Real>
+void axpy(Lane& lane, std::span<const AxpyRequest<Real>> requests);
+template <class Real>
+void add_difference(Lane& lane, std::span<const DifferenceRequest<Real>> requests);
+template <class Real>
+void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests);
+template <class Real>
+void copy(Lane& lane, std::span<const CopyRequest<Real>> requests);
+template <class Real>
+void fill(Lane& lane, std::span<const FillRequest<Real>> requests);
+template <class Real>
+void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs);
+
+/// One row of an element-wise operation: out ← f(in, factor).
+template <class Real>
+struct RowTask {
+  const Real* in[3] = {};
+  Real* out[2] = {};
+  const Real* factor_at = nullptr;  ///< where the factor lies in device memory; null: it is
+  Real factor = 0;
+  bool vectors = false;  ///< all rows begin at 16-byte boundaries
+  std::size_t length = 0;
+};
+
+/// One optimizer step of a row; the factor is the rate.
+template <class Real>
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient, std::size_t length);
+/// `tasks` [count] in device memory, none longer than `longest`. May be captured.
+template <class Real>
+void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks, std::size_t count,
+                   std::size_t longest);
+
+}  // namespace gossamer::gpu::cuda

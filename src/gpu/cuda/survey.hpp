@@ -1,0 +1,14 @@
+// The survey as the device itself needs it.
+#pragma once
+
+#include "gpu/cuda/cuda.hpp"
+
+namespace gossamer::gpu::cuda {
+
+/// The survey without free memory: asks no card to start. Never throws.
+Survey survey_cards();
+
+/// Whether `card` can be used (invalid: the reason in words).
+Status check_card(const Survey& survey, int card);
+
+}  // namespace gossamer::gpu::cuda
