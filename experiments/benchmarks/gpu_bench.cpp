@@ -151,7 +151,8 @@ int main(int count, char** words) {
   try {
     return gossamer::bench::run(arguments);
   } catch (const std::exception& error) {
-    gossamer::bench::Line("failed").add("id", std::string_view("device")).add("reason", std::string_view(error.what())).print();
+    using gossamer::bench::Line;
+    Line("failed").add("id", std::string_view("device")).add("reason", std::string_view(error.what())).print();
     return 1;
   }
 }

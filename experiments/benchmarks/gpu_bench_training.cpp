@@ -57,7 +57,8 @@ T require(Result<T> result) {
 std::unique_ptr<train::Learner<float>> make_learner(const Workload& workload, gpu::Device& device) {
   train::LearnerRequest request;
   request.data = random_data(workload);
-  request.model = require(train::make_model(workload.model, {1, workload.side, workload.side, kClasses}, workload.parameters));
+  const train::ModelContext context{1, workload.side, workload.side, kClasses};
+  request.model = require(train::make_model(workload.model, context, workload.parameters));
   std::uint32_t next = 0;
   for (int p = 0; p < workload.peers; ++p) {
     auto& shard = request.shards.emplace_back();
@@ -148,7 +149,8 @@ double TrainingRates::measure(const std::string& workload, int steps_per_call, d
     if (training == nullptr) training = std::make_unique<Training>(state_->device, known);
     return training->rate(steps_per_call, seconds);
   }
-  throw std::runtime_error(fmt::format("'{}' is no workload; there are: {}", workload, fmt::join(training_workloads(), ", ")));
+  throw std::runtime_error(fmt::format("'{}' is no workload; there are: {}", workload,
+                                       fmt::join(training_workloads(), ", ")));
 }
 
 }  // namespace gossamer::bench

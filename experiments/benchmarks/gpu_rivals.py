@@ -12,10 +12,10 @@
 
 A step draws its batch from the data set on the card (by an order of indices that was shuffled and uploaded beforehand, and a
 counter that is on the card too), and does forward, backward and plain SGD, the update of all parameters in one call
-(torch._foreach_add_). All of it is one CUDA graph, replayed without waiting; graphs of 1 and of 8 steps, and for the CNN both
-memory formats, are tried and the faster counts. Plain fp32: allow_tf32 is False for products and for cuDNN, and cuDNN
-may choose its algorithms (cudnn.benchmark). Losses are not summed up, which ours are. On a CPU (--device cpu) there are no graphs:
-that only shows that it runs. Prints JSON lines, as bench_gpu does.
+(torch._foreach_add_). All of it is one CUDA graph, replayed without waiting; graphs of 1 and of 8 steps, and for the CNN
+both memory formats, are tried and the faster counts. Plain fp32: allow_tf32 is False for products and for cuDNN, and cuDNN
+may choose its algorithms (cudnn.benchmark). Losses are not summed up, which ours are. On a CPU (--device cpu) there are no
+graphs: that only shows that it runs. Prints JSON lines, as bench_gpu does.
 """
 
 from __future__ import annotations
