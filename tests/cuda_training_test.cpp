@@ -23,13 +23,16 @@ constexpr gpu::GradientNoise kNoise{.deviation = 0.1, .seed = 4};
 
 TEST_CASE_TEMPLATE("card: five steps with every rule, with and without noise", Real, float, double) {
   GOSSAMER_CARD(card);
-  for (const gpu::UpdateRule& rule : {gpu::UpdateRule{}, gpu::UpdateRule{.weight_decay = 1e-2}, kHeavy, kNesterov})
-    for (const gpu::GradientNoise& noise : {gpu::GradientNoise{}, kNoise}) {
-      CAPTURE(rule.momentum);
-      CAPTURE(noise.deviation);
-      const Plan plan{.kind = Plan::Kind::step, .steps = 5, .rule = rule, .noise = noise, .first_step = 17};
-      check_parity<Real>(*card, varied(), kImage, plan, {5, 3}, 5, 5);
-    }
+  struct Kind {
+    gpu::UpdateRule rule;
+    gpu::GradientNoise noise;
+  };
+  for (const Kind& kind : {Kind{{}, {}}, {{}, kNoise}, {{.weight_decay = 1e-2}, {}}, {kHeavy, kNoise}, {kNesterov, {}}}) {
+    CAPTURE(kind.rule.momentum);
+    CAPTURE(kind.noise.deviation);
+    const Plan plan{.kind = Plan::Kind::step, .steps = 5, .rule = kind.rule, .noise = kind.noise, .first_step = 17};
+    check_parity<Real>(*card, varied(), kImage, plan, {4, 3}, 3, 5);
+  }
 }
 
 TEST_CASE_TEMPLATE("card: gradients with noise leave the parameters alone", Real, float, double) {
@@ -98,20 +101,20 @@ TEST_CASE("card: hits are samples whose largest output is their label, of equal 
   CHECK(hits.values() == std::vector<std::int64_t>{12, 22});
 }
 
-TEST_CASE_TEMPLATE("card: training twice gives the same bits, in one call or step by step", Real, float, double) {
+TEST_CASE_TEMPLATE("card: training twice gives the same bits, in calls of three steps or of one", Real, float, double) {
   GOSSAMER_CARD(card);
   const Network network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  const auto train = [&](Device& device) {
-    Fleet<Real> fleet(device, network, samples, 6);
-    for (std::uint64_t call = 0; call < 4; ++call)
-      fleet.run({.kind = Plan::Kind::step, .steps = 3, .rule = kNesterov, .noise = kNoise, .first_step = 3 * call}, {5});
+  const auto train = [&](Device& device, int steps) {
+    Fleet<Real> fleet(device, network, samples, 5);
+    for (std::uint64_t first = 0; first < 6; first += static_cast<std::uint64_t>(steps))
+      fleet.run({.kind = Plan::Kind::step, .steps = steps, .rule = kNesterov, .noise = kNoise, .first_step = first}, {4});
     return fleet.outcome();
   };
-  const Outcome first = train(*card);
-  CHECK(first == train(*card));
+  const Outcome first = train(*card, 3);
+  CHECK(first == train(*card, 1));
   const auto another = gpu::card_or_skip();
-  CHECK(first == train(*another));
+  CHECK(first == train(*another, 3));
 }
 
 TEST_CASE("card: calls of all kinds and shapes, more than any cache holds, stay right") {

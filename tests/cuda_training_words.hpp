@@ -82,20 +82,24 @@ class Fleet {
   std::size_t peers() const { return parameters_.size(); }
   double* loss(std::size_t peer) { return losses_.get() + peer; }
 
-  /// One call for `peers` (all, where it is empty), the batch of each from `batches` in turn.
+  /// One call for `peers` (all, where it is empty), the batch of each from `batches` in turn. What a step sees depends on
+  /// its number, not on the call.
   void run(const Plan& plan, const std::vector<int>& batches, std::vector<std::size_t> peers = {}) {
     if (peers.empty())
       for (std::size_t p = 0; p < this->peers(); ++p) peers.push_back(p);
     std::vector<std::vector<std::uint32_t>> samples;
     std::vector<double> rates;
-    for (int s = 0; s < plan.steps; ++s) rates.push_back(plan.rate / (1 + 0.1 * s));
+    for (int s = 0; s < plan.steps; ++s)
+      rates.push_back(plan.rate / (1 + 0.1 * static_cast<double>((plan.first_step + static_cast<std::uint64_t>(s)) % 7)));
     std::vector<gpu::Job<Real>> jobs;
     for (const std::size_t p : peers) {
       const int batch = batches[p % batches.size()];
-      RandomStream random(11, static_cast<std::uint32_t>(p), Purpose::test, plan.first_step);
       samples.emplace_back();
-      for (int i = 0; i < batch * plan.steps; ++i)
-        samples.back().push_back(random.below(static_cast<std::uint32_t>(count_)));
+      for (int s = 0; s < plan.steps; ++s) {
+        const std::uint64_t step = plan.first_step + static_cast<std::uint64_t>(s);
+        RandomStream random(11, static_cast<std::uint32_t>(p), Purpose::test, step);
+        for (int i = 0; i < batch; ++i) samples.back().push_back(random.below(static_cast<std::uint32_t>(count_)));
+      }
       jobs.push_back({.parameters = parameters_[p].get(), .momentum = momenta_[p].get(), .gradient = gradients_[p].get(),
                       .samples = samples.back().data(), .batch = batch, .steps = plan.steps, .rates = rates.data(),
                       .peer = static_cast<std::uint32_t>(p), .first_step = plan.first_step, .loss = losses_.get() + p,
@@ -154,8 +158,8 @@ inline double relative_error(std::vector<double> a, const std::vector<double>& b
 template <class Real>
 constexpr double kTrainingError = sizeof(Real) == 4 ? 2e-5 : 1e-12;
 
-/// Peer by peer; gradients block by block, so that no layer hides behind a larger one. (Some blocks' gradients are nothing but
-/// roundings: of a bias in front of a norm of its own.)
+/// Peer by peer; gradients block by block, so that no layer hides behind a larger one. (The gradient of a bias in front of a
+/// norm of its own is nothing but roundings.)
 inline void check_close(const Network& network, const Outcome& card, const Outcome& cpu, double tolerance, Plan::Kind kind) {
   for (std::size_t p = 0; p < cpu.parameters.size(); ++p) {
     CAPTURE(p);

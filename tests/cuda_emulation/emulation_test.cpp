@@ -1,5 +1,5 @@
-// The emulation itself: barriers, memory, streams, captures and products behave as a card's, and the mistakes that it is there
-// to find are found.
+// The emulation itself: barriers, memory, streams, captures and products behave as a card's, and the mistakes that it is
+// there to find are found.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
