@@ -91,7 +91,7 @@ TEST_CASE("every kind × n in 1..64 × weights: right, or refused with an n that
       }
       const auto topology = find_kind(kind)->make({n, 0}, {});
       REQUIRE(topology.ok());
-      for (const WeightOptions& weights : every_weighing()) {
+      for (const WeightOptions& weights : weighings_of(kind, n)) {
         CAPTURE(to_string(weights));
         const auto schedule = network(kind, n).weighed(weights).schedule();
         CHECK(schedule->peers() == n);
@@ -128,7 +128,7 @@ TEST_CASE("one peer mixes nothing, two peers are one edge") {
     CHECK(alone.spectral_gap == 1);
     CHECK(alone.bytes_per_round_per_peer == 0);
     CHECK(dense(*network(kind, 1).schedule()->at(0)) == Eigen::MatrixXd::Ones(1, 1));
-    if (kind == "torus" || kind == "grid") continue;
+    if (!network(kind, 2).try_schedule().ok()) continue;
     const TopologyReport pair = network(kind, 2).report();
     CHECK(pair.edges == 1);
     CHECK(pair.diameter == 1);
@@ -142,9 +142,9 @@ TEST_CASE("equal hashes are equal matrices, and every difference is a different 
   std::set<std::string> seen;
   for (const std::string& kind : names_that_build())
     for (int n = 1; n <= 24; ++n)
-      for (const WeightOptions& weights : every_weighing()) {
+      for (const WeightOptions& weights : weighings_of(kind, n)) {
         const auto result = network(kind, n).weighed(weights).try_schedule();
-        if (!result.ok()) continue;
+        if (!result.ok() || (*result)->period() == 0) continue;
         std::string written;
         for (const auto& w : period_matrices(**result)) {
           for (const auto& row : w) written.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(double));
@@ -173,7 +173,7 @@ TEST_CASE("torus and grid: what cannot be laid out is refused with the sizes, an
   CHECK(workable(network("torus", 17).set("rows", 4).set("cols", 4).refusal()) == std::vector{16});
   CHECK(network("torus", 16).set("rows", 2).refusal().find("2 by 8 would be the layout: both sides") != std::string::npos);
   CHECK(network("torus", 16).set("rows", -1).refusal() == "topology.rows: -1 is too small, give at least 0");
-  CHECK(network("torus", 16).set("rows", (std::int64_t{1} << 32) + 4).refusal() != "");
+  CHECK(network("torus", 16).set("rows", gossamer::ParameterValue((std::int64_t{1} << 32) + 4)).refusal() != "");
   CHECK(network("torus", 16).set("depth", 2).refusal() == "topology.depth: unknown; there are: rows, cols");
   CHECK(network("grid", 13).refusal().find("1 by 13 is the squarest layout: a grid of one row is a path") !=
         std::string::npos);

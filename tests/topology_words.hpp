@@ -17,7 +17,13 @@ struct Network {
   Network& uniform() { request.weights.weights = "uniform"; return *this; }
   Network& lazy() { request.weights.lazy = true; return *this; }
   Network& weighed(const WeightOptions& weights) { request.weights = weights; return *this; }
-  Network& set(const std::string& name, std::int64_t value) { request.values[name] = value; return *this; }
+  template <class Value>
+  Network& set(const std::string& name, const Value& value) {
+    if constexpr (std::is_same_v<Value, int>) request.values[name] = std::int64_t{value};
+    else request.values[name] = value;
+    return *this;
+  }
+  Network& seed(std::uint64_t value) { request.context.seed = value; return *this; }
 
   Result<std::unique_ptr<MixingSchedule>> try_schedule() const { return make_schedule(request); }
   std::unique_ptr<MixingSchedule> schedule() const {
@@ -45,7 +51,18 @@ inline Network network(const std::string& kind, int peers) {
 }
 
 inline std::vector<WeightOptions> every_weighing() {
-  return {{"metropolis", false}, {"metropolis", true}, {"uniform", false}, {"uniform", true}};
+  return {{"auto", false}, {"auto", true}, {"metropolis", false}, {"metropolis", true}, {"uniform", false}, {"uniform", true}};
+}
+
+/// The weighings that differ for this kind: "auto" where it prescribes weights; of a random sequence, which takes a while to
+/// check, the plain one.
+inline std::vector<WeightOptions> weighings_of(const std::string& kind, int peers) {
+  std::vector<WeightOptions> all = every_weighing();
+  const auto topology = find_kind(kind)->make({peers, 0}, {});
+  if (!topology.ok()) return {};
+  if ((*topology)->period() == 0) return {all.front()};
+  if (!(*topology)->weights(0)) all.erase(all.begin(), all.begin() + 2);
+  return all;
 }
 
 /// The n that a refusal says would work.

@@ -62,8 +62,11 @@ std::optional<SpectrumEnds> ends_of(const MixingMatrix& w, std::span<const int> 
   return w.peers() <= kDense ? dense_ends(w) : sparse_ends(w, both);
 }
 
+/// The ends' modulus; 0 where rounding alone is left of the spectrum of an exact average.
 double radius_of(const std::optional<SpectrumEnds>& ends) {
-  return ends ? std::max(std::abs(ends->low), std::abs(ends->high)) : std::numeric_limits<double>::quiet_NaN();
+  if (!ends) return std::numeric_limits<double>::quiet_NaN();
+  const double radius = std::max(std::abs(ends->low), std::abs(ends->high));
+  return radius <= 64 * std::numeric_limits<double>::epsilon() ? 0 : radius;
 }
 
 /// ρ of a period on a lattice: the waves' eigenvalues multiply.
