@@ -194,6 +194,8 @@ def sweep_topologies(program: Program, settings: Settings) -> list[tuple[str, Se
                                       for word in ("--set", f"{key}={value}"))], 20)
         if checked.code == 0 and len(found) < 9:
             found.append((kind, own))
+    if not found:
+        raise Failed(f"gossamer run --check: {checked.why()}")
     peers = int(str(settings["run.peers"]))
     rows = max(3, round(peers**0.5) // 4)
     if len(found) < 9 and peers % rows == 0:

@@ -4,7 +4,8 @@
 
 Records: `pairs` (ours and theirs, pair by pair), `rates` (ours alone), `value` (one figure), `check` (passed or not, in
 words), `failed` (why there is no figure), and `survey`, `device`, `torch`, `started` about the machine. Of several records
-of one row the last that is no failure counts. Every row stands in the table, and one without a figure says why: nothing is filled in.
+of one row the last that is no failure counts. Every row stands in the table, and one without a figure says why: nothing is
+filled in.
 """
 
 from __future__ import annotations

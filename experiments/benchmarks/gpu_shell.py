@@ -34,9 +34,9 @@ class Done:
         """The reason of a failure in one line."""
         if self.code is None:
             return f"not finished after {self.seconds:.0f} s"
-        said = (self.stderr.strip() or self.stdout.strip()).splitlines()
-        errors = [line for line in said if "error" in line.lower()]
-        return f"exit code {self.code}: {one_line((errors or said or ['it said nothing'])[-1])}"
+        said = (self.stdout.strip() + "\n" + self.stderr.strip()).strip().splitlines()
+        errors = [line for line in said if "error" in line.lower()][:1]
+        return f"exit code {self.code}: {one_line((errors or said[-1:] or ['it said nothing'])[0])}"
 
 
 def one_line(text: object, most: int = 300) -> str:
