@@ -103,13 +103,13 @@ TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
 }
 
 TEST_CASE(
-    "1 − the contraction per round is within 1 % of the spectral gap, from the slowest eigenvector, on every static kind") {
+    "1 − the contraction per round is within 1 % of the spectral gap, from the slowest eigenvector, on every static symmetric kind") {
   for (const topology::TopologyKind& kind : topology::kinds::catalog()) {
     int sizes = 0;
     for (const int n : {2, 3, 4, 5, 8, 9, 16, 25, 64})
       for (const topology::WeightOptions& weights : {topology::WeightOptions{}, {"uniform", false}, {"metropolis", true}}) {
         const auto schedule = topology::make_schedule({kind.name, {}, weights, {n, 0}});
-        if (!schedule.ok() || (*schedule)->period() != 1) continue;
+        if (!schedule.ok() || (*schedule)->period() != 1 || !topology::is_symmetric(*(*schedule)->at(0))) continue;
         const auto mode = topology::slowest_mode(**schedule);
         REQUIRE(mode.ok());
         const double gap = topology::spectral_gap(**schedule);
@@ -123,6 +123,6 @@ TEST_CASE(
       }
     const auto some = topology::make_schedule({kind.name, {}, {}, {16, 0}});
     REQUIRE(some.ok());
-    CHECK(((*some)->period() != 1 || sizes > 0));
+    CHECK(((*some)->period() != 1 || !topology::is_symmetric(*(*some)->at(0)) || sizes > 0));
   }
 }

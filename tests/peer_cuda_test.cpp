@@ -175,8 +175,8 @@ TEST_CASE("which device: the card there is, the CPU and one line why, or an erro
     CHECK(choice.note.find('\n') == std::string::npos);
     CHECK(says(refusal({"local.device=cuda"}), words));
   };
-  without([](auto& s) { s.cards = 0; }, "no card");
+  without([](auto& s) { s.cards = 0; }, "no NVIDIA card");
   without([](auto& s) { s.driver_version = 0; }, "driver");
   without([](auto& s) { s.driver_version = 11000; }, "driver");
-  without([](auto& s) { s.blas_installed = false; }, "cublas");
+  without([](auto& s) { s.blas_installed = false; }, "cuBLAS");
 }

@@ -1,5 +1,6 @@
 // Runs in one process: the same bits however they are run, and how they end.
 #include <cmath>
+#include <numbers>
 
 #include "gossip/algorithm.hpp"
 #include "peer_words.hpp"
@@ -29,7 +30,8 @@ std::vector<Overrides> algorithms_of_the_catalog() {
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
     all.push_back({"algorithm.kind=" + kind.name});
     for (const ParameterSpec& spec : kind.parameters) {
-      if (spec.name == "order") all.push_back(all.back() + Overrides{"algorithm.order=awc", "algorithm.local_steps=2"});
+      if (spec.name == "order") all.push_back({all.back().front(), "algorithm.order=awc"});
+      if (spec.name == "local_steps") all.push_back(all.back() + Overrides{"algorithm.local_steps=2"});
       if (spec.name == "length") all.back().push_back("algorithm.length=2500");  // three chunks of 4 KiB
     }
   }
@@ -54,7 +56,7 @@ std::map<int, std::uint64_t> last_rounds(const Left& left) {
 }  // namespace
 
 TEST_CASE(
-    "the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, topology and problem") {
+    "the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, every topology") {
   const Folder folder;
   int made = 0;
   const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
@@ -64,9 +66,14 @@ TEST_CASE(
     CHECK_FALSE(left.stopped);
     return left.hash();
   };
+  // Every algorithm on one graph that is static and one that is not, every graph under one algorithm.
+  const auto is_paired = [](const Overrides& algorithm, const std::string& graph) {
+    return graph == "ring" || graph == "one_peer_exponential" || algorithm == Overrides{"algorithm.kind=dpsgd"};
+  };
   for (const Overrides& algorithm : algorithms_of_the_catalog())
     for (const topology::TopologyKind& kind : topology::kinds::catalog())
       for (const Problem& problem : problems()) {
+        if (!is_paired(algorithm, kind.name)) continue;
         if (!trains(algorithm) && &problem != &problems().front()) continue;
         const Overrides base =
             algorithm + (trains(algorithm) ? problem.overrides : Overrides{}) +
@@ -216,10 +223,9 @@ TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change 
   CHECK(left.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.025));
 }
 
-TEST_CASE("thousands of peers start within a second or two: what takes longer is left out") {
+TEST_CASE("thousands of peers start within a second or two") {
   const Setup setup = set_up({"run.peers=10000", "algorithm.kind=consensus", "algorithm.length=1"});
-  CHECK(report_json(setup.report)["spectral_gap"].is_null());
-  CHECK(report_json(setup.report)["diameter"].is_null());
+  CHECK(setup.report.spectral_gap == doctest::Approx(2.0 / 3 * (1 - std::cos(2 * std::numbers::pi / 10000))));
   CHECK(setup.report.connected);
   CHECK(report_json(set_up({"run.peers=600", "algorithm.kind=consensus"}).report)["spectral_gap"] > 0);
   const Setup crowded = set_up({"run.peers=600", "algorithm.kind=consensus", "topology.kind=complete"});
