@@ -19,7 +19,7 @@
 namespace gossamer::bench {
 namespace {
 
-constexpr int kStepsPerCall = 32;
+constexpr int kStepsPerCall = 32, kQuickStepsPerCall = 2;
 
 struct Arguments {
   bool quick = false, survey = false, serve = false, help = false;
@@ -100,10 +100,10 @@ void answer(TrainingRates& rates, const std::string& question) {
   }
 }
 
-void run_training(TrainingRates& rates, double seconds, Parts& parts) {
+void run_training(TrainingRates& rates, int steps_per_call, double seconds, Parts& parts) {
   for (const std::string& workload : training_workloads()) {
     parts.run(workload, [&] {
-      for (const int steps : {kStepsPerCall, 1}) {
+      for (const int steps : {steps_per_call, 1}) {
         const double rate = rates.measure(workload, steps, seconds);
         Line("rates").add("id", steps == 1 ? workload + "_single" : workload)
             .add("unit", std::string_view("steps/s")).add("ours", std::vector<double>{rate}).print();
@@ -131,7 +131,8 @@ int run(const Arguments& arguments) {
   }
   Parts parts(arguments.only, arguments.deadline);
   run_rows(device, scale, parts);
-  run_training(rates, arguments.quick ? 1e-3 : arguments.seconds, parts);
+  if (arguments.quick) run_training(rates, kQuickStepsPerCall, 1e-3, parts);
+  else run_training(rates, kStepsPerCall, arguments.seconds, parts);
   return parts.ok() ? 0 : 1;
 }
 

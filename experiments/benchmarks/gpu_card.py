@@ -204,7 +204,7 @@ class Card:
         except Failed as error:
             theirs = f"no rival: {error}"
         try:
-            records += Rivalry(ours, theirs, end, 0.002 if given.quick else 0.25).all()
+            records += Rivalry(ours, theirs, end, given.quick).all()
         finally:
             ours.close()
             if isinstance(theirs, Server):

@@ -17,9 +17,10 @@ Problems = dict[str, str]
 class Rivalry:
     """Ours and theirs, measured in turn."""
 
-    def __init__(self, ours: Server, theirs: Server | str, end: float, side_seconds: float) -> None:
+    def __init__(self, ours: Server, theirs: Server | str, end: float, quick: bool = False) -> None:
         """`theirs`: or why there is no rival. `end`: when time is up, as time.monotonic() counts."""
-        self.ours, self.theirs, self.end, self.side_seconds = ours, theirs, end, side_seconds
+        self.ours, self.theirs, self.end = ours, theirs, end
+        self.side_seconds, self.pairs, self.steps = (0.002, 3, 2) if quick else (0.25, PAIRS, STEPS_PER_CALL)
         self.how: dict[str, str] = {}
 
     def all(self) -> list[Record]:
@@ -43,10 +44,10 @@ class Rivalry:
 
     def compare(self, workload: str, rivals: tuple[str, ...]) -> list[Record]:
         figures: Figures = {}
-        names = {"many": lambda: self.ask_ours(workload, STEPS_PER_CALL), "single": lambda: self.ask_ours(workload, 1),
+        names = {"many": lambda: self.ask_ours(workload, self.steps), "single": lambda: self.ask_ours(workload, 1),
                  **{rival: (lambda rival=rival: self.ask_rival(rival)) for rival in rivals}}
         problems: Problems = {}
-        for pair in range(-1, PAIRS):  # the first one makes everything ready
+        for pair in range(-1, self.pairs):  # the first one makes everything ready
             if pair > 0 and time.monotonic() > self.end - 5:
                 break
             for name in list(names) if pair % 2 == 0 else reversed(list(names)):

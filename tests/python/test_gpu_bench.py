@@ -129,13 +129,13 @@ def server(shell: Shell, text: str = ANSWERS) -> Server:
 
 def test_pairs_with_rivals_that_fail(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "log.txt")
-    records = Rivalry(server(shell), server(shell), time.monotonic() + 60, 0.01).all()
+    records = Rivalry(server(shell), server(shell), time.monotonic() + 60).all()
     found = {record["id"]: record for record in records}
     assert len(found["mlp64_batched"]["ours"]) == len(found["mlp64_batched"]["theirs"]) == 9
     assert found["mlp64_batched"]["theirs"][0] == 2 and found["mlp64_loop"]["theirs"][0] == 6
     assert "mlp64_vmap: cannot" in found["mlp64_batched"]["note"]
     assert found["torch_copy"]["record"] == "rates"
-    alone = {record["id"]: record for record in Rivalry(server(shell), "no rival: none", time.monotonic() + 60, 0.01).all()}
+    alone = {record["id"]: record for record in Rivalry(server(shell), "no rival: none", time.monotonic() + 60).all()}
     assert alone["cnn1"]["record"] == "rates" and alone["cnn1"]["missing"] == "no rival: none"
     assert alone["torch_copy"]["record"] == "failed"
     dying = server(shell)
@@ -176,3 +176,18 @@ def test_the_suite_ends_cleanly_without_toolkit_and_card(tmp_path: Path) -> None
     assert all(result["outcome"].startswith("no figure") for result in table["figures"])
     assert row(table, "mix")["outcome"] == "no figure: bench_gpu was not built"
     assert "GOSSAMER_BINARY is not set" in row(table, "doctor")["note"]
+
+
+def test_the_suite_runs_on_the_emulated_card(gossamer: Path, tmp_path: Path) -> None:
+    bench = gossamer.parent / "bench_gpu_emulated"
+    if not bench.is_file():
+        pytest.skip(f"no {bench}: build everything first")
+    done = subprocess.run([FOLDER / "gpu.sh", "--quick", "--bench", bench, "--tests", "/bin/true", "--out", tmp_path,
+                           "--only", "rows,training", "--torch-python", "/bin/false"],
+                          capture_output=True, text=True, check=False, timeout=300)
+    table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
+    ours = {result["id"]: result["ours"] for result in table["figures"]}
+    missing = {name for name, value in ours.items() if value is None}
+    assert missing == {"overlap", "sweep", "torch_copy", "torch_product"}, done.stdout + done.stderr
+    assert row(table, "mix")["outcome"] == row(table, "update")["outcome"] == "not judged"
+    assert row(table, "mlp64_loop")["outcome"].startswith("no figure: no rival")

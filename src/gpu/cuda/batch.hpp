@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gpu/cuda/global.hpp"
 #include "gpu/program.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -30,7 +31,11 @@ struct Batch {
   int peers = 0;
   int samples = 0;  ///< of each peer
 
-  __host__ __device__ Real* at(unsigned peer, std::size_t offset) const { return workspace + peer * stride + offset; }
+  __host__ __device__ Real* at(unsigned peer, std::size_t offset) const {
+    return in_global(workspace + peer * stride + offset);
+  }
+  __device__ __forceinline__ Real* parameters(unsigned peer) const { return in_global(in_global(rows)[peer].parameters); }
+  __device__ __forceinline__ Real* gradient(unsigned peer) const { return in_global(in_global(rows)[peer].gradient); }
 };
 
 /// What a call brought along: samples and rates of `steps` steps. `step` counts up from 0 on the card.

@@ -38,7 +38,7 @@ template <class Real>
 __global__ void __launch_bounds__(kThreads) forward_kernel(ColumnArguments<Real> arguments) {
   const Columns& c = arguments.columns;
   Real* y = arguments.batch.at(blockIdx.z, c.output);
-  const Real* bias = arguments.batch.rows[blockIdx.z].parameters + c.bias;
+  const Real* bias = arguments.batch.parameters(blockIdx.z) + c.bias;
   const int values = c.rows * c.columns;
   const int first = static_cast<int>(blockIdx.x) * kThreads * kOwn + static_cast<int>(threadIdx.x);
 #pragma unroll
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(ColumnArguments<Real
     __syncthreads();
   }
   if (thread >= tile || column >= c.columns) return;
-  if (gridDim.y == 1) arguments.batch.rows[blockIdx.z].gradient[c.bias + column] = room[thread];
+  if (gridDim.y == 1) arguments.batch.gradient(blockIdx.z)[c.bias + column] = room[thread];
   else arguments.batch.at(blockIdx.z, c.extra)[static_cast<std::size_t>(blockIdx.y) * c.columns + column] = room[thread];
 }
 
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) add_runs(ColumnArguments<Real> argum
   const Real* sums = arguments.batch.at(blockIdx.z, c.extra) + column;
   Real sum = 0;
   for (int r = 0; r < runs; ++r) sum += sums[static_cast<std::size_t>(r) * c.columns];
-  arguments.batch.rows[blockIdx.z].gradient[c.bias + column] = sum;
+  arguments.batch.gradient(blockIdx.z)[c.bias + column] = sum;
 }
 
 }  // namespace

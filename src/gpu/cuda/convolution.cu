@@ -72,8 +72,8 @@ struct Forward {
 
   __device__ void bind(unsigned peer) {
     x = sources.batch.at(peer, sources.gathered);
-    w = sources.batch.rows[peer].parameters + weights;
-    b_row = sources.batch.rows[peer].parameters + bias;
+    w = sources.batch.parameters(peer) + weights;
+    b_row = sources.batch.parameters(peer) + bias;
     y = sources.batch.at(peer, output);
   }
   __device__ __forceinline__ Row row(int index) const { return sources.pixel(index, m); }
@@ -100,7 +100,7 @@ struct InputGradient {
 
   __device__ void bind(unsigned peer) {
     dy = sources.batch.at(peer, sources.gathered);
-    w = sources.batch.rows[peer].parameters + weights;
+    w = sources.batch.parameters(peer) + weights;
     dx = sources.batch.at(peer, input_gradient);
   }
   __device__ __forceinline__ Row row(int index) const { return sources.pixel(index, m); }
@@ -132,7 +132,7 @@ struct WeightGradient {
   __device__ void bind(unsigned peer) {
     x = sources.batch.at(peer, sources.gathered);
     dy = sources.batch.at(peer, output_gradient);
-    to = split_up ? sources.batch.at(peer, parts) : sources.batch.rows[peer].gradient + weights;
+    to = split_up ? sources.batch.at(peer, parts) : sources.batch.gradient(peer) + weights;
   }
   __device__ __forceinline__ Row row(int index) const {
     return index < m ? sources.tap(index) : Tap{kFarOutside, kFarOutside, 0};
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(kThreads)
   Real sum = 0;
 #pragma unroll 8
   for (int s = 0; s < splits; ++s) sum += part[static_cast<std::size_t>(s) * values];
-  batch.rows[blockIdx.z].gradient[weights + i] = sum;
+  batch.gradient(blockIdx.z)[weights + i] = sum;
 }
 
 template <class Shape, class Problem>
@@ -175,8 +175,8 @@ void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int sp
 /// Many rows, few columns: the narrower the result, the higher the tile.
 template <class Real, class Problem>
 void launch_tall(cudaStream_t stream, const Problem& problem, int peers) {
-  if (problem.n <= 8) launch_tiled<Tiles<Real, 256, 8>>(stream, problem, peers, 1);
-  else if (problem.n <= 16) launch_tiled<Tiles<Real, 256, 16>>(stream, problem, peers, 1);
+  if (problem.n <= 8) launch_tiled<Tiles<Real, 256, 8, 8>>(stream, problem, peers, 1);
+  else if (problem.n <= 16) launch_tiled<Tiles<Real, 256, 16, 8>>(stream, problem, peers, 1);
   else if (problem.n <= 32) launch_tiled<Tiles<Real, 128, 32>>(stream, problem, peers, 1);
   else launch_tiled<Tiles<Real, 64, 64>>(stream, problem, peers, 1);
 }
@@ -210,7 +210,7 @@ void weight_gradient(const LayerCall<Real>& call, const ConvolutionOperation& c)
       .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel, -c.padding,
                   call.layer.input},
       .weights = c.weights, .output_gradient = call.layer.output_gradient, .parts = call.extra, .split_up = splits > 1};
-  if (c.outputs <= kSmallN) launch_tiled<Tiles<Real, kSmallM, kSmallN>>(call.stream(), problem, peers, splits);
+  if (c.outputs <= kSmallN) launch_tiled<Tiles<Real, kSmallM, kSmallN, 8>>(call.stream(), problem, peers, splits);
   else launch_tiled<Tiles<Real, kSmallM, kLargeN>>(call.stream(), problem, peers, splits);
   if (splits == 1) return;
   const int values = problem.m * problem.n;

@@ -36,7 +36,7 @@ Lane& CudaDevice::lane() {
   make_current();
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Lane>& mine = lanes_[std::this_thread::get_id()];
-  if (mine == nullptr) mine = std::make_unique<Lane>(blas_);
+  if (mine == nullptr) mine = std::make_unique<Lane>(blas_, capturing_);
   return *mine;
 }
 
@@ -54,6 +54,7 @@ void* CudaDevice::allocate(std::size_t bytes) {
 void CudaDevice::release(void* memory) {
   if (memory == nullptr) return;
   make_current();
+  const std::lock_guard lock(capturing_);
   GOSSAMER_CUDA(cudaDeviceSynchronize);
   GOSSAMER_CUDA(cudaFree, memory);
 }

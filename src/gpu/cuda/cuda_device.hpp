@@ -78,7 +78,8 @@ class CudaDevice final : public Device {
 
   CardInfo card_;
   BlasFunctions blas_;
-  std::mutex mutex_;
+  std::mutex capturing_;  // Lane::capturing
+  std::mutex mutex_;      // of lanes_
   std::map<std::thread::id, std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<CopyStream> downloads_, uploads_;
 };

@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a
   });
   const double variance = block_sum<kThreads>(squares, room) / values;
   const Real centre = static_cast<Real>(mean), inverse = static_cast<Real>(1 / sqrt(variance + GroupNormOperation::kEpsilon));
-  const Real* row = a.batch.rows[blockIdx.z].parameters;
+  const Real* row = a.batch.parameters(blockIdx.z);
   const Real *scale = row + a.norm.scale + first_channel, *shift = row + a.norm.shift + first_channel;
   for_values([&](std::size_t at, int c) {
     y[at] = activated(a.norm.activation, scale[c] * ((x[at] - centre) * inverse) + shift[c]);
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(NormArguments<Real> 
   Real* dx = a.batch.at(blockIdx.z, a.input_gradient + begin);
   const Real* statistics = a.batch.at(blockIdx.z, a.statistics) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* totals = a.batch.at(blockIdx.z, a.group_sums) + 2 * std::size_t{blockIdx.x} * groups;
-  const Real* scale = a.batch.rows[blockIdx.z].parameters + a.norm.scale;
+  const Real* scale = a.batch.parameters(blockIdx.z) + a.norm.scale;
 #pragma unroll 4
   for (int v = static_cast<int>(blockIdx.y * kThreads + threadIdx.x); v < image; v += static_cast<int>(gridDim.y) * kThreads) {
     int pixel = v;

@@ -7,7 +7,8 @@
 
 namespace gossamer::gpu::cuda {
 
-Lane::Lane(const BlasFunctions& blas) : blas_(blas), plans_(std::make_unique<PlanCache>(stream_.get())) {}
+Lane::Lane(const BlasFunctions& blas, std::mutex& capturing)
+    : blas_(blas), capturing_(capturing), plans_(std::make_unique<PlanCache>(stream_.get())) {}
 
 Lane::~Lane() {
   static_cast<void>(cudaStreamSynchronize(stream()));  // nothing may use what is freed now

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "gpu/cuda/products.hpp"
@@ -15,7 +16,8 @@ class PlanCache;
 /// One thread at a time, with its card current. What is asked of its stream is done in order.
 class Lane {
  public:
-  explicit Lane(const BlasFunctions& blas);
+  /// `blas` and `capturing` outlive it.
+  Lane(const BlasFunctions& blas, std::mutex& capturing);
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
@@ -26,6 +28,8 @@ class Lane {
   PlanCache& plans() { return *plans_; }
   /// Recorded anew each time that another stream shall wait for this one.
   cudaEvent_t mark() const { return mark_.get(); }
+  /// Held while a stream of the card captures a graph: nobody may wait for the whole card then.
+  std::mutex& capturing() const { return capturing_; }
   void finish() { GOSSAMER_CUDA(cudaStreamSynchronize, stream()); }
 
   /// Memory of the card for one call; the next call writes over it. Never part of a graph.
@@ -35,6 +39,7 @@ class Lane {
 
  private:
   const BlasFunctions& blas_;
+  std::mutex& capturing_;
   Stream stream_ = make_stream();
   Event mark_ = make_event();
   Ring ring_{stream_.get()};

@@ -20,6 +20,7 @@ Plan* PlanCache::insert(std::string key, std::unique_ptr<Plan> plan) {
   const std::size_t hash = std::hash<std::string>{}(key);
   entries_.push_front({hash, std::move(key), std::move(plan)});
   if (entries_.size() > kMost) {
+    if (entries_.back().plan->graph) GOSSAMER_CUDA(cudaStreamSynchronize, stream_);  // it may be running
     give(std::move(entries_.back().plan->memory));
     entries_.pop_back();
   }

@@ -20,14 +20,14 @@ struct Plan {
   bool ran = false;       ///< once, kernel by kernel: after that it may be captured (libraries are loaded by then)
 };
 
-/// One thread. Whatever leaves is written over only by later work of the same stream, so nobody waits.
+/// One thread. Memory that a plan leaves is written over by later work of the same stream only.
 class PlanCache {
  public:
   explicit PlanCache(cudaStream_t stream) : stream_(stream) {}
 
   /// Null where there is none. `key` is all that the step depends on, byte by byte.
   Plan* find(const std::string& key);
-  /// The oldest beyond kMost leaves.
+  /// The one that was not used for longest leaves when there are more than kMost; if it was a graph, this waits.
   Plan* insert(std::string key, std::unique_ptr<Plan> plan);
 
   /// Memory of at least `bytes` for a plan, one that another one has left where there is.

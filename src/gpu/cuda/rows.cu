@@ -1,81 +1,12 @@
-// A block works on one chunk of one row. Blocks that run together work on the same chunk of different rows, so that a row
-// that several peers mix in is read from memory once and then from the cache. All loads of a chunk are under way before the
-// first is used.
+// Element-wise arithmetic on rows (chunks.hpp says how it is shared out), and the fused optimizer step.
 #include "gpu/cuda/rows.hpp"
 
 #include <algorithm>
 
-#include "gpu/cuda/vector.hpp"
+#include "gpu/cuda/chunks.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
-
-constexpr int kThreads = 256;
-constexpr int kPacks = 4;  // of a thread
-template <class Real>
-constexpr std::size_t kChunk = std::size_t{kThreads} * kPacks * Pack<Real>::kValues;
-/// Outputs of one call beyond this do not stay in the cache until they are read.
-constexpr std::size_t kStreamBytes = std::size_t{24} << 20;
-
-/// This block's row, the begin of its chunk, and that chunk's values.
-struct Place {
-  unsigned row;
-  std::size_t begin;
-};
-template <class Real>
-__device__ __forceinline__ Place place(unsigned rows) {
-  return {blockIdx.x % rows, static_cast<std::size_t>(blockIdx.x / rows) * kChunk<Real>};
-}
-
-template <class Real>
-struct MixTask {
-  const Real* x;
-  Real* out;
-  const BasicMixSource<Real>* sources;
-  std::uint32_t count;
-  bool vectors;
-  std::size_t length;
-};
-
-/// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources, as on the CPU.
-template <class Real>
-__global__ void __launch_bounds__(kThreads) mix_kernel(const MixTask<Real>* tasks, unsigned rows, bool streaming) {
-  constexpr int kValues = Pack<Real>::kValues;
-  const Place at = place<Real>(rows);
-  const MixTask<Real> task = tasks[at.row];
-  if (at.begin >= task.length) return;
-  const int thread = static_cast<int>(threadIdx.x);
-  if (!task.vectors || task.length - at.begin < kChunk<Real>) {
-    const std::size_t end = min(task.length, at.begin + kChunk<Real>);
-    for (std::size_t i = at.begin + thread; i < end; i += kThreads) {
-      const Real x = task.x[i];
-      Real sum = x;
-      for (std::uint32_t j = 0; j < task.count; ++j)
-        sum = plus(sum, times(task.sources[j].weight, minus(task.sources[j].row[i], x)));
-      task.out[i] = sum;
-    }
-    return;
-  }
-  const std::size_t first = at.begin + static_cast<std::size_t>(thread) * kValues;
-  constexpr std::size_t step = std::size_t{kThreads} * kValues;
-  Pack<Real> x[kPacks], sum[kPacks];
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) sum[k] = x[k] = load_pack(task.x + first + k * step);
-#pragma unroll 2
-  for (std::uint32_t j = 0; j < task.count; ++j) {
-    const BasicMixSource<Real> source = task.sources[j];
-    Pack<Real> row[kPacks];
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k) row[k] = load_pack(source.row + first + k * step);
-#pragma unroll
-    for (int k = 0; k < kPacks; ++k)
-#pragma unroll
-      for (int v = 0; v < kValues; ++v)
-        sum[k].v[v] = plus(sum[k].v[v], times(source.weight, minus(row[k].v[v], x[k].v[v])));
-  }
-#pragma unroll
-  for (int k = 0; k < kPacks; ++k) store_pack(task.out + first + k * step, sum[k], streaming);
-}
 
 // The element-wise operations: kIn rows in, kOut rows out.
 
@@ -149,10 +80,10 @@ __global__ void __launch_bounds__(kThreads)
     for (std::size_t i = at.begin + thread; i < end; i += kThreads) {
       Real in[kInPlaces], out[kOut];
 #pragma unroll
-      for (int r = 0; r < kIn; ++r) in[r] = task.in[r][i];
+      for (int r = 0; r < kIn; ++r) in[r] = in_global(task.in[r])[i];
       operation(in, out, factor);
 #pragma unroll
-      for (int r = 0; r < kOut; ++r) task.out[r][i] = out[r];
+      for (int r = 0; r < kOut; ++r) in_global(task.out[r])[i] = out[r];
     }
     return;
   }
@@ -162,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int r = 0; r < kIn; ++r)
 #pragma unroll
-    for (int k = 0; k < kPacks; ++k) in[r][k] = load_pack(task.in[r] + first + k * step);
+    for (int k = 0; k < kPacks; ++k) in[r][k] = load_pack(in_global(task.in[r]) + first + k * step);
 #pragma unroll
   for (int k = 0; k < kPacks; ++k) {
     Pack<Real> out[kOut];
@@ -176,13 +107,8 @@ __global__ void __launch_bounds__(kThreads)
       for (int r = 0; r < kOut; ++r) out[r].v[v] = results[r];
     }
 #pragma unroll
-    for (int r = 0; r < kOut; ++r) store_pack(task.out[r] + first + k * step, out[r], streaming);
+    for (int r = 0; r < kOut; ++r) store_pack(in_global(task.out[r]) + first + k * step, out[r], streaming);
   }
-}
-
-template <class Real>
-unsigned blocks_for(std::size_t rows, std::size_t longest) {
-  return static_cast<unsigned>(rows * pieces_of(longest, kChunk<Real>));
 }
 
 template <class Real, class Operation>
@@ -220,36 +146,6 @@ void run_rows(Lane& lane, std::span<const Request> requests, const Operation& op
 }
 
 }  // namespace
-
-template <class Real>
-void mix(Lane& lane, std::span<const BasicMixRequest<Real>> requests) {
-  std::size_t sources = 0, longest = 0, total = 0;
-  for (const auto& request : requests) {
-    sources += request.sources.size();
-    longest = std::max(longest, request.length);
-    total += request.length;
-  }
-  if (total == 0) return;
-  using Source = BasicMixSource<Real>;
-  const std::size_t tasks_bytes = rounded_up(requests.size() * sizeof(MixTask<Real>), 16);
-  const Ring::Room room = lane.ring().reserve(tasks_bytes + sources * sizeof(Source));
-  auto* tasks = reinterpret_cast<MixTask<Real>*>(room.host);
-  auto* next = reinterpret_cast<Source*>(room.host + tasks_bytes);
-  const auto* next_on_card = reinterpret_cast<const Source*>(room.device + tasks_bytes);
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto& request = requests[i];
-    bool vectors = aligned(request.x) && aligned(request.out);
-    for (const Source& source : request.sources) vectors = vectors && aligned(source.row);
-    tasks[i] = {request.x, request.out, next_on_card, static_cast<std::uint32_t>(request.sources.size()), vectors,
-                request.length};
-    next = std::copy(request.sources.begin(), request.sources.end(), next);
-    next_on_card += request.sources.size();
-  }
-  lane.ring().send(room);
-  launch(mix_kernel<Real>, blocks_for<Real>(requests.size(), longest), kThreads, lane.stream(),
-         reinterpret_cast<const MixTask<Real>*>(room.device), static_cast<unsigned>(requests.size()),
-         total * sizeof(Real) > kStreamBytes);
-}
 
 template <class Real>
 void axpy(Lane& lane, std::span<const AxpyRequest<Real>> requests) {
@@ -313,7 +209,6 @@ void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>>
 }
 
 #define GOSSAMER_ROWS(Real)                                                                             \
-  template void mix(Lane&, std::span<const BasicMixRequest<Real>>);                                     \
   template void axpy(Lane&, std::span<const AxpyRequest<Real>>);                                        \
   template void add_difference(Lane&, std::span<const DifferenceRequest<Real>>);                        \
   template void scale(Lane&, std::span<const ScaleRequest<Real>>);                                      \

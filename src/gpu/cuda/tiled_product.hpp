@@ -15,12 +15,13 @@
 
 namespace gossamer::gpu::cuda {
 
-template <class RealType, int kM, int kN>
+template <class RealType, int kM, int kN, int kK = 16>
 struct Tiles {
   using Real = RealType;
-  static constexpr int kTileM = kM, kTileN = kN, kTileK = 16, kOwn = 4;
+  static constexpr int kTileM = kM, kTileN = kN, kTileK = kK, kOwn = 4;
   static constexpr int kThreads = (kM / kOwn) * (kN / kOwn);
-  static constexpr int kLoadsA = kM * kTileK / kThreads, kLoadsB = kN * kTileK / kThreads;
+  static constexpr int kLoadsA = kM * kTileK / kThreads, kLoadsB = (kN * kTileK + kThreads - 1) / kThreads;
+  static constexpr bool kAllLoadB = kN * kTileK % kThreads == 0;  ///< or B's tile is smaller than the block
   static constexpr int kPad = 4;  // spreads a column over the banks; keeps 16-byte boundaries
   static_assert(kThreads % kTileK == 0 && (kThreads % kM == 0 || kM % kThreads == 0) && kThreads % kN == 0);
 };
@@ -64,6 +65,7 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_product(Problem problem
   const PlacesA<Shape, Problem::kAlongK> places{thread};
   const int b_n = thread % kTileN, b_k = thread / kTileN;
   constexpr int kStepB = Shape::kThreads / kTileN;
+  const bool loads_b = Shape::kAllLoadB || b_k < kTileK;
 
   // What stays the same from tile to tile: the rows of A that this thread fetches.
   typename Problem::Row rows[Shape::kLoadsA];
@@ -87,14 +89,15 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_product(Problem problem
 #pragma unroll
     for (int l = 0; l < Shape::kLoadsB; ++l) {
       const int k = k0 + b_k + l * kStepB, n = n0 + b_n;
-      next_b[l] = k < k_end && n < problem.n ? problem.b(k, n) : Real(0);
+      next_b[l] = k < k_end && n < problem.n && loads_b ? problem.b(k, n) : Real(0);
     }
   };
   const auto keep = [&] {
 #pragma unroll
     for (int l = 0; l < Shape::kLoadsA; ++l) shared_a[places.k(l)][places.m(l)] = next_a[l];
 #pragma unroll
-    for (int l = 0; l < Shape::kLoadsB; ++l) shared_b[b_k + l * kStepB][b_n] = next_b[l];
+    for (int l = 0; l < Shape::kLoadsB; ++l)
+      if (loads_b) shared_b[b_k + l * kStepB][b_n] = next_b[l];
   };
 
   const int own_m = thread / (kTileN / kOwn) * kOwn, own_n = thread % (kTileN / kOwn) * kOwn;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <new>
 #include <utility>
 #include <variant>
@@ -55,6 +56,7 @@ void run_step(Lane& lane, const TrainingPlan<Real>& plan, const Task& task, Work
 /// What `body` asks of the lane's stream, as a graph. `body` must not wait or allocate.
 template <class Body>
 GraphExecutable captured(Lane& lane, Body body) {
+  const std::lock_guard lock(lane.capturing());
   GOSSAMER_CUDA(cudaStreamBeginCapture, lane.stream(), cudaStreamCaptureModeThreadLocal);
   cudaGraph_t raw = nullptr;
   try {
@@ -100,7 +102,8 @@ template <class Real>
 void run_plan(Lane& lane, TrainingPlan<Real>& plan, const PlanRequest<Real>& request) {
   const std::size_t peers = request.jobs.size(), batch = static_cast<std::size_t>(request.jobs[0].batch);
   const std::size_t step_bytes = peers * (batch * sizeof(std::uint32_t) + sizeof(double));
-  const int steps = request.jobs[0].steps, together = static_cast<int>(std::clamp<std::size_t>(kSendBytes / step_bytes, 1, 1 << 20));
+  const int steps = request.jobs[0].steps;
+  const auto together = static_cast<int>(std::clamp<std::size_t>(kSendBytes / step_bytes, 1, 1 << 20));
   const auto step = [&] { run_step(lane, plan, request.task, request.work); };
   for (int first = 0; first < steps; first += together) {
     const int count = std::min(together, steps - first);

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "gpu/cuda/global.hpp"
+
 namespace gossamer::gpu::cuda {
 
 /// As many values as one access moves.
