@@ -1,5 +1,6 @@
 // What only the emulation can tell of the device: that the host never waits within a round, that steps are replayed as
 // graphs, that no order of threads, blocks or streams changes a bit, that nothing is kept, and what it says when CUDA fails.
+#include <future>
 #include <string>
 
 #include "cuda_emulation/control.hpp"
@@ -96,6 +97,47 @@ TEST_CASE("emulated: no order of threads and blocks, and no delay, changes a bit
   for (const std::uint64_t seed : {1, 2, 3}) {
     const With with({.order = Order::shuffled, .seed = seed, .late = true});
     CHECK(everything(*device()) == expected);
+  }
+}
+
+TEST_CASE("emulated: late transfers come after what was asked for before them") {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const With with({.seed = seed, .late = true});
+    const auto card = device();
+    const Held<float> row(*card, std::vector<float>(100, 1));
+    auto* host = static_cast<float*>(card->allocate_host(100 * sizeof(float)));
+    const gpu::ScaleRequest<float> twice{2, row.get(), 100};
+    for (int i = 0; i < 20; ++i) card->scale(std::span(&twice, 1));
+    std::promise<void> down, up;
+    card->begin_download(host, row.get(), 100 * sizeof(float), [&] { down.set_value(); });
+    down.get_future().wait();
+    CHECK(std::vector<float>(host, host + 100) == std::vector<float>(100, 1 << 20));
+    const gpu::FillRequest<float> fill{-1, row.get(), 100};
+    card->fill(std::span(&fill, 1));
+    card->begin_upload(row.get(), host, 100 * sizeof(float), [&] { up.set_value(); });
+    up.get_future().wait();
+    CHECK(row.values() == std::vector<float>(100, 1 << 20));
+    card->release_host(host);
+  }
+}
+
+TEST_CASE("emulated: a host far ahead writes over nothing that the card has yet to read") {
+  const With with({.late = true});
+  const auto card = device();
+  constexpr std::size_t kLength = 20'000, kCalls = 12;  // megabytes of requests a call: more than what is kept of them
+  std::vector<Held<float>> rows;
+  for (std::size_t call = 0; call < kCalls; ++call) rows.emplace_back(*card, kLength);
+  for (std::size_t call = 0; call < kCalls; ++call) {
+    std::vector<gpu::FillRequest<float>> fills;
+    for (std::size_t i = 0; i < kLength; ++i)
+      fills.push_back({static_cast<float>(call * kLength + i), rows[call].get() + i, 1});
+    card->fill(std::span<const gpu::FillRequest<float>>(fills));
+  }
+  card->finish();
+  for (std::size_t call = 0; call < kCalls; ++call) {
+    std::vector<float> expected;
+    for (std::size_t i = 0; i < kLength; ++i) expected.push_back(static_cast<float>(call * kLength + i));
+    CHECK(rows[call].values() == expected);
   }
 }
 
