@@ -129,7 +129,7 @@ class Card:
         done = self.shell.call([self.program(self.tests, "test_cuda_card")], seconds)
         if done.code is None:
             raise Failed(done.why())
-        whole = done.code == 0 and "skipped: " not in done.stdout
+        whole = done.code == 0 and "skipped: " not in done.stdout and re.search(r"[1-9]\d* passed", done.stdout) is not None
         return [{"record": "check", "id": "parity", "ok": whole, "words": f"{self.tests_said(done)}, {done.seconds:.0f} s"}]
 
     def sanitizer(self, seconds: float) -> list[Record]:
@@ -176,6 +176,9 @@ class Card:
             command = [bench, "--only", ",".join(asked), "--deadline", f"{max(1.0, left - 5):.0f}"]
             done = self.shell.call(command + (["--quick"] if self.given.quick else []), left)
             records += [record for record in records_of(done.stdout) if record["record"] != "survey"]
+            broken = [record for record in records if record.get("id") == "device"]
+            if broken and {record.get("id") for record in records} <= {"device", None}:
+                raise Failed(broken[0]["reason"])
             have = {record.get("id") for record in records if record["record"] != "failed"}
             failed = [name for name in wanted if name not in have]
             if not failed or done.code is None or time.monotonic() > end - 10:

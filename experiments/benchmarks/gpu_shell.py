@@ -34,9 +34,10 @@ class Done:
         """The reason of a failure in one line."""
         if self.code is None:
             return f"not finished after {self.seconds:.0f} s"
-        said = (self.stdout.strip() + "\n" + self.stderr.strip()).strip().splitlines()
+        said = [line for line in (*self.stdout.splitlines(), *self.stderr.splitlines()) if line.strip() and line[0] != "{"]
         errors = [line for line in said if "error" in line.lower()][:1]
-        return f"exit code {self.code}: {one_line((errors or said[-1:] or ['it said nothing'])[0])}"
+        how = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
+        return f"{how}: {one_line((errors or said[-1:] or ['it said nothing'])[0])}"
 
 
 def one_line(text: object, most: int = 300) -> str:
@@ -51,6 +52,7 @@ class Shell:
         self._log = log
         self._lock = threading.Lock()
         self._running: list[subprocess.Popen[str]] = []
+        self._closed = False
         log.write_text("", encoding="utf-8")
 
     def note(self, text: str) -> None:
@@ -59,6 +61,8 @@ class Shell:
 
     def start(self, command: Sequence[object], **streams: Any) -> subprocess.Popen[str]:
         words = [str(word) for word in command]
+        if self._closed:
+            raise Failed("the suite was ended")
         try:
             process = subprocess.Popen(words, text=True, encoding="utf-8", errors="replace", start_new_session=True,
                                        **streams)
@@ -83,6 +87,16 @@ class Shell:
     def end_all(self) -> None:
         for process in list(self._running):
             self.end(process)
+
+    def close(self) -> None:
+        """Ends all, and starts no more; takes no lock and waits for nothing, so a signal handler may call it."""
+        self._closed = True
+        for process in list(self._running):
+            if process.returncode is None:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
 
     def call(self, command: Sequence[object], seconds: float) -> Done:
         """Runs a command to its end, or ends it after `seconds`."""

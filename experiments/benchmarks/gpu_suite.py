@@ -173,12 +173,13 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     def ended(number: int, _frame: object) -> None:
+        suite.shell.close()
         raise SystemExit(128 + number)
 
-    given = arguments()
+    suite = Suite(arguments())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, ended)
-    return Suite(given).run()
+    return suite.run()
 
 
 if __name__ == "__main__":

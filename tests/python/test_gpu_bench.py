@@ -178,6 +178,39 @@ def test_the_suite_ends_cleanly_without_toolkit_and_card(tmp_path: Path) -> None
     assert "GOSSAMER_BINARY is not set" in row(table, "doctor")["note"]
 
 
+# A bench_gpu that crashes at `update`, cannot do `dot`, and with $GONE finds the device gone.
+CRASHING = """
+import json, os, sys
+def say(**record): print(json.dumps(record), flush=True)
+say(record='survey', built=True, problem='', card='A card', cards=1)
+if '--survey' in sys.argv: sys.exit()
+say(record='device', quick=False)
+if os.environ.get('GONE'): say(record='failed', id='device', reason='the card is gone'); sys.exit(3)
+for name in sys.argv[sys.argv.index('--only') + 1].split(','):
+    if name == 'update': os.abort()
+    if name == 'dot': say(record='failed', id=name, reason='CUDA said no'); continue
+    say(record='pairs', id=name, ours=[1.0] * 9, theirs=[1.0] * 9)
+"""
+
+
+def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
+    bench = tmp_path / "bench"
+    bench.write_text(f"#!{sys.executable} -IS\n{CRASHING}", encoding="utf-8")
+    bench.chmod(0o755)
+
+    def outcomes(**environment: str) -> dict[str, str]:
+        subprocess.run([FOLDER / "gpu.sh", "--bench", bench, "--tests", "/bin/true", "--out", tmp_path, "--only", "rows,parity"],
+                       capture_output=True, check=False, timeout=120, env={**os.environ, **environment})
+        table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
+        return {result["id"]: result["outcome"] for result in (*table["figures"], *table["checks"])}
+
+    found = outcomes()
+    assert found["mix"] == found["ring"] == "reached" and found["sketch"] == "–"
+    assert found["update"] == "no figure: bench_gpu: signal 6: it said nothing" and found["dot"] == "no figure: CUDA said no"
+    assert found["parity"] == "**FAILED**", "a test program that tests nothing is no success"
+    assert outcomes(GONE="1")["mix"] == "no figure: the card is gone"
+
+
 def test_the_suite_runs_on_the_emulated_card(gossamer: Path, tmp_path: Path) -> None:
     bench = gossamer.parent / "bench_gpu_emulated"
     if not bench.is_file():
