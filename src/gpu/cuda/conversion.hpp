@@ -18,8 +18,8 @@ void uniforms(Lane& lane, std::span<const RandomRequest<float>> requests);
 
 /// For kernels of one block per chunk and request: the requests themselves are the tasks.
 template <class Request>
-void launch_chunks(Lane& lane, void (*kernel)(const Request*, unsigned), std::span<const Request> requests, std::size_t chunk,
-                   unsigned threads) {
+void launch_chunks(Lane& lane, void (*kernel)(const Request*, unsigned), std::span<const Request> requests,
+                   std::size_t chunk, unsigned threads) {
   std::size_t longest = 0;
   for (const Request& request : requests) longest = request.length > longest ? request.length : longest;
   if (longest == 0) return;

@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kThreads)
 
 template <class Shape, class Problem>
 void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int splits) {
-  const int share = static_cast<int>(rounded_up(pieces_of(static_cast<std::size_t>(problem.k), static_cast<std::size_t>(splits)),
-                                                Shape::kTileK));
+  const int part = (problem.k + splits - 1) / splits;
+  const int share = static_cast<int>(rounded_up(static_cast<std::size_t>(part), Shape::kTileK));
   launch(tiled_product<Shape, Problem>,
          dim3(static_cast<unsigned>((problem.m + Shape::kTileM - 1) / Shape::kTileM),
               static_cast<unsigned>((problem.n + Shape::kTileN - 1) / Shape::kTileN), static_cast<unsigned>(peers * splits)),

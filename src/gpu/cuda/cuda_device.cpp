@@ -109,7 +109,8 @@ void CudaDevice::begin_upload(void* device, const void* host, std::size_t bytes,
 }
 
 std::string CudaDevice::description() const {
-  return fmt::format("cuda:{}, {}, {:.1f} GiB", card_.index, card_.name, static_cast<double>(card_.memory_total) / kGibibyte);
+  const double gibibytes = static_cast<double>(card_.memory_total) / kGibibyte;
+  return fmt::format("cuda:{}, {}, {:.1f} GiB", card_.index, card_.name, gibibytes);
 }
 
 void CudaDevice::to_bf16(std::span<const Bf16Request> requests) { cuda::to_bf16(lane(), requests); }
@@ -142,7 +143,9 @@ void CudaDevice::uniforms(std::span<const RandomRequest<float>> requests) { cuda
   void CudaDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {                                            \
     train(lane(), task, jobs, Work::evaluate, most_workspace());                                                            \
   }                                                                                                                         \
-  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) { cuda::update(lane(), rule, jobs); }
+  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {                                  \
+    cuda::update(lane(), rule, jobs);                                                                                       \
+  }
 
 GOSSAMER_BOTH(float)
 GOSSAMER_BOTH(double)

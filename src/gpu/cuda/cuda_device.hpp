@@ -13,8 +13,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Each calling thread has a lane of its own, made at its first call. Errors of CUDA throw std::runtime_error; memory that is
-/// short, std::bad_alloc.
+/// Each calling thread has a lane of its own, made at its first call. Errors of CUDA throw std::runtime_error; memory that
+/// is short, std::bad_alloc.
 class CudaDevice final : public Device {
  public:
   /// The card is there and fit (survey). Throws as above.

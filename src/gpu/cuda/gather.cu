@@ -66,8 +66,8 @@ __global__ void __launch_bounds__(kMostThreads)
 }  // namespace
 
 template <class Real>
-void gather(cudaStream_t stream, const Batch<Real>& batch, const Program& program, const SampleTable& table, const Call* call,
-            const Now<Real>& now, bool with_rates) {
+void gather(cudaStream_t stream, const Batch<Real>& batch, const Program& program, const SampleTable& table,
+            const Call* call, const Now<Real>& now, bool with_rates) {
   const GatherArguments<Real> arguments{batch, table, call, now, program.channels, program.pixels,
                                         FastDivide(program.channels), program.loss, with_rates};
   unsigned threads = 32;

@@ -1,8 +1,8 @@
 // Group norm (Wu and He 2018): x̂ = (x − μ) / sqrt(σ² + ε), y = activation(scale x̂ + shift).
 //
 // Scratch of the layer, kept from forward to backward: [samples, groups] pairs μ, 1/σ. Extra room, backward only: per sample
-// and channel A = Σ_pixels dy and B = Σ_pixels dy x̂; per sample and group S₁ = Σ scale A / N and S₂ = Σ scale B / N over the
-// group's channels, N its values. Then
+// and channel A = Σ_pixels dy and B = Σ_pixels dy x̂; per sample and group S₁ = Σ scale A / N and S₂ = Σ scale B / N over
+// the group's channels, N its values. Then
 //   dshift = Σ_samples A,  dscale = Σ_samples B,  dx = (scale dy − S₁ − x̂ S₂) / σ.
 #include <algorithm>
 #include <bit>
@@ -53,7 +53,8 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a
     squares += difference * difference;
   });
   const double variance = block_sum<kThreads>(squares, room) / values;
-  const Real centre = static_cast<Real>(mean), inverse = static_cast<Real>(1 / sqrt(variance + GroupNormOperation::kEpsilon));
+  const Real centre = static_cast<Real>(mean);
+  const Real inverse = static_cast<Real>(1 / sqrt(variance + GroupNormOperation::kEpsilon));
   const Real* row = a.batch.parameters(blockIdx.z);
   const Real *scale = row + a.norm.scale + first_channel, *shift = row + a.norm.shift + first_channel;
   for_values([&](std::size_t at, int c) {
@@ -152,8 +153,9 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(NormArguments<Real> 
   const Real* statistics = a.batch.at(blockIdx.z, a.statistics) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* totals = a.batch.at(blockIdx.z, a.group_sums) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* scale = a.batch.parameters(blockIdx.z) + a.norm.scale;
+  const int step = static_cast<int>(gridDim.y) * kThreads;
 #pragma unroll 4
-  for (int v = static_cast<int>(blockIdx.y * kThreads + threadIdx.x); v < image; v += static_cast<int>(gridDim.y) * kThreads) {
+  for (int v = static_cast<int>(blockIdx.y * kThreads + threadIdx.x); v < image; v += step) {
     int pixel = v;
     const int channel = a.by_channels.split(pixel), group = a.by_each.quotient(channel);
     const Real centre = statistics[2 * group], inverse = statistics[2 * group + 1];
@@ -191,8 +193,8 @@ void backward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
   const auto channels = static_cast<std::size_t>(norm.channels), groups = static_cast<std::size_t>(norm.groups);
   const auto tiles = static_cast<unsigned>(pieces_of(channels, static_cast<std::size_t>(arguments.tile)));
   launch(channel_kernel<Real>, dim3(samples, tiles, peers), kThreads, call.stream(), arguments);
-  launch(sums_kernel<Real>, dim3(static_cast<unsigned>(pieces_of(channels + samples * groups, kThreads)), 1, peers), kThreads,
-         call.stream(), arguments);
+  const auto sums = static_cast<unsigned>(pieces_of(channels + samples * groups, kThreads));
+  launch(sums_kernel<Real>, dim3(sums, 1, peers), kThreads, call.stream(), arguments);
   if (call.layer.input_gradient == kNowhere) return;
   const auto pieces = static_cast<unsigned>(pieces_of(channels * static_cast<std::size_t>(norm.pixels), kThreads * 4));
   launch(backward_kernel<Real>, dim3(samples, std::min(pieces, 1024U), peers), kThreads, call.stream(), arguments);

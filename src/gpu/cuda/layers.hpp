@@ -8,8 +8,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Addresses of a dense layer's matrices for each peer, where the distances of the rows are not equal. Device memory, [peers]
-/// each; null: the distances are equal.
+/// Addresses of a dense layer's matrices for each peer, where the distances of the rows are not equal. Device memory,
+/// [peers] each; null: the distances are equal.
 template <class Real>
 struct DensePointers {
   Real* const* weights = nullptr;
@@ -84,8 +84,8 @@ std::size_t column_extra(int peers, int rows, int columns);
 
 /// Samples of the step at work to the workspaces' begins, channels last; and `now` from `call`.
 template <class Real>
-void gather(cudaStream_t stream, const Batch<Real>& batch, const Program& program, const SampleTable& table, const Call* call,
-            const Now<Real>& now, bool with_rates);
+void gather(cudaStream_t stream, const Batch<Real>& batch, const Program& program, const SampleTable& table,
+            const Call* call, const Now<Real>& now, bool with_rates);
 
 struct LossCall {
   Loss loss = Loss::softmax_cross_entropy;

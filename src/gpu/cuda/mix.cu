@@ -1,5 +1,5 @@
-// Mixing by differences: out ← x + Σ_j w_j (row_j − x), products and sums rounded one by one, in the order of the sources, as
-// on the CPU.
+// Mixing by differences: out ← x + Σ_j w_j (row_j − x), products and sums rounded one by one, in the order of the sources,
+// as on the CPU.
 //
 // Two ways, the same bits. One row at a time (mix_kernel). And, where rows are long and several requests of a call share
 // them, team by team: a block fetches its columns of all rows of a team once and makes all of the team's outputs of them, so
@@ -148,7 +148,8 @@ class Teams {
 
   /// Whether a request is for a team at all.
   static bool suits(const BasicMixRequest<Real>& request, std::size_t length) {
-    bool suits = request.length == length && request.sources.size() < kTeamRows && aligned(request.x) && aligned(request.out);
+    bool suits = request.length == length && request.sources.size() < kTeamRows;
+    suits = suits && aligned(request.x) && aligned(request.out);
     for (const auto& source : request.sources) suits = suits && aligned(source.row);
     return suits;
   }
@@ -222,9 +223,9 @@ void mix_teams(Lane& lane, const Teams<Real>& teams, std::size_t length, bool st
   arguments.sources = writer.add(teams.sources);
   lane.ring().send(room);
   const std::size_t block_values = static_cast<std::size_t>(kTeamThreads) * Pack<Real>::kValues;
-  launch(mix_team_kernel<Real>,
-         dim3(static_cast<unsigned>(pieces_of(length, block_values)), static_cast<unsigned>(teams.teams.size())), kTeamThreads,
-         lane.stream(), arguments);
+  const auto blocks = static_cast<unsigned>(pieces_of(length, block_values));
+  launch(mix_team_kernel<Real>, dim3(blocks, static_cast<unsigned>(teams.teams.size())), kTeamThreads, lane.stream(),
+         arguments);
 }
 
 template <class Real>

@@ -216,7 +216,8 @@ std::unique_ptr<TrainingPlan<Real>> make_plan(Lane& lane, const PlanRequest<Real
 
   const Ring::Room room = lane.ring().reserve(layout.filled);
   write_rows(request, at<PeerRows<Real>>(room.host, layout.rows));
-  if (request.work == Work::step) write_updates<Real>(request, plan->now.rates, at<RowTask<Real>>(room.host, layout.updates));
+  if (request.work == Work::step)
+    write_updates<Real>(request, plan->now.rates, at<RowTask<Real>>(room.host, layout.updates));
   PointerWriter<Real> writer(room.host + layout.pointers, static_cast<std::byte*>(base) + layout.pointers,
                              request.jobs.size());
   for (const LayerOperation& layer : request.task.program->layers) {

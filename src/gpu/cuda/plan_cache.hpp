@@ -1,5 +1,5 @@
-// What a lane keeps of training steps that it has seen: their addresses on the card, and the step as a captured graph. And the
-// memory that they work in.
+// What a lane keeps of training steps that it has seen: their addresses on the card, and the step as a captured graph. And
+// the memory that they work in.
 #pragma once
 
 #include <cstddef>

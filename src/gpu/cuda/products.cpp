@@ -25,7 +25,8 @@ struct Functions<double> {
 
 }  // namespace
 
-Products::Products(const BlasFunctions& functions, cudaStream_t stream) : functions_(functions), workspace_(kWorkspaceBytes) {
+Products::Products(const BlasFunctions& functions, cudaStream_t stream)
+    : functions_(functions), workspace_(kWorkspaceBytes) {
   check(functions_.create(&handle_), "cublasCreate");
   check(functions_.set_stream(handle_, stream), "cublasSetStream");  // before the workspace, which it resets
   check(functions_.set_workspace(handle_, workspace_.data(), workspace_.bytes()), "cublasSetWorkspace");

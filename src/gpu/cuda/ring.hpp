@@ -1,5 +1,5 @@
-// The way of small things to the card: what a call brings along (row addresses, samples, rates) is written into pinned memory
-// and copied from there by the stream, so that neither the host nor the card waits for the other.
+// The way of small things to the card: what a call brings along (row addresses, samples, rates) is written into pinned
+// memory and copied from there by the stream, so that neither the host nor the card waits for the other.
 #pragma once
 
 #include <array>

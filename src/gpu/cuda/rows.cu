@@ -177,7 +177,8 @@ void fill(Lane& lane, std::span<const FillRequest<Real>> requests) {
 }
 
 template <class Real>
-RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient, std::size_t length) {
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient,
+                          std::size_t length) {
   RowTask<Real> task{.in = {gradient, parameters, momentum}, .out = {parameters, momentum}, .length = length};
   settle_alignment(task, rule.momentum != 0 ? 3 : 2, rule.momentum != 0 ? 2 : 1);
   return task;

@@ -36,7 +36,8 @@ struct RowTask {
 
 /// One optimizer step of a row; the factor is the rate.
 template <class Real>
-RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient, std::size_t length);
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient,
+                          std::size_t length);
 /// `tasks` [count] in device memory, none longer than `longest`. May be captured.
 template <class Real>
 void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks, std::size_t count,

@@ -1,5 +1,5 @@
-// The random projection of device.hpp: s = Σ_b E_b H D_b x_b. A block takes a run of the row's blocks b, a thread four of the
-// m places; the sums of all runs are then added in their order.
+// The random projection of device.hpp: s = Σ_b E_b H D_b x_b. A block takes a run of the row's blocks b, a thread four of
+// the m places; the sums of all runs are then added in their order.
 #include <algorithm>
 #include <bit>
 
@@ -99,7 +99,8 @@ void sketch_alike(Lane& lane, std::span<const SketchRequest<Real>> requests) {
   auto* tasks = reinterpret_cast<SketchTask<Real>*>(room.host);
   std::size_t runs = 1;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const std::size_t blocks = pieces_of(requests[i].length, m), run = std::max<std::size_t>(1, pieces_of(blocks, kMostRuns));
+    const std::size_t blocks = pieces_of(requests[i].length, m);
+    const std::size_t run = std::max<std::size_t>(1, pieces_of(blocks, kMostRuns));
     tasks[i] = {requests[i].row, requests[i].length, run, RandomKey(requests[i].seed, kNoPeer, Purpose::sketch, 0)};
     runs = std::max(runs, pieces_of(blocks, run));
   }

@@ -90,8 +90,9 @@ Status check_card(const Survey& survey, int card) {
                                                  count == 1 ? "card 0 only" : fmt::format("cards 0 to {}", count - 1))};
   const CardInfo& info = survey.cards[static_cast<std::size_t>(card)];
   if (info.compute_major < kLeastMajor)
-    return Error{ErrorKind::invalid, fmt::format("card {} ({}) has compute capability {}.{}, this program needs at least {}.0",
-                                                 card, info.name, info.compute_major, info.compute_minor, kLeastMajor)};
+    return Error{ErrorKind::invalid,
+                 fmt::format("card {} ({}) has compute capability {}.{}, this program needs at least {}.0", card, info.name,
+                             info.compute_major, info.compute_minor, kLeastMajor)};
   return {};
 }
 

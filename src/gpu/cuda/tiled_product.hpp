@@ -1,5 +1,5 @@
-// A tiled matrix product whose operands are told by index functions: the convolution's three products without ever building a
-// matrix of patches. Device code.
+// A tiled matrix product whose operands are told by index functions: the convolution's three products without ever building
+// a matrix of patches. Device code.
 //
 // A block of threads makes a kTileM × kTileN tile of C = A B, each thread 4 × 4 of it; A and B go through shared memory,
 // kTileK of k at a time, and the next ones are fetched while these are used. A Problem tells:

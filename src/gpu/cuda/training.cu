@@ -76,7 +76,8 @@ GraphExecutable captured(Lane& lane, Body body) {
 
 /// Steps `first` to `first + count − 1` of the jobs: samples, rates and step numbers, to the card.
 template <class Real>
-void send_call(Lane& lane, const TrainingPlan<Real>& plan, std::span<const Job<Real>> jobs, Work work, int first, int count) {
+void send_call(Lane& lane, const TrainingPlan<Real>& plan, std::span<const Job<Real>> jobs, Work work, int first,
+               int count) {
   const std::size_t peers = jobs.size(), steps = static_cast<std::size_t>(count);
   const auto begin = static_cast<std::size_t>(first), batch = static_cast<std::size_t>(jobs[0].batch);
   const std::size_t numbers_at = 256, rates_at = numbers_at + peers * sizeof(std::uint64_t),

@@ -1,4 +1,5 @@
-// Training of many small models at once: the jobs of a call that are of one size are one batch, and a step of it is one graph.
+// Training of many small models at once: the jobs of a call that are of one size are one batch, and a step of it is one
+// graph.
 #pragma once
 
 #include <span>

@@ -49,8 +49,8 @@ __device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a,
 __device__ __forceinline__ float minus(float a, float b) { return __fsub_rn(a, b); }
 __device__ __forceinline__ double minus(double a, double b) { return __dsub_rn(a, b); }
 
-/// Σ of one value per thread, to thread 0 (others get parts of it), added as a tree: the order depends on kThreads alone. All
-/// threads of a block of kThreads call it; `room` is shared memory of kThreads values, free again when it returns.
+/// Σ of one value per thread, to thread 0 (others get parts of it), added as a tree: the order depends on kThreads alone.
+/// All threads of a block of kThreads call it; `room` is shared memory of kThreads values, free again when it returns.
 template <int kThreads, class Value>
 __device__ __forceinline__ Value block_sum(Value value, Value* room) {
   const int thread = static_cast<int>(threadIdx.x);
