@@ -48,7 +48,8 @@ FIGURES = (
     Row("ring", "mixing round: 16 peers, ring, rows of 25M floats", f"{COPY}, each row read once and written once", 0.8),
     Row("ring_issued", "the same", f"{COPY}, three rows read and one written by each peer"),
     Row("mlp64_loop", "64 peers × MLP 784-128-10, batch 32", "PyTorch, one after the other, CUDA graph", 10, **STEPS),
-    Row("mlp64_batched", "64 peers × MLP 784-128-10, batch 32", "PyTorch, the better of bmm and vmap, CUDA graph", 1.3, **STEPS),
+    Row("mlp64_batched", "64 peers × MLP 784-128-10, batch 32", "PyTorch, the better of bmm and vmap, CUDA graph", 1.3,
+        **STEPS),
     Row("mlp1", "one peer, MLP 784-1024-1024-10, batch 512", "PyTorch, CUDA graph", 1.2, **STEPS),
     Row("cnn1", "one peer, CNN 28×28, batch 256", "PyTorch, CUDA graph", 1.2, **STEPS),
     Row("mlp64_single", "64 peers × MLP, one step a call", "PyTorch, the better of bmm and vmap", **STEPS),
@@ -146,7 +147,8 @@ def figure_line(row: Row, result: Record) -> str:
 
 def check(row: Row, record: Record) -> Record:
     if record["record"] == "check":
-        state = {True: "ok", False: "**FAILED**", None: "not whole"}[record["ok"]]
+        ok = record.get("ok", False)
+        state = "ok" if ok is True else "not whole" if ok is None else "**FAILED**"
         return {"id": row.id, "what": row.what, "outcome": state, "note": record.get("words", "")}
     return {"id": row.id, "what": row.what, "outcome": "did not run", "note": record.get("reason", "")}
 
