@@ -25,7 +25,8 @@ if(NOT GOSSAMER_CUDA STREQUAL "OFF")
     endif()
     set(GOSSAMER_HAS_CUDA TRUE)
   elseif(GOSSAMER_CUDA STREQUAL "ON")
-    message(FATAL_ERROR "GOSSAMER_CUDA=ON, but there is no nvcc: put it on the PATH, or give -DCMAKE_CUDA_COMPILER=…/bin/nvcc")
+    message(FATAL_ERROR "GOSSAMER_CUDA=ON, but there is no nvcc: put it on the PATH, or give "
+            "-DCMAKE_CUDA_COMPILER=…/bin/nvcc")
   endif()
 endif()
 
