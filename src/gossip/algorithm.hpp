@@ -63,6 +63,22 @@ struct AlgorithmKind {
   std::function<Result<std::unique_ptr<Algorithm>>(const ParameterValues&)> make;
 };
 
+/// AlgorithmKind::make of an algorithm without parameters.
+template <class Kind>
+Result<std::unique_ptr<Algorithm>> make_plain(const ParameterValues& values) {
+  GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
+  return std::unique_ptr<Algorithm>(std::make_unique<Kind>());
+}
+
+/// AlgorithmKind::make of an algorithm that is built from its options. `parameters` lives as long as the program.
+template <class Kind, class Options>
+auto make_with(const ParameterSet<Options>& parameters) {
+  return [&parameters](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
+    GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
+    return std::unique_ptr<Algorithm>(std::make_unique<Kind>(options));
+  };
+}
+
 namespace algorithms {
 std::vector<AlgorithmKind> catalog();
 }  // namespace algorithms

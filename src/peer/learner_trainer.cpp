@@ -1,7 +1,6 @@
-#include <cmath>
-#include <limits>
+#include "peer/learner_trainer.hpp"
 
-#include "peer/setup.hpp"
+#include <limits>
 
 namespace gossamer::peer {
 

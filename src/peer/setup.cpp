@@ -7,6 +7,7 @@
 
 #include "base/hash.hpp"
 #include "base/philox.hpp"
+#include "gpu/device_rows.hpp"
 #include "peer/device_choice.hpp"
 
 namespace gossamer::peer {

@@ -8,38 +8,15 @@
 
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
-#include "gossip/trainer.hpp"
-#include "gpu/device_rows.hpp"
+#include "gpu/device.hpp"
 #include "peer/config.hpp"
+#include "peer/learner_trainer.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
 #include "train/dataset.hpp"
 #include "train/learner.hpp"
 
 namespace gossamer::peer {
-
-/// Serves the protocol's training requests with a Learner, and keeps the sum of each peer's batch losses on the device until
-/// somebody asks. Thread: as Learner's.
-class LearnerTrainer final : public gossip::Trainer {
- public:
-  LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers);
-  void run(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests) override;
-  double rate(std::uint64_t step) const override { return learner_.rate(step); }
-  /// Peers are trained one by one, so that a peer's bits do not depend on who happens to be ready with it.
-  void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
-
- private:
-  void train(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests);
-  void update(std::span<gossip::TrainRequest* const> requests);
-  void evaluate(std::span<gossip::TrainRequest* const> requests);
-  void take_losses(std::span<gossip::TrainRequest* const> requests);
-
-  train::Learner<float>& learner_;
-  gpu::Device& device_;
-  gpu::DeviceRows<double> loss_sums_;    ///< one row: by peer
-  std::vector<std::uint64_t> losses_;    ///< by peer: how many are in the sum
-  bool one_at_a_time_ = false;
-};
 
 /// Everything that the peers of a process share. Immutable but for the trainer's workspaces. The device outlives what lies
 /// in its memory.

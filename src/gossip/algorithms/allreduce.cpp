@@ -57,10 +57,7 @@ AlgorithmKind allreduce() {
           .summary = "all-reduce SGD: one step with the mean of all gradients, by ring reduce-scatter and all-gather",
           .source = "Patarasuk and Yuan 2009",
           .parameters = {},
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
-            return std::unique_ptr<Algorithm>(std::make_unique<AllReduce>());
-          }};
+          .make = make_plain<AllReduce>};
 }
 
 }  // namespace gossamer::gossip::algorithms

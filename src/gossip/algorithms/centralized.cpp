@@ -37,10 +37,7 @@ AlgorithmKind centralized() {
           .summary = "SGD on one model with the union of the peers' batches: the yardstick",
           .source = "",
           .parameters = {},
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
-            return std::unique_ptr<Algorithm>(std::make_unique<Centralized>());
-          }};
+          .make = make_plain<Centralized>};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -36,10 +36,7 @@ AlgorithmKind consensus() {
           .summary = "mixing alone: x ← W x, from rows that differ",
           .source = "Xiao and Boyd 2004",
           .parameters = parameters.specs(),
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
-            return std::unique_ptr<Algorithm>(std::make_unique<Consensus>(options));
-          }};
+          .make = make_with<Consensus>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

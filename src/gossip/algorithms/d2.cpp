@@ -41,10 +41,7 @@ AlgorithmKind d2() {
           .summary = "D² / Exact Diffusion: no bias from data that differ between peers, for one row a round",
           .source = "Tang et al. 2018; Yuan, Ying, Zhao and Sayed 2019",
           .parameters = {},
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
-            return std::unique_ptr<Algorithm>(std::make_unique<D2>());
-          }};
+          .make = make_plain<D2>};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -66,10 +66,7 @@ AlgorithmKind dpsgd() {
           .summary = "D-PSGD: local SGD steps, then the weighted average with the neighbours",
           .source = "Lian et al. 2017, Alg. 1; Sayed 2014 for the order",
           .parameters = parameters.specs(),
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
-            return std::unique_ptr<Algorithm>(std::make_unique<Dpsgd>(options));
-          }};
+          .make = make_with<Dpsgd>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

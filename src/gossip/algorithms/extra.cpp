@@ -46,10 +46,7 @@ AlgorithmKind extra() {
           .summary = "EXTRA: no bias from data that differ between peers, one row a round, which travels during the gradient",
           .source = "Shi, Ling, Wu and Yin 2015",
           .parameters = {},
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY_STATUS(check_values("algorithm", {}, values));
-            return std::unique_ptr<Algorithm>(std::make_unique<Extra>());
-          }};
+          .make = make_plain<Extra>};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -69,10 +69,7 @@ AlgorithmKind gradient_tracking() {
           .summary = "gradient tracking: no bias from data that differ between peers, for two rows a round",
           .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
           .parameters = parameters.specs(),
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
-            return std::unique_ptr<Algorithm>(std::make_unique<GradientTracking>(options));
-          }};
+          .make = make_with<GradientTracking>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

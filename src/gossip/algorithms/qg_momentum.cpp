@@ -55,10 +55,7 @@ AlgorithmKind qg_momentum() {
           .summary = "D-PSGD with a momentum that follows the mixed parameters: for data that differ between peers",
           .source = "Lin, Karimireddy, Stich and Jaggi 2021, Alg. 1",
           .parameters = parameters.specs(),
-          .make = [](const ParameterValues& values) -> Result<std::unique_ptr<Algorithm>> {
-            GOSSAMER_TRY(const Options options, parameters.read("algorithm", values));
-            return std::unique_ptr<Algorithm>(std::make_unique<QuasiGlobalMomentum>(options));
-          }};
+          .make = make_with<QuasiGlobalMomentum>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms
