@@ -105,6 +105,7 @@ TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
 TEST_CASE(
     "1 − the contraction per round is within 1 % of the spectral gap, from the slowest eigenvector, on every static symmetric kind") {
   for (const topology::TopologyKind& kind : topology::kinds::catalog()) {
+    if (kind.needs_values) continue;
     int sizes = 0;
     for (const int n : {2, 3, 4, 5, 8, 9, 16, 25, 64})
       for (const topology::WeightOptions& weights : {topology::WeightOptions{}, {"uniform", false}, {"metropolis", true}}) {

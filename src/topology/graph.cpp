@@ -1,6 +1,7 @@
 #include "topology/graph.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.hpp"
 
@@ -50,6 +51,22 @@ int middle_of(const Graph& graph) {
   return at;
 }
 
+/// Peers in each other's stead: they hear the same and each other, as within a clique, so that what is far from one is as far
+/// from the other. Remembers whom it was asked of.
+class Twins {
+ public:
+  explicit Twins(const Graph& graph) : graph_(graph) {}
+  bool seen_one_of(int peer) {
+    std::vector<int> closed = graph_.out[static_cast<std::size_t>(peer)];
+    closed.insert(std::lower_bound(closed.begin(), closed.end(), peer), peer);
+    return !seen_.insert(std::move(closed)).second;
+  }
+
+ private:
+  const Graph& graph_;
+  std::set<std::vector<int>> seen_;
+};
+
 // iFUB (Crescenzi et al. 2013): two peers within i hops of a centre are within 2i of each other, so peers are asked from the
 // farthest in, and once a distance of 2i was seen, those within i hops need not be.
 int symmetric_diameter(const Graph& graph) {
@@ -59,9 +76,11 @@ int symmetric_diameter(const Graph& graph) {
   std::vector<std::vector<int>> at_distance(static_cast<std::size_t>(radius) + 1);
   for (int i = 0; i < graph.peers(); ++i) at_distance[static_cast<std::size_t>(hops[static_cast<std::size_t>(i)])].push_back(i);
   int longest = radius;
+  Twins twins(graph);
   for (int i = radius; i > 0; --i) {
     for (const int source : at_distance[static_cast<std::size_t>(i)]) {
       if (longest >= 2 * i) return longest;
+      if (twins.seen_one_of(source)) continue;
       longest = std::max(longest, farthest(hops_from(graph, source)).hops);
     }
   }

@@ -38,6 +38,7 @@ class KrylovSpace {
   int size() const { return size_; }
   bool exhausted() const { return exhausted_; }
   bool full() const { return exhausted_ || size_ == most_; }
+  auto basis() const { return basis_.leftCols(size_); }
   auto projection() const { return h_.topLeftCorner(size_, size_); }
   /// h_{m+1,m}: how far A leads out of the space.
   double remainder() const { return exhausted_ ? 0 : h_(size_, size_ - 1); }
@@ -100,23 +101,35 @@ class Factorisation : public Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>> 
   }
 };
 
-/// The end of ±W nearest 1 (sign 1: the high end; −1: the low one, negated), by Lanczos on the inverse of (1 + δ) I ∓ W.
-/// `nearby`: an estimate of it from inside.
-std::optional<double> inverted_end(const MixingMatrix& w, double sign, double nearby) {
-  const double delta = 1e-3 * std::max(1 - nearby, 1e-12);
+/// The high end of sign · W, by Lanczos on the inverse of (shift I − sign · W), the shift a little beyond the end. `nearby`: an
+/// estimate from inside; `residual`: about how far off it may be. By Sylvester's law of inertia the factors' signs tell whether
+/// the shift lies beyond every eigenvalue, but for the 1 of the constant vector; while it does not, it moves out.
+std::optional<double> inverted_end(const MixingMatrix& w, double sign, double nearby, double residual) {
   std::vector<Eigen::Triplet<double>> entries;
   for (int i = 0; i < w.peers(); ++i) {
-    entries.emplace_back(i, i, 1 + delta - sign * w.self_weight(i));
+    entries.emplace_back(i, i, -sign * w.self_weight(i));
     for (const auto& [peer, weight] : w.hears(i)) entries.emplace_back(i, peer, -sign * weight);
   }
   Eigen::SparseMatrix<double> matrix(w.peers(), w.peers());
   matrix.setFromTriplets(entries.begin(), entries.end());
-  Factorisation factorisation;
-  if (!factorisation.try_factorise(matrix)) return std::nullopt;
-  const Operator solve = [&factorisation](const Eigen::VectorXd& x) -> Eigen::VectorXd { return factorisation.solve(x); };
-  const auto largest = lanczos_largest(solve, w.peers());
-  if (!largest) return std::nullopt;
-  return 1 + delta - 1 / *largest;
+  const double farthest = 1 + 1e-3 * std::max(1 - nearby, 1e-9);
+  double at = 0;
+  for (double margin = std::max(residual / 4, 1e-10);; margin *= 4) {
+    const double shift = std::min(nearby + margin, farthest);
+    for (int i = 0; i < w.peers(); ++i) matrix.coeffRef(i, i) += shift - at;
+    at = shift;
+    Factorisation factorisation;
+    if (!factorisation.try_factorise(matrix)) return std::nullopt;
+    const auto beyond = (factorisation.vectorD().array() < 0).count();
+    if (beyond > (sign > 0 && shift < 1 ? 1 : 0)) {
+      if (shift == farthest) return std::nullopt;
+      continue;
+    }
+    const Operator solve = [&factorisation](const Eigen::VectorXd& x) -> Eigen::VectorXd { return factorisation.solve(x); };
+    const auto largest = lanczos_largest(solve, w.peers());
+    if (!largest) return std::nullopt;
+    return shift - 1 / *largest;
+  }
 }
 
 }  // namespace
@@ -149,17 +162,35 @@ std::optional<SpectrumEnds> sparse_ends(const MixingMatrix& w, bool both) {
   }
   SpectrumEnds ends{ritz.low, ritz.high};
   if (!high_settled) {
-    const auto high = inverted_end(w, 1, ritz.high);
+    const auto high = inverted_end(w, 1, ritz.high, ritz.high_residual);
     if (!high) return std::nullopt;
     ends.high = *high;
     if (!both && std::abs(ritz.low) + 10 * ritz.low_residual < ends.high) low_settled = true;
   }
   if (!low_settled) {
-    const auto low = inverted_end(w, -1, -ritz.low);
+    const auto low = inverted_end(w, -1, -ritz.low, ritz.low_residual);
     if (!low) return std::nullopt;
     ends.low = -*low;
   }
   return ends;
+}
+
+Modes clear_modes(const MixingMatrix& w) {
+  constexpr int kSteps = 60;
+  const Operator mix = [&w](const Eigen::VectorXd& x) { return mixed(w, x); };
+  KrylovSpace space(mix, w.peers(), kSteps);
+  while (!space.full()) space.grow();
+  const Eigen::MatrixXd symmetric = (space.projection() + space.projection().transpose()) / 2;
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(symmetric);
+  std::vector<Eigen::Index> found;
+  for (Eigen::Index i = 0; i < space.size(); ++i)
+    if (space.remainder() * std::abs(solver.eigenvectors()(space.size() - 1, i)) <= 1e-8) found.push_back(i);
+  Modes modes{Eigen::VectorXd(found.size()), Eigen::MatrixXd(w.peers(), found.size())};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    modes.values(static_cast<Eigen::Index>(i)) = solver.eigenvalues()(found[i]);
+    modes.vectors.col(static_cast<Eigen::Index>(i)) = space.basis() * solver.eigenvectors().col(found[i]);
+  }
+  return modes;
 }
 
 std::optional<double> lanczos_largest(const Operator& a, int n) {

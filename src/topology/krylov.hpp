@@ -24,9 +24,19 @@ struct SpectrumEnds {
 
 /// The ends of a sparse symmetric W whose rows sum to 1, n ≥ 2; whichever lies nearer ±1 to about 1e-9 of its distance from it,
 /// and the other as well where `both`. Lanczos with full reorthogonalisation, which is quick where the gap is wide; where it is
-/// narrow, Lanczos on the inverse of (1 + δ) I ∓ W, which graphs with narrow gaps factorise cheaply for the same reason: few
+/// narrow, Lanczos on the inverse of σ I ∓ W, σ just beyond the end, which graphs with narrow gaps factorise cheaply for the same reason: few
 /// edges to cut. None where neither is affordable.
 std::optional<SpectrumEnds> sparse_ends(const MixingMatrix& w, bool both);
+
+/// Eigenvalues of a symmetric W beside the 1 of the constant vector, and their vectors (columns, norm 1, mean 0).
+struct Modes {
+  Eigen::VectorXd values;
+  Eigen::MatrixXd vectors;
+};
+
+/// Those eigenpairs of a sparse symmetric W that a few dozen Lanczos steps find to 1e-8: at either end, and only if they stand
+/// apart; maybe none. Of equal eigenvalues one. n ≥ 2.
+Modes clear_modes(const MixingMatrix& w);
 
 /// The largest modulus of A's eigenvalues on vectors of mean 0, A of n rows, not symmetric: Arnoldi. None where it has not
 /// settled to about 1e-9 after kMostArnoldi products.

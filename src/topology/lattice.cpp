@@ -25,6 +25,24 @@ bool covers(std::span<const int> sides, int peers) {
   return !sides.empty() && product == peers;
 }
 
+/// The same for one side, in one pass: row i from peer i on is row 0, since both are ascending; rows are equally long.
+bool same_around_a_ring(const MixingMatrix& w) {
+  const int n = w.peers();
+  const auto first = w.hears(0);
+  for (int i = 0; i < n; ++i) {
+    const auto row = w.hears(i);
+    const auto from = std::lower_bound(row.begin(), row.end(), i, [](const Neighbour& entry, int peer) { return entry.peer < peer; });
+    auto at = static_cast<std::size_t>(from - row.begin());
+    for (const Neighbour& wanted : first) {
+      if (at == row.size()) at = 0;
+      const int offset = row[at].peer - i + (row[at].peer < i ? n : 0);
+      if (offset != wanted.peer || row[at].weight != wanted.weight) return false;
+      ++at;
+    }
+  }
+  return true;
+}
+
 /// Whether every row is row 0, moved: j − i, coordinate by coordinate, has in row i the weight that it has in row 0.
 bool same_from_everywhere(const MixingMatrix& w, std::span<const int> sides) {
   const auto first = w.hears(0);
@@ -35,8 +53,10 @@ bool same_from_everywhere(const MixingMatrix& w, std::span<const int> sides) {
   };
   // Weights of a row are rounded alike, but for the last bits that a diagonal has from its order of additions.
   const double tolerance = 8 * std::numeric_limits<double>::epsilon();
-  for (int i = 0; i < w.peers(); ++i) {
+  for (int i = 0; i < w.peers(); ++i)
     if (w.hears(i).size() != first.size() || std::abs(w.self_weight(i) - w.self_weight(0)) > tolerance) return false;
+  if (sides.size() == 1) return same_around_a_ring(w);
+  for (int i = 0; i < w.peers(); ++i) {
     const std::vector<int> from = coordinates(i, sides);
     for (const auto& [j, weight] : w.hears(i)) {
       int offset = 0, rest = j, stride = 1;

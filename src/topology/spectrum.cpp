@@ -127,16 +127,15 @@ Eigen::MatrixXd dense(const MixingMatrix& w) {
   return matrix;
 }
 
+// Going through the rows in order, the entries of column j come in the order of row j: a cursor a row is enough.
 bool is_symmetric(const MixingMatrix& w) {
-  const auto weight_of = [&w](int i, int j) {
-    const auto row = w.hears(i);
-    const auto before = [](const Neighbour& entry, int peer) { return entry.peer < peer; };
-    const auto found = std::lower_bound(row.begin(), row.end(), j, before);
-    return found != row.end() && found->peer == j ? found->weight : 0.0;
-  };
+  std::vector<std::size_t> next(static_cast<std::size_t>(w.peers()), 0);
   for (int i = 0; i < w.peers(); ++i)
-    for (const auto& [j, weight] : w.hears(i))
-      if (weight_of(j, i) != weight) return false;
+    for (const auto& [j, weight] : w.hears(i)) {
+      const auto mirrored = w.hears(j);
+      const std::size_t at = next[static_cast<std::size_t>(j)]++;
+      if (at >= mirrored.size() || mirrored[at].peer != i || mirrored[at].weight != weight) return false;
+    }
   return true;
 }
 

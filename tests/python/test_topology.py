@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from functools import cache
+from itertools import combinations_with_replacement
 from pathlib import Path
 
 import networkx as nx
@@ -92,10 +93,48 @@ def one_peer_exponential(n: int) -> Rounds:
     return rounds
 
 
+def exponential(n: int) -> Rounds:
+    graph = nx.empty_graph(n, create_using=nx.DiGraph)
+    graph.add_edges_from(((i - 2**j) % n, i) for i in range(n) for j in range(n.bit_length()) if 2**j < n)
+    return [graph]
+
+
+def binary_tree(n: int) -> Rounds:
+    return undirected(n, nx.full_rary_tree(2, n))
+
+
+def dumbbell(n: int) -> Rounds:
+    graph = nx.disjoint_union(nx.complete_graph(n // 2), nx.complete_graph(n - n // 2))
+    if n > 1:
+        graph.add_edge(n // 2 - 1, n // 2)
+    return undirected(n, graph)
+
+
+def most_equal_sides(n: int, count: int) -> tuple[int, ...]:
+    """Ascending, 3 or more each, the longest as short as can be; empty where there are none."""
+    sides = [s for s in combinations_with_replacement(range(3, n + 1), count - 1) if n % math.prod(s) == 0]
+    whole = [(*s, n // math.prod(s)) for s in sides if n // math.prod(s) >= s[-1]]
+    return min(whole, key=lambda s: (s[-1], s), default=())
+
+
+@cache
+def hypertorus(n: int) -> Rounds | None:
+    sides = (1,) if n == 1 else most_equal_sides(n, 3) or most_equal_sides(n, 2)
+    if not sides:
+        return None
+    graph = nx.grid_graph(list(reversed(sides)), periodic=True)  # networkx has the last dimension first
+    points = sorted(graph)
+    return undirected(n, nx.relabel_nodes(graph, {point: i for i, point in enumerate(points)}))
+
+
 EXPECTED: dict[str, Callable[[int], Rounds | None]] = {
+    "binary_tree": binary_tree,
     "complete": lambda n: undirected(n, nx.complete_graph(n)),
+    "dumbbell": dumbbell,
+    "exponential": exponential,
     "grid": grid,
     "hypercube": hypercube,
+    "hypertorus": hypertorus,
     "one_peer_exponential": one_peer_exponential,
     "path": lambda n: undirected(n, nx.path_graph(n)),
     "ring": lambda n: undirected(n, nx.cycle_graph(n)),
@@ -186,6 +225,118 @@ def test_weights_and_spectral_gap(gossamer: Path, kind: str, weights: str, lazy:
         assert report["weights"] == ("lazy " if lazy else "") + weights
         assert report["doubly_stochastic"] is True
         assert report["spectral_gap"] == pytest.approx(spectral_gap(matrices), abs=1e-9), n
+
+
+DRAWN = ["base", "simple_base", "double_binary_tree", "equistatic", "erdos_renyi", "random_matching", "random_regular"]
+
+
+def matrices_of(report: dict) -> list[np.ndarray]:
+    return [np.array(matrix) for matrix in report["matrix"]]
+
+
+@pytest.mark.parametrize("kind", DRAWN)
+def test_drawn_and_papers_graphs(gossamer: Path, kind: str) -> None:
+    """Of graphs that networkx cannot make, what it says of them: connected, degrees, diameter; and W's own figures."""
+    for n, report in reports(gossamer, kind, "auto", False).items():
+        if "error" in report or report["period"] == 0:
+            continue
+        matrices = matrices_of(report)
+        for matrix in matrices:
+            np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=0, atol=1e-12)
+            np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=0, atol=1e-12)
+            assert (matrix >= 0).all()
+        union = nx.from_numpy_array((sum(matrices) > 0) & ~np.eye(n, dtype=bool))
+        assert nx.is_connected(union)
+        assert report["diameter"] == nx.diameter(union), n
+        assert report["edges"] == union.number_of_edges(), n
+        assert report["spectral_gap"] == pytest.approx(spectral_gap(matrices), abs=1e-9), n
+        if kind == "random_regular" and n > 1:
+            assert nx.is_regular(union) and report["degree_max"] == 4
+
+
+@pytest.mark.parametrize("kind", ["base", "simple_base"])
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+def test_base_graphs_average_exactly(gossamer: Path, kind: str, k: int) -> None:
+    result = run(gossamer, kind, "-n", f"1..{LARGEST}", "--json", "--matrix", "--set", f"k={k}")
+    assert result.returncode == 0, result.stderr
+    for report in map(json.loads, result.stdout.splitlines()):
+        n = report["peers"]
+        product = np.eye(n)
+        for matrix in matrices_of(report):
+            product = matrix @ product
+            assert ((matrix > 0).sum(axis=1) - 1 <= k).all()
+            np.testing.assert_array_equal(matrix, matrix.T)
+        np.testing.assert_allclose(product, np.full((n, n), 1 / n), rtol=0, atol=1e-14)
+        assert report["rounds_to_exact"] == (report["period"] if n > 1 else 0)
+
+
+@pytest.mark.parametrize("kind", sorted(EXPECTED) + DRAWN)
+def test_outlook(gossamer: Path, kind: str) -> None:
+    """Effective neighbours by the definition's fixed point, the rounds' gaps by the 2-norm, rounds and messages by the gap."""
+    for n, report in reports(gossamer, kind, "auto", False).items():
+        if "error" in report or report["period"] == 0 or n > 24:
+            continue
+        matrices, decay = matrices_of(report), report["decay"]
+        for gap, matrix in zip(report["round_gaps"], matrices, strict=True):
+            assert gap == pytest.approx(1 - np.linalg.norm(matrix - 1 / n, 2), abs=1e-9), n
+        variance, traces = np.zeros((n, n)), []
+        for t in range(300 + len(matrices) - 300 % len(matrices)):
+            matrix = matrices[t % len(matrices)]
+            variance = matrix @ (decay * variance + np.eye(n)) @ matrix.T
+            traces.append(np.trace(variance) / n)
+        neighbours = 1 / (1 - decay) / np.mean(traces[-len(matrices):])
+        assert report["effective_neighbours"] == pytest.approx(neighbours, rel=1e-9), n
+        gap, exact = spectral_gap(matrices), report["rounds_to_exact"]
+        assert (exact is None) == (gap < 1 - 1e-12), n
+        rounds = exact if exact is not None else report["rounds_to_millionth"]
+        if exact is None:
+            assert abs(rounds - math.log(1e-6) / math.log(1 - gap)) <= 1 + 1e-6 * rounds, n
+        sent = [int((matrix > 0).sum() - n) for matrix in matrices]
+        assert report["rounds_to_millionth"] == rounds
+        assert report["messages_to_millionth"] == sum(sent[t % len(sent)] for t in range(rounds))
+        assert report["bytes_to_millionth"] == 4 * PARAMETERS * report["messages_to_millionth"]
+
+
+def test_files(gossamer: Path, tmp_path: Path) -> None:
+    """networkx's own GraphML and edge lists, weighted and not."""
+    graph = nx.les_miserables_graph()
+    heaviest = max(weight for _, weight in graph.degree(weight="weight"))
+    for _, _, data in graph.edges(data=True):
+        data["weight"] = data["weight"] / (1 + heaviest)
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    numbered = nx.convert_node_labels_to_integers(graph)
+    nx.write_weighted_edgelist(numbered, tmp_path / "g.edges")
+    n = graph.number_of_nodes()
+    expected = nx.to_numpy_array(graph)
+    expected += np.diag(1 - expected.sum(axis=1))
+    for name in ("g.graphml", "g.edges"):
+        result = run(gossamer, "file", "-n", str(n), "--json", "--matrix", "--set", f"path={tmp_path / name}")
+        assert result.returncode == 0, result.stderr
+        report = json.loads(result.stdout)
+        np.testing.assert_allclose(report["matrix"][0], expected, rtol=0, atol=1e-13)
+        assert report["weights"] == "given"
+    (tmp_path / "bad.edges").write_text("0 1\n1 1\n", encoding="utf-8")
+    refused = run(gossamer, "file", "-n", "2", "--set", f"path={tmp_path / 'bad.edges'}")
+    assert refused.returncode == 3
+    assert "bad.edges:2: peer 1 hears itself" in refused.stderr
+
+
+def test_table(gossamer: Path) -> None:
+    result = run(gossamer, "--all", "-n", "14", "--set", "k=2")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[:3] == ["topology", "n", "weights"]
+    assert any(line.startswith("base ") for line in lines)
+    assert any(line.startswith("left out: topology torus") for line in lines)
+    assert run(gossamer, "ring", "star", "-n", "8", "--set", "k=2").returncode == 2
+    assert run(gossamer, "torus", "hypercube", "-n", "14").returncode == 2
+
+
+@pytest.mark.parametrize("kind", ["ring", "path", "grid", "star", "random_regular", "base", "one_peer_exponential", "erdos_renyi"])
+def test_large_networks_are_examined_quickly(gossamer: Path, kind: str) -> None:
+    result = run(gossamer, kind, "-n", "4096", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["spectral_gap"] > 0
 
 
 def test_exit_codes(gossamer: Path) -> None:

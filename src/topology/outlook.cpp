@@ -1,0 +1,152 @@
+#include "topology/outlook.hpp"
+
+#include <Eigen/Eigenvalues>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/philox.hpp"
+#include "topology/krylov.hpp"
+#include "topology/lattice.hpp"
+#include "topology/spectrum.hpp"
+
+namespace gossamer::topology {
+namespace {
+
+/// The mean over a lattice's waves, and over the rounds of a period, of the variance v ← |λ_k(W_t)|² (γ v + 1) once it has
+/// settled: a period takes v to a v + b, whose fixed point is b/(1 − a).
+std::optional<double> lattice_variance(const MixingSchedule& schedule, double decay) {
+  if (schedule.period() == 0) return std::nullopt;
+  const auto n = static_cast<std::size_t>(schedule.peers());
+  std::vector<std::vector<std::complex<double>>> spectra;
+  for (int t = 0; t < schedule.period(); ++t) {
+    auto eigenvalues = lattice_eigenvalues(*schedule.at(static_cast<Round>(t)), schedule.lattice());
+    if (!eigenvalues) return std::nullopt;
+    spectra.push_back(std::move(*eigenvalues));
+  }
+  double sum = 0;
+  for (std::size_t k = 0; k < n; ++k) {
+    double a = 1, b = 0;
+    for (const auto& spectrum : spectra) a *= decay * std::norm(spectrum[k]), b = std::norm(spectrum[k]) * (decay * b + 1);
+    double v = b / (1 - a);
+    for (const auto& spectrum : spectra) sum += v = std::norm(spectrum[k]) * (decay * v + 1);
+  }
+  return sum / static_cast<double>(n * spectra.size());
+}
+
+double spectrum_variance(const MixingMatrix& w, double decay) {
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(w), Eigen::EigenvaluesOnly);
+  const Eigen::ArrayXd squares = solver.eigenvalues().array().square();
+  return (squares / (1 - decay * squares)).mean();
+}
+
+/// tr(V_t)/n with V_t = W_t (γ V_{t−1} + I) W_tᵀ, averaged over a period after it has settled.
+double covariance_variance(const MixingSchedule& schedule, double decay) {
+  const int n = schedule.peers(), period = schedule.period();
+  Eigen::MatrixXd v = Eigen::MatrixXd::Constant(n, n, 1 / (1 - decay) / n);  // consensus, where the slowest part ends
+  double last = -1;
+  for (int settled = 0; settled < 100000; settled += period) {
+    double sum = 0;
+    for (int t = 0; t < period; ++t) {
+      v *= decay;
+      v.diagonal().array() += 1;
+      const MixingMatrix& w = *schedule.at(static_cast<Round>(t));
+      for (int pass = 0; pass < 2; ++pass) {
+        for (int column = 0; column < n; ++column) v.col(column) = mixed(w, v.col(column));
+        v.transposeInPlace();
+      }
+      sum += v.trace() / n;
+    }
+    if (std::abs(sum - last) <= 1e-13 * sum) break;
+    last = sum;
+  }
+  return last / period;
+}
+
+double edges_of(const MixingMatrix& w) {
+  std::size_t edges = 0;
+  for (int i = 0; i < w.peers(); ++i) edges += w.hears(i).size();
+  return static_cast<double>(edges);
+}
+
+/// Definition A, run: noise of ±1, the mean left out, whose variance is known.
+double simulated_variance(const MixingSchedule& schedule, double decay) {
+  const int n = schedule.peers(), period = std::max(schedule.period(), 1);
+  const auto whole_periods = [period](double rounds) {
+    return static_cast<Round>(period) * static_cast<Round>(std::ceil(rounds / period));
+  };
+  // Static and symmetric: modes that are known are left out as the mean is, and added as the formula has them.
+  const bool symmetric = schedule.period() == 1 && is_symmetric(*schedule.at(0));
+  const Modes known = symmetric ? clear_modes(*schedule.at(0)) : Modes{};
+  const Eigen::ArrayXd squares = known.values.array().square();
+  const Round settling = whole_periods(decay > 0 ? std::log(1e-2) / std::log(decay) : 1);
+  const double affordable = 2e8 / (edges_of(*schedule.at(0)) + n);  // rounds
+  const Round counted = whole_periods(std::clamp(std::min(4e6 / n, affordable), 20.0, 4000.0));
+  Eigen::VectorXd z = Eigen::VectorXd::Zero(n);
+  double sum = 0;
+  for (Round t = 0; t < settling + counted; ++t) {
+    RandomStream random(0, kNoPeer, Purpose::topology, t);
+    std::uint32_t bits = 0;
+    for (int i = 0; i < n; ++i, bits >>= 1) {
+      if (i % 32 == 0) bits = random.next_u32();
+      z(i) = std::sqrt(decay) * z(i) + (bits & 1 ? 1 : -1);
+    }
+    z = mixed(*schedule.at(t), z);
+    z.array() -= z.mean();
+    if (known.values.size() > 0) z -= known.vectors * (known.vectors.transpose() * z);
+    if (t >= settling) sum += z.squaredNorm();
+  }
+  return (sum / static_cast<double>(counted) + (squares / (1 - decay * squares)).sum() + 1 / (1 - decay)) / n;
+}
+
+/// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on average in the first hundred.
+double messages_in(const MixingSchedule& schedule, Round rounds) {
+  constexpr Round kLooked = 100;
+  const Round period = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : kLooked;
+  std::vector<double> sent;
+  for (Round t = 0; t < std::min(period, rounds); ++t) sent.push_back(edges_of(*schedule.at(t)));
+  double all = 0, rest = 0;
+  for (Round t = 0; t < sent.size(); ++t) {
+    all += sent[t];
+    if (t < rounds % period) rest += sent[t];
+  }
+  return static_cast<double>(rounds / period) * all + rest;
+}
+
+std::optional<Round> rounds_to_millionth(double gap, const std::optional<Round>& exact) {
+  if (gap >= 1) return exact.value_or(1);
+  if (!(gap > 0)) return exact;
+  const double rounds = std::ceil(std::log(kReduction) / std::log1p(-gap));
+  if (rounds > 1e18) return exact;
+  return exact ? std::min(*exact, static_cast<Round>(rounds)) : static_cast<Round>(rounds);
+}
+
+}  // namespace
+
+double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled) {
+  sampled = false;
+  const double alone = 1 / (1 - decay);
+  if (const auto variance = lattice_variance(schedule, decay)) return alone / *variance;
+  const bool exact = schedule.period() > 0 && schedule.peers() <= kDense;
+  sampled = !exact;
+  if (!exact) return alone / simulated_variance(schedule, decay);
+  const bool symmetric = schedule.period() == 1 && is_symmetric(*schedule.at(0));
+  return alone / (symmetric ? spectrum_variance(*schedule.at(0), decay) : covariance_variance(schedule, decay));
+}
+
+Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay) {
+  Outlook outlook;
+  for (int t = 0; t < schedule.period(); ++t)
+    outlook.round_gaps.push_back(schedule.period() == 1 && is_symmetric(*schedule.at(0))
+                                     ? gap
+                                     : round_gap(*schedule.at(static_cast<Round>(t)), schedule.lattice()));
+  outlook.rounds_to_exact = rounds_to_exact(schedule);
+  outlook.decay = decay;
+  outlook.effective_neighbours = effective_neighbours(schedule, decay, outlook.effective_neighbours_sampled);
+  outlook.rounds_to_millionth = schedule.peers() == 1 ? Round{0} : rounds_to_millionth(gap, outlook.rounds_to_exact);
+  outlook.messages_to_millionth = messages_in(schedule, outlook.rounds_to_millionth.value_or(0));
+  outlook.bytes_to_millionth = outlook.messages_to_millionth * sizeof(float) * static_cast<double>(parameters);
+  return outlook;
+}
+
+}  // namespace gossamer::topology

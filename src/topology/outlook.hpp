@@ -1,0 +1,41 @@
+// What a schedule promises: how each round contracts, when everybody agrees, and what that costs in messages.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::topology {
+
+/// A distance to consensus counts as gone when a millionth of it is left.
+inline constexpr double kReduction = 1e-6;
+
+struct Outlook {
+  /// Of each round of the period, what it alone takes off any distance to consensus: 1 − ‖W_t − 11ᵀ/n‖, 0 where it leaves
+  /// somebody apart. NaN where too costly to find; empty without a period.
+  std::vector<double> round_gaps;
+  std::optional<Round> rounds_to_exact;  ///< from round 0 to the exact average of everybody (spectrum.hpp); none: never
+  double decay = 0;                      ///< γ of effective_neighbours
+  double effective_neighbours = 0;       ///< n_W(γ), 1..n
+  bool effective_neighbours_sampled = false;  ///< an estimate to ten percent or so: the network was simulated
+  /// Rounds until kReduction of the distance to consensus is left, in the long run's rate: ln kReduction / ln(1 − gap), and at
+  /// most rounds_to_exact. None where the gap is not known.
+  std::optional<Round> rounds_to_millionth;
+  double messages_to_millionth = 0;  ///< rows sent in these rounds, by all peers together
+  double bytes_to_millionth = 0;     ///< their payload
+};
+
+/// n_W(γ) of Vogels, Hendrikx, Jaggi 2022 ("Beyond spectral gap", Definition A): by how much mixing lowers the variance of what
+/// decays as z ← W (√γ z + noise), against a peer alone. For a static symmetric W with eigenvalues λ_i it is
+///   1/(1 − γ) / ((1/n) Σ_i λ_i² / (1 − γ λ_i²)):
+/// 1 where nobody mixes, n where all average exactly, and of W's whole spectrum, not of its gap. Time-varying W: variance
+/// averaged over the period. Exact for lattices and up to kDense peers, else simulated (`sampled` says so). 0 ≤ γ < 1.
+double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled);
+
+/// `gap`: spectral_gap(schedule). `parameters`: float32 values in a row. `decay`: γ, 0 ≤ γ ≤ kMostDecay.
+Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay);
+inline constexpr double kMostDecay = 0.999;
+
+}  // namespace gossamer::topology
