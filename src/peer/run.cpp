@@ -45,17 +45,18 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
 
   setup.device->finish();  // before the clock is read
   const double wall_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  RunOutcome outcome;
-  outcome.stopped = host.error();
-  if (outcome.stopped && outcome.stopped->kind == ErrorKind::data) return *outcome.stopped;  // the log cannot be written
-  if (!outcome.stopped && host.was_interrupted() && host.rounds_done() < setup.config.run.rounds)
-    outcome.stopped = Error{ErrorKind::interrupted, "interrupted after round " + std::to_string(host.rounds_done())};
-  const EndFigures end = host.end_figures(wall_seconds, outcome.stopped);
+  std::optional<Error> stopped = host.error();
+  if (stopped && stopped->kind == ErrorKind::data) return *stopped;  // the log cannot be written
+  if (!stopped && host.was_interrupted() && host.rounds_done() < setup.config.run.rounds)
+    stopped = Error{ErrorKind::interrupted, "interrupted after round " + std::to_string(host.rounds_done())};
+  const EndFigures end = host.end_figures(wall_seconds, stopped);
   const HostView rows(*setup.device, host.parameter_rows());
   GOSSAMER_TRY_STATUS(recorder->end(end, rows.rows()));
 
   const RunTotals totals{end.reason, end.rounds, end.wall_seconds, end.seconds, end.node_steps, end.bytes_sent,
                          recorder->train_losses()};
+  RunOutcome outcome;
+  outcome.stopped = std::move(stopped);
   outcome.summary = make_summary(setup, totals, rows.rows());
   GOSSAMER_TRY_STATUS(write_file(request.folder / "summary.json", text_of(outcome.summary, 2) + "\n"));
   return outcome;
