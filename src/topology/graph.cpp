@@ -37,18 +37,18 @@ Far farthest(const std::vector<int>& hops) {
   return {static_cast<int>(place - hops.begin()), *place};
 }
 
-/// The peer half-way between two that are far apart: as near to everybody as is quickly found.
-int middle_of(const Graph& graph) {
-  const std::vector<int> from_one = hops_from(graph, farthest(hops_from(graph, 0)).peer);
-  const Far other = farthest(from_one);
-  int at = other.peer;
-  while (from_one[static_cast<std::size_t>(at)] > other.hops / 2)
-    for (const int next : graph.out[static_cast<std::size_t>(at)])
-      if (from_one[static_cast<std::size_t>(next)] + 1 == from_one[static_cast<std::size_t>(at)]) {
-        at = next;
-        break;
-      }
-  return at;
+/// Of two pairs that are far apart, as corners are, the peer whose farthest of the four is nearest: a centre, or nearly.
+int centre_of(const Graph& graph) {
+  std::vector<int> worst(graph.out.size(), 0);
+  const auto look_from = [&](int corner) {
+    std::vector<int> hops = hops_from(graph, corner);
+    for (std::size_t i = 0; i < worst.size(); ++i) worst[i] = std::max(worst[i], hops[i]);
+    return hops;
+  };
+  const auto nearest = [&worst] { return static_cast<int>(std::min_element(worst.begin(), worst.end()) - worst.begin()); };
+  look_from(farthest(look_from(farthest(hops_from(graph, 0)).peer)).peer);
+  look_from(farthest(look_from(farthest(hops_from(graph, nearest())).peer)).peer);
+  return nearest();
 }
 
 /// Peers in each other's stead: they hear the same and each other, as within a clique, so that what is far from one is as far
@@ -70,7 +70,7 @@ class Twins {
 // iFUB (Crescenzi et al. 2013): two peers within i hops of a centre are within 2i of each other, so peers are asked from the
 // farthest in, and once a distance of 2i was seen, those within i hops need not be.
 int symmetric_diameter(const Graph& graph) {
-  const int centre = middle_of(graph);
+  const int centre = centre_of(graph);
   const std::vector<int> hops = hops_from(graph, centre);
   const int radius = farthest(hops).hops;
   std::vector<std::vector<int>> at_distance(static_cast<std::size_t>(radius) + 1);
