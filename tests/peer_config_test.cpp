@@ -190,6 +190,9 @@ TEST_CASE("what cannot run is refused at the start, in words") {
   CHECK(says(refused({"topology.kind=torus", "run.peers=7"}), {"torus", "7"}));
   CHECK(says(refused({"algorithm.kind=allreduce", "algorithm.policy=async"}), {"algorithm.policy", "allreduce", "sync"}));
   CHECK(says(refused({"algorithm.kind=gradient_tracking", "algorithm.policy=async"}), {"algorithm.policy", "sums", "sync"}));
+  CHECK(says(refused({"algorithm.kind=d2", "topology.kind=ring", "run.peers=16"}), {"-0.333", "topology.lazy = true"}));
+  CHECK(make_setup(configured({"algorithm.kind=d2", "topology.kind=ring", "run.peers=16", "topology.lazy=true"})).ok());
+  CHECK(make_setup(configured({"algorithm.kind=d2", "topology.kind=ring", "run.peers=9"})).ok());
   CHECK(says(refused({"algorithm.kind=d2", "topology.kind=one_peer_exponential"}),
              {"topology.kind", "d2", "symmetric", "gradient_tracking"}));
   CHECK(says(refused({"algorithm.kind=allreduce", "run.init=different"}), {"run.init", "allreduce", "same"}));

@@ -34,7 +34,8 @@ struct RowSpec {
 /// What an algorithm asks of the run that carries it.
 struct AlgorithmNeeds {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
-  bool fixed_matrix = false;  ///< W must be symmetric and the same in every round
+  bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
+  double above = -1;          ///< and its eigenvalues must lie above this
   bool trainer = true;        ///< it takes gradients: needs model and data
   bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)

@@ -9,6 +9,8 @@
 #include "base/philox.hpp"
 #include "gpu/device_rows.hpp"
 #include "peer/device_choice.hpp"
+#include "topology/krylov.hpp"
+#include "topology/spectrum.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -38,8 +40,21 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
   return {};
 }
 
+Status check_eigenvalues(const Setup& setup, double above) {
+  constexpr double kRounding = 1e-9;
+  if (above <= -1 || setup.config.run.peers < 2) return {};
+  const auto ends = topology::symmetric_ends(*setup.schedule->at(0), setup.schedule->lattice());
+  if (!ends || ends->low > above + kRounding) return {};
+  return invalid(fmt::format("topology.lazy: '{}' needs a W whose eigenvalues lie above {:.3f}, and the lowest of '{}' with {} "
+                             "weights is {:.3f}; set topology.lazy = true",
+                             setup.config.algorithm.kind, above, setup.config.topology.kind, setup.report.weights,
+                             ends->low));
+}
+
 Status check_matrix(const Setup& setup) {
-  if (!setup.algorithm->needs().fixed_matrix || (setup.report.symmetric && setup.report.period == 1)) return {};
+  const gossip::AlgorithmNeeds needs = setup.algorithm->needs();
+  if (!needs.fixed_matrix) return {};
+  if (setup.report.symmetric && setup.report.period == 1) return check_eigenvalues(setup, needs.above);
   return invalid(fmt::format("topology.kind: '{}' needs a symmetric W that is the same in every round, and that of '{}' {}; "
                              "choose another topology, or an algorithm that takes any (dpsgd, gradient_tracking)",
                              setup.config.algorithm.kind, setup.config.topology.kind,
