@@ -34,30 +34,33 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
                 [this](Error error) { fail(std::move(error)); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
   const auto rows = [&](std::size_t peers) { return gpu::DeviceRows<float>(*setup.device, peers, d, request_.row_offset); };
-  for (const gossip::RowSpec& spec : specs_) {
-    fronts_.push_back(rows(count));
-    backs_.push_back(rows(spec.mixed ? count : 0));
-  }
+  for (std::size_t k = 0; k < specs_.size(); ++k) fronts_.push_back(rows(count));
+  set_initial_rows();  // before the other rows: its copy of one then adds nothing to the peak
+  for (const gossip::RowSpec& spec : specs_) backs_.push_back(rows(spec.mixed ? count : 0));
   if (setup.trainer) {
     gradients_ = rows(count);
     momenta_ = rows(setup.config.optimizer.momentum > 0 ? count : 0);
   }
-  std::vector<float> initial(d);
   members_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
     const int peer = request_.hosted[i];
     traffic_[peer] = {};
-    for (std::size_t k = 0; k < specs_.size(); ++k)
-      if (specs_[k].initial == gossip::RowSpec::Initial::parameters) {
-        setup.initialise(peer, initial);
-        setup.device->upload(fronts_[k].row(i).data(), initial.data(), d * sizeof(float));
-      }
     members_[i].node = std::make_unique<gossip::Node>(exchange_, peer, setup.config.run.peers, specs_, memory_of(i));
   }
   connect_locally();
 }
 
 Host::~Host() = default;
+
+void Host::set_initial_rows() {
+  std::vector<float> initial(setup_.parameters);
+  for (std::size_t i = 0; i < request_.hosted.size(); ++i)
+    for (std::size_t k = 0; k < specs_.size(); ++k) {
+      if (specs_[k].initial != gossip::RowSpec::Initial::parameters) continue;
+      setup_.initialise(request_.hosted[i], initial);
+      setup_.device->upload(fronts_[k].row(i).data(), initial.data(), initial.size() * sizeof(float));
+    }
+}
 
 gossip::NodeMemory Host::memory_of(std::size_t index) {
   gossip::NodeMemory memory;

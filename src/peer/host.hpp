@@ -63,6 +63,7 @@ class Host {
     bool in_round = false;
   };
 
+  void set_initial_rows();
   gossip::NodeMemory memory_of(std::size_t index);
   void connect_locally();
   gossip::task<void> drive(Member& member);
