@@ -7,7 +7,9 @@
 #include <memory>
 
 #include "peer/commands/commands.hpp"
+#include "peer/files.hpp"
 #include "peer/recorder.hpp"
+#include "topology/drawing.hpp"
 #include "topology/outlook.hpp"
 #include "topology/report.hpp"
 
@@ -19,7 +21,7 @@ struct TopologyCommand {
   bool all = false;
   std::string peers = "16";
   std::vector<std::string> values;
-  std::string weights = "auto";
+  std::string weights = "auto", draw;
   bool lazy = false, json = false, matrix = false;
   std::uint64_t parameters = 1000000, seed = 0;
   double decay = 0.9;
@@ -84,17 +86,19 @@ Result<topology::ScheduleRequest> request_of(const TopologyCommand& command, con
 
 /// One topology of one size, examined; `matrices` only where asked for.
 struct Examined {
+  std::shared_ptr<const topology::MixingSchedule> schedule;
   topology::TopologyReport report;
   topology::Outlook outlook;
   std::vector<std::vector<std::vector<double>>> matrices;
 };
 
 Result<Examined> examine(const TopologyCommand& command, const topology::ScheduleRequest& request) {
-  GOSSAMER_TRY(const auto schedule, topology::make_schedule(request));
+  GOSSAMER_TRY(auto schedule, topology::make_schedule(request));
   Examined examined;
   GOSSAMER_TRY(examined.report, topology::examine(*schedule, request, command.parameters));
   examined.outlook = topology::look_ahead(*schedule, examined.report.spectral_gap, command.parameters, command.decay);
   if (command.matrix) examined.matrices = topology::period_matrices(*schedule);
+  examined.schedule = std::move(schedule);
   return examined;
 }
 
@@ -252,20 +256,43 @@ struct Printer {
   }
 };
 
+/// What --draw writes.
+class Picture {
+ public:
+  void add(const Examined& examined) {
+    const topology::TopologyReport& report = examined.report;
+    schedules_.push_back(examined.schedule);
+    const std::string gap = std::isnan(report.spectral_gap) ? "" : fmt::format(", gap {:.3g}", report.spectral_gap);
+    panels_.push_back({examined.schedule.get(), report.topology, fmt::format("{} peers{}", report.peers, gap)});
+  }
+  Status write(const std::string& path) const {
+    GOSSAMER_TRY(const std::string svg, topology::draw_svg(panels_));
+    return write_file(path, svg);
+  }
+
+ private:
+  std::vector<std::shared_ptr<const topology::MixingSchedule>> schedules_;
+  std::vector<topology::Drawn> panels_;
+};
+
 Result<int> execute(const TopologyCommand& command) {
   GOSSAMER_TRY(const std::vector<int> counts, read_counts(command.peers));
   GOSSAMER_TRY(const std::vector<std::string> kinds, kinds_of(command));
   const bool several = kinds.size() > 1;
   std::size_t built = 0;
   Printer printer{command, several};
+  Picture picture;
   for (const std::string& kind : kinds) {
     GOSSAMER_TRY(topology::ScheduleRequest request, request_of(command, kind, several));
     for (const int n : counts) {
       request.context.peers = n;
       const auto examined = examine(command, request);
       if (!examined.ok() && counts.size() == 1 && !several) return examined.error();
-      if (examined.ok()) printer.print(*examined), ++built;
-      else printer.refuse(kind, n, examined.error());
+      if (examined.ok()) {
+        printer.print(*examined);
+        if (!command.draw.empty()) picture.add(*examined);
+        ++built;
+      } else printer.refuse(kind, n, examined.error());
     }
   }
   printer.finish();
@@ -273,6 +300,7 @@ Result<int> execute(const TopologyCommand& command) {
     return Error{ErrorKind::invalid, fmt::format("{} be built for any of -n {}",
                                                  several ? "none of these topologies can" : kinds.front() + " cannot",
                                                  command.peers)};
+  if (!command.draw.empty()) GOSSAMER_TRY_STATUS(picture.write(command.draw));
   return 0;
 }
 
@@ -296,6 +324,7 @@ void add_topology(CLI::App& app, int& exit_code) {
   topology->add_option("--decay", command->decay, "γ of the effective neighbours n_W(γ)")
       ->capture_default_str()
       ->check(CLI::Range(0.0, topology::kMostDecay));
+  topology->add_option("--draw", command->draw, "an SVG file to draw them all into");
   CLI::Option* json = topology->add_flag("--json", command->json, "one JSON object a line");
   topology->add_flag("--matrix", command->matrix, "with --json: W of each round of the period")->needs(json);
   topology->callback([command, &exit_code] {
