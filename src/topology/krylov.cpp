@@ -16,14 +16,6 @@ constexpr double kNothingLeft = 1e-13;                  // of a vector of norm 1
 
 void centre(Eigen::VectorXd& x) { x.array() -= x.mean(); }
 
-Eigen::VectorXd generic_start(int n) {
-  RandomStream random(0, kNoPeer, Purpose::topology);
-  Eigen::VectorXd x(n);
-  for (int i = 0; i < n; ++i) x(i) = random.next_normal();
-  centre(x);
-  return x.normalized();
-}
-
 /// An orthonormal basis of the Krylov space of an operator on vectors of mean 0, and the operator's projection onto it:
 /// A V_m = V_m H_m + h_{m+1,m} v_{m+1} eᵀ_m. For a symmetric operator H is tridiagonal but for rounding (Lanczos).
 class KrylovSpace {
@@ -32,7 +24,7 @@ class KrylovSpace {
       : a_(a), n_(n),
         most_(static_cast<int>(std::min<std::int64_t>({most, n - 1, std::max<std::int64_t>(kMostBasisNumbers / n, 20)}))),
         basis_(n, most_ + 1), h_(Eigen::MatrixXd::Zero(most_ + 1, most_)) {
-    basis_.col(0) = generic_start(n);
+    basis_.col(0) = generic_vector(n, 0).normalized();
   }
 
   int size() const { return size_; }
@@ -133,6 +125,14 @@ std::optional<double> inverted_end(const MixingMatrix& w, double sign, double ne
 }
 
 }  // namespace
+
+Eigen::VectorXd generic_vector(int n, std::uint64_t which) {
+  RandomStream random(0, kNoPeer, Purpose::topology, which);
+  Eigen::VectorXd x(n);
+  for (int i = 0; i < n; ++i) x(i) = random.next_normal();
+  centre(x);
+  return x;
+}
 
 Eigen::VectorXd mixed(const MixingMatrix& w, const Eigen::VectorXd& x) {
   Eigen::VectorXd result(x.size());

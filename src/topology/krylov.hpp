@@ -4,6 +4,7 @@
 
 #include <Eigen/Core>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 
@@ -13,6 +14,9 @@ namespace gossamer::topology {
 
 /// y = A x. A keeps vectors of mean 0 at mean 0.
 using Operator = std::function<Eigen::VectorXd(const Eigen::VectorXd&)>;
+
+/// Random normal numbers less their mean, the same ones for the same `which`: has a part in every direction.
+Eigen::VectorXd generic_vector(int n, std::uint64_t which);
 
 /// W·x.
 Eigen::VectorXd mixed(const MixingMatrix& w, const Eigen::VectorXd& x);

@@ -22,6 +22,12 @@ MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows)
   }
 }
 
+Graph graph_of(const MixingMatrix& w) {
+  Graph graph;
+  for (int i = 0; i < w.peers(); ++i) graph.out.emplace_back(w.heard_by(i).begin(), w.heard_by(i).end());
+  return graph;
+}
+
 const ParameterSet<WeightOptions>& weight_parameters() {
   static const auto set =
       ParameterSet<WeightOptions>()

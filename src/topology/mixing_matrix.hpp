@@ -34,6 +34,9 @@ class MixingMatrix {
   std::vector<double> self_weights_;
 };
 
+/// Who hears whom along W's entries.
+Graph graph_of(const MixingMatrix& w);
+
 /// `[topology]`'s keys beside `kind` and the kind's own.
 struct WeightOptions {
   std::string weights = "auto";  ///< auto | metropolis | uniform | best_constant | given

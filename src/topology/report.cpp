@@ -13,13 +13,6 @@
 namespace gossamer::topology {
 namespace {
 
-/// Who hears whom along W's entries.
-Graph graph_of(const MixingMatrix& w) {
-  Graph graph;
-  for (int i = 0; i < w.peers(); ++i) graph.out.emplace_back(w.heard_by(i).begin(), w.heard_by(i).end());
-  return graph;
-}
-
 bool columns_sum_to_one(const MixingMatrix& w) {
   std::vector<long double> sums(static_cast<std::size_t>(w.peers()));
   for (int i = 0; i < w.peers(); ++i) {

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/check.hpp"
-#include "base/philox.hpp"
 #include "topology/graph.hpp"
 #include "topology/lattice.hpp"
 
@@ -24,15 +23,6 @@ RowMajor mixed(const MixingMatrix& w, const RowMajor& x) {
     for (const auto& [peer, weight] : w.hears(i)) result.row(i) += weight * x.row(peer);
   }
   return result;
-}
-
-/// Mean 0.
-Eigen::VectorXd generic_vector(int n, std::uint64_t which) {
-  RandomStream random(0, kNoPeer, Purpose::topology, which);
-  Eigen::VectorXd x(n);
-  for (int i = 0; i < n; ++i) x(i) = random.next_normal();
-  x.array() -= x.mean();
-  return x;
 }
 
 bool is_static_and_symmetric(const MixingSchedule& schedule) {
@@ -206,11 +196,7 @@ double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
     for (std::size_t k = 1; k < eigenvalues->size(); ++k) radius = std::max(radius, std::abs((*eigenvalues)[k]));
     return 1 - radius;
   }
-  if (is_symmetric(w)) {
-    Graph graph;
-    for (int i = 0; i < n; ++i) graph.out.emplace_back(w.heard_by(i).begin(), w.heard_by(i).end());
-    return find_unreachable(graph) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
-  }
+  if (is_symmetric(w)) return find_unreachable(graph_of(w)) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
   const Operator square = [&w](const Eigen::VectorXd& x) {
     const Eigen::VectorXd y = mixed(w, x);
     Eigen::VectorXd result(x.size());
