@@ -46,7 +46,7 @@ Result<DeviceChoice> choose_device(const LocalOptions& local, int process) {
     choice.device = cpu(local);
     return choice;
   }
-  const gpu::cuda::Survey survey = gpu::cuda::survey();
+  const gpu::cuda::Survey survey = gpu::cuda::survey_cards();
   const int cards = static_cast<int>(survey.cards.size());
   if (!survey.problem.empty() || cards == 0) {
     const std::string reason = survey.problem.empty() ? "no card was found" : survey.problem;

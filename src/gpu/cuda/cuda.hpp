@@ -30,7 +30,9 @@ struct Survey {
   std::vector<CardInfo> cards;
 };
 
-/// Never throws, never prints. Any thread.
+/// Never throws, never prints. Any thread. Starts no card: free memory is left at 0.
+Survey survey_cards();
+/// The same with free memory, for which CUDA is started on every card: takes time, and some of their memory.
 Survey survey();
 
 struct Options {

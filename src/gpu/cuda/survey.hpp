@@ -5,9 +5,6 @@
 
 namespace gossamer::gpu::cuda {
 
-/// The survey without free memory: asks no card to start. Never throws.
-Survey survey_cards();
-
 /// Whether `card` can be used (invalid: the reason in words).
 Status check_card(const Survey& survey, int card);
 

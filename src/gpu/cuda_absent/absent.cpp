@@ -3,11 +3,12 @@
 
 namespace gossamer::gpu::cuda {
 
-Survey survey() {
+Survey survey_cards() {
   Survey survey;
   survey.problem = "this build has no CUDA device: it was made without the CUDA toolkit";
   return survey;
 }
+Survey survey() { return survey_cards(); }
 
 Result<std::unique_ptr<Device>> make_cuda_device(const Options&) { return Error{ErrorKind::invalid, survey().problem}; }
 
