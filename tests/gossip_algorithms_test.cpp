@@ -30,7 +30,7 @@ TEST_CASE("every algorithm: declared whole, and the same bits when each round st
     const ParameterValues values = small_rows(kind, 37);
     auto made = kind.make(values);
     REQUIRE(made.ok());
-    const std::vector<RowSpec> rows = (*made)->rows();
+    const std::vector<RowSpec> rows = (*made)->rows(*schedule("ring", 6));
     REQUIRE_FALSE(rows.empty());
     CHECK(rows.front().name == "x");
     CHECK(rows.front().survives);

@@ -104,7 +104,7 @@ class Network {
     auto made = make_algorithm(algorithm, values);
     REQUIRE(made.ok());
     algorithm_ = std::move(made).value();
-    const std::vector<RowSpec> specs = algorithm_->rows();
+    const std::vector<RowSpec> specs = algorithm_->rows(*schedule_);
     VirtualScheduler scheduler;
     InlineExecutor executor;
     Compute compute(scheduler, executor, device_, trainer, options_.step_time);

@@ -46,7 +46,8 @@ struct AlgorithmNeeds {
 class Algorithm {
  public:
   virtual ~Algorithm() = default;
-  virtual std::vector<RowSpec> rows() const = 0;
+  /// The rows of every node; row 0 is x.
+  virtual std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const = 0;
   virtual AlgorithmNeeds needs() const = 0;
   /// Local steps of one node in a round.
   virtual int steps_per_round() const = 0;
@@ -54,6 +55,11 @@ class Algorithm {
   virtual task<void> round(Node& node, Round t) const = 0;
   /// Whom peer i sends to or hears from in the whole run, ascending. Links are made for these.
   virtual std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const = 0;
+  /// Whether it may run on this topology: an error (invalid) says why not and what would fit.
+  virtual Status check(const topology::MixingSchedule& schedule) const {
+    (void)schedule;
+    return {};
+  }
 };
 
 struct AlgorithmKind {

@@ -68,13 +68,13 @@ task<void> Node::finish_mix(int k) {
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
-void Node::send_gradient(int to, Round t, std::span<const float> part) {
-  endpoint_.send(to, t, gradient_channel(), part, gradient_lender_);
+void Node::send(int to, Round t, int k, std::span<const float> part) {
+  endpoint_.send(to, t, channel(k), part, lender(k));
 }
 
-task<void> Node::receive_gradient(int from, Round t, std::span<float> into, Combine combine) {
+task<void> Node::receive(int from, Round t, int k, std::span<float> into, Combine combine) {
   const Time begin = exchange_.scheduler().now();
-  co_await endpoint_.receive(from, t, gradient_channel(), into, combine);
+  co_await endpoint_.receive(from, t, channel(k), into, combine);
   times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
 }
 

@@ -13,6 +13,9 @@
 
 namespace gossamer::gossip {
 
+/// The row that gradients are made in, where an algorithm's own rows have numbers from 0.
+inline constexpr int kGradientRow = -1;
+
 /// A peer's rows in device memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not mixed), and
 /// what the trainer works in.
 struct NodeMemory {
@@ -35,9 +38,8 @@ class Node {
   int id() const { return id_; }
   int peers() const { return peers_; }  ///< n
 
-  std::span<float> row(int k) { return rows_[static_cast<std::size_t>(k)]->values(); }
+  std::span<float> row(int k) { return k == kGradientRow ? memory_.gradient : rows_[static_cast<std::size_t>(k)]->values(); }
   std::span<float> x() { return row(0); }
-  std::span<float> gradient_row() { return memory_.gradient; }
 
   // ---- training. `x` and `g` are any rows of d values.
   /// x ← x after `steps` optimizer steps on this peer's next batches.
@@ -58,12 +60,13 @@ class Node {
   task<void> begin_mix(Round t, int k);
   task<void> finish_mix(int k);
 
-  /// Sends part of the gradient row (its own channel), zero-copy: what was sent must not change until gradient_sent().
-  void send_gradient(int to, Round t, std::span<const float> part);
-  /// Waits for the next part from `from` and puts it into, or adds it to, `into`.
-  task<void> receive_gradient(int from, Round t, std::span<float> into, Combine combine);
-  /// co_await node.gradient_sent(): until nobody reads the gradient row any more.
-  auto gradient_sent() { return gradient_lender_.writable(); }
+  /// Sends part of row k, zero-copy: row k must not change until sent(k). Each row is a channel of its own, and what goes
+  /// over it is received in the order sent.
+  void send(int to, Round t, int k, std::span<const float> part);
+  /// Waits for the next part that `from` sends of its row k in round t and puts it into, or adds it to, `into`.
+  task<void> receive(int from, Round t, int k, std::span<float> into, Combine combine);
+  /// co_await node.sent(k): until nobody reads row k any more.
+  auto sent(int k) { return lender(k).writable(); }
 
   // ---- arithmetic on rows, co_awaited
   /// out ← out + (a − b)
@@ -101,7 +104,8 @@ class Node {
   static constexpr int kOwnShard = -1;
 
   task<void> train(TrainOperation operation, std::span<float> x, std::span<float> g, int shard_of, int steps);
-  Channel gradient_channel() const { return static_cast<Channel>(rows_.size()); }
+  Channel channel(int k) const { return static_cast<Channel>(k == kGradientRow ? rows_.size() : static_cast<std::size_t>(k)); }
+  LentRow& lender(int k) { return k == kGradientRow ? gradient_lender_ : rows_[static_cast<std::size_t>(k)]->front(); }
 
   Exchange& exchange_;
   Endpoint& endpoint_;

@@ -28,7 +28,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       scheduler_(scheduler),
       recorder_(recorder),
       request_(std::move(request)),
-      specs_(setup.algorithm->rows()),
+      specs_(setup.algorithm->rows(*setup.schedule)),
       compute_(scheduler, executor, *setup.device, setup.trainer.get(), milliseconds(setup.config.sim.compute_ms)),
       exchange_(scheduler, compute_, *setup.schedule, exchange_options(setup, gossip::channels_of(specs_)), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {

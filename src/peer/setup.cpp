@@ -18,14 +18,15 @@ namespace {
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// Combinations that cannot run, each with a reason and what would fit.
-Status check_combination(const Config& config, const gossip::Algorithm& algorithm) {
+Status check_combination(const Config& config, const gossip::Algorithm& algorithm,
+                         const topology::MixingSchedule& schedule) {
   const gossip::AlgorithmNeeds needs = algorithm.needs();
   if (config.exchange.policy == "async" && !needs.mixing_matrix)
     return invalid(
         fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
                     "at sync or choose an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
-  const auto rows = algorithm.rows();
+  const auto rows = algorithm.rows(schedule);
   const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const auto& row) { return row.conserved_sum; });
   if (config.exchange.policy == "async" && keeps_sums)
     return invalid(
@@ -37,7 +38,7 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
         fmt::format("run.init: '{}' exchanges gradients only, so peers that start apart stay apart; leave run.init at same, "
                     "or choose an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
-  return {};
+  return algorithm.check(schedule);
 }
 
 Status check_eigenvalues(const Setup& setup, double above) {
@@ -128,7 +129,7 @@ std::string Setup::configuration_hash() const {
 Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.device->host_accessible()) return {};
   std::size_t rows = 0;
-  for (const gossip::RowSpec& row : setup.algorithm->rows()) rows += row.mixed ? 2 : 1;
+  for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule)) rows += row.mixed ? 2 : 1;
   if (setup.trainer) rows += setup.config.optimizer.momentum > 0 ? 2 : 1;
   const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
   const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace;
@@ -148,11 +149,11 @@ Result<Setup> make_setup(Config config, int process) {
   setup.config = std::move(config);
   const Config& decided = setup.config;
   GOSSAMER_TRY(setup.algorithm, gossip::make_algorithm(decided.algorithm.kind, decided.algorithm.values));
-  GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm));
 
   const topology::ScheduleRequest request{decided.topology.kind, decided.topology.values, decided.weights,
                                           {decided.run.peers, decided.run.seed}};
   GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
+  GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm, *setup.schedule));
 
   GOSSAMER_TRY(DeviceChoice choice, choose_device(decided.local, process));
   setup.device = std::move(choice.device);

@@ -9,7 +9,7 @@ namespace {
 
 class AllReduce final : public Algorithm {
  public:
-  std::vector<RowSpec> rows() const override { return {{.name = "x", .initial = RowSpec::Initial::parameters}}; }
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override { return {{.name = "x", .initial = RowSpec::Initial::parameters}}; }
   AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .equal_start = true}; }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -21,20 +21,20 @@ class AllReduce final : public Algorithm {
 
   // g ← (1/n) Σ_j ∇f_j(x; batch_j);  x ← x − γ g
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> g = node.gradient_row();
+    const std::span<float> g = node.row(kGradientRow);
     co_await node.gradient(node.x(), g);
     const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
     for (int s = 0; s < n - 1; ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
-      node.send_gradient(next, t, part(g, me - s, n));
-      co_await node.receive_gradient(previous, t, part(g, me - s - 1, n), Combine::add);
+      node.send(next, t, kGradientRow, part(g, me - s, n));
+      co_await node.receive(previous, t, kGradientRow, part(g, me - s - 1, n), Combine::add);
     }
-    co_await node.gradient_sent();
+    co_await node.sent(kGradientRow);
     co_await node.scale(part(g, me + 1, n), 1.0F / static_cast<float>(n));
     for (int s = 0; s < n - 1; ++s) {  // all-gather: each finished part goes round
-      node.send_gradient(next, t, part(g, me + 1 - s, n));
-      co_await node.receive_gradient(previous, t, part(g, me - s, n), Combine::replace);
+      node.send(next, t, kGradientRow, part(g, me + 1 - s, n));
+      co_await node.receive(previous, t, kGradientRow, part(g, me - s, n), Combine::replace);
     }
-    co_await node.gradient_sent();
+    co_await node.sent(kGradientRow);
     co_await node.update(node.x(), g);
   }
 

@@ -11,7 +11,7 @@ enum Row { kX, kMean };
 
 class Centralized final : public Algorithm {
  public:
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}, {.name = "mean", .survives = false}};
   }
   AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .one_node = true}; }
@@ -19,7 +19,7 @@ class Centralized final : public Algorithm {
   std::vector<int> partners(int, const topology::MixingSchedule&) const override { return {}; }
 
   task<void> round(Node& node, Round) const override {
-    const std::span<float> g = node.gradient_row(), mean = node.row(kMean);
+    const std::span<float> g = node.row(kGradientRow), mean = node.row(kMean);
     const float share = 1.0F / static_cast<float>(node.peers());
     co_await node.fill(mean, 0.0F);
     for (int j = 0; j < node.peers(); ++j) {

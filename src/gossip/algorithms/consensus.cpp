@@ -12,7 +12,7 @@ class Consensus final : public Algorithm {
  public:
   explicit Consensus(const Options& options) : length_(static_cast<std::size_t>(options.length)) {}
 
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters, .conserved_sum = true}};
   }
   AlgorithmNeeds needs() const override { return {.trainer = false, .row_length = length_}; }

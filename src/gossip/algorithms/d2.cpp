@@ -13,7 +13,7 @@ enum Row { kX, kCorrection };
 
 class D2 final : public Algorithm {
  public:
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart}};
   }
@@ -26,8 +26,8 @@ class D2 final : public Algorithm {
   // z ← x − γ ∇f(x) − d;  x ← mix(z);  d ← d + (z − x)
   task<void> round(Node& node, Round t) const override {
     const std::span<float> z = node.x(), d = node.row(kCorrection);
-    co_await node.gradient(z, node.gradient_row());
-    co_await node.update(z, node.gradient_row());
+    co_await node.gradient(z, node.row(kGradientRow));
+    co_await node.update(z, node.row(kGradientRow));
     co_await node.axpy(-1.0F, d, z);
     co_await node.mix(t, kX);
     if (node.x().data() != z.data()) co_await node.add_difference(d, z, node.x());

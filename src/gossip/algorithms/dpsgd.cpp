@@ -19,7 +19,7 @@ class Dpsgd final : public Algorithm {
  public:
   explicit Dpsgd(const Options& options) : steps_(options.local_steps), overlapped_(options.order == "awc") {}
 
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     std::vector<RowSpec> rows{{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters}};
     if (overlapped_) rows.push_back({.name = "local", .survives = false});
     return rows;

@@ -13,7 +13,7 @@ enum Row { kX, kCorrection, kDifference };
 
 class Extra final : public Algorithm {
  public:
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
             {.name = "difference", .survives = false}};
@@ -28,12 +28,12 @@ class Extra final : public Algorithm {
   task<void> round(Node& node, Round t) const override {
     const std::span<float> x = node.x(), d = node.row(kCorrection), difference = node.row(kDifference);
     co_await node.begin_mix(t, kX);
-    co_await node.gradient(x, node.gradient_row());
+    co_await node.gradient(x, node.row(kGradientRow));
     co_await node.finish_mix(kX);
     const std::span<float> m = node.x();
     co_await node.fill(difference, 0.0F);
     if (m.data() != x.data()) co_await node.add_difference(difference, x, m);
-    co_await node.update(m, node.gradient_row());
+    co_await node.update(m, node.row(kGradientRow));
     co_await node.axpy(-1.0F, d, m);
     co_await node.axpy(0.5F, difference, d);
   }

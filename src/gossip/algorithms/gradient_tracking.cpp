@@ -16,7 +16,7 @@ class GradientTracking final : public Algorithm {
  public:
   explicit GradientTracking(const Options& options) : overlapped_(options.order == "awc") {}
 
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
             {.name = "tracker", .mixed = true, .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
             {.name = "gradient", .rejoin = RowSpec::Rejoin::restart}};
@@ -49,7 +49,7 @@ class GradientTracking final : public Algorithm {
   }
 
   task<void> track(Node& node) const {
-    const std::span<float> fresh = node.gradient_row(), last = node.row(kGradient);
+    const std::span<float> fresh = node.row(kGradientRow), last = node.row(kGradient);
     co_await node.gradient(node.x(), fresh);
     co_await node.add_difference(node.row(kTracker), fresh, last);
     co_await node.copy(fresh, last);

@@ -16,7 +16,7 @@ class QuasiGlobalMomentum final : public Algorithm {
  public:
   explicit QuasiGlobalMomentum(const Options& options) : momentum_(options.momentum) {}
 
-  std::vector<RowSpec> rows() const override {
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
             {.name = "quasi_global_momentum"},
             {.name = "way", .survives = false}};
@@ -29,7 +29,7 @@ class QuasiGlobalMomentum final : public Algorithm {
 
   // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> g = node.gradient_row(), m = node.row(kMomentum), way = node.row(kWay);
+    const std::span<float> g = node.row(kGradientRow), m = node.row(kMomentum), way = node.row(kWay);
     const double rate = node.rate();
     co_await node.gradient(node.x(), g);
     co_await node.copy(node.x(), way);
