@@ -135,13 +135,13 @@ TEST_CASE("card: consensus is an exact fixed point of mix, and pieces have the b
   CHECK(same_bits(pieced.values(), out.values()));
 }
 
-TEST_CASE_TEMPLATE("card: axpy, add_difference, scale, copy, fill", Real, float, double) {
+TEST_CASE_TEMPLATE("card: axpy, add_difference, scale, divide, copy, fill", Real, float, double) {
   GOSSAMER_CARD(card);
   CpuDevice cpu(1);
   each_shape([&](std::size_t length, std::size_t offset) {
     Twin<Real> x(*card, normal<Real>(length, 1), offset), y(*card, normal<Real>(length, 2)),
         z(*card, normal<Real>(length, 3)), copied(*card, normal<Real>(length, 4)),
-        filled(*card, normal<Real>(length, 5), offset);
+        filled(*card, normal<Real>(length, 5), offset), made(*card, {Real(3)}, offset);
     const std::size_t half = length / 2;
     const auto both = [&](const auto& on_card, const auto& on_cpu, auto operation) {
       operation(*card, std::span(on_card));
@@ -163,6 +163,15 @@ TEST_CASE_TEMPLATE("card: axpy, add_difference, scale, copy, fill", Real, float,
     const ScaleRequest<double> cpu_scale[] = {{static_cast<double>(Real(0.3)), y.cpu.data(), half},
                                               {-1.5, z.cpu.data(), length}};
     both(scale, cpu_scale, [](Device& device, auto requests) { device.scale(requests); });
+    // y ← y / c, and z ← x / c, where c is a value that a kernel has just made.
+    const DivideRequest<Real> divide[] = {{y.card.get(), made.card.get(), y.card.get(), length},
+                                          {x.card.get(), made.card.get(), z.card.get(), half}};
+    const DivideRequest<double> cpu_divide[] = {{y.cpu.data(), made.cpu.data(), y.cpu.data(), length},
+                                                {x.cpu.data(), made.cpu.data(), z.cpu.data(), half}};
+    const FillRequest<Real> make[] = {{Real(-1.75), made.card.get(), 1}};
+    const FillRequest<double> cpu_make[] = {{-1.75, made.cpu.data(), 1}};
+    both(make, cpu_make, [](Device& device, auto requests) { device.fill(requests); });
+    both(divide, cpu_divide, [](Device& device, auto requests) { device.divide(requests); });
     const CopyRequest<Real> copy[] = {{x.card.get(), copied.card.get(), half}};
     const CopyRequest<double> cpu_copy[] = {{x.cpu.data(), copied.cpu.data(), half}};
     both(copy, cpu_copy, [](Device& device, auto requests) { device.copy(requests); });
@@ -174,6 +183,7 @@ TEST_CASE_TEMPLATE("card: axpy, add_difference, scale, copy, fill", Real, float,
   card->axpy(std::span<const AxpyRequest<Real>>());
   card->add_difference(std::span<const DifferenceRequest<Real>>());
   card->scale(std::span<const ScaleRequest<Real>>());
+  card->divide(std::span<const DivideRequest<Real>>());
   card->copy(std::span<const CopyRequest<Real>>());
   card->fill(std::span<const FillRequest<Real>>());
 }

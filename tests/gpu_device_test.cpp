@@ -45,6 +45,12 @@ TEST_CASE_TEMPLATE("row operations, several requests at once", Real, float, doub
   const ScaleRequest<Real> scale[] = {{0.5, y.data(), 2}};
   device.scale(scale);
   CHECK(y == std::vector<Real>{11.5, 23, 69});
+  const Real four = 4;
+  std::vector<Real> quotient(3);
+  const DivideRequest<Real> divide[] = {{y.data(), &four, quotient.data(), 3}, {z.data() + 2, x.data() + 1, z.data() + 2, 1}};
+  device.divide(divide);
+  CHECK(quotient == std::vector<Real>{2.875, 5.75, 17.25});
+  CHECK(z == std::vector<Real>{15, 25, 19});
   ReduceRequest<Real> reduce[] = {{x.data(), x.data(), 3}, {x.data(), z.data(), 2}};
   device.dot(reduce);
   CHECK(reduce[0].result == 14);

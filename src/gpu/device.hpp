@@ -66,6 +66,16 @@ struct ScaleRequest {
   std::size_t length = 0;
 };
 
+/// out ← x / divisor, where the divisor lies in device memory: a value that an operation before made. out may be x itself, but
+/// overlaps it in no other way; the divisor lies outside both.
+template <class Real>
+struct DivideRequest {
+  const Real* x = nullptr;
+  const Real* divisor = nullptr;  ///< [1]
+  Real* out = nullptr;
+  std::size_t length = 0;
+};
+
 /// to ← from. They do not overlap.
 template <class Real>
 struct CopyRequest {
@@ -201,6 +211,7 @@ class RowOperations {
   virtual void axpy(std::span<const AxpyRequest<Real>> requests) = 0;
   virtual void add_difference(std::span<const DifferenceRequest<Real>> requests) = 0;
   virtual void scale(std::span<const ScaleRequest<Real>> requests) = 0;
+  virtual void divide(std::span<const DivideRequest<Real>> requests) = 0;
   virtual void copy(std::span<const CopyRequest<Real>> requests) = 0;
   virtual void fill(std::span<const FillRequest<Real>> requests) = 0;
 };
@@ -320,6 +331,7 @@ class Device : public Memory,
   using RowOperations<float>::axpy, RowOperations<double>::axpy;
   using RowOperations<float>::add_difference, RowOperations<double>::add_difference;
   using RowOperations<float>::scale, RowOperations<double>::scale;
+  using RowOperations<float>::divide, RowOperations<double>::divide;
   using RowOperations<float>::copy, RowOperations<double>::copy;
   using RowOperations<float>::fill, RowOperations<double>::fill;
   using Reductions<float>::dot, Reductions<double>::dot;

@@ -67,6 +67,11 @@ void scale(Real factor, Real* y, std::size_t length) {
   for (std::size_t i = 0; i < length; ++i) y[i] *= factor;
 }
 
+template <class Real>
+void divide(const Real* x, Real divisor, Real* out, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) out[i] = x[i] / divisor;
+}
+
 /// Reductions: value i goes to lane i mod 16, in double; then the lanes are added as a tree. The order depends on the length
 /// alone: not on alignment, not on the vector width.
 inline constexpr int kReductionLanes = 16;

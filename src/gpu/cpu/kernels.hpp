@@ -49,6 +49,7 @@ struct Kernels {
   void (*axpy)(Real factor, const Real* x, Real* y, std::size_t length);
   void (*add_difference)(Real* out, const Real* a, const Real* b, std::size_t length);
   void (*scale)(Real factor, Real* y, std::size_t length);
+  void (*divide)(const Real* x, Real divisor, Real* out, std::size_t length);
   double (*dot)(const Real* a, const Real* b, std::size_t length);
   double (*squared_distance)(const Real* a, const Real* b, std::size_t length);
   bool (*all_finite)(const Real* row, std::size_t length);

@@ -5,6 +5,7 @@ constexpr Kernels<Real> make_table() {
           .axpy = axpy<Real>,
           .add_difference = add_difference<Real>,
           .scale = scale<Real>,
+          .divide = divide<Real>,
           .dot = dot<Real>,
           .squared_distance = squared_distance<Real>,
           .all_finite = all_finite<Real>,

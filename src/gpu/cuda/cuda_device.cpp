@@ -128,6 +128,7 @@ void CudaDevice::uniforms(std::span<const RandomRequest<float>> requests) { cuda
     cuda::add_difference(lane(), requests);                                                                                 \
   }                                                                                                                         \
   void CudaDevice::scale(std::span<const ScaleRequest<Real>> requests) { cuda::scale(lane(), requests); }                   \
+  void CudaDevice::divide(std::span<const DivideRequest<Real>> requests) { cuda::divide(lane(), requests); }                \
   void CudaDevice::copy(std::span<const CopyRequest<Real>> requests) { cuda::copy(lane(), requests); }                      \
   void CudaDevice::fill(std::span<const FillRequest<Real>> requests) { cuda::fill(lane(), requests); }                      \
   void CudaDevice::dot(std::span<ReduceRequest<Real>> requests) { cuda::dot(lane(), requests); }                            \

@@ -42,6 +42,8 @@ class CudaDevice final : public Device {
   void add_difference(std::span<const DifferenceRequest<double>> requests) override;
   void scale(std::span<const ScaleRequest<float>> requests) override;
   void scale(std::span<const ScaleRequest<double>> requests) override;
+  void divide(std::span<const DivideRequest<float>> requests) override;
+  void divide(std::span<const DivideRequest<double>> requests) override;
   void copy(std::span<const CopyRequest<float>> requests) override;
   void copy(std::span<const CopyRequest<double>> requests) override;
   void fill(std::span<const FillRequest<float>> requests) override;

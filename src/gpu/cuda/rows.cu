@@ -31,6 +31,13 @@ struct Scale {
     out[0] = times(factor, in[0]);
   }
 };
+struct Divide {
+  static constexpr int kIn = 1, kOut = 1;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, Real factor) const {
+    out[0] = over(in[0], factor);
+  }
+};
 struct Copy {
   static constexpr int kIn = 1, kOut = 1;
   template <class Real>
@@ -166,6 +173,12 @@ void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests) {
   });
 }
 template <class Real>
+void divide(Lane& lane, std::span<const DivideRequest<Real>> requests) {
+  run_rows<Real>(lane, requests, Divide{}, [](const auto& r) {
+    return RowTask<Real>{.in = {r.x}, .out = {r.out}, .factor_at = r.divisor};
+  });
+}
+template <class Real>
 void copy(Lane& lane, std::span<const CopyRequest<Real>> requests) {
   run_rows<Real>(lane, requests, Copy{}, [](const auto& r) { return RowTask<Real>{.in = {r.from}, .out = {r.to}}; });
 }
@@ -213,6 +226,7 @@ void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>>
   template void axpy(Lane&, std::span<const AxpyRequest<Real>>);                                        \
   template void add_difference(Lane&, std::span<const DifferenceRequest<Real>>);                        \
   template void scale(Lane&, std::span<const ScaleRequest<Real>>);                                      \
+  template void divide(Lane&, std::span<const DivideRequest<Real>>);                                    \
   template void copy(Lane&, std::span<const CopyRequest<Real>>);                                        \
   template void fill(Lane&, std::span<const FillRequest<Real>>);                                        \
   template void update(Lane&, const UpdateRule&, std::span<const UpdateJob<Real>>);                     \

@@ -17,6 +17,8 @@ void add_difference(Lane& lane, std::span<const DifferenceRequest<Real>> request
 template <class Real>
 void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests);
 template <class Real>
+void divide(Lane& lane, std::span<const DivideRequest<Real>> requests);
+template <class Real>
 void copy(Lane& lane, std::span<const CopyRequest<Real>> requests);
 template <class Real>
 void fill(Lane& lane, std::span<const FillRequest<Real>> requests);

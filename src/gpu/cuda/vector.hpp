@@ -41,13 +41,15 @@ inline bool aligned(const void* pointer, std::size_t bytes = 16) {
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
 }
 
-// Products and sums of their own rounding, as the CPU has them: no fused multiply-add whatever the compiler's mind.
+// Products, sums and quotients of their own rounding, as the CPU has them: no fused multiply-add whatever the compiler's mind.
 __device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
 __device__ __forceinline__ float plus(float a, float b) { return __fadd_rn(a, b); }
 __device__ __forceinline__ double plus(double a, double b) { return __dadd_rn(a, b); }
 __device__ __forceinline__ float minus(float a, float b) { return __fsub_rn(a, b); }
 __device__ __forceinline__ double minus(double a, double b) { return __dsub_rn(a, b); }
+__device__ __forceinline__ float over(float a, float b) { return __fdiv_rn(a, b); }
+__device__ __forceinline__ double over(double a, double b) { return __ddiv_rn(a, b); }
 
 /// Σ of one value per thread, to thread 0 (others get parts of it), added as a tree: the order depends on kThreads alone.
 /// All threads of a block of kThreads call it; `room` is shared memory of kThreads values, free again when it returns.
