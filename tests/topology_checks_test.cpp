@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/philox.hpp"
+#include "topology/building.hpp"
 #include "topology_words.hpp"
 
 using namespace gossamer::topology;
@@ -95,7 +96,8 @@ TEST_CASE("row sum and column sum, to 1e-12 and no closer") {
   CHECK(verdict(w) == "row sum check failed: that of peer 1 is 1 +0.25, more than 1e-12 from 1");
   w = right();
   w[0][1].weight += 0.25, w[0][2].weight -= 0.25;  // row 0 keeps its sum; columns 1 and 3 do not
-  CHECK(verdict(w) == "column sum check failed: that of peer 1 is 1 +0.25, more than 1e-12 from 1");
+  CHECK(verdict(w) == "column sum check failed: that of peer 1 is 1 +0.25, more than 1e-12 from 1 (algorithm push_sum with "
+                      "topology.weights = out_degree takes any strongly connected graph)");
   w = right();
   w[2][1].weight += 2e-12;
   CHECK(verdict(w).starts_with("row sum check failed"));
@@ -138,7 +140,36 @@ TEST_CASE("weights: a directed graph is weighed where columns can sum to 1, and 
   CHECK((*uniform)[1][0].weight == 1.0 / 3);
 
   CHECK(weigh(ring4(), {"equal", false}).error().message ==
-        "topology.weights: 'equal' is not one of auto, metropolis, uniform, best_constant, given");
+        "topology.weights: 'equal' is not one of auto, metropolis, uniform, best_constant, out_degree, given");
+}
+
+TEST_CASE("out-degree weights: on any graph columns sum to 1, and rows where they happen to") {
+  const Graph uneven{{{1, 2}, {2}, {0}}};
+  for (const bool lazy : {false, true}) {
+    const auto rows = weigh(uneven, {.weights = "out_degree", .lazy = lazy});
+    REQUIRE(rows.ok());
+    CHECK(check_round(*rows, uneven, 0, true).ok());
+    const gossamer::Status strict = check_round(*rows, uneven, 0);
+    REQUIRE_FALSE(strict.ok());
+    CHECK(strict.error().message.starts_with("mixing matrix of round 0: row sum check failed: that of peer 0"));
+
+    const auto made = make_schedule(static_topology(uneven), {.weights = "out_degree", .lazy = lazy}, "");
+    REQUIRE(made.ok());
+    const MixingMatrix& w = *(*made)->at(0);
+    const double share = lazy ? 0.5 : 1;
+    CHECK(w.hears(2).size() == 2);
+    CHECK(w.hears(2)[0].weight == share / 3);
+    CHECK(w.hears(2)[1].weight == share / 2);
+    CHECK(w.self_weight(0) == doctest::Approx(1 - share * 2 / 3));
+    CHECK(w.self_weight(2) == doctest::Approx(1 - share / 2));
+    CHECK(w.row_surplus(0) == doctest::Approx(share * (1.0 / 2 - 2.0 / 3)));
+    CHECK(w.row_surplus(2) == doctest::Approx(share * (1.0 / 3 + 1.0 / 2 - 1.0 / 2)));
+    CHECK_FALSE(is_doubly_stochastic(w));
+  }
+  const auto ring = make_schedule(static_topology(ring4()), {.weights = "out_degree"}, "");
+  REQUIRE(ring.ok());
+  for (int i = 0; i < 4; ++i) CHECK((*ring)->at(0)->row_surplus(i) == 0);
+  CHECK(is_doubly_stochastic(*(*ring)->at(0)));
 }
 
 TEST_CASE("random undirected graphs: every weighing passes the checks, and is the formula") {

@@ -18,7 +18,8 @@ inline constexpr double kSumTolerance = 1e-12;
 ///   entries       finite and ≥ 0, the diagonal too
 ///   row sum       1 within kSumTolerance: equal rows stay equal
 ///   column sum    1 within kSumTolerance: nothing is lost or gained, so the mean stays
-Status check_round(const WeightRows& w, const Graph& graph, Round round);
+/// `only_columns`: rows may sum to anything (push-sum).
+Status check_round(const WeightRows& w, const Graph& graph, Round round, bool only_columns = false);
 
 /// Checks "joint connectivity": over the given rounds together, along entries that are not 0, everybody's word reaches
 /// everybody. All rounds are of equal peers and have the shape that check_round wants. At least one round.

@@ -1,25 +1,42 @@
 #include "topology/mixing_matrix.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.hpp"
+#include "topology/checks.hpp"
 
 namespace gossamer::topology {
 
-MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows)
-    : hears_(std::move(rows)), heard_by_(hears_.size()), self_weights_(hears_.size(), 1) {
+MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal diagonal)
+    : hears_(std::move(rows)), heard_by_(hears_.size()), self_weights_(hears_.size(), 1), row_surplus_(hears_.size(), 0) {
+  std::vector<long double> given(hears_.size(), 0), taken(hears_.size(), 0);  // long double: as the weights were made
   for (int i = 0; i < peers(); ++i) {
     int last = -1;
-    long double sum = 0;  // as the weights were made
     for (const auto& [peer, weight] : hears(i)) {
       GOSSAMER_CHECK(peer > last && peer < peers() && peer != i, "a row is ascending, within n, and without self");
       GOSSAMER_CHECK(weight != 0, "a row lists non-zero weights");
       heard_by_[static_cast<std::size_t>(peer)].push_back(i);
-      sum += weight;
+      taken[static_cast<std::size_t>(i)] += weight;
+      given[static_cast<std::size_t>(peer)] += weight;
       last = peer;
     }
-    self_weights_[static_cast<std::size_t>(i)] = static_cast<double>(1 - sum);
   }
+  const bool by_column = diagonal == Diagonal::completes_column;
+  for (std::size_t i = 0; i < hears_.size(); ++i) {
+    self_weights_[i] = static_cast<double>(1 - (by_column ? given[i] : taken[i]));
+    if (by_column) row_surplus_[i] = static_cast<double>(taken[i] - given[i]);
+  }
+}
+
+bool is_doubly_stochastic(const MixingMatrix& w) {
+  std::vector<long double> sums(static_cast<std::size_t>(w.peers()));
+  for (int i = 0; i < w.peers(); ++i) {
+    if (std::abs(w.row_surplus(i)) > kSumTolerance) return false;
+    sums[static_cast<std::size_t>(i)] += w.self_weight(i);
+    for (const Neighbour& entry : w.hears(i)) sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
+  }
+  return std::all_of(sums.begin(), sums.end(), [](long double sum) { return std::abs(sum - 1) <= kSumTolerance; });
 }
 
 Graph graph_of(const MixingMatrix& w) {
@@ -33,9 +50,10 @@ const ParameterSet<WeightOptions>& weight_parameters() {
       ParameterSet<WeightOptions>()
           .add("weights", &WeightOptions::weights,
                {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + the largest degree); "
-                        "best_constant: 2/(λ1 + λn−1) of the Laplacian; given: those that the kind or its file prescribes; "
-                        "auto: given where there are some, else metropolis",
-                .choices = {"auto", "metropolis", "uniform", "best_constant", "given"}})
+                        "best_constant: 2/(λ1 + λn−1) of the Laplacian; out_degree: 1/(1 + how many hear the sender), on any "
+                        "graph, for push_sum; given: those that the kind or its file prescribes; auto: given where there are "
+                        "some, else metropolis (for push_sum: out_degree)",
+                .choices = {"auto", "metropolis", "uniform", "best_constant", "out_degree", "given"}})
           .add("lazy", &WeightOptions::lazy, {.help = "mix with (I + W)/2: no negative eigenvalues, half the gap or so"});
   return set;
 }

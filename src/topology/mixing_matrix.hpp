@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,34 +14,50 @@
 
 namespace gossamer::topology {
 
+/// What a diagonal makes 1: the row's sum, as mixing by differences has it, or the column's, as push-sum asks.
+enum class Diagonal { completes_row, completes_column };
+
 /// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
 class MixingMatrix {
  public:
   /// rows[i]: peer i's in-neighbours with non-zero weight, ascending, i itself left out (anything else is a bug); the
-  /// diagonal is what is missing to a row sum of 1 in the difference form.
-  explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows);
+  /// diagonal is what is missing to a sum of 1: of the row, or of the column.
+  explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal diagonal = Diagonal::completes_row);
 
   int peers() const { return static_cast<int>(hears_.size()); }
   /// Whom peer i hears, ascending by peer.
   std::span<const Neighbour> hears(int i) const { return hears_[static_cast<std::size_t>(i)]; }
   /// Who hears peer i, ascending.
   std::span<const int> heard_by(int i) const { return heard_by_[static_cast<std::size_t>(i)]; }
-  /// W[i][i] = 1 − Σ_j W[i][j].
+  /// W[i][i].
   double self_weight(int i) const { return self_weights_[static_cast<std::size_t>(i)]; }
+  /// Σ_j W[i][j] − 1, the diagonal included: 0 but for a W that keeps only its columns.
+  double row_surplus(int i) const { return row_surplus_[static_cast<std::size_t>(i)]; }
 
  private:
   std::vector<std::vector<Neighbour>> hears_;
   std::vector<std::vector<int>> heard_by_;
-  std::vector<double> self_weights_;
+  std::vector<double> self_weights_, row_surplus_;
 };
+
+/// Values that a peer sends in a round of matrix w.
+using ValuesSent = std::function<std::uint64_t(const MixingMatrix& w, int peer)>;
+
+/// Rows and columns sum to 1, within what the checks allow.
+bool is_doubly_stochastic(const MixingMatrix& w);
 
 /// Who hears whom along W's entries.
 Graph graph_of(const MixingMatrix& w);
 
 /// `[topology]`'s keys beside `kind` and the kind's own.
 struct WeightOptions {
-  std::string weights = "auto";  ///< auto | metropolis | uniform | best_constant | given
+  std::string weights = "auto";  ///< auto | metropolis | uniform | best_constant | out_degree | given
   bool lazy = false;             ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
+  /// What auto means where the kind prescribes no weights: out_degree for push-sum. No key of its own.
+  std::string automatic = "metropolis";
+
+  /// W keeps only its columns: rows need not sum to 1.
+  bool only_columns() const { return weights == "out_degree"; }
 };
 const ParameterSet<WeightOptions>& weight_parameters();
 
@@ -74,7 +91,7 @@ struct ScheduleRequest {
 };
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
-/// and rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period (topology/checks.hpp). Of a
+/// and (but for out_degree weights) rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period (topology/checks.hpp). Of a
 /// topology without period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1 identity.
 /// Errors are `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not in 1..kMaximumPeers, a
 /// parameter that is unknown or out of range, an n that the kind cannot be built for (the message names one near it that

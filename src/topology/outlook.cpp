@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/philox.hpp"
 #include "topology/krylov.hpp"
@@ -61,6 +62,14 @@ double covariance_variance(const MixingSchedule& schedule, double decay) {
     last = sum;
   }
   return last / period;
+}
+
+/// Every W of the period; of a random sequence, what its weights promise.
+bool is_doubly_stochastic(const MixingSchedule& schedule) {
+  if (!schedule.weighing().only_columns()) return true;
+  for (int t = 0; t < std::max(schedule.period(), 1); ++t)
+    if (!is_doubly_stochastic(*schedule.at(static_cast<Round>(t)))) return false;
+  return schedule.period() > 0;
 }
 
 double edges_of(const MixingMatrix& w) {
@@ -125,6 +134,7 @@ std::optional<Round> rounds_to_millionth(double gap, const std::optional<Round>&
 
 double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled) {
   sampled = false;
+  if (!is_doubly_stochastic(schedule)) return std::numeric_limits<double>::quiet_NaN();
   const double alone = 1 / (1 - decay);
   if (const auto variance = lattice_variance(schedule, decay)) return alone / *variance;
   const bool exact = schedule.period() > 0 && schedule.peers() <= kDense;

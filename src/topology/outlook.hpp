@@ -14,7 +14,7 @@ inline constexpr double kReduction = 1e-6;
 
 struct Outlook {
   /// Of each round of the period, what it alone takes off any distance to consensus: 1 − ‖W_t − 11ᵀ/n‖, 0 where it leaves
-  /// somebody apart. NaN where too costly to find; empty without a period.
+  /// somebody apart. NaN where too costly to find, or where W keeps only its columns; empty without a period.
   std::vector<double> round_gaps;
   std::optional<Round> rounds_to_exact;  ///< from round 0 to the exact average of everybody (spectrum.hpp); none: never
   double decay = 0;                      ///< γ of effective_neighbours
@@ -31,7 +31,8 @@ struct Outlook {
 /// decays as z ← W (√γ z + noise), against a peer alone. For a static symmetric W with eigenvalues λ_i it is
 ///   1/(1 − γ) / ((1/n) Σ_i λ_i² / (1 − γ λ_i²)):
 /// 1 where nobody mixes, n where all average exactly, and of W's whole spectrum, not of its gap. Time-varying W: variance
-/// averaged over the period. Exact for lattices and up to kDense peers, else simulated (`sampled` says so). 0 ≤ γ < 1.
+/// averaged over the period. Exact for lattices and up to kDense peers, else simulated (`sampled` says so). NaN where a W keeps only its
+/// columns: what push-sum takes for the average is then not W's. 0 ≤ γ < 1.
 double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled);
 
 /// `gap`: spectral_gap(schedule). `parameters`: float32 values in a row. `decay`: γ, 0 ≤ γ ≤ kMostDecay.

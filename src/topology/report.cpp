@@ -6,41 +6,31 @@
 #include <cmath>
 #include <limits>
 
-#include "topology/checks.hpp"
 #include "topology/graph.hpp"
 #include "topology/lattice.hpp"
 
 namespace gossamer::topology {
 namespace {
 
-bool columns_sum_to_one(const MixingMatrix& w) {
-  std::vector<long double> sums(static_cast<std::size_t>(w.peers()));
-  for (int i = 0; i < w.peers(); ++i) {
-    sums[static_cast<std::size_t>(i)] += w.self_weight(i);
-    for (const Neighbour& entry : w.hears(i)) sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
-  }
-  return std::all_of(sums.begin(), sums.end(), [](long double sum) { return std::abs(sum - 1) <= kSumTolerance; });
-}
-
 /// What is added up, round by round, into the report.
 struct Tally {
   std::vector<Graph> graphs;
-  std::uint64_t busiest_sends = 0;  ///< over the rounds, of the peer that sends to most
+  std::uint64_t busiest_sends = 0;  ///< over the rounds, values of the peer that sends most
 };
 
-void add_round(const MixingMatrix& w, TopologyReport& report, Tally& tally) {
+void add_round(const MixingMatrix& w, TopologyReport& report, const ValuesSent& values_sent, Tally& tally) {
   const bool first = tally.graphs.empty();
-  std::size_t busiest = 0;
+  std::uint64_t busiest = 0;
   for (int i = 0; i < w.peers(); ++i) {
     const int degree = static_cast<int>(w.hears(i).size());
     report.degree_min = first && i == 0 ? degree : std::min(report.degree_min, degree);
     report.degree_max = std::max(report.degree_max, degree);
-    busiest = std::max(busiest, w.heard_by(i).size());
+    busiest = std::max(busiest, values_sent(w, i));
   }
   tally.busiest_sends += busiest;
   tally.graphs.push_back(graph_of(w));
   report.symmetric = report.symmetric && is_symmetric(w);
-  report.doubly_stochastic = report.doubly_stochastic && columns_sum_to_one(w);
+  report.doubly_stochastic = report.doubly_stochastic && is_doubly_stochastic(w);
 }
 
 /// A spectrum without a period is sampled, which is cheap at any size.
@@ -58,7 +48,7 @@ Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t par
 }
 
 Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters,
-                               Effort effort) {
+                               Effort effort, const ValuesSent& values_sent) {
   const bool whole = effort == Effort::whole;
   if (parameters > kMaximumParameters)
     return Error{ErrorKind::invalid, fmt::format("{} parameters a row are too many, give at most {}", parameters,
@@ -72,7 +62,8 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
 
   const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : sampled_rounds(schedule.peers());
   Tally tally;
-  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, tally);
+  const ValuesSent one_row = [parameters](const MixingMatrix& w, int i) { return parameters * w.heard_by(i).size(); };
+  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, values_sent ? values_sent : one_row, tally);
   const Graph all = union_of(tally.graphs);
   report.edges = count_edges(all) / (report.symmetric ? 2 : 1);
   report.connected = !find_unreachable(all);
@@ -80,7 +71,7 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   if (whole || alike || schedule.peers() <= kQuickDiameter) report.diameter = diameter(all, alike);
   report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule) : std::numeric_limits<double>::quiet_NaN();
   report.spectral_gap_sampled = schedule.period() == 0;
-  report.bytes_per_round_per_peer = (parameters * sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;
+  report.bytes_per_round_per_peer = (sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;
   return report;
 }
 

@@ -26,7 +26,9 @@ struct TopologyReport {
   /// 1 − ρ(W_τ…W_1)^{1/τ}, ρ beside the single 1; 1 where one period is the exact average; NaN where it was left out or is too costly (spectrum.hpp).
   double spectral_gap = 0;
   bool spectral_gap_sampled = false;  ///< no period: the gap is an estimate from sampled_rounds(n) rounds
-  std::uint64_t bytes_per_round_per_peer = 0;  ///< payload of the busiest peer's sends in a round, averaged over the period
+  /// Payload of the busiest peer's sends in a round, averaged over the period: one row to all who hear it, or what a run's
+  /// algorithm sends.
+  std::uint64_t bytes_per_round_per_peer = 0;
 };
 
 /// Most float32 values in a row for which bytes are still counted exactly.
@@ -41,9 +43,10 @@ inline constexpr int kQuickGapStatic = 1024, kQuickGapVarying = 512, kQuickDiame
 /// that parameters exceed kMaximumParameters.
 Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t parameters);
 
-/// Examines a schedule that make_schedule(request) returned. With Effort::quick any number of peers will do.
+/// Examines a schedule that make_schedule(request) returned. With Effort::quick any number of peers will do. `values_sent`:
+/// what is sent instead of one row to each who hears.
 Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters,
-                               Effort effort = Effort::whole);
+                               Effort effort = Effort::whole, const ValuesSent& values_sent = {});
 
 /// [t][i][j] = W_t[i][j] of every round of the period (of one without period, of round 0): what --matrix prints. n² doubles
 /// a round.

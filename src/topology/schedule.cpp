@@ -12,15 +12,15 @@
 namespace gossamer::topology {
 namespace {
 
-MixingMatrix without_diagonal(WeightRows rows) {
+MixingMatrix matrix_of(WeightRows rows, const WeightOptions& weighing) {
   for (std::size_t i = 0; i < rows.size(); ++i)
     std::erase_if(rows[i], [i](const Neighbour& entry) { return entry.peer == static_cast<int>(i) || entry.weight == 0; });
-  return MixingMatrix(std::move(rows));
+  return MixingMatrix(std::move(rows), weighing.only_columns() ? Diagonal::completes_column : Diagonal::completes_row);
 }
 
 Result<WeightRows> weigh_and_check(const Topology& topology, Round round, const WeightOptions& options) {
   GOSSAMER_TRY(WeightRows rows, weigh_round(topology, round, options));
-  GOSSAMER_TRY_STATUS(check_round(rows, topology.graph(round), round));
+  GOSSAMER_TRY_STATUS(check_round(rows, topology.graph(round), round, options.only_columns()));
   return rows;
 }
 
@@ -68,7 +68,7 @@ class PeriodicSchedule final : public MixingSchedule {
   PeriodicSchedule(std::vector<WeightRows> rounds, WeightOptions weighing, std::vector<int> lattice)
       : weighing_(std::move(weighing)), lattice_(std::move(lattice)) {
     for (WeightRows& rows : rounds)
-      period_.push_back(std::make_shared<const MixingMatrix>(without_diagonal(std::move(rows))));
+      period_.push_back(std::make_shared<const MixingMatrix>(matrix_of(std::move(rows), weighing_)));
     hash_ = hash_of(period_);
   }
 
@@ -98,7 +98,7 @@ class RandomSchedule final : public MixingSchedule {
   std::shared_ptr<const MixingMatrix> at(Round t) const override {
     Result<WeightRows> rows = weigh_and_check(*topology_, t, options_);
     GOSSAMER_CHECK(rows.ok(), "a random topology draws a graph that can be weighed, in every round");
-    return std::make_shared<const MixingMatrix>(without_diagonal(std::move(rows).value()));
+    return std::make_shared<const MixingMatrix>(matrix_of(std::move(rows).value(), options_));
   }
   std::string hash() const override { return hash_; }
   const WeightOptions& weighing() const override { return options_; }

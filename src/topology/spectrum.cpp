@@ -70,7 +70,7 @@ std::optional<double> lattice_period_radius(const MixingSchedule& schedule) {
   return *std::max_element(moduli.begin() + 1, moduli.end());
 }
 
-// The product P of a period is doubly stochastic, so P − 11ᵀ/n has P's eigenvalues with the single 1 replaced by 0.
+// The columns of a period's product P sum to 1, so P − 11ᵀ/n has P's eigenvalues with the single 1 replaced by 0.
 double period_radius(const MixingSchedule& schedule) {
   const int n = schedule.peers();
   RowMajor product = RowMajor::Identity(n, n);
@@ -196,6 +196,7 @@ double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
     for (std::size_t k = 1; k < eigenvalues->size(); ++k) radius = std::max(radius, std::abs((*eigenvalues)[k]));
     return 1 - radius;
   }
+  if (!is_doubly_stochastic(w)) return std::numeric_limits<double>::quiet_NaN();
   if (is_symmetric(w)) return find_unreachable(graph_of(w)) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
   const Operator square = [&w](const Eigen::VectorXd& x) {
     const Eigen::VectorXd y = mixed(w, x);

@@ -28,7 +28,7 @@ double spectral_radius(Eigen::MatrixXd matrix);
 inline constexpr int kDense = 256, kDenseProduct = 384;
 
 /// 1 − ρ(W_τ…W_1)^{1/τ}, where ρ is the largest modulus beside the single eigenvalue 1: per round, the distance to consensus
-/// shrinks by the factor 1 − gap in the long run. 1 for one peer, and where rounds become the exact average. Without a period:
+/// (of push-sum's quotients, where W keeps only its columns) shrinks by the factor 1 − gap in the long run. 1 for one peer, and where rounds become the exact average. Without a period:
 /// the Lyapunov rate of one generic start, estimated over sampled_rounds(n) rounds. NaN where it is too costly to find: large
 /// graphs that are neither lattices nor cheaply factorised, with a gap so narrow that Lanczos or Arnoldi do not settle.
 double spectral_gap(const MixingSchedule& schedule);
@@ -44,7 +44,8 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule);
 std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<const int> lattice);
 
 /// 1 − ‖W − 11ᵀ/n‖: the least that one round with this W alone takes off any distance to consensus; 0 where W leaves somebody
-/// apart, 1 where it averages exactly. NaN where too costly to find.
+/// apart, 1 where it averages exactly. NaN where too costly to find, and where W keeps only its columns: its rounds may well
+/// drive x apart, which push-sum's weights make good.
 double round_gap(const MixingMatrix& w, std::span<const int> lattice);
 
 /// The direction in which a static symmetric W contracts most slowly.

@@ -21,8 +21,9 @@ Status balanced(const Graph& hears, const Graph& heard_by) {
   for (int i = 0; i < hears.peers(); ++i)
     if (degree(hears, i) != degree(heard_by, i))
       return Error{ErrorKind::invalid,
-                   fmt::format("no weights for this directed graph: peer {} hears {} and is heard by {}; columns sum "
-                               "to 1 only where the two are equal for every peer",
+                   fmt::format("no weights for this directed graph: peer {} hears {} and is heard by {}; rows and columns sum "
+                               "to 1 only where the two are equal for every peer (algorithm push_sum with topology.weights = "
+                               "out_degree takes any strongly connected graph)",
                                i, degree(hears, i), degree(heard_by, i))};
   return {};
 }
@@ -48,6 +49,17 @@ WeightRows weigh_edges(const Graph& hears, WeightOf weight_of) {
     others.reserve(hears.out[static_cast<std::size_t>(i)].size() + 1);
     for (const int j : hears.out[static_cast<std::size_t>(i)]) others.push_back({j, weight_of(i, j)});
     rows.push_back(complete_row(i, std::move(others)));
+  }
+  return rows;
+}
+
+/// Every peer gives 1/(1 + h) of its row to each of the h peers that hear it, and keeps as much: columns sum to 1.
+WeightRows weigh_by_out_degree(const Graph& graph, double share) {
+  WeightRows rows(graph.out.size());
+  for (int j = 0; j < graph.peers(); ++j) {  // ascending, so every row is
+    const double weight = share / (1 + degree(graph, j));
+    for (const int i : graph.out[static_cast<std::size_t>(j)]) rows[static_cast<std::size_t>(i)].push_back({j, weight});
+    rows[static_cast<std::size_t>(j)].push_back({j, 1 - weight * degree(graph, j)});
   }
   return rows;
 }
@@ -97,10 +109,11 @@ Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::
                                           options.lazy ? "" : ", or lazy best_constant"));
     return weigh_edges(graph, [&](int, int) { return share * epsilon; });
   }
+  if (options.only_columns()) return weigh_by_out_degree(graph, share);
   const bool metropolis = options.weights == "metropolis" || options.weights == "auto";
   if (!metropolis && options.weights != "uniform")
     return Error{ErrorKind::invalid, fmt::format("topology.weights: '{}' is not one of auto, metropolis, uniform, "
-                                                 "best_constant, given", options.weights)};
+                                                 "best_constant, out_degree, given", options.weights)};
   const Graph hears = reversed(graph);
   GOSSAMER_TRY_STATUS(balanced(hears, graph));
   if (metropolis && !is_symmetric(graph)) GOSSAMER_TRY_STATUS(regular(hears));
@@ -126,7 +139,7 @@ Result<WeightRows> weigh_round(const Topology& topology, Round t, const WeightOp
 
 WeightOptions resolve(const Topology& topology, const WeightOptions& options) {
   WeightOptions resolved = options;
-  if (options.weights == "auto") resolved.weights = topology.weights(0) ? "given" : "metropolis";
+  if (options.weights == "auto") resolved.weights = topology.weights(0) ? "given" : options.automatic;
   return resolved;
 }
 

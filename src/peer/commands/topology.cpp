@@ -157,8 +157,11 @@ void print_text(const Examined& examined, std::uint64_t parameters) {
   line("spectral gap", gap_text(report.spectral_gap) + (report.spectral_gap_sampled ? " (sampled)" : ""));
   if (report.period > 1) line("gap of each round alone", round_gaps_text(outlook.round_gaps));
   line("exactly averaged", outlook.rounds_to_exact ? "after " + rounds_text(outlook.rounds_to_exact, "") : "never");
-  line("effective neighbours", fmt::format("{:.4g} (γ = {}{})", outlook.effective_neighbours, outlook.decay,
-                                           outlook.effective_neighbours_sampled ? ", sampled" : ""));
+  line("effective neighbours",
+       std::isnan(outlook.effective_neighbours)
+           ? "not known"
+           : fmt::format("{:.4g} (γ = {}{})", outlook.effective_neighbours, outlook.decay,
+                         outlook.effective_neighbours_sampled ? ", sampled" : ""));
   line("sent a round by a peer",
        fmt::format("{} bytes (busiest peer, rows of {} float32)", report.bytes_per_round_per_peer, parameters));
   line("distance down to a millionth",
@@ -207,7 +210,7 @@ Row table_row(const Examined& examined) {
           report.diameter ? fmt::to_string(*report.diameter) : "–",
           report.period == 0 ? "random" : fmt::to_string(report.period),
           std::isnan(report.spectral_gap) ? "–" : fmt::format("{:.3g}", report.spectral_gap),
-          fmt::format("{:.3g}", outlook.effective_neighbours),
+          std::isnan(outlook.effective_neighbours) ? "–" : fmt::format("{:.3g}", outlook.effective_neighbours),
           outlook.rounds_to_exact ? fmt::to_string(*outlook.rounds_to_exact) : "never",
           known ? fmt::to_string(*outlook.rounds_to_millionth) : "–",
           known ? count_text(outlook.messages_to_millionth) : "–",
@@ -314,7 +317,7 @@ void add_topology(CLI::App& app, int& exit_code) {
   topology->add_option("-n,--peers", command->peers, "peers: 16, or several: 4,9,16 or 2..64")->capture_default_str();
   topology->add_option("--set", command->values, "key=value: a parameter of the kind; may be repeated")
       ->allow_extra_args(false);
-  topology->add_option("--weights", command->weights, "auto, metropolis, uniform, best_constant or given")
+  topology->add_option("--weights", command->weights, "auto, metropolis, uniform, best_constant, out_degree or given")
       ->capture_default_str();
   topology->add_flag("--lazy", command->lazy, "(I + W) / 2");
   topology->add_option("--parameters", command->parameters, "float32 values in a row, for the bytes")
