@@ -21,6 +21,24 @@ ParameterValues small_rows(const AlgorithmKind& kind, std::size_t length) {
   return {};
 }
 
+/// A topology of six peers that the algorithm may run on.
+const char* fitting(const Algorithm& algorithm) {
+  for (const char* kind : {"ring", "path", "complete", "random_matching"})
+    if (algorithm.check(*schedule(kind, 6)).ok()) return kind;
+  FAIL("none of these topologies fits");
+  return "";
+}
+
+/// What check() says of an algorithm on a topology; "" where it runs.
+std::string refusal(const std::string& algorithm, const topology::MixingSchedule& schedule) {
+  auto made = make_algorithm(algorithm, {});
+  REQUIRE(made.ok());
+  const Status status = (*made)->check(schedule);
+  if (status.ok()) return "";
+  CHECK(status.error().kind == ErrorKind::invalid);
+  return status.error().message;
+}
+
 }  // namespace
 
 TEST_CASE("every algorithm: declared whole, and the same bits when each round starts from what is declared") {
@@ -30,20 +48,62 @@ TEST_CASE("every algorithm: declared whole, and the same bits when each round st
     const ParameterValues values = small_rows(kind, 37);
     auto made = kind.make(values);
     REQUIRE(made.ok());
-    const std::vector<RowSpec> rows = (*made)->rows(*schedule("ring", 6));
+    const char* const graph = fitting(**made);
+    const std::vector<RowSpec> rows = (*made)->rows(*schedule(graph, 6));
     REQUIRE_FALSE(rows.empty());
     CHECK(rows.front().name == "x");
     CHECK(rows.front().survives);
+    CHECK(rows.front().extra == 0);
     CHECK_FALSE(kind.make({{"no_such_parameter", std::int64_t{1}}}).ok());
 
     PullTrainer trainer(6, 37, 0.1F);
-    Network whole("ring", 6, 37), pieces("ring", 6, 37), chunked("ring", 6, 37, {.chunk_values = 5});
+    Network whole(graph, 6, 37), pieces(graph, 6, 37), chunked(graph, 6, 37, {.chunk_values = 5});
     whole.run(kind.name, values, 8, &trainer);
     CHECK(whole.fault == "");
     CHECK(whole.finished == ((*made)->needs().one_node ? 1 : 6));
     CHECK(pieces.run_in_single_rounds(kind.name, values, 8, &trainer).rows == whole.rows);
     CHECK(chunked.run(kind.name, values, 8, &trainer).rows == whole.rows);
+
+    // It sends what it says that it sends.
+    const auto sent = (*made)->values_sent(whole.matrices(), 37);
+    std::uint64_t predicted = 0;
+    for (Round t = 0; t < 8; ++t)
+      for (int i = 0; i < whole.finished; ++i) predicted += sent(*whole.matrices().at(t), i);
+    CHECK(whole.values_sent == predicted);
   }
+}
+
+TEST_CASE("algorithms that ask for a graph of their own refuse others in words, and say what fits") {
+  const topology::WeightOptions lazy{.lazy = true};
+  for (const char* tree : {"path", "star", "binary_tree"}) CHECK(refusal("relay_sgd", *schedule(tree, 7)) == "");
+  CHECK(refusal("relay_sgd", *schedule("ring", 2)) == "");
+  CHECK(refusal("relay_sgd", *schedule("ring", 1)) == "");
+  const std::string relay = "topology.kind: 'relay_sgd' relays along a tree, and this graph ";
+  const std::string trees = "; choose path, star, binary_tree or a tree in a file, or an algorithm for any graph (dpsgd, "
+                            "gradient_tracking)";
+  CHECK(refusal("relay_sgd", *schedule("ring", 5)) == relay + "has 5 edges, where a tree of 5 peers has 4" + trees);
+  CHECK(refusal("relay_sgd", *schedule("exponential", 5)) == relay + "is directed" + trees);
+  CHECK(refusal("relay_sgd", *schedule("random_matching", 6)) == relay + "changes from round to round" + trees);
+
+  CHECK(refusal("diloco", *schedule("complete", 6)) == "");
+  CHECK(refusal("diloco", *schedule("complete", 6, {.weights = "uniform"})) == "");
+  CHECK(refusal("diloco", *schedule("complete", 1)) == "");
+  const std::string diloco = "topology.kind: 'diloco' takes the mean of all peers in every round, which this W does not give; "
+                             "choose complete with metropolis weights that are not lazy, or noloco on random_matching";
+  CHECK(refusal("diloco", *schedule("ring", 6)) == diloco);
+  CHECK(refusal("diloco", *schedule("complete", 6, lazy)) == diloco);
+  CHECK(refusal("diloco", *schedule("one_peer_exponential", 8)) == diloco);
+
+  for (int n : {1, 2, 5, 6}) CHECK(refusal("noloco", *schedule("random_matching", n)) == "");
+  CHECK(refusal("noloco", *schedule("base", 8)) == "");
+  const auto noloco = [](int round, int peer) {
+    return "topology.kind: 'noloco' averages pairs, and in round " + std::to_string(round) + " of this topology peer " +
+           std::to_string(peer) + " is in none that does; choose random_matching with weights that are not lazy, or an "
+           "algorithm for any graph (dpsgd)";
+  };
+  CHECK(refusal("noloco", *schedule("star", 6)) == noloco(0, 0));
+  CHECK(refusal("noloco", *schedule("random_matching", 6, lazy)) == noloco(0, 0));
+  CHECK(refusal("noloco", *schedule("one_peer_exponential", 8)) == noloco(0, 0));
 }
 
 TEST_CASE("all-reduce, D-PSGD on the complete graph and the centralized run agree") {
@@ -157,6 +217,6 @@ TEST_CASE("quasi-global momentum: by hand on one peer, and nearer to the optimum
 TEST_CASE("an unknown algorithm is refused with the list") {
   auto made = make_algorithm("dpgsd", {});
   REQUIRE_FALSE(made.ok());
-  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, consensus, d2, dpsgd, extra, "
-                                "gradient_tracking, qg_momentum");
+  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, consensus, d2, diloco, dpsgd, "
+                                "extra, gradient_tracking, noloco, push_sum, qg_momentum, relay_sgd");
 }

@@ -53,6 +53,7 @@ class PullTrainer final : public Trainer {
     }
   }
   double rate(std::uint64_t) const override { return rate_; }
+  std::span<const float> target(int i) const { return targets_.row(static_cast<std::size_t>(i)); }
   std::vector<double> optimum() const {
     std::vector<double> mean(targets_.length());
     for (std::size_t i = 0; i < targets_.count(); ++i)
@@ -76,6 +77,20 @@ struct NetworkOptions {
   int threads = 1;
   Time step_time{0};
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
+};
+
+/// Counts what goes over a link.
+class CountedLink final : public Link {
+ public:
+  explicit CountedLink(Link& link) : link_(link) {}
+  void send(Chunk chunk) override {
+    values += chunk.values.size();
+    link_.send(std::move(chunk));
+  }
+  std::uint64_t values = 0;
+
+ private:
+  Link& link_;
 };
 
 class Network {
@@ -118,12 +133,13 @@ class Network {
     });
     std::vector<Rows<float>> fronts, backs;
     for (const RowSpec& spec : specs) {
-      fronts.emplace_back(peers(), length_, options_.row_offset);
-      backs.emplace_back(spec.mixed ? peers() : 0, length_, options_.row_offset);
+      fronts.emplace_back(peers(), length_ + spec.extra, options_.row_offset);
+      backs.emplace_back(spec.mixed ? peers() : 0, length_ + spec.extra, options_.row_offset);
     }
     Rows<float> gradients(static_cast<std::size_t>(peers()), length_, options_.row_offset);
     std::vector<Traffic> traffic(static_cast<std::size_t>(peers()));
     std::vector<std::unique_ptr<SimulatedLink>> links;
+    std::vector<std::unique_ptr<CountedLink>> counters;
     std::vector<std::unique_ptr<Node>> members;
     std::vector<task<void>> drivers;
     for (int i = 0; i < nodes; ++i) {
@@ -133,9 +149,13 @@ class Network {
         memory.front.push_back(fronts[k].row(index));
         memory.back.push_back(specs[k].mixed ? backs[k].row(index) : std::span<float>());
       }
-      std::copy(start[index].begin(), start[index].end(), memory.front[0].begin());
-      for (std::size_t k = 1; first > 0 && k < survivors_.size(); ++k)
-        if (specs[k].survives) std::copy(survivors_[k][index].begin(), survivors_[k][index].end(), memory.front[k].begin());
+      for (std::size_t k = 0; k < specs.size(); ++k) {
+        const std::span<float> row = memory.front[k];
+        std::fill(row.begin() + static_cast<std::ptrdiff_t>(length_), row.end(), 1.0F);
+        const bool kept = k > 0 && first > 0 && specs[k].survives;
+        const std::vector<float>& values = kept ? every_row[k][index] : start[index];
+        if (kept || specs[k].initial == RowSpec::Initial::parameters) std::copy(values.begin(), values.end(), row.begin());
+      }
       memory.gradient = gradients.row(index);
       members.push_back(std::make_unique<Node>(exchange, i, peers(), specs, memory));
       members.back()->set_steps_done(first * static_cast<Round>(algorithm_->steps_per_round()));
@@ -145,7 +165,8 @@ class Network {
                                                         traffic[static_cast<std::size_t>(to)], [this](Error error) {
                                                           fault = error.message;
                                                         }));
-        exchange.connect(i, to, *links.back());
+        counters.push_back(std::make_unique<CountedLink>(*links.back()));
+        exchange.connect(i, to, *counters.back());
       }
     }
     finished = 0;
@@ -161,15 +182,16 @@ class Network {
       rows.emplace_back(node->x().begin(), node->x().end());
       for (const Deviation& deviation : node->endpoint().take_deviations()) deviations.push_back(deviation);
     }
-    survivors_.clear();
-    if (first + 1 == last)
-      for (std::size_t k = 0; k < specs.size(); ++k) {
-        survivors_.emplace_back();
-        for (auto& node : members)
-          survivors_.back().emplace_back(node->row(static_cast<int>(k)).begin(), node->row(static_cast<int>(k)).end());
-      }
+    every_row.clear();
+    for (std::size_t k = 0; k < specs.size(); ++k) {
+      every_row.emplace_back();
+      for (auto& node : members)
+        every_row.back().emplace_back(node->row(static_cast<int>(k)).begin(), node->row(static_cast<int>(k)).end());
+    }
     bytes_sent.clear();
     for (const Traffic& each : traffic) bytes_sent.push_back(each.bytes_sent);
+    values_sent = 0;
+    for (const auto& counter : counters) values_sent += counter->values;
     return *this;
   }
 
@@ -180,12 +202,13 @@ class Network {
       run(algorithm, values, t + 1, trainer, t);
       start = rows;
     }
-    survivors_.clear();
     return *this;
   }
 
   std::vector<std::vector<float>> start, rows;
+  std::vector<std::vector<std::vector<float>>> every_row;  ///< by row of the algorithm and node, as the last run left them
   std::vector<std::uint64_t> bytes_sent;
+  std::uint64_t values_sent = 0;  ///< by all peers
   std::vector<Deviation> deviations;
   std::string fault;
   int finished = 0;
@@ -202,7 +225,6 @@ class Network {
   std::size_t length_;
   gpu::CpuDevice device_;
   std::unique_ptr<Algorithm> algorithm_;
-  std::vector<std::vector<std::vector<float>>> survivors_;  ///< of the round before, by row and node
 };
 
 /// W^k x in double, by the difference form.

@@ -15,6 +15,12 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind, const
   return Error{ErrorKind::invalid, fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names)};
 }
 
+topology::ValuesSent Algorithm::values_sent(const topology::MixingSchedule& schedule, std::size_t d) const {
+  std::uint64_t values = 0;
+  for (const RowSpec& row : rows(schedule)) values += row.mixed ? d + row.extra : 0;
+  return [values](const topology::MixingMatrix& w, int i) { return values * w.heard_by(i).size(); };
+}
+
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule) {
   std::set<int> partners;
   if (schedule.period() == 0)

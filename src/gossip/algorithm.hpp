@@ -29,13 +29,16 @@ struct RowSpec {
   Initial initial = Initial::zero;
   bool conserved_sum = false;  ///< its sum over the peers is kept (a tracker, a correction)
   Rejoin rejoin = Rejoin::from_neighbour;
+  std::size_t extra = 0;  ///< values after the d ones, 1 at first (push-sum's weight): they travel with the row
 };
 
 /// What an algorithm asks of the run that carries it.
 struct AlgorithmNeeds {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
+  bool only_columns = false;  ///< a W whose columns sum to 1 is enough: out_degree weights on any graph
   bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
   double above = -1;          ///< and its eigenvalues must lie above this
+  bool synchronous = false;   ///< it is what it is only with every round's own rows: policy sync
   bool trainer = true;        ///< it takes gradients: needs model and data
   bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
@@ -55,6 +58,9 @@ class Algorithm {
   virtual task<void> round(Node& node, Round t) const = 0;
   /// Whom peer i sends to or hears from in the whole run, ascending. Links are made for these.
   virtual std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const = 0;
+  /// What a peer sends in a round, rows being d values long: every mixed row to all who hear it, unless said otherwise. A
+  /// run's bytes are predicted from it.
+  virtual topology::ValuesSent values_sent(const topology::MixingSchedule& schedule, std::size_t d) const;
   /// Whether it may run on this topology: an error (invalid) says why not and what would fit.
   virtual Status check(const topology::MixingSchedule& schedule) const {
     (void)schedule;

@@ -31,6 +31,7 @@ bool Compute::run_pending(Time next_event) {
   bool ran = run_rows(axpys_, [this](const auto& requests) { device_.axpy(requests); });
   ran |= run_rows(differences_, [this](const auto& requests) { device_.add_difference(requests); });
   ran |= run_rows(scalings_, [this](const auto& requests) { device_.scale(requests); });
+  ran |= run_rows(divisions_, [this](const auto& requests) { device_.divide(requests); });
   ran |= run_rows(copies_, [this](const auto& requests) { device_.copy(requests); });
   ran |= run_rows(fills_, [this](const auto& requests) { device_.fill(requests); });
   if (ran) return true;

@@ -65,6 +65,7 @@ class Compute final : public IdleWork {
     return RowAwaiter<gpu::DifferenceRequest<float>>(differences_, request);
   }
   auto scale(const gpu::ScaleRequest<float>& request) { return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request); }
+  auto divide(const gpu::DivideRequest<float>& request) { return RowAwaiter<gpu::DivideRequest<float>>(divisions_, request); }
   auto copy(const gpu::CopyRequest<float>& request) { return RowAwaiter<gpu::CopyRequest<float>>(copies_, request); }
   auto fill(const gpu::FillRequest<float>& request) { return RowAwaiter<gpu::FillRequest<float>>(fills_, request); }
 
@@ -133,6 +134,7 @@ class Compute final : public IdleWork {
   RowQueue<gpu::AxpyRequest<float>> axpys_;
   RowQueue<gpu::DifferenceRequest<float>> differences_;
   RowQueue<gpu::ScaleRequest<float>> scalings_;
+  RowQueue<gpu::DivideRequest<float>> divisions_;
   RowQueue<gpu::CopyRequest<float>> copies_;
   RowQueue<gpu::FillRequest<float>> fills_;
   int batches_in_flight_ = 0;

@@ -16,8 +16,8 @@ namespace gossamer::gossip {
 /// The row that gradients are made in, where an algorithm's own rows have numbers from 0.
 inline constexpr int kGradientRow = -1;
 
-/// A peer's rows in device memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not mixed), and
-/// what the trainer works in.
+/// A peer's rows in device memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not
+/// mixed), each d values and what the row has extra, and what the trainer works in.
 struct NodeMemory {
   std::vector<std::span<float>> front, back;
   std::span<float> gradient;  ///< d values where the algorithm trains
@@ -37,6 +37,8 @@ class Node {
 
   int id() const { return id_; }
   int peers() const { return peers_; }  ///< n
+  /// W_t. Kept by whoever looks into it: the matrix of a random sequence is built anew by every call.
+  std::shared_ptr<const topology::MixingMatrix> matrix(Round t) const { return exchange_.schedule().at(t); }
 
   std::span<float> row(int k) { return k == kGradientRow ? memory_.gradient : rows_[static_cast<std::size_t>(k)]->values(); }
   std::span<float> x() { return row(0); }
@@ -76,6 +78,10 @@ class Node {
   /// y ← y + factor · x
   auto axpy(float factor, std::span<const float> x, std::span<float> y) {
     return exchange_.compute().axpy({factor, x.data(), y.data(), y.size()});
+  }
+  /// out ← x / divisor, a value of some row
+  auto divide(std::span<const float> x, const float* divisor, std::span<float> out) {
+    return exchange_.compute().divide({x.data(), divisor, out.data(), out.size()});
   }
   /// y ← factor · y
   auto scale(std::span<float> y, float factor) { return exchange_.compute().scale({factor, y.data(), y.size()}); }

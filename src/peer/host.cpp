@@ -33,10 +33,12 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       exchange_(scheduler, compute_, *setup.schedule, exchange_options(setup, gossip::channels_of(specs_)), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
-  const auto rows = [&](std::size_t peers) { return gpu::DeviceRows<float>(*setup.device, peers, d, request_.row_offset); };
-  for (std::size_t k = 0; k < specs_.size(); ++k) fronts_.push_back(rows(count));
+  const auto rows = [&](std::size_t peers, std::size_t extra = 0) {
+    return gpu::DeviceRows<float>(*setup.device, peers, d + extra, request_.row_offset);
+  };
+  for (const gossip::RowSpec& spec : specs_) fronts_.push_back(rows(count, spec.extra));
   set_initial_rows();  // before the other rows: its copy of one then adds nothing to the peak
-  for (const gossip::RowSpec& spec : specs_) backs_.push_back(rows(spec.mixed ? count : 0));
+  for (const gossip::RowSpec& spec : specs_) backs_.push_back(rows(spec.mixed ? count : 0, spec.extra));
   if (setup.trainer) {
     gradients_ = rows(count);
     momenta_ = rows(setup.config.optimizer.momentum > 0 ? count : 0);
@@ -56,6 +58,8 @@ void Host::set_initial_rows() {
   std::vector<float> initial(setup_.parameters);
   for (std::size_t i = 0; i < request_.hosted.size(); ++i)
     for (std::size_t k = 0; k < specs_.size(); ++k) {
+      const std::vector<float> ones(specs_[k].extra, 1.0F);
+      setup_.device->upload(fronts_[k].row(i).data() + initial.size(), ones.data(), ones.size() * sizeof(float));
       if (specs_[k].initial != gossip::RowSpec::Initial::parameters) continue;
       setup_.initialise(request_.hosted[i], initial);
       setup_.device->upload(fronts_[k].row(i).data(), initial.data(), initial.size() * sizeof(float));

@@ -33,6 +33,16 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
         fmt::format("algorithm.policy: '{}' keeps sums over the peers, which rows that are late or missing would break; leave "
                     "the policy at sync or choose an algorithm that keeps none (dpsgd)",
                     config.algorithm.kind));
+  if (config.exchange.policy == "async" && needs.synchronous)
+    return invalid(
+        fmt::format("algorithm.policy: '{}' takes rows of the same round, all of them; leave the policy at sync or choose an "
+                    "algorithm that bears late rows (dpsgd)",
+                    config.algorithm.kind));
+  if (schedule.weighing().only_columns() && !needs.only_columns && needs.mixing_matrix)
+    return invalid(
+        fmt::format("topology.weights: out_degree keeps only the columns of W, which '{}' does not make good; choose other "
+                    "weights (auto), or algorithm.kind = push_sum",
+                    config.algorithm.kind));
   if (config.run.init == "different" && needs.equal_start)
     return invalid(
         fmt::format("run.init: '{}' exchanges gradients only, so peers that start apart stay apart; leave run.init at same, "
@@ -150,8 +160,9 @@ Result<Setup> make_setup(Config config, int process) {
   const Config& decided = setup.config;
   GOSSAMER_TRY(setup.algorithm, gossip::make_algorithm(decided.algorithm.kind, decided.algorithm.values));
 
-  const topology::ScheduleRequest request{decided.topology.kind, decided.topology.values, decided.weights,
-                                          {decided.run.peers, decided.run.seed}};
+  topology::ScheduleRequest request{decided.topology.kind, decided.topology.values, decided.weights,
+                                    {decided.run.peers, decided.run.seed}};
+  if (setup.algorithm->needs().only_columns) request.weights.automatic = "out_degree";
   GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
   GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm, *setup.schedule));
 
@@ -164,7 +175,8 @@ Result<Setup> make_setup(Config config, int process) {
     setup.parameters = setup.algorithm->needs().row_length;
   }
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
-  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick));
+  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick,
+                                                setup.algorithm->values_sent(*setup.schedule, setup.parameters)));
   GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
 }

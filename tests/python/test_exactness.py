@@ -22,6 +22,8 @@ CASES = (
     + [(topology, "gradient_tracking", ("algorithm.order=awc", *LAZY)) for topology in (*SYMMETRIC, "exponential")]
     + [(topology, kind, LAZY) for topology in SYMMETRIC for kind in ("d2", "extra")]
     + [("complete", kind, sets) for kind, sets in GATHERING]
+    + [(tree, "relay_sgd", ()) for tree in ("path", "binary_tree")]
+    + [("complete", "diloco", ("algorithm.local_steps=1",))]
 )
 
 

@@ -19,6 +19,14 @@ class AllReduce final : public Algorithm {
     return {std::min(previous, next), std::max(previous, next)};
   }
 
+  /// Of the n parts of g, all but one in the reduce-scatter, and all but the one after it in the all-gather.
+  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
+    return [d](const topology::MixingMatrix& w, int me) -> std::uint64_t {
+      const int n = w.peers();
+      return n == 1 ? 0 : 2 * d - size(part(d, me + 1, n)) - size(part(d, me + 2, n));
+    };
+  }
+
   // g ← (1/n) Σ_j ∇f_j(x; batch_j);  x ← x − γ g
   task<void> round(Node& node, Round t) const override {
     const std::span<float> g = node.row(kGradientRow);
@@ -39,14 +47,21 @@ class AllReduce final : public Algorithm {
   }
 
  private:
+  struct Part {
+    std::size_t begin, end;
+  };
+  static std::size_t size(const Part& part) { return part.end - part.begin; }
+
   /// Part k (modulo n) of n nearly equal ones; whole cache lines, so that parts do not share one.
-  static std::span<float> part(std::span<float> g, int k, int n) {
+  static Part part(std::size_t d, int k, int n) {
     constexpr std::size_t kLine = 16;
-    const std::size_t lines = (g.size() + kLine - 1) / kLine;
+    const std::size_t lines = (d + kLine - 1) / kLine;
     const auto index = static_cast<std::size_t>(((k % n) + n) % n), parts = static_cast<std::size_t>(n);
-    const std::size_t begin = std::min(g.size(), index * lines / parts * kLine);
-    const std::size_t end = std::min(g.size(), (index + 1) * lines / parts * kLine);
-    return g.subspan(begin, end - begin);
+    return {std::min(d, index * lines / parts * kLine), std::min(d, (index + 1) * lines / parts * kLine)};
+  }
+  static std::span<float> part(std::span<float> g, int k, int n) {
+    const Part place = part(g.size(), k, n);
+    return g.subspan(place.begin, size(place));
   }
 };
 
