@@ -36,6 +36,7 @@ struct AlgorithmNeeds {
   bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
   bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
   double above = -1;          ///< and its eigenvalues must lie above this
+  bool linear_steps = false;  ///< its fixed point rests on optimizer steps that are linear in the gradient, as Adam's are not
   bool trainer = true;        ///< it takes gradients: needs model and data
   bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
