@@ -137,6 +137,18 @@ TEST_CASE("push-sum agrees on the true mean where mixing alone agrees on another
   }
 }
 
+TEST_CASE("push-sum on a large star, whose centre holds a third of all there is: the mean stays for thousands of rounds") {
+  PullTrainer still(50, kLength, 0.0F);
+  Network network("star", 50, kLength, {}, {.weights = "out_degree"});
+  std::vector<double> mean(kLength);
+  for (const auto& row : network.start)
+    for (std::size_t k = 0; k < kLength; ++k) mean[k] += row[k] / 50.0;
+  network.run("push_sum", {}, 5000, &still);
+  CHECK(largest_difference(network.rows, Matrix(50, mean)) < 2e-6);
+  // A leaf's weight settles where w = w/2 + c/50, c the centre's.
+  CHECK(network.every_row[1][0][kLength] == doctest::Approx(50 / (1 + 49.0 / 25)).epsilon(1e-4));
+}
+
 TEST_CASE("push-sum where a peer hears nobody in some rounds: what it gave is missing from its own") {
   // Round by round one edge of 0 → 1 → 2 → 0.
   class InTurn final : public topology::Topology {

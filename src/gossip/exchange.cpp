@@ -88,12 +88,15 @@ task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
 void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
   for (int to : matrix->heard_by(peer_)) send(to, t, channel, row.values(), row.front());
-  if (!matrix->hears(peer_).empty())
+  if (matrix->row_surplus(peer_) != 0)
+    operation(channel).begin_sum(t, channel, row.values(), row.back().values(), matrix->hears(peer_), matrix->self_weight(peer_));
+  else if (!matrix->hears(peer_).empty())
     operation(channel).begin(t, channel, row.values(), row.back().values(), matrix->hears(peer_));
 }
 
 void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
+  GOSSAMER_CHECK(matrix->row_surplus(peer_) == 0, "rows that are late are mixed by differences");
   const std::span<const float> x = row.values();
   MixOperation& mix = operation(channel);
   if (!matrix->heard_by(peer_).empty()) {
@@ -185,6 +188,12 @@ Status Exchange::deliver(Chunk chunk) {
   if (found == endpoints_.end()) return protocol_error(head, "that peer does not live here");
   if (head.channel >= options_.channels) return protocol_error(head, fmt::format("there are {} channels", options_.channels));
   return found->second->deliver(std::move(chunk));
+}
+
+std::span<const float> Exchange::zeros(std::size_t length) {
+  if (zeros_.count() == 0) zeros_ = gpu::DeviceRows<float>(compute_.device(), 1, length);
+  GOSSAMER_CHECK(zeros_.length() == length, "rows that are mixed with other than differences are of one length");
+  return zeros_.row(0);
 }
 
 void Exchange::fault(Error error) {

@@ -20,6 +20,7 @@
 #include "gossip/link.hpp"
 #include "gossip/row.hpp"
 #include "gossip/task.hpp"
+#include "gpu/device_rows.hpp"
 #include "topology/mixing_matrix.hpp"
 
 namespace gossamer::gossip {
@@ -73,7 +74,8 @@ class Endpoint {
   Endpoint(Exchange& exchange, int peer);
   ~Endpoint();
 
-  /// x ← x + Σ_j W_t[i][j] (x_j − x) on `row`, in two halves so that training may run between them. Begin sends the row to
+  /// x ← x + Σ_j W_t[i][j] (x_j − x) on `row` (and where row i of W does not sum to 1, as push-sum's need not,
+  /// x ← W_t[i][i] x + Σ_j W_t[i][j] x_j), in two halves so that training may run between them. Begin sends the row to
   /// those who hear it in round t; until finish has returned, the front is not to be written. `channel`: the row's number.
   task<void> begin_mix(Round t, Channel channel, MixedRow& row);
   /// Waits for the rest and swaps the halves: front is the new value, back the old one.
@@ -140,6 +142,8 @@ class Exchange final : public Receiver {
   const ExchangeOptions& options() const { return options_; }
   Link& link(int from, int to);
   void fault(Error error);
+  /// Zeros on the device, for all endpoints; rows are of one length.
+  std::span<const float> zeros(std::size_t length);
 
  private:
   Scheduler& scheduler_;
@@ -150,6 +154,7 @@ class Exchange final : public Receiver {
   bool faulted_ = false;
   std::map<int, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<int, int>, Link*> links_;
+  gpu::DeviceRows<float> zeros_;
 };
 
 }  // namespace gossamer::gossip

@@ -31,6 +31,20 @@ void Stage::arrived() {
 
 void MixOperation::begin(Round t, Channel channel, std::span<const float> x, std::span<float> out,
                          std::span<const topology::Neighbour> neighbours) {
+  base_ = x;
+  own_ = std::nullopt;
+  receive(t, channel, x, out, neighbours);
+}
+
+void MixOperation::begin_sum(Round t, Channel channel, std::span<const float> x, std::span<float> out,
+                             std::span<const topology::Neighbour> neighbours, double own) {
+  base_ = endpoint_.exchange_.zeros(x.size());
+  own_ = static_cast<float>(own);
+  receive(t, channel, x, out, neighbours);
+}
+
+void MixOperation::receive(Round t, Channel channel, std::span<const float> x, std::span<float> out,
+                           std::span<const topology::Neighbour> neighbours) {
   GOSSAMER_CHECK(!active_, "a row is mixed twice at once");
   active_ = true;
   round_ = t;
@@ -100,7 +114,8 @@ std::size_t MixOperation::available() {
 }
 
 MixOperation::Piece MixOperation::next_piece(std::size_t length) {
-  Piece piece{{x_.data() + submitted_, out_.data() + submitted_, {}, length}, {}, {}};
+  Piece piece{{base_.data() + submitted_, out_.data() + submitted_, {}, length}, {}, {}};
+  if (own_) piece.sources.push_back({x_.data() + submitted_, *own_});
   for (const Source& source : sources_) {
     const Chunk& chunk = source.inbox->chunks.front();
     piece.sources.push_back({chunk.values.data() + (submitted_ - chunk.head.offset), source.weight});

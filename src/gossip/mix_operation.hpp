@@ -40,6 +40,10 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   /// Sync: x mixed into `out` with round t's rows of the neighbours, from the chunks in their inboxes.
   void begin(Round t, Channel channel, std::span<const float> x, std::span<float> out,
              std::span<const topology::Neighbour> neighbours);
+  /// Sync, where row i of W does not sum to 1: own · x + Σ_j W[i][j] x_j, which is differences to zeros. Differences to x would
+  /// take from a peer with many neighbours what has to be added again.
+  void begin_sum(Round t, Channel channel, std::span<const float> x, std::span<float> out,
+                 std::span<const topology::Neighbour> neighbours, double own);
   /// Async: with rows that are here already, which are kept until the mix is done.
   void begin(std::span<const float> x, std::span<float> out, std::vector<gpu::MixSource> sources,
              std::vector<std::shared_ptr<const StagedRow>> rows);
@@ -77,6 +81,8 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
     std::vector<Chunk> consumed;
   };
 
+  void receive(Round t, Channel channel, std::span<const float> x, std::span<float> out,
+               std::span<const topology::Neighbour> neighbours);
   bool done() const { return submitted_ == x_.size() && in_flight_ == 0; }
   /// Values from `submitted_` on that every neighbour's first chunk has; 0 when one has none.
   std::size_t available();
@@ -88,6 +94,8 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   Round round_ = 0;
   bool active_ = false;
   std::span<const float> x_;
+  std::span<const float> base_;  ///< what differences are taken to: x, or zeros
+  std::optional<float> own_;     ///< the weight of x, where that is one of the sources
   std::span<float> out_;
   std::vector<Source> sources_;
   std::size_t submitted_ = 0;

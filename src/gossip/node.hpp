@@ -55,7 +55,7 @@ class Node {
   double rate() const { return exchange_.compute().rate(steps_done_); }
 
   // ---- exchange
-  /// x_i ← x_i + Σ_j W_t[i][j] (x_j − x_i) on row k.
+  /// x_i ← x_i + Σ_j W_t[i][j] (x_j − x_i) on row k: Σ_j W_t[i][j] x_j, W_t[i][i] included.
   task<void> mix(Round t, int k);
   /// The same in two halves, between which row k's front must not be written. After finish the front is the mixed row; a
   /// span of the front taken before holds the row as it was.

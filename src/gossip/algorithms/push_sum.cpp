@@ -1,9 +1,6 @@
 // Stochastic gradient push: SGD on directed graphs, where a peer knows to how many it speaks and no more. W keeps only its
 // columns, so mixing alone would lean towards peers that are heard by many; each peer therefore mixes a weight together with
-// its sum, and sum over weight is its model.
-//
-// W_ii x_i + Σ_j W_ij x_j is mixed by differences too: x_i + Σ_j W_ij (x_j − x_i) + s_i x_i with s_i = Σ_j W_ij − 1. Where rows
-// sum to 1, s_i is 0, the weights stay 1, and this is D-PSGD bit by bit.
+// its sum, and sum over weight is its model. Where rows of W sum to 1 as well, weights stay 1, and this is D-PSGD bit by bit.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -43,22 +40,11 @@ class PushSum final : public Algorithm {
       co_await node.gradient(z, g);
       co_await node.update(x, g);
     }
-    co_await mix(node, t);
+    co_await node.mix(t, kSum);
     co_await divide(node);
   }
 
  private:
-  task<void> mix(Node& node, Round t) const {
-    const std::span<float> before = node.row(kSum);
-    co_await node.mix(t, kSum);
-    const std::span<float> after = node.row(kSum);
-    const auto w = node.matrix(t);
-    const auto surplus = static_cast<float>(w->row_surplus(node.id()));
-    if (surplus == 0) co_return;
-    if (after.data() == before.data()) co_await node.scale(after, 1 + surplus);  // it heard nobody
-    else co_await node.axpy(surplus, before, after);
-  }
-
   task<void> divide(Node& node) const {
     const std::span<float> z = node.x(), sum = node.row(kSum);
     co_await node.divide(sum.first(z.size()), &sum[z.size()], z);
