@@ -190,7 +190,7 @@ std::string plan_key(const PlanRequest<Real>& request) {
   const Task& task = request.task;
   Key key;
   key.add(sizeof(Real), request.work, request.workspace, request.stride, request.jobs.size(), request.jobs[0].batch);
-  key.add(task.table.features, task.table.labels, task.table.targets);
+  key.add(task.tables[0].features, task.tables[0].labels, task.tables[0].targets);
   key.add(task.rule.momentum, task.rule.nesterov, task.rule.weight_decay, task.noise.deviation, task.noise.seed);
   add(key, *task.program);
   for (const Job<Real>& job : request.jobs)
