@@ -119,7 +119,7 @@ TEST_CASE("card: extreme outputs stay finite, NaN stays NaN, and is nobody else'
     jobs.push_back({.parameters = row.get(), .gradient = gradients[p].get(), .samples = samples + p, .batch = 1,
                     .loss = losses.get() + p});
   }
-  const gpu::Task task{.program = &network.program(), .table = {features.get(), labels.get(), nullptr}};
+  const gpu::Task task{.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}};
   card->gradient(task, std::span<const gpu::Job<float>>(jobs));
   const auto all = losses.values();
   CHECK(all[0] == doctest::Approx(2000));

@@ -59,7 +59,7 @@ TEST_CASE("card: the survey, and cards that there are not") {
   }
   CHECK(card->description().find("cuda:0, " + survey.cards[0].name) == 0);
   for (const int index : {-1, static_cast<int>(survey.cards.size())}) {
-    const auto none = cuda::make_cuda_device({.card = index});
+    const auto none = cuda::make_cuda_device({.cards = {index}});
     REQUIRE_FALSE(none.ok());
     CHECK(none.error().kind == ErrorKind::invalid);
     CHECK(none.error().message.find(std::to_string(index)) != std::string::npos);

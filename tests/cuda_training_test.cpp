@@ -137,7 +137,7 @@ TEST_CASE("card: hits are samples whose largest output is their label, of equal 
   const gpu::Job<float> jobs[] = {
       {.parameters = second.get(), .samples = samples, .batch = 4, .loss = losses.get(), .hits = hits.get()},
       {.parameters = tied.get(), .samples = samples, .batch = 4, .loss = losses.get() + 1, .hits = hits.get() + 1}};
-  card->evaluate({.program = &network.program(), .table = {features.get(), labels.get(), nullptr}}, jobs);
+  card->evaluate({.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}}, jobs);
   CHECK(hits.values() == std::vector<std::int64_t>{12, 22});
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("card: rows that alternate between two places, as mixing has them") {
       rows.emplace_back(device, gpu::as<Real>(gpu::as<float>(start)));
       gradients.emplace_back(device, d);
     }
-    const gpu::Task task{.program = &network.program(), .table = {features.get(), labels.get(), nullptr}};
+    const gpu::Task task{.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}};
     for (std::uint64_t round = 0; round < 10; ++round) {
       const std::size_t here = round % 2 * 3, there = 3 - here;
       std::vector<gpu::Job<Real>> jobs;
@@ -252,7 +252,7 @@ TEST_CASE("card: fifty rounds of training and mixing, losses as on the CPU to 1e
       momenta.emplace_back(device, std::vector<Real>(d));
       gradients.emplace_back(device, d);
     }
-    const gpu::Task task{.program = &network.program(), .table = {features.get(), labels.get(), nullptr},
+    const gpu::Task task{.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}},
                          .rule = {.momentum = 0.9}};
     for (std::uint64_t round = 0; round < 50; ++round) {
       std::vector<std::vector<std::uint32_t>> batches(kPeers);

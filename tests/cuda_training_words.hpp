@@ -107,7 +107,7 @@ class Fleet {
                       .hits = p % 3 == 2 ? nullptr : hits_.get() + p});
     }
     {
-      const gpu::Task task{&network_.program(), {features_.get(), labels_.get(), targets_.get()}, plan.rule, plan.noise};
+      const gpu::Task task{&network_.program(), {{features_.get(), labels_.get(), targets_.get()}}, plan.rule, plan.noise};
       if (plan.kind == Plan::Kind::step) device_.step(task, std::span<const gpu::Job<Real>>(jobs));
       if (plan.kind == Plan::Kind::gradient) device_.gradient(task, std::span<const gpu::Job<Real>>(jobs));
       if (plan.kind == Plan::Kind::evaluate) device_.evaluate(task, std::span<const gpu::Job<Real>>(jobs));

@@ -31,6 +31,22 @@ inline std::unique_ptr<Device> card_or_skip() {
   return std::move(device).value();
 }
 
+/// The first `count` cards as one device; null where there are fewer, which is said.
+inline std::unique_ptr<Device> cards_or_skip(int count) {
+  const cuda::Survey survey = cuda::survey_cards();
+  const int there = survey.problem.empty() ? static_cast<int>(survey.cards.size()) : 0;
+  if (there < count) {
+    std::printf("skipped: %d cards are needed, %d are here (%s)\n", count, there,
+                doctest::getContextOptions()->currentTest->m_name);
+    return nullptr;
+  }
+  cuda::Options options{.cards = {}};
+  for (int card = 0; card < count; ++card) options.cards.push_back(card);
+  auto device = cuda::make_cuda_device(options);
+  if (!device.ok()) FAIL(device.error().message);
+  return std::move(device).value();
+}
+
 /// `name` is the device of the test case, which ends here where there is no card.
 #define GOSSAMER_CARD(name)         \
   const auto name = gossamer::gpu::card_or_skip(); \
@@ -58,19 +74,21 @@ std::vector<To> as(const std::vector<From>& values) {
   return converted;
 }
 
-/// Values in a device's memory, `offset` of them off alignment, between guards that nobody may write to. The device outlives
-/// them.
+/// Values in a device's memory (of one part), `offset` of them off alignment, between guards that nobody may write to. The
+/// device outlives them.
 template <class Value>
 class Held {
  public:
   /// Values that nobody has written: NaN.
-  Held(Device& device, std::size_t length, std::size_t offset = 0) : device_(&device), length_(length), offset_(offset) {
+  Held(Device& device, std::size_t length, std::size_t offset = 0, int part = 0)
+      : device_(&device), length_(length), offset_(offset) {
     const std::size_t total = offset_ + kGuard + length_ + kGuard;
-    memory_ = static_cast<Value*>(device.allocate(total * sizeof(Value)));
+    memory_ = static_cast<Value*>(device.allocate(total * sizeof(Value), part));
     const std::vector<unsigned char> poison(total * sizeof(Value), 0xFF);
     device.upload(memory_, poison.data(), poison.size());
   }
-  Held(Device& device, const std::vector<Value>& values, std::size_t offset = 0) : Held(device, values.size(), offset) {
+  Held(Device& device, const std::vector<Value>& values, std::size_t offset = 0, int part = 0)
+      : Held(device, values.size(), offset, part) {
     set(values);
   }
   Held(Held&& other) noexcept

@@ -46,11 +46,11 @@ bool says(const std::string& message, const std::string& words) {
   return message.find(words) != std::string::npos;
 }
 
-DeviceChoice chosen(const std::string& name, int process = 0) {
+DeviceChoice chosen(const std::string& name, const ProcessPlace& place = {}) {
   LocalOptions local;
   local.device = name;
   local.threads = 1;
-  auto choice = choose_device(local, process);
+  auto choice = choose_device(local, place);
   REQUIRE_MESSAGE(choice.ok(), (choice.ok() ? "" : choice.error().message));
   return std::move(choice).value();
 }
@@ -140,6 +140,95 @@ TEST_CASE("a run that is over has given everything back") {
   CHECK(emulation::holdings() == before);
 }
 
+TEST_CASE("peers spread over cards: the bits of one card, for every algorithm, in whatever order the cards work") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm : algorithms()) {
+    CAPTURE(algorithm.front());
+    const Overrides problem = kDigits + rounds(4) + algorithm + kOnCard + Overrides{"topology.lazy=true"};
+    const std::string expected = run_in(folder.path / std::to_string(made++), problem).hash();
+    for (const int cards : {2, 3}) {
+      CAPTURE(cards);
+      const emulation::With with({.cards = cards, .seed = static_cast<std::uint64_t>(cards), .late = cards == 3});
+      const auto before = emulation::counts();
+      const Left left = run_in(folder.path / std::to_string(made++), problem);
+      CHECK(left.hash() == expected);
+      const bool one_node = set_up(problem).algorithm->needs().one_node;
+      for (int card = 0; card < cards; ++card) {
+        const auto place = static_cast<std::size_t>(card);
+        CHECK((emulation::counts().kernels_of[place] > before.kernels_of[place]) == (card == 0 || !one_node));
+      }
+    }
+  }
+}
+
+TEST_CASE("peers spread over cards: whole runs, their records and figures") {
+  const Folder folder;
+  const Overrides problem = kDigits + rounds(6) + kOnCard +
+                            Overrides{"model.kind=mlp", "model.hidden=[20]", "topology.kind=complete", "log.every=2",
+                                      "log.sketch=on", "optimizer.momentum=0.9"};
+  const Overrides async{"algorithm.policy=async", "sim.latency_ms=2", "sim.compute_ms=1"};
+  RunRequest misaligned;
+  misaligned.row_offset = 1;
+  const Left one = run_in(folder.path / "1", problem), one_async = run_in(folder.path / "1-async", problem + async);
+  for (const int cards : {2, 3}) {
+    CAPTURE(cards);
+    const emulation::With with({.cards = cards});
+    const auto in = [&](const char* name) { return folder.path / (std::to_string(cards) + name); };
+    const Left many = run_in(in(""), problem);
+    CHECK(many.hash() == one.hash());
+    CHECK(says(many.log.header["device"], "cuda:0-" + std::to_string(cards - 1)));
+    CHECK(many.summary["final"] == one.summary["final"]);
+    const auto figures = [](const Left& left) {
+      std::vector<Json> all;
+      for (const Json& record : left.records("round"))
+        for (const char* key : {"peer", "train_loss", "test_loss", "test_accuracy", "sketch"}) all.push_back(record[key]);
+      return all;
+    };
+    CHECK(figures(many) == figures(one));
+    CHECK(run_in(in("-misaligned"), problem, misaligned).hash() == one.hash());
+    CHECK(run_in(in("-async"), problem + async).hash() == one_async.hash());
+  }
+}
+
+TEST_CASE("peers spread over cards: rounds without records never wait, and a run gives everything back") {
+  const Folder folder;
+  const emulation::With with({.cards = 3});
+  const auto counts_of = [&](int count) {
+    const auto before = emulation::counts();
+    const auto held = emulation::holdings();
+    run_in(folder.path / std::to_string(count), kDigits + kOnCard + rounds(count));
+    CHECK(emulation::holdings() == held);
+    const auto after = emulation::counts();
+    return std::tuple(after.synchronisations - before.synchronisations, after.captures - before.captures,
+                      after.graph_launches - before.graph_launches, after.bytes_down - before.bytes_down);
+  };
+  const auto [waits, captures, graphs, down] = counts_of(10);
+  const auto [more_waits, more_captures, more_graphs, more_down] = counts_of(30);
+  CHECK(more_waits == waits);
+  CHECK(more_captures == captures);
+  CHECK(more_graphs >= graphs + 3 * 20);
+  CHECK(more_down == down);
+}
+
+TEST_CASE("peers spread over cards: a fault on one of them ends the run with its name") {
+  const Folder folder;
+  const emulation::With with({.cards = 2});
+  const Setup setup = set_up(kDigits + kOnCard + rounds(3));
+  RunRequest request;
+  request.folder = folder.path / "run";
+  request.on_progress = [](const Json& record) {  // the first round's first launches: card 0's is well, card 1's is not
+    if (record["round"] == 0) emulation::fail("cudaGraphLaunch", 719, 1);
+  };
+  std::string message;
+  try {
+    static_cast<void>(run(setup, std::move(request)));
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  CHECK(says(message, "cuda:1: cudaGraphLaunch: unspecified launch failure"));
+}
+
 TEST_CASE("too little memory: how much was needed, for how many peers, and what would fit") {
   emulation::Settings small;
   small.memory_per_card = std::size_t{8} << 20;
@@ -148,6 +237,15 @@ TEST_CASE("too little memory: how much was needed, for how many peers, and what 
   CHECK(says(message, "out of memory on cuda:0"));
   CHECK(says(message, "20 peers need"));
   CHECK(says(message, "room for"));
+
+  small.cards = 3;  // 20 peers are 6 or 7 on a card
+  const emulation::With with_three(small);
+  const Overrides network = kOnCard + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=150000"};
+  CHECK(says(refusal(network), "7 of the 20 peers are on one card and need 0.01 GiB (2 rows of 150000 values"));
+  CHECK(says(refusal(network), "room for 18 peers on all cards"));
+  const Setup setup = set_up(network);
+  CHECK(check_memory(setup, 18).ok());
+  CHECK_FALSE(check_memory(setup, 19).ok());
 }
 
 TEST_CASE("which device: the card there is, the CPU and one line why, or an error that names the reason") {
@@ -162,10 +260,26 @@ TEST_CASE("which device: the card there is, the CPU and one line why, or an erro
   settings.cards = 3;
   {
     const emulation::With three(settings);
-    CHECK(says(chosen("cuda:2").device->description(), "cuda:2"));
-    CHECK(says(chosen("cuda", 4).device->description(), "cuda:1"));  // processes spread over the cards
-    CHECK(says(chosen("auto", 2).device->description(), "cuda:2"));
+    CHECK(says(chosen("cuda:2").device->description(), "cuda:2, Emulated card, "));
+    for (const char* name : {"cuda", "auto"}) {  // alone: all; else processes share the cards
+      CAPTURE(name);
+      CHECK(says(chosen(name).device->description(), "cuda:0-2, 3 × Emulated card, "));
+      CHECK(says(chosen(name, {.nodes = 2}).device->description(), "cuda:0-1, 2 × "));
+      CHECK(says(chosen(name, {.process = 1, .processes = 2}).device->description(), "cuda:1-2, 2 × "));
+      CHECK(says(chosen(name, {.process = 4, .processes = 5}).device->description(), "cuda:1, "));
+      CHECK(says(chosen(name, {.process = 2, .processes = 0}).device->description(), "cuda:2, "));
+      CHECK(chosen(name).note.empty());
+    }
     CHECK(says(refusal({"local.device=cuda:3"}), "there are 3 cards here (cuda:0 to cuda:2)"));
+  }
+  settings.peer_access = false;
+  {
+    const emulation::With apart(settings);
+    const DeviceChoice choice = chosen("cuda");
+    CHECK(says(choice.device->description(), "cuda:0, "));
+    CHECK(says(choice.note, "local.device = cuda: cuda:0-2 do not reach each other's memory; using cuda:0 alone"));
+    CHECK(chosen("cuda:1").note.empty());
+    CHECK(chosen("auto", {.process = 1, .processes = 3}).note.empty());
   }
   const auto without = [&](auto change, const std::string& words) {
     emulation::Settings lacking;

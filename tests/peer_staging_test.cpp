@@ -70,8 +70,9 @@ struct Way {
   End end;
   std::deque<std::function<void()>> posted;
   std::string fault;
-  Staging staging{device, end, [this](std::function<void()> report) { posted.push_back(std::move(report)); },
-                  [this](const Error& error) { fault = error.message; }};
+  Staging staging{device, end,
+                  Staging::Hooks{.post = [this](std::function<void()> report) { posted.push_back(std::move(report)); },
+                                 .on_fault = [this](const Error& error) { fault = error.message; }}};
 };
 
 constexpr std::size_t kChunks = 2 * Staging::kWindow + 1;

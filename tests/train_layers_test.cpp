@@ -81,7 +81,7 @@ double loss_of(const ModelSpec& spec, ModelContext data, std::vector<float> feat
   double loss = 0;
   const std::uint32_t sample = 0;
   const gpu::Task task{.program = &network->program(),
-                       .table = {.features = features.data(), .labels = &label, .targets = &target}};
+                       .tables = {{.features = features.data(), .labels = &label, .targets = &target}}};
   const gpu::Job<Real> job{.parameters = row.data(), .gradient = gradient.data(), .samples = &sample, .batch = 1,
                            .loss = &loss};
   gpu::CpuDevice(1).gradient(task, std::span(&job, 1));

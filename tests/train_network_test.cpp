@@ -98,7 +98,7 @@ TEST_CASE("a smaller batch than the program's is that batch") {
   const gpu::Job<double> job{.parameters = copy.data(), .gradient = gradient.data(), .samples = five.table.all.data(),
                              .batch = 2, .loss = &loss};
   gpu::Task task = five.task();
-  task.table = two.table.view();
+  task.tables = {two.table.view()};
   five.device.gradient(task, std::span(&job, 1));
   double other_loss = 0;
   CHECK(gradient == two.gradient(row, &other_loss));

@@ -57,7 +57,7 @@ struct Bench {
     return {row.begin(), row.end()};
   }
 
-  gpu::Task task() const { return {.program = &network.program(), .table = table.view()}; }
+  gpu::Task task() const { return {.program = &network.program(), .tables = {table.view()}}; }
 
   template <class Real>
   double loss(const std::vector<Real>& row, std::int64_t* hits = nullptr) {

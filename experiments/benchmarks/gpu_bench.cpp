@@ -116,7 +116,7 @@ int run(const Arguments& arguments) {
   const gpu::cuda::Survey survey = gpu::cuda::survey();
   print_survey(survey);
   if (arguments.survey) return 0;
-  auto made = gpu::cuda::make_cuda_device({.card = arguments.card});
+  auto made = gpu::cuda::make_cuda_device({.cards = {arguments.card}});
   if (!made.ok()) {
     Line("failed").add("id", std::string_view("device")).add("reason", made.error().message).print();
     return 3;

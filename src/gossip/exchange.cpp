@@ -62,9 +62,9 @@ MixOperation& Endpoint::operation(Channel channel) {
   return *operation;
 }
 
-Stage& Endpoint::stage(int from, Channel channel, std::size_t length) {
+Stage& Endpoint::stage(int from, Channel channel, std::span<const float> x) {
   auto& stage = stages_[{from, channel}];
-  if (!stage) stage = std::make_unique<Stage>(exchange_.compute().device(), inbox(from, channel), length);
+  if (!stage) stage = std::make_unique<Stage>(exchange_.compute().device(), inbox(from, channel), x);
   return *stage;
 }
 
@@ -100,7 +100,7 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   const std::span<const float> x = row.values();
   MixOperation& mix = operation(channel);
   if (!matrix->heard_by(peer_).empty()) {
-    LentRow& outgoing = mix.outgoing(x.size());
+    LentRow& outgoing = mix.outgoing(x);
     // A slow link that still reads the last row sent is let finish; this round's row is then not sent to anyone.
     if (!outgoing.lent()) {
       const gpu::CopyRequest<float> copy{x.data(), outgoing.values().data(), x.size()};
@@ -111,7 +111,7 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   std::vector<gpu::MixSource> sources;
   std::vector<std::shared_ptr<const StagedRow>> rows;
   for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
-    auto newest = stage(neighbour.peer, channel, x.size()).newest();
+    auto newest = stage(neighbour.peer, channel, x).newest();
     if (!newest || newest->round != t)
       deviations_.push_back({t, neighbour.peer, newest == nullptr, newest ? newest->round : 0});
     if (!newest) continue;

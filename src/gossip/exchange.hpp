@@ -99,7 +99,7 @@ class Endpoint {
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
-  Stage& stage(int from, Channel channel, std::size_t length);
+  Stage& stage(int from, Channel channel, std::span<const float> x);
   void begin_sync(Round t, Channel channel, MixedRow& row);
   void begin_async(Round t, Channel channel, MixedRow& row);
 

@@ -6,7 +6,8 @@
 
 namespace gossamer::gossip {
 
-Stage::Stage(gpu::Device& device, Inbox& inbox, std::size_t length) : device_(device), inbox_(inbox), length_(length) {
+Stage::Stage(gpu::Device& device, Inbox& inbox, std::span<const float> x)
+    : device_(device), inbox_(inbox), part_(device.part_of(x.data())), length_(x.size()) {
   inbox_.consumer = this;
   arrived();
 }
@@ -16,7 +17,8 @@ void Stage::arrived() {
     const Chunk& chunk = inbox_.chunks.front();
     if (!assembling_) {
       // Two rows take turns unless a mix still reads the older one.
-      assembling_ = spare_ && spare_.use_count() == 1 ? std::move(spare_) : std::make_shared<StagedRow>(device_, length_);
+      assembling_ = spare_ && spare_.use_count() == 1 ? std::move(spare_)
+                                                      : std::make_shared<StagedRow>(device_, part_, length_);
     }
     assembling_->round = chunk.head.round;
     const gpu::CopyRequest<float> copy{chunk.values.data(), assembling_->row.row(0).data() + chunk.head.offset,
@@ -72,9 +74,10 @@ void MixOperation::begin(std::span<const float> x, std::span<float> out, std::ve
   submit({{x.data(), out.data(), {}, x.size()}, std::move(sources), {}});
 }
 
-LentRow& MixOperation::outgoing(std::size_t length) {
+LentRow& MixOperation::outgoing(std::span<const float> x) {
   if (!outgoing_) {
-    outgoing_memory_ = gpu::DeviceRows<float>(endpoint_.exchange_.compute().device(), 1, length);
+    gpu::Device& device = endpoint_.exchange_.compute().device();
+    outgoing_memory_ = gpu::DeviceRows<float>::on_part(device, device.part_of(x.data()), 1, x.size());
     outgoing_.emplace().attach(endpoint_.exchange_.scheduler(), outgoing_memory_.row(0));
   }
   return *outgoing_;

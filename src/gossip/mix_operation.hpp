@@ -11,17 +11,19 @@
 
 namespace gossamer::gossip {
 
-/// A whole row that has come from a neighbour, and its round.
+/// A whole row that has come from a neighbour, and its round, on a part of the device.
 struct StagedRow {
-  StagedRow(gpu::Memory& memory, std::size_t length) : row(memory, 1, length) {}
+  StagedRow(gpu::Memory& memory, int part, std::size_t length)
+      : row(gpu::DeviceRows<float>::on_part(memory, part, 1, length)) {}
   Round round = 0;
   gpu::DeviceRows<float> row;
 };
 
-/// A neighbour's newest whole row under `async`. Chunks are copied as they come, so that nobody's buffers are held.
+/// A neighbour's newest whole row under `async`, where the row x is that it is mixed into. Chunks are copied as they come, so
+/// that nobody's buffers are held.
 class Stage final : public Inbox::Consumer {
  public:
-  Stage(gpu::Device& device, Inbox& inbox, std::size_t length);
+  Stage(gpu::Device& device, Inbox& inbox, std::span<const float> x);
   void arrived() override;
   /// Null until a whole row has come. It stays as it is while the pointer is held.
   std::shared_ptr<const StagedRow> newest() const { return newest_; }
@@ -29,6 +31,7 @@ class Stage final : public Inbox::Consumer {
  private:
   gpu::Device& device_;
   Inbox& inbox_;
+  int part_;
   std::size_t length_;
   std::shared_ptr<StagedRow> assembling_, newest_, spare_;
 };
@@ -65,8 +68,8 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   void arrived() override;
   void mixed(gpu::MixRequest& piece, double seconds) override;
 
-  /// The row as it goes out under `async`: a copy, so that the row itself is never held by a slow link.
-  LentRow& outgoing(std::size_t length);
+  /// The row x as it goes out under `async`: a copy, so that the row itself is never held by a slow link.
+  LentRow& outgoing(std::span<const float> x);
 
  private:
   struct Source {

@@ -80,7 +80,7 @@ CpuDevice::~CpuDevice() = default;
 
 int CpuDevice::threads() const { return state_->pool.threads(); }
 
-void* CpuDevice::allocate(std::size_t bytes) {
+void* CpuDevice::allocate(std::size_t bytes, int) {
   const std::size_t whole = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
   void* memory = std::aligned_alloc(kRowAlignment, whole == 0 ? kRowAlignment : whole);
   if (memory == nullptr) throw std::bad_alloc();
@@ -104,7 +104,7 @@ void CpuDevice::begin_upload(void* device, const void* host, std::size_t bytes, 
   done();
 }
 
-MemoryInfo CpuDevice::memory_info() {
+MemoryInfo CpuDevice::memory_info(int) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   return {page * static_cast<std::size_t>(::sysconf(_SC_AVPHYS_PAGES)), page * static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES))};
 }

@@ -8,6 +8,10 @@
 //
 // All pointers in requests are device memory, from Memory::allocate or, where host_accessible(), from anywhere; what is in
 // host memory says so.
+//
+// Parts. A device may consist of several parts with memory of their own (cards). A request is served by the part that its
+// output lies on, and may read what lies on others; what a Job names is all on one part. The bits do not depend on the parts
+// as far as they do not depend on who shares a batch.
 #pragma once
 
 #include <array>
@@ -16,6 +20,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/philox.hpp"
 #include "gpu/program.hpp"
@@ -174,8 +179,12 @@ struct MemoryInfo {
 class Memory {
  public:
   virtual ~Memory() = default;
-  /// `bytes` of memory at a 64-byte boundary, zero. Throws std::bad_alloc when there is not enough.
-  virtual void* allocate(std::size_t bytes) = 0;
+  /// How many parts the device has; they are numbered from 0.
+  virtual int parts() const { return 1; }
+  /// The part that memory from allocate() lies on.
+  virtual int part_of(const void*) const { return 0; }
+  /// `bytes` of memory of a part at a 64-byte boundary, zero. Throws std::bad_alloc when there is not enough.
+  virtual void* allocate(std::size_t bytes, int part = 0) = 0;
   /// Waits for what uses it.
   virtual void release(void* memory) = 0;
   /// `host` may change when the call returns.
@@ -183,7 +192,7 @@ class Memory {
   virtual void download(void* host, const void* device, std::size_t bytes) = 0;
   /// Whether the host may read and write device memory, and ordinary host memory stand in requests.
   virtual bool host_accessible() const = 0;
-  virtual MemoryInfo memory_info() = 0;
+  virtual MemoryInfo memory_info(int part = 0) = 0;
 
   /// Host memory that copies from and to the device are fastest with (pinned). Throws std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes) = 0;
@@ -194,7 +203,7 @@ class Memory {
 };
 
 /// Copies that run beside the arithmetic. A copy begins when all is done that this thread asked for before; copies of one
-/// direction are done in order. `done` is called from any thread (from within the call, it may be) and must not call the
+/// direction and one part are done in order. `done` is called from any thread (from within the call, it may be) and must not call the
 /// device. Host memory is from allocate_host. Any thread.
 class Transfers {
  public:
@@ -325,7 +334,7 @@ struct UpdateJob {
 /// What a training call has in common for all peers.
 struct Task {
   const Program* program = nullptr;
-  SampleTable table = {};
+  std::vector<SampleTable> tables = {};  ///< the same samples on each part of the device
   UpdateRule rule = {};
   GradientNoise noise = {};
 };
@@ -372,7 +381,7 @@ class Device : public Memory,
   using Training<float>::evaluate, Training<double>::evaluate;
   using Training<float>::update, Training<double>::update;
 
-  /// What a person calls it: "cpu, 2 threads", "cuda:0, NVIDIA H200, 139.7 GiB".
+  /// What a person calls it: "cpu, 2 threads", "cuda:0, NVIDIA H200, 139.7 GiB", "cuda:0-3, 4 × …".
   virtual std::string description() const = 0;
 };
 

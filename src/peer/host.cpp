@@ -77,6 +77,12 @@ gossip::NodeMemory Host::memory_of(std::size_t index) {
   return memory;
 }
 
+int Host::part_of(int node) const {
+  const auto found = std::ranges::lower_bound(request_.hosted, node);
+  if (found == request_.hosted.end() || *found != node) return 0;
+  return setup_.device->part_of(fronts_.front().row(static_cast<std::size_t>(found - request_.hosted.begin())).data());
+}
+
 void Host::connect_locally() {
   for (int from : request_.hosted)
     for (int to : setup_.algorithm->partners(from, *setup_.schedule)) {

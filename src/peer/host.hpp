@@ -41,6 +41,8 @@ class Host {
 
   /// For links to peers of other processes.
   gossip::Exchange& exchange() { return exchange_; }
+  /// The part of the device that a hosted node's rows are on; 0 for others.
+  int part_of(int node) const;
   /// Starts every node at round 0. Then run the scheduler.
   void start();
   /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.

@@ -1,6 +1,7 @@
 #include "peer/learner_trainer.hpp"
 
 #include <limits>
+#include <utility>
 
 namespace gossamer::peer {
 
@@ -18,7 +19,8 @@ gpu::StateRows<float> state_of(const TrainRequest& request) {
 }  // namespace
 
 LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers)
-    : learner_(learner), device_(device), loss_sums_(device, 1, static_cast<std::size_t>(peers)),
+    : learner_(learner), device_(device),
+      loss_sums_(device, static_cast<std::size_t>(device.parts()), static_cast<std::size_t>(peers)),
       losses_(static_cast<std::size_t>(peers)) {}
 
 void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const> requests) {
@@ -36,8 +38,9 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
   std::vector<train::StepRequest<float>> steps;
   for (const TrainRequest* request : requests) {
     const auto peer = static_cast<std::size_t>(request->peer);
+    const auto part = static_cast<std::size_t>(device_.part_of(request->x.data()));
     steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), state_of(*request),
-                     request->gradient.data(), loss_sums_.row(0).data() + peer});
+                     request->gradient.data(), loss_sums_.row(part).data() + peer});
     losses_[peer] += static_cast<std::uint64_t>(request->steps);
   }
   operation == TrainOperation::local_steps ? learner_.local_steps(steps) : learner_.gradient(steps);
@@ -61,17 +64,18 @@ void LearnerTrainer::evaluate(std::span<TrainRequest* const> requests) {
 }
 
 void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {
-  const std::span<double> on_device = loss_sums_.row(0);
-  std::vector<double> sums(on_device.size());
-  device_.download(sums.data(), on_device.data(), on_device.size_bytes());
-  for (TrainRequest* request : requests) {
-    const auto peer = static_cast<std::size_t>(request->peer);
-    request->loss = losses_[peer] == 0 ? std::numeric_limits<double>::quiet_NaN()
-                                       : sums[peer] / static_cast<double>(losses_[peer]);
-    sums[peer] = 0;
-    losses_[peer] = 0;
+  std::vector<double> losses(requests.size()), sums(loss_sums_.length());
+  for (std::size_t part = 0; part < loss_sums_.count(); ++part) {  // a peer's sum is on one of them, and 0 on the others
+    const std::span<double> on_device = loss_sums_.row(part);
+    device_.download(sums.data(), on_device.data(), on_device.size_bytes());
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      losses[i] += std::exchange(sums[static_cast<std::size_t>(requests[i]->peer)], 0);
+    device_.upload(on_device.data(), sums.data(), on_device.size_bytes());
   }
-  device_.upload(on_device.data(), sums.data(), on_device.size_bytes());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const auto count = std::exchange(losses_[static_cast<std::size_t>(requests[i]->peer)], 0);
+    requests[i]->loss = count == 0 ? std::numeric_limits<double>::quiet_NaN() : losses[i] / static_cast<double>(count);
+  }
 }
 
 }  // namespace gossamer::peer

@@ -91,8 +91,11 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
   host = std::make_unique<Host>(setup, scheduler, *thread, *recorder, host_request);
   if (!setup.device->host_accessible())
-    staging = std::make_unique<Staging>(*setup.device, host->exchange(),
-                                        [&](std::function<void()> report) { scheduler.post_external(std::move(report)); }, fail);
+    staging = std::make_unique<Staging>(
+        *setup.device, host->exchange(),
+        Staging::Hooks{.post = [&](std::function<void()> report) { scheduler.post_external(std::move(report)); },
+                       .on_fault = fail,
+                       .part_of = [&host](int peer) { return host->part_of(peer); }});
   gossip::Receiver& receiver = staging ? static_cast<gossip::Receiver&>(*staging) : host->exchange();
 
   net::NetworkSetup described = network_setup(setup, request);

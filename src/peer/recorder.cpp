@@ -120,6 +120,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vect
   header["peers"] = setup.config.run.peers;
   header["hosted"] = hosted;
   header["parameters"] = setup.parameters;
+  header["device"] = setup.device->description();
   header["time"] = clock;
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   header["topology"] = report_json(setup.report);

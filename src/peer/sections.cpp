@@ -91,7 +91,8 @@ const ParameterSet<SimOptions>& sim_parameters() {
 const ParameterSet<LocalOptions>& local_parameters() {
   static const auto set =
       ParameterSet<LocalOptions>()
-          .add("device", &LocalOptions::device, {.help = "where arithmetic runs: cpu, cuda, cuda:N (a card by its number), or auto (a card if there is one)"})
+          .add("device", &LocalOptions::device,
+               {.help = "where arithmetic runs: cpu, cuda (this process's cards), cuda:N (one), or auto (cards if there are any)"})
           .add("deterministic", &LocalOptions::deterministic,
                {.help = "on a card, in a network: train peers one by one, so that bits do not depend on who was ready together"})
           .add("threads", &LocalOptions::threads,

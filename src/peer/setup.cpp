@@ -4,11 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "base/hash.hpp"
 #include "base/philox.hpp"
 #include "gpu/device_rows.hpp"
-#include "peer/device_choice.hpp"
 #include "topology/krylov.hpp"
 #include "topology/spectrum.hpp"
 
@@ -115,6 +116,27 @@ Status make_learner(Setup& setup) {
   return {};
 }
 
+/// A part of the device that has too little memory for its share of the nodes.
+struct Shortage {
+  std::size_t nodes = 0, free = 0;  ///< its share, and the bytes it has
+  std::size_t room = 0;             ///< for so many nodes there is memory on all parts together
+};
+
+/// The shortest part, where `hosted` nodes of `bytes` each do not fit.
+std::optional<Shortage> shortage(gpu::Memory& device, std::size_t bytes, std::size_t hosted) {
+  const auto parts = static_cast<std::size_t>(device.parts());
+  std::optional<Shortage> worst;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t nodes = gpu::DeviceRows<float>::count_on(part, parts, hosted);
+    const std::size_t free = device.memory_info(static_cast<int>(part)).free;
+    least = std::min(least, free / bytes);
+    if (nodes * bytes > free && (!worst || free < worst->free)) worst = {.nodes = nodes, .free = free};
+  }
+  if (worst) worst->room = least * parts;
+  return worst;
+}
+
 }  // namespace
 
 void Setup::initialise(int peer, std::span<float> row) const {
@@ -150,18 +172,22 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.trainer) rows += 1 + setup.config.optimizer.rule.state_rows();  // the gradient, and the optimizer's
   const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
   const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace;
-  const std::size_t free = setup.device->memory_info().free;
-  if (peer * hosted <= free) return {};
+  const auto lacking = shortage(*setup.device, peer, hosted);
+  if (!lacking) return {};
   constexpr double kGiB = 1024.0 * 1024 * 1024;
-  return invalid(fmt::format("out of memory on {}: {} peers need {:.2f} GiB ({} rows of {} values and {:.1f} MiB of workspace "
-                             "each), {:.2f} GiB are free: room for {} peers; fewer peers in this process, a smaller model or "
-                             "batch, or local.device = cpu",
-                             setup.device->description(), hosted, static_cast<double>(peer * hosted) / kGiB, rows,
-                             setup.parameters, static_cast<double>(workspace) / 1024 / 1024,
-                             static_cast<double>(free) / kGiB, free / peer));
+  const bool one = setup.device->parts() == 1;
+  return invalid(fmt::format("out of memory on {}: {} need {:.2f} GiB ({} rows of {} values and {:.1f} MiB of workspace each), "
+                             "{:.2f} GiB are free{}: room for {} peers{}; fewer peers in this process, a smaller model or batch, "
+                             "or local.device = cpu",
+                             setup.device->description(),
+                             one ? fmt::format("{} peers", hosted)
+                                 : fmt::format("{} of the {} peers are on one card and", lacking->nodes, hosted),
+                             static_cast<double>(peer * lacking->nodes) / kGiB, rows, setup.parameters,
+                             static_cast<double>(workspace) / 1024 / 1024, static_cast<double>(lacking->free) / kGiB,
+                             one ? "" : " there", lacking->room, one ? "" : " on all cards"));
 }
 
-Result<Setup> make_setup(Config config, int process) {
+Result<Setup> make_setup(Config config, ProcessPlace place) {
   Setup setup;
   setup.config = std::move(config);
   const Config& decided = setup.config;
@@ -173,7 +199,8 @@ Result<Setup> make_setup(Config config, int process) {
   GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
   GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm, *setup.schedule));
 
-  GOSSAMER_TRY(DeviceChoice choice, choose_device(decided.local, process));
+  if (place.nodes == 0) place.nodes = setup.nodes();
+  GOSSAMER_TRY(DeviceChoice choice, choose_device(decided.local, place));
   setup.device = std::move(choice.device);
   setup.device_note = std::move(choice.note);
   if (setup.algorithm->needs().trainer) {

@@ -10,6 +10,7 @@
 #include "gossip/algorithm.hpp"
 #include "gpu/device.hpp"
 #include "peer/config.hpp"
+#include "peer/device_choice.hpp"
 #include "peer/learner_trainer.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
@@ -42,12 +43,12 @@ struct Setup {
   std::string configuration_hash() const;
 };
 
-/// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would. `process`: this process's
-/// number among those of its machine, by which they spread over its cards.
-Result<Setup> make_setup(Config config, int process = 0);
+/// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would. `place`: where several
+/// processes of a machine share its cards; as it is, one process hosts all nodes.
+Result<Setup> make_setup(Config config, ProcessPlace place = {});
 
-/// Whether the rows and workspaces of `hosted` nodes fit the device's own memory: an error (invalid) says what is needed and
-/// for how many there is room. Host memory is not judged.
+/// Whether the rows and workspaces of `hosted` nodes, spread over the device's parts, fit its own memory: an error (invalid)
+/// says what is needed and for how many there is room. Host memory is not judged.
 Status check_memory(const Setup& setup, std::size_t hosted);
 
 }  // namespace gossamer::peer

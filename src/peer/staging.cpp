@@ -11,13 +11,12 @@ namespace gossamer::peer {
 
 /// What the lanes have in common. The device's reports keep it alive.
 struct Staging::Shared {
-  Shared(gpu::Device& device_in, gossip::Receiver& receiver_in, Post post_in, OnFault on_fault_in)
-      : device(device_in), receiver(receiver_in), post(std::move(post_in)), on_fault(std::move(on_fault_in)) {}
+  Shared(gpu::Device& device_in, gossip::Receiver& receiver_in, Hooks hooks_in)
+      : device(device_in), receiver(receiver_in), hooks(std::move(hooks_in)) {}
 
   gpu::Device& device;
   gossip::Receiver& receiver;
-  Post post;
-  OnFault on_fault;
+  Hooks hooks;
 
   std::mutex mutex;
   std::condition_variable all_copied;
@@ -33,7 +32,8 @@ struct Staging::Shared {
   }
 };
 
-/// One link in one direction: chunks wait, are copied into one of the lane's buffers, and go on from there, in order.
+/// One link in one direction: chunks wait, are copied into one of the lane's buffers, and go on from there, in order. All of
+/// a peer's memory is on one part of the device, so the lane's copies are done in order too.
 class Staging::Lane {
  public:
   explicit Lane(std::shared_ptr<Shared> shared) : shared_(std::move(shared)), self_(std::make_shared<Lane*>(this)) {
@@ -112,7 +112,7 @@ class Staging::Lane {
     shared_->begun();
     // The report may come when this lane is gone: then nobody takes it.
     begin_copy(copy.slot->memory, copy.source.values, [shared = shared_, lane = std::weak_ptr(self_)] {
-      shared->post([lane] {
+      shared->hooks.post([lane] {
         if (const auto alive = lane.lock()) (*alive)->copied();
       });
       shared->copied();
@@ -155,24 +155,26 @@ class Staging::Outgoing final : public Lane, public gossip::Link {
 /// From the network to the card.
 class Staging::Incoming final : public Lane {
  public:
-  using Lane::Lane;
+  Incoming(std::shared_ptr<Shared> shared, int part) : Lane(std::move(shared)), part_(part) {}
   ~Incoming() override { release_all(); }
 
  private:
   float* allocate(std::size_t values) override {
-    return static_cast<float*>(shared_->device.allocate(values * sizeof(float)));
+    return static_cast<float*>(shared_->device.allocate(values * sizeof(float), part_));
   }
   void release(float* memory) override { shared_->device.release(memory); }
   void begin_copy(float* to, std::span<const float> from, std::function<void()> done) override {
     shared_->device.begin_upload(to, from.data(), from.size_bytes(), std::move(done));
   }
   void forward(gossip::Chunk chunk) override {
-    if (Status status = shared_->receiver.deliver(std::move(chunk)); !status.ok()) shared_->on_fault(status.error());
+    if (Status status = shared_->receiver.deliver(std::move(chunk)); !status.ok()) shared_->hooks.on_fault(status.error());
   }
+
+  int part_;  // the receiving peer's
 };
 
-Staging::Staging(gpu::Device& device, gossip::Receiver& receiver, Post post, OnFault on_fault)
-    : shared_(std::make_shared<Shared>(device, receiver, std::move(post), std::move(on_fault))) {}
+Staging::Staging(gpu::Device& device, gossip::Receiver& receiver, Hooks hooks)
+    : shared_(std::make_shared<Shared>(device, receiver, std::move(hooks))) {}
 
 Staging::~Staging() { close(); }
 
@@ -194,7 +196,7 @@ gossip::Link& Staging::link(int from, int to, gossip::Link& network) {
 
 Status Staging::deliver(gossip::Chunk chunk) {
   auto& lane = incoming_[{chunk.head.from, chunk.head.to}];
-  if (!lane) lane = std::make_unique<Incoming>(shared_);
+  if (!lane) lane = std::make_unique<Incoming>(shared_, shared_->hooks.part_of(chunk.head.to));
   lane->push(std::move(chunk));
   return {};
 }

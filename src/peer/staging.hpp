@@ -19,15 +19,21 @@ namespace gossamer::peer {
 /// Thread: the scheduler's, but for the device's report that a copy is done.
 class Staging final : public gossip::Receiver {
  public:
-  /// Runs a function on the scheduler's thread; callable from any thread.
-  using Post = std::function<void(std::function<void()>)>;
-  using OnFault = std::function<void(Error)>;
+  /// What it asks of its owner.
+  struct Hooks {
+    /// Runs a function on the scheduler's thread; callable from any thread.
+    std::function<void(std::function<void()>)> post;
+    /// The receiver refused a chunk.
+    std::function<void(Error)> on_fault;
+    /// The part of the device that a hosted peer's memory is on.
+    std::function<int(int peer)> part_of = [](int) { return 0; };
+  };
 
   /// Buffers of a link and direction.
   static constexpr std::size_t kWindow = 4;
 
-  /// `receiver` takes chunks in device memory; `on_fault` is told when it refuses one. All live until close().
-  Staging(gpu::Device& device, gossip::Receiver& receiver, Post post, OnFault on_fault);
+  /// `receiver` takes chunks in device memory. All live until close().
+  Staging(gpu::Device& device, gossip::Receiver& receiver, Hooks hooks);
   ~Staging() override;
 
   /// The link to use in place of `network`, whose chunks are in host memory. Lives as long as this object.

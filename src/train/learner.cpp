@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "base/check.hpp"
 #include "gpu/device_rows.hpp"
@@ -21,11 +22,12 @@ constexpr std::size_t kEvaluationJobs = 1 << 16;
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// Device memory filled from the host.
+/// Memory of a part of the device filled from the host.
 template <class Value>
 class DeviceCopy {
  public:
-  DeviceCopy(gpu::Device& device, const std::vector<Value>& values) : row_(device, 1, values.size()) {
+  DeviceCopy(gpu::Device& device, int part, const std::vector<Value>& values)
+      : row_(gpu::DeviceRows<Value>::on_part(device, part, 1, values.size())) {
     if (!values.empty()) device.upload(get(), values.data(), values.size() * sizeof(Value));
   }
   Value* get() const { return row_.row(0).data(); }
@@ -34,13 +36,40 @@ class DeviceCopy {
   gpu::DeviceRows<Value> row_;
 };
 
+/// The samples on a part of the device.
+class DeviceTable {
+ public:
+  DeviceTable(gpu::Device& device, int part, const Dataset& data)
+      : features_(device, part, data.features), labels_(device, part, data.labels), targets_(device, part, data.targets) {}
+  gpu::SampleTable get() const { return {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()}; }
+
+ private:
+  DeviceCopy<float> features_;
+  DeviceCopy<std::int32_t> labels_;
+  DeviceCopy<float> targets_;
+};
+
+/// Losses and hits of an evaluation's jobs on a part of the device.
+struct DeviceScores {
+  DeviceScores(gpu::Device& device, int part, std::size_t jobs)
+      : losses(jobs), hits(jobs), device_losses(device, part, losses), device_hits(device, part, hits) {}
+  void download(gpu::Device& device) {
+    device.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
+    device.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
+  }
+
+  std::vector<double> losses;
+  std::vector<std::int64_t> hits;
+  DeviceCopy<double> device_losses;
+  DeviceCopy<std::int64_t> device_hits;
+};
+
 template <class Real>
 class DeviceLearner final : public Learner<Real> {
  public:
   DeviceLearner(LearnerRequest request, Network training, Network evaluation, gpu::Device& device)
-      : request_(std::move(request)), training_(std::move(training)), evaluation_(std::move(evaluation)), device_(device),
-        features_(device, request_.data->features), labels_(device, request_.data->labels),
-        targets_(device, request_.data->targets) {
+      : request_(std::move(request)), training_(std::move(training)), evaluation_(std::move(evaluation)), device_(device) {
+    for (int part = 0; part < device.parts(); ++part) tables_.emplace_back(device, part, *request_.data);
     const auto peers = request_.shards.size();
     for (std::size_t p = 0; p < peers; ++p)
       orders_.emplace_back(request_.shards[p], request_.sampling.batch, static_cast<int>(p), request_.seed);
@@ -80,10 +109,10 @@ class DeviceLearner final : public Learner<Real> {
 
  private:
   gpu::Task task(const Network& network) const {
-    return {.program = &network.program(),
-            .table = {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()},
-            .rule = request_.optimizer.rule,
-            .noise = {.deviation = request_.data->gradient_noise, .seed = request_.seed}};
+    gpu::Task task{.program = &network.program(), .tables = {}, .rule = request_.optimizer.rule,
+                   .noise = {.deviation = request_.data->gradient_noise, .seed = request_.seed}};
+    for (const DeviceTable& table : tables_) task.tables.push_back(table.get());
+    return task;
   }
 
   template <class Call>
@@ -92,9 +121,7 @@ class DeviceLearner final : public Learner<Real> {
   LearnerRequest request_;
   Network training_, evaluation_;
   gpu::Device& device_;
-  DeviceCopy<float> features_;
-  DeviceCopy<std::int32_t> labels_;
-  DeviceCopy<float> targets_;
+  std::vector<DeviceTable> tables_;  // by part of the device
   std::vector<BatchOrder> orders_;
   std::vector<std::uint32_t> evaluated_;
 
@@ -137,10 +164,15 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   // A bounded number of jobs at a time: peers × samples may be far more than memory holds.
   const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces);
   for (; requests.size() > together; requests = requests.subspan(together)) evaluate(requests.first(together));
-  std::vector<double> losses(pieces * requests.size());
-  std::vector<std::int64_t> hits(pieces * requests.size());
-  const DeviceCopy<double> device_losses(device_, losses);
-  const DeviceCopy<std::int64_t> device_hits(device_, hits);
+  // The results of a request are where its parameters are: part, and the place of the first job among the part's.
+  std::vector<std::size_t> part(requests.size()), place(requests.size());
+  std::vector<std::size_t> jobs_on(static_cast<std::size_t>(device_.parts()));
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    part[r] = static_cast<std::size_t>(device_.part_of(requests[r].parameters));
+    place[r] = std::exchange(jobs_on[part[r]], jobs_on[part[r]] + pieces);
+  }
+  std::vector<DeviceScores> scores;
+  for (std::size_t p = 0; p < jobs_on.size(); ++p) scores.emplace_back(device_, static_cast<int>(p), jobs_on[p]);
   std::vector<gpu::Job<Real>> jobs;
   const auto size = [&](std::size_t piece) {
     return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch);
@@ -149,16 +181,16 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
     for (std::size_t i = 0; i < pieces; ++i)
       jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
                       .samples = evaluated_.data() + i * kEvaluationBatch, .batch = static_cast<int>(size(i)),
-                      .loss = device_losses.get() + r * pieces + i, .hits = device_hits.get() + r * pieces + i});
+                      .loss = scores[part[r]].device_losses.get() + place[r] + i,
+                      .hits = scores[part[r]].device_hits.get() + place[r] + i});
   device_.evaluate(task(evaluation_), jobs);
-  device_.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
-  device_.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
+  for (DeviceScores& some : scores) some.download(device_);
   for (std::size_t r = 0; r < requests.size(); ++r) {
     double loss = 0;
     std::int64_t right = 0;
     for (std::size_t i = 0; i < pieces; ++i) {
-      loss += losses[r * pieces + i] * static_cast<double>(size(i));
-      right += hits[r * pieces + i];
+      loss += scores[part[r]].losses[place[r] + i] * static_cast<double>(size(i));
+      right += scores[part[r]].hits[place[r] + i];
     }
     const double samples = static_cast<double>(count);
     const bool classifies = request_.data->classes > 0;

@@ -1,13 +1,15 @@
 // CUDA on the CPU, for tests: what a test may set and ask. The very sources of src/gpu/cuda are compiled by the C++ compiler
 // against cuda_runtime.h and cublas_v2.h of this folder, so that every kernel runs where there is no card, and so that
 // mistakes which a card forgives now and then show every time:
-//   - memory of a card cannot be read by the host (it is a page fault), and kernels find NaN in what nobody has written;
+//   - memory of a card cannot be read by the host (it is a page fault), nor by another card that has not enabled peer access,
+//     and kernels find NaN in what nobody has written;
 //   - what is written past the end of a block of memory stops the program when the block is freed;
 //   - the threads of a block, and the blocks of a grid, run in an order that the test chooses: a missing barrier shows;
 //   - limits of a launch, of a capture and of copies are those of a card.
 // Nothing here says anything about speed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -16,8 +18,11 @@ namespace gossamer::emulation {
 /// In which order threads run between two barriers, and the blocks of a grid.
 enum class Order { ascending, descending, shuffled };
 
+inline constexpr int kMostCards = 8;
+
 struct Settings {
-  int cards = 1;
+  int cards = 1;             ///< at most kMostCards
+  bool peer_access = true;   ///< whether cards can be allowed to touch each other's memory
   std::size_t memory_per_card = std::size_t{1} << 30;  ///< bytes
   int driver_version = 13000;                          ///< as CUDA counts: 1000 · major + 10 · minor; 0: no driver
   bool blas_installed = true;
@@ -28,7 +33,8 @@ struct Settings {
   bool late = false;
 };
 
-/// Waits for all work and sets. Cards and memory in use stay what they are.
+/// Waits for all work and sets. Cards and memory in use stay what they are. A program begins with the defaults, but for the
+/// number of cards where GOSSAMER_EMULATED_CARDS tells it.
 void set(const Settings& settings);
 Settings settings();
 
@@ -48,6 +54,7 @@ class With {
 struct Counts {
   std::uint64_t launches = 0;          ///< kernels launched one by one, captured ones not counted
   std::uint64_t kernels = 0;           ///< kernels run, those of graphs included
+  std::array<std::uint64_t, kMostCards> kernels_of = {};  ///< the same by card
   std::uint64_t products = 0;          ///< calls to cuBLAS run, those of graphs included
   std::uint64_t captures = 0;
   std::uint64_t graph_launches = 0;
@@ -64,6 +71,9 @@ struct Holdings {
   bool operator==(const Holdings&) const = default;
 };
 Holdings holdings();
+
+/// The card that memory is on; −1: on none.
+int card_of(const void* memory);
 
 /// The `skip`+1st next call to `name` ("cudaMalloc", …) fails with CUDA's error number `error`.
 void fail(const char* name, int error, int skip = 0);

@@ -9,6 +9,7 @@
 using namespace gossamer::emulation;
 
 struct cublasContext {
+  int card = 0;
   cudaStream_t stream = nullptr;
 };
 
@@ -54,9 +55,11 @@ template <class Real, class Operands>
 cublasStatus_t ask(cublasHandle_t handle, const Shape<Real>& shape, int batch, Operands operands) {
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!shape.valid() || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
-  const cudaError_t error = engine().ask(handle->stream, {.work = [shape, batch, operands] {
+  const int card = engine().card_of(handle->stream);
+  if (handle->card != current_card() || handle->card != card) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const cudaError_t error = engine().ask(handle->stream, {.work = [shape, batch, operands, card] {
     engine().count(&Counts::products);
-    const Arena::Open open;
+    const Arena::Open open(reach(card));
     for (int i = 0; i < batch; ++i) {
       const auto [a, b, c] = operands(static_cast<std::size_t>(i));
       product<Real>(shape, a, b, c);
@@ -75,7 +78,7 @@ struct Operands {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (engine().begin("cublasCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = new cublasContext;
+  *handle = new cublasContext{.card = current_card()};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {

@@ -24,8 +24,11 @@ enum cudaError_t {
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
   cudaErrorInvalidResourceHandle = 400,
+  cudaErrorPeerAccessUnsupported = 217,
   cudaErrorNotReady = 600,
   cudaErrorIllegalAddress = 700,
+  cudaErrorPeerAccessAlreadyEnabled = 704,
+  cudaErrorPeerAccessNotEnabled = 705,
   cudaErrorLaunchFailure = 719,
   cudaErrorNotPermitted = 800,
   cudaErrorStreamCaptureUnsupported = 900,
@@ -76,6 +79,9 @@ cudaError_t cudaSetDevice(int card);
 cudaError_t cudaGetDevice(int* card);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int card);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int card, int peer);
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
+cudaError_t cudaDeviceDisablePeerAccess(int peer);
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
 cudaError_t cudaDeviceSynchronize();

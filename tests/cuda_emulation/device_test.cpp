@@ -205,7 +205,7 @@ TEST_CASE("emulated: several cards") {
   const gpu::cuda::Survey survey = gpu::cuda::survey();
   REQUIRE(survey.cards.size() == 3);
   CHECK(survey.cards[2].memory_total == 64 << 20);
-  auto second = gpu::cuda::make_cuda_device({.card = 1});
+  auto second = gpu::cuda::make_cuda_device({.cards = {1}});
   REQUIRE(second.ok());
   CHECK(says((*second)->description(), "cuda:1"));
   const auto first = device();

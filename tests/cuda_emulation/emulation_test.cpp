@@ -174,6 +174,55 @@ TEST_CASE("emulation: writing outside a block of memory stops the program") {
   }));
 }
 
+TEST_CASE("emulation: a kernel reaches the memory of another card only where it may") {
+  const With two({.cards = 2});
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  OnCard<int> there(std::vector<int>{5});
+  CHECK(card_of(there.get()) == 1);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  cudaStream_t here = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&here, cudaStreamNonBlocking) == cudaSuccess);
+  const auto touch = [&] { return launch(&increment, 1, 1, here, there.get()); };
+  static_cast<void>(cudaDeviceDisablePeerAccess(1));
+  CHECK(dies(touch));
+  CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaSuccess);
+  CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessAlreadyEnabled);
+  CHECK(touch() == cudaSuccess);
+  CHECK(there.values() == std::vector<int>{6});
+  int can = 0;
+  CHECK(cudaDeviceCanAccessPeer(&can, 1, 0) == cudaSuccess);
+  CHECK(can == 1);
+  {
+    const With none({.cards = 2, .peer_access = false});
+    CHECK(cudaDeviceCanAccessPeer(&can, 1, 0) == cudaSuccess);
+    CHECK(can == 0);
+    CHECK(dies(touch));
+  }
+  CHECK(cudaDeviceDisablePeerAccess(1) == cudaSuccess);
+  CHECK(dies(touch));
+  CHECK(cudaStreamDestroy(here) == cudaSuccess);
+  cudaGetLastError();
+}
+
+TEST_CASE("emulation: streams and events are of the card that was current when they were made") {
+  const With two({.cards = 2});
+  OnCard<int> one(std::vector<int>{0});
+  cudaStream_t here = nullptr;
+  cudaEvent_t there = nullptr;
+  CHECK(cudaStreamCreateWithFlags(&here, cudaStreamNonBlocking) == cudaSuccess);
+  CHECK(cudaSetDevice(1) == cudaSuccess);
+  CHECK(cudaEventCreateWithFlags(&there, cudaEventDisableTiming) == cudaSuccess);
+  CHECK(launch(&increment, 1, 1, here, one.get()) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaEventRecord(there, here) == cudaErrorInvalidResourceHandle);
+  CHECK(cudaStreamWaitEvent(here, there) == cudaSuccess);
+  CHECK(cudaSetDevice(0) == cudaSuccess);
+  CHECK(launch(&increment, 1, 1, here, one.get()) == cudaSuccess);
+  CHECK(one.values() == std::vector<int>{1});
+  CHECK(cudaEventDestroy(there) == cudaSuccess);
+  CHECK(cudaStreamDestroy(here) == cudaSuccess);
+  cudaGetLastError();
+}
+
 TEST_CASE("emulation: a card's limits") {
   OnCard<int> one(std::vector<int>{0});
   for (const dim3 block : {dim3(1025), dim3(32, 33), dim3(1, 1, 65), dim3(0)})

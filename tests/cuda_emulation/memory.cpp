@@ -19,7 +19,7 @@
 namespace gossamer::emulation {
 namespace {
 
-constexpr std::size_t kRange = std::size_t{64} << 30;  // of addresses; memory is used as it is touched
+constexpr std::size_t kRange = std::size_t{16} << 30;  // of addresses for a card; memory is used as it is touched
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 256;
 constexpr std::size_t kStep = std::size_t{2} << 20;  // the range is opened and closed in whole huge pages
@@ -39,50 +39,56 @@ Arena& arena() {
 }
 
 Arena::Arena() {
-  void* range = ::mmap(nullptr, kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* range = ::mmap(nullptr, kMostCards * kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   GOSSAMER_CHECK(range != MAP_FAILED, "there are addresses for the memory of cards");
   base_ = static_cast<char*>(range);
-  ::madvise(base_, kRange, MADV_HUGEPAGE);
+  ::madvise(base_, kMostCards * kRange, MADV_HUGEPAGE);
+  for (std::size_t card = 0; card < ranges_.size(); ++card) ranges_[card].base = base_ + card * kRange;
 }
 
-void Arena::protect(bool open) {
-  if (end_ > 0) ::mprotect(base_, end_, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+void Arena::protect(Range& range, bool open) {
+  if (range.end > 0) ::mprotect(range.base, range.end, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-Arena::Open::Open() {
+Arena::Open::Open(Cards cards) : cards_(cards) {
   arena().mutex_.lock();
-  if (arena().depth_++ == 0) arena().protect(true);
+  for (int card = 0; card < kMostCards; ++card) {
+    Range& range = arena().ranges_[static_cast<std::size_t>(card)];
+    if ((cards_ & only(card)) != 0 && range.depth++ == 0) protect(range, true);
+  }
 }
 Arena::Open::~Open() {
-  if (--arena().depth_ == 0) arena().protect(false);
+  for (int card = 0; card < kMostCards; ++card) {
+    Range& range = arena().ranges_[static_cast<std::size_t>(card)];
+    if ((cards_ & only(card)) != 0 && --range.depth == 0) protect(range, false);
+  }
   arena().mutex_.unlock();
 }
 
-void Arena::grow(std::size_t end) {
+void Arena::grow(Range& range, std::size_t end) {
   GOSSAMER_CHECK(end <= kRange, "the range of card memory is large enough");
-  if (end <= end_) return;
-  end_ = rounded_up(end, kStep);
-  protect(true);
+  if (end <= range.end) return;
+  range.end = rounded_up(end, kStep);
+  protect(range, true);
 }
 
 void* Arena::allocate(int card, std::size_t bytes, std::size_t limit) {
-  const Open open;
-  used_.resize(std::max(used_.size(), static_cast<std::size_t>(card) + 1));
-  std::size_t& used = used_[static_cast<std::size_t>(card)];
-  if (bytes > limit || used > limit - bytes) return nullptr;
+  const Open open(only(card));
+  Range& range = ranges_[static_cast<std::size_t>(card)];
+  if (bytes > limit || range.used > limit - bytes) return nullptr;
   const std::size_t room = kGuard + rounded_up(bytes, kAlignment) + kGuard;
-  auto hole = holes_.begin();
-  while (hole != holes_.end() && hole->second < room) ++hole;
-  std::size_t place = blocks_.empty() ? 0 : blocks_.rbegin()->first + blocks_.rbegin()->second.room;
-  if (hole != holes_.end()) {
+  auto hole = range.holes.begin();
+  while (hole != range.holes.end() && hole->second < room) ++hole;
+  std::size_t place = range.blocks.empty() ? 0 : range.blocks.rbegin()->first + range.blocks.rbegin()->second.room;
+  if (hole != range.holes.end()) {
     place = hole->first;
-    if (hole->second > room) holes_[place + room] = hole->second - room;
-    holes_.erase(hole);
+    if (hole->second > room) range.holes[place + room] = hole->second - room;
+    range.holes.erase(hole);
   }
-  grow(place + room);
-  blocks_[place] = {card, bytes, room};
-  used += bytes;
-  char* block = base_ + place;
+  grow(range, place + room);
+  range.blocks[place] = {bytes, room};
+  range.used += bytes;
+  char* block = range.base + place;
   ASAN_UNPOISON_MEMORY_REGION(block, room);
   std::memset(block, kPoison, room);
   ASAN_POISON_MEMORY_REGION(block, kGuard);
@@ -91,12 +97,15 @@ void* Arena::allocate(int card, std::size_t bytes, std::size_t limit) {
 }
 
 bool Arena::release(void* memory) {
-  const Open open;
-  const auto place = static_cast<std::size_t>(static_cast<char*>(memory) - base_) - kGuard;
-  const auto found = touches(memory, 1) ? blocks_.find(place) : blocks_.end();
-  if (found == blocks_.end()) return false;
+  const int card = card_of(memory);
+  if (card < 0) return false;
+  const Open open(only(card));
+  Range& range = ranges_[static_cast<std::size_t>(card)];
+  const auto place = static_cast<std::size_t>(static_cast<char*>(memory) - range.base) - kGuard;
+  const auto found = range.blocks.find(place);
+  if (found == range.blocks.end()) return false;
   const Block block = found->second;
-  char* begin = base_ + place;
+  char* begin = range.base + place;
   ASAN_UNPOISON_MEMORY_REGION(begin, block.room);
   if (!all_poison(begin, kGuard) || !all_poison(begin + kGuard + block.bytes, block.room - kGuard - block.bytes)) {
     std::fprintf(stderr, "emulated card: something was written %s a block of %zu bytes\n",
@@ -105,44 +114,54 @@ bool Arena::release(void* memory) {
   }
   std::memset(begin, kPoison, block.room);
   ASAN_POISON_MEMORY_REGION(begin, block.room);
-  used_[static_cast<std::size_t>(block.card)] -= block.bytes;
-  blocks_.erase(found);
+  range.used -= block.bytes;
+  range.blocks.erase(found);
 
-  auto hole = holes_.emplace(place, block.room).first;  // joined with the holes before and behind it
-  if (const auto next = std::next(hole); next != holes_.end() && hole->first + hole->second == next->first) {
+  auto& holes = range.holes;
+  auto hole = holes.emplace(place, block.room).first;  // joined with the holes before and behind it
+  if (const auto next = std::next(hole); next != holes.end() && hole->first + hole->second == next->first) {
     hole->second += next->second;
-    holes_.erase(next);
+    holes.erase(next);
   }
-  if (hole != holes_.begin()) {
+  if (hole != holes.begin()) {
     if (const auto before = std::prev(hole); before->first + before->second == hole->first) {
       before->second += hole->second;
-      holes_.erase(hole);
+      holes.erase(hole);
       hole = before;
     }
   }
   // A hole behind the last block is no hole.
-  if (blocks_.empty() || hole->first > blocks_.rbegin()->first) holes_.erase(hole);
+  if (range.blocks.empty() || hole->first > range.blocks.rbegin()->first) holes.erase(hole);
   return true;
 }
 
 bool Arena::holds(const void* memory, std::size_t bytes) {
+  const int card = card_of(memory);
+  if (card < 0) return false;
   const std::lock_guard lock(mutex_);
-  if (!touches(memory, 1)) return false;
-  const auto place = static_cast<std::size_t>(static_cast<const char*>(memory) - base_);
-  auto next = blocks_.upper_bound(place);
-  if (next == blocks_.begin()) return false;
+  const Range& range = ranges_[static_cast<std::size_t>(card)];
+  const auto place = static_cast<std::size_t>(static_cast<const char*>(memory) - range.base);
+  const auto next = range.blocks.upper_bound(place);
+  if (next == range.blocks.begin()) return false;
   const auto& [begin, block] = *std::prev(next);
   return place >= begin + kGuard && place + bytes <= begin + kGuard + block.bytes;
 }
 
 bool Arena::touches(const void* memory, std::size_t bytes) const {
   const char* begin = static_cast<const char*>(memory);
-  return begin + bytes > base_ && begin < base_ + kRange;
+  return begin + bytes > base_ && begin < base_ + kMostCards * kRange;
+}
+
+int Arena::card_of(const void* memory) const {
+  if (!touches(memory, 1)) return -1;
+  return static_cast<int>(static_cast<std::size_t>(static_cast<const char*>(memory) - base_) / kRange);
 }
 
 std::size_t Arena::used(int card) {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(card) < used_.size() ? used_[static_cast<std::size_t>(card)] : 0;
+  return ranges_[static_cast<std::size_t>(card)].used;
 }
+
+int card_of(const void* memory) { return arena().card_of(memory); }
 
 }  // namespace gossamer::emulation

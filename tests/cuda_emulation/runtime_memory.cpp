@@ -1,5 +1,6 @@
 // Cards, errors and memory of the emulated runtime.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +15,20 @@ using namespace gossamer::emulation;
 
 namespace {
 
-thread_local int current_card = 0;
+thread_local int current = 0;
+
+/// The cards that kernels of a card may touch where the machine has peer access at all: by card, itself among them.
+std::mutex reach_mutex;
+std::array<Cards, kMostCards> reach_of = [] {
+  std::array<Cards, kMostCards> cards{};
+  for (int card = 0; card < kMostCards; ++card) cards[static_cast<std::size_t>(card)] = only(card);
+  return cards;
+}();
+
+bool is_pair(int card, int peer) {
+  const int count = engine().settings().cards;
+  return card >= 0 && card < count && peer >= 0 && peer < count && card != peer;
+}
 
 /// Pinned memory: begin → bytes.
 struct Pinned {
@@ -65,19 +79,19 @@ cudaError_t cudaGetDeviceCount(int* count) {
 cudaError_t cudaSetDevice(int card) {
   GOSSAMER_BEGIN(begin_on_card("cudaSetDevice"));
   if (card < 0 || card >= engine().settings().cards) return remember(cudaErrorInvalidDevice);
-  current_card = card;
+  current = card;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* card) {
   GOSSAMER_BEGIN(begin_on_card("cudaGetDevice"));
-  *card = current_card;
+  *card = current;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card) {
   GOSSAMER_BEGIN(begin_on_card("cudaGetDeviceProperties"));
   if (card < 0 || card >= engine().settings().cards) return remember(cudaErrorInvalidDevice);
   *properties = {};
-  std::snprintf(properties->name, sizeof properties->name, "Emulated card %d", card);
+  std::snprintf(properties->name, sizeof properties->name, "Emulated card");
   properties->totalGlobalMem = engine().settings().memory_per_card;
   properties->sharedMemPerBlock = 48 * 1024;
   properties->regsPerBlock = 65536;
@@ -104,6 +118,31 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int car
   }
   return cudaSuccess;
 }
+cudaError_t cudaDeviceCanAccessPeer(int* can, int card, int peer) {
+  GOSSAMER_BEGIN(begin_on_card("cudaDeviceCanAccessPeer"));
+  if (!is_pair(card, peer)) return remember(cudaErrorInvalidDevice);
+  *can = engine().settings().peer_access ? 1 : 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
+  GOSSAMER_BEGIN(begin_on_card("cudaDeviceEnablePeerAccess"));
+  if (!is_pair(current, peer)) return remember(cudaErrorInvalidDevice);
+  if (!engine().settings().peer_access) return remember(cudaErrorPeerAccessUnsupported);
+  const std::lock_guard lock(reach_mutex);
+  Cards& reached = reach_of[static_cast<std::size_t>(current)];
+  if ((reached & only(peer)) != 0) return remember(cudaErrorPeerAccessAlreadyEnabled);
+  reached |= only(peer);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceDisablePeerAccess(int peer) {
+  GOSSAMER_BEGIN(begin_on_card("cudaDeviceDisablePeerAccess"));
+  if (!is_pair(current, peer)) return remember(cudaErrorInvalidDevice);
+  const std::lock_guard lock(reach_mutex);
+  Cards& reached = reach_of[static_cast<std::size_t>(current)];
+  if ((reached & only(peer)) == 0) return remember(cudaErrorPeerAccessNotEnabled);
+  reached &= ~only(peer);
+  return cudaSuccess;
+}
 cudaError_t cudaDriverGetVersion(int* version) {
   GOSSAMER_BEGIN(engine().begin("cudaDriverGetVersion"));
   *version = engine().settings().driver_version;
@@ -128,8 +167,11 @@ cudaError_t cudaPeekAtLastError() { return last_error(false); }
   X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                                \
   X(cudaErrorInvalidDevice, "invalid device ordinal")                                                       \
   X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                              \
+  X(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices")               \
   X(cudaErrorNotReady, "device not ready")                                                                  \
   X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                    \
+  X(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                                    \
+  X(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled")                                      \
   X(cudaErrorLaunchFailure, "unspecified launch failure")                                                   \
   X(cudaErrorNotPermitted, "operation not permitted")                                                       \
   X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")                  \
@@ -159,7 +201,7 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   engine().count(&Counts::allocations);
-  *memory = arena().allocate(current_card, bytes, engine().settings().memory_per_card);
+  *memory = arena().allocate(current, bytes, engine().settings().memory_per_card);
   return *memory != nullptr ? cudaSuccess : remember(cudaErrorMemoryAllocation);
 }
 
@@ -167,7 +209,7 @@ cudaError_t cudaFree(void* memory) {
   GOSSAMER_BEGIN(begin_on_card("cudaFree"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   if (memory == nullptr) return cudaSuccess;
-  engine().wait_all();
+  engine().wait_card(arena().card_of(memory));
   return arena().release(memory) ? cudaSuccess : remember(cudaErrorInvalidValue);
 }
 
@@ -199,7 +241,7 @@ cudaError_t cudaFreeHost(void* memory) {
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   GOSSAMER_BEGIN(begin_on_card("cudaMemGetInfo"));
   *total = engine().settings().memory_per_card;
-  *free = *total - std::min(*total, arena().used(current_card));
+  *free = *total - std::min(*total, arena().used(current));
   return cudaSuccess;
 }
 
@@ -247,7 +289,7 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
   if (bytes == 0) return cudaSuccess;
   if (!arena().holds(memory, bytes)) return remember(cudaErrorInvalidValue);
   return engine().ask(stream, {.work = [memory, value, bytes] {
-    const Arena::Open open;
+    const Arena::Open open(only(arena().card_of(memory)));
     std::memset(memory, value, bytes);
   }});
 }
@@ -258,9 +300,18 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
 }
 
 namespace gossamer::emulation {
-std::size_t pinned_blocks();
+
+int current_card() { return current; }
+
+Cards reach(int card) {
+  if (!engine().settings().peer_access) return only(card);
+  const std::lock_guard lock(reach_mutex);
+  return reach_of[static_cast<std::size_t>(card)];
+}
+
 std::size_t pinned_blocks() {
   const std::lock_guard lock(pinned().mutex);
   return pinned().blocks.size();
 }
+
 }  // namespace gossamer::emulation

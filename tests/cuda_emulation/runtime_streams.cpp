@@ -26,7 +26,7 @@ cudaError_t cudaDeviceSynchronize() {
   GOSSAMER_BEGIN(engine().begin("cudaDeviceSynchronize"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   engine().count(&Counts::synchronisations);
-  engine().wait_all();
+  engine().wait_card(current_card());
   return cudaSuccess;
 }
 
@@ -75,7 +75,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   GOSSAMER_BEGIN(engine().begin("cudaEventCreateWithFlags"));
-  *event = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0};
+  *event = new CUevent_st{.card = current_card(), .timed = (flags & cudaEventDisableTiming) == 0};
   ++events;
   return cudaSuccess;
 }
@@ -87,6 +87,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaEventRecord", stream));
+  if (event->card != engine().card_of(stream)) return remember(cudaErrorInvalidResourceHandle);
   if (engine().captures(stream)) return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a fork
   engine().record(event->state, stream);
   return cudaSuccess;
@@ -141,8 +142,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaGraphLaunch", stream));
   if (engine().captures(stream)) return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a child
   engine().count(&Counts::graph_launches);
-  return engine().ask(stream, {.work = [items = executable->items] {
-    const Arena::Open open;
+  return engine().ask(stream, {.work = [items = executable->items, cards = reach(engine().card_of(stream))] {
+    const Arena::Open open(cards);
     for (const Item& item : *items) item.work();
   }});
 }
@@ -161,11 +162,9 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 
 namespace gossamer::emulation {
 
-std::size_t pinned_blocks();
-
 Holdings holdings() {
   std::size_t bytes = 0;
-  for (int card = 0; card < settings().cards; ++card) bytes += arena().used(card);
+  for (int card = 0; card < kMostCards; ++card) bytes += arena().used(card);
   return {bytes, pinned_blocks(), engine().streams(), events, graphs};
 }
 

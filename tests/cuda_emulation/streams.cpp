@@ -1,6 +1,7 @@
 #include "streams.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "grid.hpp"
 #include "memory.hpp"
@@ -31,7 +32,10 @@ Engine& engine() {
   return *the_engine;
 }
 
-Engine::Engine() { streams_.push_back(std::make_unique<CUstream_st>()); }
+Engine::Engine() {
+  streams_.push_back(std::make_unique<CUstream_st>());
+  if (const char* cards = std::getenv("GOSSAMER_EMULATED_CARDS")) settings_.cards = std::clamp(std::atoi(cards), 0, kMostCards);
+}
 
 void Engine::set(const Settings& settings) {
   wait_all();
@@ -78,6 +82,8 @@ bool Engine::knows(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
   return stream == nullptr || std::ranges::any_of(streams_, [&](const auto& one) { return one.get() == stream; });
 }
+
+int Engine::card_of(cudaStream_t stream) { return stream == nullptr ? current_card() : stream->card; }
 
 cudaError_t Engine::ask(cudaStream_t stream, Item item) {
   {
@@ -143,6 +149,13 @@ void Engine::wait_stream(cudaStream_t stream) {
   std::unique_lock lock(mutex_);
   if (stream == nullptr) stream = streams_.front().get();
   wait(lock, [&] { return is_idle(*stream); });
+}
+void Engine::wait_card(int card) {
+  std::unique_lock lock(mutex_);
+  const auto others = [&](const auto& stream) { return stream->card != card && stream != streams_.front(); };
+  wait(lock, [&] {
+    return std::ranges::all_of(streams_, [&](const auto& stream) { return others(stream) || is_idle(*stream); });
+  });
 }
 void Engine::wait_all() {
   std::unique_lock lock(mutex_);
@@ -226,6 +239,11 @@ void Engine::count(std::uint64_t Counts::* what, std::uint64_t by) {
   const std::lock_guard lock(mutex_);
   counts_.*what += by;
 }
+void Engine::count_kernel(int card) {
+  const std::lock_guard lock(mutex_);
+  ++counts_.kernels;
+  ++counts_.kernels_of[static_cast<std::size_t>(card)];
+}
 Counts Engine::counts() {
   const std::lock_guard lock(mutex_);
   return counts_;
@@ -249,11 +267,13 @@ cudaError_t launch(Launch launch, cudaStream_t stream) {
       grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535 || launch.shared_bytes != 0)
     return remember(cudaErrorInvalidConfiguration);
   if (launch.argument_bytes > 4096 || !all.knows(stream)) return remember(cudaErrorInvalidValue);
+  const int card = all.card_of(stream);
+  if (card != current_card()) return remember(cudaErrorInvalidResourceHandle);
   if (!all.captures(stream)) all.count(&Counts::launches);
-  return all.ask(stream, {.work = [launch = std::move(launch), &all] {
-    all.count(&Counts::kernels);
+  return all.ask(stream, {.work = [launch = std::move(launch), card, &all] {
+    all.count_kernel(card);
     const Settings now = all.settings();
-    const Arena::Open open;
+    const Arena::Open open(reach(card));
     run_grid(launch.grid, launch.block, launch.kernel, now.order, now.seed + all.counts().kernels);
   }});
 }

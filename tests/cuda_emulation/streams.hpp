@@ -17,6 +17,7 @@
 
 #include "control.hpp"
 #include "cuda_runtime.h"
+#include "memory.hpp"
 
 namespace gossamer::emulation {
 
@@ -52,6 +53,7 @@ struct CUstream_st {
   bool busy = false;  ///< an item of it is being done
 };
 struct CUevent_st {
+  int card = 0;
   bool timed = true;
   std::shared_ptr<gossamer::emulation::EventState> state = std::make_shared<gossamer::emulation::EventState>();
 };
@@ -80,6 +82,8 @@ class Engine {
   /// Waits for its work.
   void destroy(cudaStream_t stream);
   bool knows(cudaStream_t stream);
+  /// The stream's card; of the default stream, the calling thread's.
+  int card_of(cudaStream_t stream);
   /// Captures, does or queues the item. A null stream is the card's default one.
   cudaError_t ask(cudaStream_t stream, Item item);
 
@@ -87,6 +91,7 @@ class Engine {
   bool done(const EventState& event);
   void wait_event(const EventState& event);
   void wait_stream(cudaStream_t stream);
+  void wait_card(int card);
   void wait_all();
   bool idle(cudaStream_t stream);
 
@@ -98,6 +103,7 @@ class Engine {
 
   /// Adds to a count.
   void count(std::uint64_t Counts::* what, std::uint64_t by = 1);
+  void count_kernel(int card);
   Counts counts();
   std::size_t streams();
 
@@ -124,6 +130,12 @@ class Engine {
 };
 
 Engine& engine();
+
+/// The calling thread's card.
+int current_card();
+/// The cards whose memory kernels of `card` may touch now.
+Cards reach(int card);
+std::size_t pinned_blocks();
 
 /// Remembers an error for cudaGetLastError, and hands it on.
 cudaError_t remember(cudaError_t error);

@@ -3,6 +3,7 @@
 `gossamer_emulated` is the program with the card's kernels on the CPU, where the host cannot read the card's memory.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -46,6 +47,24 @@ def test_rows_on_cards_have_the_bits_of_one_process(network: Make, sets: tuple[s
     assert there["final_hash"] == here["final_hash"]
     for key in ("run_id", "reason", "rounds", "node_steps", "bytes_sent"):
         assert there[key] == here[key], key
+
+
+@pytest.mark.parametrize(("size", "devices"), [
+    (2, ["cuda:0,", "cuda:1-2,"]), (1, ["cuda:0-2,", "cuda:0-2,"]), (None, ["cuda:0,", "cuda:1,"]),
+], ids=["one machine", "two machines", "not told"])
+@pytest.mark.parametrize("sets", [
+    ("topology.kind=complete", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
+    ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2", "optimizer.momentum=0.9"),
+], ids=["complete", "awc"])
+def test_processes_share_three_cards(network: Make, sets: tuple[str, ...], size: int | None, devices: list[str]) -> None:
+    net = network(6, *sets)
+    for process, ids in enumerate(["0-2", "3-5"]):
+        told = {} if size is None else {"LOCAL_RANK": str(process % size), "LOCAL_WORLD_SIZE": str(size)}
+        net.start(ids, env={**os.environ, "GOSSAMER_EMULATED_CARDS": "3", **told})
+    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    for first, device in zip((0, 3), devices, strict=True):
+        assert net.log(first)[0]["device"].startswith(device)
+    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
 
 
 def test_one_at_a_time_gives_the_same_bits(network: Make) -> None:

@@ -32,8 +32,8 @@ LossResult loss(const Task& task, const std::uint32_t* samples, int batch, Real*
   const Real* outputs = workspace + last.output;
   Real* gradient = with_gradient ? workspace + last.output_gradient : nullptr;
   if (program.loss == Loss::squared_error)
-    return squared_error<Real>(outputs, batch, task.table.targets, samples, gradient);
-  return softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.table.labels, samples, gradient);
+    return squared_error<Real>(outputs, batch, task.tables[0].targets, samples, gradient);
+  return softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.tables[0].labels, samples, gradient);
 }
 
 template <class Real>
@@ -67,7 +67,7 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
   GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a job's batch fits its program");
   for (int s = 0; s < job.steps; ++s) {
     const std::uint32_t* samples = job.samples + static_cast<std::size_t>(s) * static_cast<std::size_t>(job.batch);
-    gather(program, task.table.features, samples, job.batch, workspace);
+    gather(program, task.tables[0].features, samples, job.batch, workspace);
     for (const LayerOperation& layer : program.layers) forward<Real>(layer, job.batch, job.parameters, workspace);
     const LossResult result = loss(task, samples, job.batch, workspace, work != Work::evaluate);
     *job.loss += result.loss;

@@ -19,6 +19,8 @@ struct CardInfo {
   int compute_major = 0, compute_minor = 0;
   std::size_t memory_free = 0, memory_total = 0;  ///< bytes
   int multiprocessors = 0;
+  bool usable = false;       ///< the kernels are compiled for cards like this one
+  std::vector<int> reaches;  ///< the other cards whose memory its kernels can touch, ascending
 };
 
 /// What CUDA this program and this machine have.
@@ -36,10 +38,10 @@ Survey survey_cards();
 Survey survey();
 
 struct Options {
-  int card = 0;  ///< 0 … cards − 1
+  std::vector<int> cards = {0};  ///< different ones, ascending: each is a part of the device (Memory::parts)
 };
 
-/// Errors (invalid): the survey's problem, or a card that there is not. Any thread.
+/// Errors (invalid): the survey's problem, a card that there is not, or cards that do not reach each other. Any thread.
 Result<std::unique_ptr<Device>> make_cuda_device(const Options& options);
 
 }  // namespace gossamer::gpu::cuda

@@ -1,151 +1,219 @@
 #include "gpu/cuda/cuda_device.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <exception>
+#include <new>
+#include <stdexcept>
+#include <type_traits>
 
+#include "base/check.hpp"
+#include "gpu/card_names.hpp"
 #include "gpu/cuda/conversion.hpp"
 #include "gpu/cuda/reductions.hpp"
 #include "gpu/cuda/rows.hpp"
 #include "gpu/cuda/survey.hpp"
-#include "gpu/cuda/training.hpp"
+#include "gpu/cuda/touched.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
 
-/// Workspace of a lane's training at most.
-constexpr std::size_t kMostWorkspace = std::size_t{4} << 30;
-/// Downloads up to this go through pinned memory that is there already.
-constexpr std::size_t kSmallDownload = 64 << 10;
-
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+
+std::string card_text(const CardInfo& card) {
+  return fmt::format("{}, {:.1f} GiB", card.name, static_cast<double>(card.memory_total) / kGibibyte);
+}
 
 }  // namespace
 
-CudaDevice::CudaDevice(CardInfo card, BlasFunctions blas) : card_(std::move(card)), blas_(std::move(blas)) {
-  make_current();
-  downloads_ = std::make_unique<CopyStream>();
-  uploads_ = std::make_unique<CopyStream>();
+CudaDevice::CudaDevice(const std::vector<CardInfo>& cards, BlasFunctions blas) : blas_(std::move(blas)) {
+  for (const CardInfo& card : cards) cards_.push_back(std::make_unique<Card>(card, blas_));
+  for (const auto& guest : cards_)
+    for (const auto& host : cards_)
+      if (guest != host) guest->reach(*host);
 }
 
-CudaDevice::~CudaDevice() { static_cast<void>(cudaSetDevice(card_.index)); }
-
-Lane& CudaDevice::lane() {
-  make_current();
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<Lane>& mine = lanes_[std::this_thread::get_id()];
-  if (mine == nullptr) mine = std::make_unique<Lane>(blas_, capturing_);
-  return *mine;
+template <class Call>
+auto CudaDevice::on(std::size_t card, Call call) const {
+  try {
+    return call();
+  } catch (const std::runtime_error& error) {
+    if (cards_.size() == 1) throw;
+    throw std::runtime_error(fmt::format("cuda:{}: {}", cards_[card]->info().index, error.what()));
+  }
 }
 
-std::size_t CudaDevice::most_workspace() const { return std::min(kMostWorkspace, card_.memory_total / 8); }
+template <class Request>
+CudaDevice::Shares CudaDevice::share(std::span<Request> requests) const {
+  Shares shares{.of_card = std::vector<std::vector<std::size_t>>(cards_.size()), .visits = {}};
+  Addresses::Reader addresses(addresses_);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if constexpr (requires { requests[i].length; }) {
+      if (requests[i].length == 0) {  // its addresses may be none
+        shares.of_card[0].push_back(i);
+        continue;
+      }
+    }
+    bool first = true;
+    std::size_t home = 0;
+    touched(requests[i], [&](const void* memory) {
+      if (memory == nullptr) return;
+      const std::size_t card = addresses.card_of(memory);
+      if (first) home = card;
+      else if (card != home) shares.visits.emplace(card, home);
+      first = false;
+    });
+    shares.of_card[home].push_back(i);
+  }
+  using Plain = std::remove_const_t<Request>;
+  GOSSAMER_CHECK(!kStaysAtHome<Plain> || shares.visits.empty(), "what a peer trains with is on one card");
+  return shares;
+}
 
-void* CudaDevice::allocate(std::size_t bytes) {
-  Lane& mine = lane();
-  void* memory = nullptr;
-  GOSSAMER_CUDA(cudaMalloc, &memory, std::max<std::size_t>(bytes, 1));
-  GOSSAMER_CUDA(cudaMemsetAsync, memory, 0, std::max<std::size_t>(bytes, 1), mine.stream());
-  mine.finish();  // zero for every thread
+void CudaDevice::order(const Pairs& pairs) {
+  for (auto pair = pairs.begin(); pair != pairs.end();) {
+    const std::size_t first = pair->first;
+    const cudaEvent_t done = on(first, [&] { return cards_[first]->mark(); });
+    for (; pair != pairs.end() && pair->first == first; ++pair)
+      on(pair->second, [&] { cards_[pair->second]->wait_for(done); });
+  }
+}
+
+template <class Request, class Serve>
+void CudaDevice::serve(std::span<Request> requests, Serve serve) {
+  if (cards_.size() == 1) return serve(0, requests);
+  const Shares shares = share(requests);
+  order(shares.visits);
+  std::vector<std::remove_const_t<Request>> mine;
+  for (std::size_t card = 0; card < cards_.size(); ++card) {
+    const std::vector<std::size_t>& places = shares.of_card[card];
+    if (places.empty()) continue;
+    mine.clear();
+    for (const std::size_t place : places) mine.push_back(requests[place]);
+    on(card, [&] { serve(card, std::span<Request>(mine)); });
+    if constexpr (!std::is_const_v<Request>)  // results
+      for (std::size_t i = 0; i < places.size(); ++i) requests[places[i]] = mine[i];
+  }
+  Pairs back;
+  for (const auto& [host, guest] : shares.visits) back.emplace(guest, host);
+  order(back);
+}
+
+template <class Real>
+void CudaDevice::train(const Task& task, std::span<const Job<Real>> jobs, Work work) {
+  GOSSAMER_CHECK(task.tables.size() == cards_.size(), "a task has a table of samples on each card");
+  serve(jobs, [&](std::size_t card, std::span<const Job<Real>> some) {
+    Task here = task;
+    here.tables = {task.tables[card]};
+    cuda::train(cards_[card]->lane(), here, some, work, cards_[card]->most_workspace());
+  });
+}
+
+void* CudaDevice::allocate(std::size_t bytes, int part) {
+  const auto card = static_cast<std::size_t>(part);
+  GOSSAMER_CHECK(card < cards_.size(), "the device has that part");
+  void* memory = on(card, [&] { return cards_[card]->allocate(bytes); });
+  if (cards_.size() > 1) addresses_.add(memory, std::max<std::size_t>(bytes, 1), card);
   return memory;
 }
 
 void CudaDevice::release(void* memory) {
   if (memory == nullptr) return;
-  make_current();
-  const std::lock_guard lock(capturing_);
-  GOSSAMER_CUDA(cudaDeviceSynchronize);
-  GOSSAMER_CUDA(cudaFree, memory);
+  const std::size_t card = home_of(memory);
+  if (cards_.size() > 1) addresses_.remove(memory);
+  on(card, [&] { cards_[card]->release(memory); });
 }
 
 void CudaDevice::upload(void* device, const void* host, std::size_t bytes) {
-  Ring& ring = lane().ring();
-  for (std::size_t done = 0; done < bytes; done += Ring::kSegmentBytes) {
-    const Ring::Room room = ring.reserve(std::min(bytes - done, Ring::kSegmentBytes));
-    std::memcpy(room.host, static_cast<const std::byte*>(host) + done, room.bytes);
-    ring.send(room, static_cast<std::byte*>(device) + done);
-  }
+  if (bytes == 0) return;
+  const std::size_t card = home_of(device);
+  on(card, [&] { cards_[card]->upload(device, host, bytes); });
 }
 
 void CudaDevice::download(void* host, const void* device, std::size_t bytes) {
   if (bytes == 0) return;
-  Lane& mine = lane();
-  if (bytes <= kSmallDownload) {
-    std::memcpy(host, mine.fetch(device, bytes), bytes);
-    return;
-  }
-  GOSSAMER_CUDA(cudaMemcpyAsync, host, device, bytes, cudaMemcpyDeviceToHost, mine.stream());
-  mine.finish();
+  const std::size_t card = home_of(device);
+  on(card, [&] { cards_[card]->download(host, device, bytes); });
 }
 
-MemoryInfo CudaDevice::memory_info() {
-  make_current();
-  MemoryInfo info;
-  GOSSAMER_CUDA(cudaMemGetInfo, &info.free, &info.total);
-  return info;
+MemoryInfo CudaDevice::memory_info(int part) {
+  const auto card = static_cast<std::size_t>(part);
+  GOSSAMER_CHECK(card < cards_.size(), "the device has that part");
+  return on(card, [&] { return cards_[card]->memory_info(); });
 }
 
-void* CudaDevice::allocate_host(std::size_t bytes) {
-  make_current();
-  void* memory = nullptr;
-  GOSSAMER_CUDA(cudaMallocHost, &memory, std::max<std::size_t>(bytes, 1));
-  return memory;
-}
-
+// Pinned memory is every card's.
+void* CudaDevice::allocate_host(std::size_t bytes) { return cards_[0]->allocate_host(bytes); }
 void CudaDevice::release_host(void* memory) {
-  if (memory == nullptr) return;
-  make_current();
-  GOSSAMER_CUDA(cudaFreeHost, memory);
+  if (memory != nullptr) cards_[0]->release_host(memory);
 }
 
-void CudaDevice::finish() { lane().finish(); }
+void CudaDevice::finish() {
+  for (std::size_t card = 0; card < cards_.size(); ++card) on(card, [&] { cards_[card]->lane().finish(); });
+}
 
 void CudaDevice::begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) {
-  downloads_->begin(lane(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
+  const std::size_t card = home_of(device);
+  on(card, [&] { cards_[card]->begin_download(host, device, bytes, std::move(done)); });
 }
 void CudaDevice::begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) {
-  uploads_->begin(lane(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
+  const std::size_t card = home_of(device);
+  on(card, [&] { cards_[card]->begin_upload(device, host, bytes, std::move(done)); });
 }
 
 std::string CudaDevice::description() const {
-  const double gibibytes = static_cast<double>(card_.memory_total) / kGibibyte;
-  return fmt::format("cuda:{}, {}, {:.1f} GiB", card_.index, card_.name, gibibytes);
+  std::vector<int> numbers;
+  std::vector<std::string> texts;
+  for (const auto& card : cards_) {
+    numbers.push_back(card->info().index);
+    texts.push_back(card_text(card->info()));
+  }
+  const std::string names = card_names(numbers);
+  if (texts.size() == 1) return fmt::format("{}, {}", names, texts[0]);
+  const bool alike = std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
+  return alike ? fmt::format("{}, {} × {}", names, texts.size(), texts[0])
+               : fmt::format("{}, {}", names, fmt::join(texts, " + "));
 }
 
-void CudaDevice::to_bf16(std::span<const Bf16Request> requests) { cuda::to_bf16(lane(), requests); }
-void CudaDevice::from_bf16(std::span<const Bf16Request> requests) { cuda::from_bf16(lane(), requests); }
-void CudaDevice::to_int8(std::span<const Int8Request> requests) { cuda::to_int8(lane(), requests); }
-void CudaDevice::from_int8(std::span<const Int8Request> requests) { cuda::from_int8(lane(), requests); }
-void CudaDevice::integers(std::span<const RandomRequest<std::uint32_t>> requests) { cuda::integers(lane(), requests); }
-void CudaDevice::uniforms(std::span<const RandomRequest<float>> requests) { cuda::uniforms(lane(), requests); }
+#define GOSSAMER_SERVE(operation, Request)                              \
+  void CudaDevice::operation(std::span<Request> requests) {             \
+    serve(requests, [this](std::size_t card, std::span<Request> mine) { \
+      cuda::operation(cards_[card]->lane(), mine);                      \
+    });                                                                 \
+  }
+GOSSAMER_SERVE(to_bf16, const Bf16Request)
+GOSSAMER_SERVE(from_bf16, const Bf16Request)
+GOSSAMER_SERVE(to_int8, const Int8Request)
+GOSSAMER_SERVE(from_int8, const Int8Request)
+GOSSAMER_SERVE(integers, const RandomRequest<std::uint32_t>)
+GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
 
 // Both number types of every operation.
-#define GOSSAMER_BOTH(Real)                                                                                                 \
-  void CudaDevice::mix(std::span<const BasicMixRequest<Real>> requests) { cuda::mix(lane(), requests); }                    \
-  void CudaDevice::axpy(std::span<const AxpyRequest<Real>> requests) { cuda::axpy(lane(), requests); }                      \
-  void CudaDevice::add_difference(std::span<const DifferenceRequest<Real>> requests) {                                      \
-    cuda::add_difference(lane(), requests);                                                                                 \
-  }                                                                                                                         \
-  void CudaDevice::scale(std::span<const ScaleRequest<Real>> requests) { cuda::scale(lane(), requests); }                   \
-  void CudaDevice::divide(std::span<const DivideRequest<Real>> requests) { cuda::divide(lane(), requests); }                \
-  void CudaDevice::copy(std::span<const CopyRequest<Real>> requests) { cuda::copy(lane(), requests); }                      \
-  void CudaDevice::fill(std::span<const FillRequest<Real>> requests) { cuda::fill(lane(), requests); }                      \
-  void CudaDevice::dot(std::span<ReduceRequest<Real>> requests) { cuda::dot(lane(), requests); }                            \
-  void CudaDevice::squared_distance(std::span<ReduceRequest<Real>> requests) { cuda::squared_distance(lane(), requests); }  \
-  void CudaDevice::all_finite(std::span<FiniteRequest<Real>> requests) { cuda::all_finite(lane(), requests); }              \
-  void CudaDevice::sketch(std::span<const SketchRequest<Real>> requests) { cuda::sketch(lane(), requests); }                \
-  void CudaDevice::step(const Task& task, std::span<const Job<Real>> jobs) {                                                \
-    train(lane(), task, jobs, Work::step, most_workspace());                                                                \
-  }                                                                                                                         \
-  void CudaDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {                                            \
-    train(lane(), task, jobs, Work::gradient, most_workspace());                                                            \
-  }                                                                                                                         \
-  void CudaDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {                                            \
-    train(lane(), task, jobs, Work::evaluate, most_workspace());                                                            \
-  }                                                                                                                         \
-  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {                                  \
-    cuda::update(lane(), rule, jobs);                                                                                       \
+#define GOSSAMER_BOTH(Real)                                                                                   \
+  GOSSAMER_SERVE(mix, const BasicMixRequest<Real>)                                                            \
+  GOSSAMER_SERVE(axpy, const AxpyRequest<Real>)                                                               \
+  GOSSAMER_SERVE(add_difference, const DifferenceRequest<Real>)                                               \
+  GOSSAMER_SERVE(scale, const ScaleRequest<Real>)                                                             \
+  GOSSAMER_SERVE(divide, const DivideRequest<Real>)                                                           \
+  GOSSAMER_SERVE(copy, const CopyRequest<Real>)                                                               \
+  GOSSAMER_SERVE(fill, const FillRequest<Real>)                                                               \
+  GOSSAMER_SERVE(dot, ReduceRequest<Real>)                                                                    \
+  GOSSAMER_SERVE(squared_distance, ReduceRequest<Real>)                                                       \
+  GOSSAMER_SERVE(all_finite, FiniteRequest<Real>)                                                             \
+  GOSSAMER_SERVE(sketch, const SketchRequest<Real>)                                                           \
+  void CudaDevice::step(const Task& task, std::span<const Job<Real>> jobs) { train(task, jobs, Work::step); } \
+  void CudaDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {                              \
+    train(task, jobs, Work::gradient);                                                                        \
+  }                                                                                                           \
+  void CudaDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {                              \
+    train(task, jobs, Work::evaluate);                                                                        \
+  }                                                                                                           \
+  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {                    \
+    serve(jobs, [&](std::size_t card, std::span<const UpdateJob<Real>> mine) {                                \
+      cuda::update(cards_[card]->lane(), rule, mine);                                                         \
+    });                                                                                                       \
   }
 
 GOSSAMER_BOTH(float)
@@ -153,13 +221,17 @@ GOSSAMER_BOTH(double)
 
 Result<std::unique_ptr<Device>> make_cuda_device(const Options& options) {
   const Survey survey = survey_cards();
-  GOSSAMER_TRY_STATUS(check_card(survey, options.card));
+  std::vector<CardInfo> cards;
+  for (const int card : options.cards) {
+    GOSSAMER_TRY_STATUS(check_card(survey, card));
+    cards.push_back(survey.cards[static_cast<std::size_t>(card)]);
+  }
+  GOSSAMER_TRY_STATUS(check_reach(cards));
   GOSSAMER_TRY(BlasFunctions blas, load_blas());
   try {
-    return std::unique_ptr<Device>(
-        std::make_unique<CudaDevice>(survey.cards[static_cast<std::size_t>(options.card)], std::move(blas)));
+    return std::unique_ptr<Device>(std::make_unique<CudaDevice>(cards, std::move(blas)));
   } catch (const std::exception& error) {
-    return Error{ErrorKind::invalid, fmt::format("card {} cannot be used: {}", options.card, error.what())};
+    return Error{ErrorKind::invalid, fmt::format("{} cannot be used: {}", card_names(options.cards), error.what())};
   }
 }
 

@@ -72,7 +72,7 @@ template <class Real>
 void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call, const Now<Real>& now,
             bool with_rates) {
   const Program& program = *task.program;
-  const GatherArguments<Real> arguments{batch, task.table, call, now, program.channels, program.pixels,
+  const GatherArguments<Real> arguments{batch, task.tables[0], call, now, program.channels, program.pixels,
                                         FastDivide(program.channels), program.loss, task.rule, with_rates};
   unsigned threads = 32;
   while (threads < kMostThreads && threads * 4 < program.features()) threads *= 2;

@@ -190,7 +190,7 @@ std::string plan_key(const PlanRequest<Real>& request) {
   const Task& task = request.task;
   Key key;
   key.add(sizeof(Real), request.work, request.workspace, request.stride, request.jobs.size(), request.jobs[0].batch);
-  key.add(task.table.features, task.table.labels, task.table.targets);
+  key.add(task.tables[0].features, task.tables[0].labels, task.tables[0].targets);
   const UpdateRule& rule = task.rule;
   key.add(rule.momentum, rule.nesterov, rule.weight_decay, rule.kind, rule.beta1, rule.beta2, rule.epsilon);
   key.add(task.noise.deviation, task.noise.seed);

@@ -1,6 +1,8 @@
 // What CUDA there is: driver, cards, cuBLAS. And why none of it can be used, in words.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "gpu/cuda/blas.hpp"
 #include "gpu/cuda/runtime.hpp"
 #include "gpu/cuda/survey.hpp"
@@ -28,6 +30,18 @@ std::string count_cards(const Survey& survey, int& count) {
   return fmt::format("the cards cannot be asked: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
 }
 
+/// The other ones of `count` cards whose memory kernels of `card` can touch.
+std::vector<int> reached_from(int card, int count) {
+  std::vector<int> others;
+  for (int other = 0; other < count; ++other) {
+    int can = 0;
+    if (other == card) continue;
+    if (cudaDeviceCanAccessPeer(&can, card, other) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    else if (can != 0) others.push_back(other);
+  }
+  return others;
+}
+
 CardInfo card_info(int card) {
   CardInfo info;
   info.index = card;
@@ -41,6 +55,7 @@ CardInfo card_info(int card) {
   info.compute_minor = properties.minor;
   info.memory_total = properties.totalGlobalMem;
   info.multiprocessors = properties.multiProcessorCount;
+  info.usable = properties.major >= kLeastMajor;
   return info;
 }
 
@@ -65,7 +80,8 @@ Survey survey_cards() {
   bool usable = false;
   for (int card = 0; card < count; ++card) {
     survey.cards.push_back(card_info(card));
-    usable = usable || survey.cards.back().compute_major >= kLeastMajor;
+    survey.cards.back().reaches = reached_from(card, count);
+    usable = usable || survey.cards.back().usable;
   }
   if (count > 0 && !usable)
     survey.problem = fmt::format("{} has compute capability {}.{}, this program needs at least {}.0", survey.cards[0].name,
@@ -89,10 +105,21 @@ Status check_card(const Survey& survey, int card) {
     return Error{ErrorKind::invalid, fmt::format("there is no card {}: this machine has {}", card,
                                                  count == 1 ? "card 0 only" : fmt::format("cards 0 to {}", count - 1))};
   const CardInfo& info = survey.cards[static_cast<std::size_t>(card)];
-  if (info.compute_major < kLeastMajor)
+  if (!info.usable)
     return Error{ErrorKind::invalid,
                  fmt::format("card {} ({}) has compute capability {}.{}, this program needs at least {}.0", card, info.name,
                              info.compute_major, info.compute_minor, kLeastMajor)};
+  return {};
+}
+
+Status check_reach(const std::vector<CardInfo>& cards) {
+  for (const CardInfo& card : cards)
+    for (const CardInfo& other : cards)
+      if (&other != &card && std::ranges::find(card.reaches, other.index) == card.reaches.end())
+        return Error{ErrorKind::invalid,
+                     fmt::format("cuda:{} cannot reach the memory of cuda:{} (no peer access between them), so one process "
+                                 "cannot use both: start one for each",
+                                 card.index, other.index)};
   return {};
 }
 

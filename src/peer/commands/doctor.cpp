@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "gpu/card_names.hpp"
 #include "gpu/cpu/kernels.hpp"
 #include "gpu/cuda/cuda.hpp"
 #include "peer/commands/commands.hpp"
@@ -35,10 +36,16 @@ Json examine(const gpu::cuda::Survey& survey, const std::string& chosen, const s
                              {"name", card.name},
                              {"compute_capability", fmt::format("{}.{}", card.compute_major, card.compute_minor)},
                              {"multiprocessors", card.multiprocessors},
+                             {"reaches", card.reaches},
                              {"memory_free", card.memory_free},
                              {"memory_total", card.memory_total}});
   json["auto"] = {{"device", chosen}, {"note", note.empty() ? Json() : Json(note)}};
   return json;
+}
+
+/// What a card sees of the others.
+std::string reach_text(const gpu::cuda::CardInfo& card) {
+  return card.reaches.empty() ? ", reaches no other" : fmt::format(", reaches {}", gpu::card_names(card.reaches));
 }
 
 void print(const Json& json, const gpu::cuda::Survey& survey) {
@@ -50,17 +57,19 @@ void print(const Json& json, const gpu::cuda::Survey& survey) {
                                       : survey.problem);
   for (const gpu::cuda::CardInfo& card : survey.cards)
     line(fmt::format("cuda:{}", card.index),
-         fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.1f} of {:.1f} GiB free", card.name,
+         fmt::format("{}, compute capability {}.{}, {} multiprocessors, {:.1f} of {:.1f} GiB free{}", card.name,
                      card.compute_major, card.compute_minor, card.multiprocessors,
-                     static_cast<double>(card.memory_free) / kGiB, static_cast<double>(card.memory_total) / kGiB));
+                     static_cast<double>(card.memory_free) / kGiB, static_cast<double>(card.memory_total) / kGiB,
+                     survey.cards.size() > 1 ? reach_text(card) : ""));
   line("device = auto", json["auto"]["device"].get<std::string>());
+  if (survey.problem.empty() && !json["auto"]["note"].is_null()) line("", json["auto"]["note"].get<std::string>());
 }
 
 Result<int> execute(bool as_json) {
   const gpu::cuda::Survey survey = gpu::cuda::survey();
   LocalOptions local;
   local.device = "auto";
-  GOSSAMER_TRY(const DeviceChoice choice, choose_device(local, 0));
+  GOSSAMER_TRY(const DeviceChoice choice, choose_device(local, {}));
   const Json json = examine(survey, choice.device->description(), choice.note);
   if (as_json) fmt::print("{}\n", text_of(json, 2));
   else print(json, survey);

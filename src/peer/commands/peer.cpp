@@ -8,6 +8,7 @@
 
 #include "peer/commands/commands.hpp"
 #include "peer/network_run.hpp"
+#include "peer/process_place.hpp"
 #include "peer/progress.hpp"
 #include "peer/run.hpp"
 
@@ -59,20 +60,12 @@ Result<std::vector<int>> find_ids(const std::string& option) {
                "and PMI_RANK are read too)"};
 }
 
-/// The number of this process among those of its machine, by which they spread over its cards: what the launcher says, else
-/// its place in the network where all host as many peers.
-int local_rank(const std::vector<int>& ids) {
-  for (const char* variable : {"LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID"}) {
-    int rank = 0;
-    if (const char* value = std::getenv(variable); value != nullptr && read(value, rank)) return rank;
-  }
-  return ids.front() / static_cast<int>(ids.size());
-}
-
 Result<int> execute(const PeerCommand& command) {
   GOSSAMER_TRY(std::vector<int> ids, find_ids(command.id));
   GOSSAMER_TRY(Config config, command.config.load());
-  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), local_rank(ids)));
+  const ProcessPlace place =
+      process_place(ids, config.run.peers, config.net, [](const char* name) { return std::getenv(name); });
+  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), place));
   if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
   if (setup.trainer) setup.trainer->set_one_at_a_time(setup.config.local.deterministic);
   Progress progress(setup.config.run.rounds, command.quiet);

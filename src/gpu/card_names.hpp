@@ -1,0 +1,12 @@
+// Cards as people write them.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace gossamer::gpu {
+
+/// Ascending numbers: "cuda:2", "cuda:0-3", "cuda:0,2,3".
+std::string card_names(std::span<const int> cards);
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,110 @@
+#include "gpu/cuda/card.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gossamer::gpu::cuda {
+namespace {
+
+/// Of a lane's training, whatever the card.
+constexpr std::size_t kMostWorkspace = std::size_t{4} << 30;
+/// Downloads up to this go through pinned memory that is there already.
+constexpr std::size_t kSmallDownload = 64 << 10;
+
+}  // namespace
+
+Card::Card(CardInfo info, const BlasFunctions& blas) : info_(std::move(info)), blas_(blas) {
+  make_current();
+  downloads_ = std::make_unique<CopyStream>();
+  uploads_ = std::make_unique<CopyStream>();
+}
+
+Card::~Card() { static_cast<void>(cudaSetDevice(info_.index)); }
+
+Lane& Card::lane() {
+  make_current();
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Lane>& mine = lanes_[std::this_thread::get_id()];
+  if (mine == nullptr) mine = std::make_unique<Lane>(blas_, capturing_);
+  return *mine;
+}
+
+std::size_t Card::most_workspace() const { return std::min(kMostWorkspace, info_.memory_total / 8); }
+
+void Card::reach(const Card& other) const {
+  make_current();
+  const cudaError_t error = cudaDeviceEnablePeerAccess(other.info_.index, 0);
+  if (error == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());  // by another device of the program
+  else check(error, "cudaDeviceEnablePeerAccess");
+}
+
+cudaEvent_t Card::mark() {
+  const Lane& mine = lane();
+  GOSSAMER_CUDA(cudaEventRecord, mine.mark(), mine.stream());
+  return mine.mark();
+}
+
+void Card::wait_for(cudaEvent_t event) { GOSSAMER_CUDA(cudaStreamWaitEvent, lane().stream(), event, 0); }
+
+void* Card::allocate(std::size_t bytes) {
+  Lane& mine = lane();
+  void* memory = nullptr;
+  GOSSAMER_CUDA(cudaMalloc, &memory, std::max<std::size_t>(bytes, 1));
+  GOSSAMER_CUDA(cudaMemsetAsync, memory, 0, std::max<std::size_t>(bytes, 1), mine.stream());
+  mine.finish();  // zero for every thread
+  return memory;
+}
+
+void Card::release(void* memory) {
+  make_current();
+  const std::lock_guard lock(capturing_);
+  GOSSAMER_CUDA(cudaDeviceSynchronize);
+  GOSSAMER_CUDA(cudaFree, memory);
+}
+
+void Card::upload(void* device, const void* host, std::size_t bytes) {
+  Ring& ring = lane().ring();
+  for (std::size_t done = 0; done < bytes; done += Ring::kSegmentBytes) {
+    const Ring::Room room = ring.reserve(std::min(bytes - done, Ring::kSegmentBytes));
+    std::memcpy(room.host, static_cast<const std::byte*>(host) + done, room.bytes);
+    ring.send(room, static_cast<std::byte*>(device) + done);
+  }
+}
+
+void Card::download(void* host, const void* device, std::size_t bytes) {
+  Lane& mine = lane();
+  if (bytes <= kSmallDownload) {
+    std::memcpy(host, mine.fetch(device, bytes), bytes);
+    return;
+  }
+  GOSSAMER_CUDA(cudaMemcpyAsync, host, device, bytes, cudaMemcpyDeviceToHost, mine.stream());
+  mine.finish();
+}
+
+MemoryInfo Card::memory_info() const {
+  make_current();
+  MemoryInfo info;
+  GOSSAMER_CUDA(cudaMemGetInfo, &info.free, &info.total);
+  return info;
+}
+
+void* Card::allocate_host(std::size_t bytes) const {
+  make_current();
+  void* memory = nullptr;
+  GOSSAMER_CUDA(cudaMallocHost, &memory, std::max<std::size_t>(bytes, 1));
+  return memory;
+}
+
+void Card::release_host(void* memory) const {
+  make_current();
+  GOSSAMER_CUDA(cudaFreeHost, memory);
+}
+
+void Card::begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) {
+  downloads_->begin(lane(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
+}
+void Card::begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) {
+  uploads_->begin(lane(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
+}
+
+}  // namespace gossamer::gpu::cuda

@@ -1,0 +1,168 @@
+// What only the emulation can tell of several cards: that no delay between their streams changes a bit, that rows lie where
+// they should, that no call waits for cards that it does not need, and what is said when a card fails or reaches no other.
+#include <atomic>
+#include <iostream>
+#include <string>
+#include <thread>
+
+#include "cuda_cards_words.hpp"
+#include "cuda_emulation/control.hpp"
+#include "cuda_runtime.h"
+#include "gpu/device_rows.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gpu;
+using emulation::With;
+
+namespace {
+
+std::unique_ptr<Device> device_of(std::vector<int> cards) {
+  auto made = cuda::make_cuda_device({.cards = std::move(cards)});
+  if (!made.ok()) FAIL(made.error().message);
+  return std::move(made).value();
+}
+
+bool says(const std::string& message, const std::string& words) {
+  CAPTURE(message);
+  CAPTURE(words);
+  return message.find(words) != std::string::npos;
+}
+
+/// What a call throws, in words.
+template <class Call>
+std::string thrown(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST_CASE("emulated cards: no delay between cards and threads changes a bit") {
+  for (const int cards : {2, 3})
+    for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+      CAPTURE(cards);
+      CAPTURE(seed);
+      const With with({.cards = cards, .order = emulation::Order::shuffled, .seed = seed, .late = true});
+      check_relay(*cards_or_skip(cards), 6);
+    }
+}
+
+TEST_CASE("emulated cards: memory is on the card that was asked for, and what is freed has been read by all cards") {
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    const With with({.cards = 4, .seed = seed, .late = true});
+    const auto device = device_of({1, 3});
+    const std::vector<float> values(5000, 2);
+    const Held<float> out(*device, 5000);
+    CHECK(emulation::card_of(out.get()) == 1);
+    {
+      const Held<float> x(*device, values, 0, 1);
+      CHECK(emulation::card_of(x.get()) == 3);
+      const CopyRequest<float> copy{x.get(), out.get(), 5000};
+      device->copy(std::span(&copy, 1));
+    }
+    CHECK(out.values() == values);
+  }
+  CHECK(emulation::card_of(&std::cerr) == -1);
+}
+
+TEST_CASE("emulated cards: requests are served where their output lies, and calls never wait") {
+  const With with({.cards = 2});
+  const auto device = device_of({0, 1});
+  const Held<float> here(*device, std::vector<float>(100, 1)), there(*device, std::vector<float>(100, 1), 0, 1);
+  const auto work = [&](auto change) {
+    change();
+    const emulation::Counts before = emulation::counts();
+    for (int i = 0; i < 10; ++i) change();
+    const emulation::Counts after = emulation::counts();
+    CHECK(after.synchronisations == before.synchronisations);
+    CHECK(after.pageable_copies == before.pageable_copies);
+    CHECK(after.allocations == before.allocations);
+    return std::pair(after.kernels_of[0] - before.kernels_of[0], after.kernels_of[1] - before.kernels_of[1]);
+  };
+  const CopyRequest<float> up{here.get(), there.get(), 100};
+  const ScaleRequest<float> scales[] = {{2, here.get(), 100}, {3, there.get(), 100}, {2, here.get(), 0}};
+  CHECK(work([&] { device->copy(std::span(&up, 1)); }) == std::pair<std::uint64_t, std::uint64_t>(0, 10));
+  CHECK(work([&] { device->scale(scales); }) == std::pair<std::uint64_t, std::uint64_t>(10, 10));
+  CHECK(work([&] { device->scale(std::span(scales).first(1)); }) == std::pair<std::uint64_t, std::uint64_t>(10, 0));
+}
+
+TEST_CASE("emulated cards: threads at once, each in its own order") {
+  const With with({.cards = 3, .late = true});
+  const auto device = device_of({0, 1, 2});
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 3; ++t)
+    threads.emplace_back([&, t] {
+      constexpr std::size_t kLength = 500;
+      float* rows[3];
+      for (int part = 0; part < 3; ++part)
+        rows[part] = static_cast<float*>(device->allocate(kLength * sizeof(float), (part + t) % 3));
+      for (int round = 0; round < 10; ++round) {
+        const FillRequest<float> fill{static_cast<float>(round + t), rows[0], kLength};
+        device->fill(std::span(&fill, 1));
+        for (int hop = 0; hop < 3; ++hop) {  // around all cards
+          const CopyRequest<float> copy{rows[hop], rows[(hop + 1) % 3], kLength};
+          device->copy(std::span(&copy, 1));
+        }
+        ReduceRequest<float> sum{rows[1], rows[2], kLength};
+        device->dot(std::span(&sum, 1));
+        if (sum.result != (round + t) * (round + t) * static_cast<double>(kLength)) ++wrong;
+      }
+      for (float* row : rows) device->release(row);
+    });
+  for (auto& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("emulated cards: everything is given back, also when one card is too small for its rows") {
+  const emulation::Holdings before = emulation::holdings();
+  {
+    const With with({.cards = 2, .memory_per_card = 64 << 20});
+    const auto device = device_of({0, 1});
+    check_relay(*device, 2);
+    const emulation::Holdings some = emulation::holdings();
+    void* most = device->allocate(40 << 20, 1);  // the first block fits, the second does not
+    CHECK_THROWS_AS(DeviceRows<float>(*device, 8, 2 << 20), std::bad_alloc);
+    device->release(most);
+    CHECK(emulation::holdings() == some);
+    check_relay(*device, 2);
+  }
+  CHECK(emulation::holdings() == before);
+}
+
+TEST_CASE("emulated cards: a fault is told with the card's name") {
+  const With with({.cards = 2});
+  const auto device = device_of({0, 1});
+  const Held<float> here(*device, std::vector<float>(10, 1)), there(*device, std::vector<float>(10, 1), 0, 1);
+  const ScaleRequest<float> both[] = {{2, here.get(), 10}, {2, there.get(), 10}};
+  for (const int card : {0, 1}) {
+    emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure, card);
+    const std::string message = thrown([&] { device->scale(both); });
+    CHECK(says(message, "cuda:" + std::to_string(card) + ": cudaLaunchKernel: unspecified launch failure"));
+  }
+  emulation::fail("cudaStreamSynchronize", cudaErrorLaunchFailure, 1);
+  CHECK(says(thrown([&] { device->finish(); }), "cuda:1: cudaStreamSynchronize"));
+}
+
+TEST_CASE("emulated cards: those that reach no other are no device together") {
+  {
+    const With with({.cards = 2, .peer_access = false});
+    CHECK(cuda::survey_cards().cards[0].reaches.empty());
+    const auto made = cuda::make_cuda_device({.cards = {0, 1}});
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().kind == ErrorKind::invalid);
+    CHECK(says(made.error().message, "cuda:0 cannot reach the memory of cuda:1"));
+    CHECK(device_of({1})->parts() == 1);
+  }
+  const With with({.cards = 3});
+  CHECK(cuda::survey_cards().cards[1].reaches == std::vector<int>{0, 2});
+  CHECK(device_of({0, 2})->description() == "cuda:0,2, 2 × Emulated card, 1.0 GiB");
+  emulation::fail("cudaDeviceEnablePeerAccess", cudaErrorUnknown);
+  const auto made = cuda::make_cuda_device({.cards = {0, 1}});
+  REQUIRE_FALSE(made.ok());
+  CHECK(says(made.error().message, "cuda:0-1 cannot be used: cudaDeviceEnablePeerAccess: unknown error"));
+}
