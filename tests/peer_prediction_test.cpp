@@ -76,7 +76,7 @@ TEST_CASE("the first two hundred rounds of every algorithm that is a linear iter
       {"algorithm.kind=dpsgd"},
       {"algorithm.kind=dpsgd", "algorithm.order=awc", "algorithm.local_steps=3", "optimizer.rate=0.1"},
       {"algorithm.kind=dpsgd", "optimizer.momentum=0.5", "optimizer.nesterov=true", "optimizer.weight_decay=0.1"},
-      {"algorithm.kind=dpsgd", "optimizer.momentum=0.8", "optimizer.schedule=warmup", "optimizer.warmup_steps=20"},
+      {"algorithm.kind=dpsgd", "optimizer.momentum=0.8", "optimizer.schedule=cosine", "optimizer.warmup_steps=20"},
       {"algorithm.kind=gradient_tracking"},
       {"algorithm.kind=gradient_tracking", "algorithm.order=awc", "optimizer.rate=0.05"},
       {"algorithm.kind=gradient_tracking", "optimizer.rate=0.05", "optimizer.momentum=0.5"},

@@ -18,7 +18,8 @@ Value value_of(const Choice& choice, const std::string& key) {
   return std::get<Value>(choice.values.at(key));
 }
 
-Result<theory::Recipe> recipe_of(const Config& config) {
+Result<theory::Recipe> recipe_of(const Setup& setup) {
+  const Config& config = setup.config;
   const std::string& kind = config.algorithm.kind;
   theory::Recipe recipe;
   if (kind == "dpsgd") {
@@ -38,12 +39,14 @@ Result<theory::Recipe> recipe_of(const Config& config) {
   } else {
     return no_curve(fmt::format("theory here knows no linear iteration for '{}'", kind));
   }
-  const train::OptimizerOptions optimizer = config.optimizer;
-  recipe.momentum = optimizer.momentum;
-  recipe.nesterov = optimizer.nesterov;
-  recipe.weight_decay = optimizer.weight_decay;
-  recipe.rate = [optimizer](std::uint64_t step) { return train::rate_at(optimizer, step); };
-  recipe.settled_rate = optimizer.rate;  // after a warm-up, where there is one
+  const train::OptimizerOptions& optimizer = config.optimizer;
+  if (optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
+    return no_curve("the steps of Adam are not linear in the gradient; optimizer.kind = sgd has one");
+  recipe.momentum = optimizer.rule.momentum;
+  recipe.nesterov = optimizer.rule.nesterov;
+  recipe.weight_decay = optimizer.rule.weight_decay;
+  recipe.rate = [&learner = *setup.learner](std::uint64_t step) { return learner.rate(step); };
+  if (optimizer.schedule.schedule == "constant") recipe.settled_rate = optimizer.rate;  // after a warm-up, where there is one
   return recipe;
 }
 
@@ -108,7 +111,7 @@ Result<theory::QuadraticRun> quadratic_run(const Setup& setup, std::vector<gossi
   if (!setup.data || !setup.data->optimum || !is_least_squares(setup))
     return no_curve("the theory has no curve for this loss; it has one for linear regression without bias (model linear on data "
                     "quadratic or linear) and for consensus");
-  GOSSAMER_TRY(theory::Recipe recipe, recipe_of(config));
+  GOSSAMER_TRY(theory::Recipe recipe, recipe_of(setup));
   GOSSAMER_TRY(const train::Shards shards, train::make_shards(*setup.data, config.shards, config.run.peers, config.run.seed));
   const auto batch = static_cast<std::size_t>(config.shards.batch);
   if (batch > 0 && std::any_of(shards.begin(), shards.end(), [&](const auto& shard) { return shard.size() != batch; }))
