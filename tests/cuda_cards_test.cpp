@@ -32,7 +32,7 @@ std::vector<float> trained(Device& device, std::size_t peers) {
   request.shards.resize(peers);
   for (std::uint32_t i = 0; i < 75; ++i) request.shards[i % peers].push_back(i);
   request.sampling.batch = 5;
-  request.optimizer = {.rate = 0.1, .momentum = 0.9};
+  request.optimizer = {.rate = 0.1, .rule = {.momentum = 0.9}};
   auto learner = train::make_learner<float>(std::move(request), device);
   REQUIRE(learner.ok());
   const std::size_t d = (*learner)->parameters();
@@ -44,7 +44,7 @@ std::vector<float> trained(Device& device, std::size_t peers) {
   for (std::size_t p = 0; p < peers; ++p) {
     (*learner)->initialise(static_cast<int>(p), row);
     device.upload(x.row(p).data(), row.data(), d * sizeof(float));
-    steps.push_back({static_cast<int>(p), 0, 4, x.row(p).data(), momentum.row(p).data(), gradient.row(p).data(),
+    steps.push_back({static_cast<int>(p), 0, 4, x.row(p).data(), {momentum.row(p).data()}, gradient.row(p).data(),
                      losses.row(p).data()});
     evaluations.push_back({x.row(p).data(), {}});
   }
@@ -131,10 +131,13 @@ TEST_CASE_TEMPLATE("cards: operations on rows of several cards have the CPU's bi
       return CopyRequest<Real>{at(z, p + 1, on_cpu), at(copied, p, on_cpu), length};
     }, [](Device& some, auto& requests) { some.copy(std::span<const CopyRequest<Real>>(requests)); });
     both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
+      return DivideRequest<Real>{at(z, p + 2, on_cpu), at(x, p + 1, on_cpu), at(copied, p, on_cpu), length};
+    }, [](Device& some, auto& requests) { some.divide(std::span<const DivideRequest<Real>>(requests)); });
+    both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
       return FillRequest<Real>{static_cast<Real>(p), at(z, p, on_cpu), length / 2};
     }, [](Device& some, auto& requests) { some.fill(std::span<const FillRequest<Real>>(requests)); });
     both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
-      return UpdateJob<Real>{.parameters = at(x, p, on_cpu), .momentum = at(y, p, on_cpu), .gradient = at(z, p + 1, on_cpu),
+      return UpdateJob<Real>{.parameters = at(x, p, on_cpu), .state = {at(y, p, on_cpu)}, .gradient = at(z, p + 1, on_cpu),
                              .length = length, .rate = 0.1};
     }, [](Device& some, auto& jobs) { some.update({.momentum = 0.9}, std::span<const UpdateJob<Real>>(jobs)); });
     for (const auto* rows : {&x, &y, &z, &copied}) rows->check();

@@ -62,9 +62,9 @@ MixOperation& Endpoint::operation(Channel channel) {
   return *operation;
 }
 
-Stage& Endpoint::stage(int from, Channel channel, std::span<const float> x) {
+Stage& Endpoint::stage(int from, Channel channel, std::size_t length) {
   auto& stage = stages_[{from, channel}];
-  if (!stage) stage = std::make_unique<Stage>(exchange_.compute().device(), inbox(from, channel), x);
+  if (!stage) stage = std::make_unique<Stage>(exchange_.compute().device(), inbox(from, channel), exchange_.options().part_of(peer_), length);
   return *stage;
 }
 
@@ -111,7 +111,7 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   std::vector<gpu::MixSource> sources;
   std::vector<std::shared_ptr<const StagedRow>> rows;
   for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
-    auto newest = stage(neighbour.peer, channel, x).newest();
+    auto newest = stage(neighbour.peer, channel, x.size()).newest();
     if (!newest || newest->round != t)
       deviations_.push_back({t, neighbour.peer, newest == nullptr, newest ? newest->round : 0});
     if (!newest) continue;

@@ -99,7 +99,7 @@ class Endpoint {
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
-  Stage& stage(int from, Channel channel, std::span<const float> x);
+  Stage& stage(int from, Channel channel, std::size_t length);
   void begin_sync(Round t, Channel channel, MixedRow& row);
   void begin_async(Round t, Channel channel, MixedRow& row);
 
@@ -117,6 +117,7 @@ struct ExchangeOptions {
   std::size_t chunk_values = 1 << 18;  ///< values a chunk carries at most: 1 MiB
   std::size_t row_length = 0;          ///< d
   Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused
+  std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
 };
 
 /// The endpoints of one process. Thread: the scheduler's.

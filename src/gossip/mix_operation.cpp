@@ -6,8 +6,8 @@
 
 namespace gossamer::gossip {
 
-Stage::Stage(gpu::Device& device, Inbox& inbox, std::span<const float> x)
-    : device_(device), inbox_(inbox), part_(device.part_of(x.data())), length_(x.size()) {
+Stage::Stage(gpu::Device& device, Inbox& inbox, int part, std::size_t length)
+    : device_(device), inbox_(inbox), part_(part), length_(length) {
   inbox_.consumer = this;
   arrived();
 }

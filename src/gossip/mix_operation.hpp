@@ -23,7 +23,7 @@ struct StagedRow {
 /// that nobody's buffers are held.
 class Stage final : public Inbox::Consumer {
  public:
-  Stage(gpu::Device& device, Inbox& inbox, std::span<const float> x);
+  Stage(gpu::Device& device, Inbox& inbox, int part, std::size_t length);
   void arrived() override;
   /// Null until a whole row has come. It stays as it is while the pointer is held.
   std::shared_ptr<const StagedRow> newest() const { return newest_; }

@@ -11,12 +11,13 @@ namespace {
 
 gossip::Time milliseconds(double count) { return gossip::Time(std::llround(count * 1e6)); }
 
-gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channels) {
+gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channels, std::function<int(int peer)> part_of) {
   gossip::ExchangeOptions options;
   options.policy = setup.config.exchange.policy == "async" ? gossip::Policy::async : gossip::Policy::sync;
   options.chunk_values = static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
   options.row_length = setup.parameters;
   options.channels = static_cast<gossip::Channel>(channels);
+  options.part_of = std::move(part_of);
   return options;
 }
 
@@ -30,7 +31,8 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       request_(std::move(request)),
       specs_(setup.algorithm->rows(*setup.schedule)),
       compute_(scheduler, executor, *setup.device, setup.trainer.get(), milliseconds(setup.config.sim.compute_ms)),
-      exchange_(scheduler, compute_, *setup.schedule, exchange_options(setup, gossip::channels_of(specs_)), request_.hosted,
+      exchange_(scheduler, compute_, *setup.schedule,
+                exchange_options(setup, gossip::channels_of(specs_), [this](int peer) { return part_of(peer); }), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
   const auto rows = [&](std::size_t peers, std::size_t extra = 0) {

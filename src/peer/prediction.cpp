@@ -27,22 +27,19 @@ std::vector<gossip::Round> points_of(const Config& config) {
   return rounds;
 }
 
-/// Whole rows through W are all that these send.
-bool only_mixes(const std::string& algorithm) {
-  const std::string_view mixing[] = {"consensus", "dpsgd", "gradient_tracking", "d2", "extra", "qg_momentum"};
-  return std::find(std::begin(mixing), std::end(mixing), algorithm) != std::end(mixing);
-}
-
 void predict_bytes(const Setup& setup, Prediction& prediction) {
-  if (!only_mixes(setup.config.algorithm.kind) || setup.config.exchange.policy != "sync") return;
-  const auto specs = setup.algorithm->rows();
-  const auto mixed = std::count_if(specs.begin(), specs.end(), [](const gossip::RowSpec& row) { return row.mixed; });
-  prediction.bytes_per_round_per_peer = static_cast<double>(setup.report.bytes_per_round_per_peer) * static_cast<double>(mixed);
-  if (setup.schedule->period() == 0) return;
-  const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024, payload = setup.parameters * sizeof(float);
-  const std::uint64_t row = payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
-  prediction.bytes_sent = static_cast<std::uint64_t>(topology::messages_in(*setup.schedule, setup.config.run.rounds)) *
-                          static_cast<std::uint64_t>(mixed) * row;
+  if (setup.config.exchange.policy != "sync") return;
+  prediction.bytes_per_round_per_peer = static_cast<double>(setup.report.bytes_per_round_per_peer);
+  // Where all that is sent are mixed rows, headers can be counted too.
+  if (!setup.algorithm->needs().mixing_matrix || setup.schedule->period() == 0) return;
+  const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
+  std::uint64_t rows = 0;  // of one message each
+  for (const gossip::RowSpec& spec : setup.algorithm->rows(*setup.schedule)) {
+    if (!spec.mixed) continue;
+    const std::uint64_t payload = (setup.parameters + spec.extra) * sizeof(float);
+    rows += payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
+  }
+  prediction.bytes_sent = static_cast<std::uint64_t>(topology::messages_in(*setup.schedule, setup.config.run.rounds)) * rows;
 }
 
 void predict_decay(const Setup& setup, Prediction& prediction) {

@@ -103,6 +103,7 @@ void CudaDevice::serve(std::span<Request> requests, Serve serve) {
 
 template <class Real>
 void CudaDevice::train(const Task& task, std::span<const Job<Real>> jobs, Work work) {
+  if (jobs.empty()) return;
   GOSSAMER_CHECK(task.tables.size() == cards_.size(), "a task has a table of samples on each card");
   serve(jobs, [&](std::size_t card, std::span<const Job<Real>> some) {
     Task here = task;

@@ -34,8 +34,8 @@ struct Scale {
 struct Divide {
   static constexpr int kIn = 1, kOut = 1;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, Real factor) const {
-    out[0] = over(in[0], factor);
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
+    out[0] = over(in[0], factors.v[0]);
   }
 };
 struct Copy {
@@ -99,7 +99,8 @@ __global__ void __launch_bounds__(kThreads)
   const Place at = place<Real>(rows);
   const RowTask<Real> task = tasks[at.row];
   if (at.begin >= task.length) return;
-  const Factors<Real> factors = task.factors_at != nullptr ? *task.factors_at : task.factors;
+  Factors<Real> factors = task.factors_at != nullptr ? *task.factors_at : task.factors;
+  if (task.first_factor_at != nullptr) factors.v[0] = *in_global(task.first_factor_at);
   const int thread = static_cast<int>(threadIdx.x);
   if (!task.vectors || task.length - at.begin < kChunk<Real>) {
     const std::size_t end = min(task.length, at.begin + kChunk<Real>);
@@ -194,7 +195,7 @@ void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests) {
 template <class Real>
 void divide(Lane& lane, std::span<const DivideRequest<Real>> requests) {
   run_rows<Real>(lane, requests, Divide{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.x}, .out = {r.out}, .factor_at = r.divisor};
+    return RowTask<Real>{.in = {r.x}, .out = {r.out}, .first_factor_at = r.divisor};
   });
 }
 template <class Real>
