@@ -67,6 +67,23 @@ inline Setup set_up(const Overrides& overrides) {
   return std::move(setup).value();
 }
 
+/// Topologies of which every algorithm fits one.
+inline const std::vector<std::string>& fitting_kinds() {
+  static const std::vector<std::string> kinds{"ring", "path", "complete", "random_matching"};
+  return kinds;
+}
+
+/// `problem` on the first of them that its algorithm may run on, with lazy weights if they will do.
+inline Overrides fitted(const Overrides& problem) {
+  for (const std::string& kind : fitting_kinds())
+    for (const char* lazy : {"true", "false"}) {
+      Overrides on_it = problem + Overrides{"topology.kind=" + kind, std::string("topology.lazy=") + lazy};
+      if (make_setup(configured(on_it)).ok()) return on_it;
+    }
+  FAIL("none of the topologies fits");
+  return problem;
+}
+
 /// What a run left behind.
 struct Left {
   Json summary;
