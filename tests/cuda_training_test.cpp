@@ -1,5 +1,6 @@
 // Training on a card: steps against the CPU in double, the same bits every time, rows that alternate, many kinds of calls.
 #include "cuda_training_words.hpp"
+#include "optimizer_words.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -17,6 +18,9 @@ ModelSpec varied() {
 
 constexpr gpu::UpdateRule kHeavy{.momentum = 0.9, .nesterov = false, .weight_decay = 1e-2};
 constexpr gpu::UpdateRule kNesterov{.momentum = 0.9, .nesterov = true, .weight_decay = 1e-2};
+// Their ε is large, so that where a gradient is nothing but roundings it does not become a step.
+constexpr gpu::UpdateRule kSoftAdam{.weight_decay = 1e-2, .kind = gpu::UpdateRule::Kind::adam, .epsilon = 1e-2};
+constexpr gpu::UpdateRule kSoftAdamW{.weight_decay = 1e-2, .kind = gpu::UpdateRule::Kind::adamw, .epsilon = 1e-2};
 constexpr gpu::GradientNoise kNoise{.deviation = 0.1, .seed = 4};
 
 }  // namespace
@@ -27,8 +31,10 @@ TEST_CASE_TEMPLATE("card: five steps with every rule, with and without noise", R
     gpu::UpdateRule rule;
     gpu::GradientNoise noise;
   };
-  for (const Kind& kind : {Kind{{}, {}}, {{}, kNoise}, {{.weight_decay = 1e-2}, {}}, {kHeavy, kNoise}, {kNesterov, {}}}) {
+  for (const Kind& kind : {Kind{{}, {}}, {{}, kNoise}, {{.weight_decay = 1e-2}, {}}, {kHeavy, kNoise}, {kNesterov, {}},
+                           {kSoftAdam, {}}, {kSoftAdam, kNoise}, {kSoftAdamW, {}}}) {
     CAPTURE(kind.rule.momentum);
+    CAPTURE(kind.rule.state_rows());
     CAPTURE(kind.noise.deviation);
     const Plan plan{.kind = Plan::Kind::step, .steps = 5, .rule = kind.rule, .noise = kind.noise, .first_step = 17};
     check_parity<Real>(*card, varied(), kImage, plan, {4, 3}, 3, 5);
@@ -44,14 +50,19 @@ TEST_CASE_TEMPLATE("card: gradients with noise leave the parameters alone", Real
 TEST_CASE_TEMPLATE("card: one update with a gradient from elsewhere", Real, float, double) {
   GOSSAMER_CARD(card);
   gpu::CpuDevice cpu(1);
-  for (const gpu::UpdateRule& rule : {gpu::UpdateRule{}, gpu::UpdateRule{.weight_decay = 1e-2}, kHeavy, kNesterov}) {
-    std::vector<Held<Real>> x, v, g;
-    std::vector<std::vector<double>> cpu_x, cpu_v, cpu_g;
+  for (const gpu::UpdateRule& rule :
+       {gpu::UpdateRule{}, gpu::UpdateRule{.weight_decay = 1e-2}, kHeavy, kNesterov, kSoftAdam, kSoftAdamW}) {
+    std::vector<Held<Real>> x, v, w, g;
+    std::vector<std::vector<double>> cpu_x, cpu_v, cpu_w, cpu_g;
     for (const std::size_t length : gpu::kLengths) {
       const auto values = [&](std::uint64_t stream) { return gpu::normal<Real>(length, 10 * length + stream); };
       x.emplace_back(*card, values(1), length % 2);
       v.emplace_back(*card, values(2), length % 2);
       g.emplace_back(*card, values(3), length % 2);
+      std::vector<Real> squares = values(4);
+      for (Real& value : squares) value *= value;
+      w.emplace_back(*card, squares, length % 2);
+      cpu_w.push_back(gpu::as<double>(squares));
       cpu_x.push_back(gpu::as<double>(values(1)));
       cpu_v.push_back(gpu::as<double>(values(2)));
       cpu_g.push_back(gpu::as<double>(values(3)));
@@ -59,20 +70,49 @@ TEST_CASE_TEMPLATE("card: one update with a gradient from elsewhere", Real, floa
     std::vector<gpu::UpdateJob<Real>> jobs;
     std::vector<gpu::UpdateJob<double>> cpu_jobs;
     for (std::size_t i = 0; i < x.size(); ++i) {
-      const bool momentum = rule.momentum > 0;
+      const std::size_t rows = rule.state_rows();
       const double rate = 0.1 / static_cast<double>(i + 1);
-      jobs.push_back({x[i].get(), momentum ? v[i].get() : nullptr, g[i].get(), x[i].length(), rate});
-      cpu_jobs.push_back({cpu_x[i].data(), momentum ? cpu_v[i].data() : nullptr, cpu_g[i].data(), x[i].length(), rate});
+      jobs.push_back({.parameters = x[i].get(), .state = {rows > 0 ? v[i].get() : nullptr, rows > 1 ? w[i].get() : nullptr},
+                      .gradient = g[i].get(), .length = x[i].length(), .rate = rate, .step = 10 * i});
+      cpu_jobs.push_back({.parameters = cpu_x[i].data(), .state = {cpu_v[i].data(), cpu_w[i].data()},
+                          .gradient = cpu_g[i].data(), .length = x[i].length(), .rate = rate, .step = 10 * i});
     }
     card->update(rule, std::span<const gpu::UpdateJob<Real>>(jobs));
     cpu.update(rule, std::span<const gpu::UpdateJob<double>>(cpu_jobs));
     for (std::size_t i = 0; i < x.size(); ++i) {
       CHECK(gpu::worst_error(x[i].values(), cpu_x[i]) < gpu::kRoundings<Real>);
       CHECK(gpu::worst_error(v[i].values(), cpu_v[i]) < gpu::kRoundings<Real>);
+      CHECK(gpu::worst_error(w[i].values(), cpu_w[i]) < gpu::kRoundings<Real>);
       CHECK(gpu::worst_error(g[i].values(), cpu_g[i]) == 0);
     }
   }
   card->update({}, std::span<const gpu::UpdateJob<Real>>());
+}
+
+TEST_CASE_TEMPLATE("card: Adam follows its recurrence for 100 steps", Real, float, double) {
+  GOSSAMER_CARD(card);
+  constexpr std::size_t kLength = 1029;
+  for (const gpu::UpdateRule& rule : {kAdam, kAdamW}) {
+    std::vector<Coordinate> expected(kLength);
+    std::vector<Real> start(kLength), gradient(kLength);
+    for (std::size_t i = 0; i < kLength; ++i) expected[i].x = start[i] = static_cast<Real>(std::cos(3.0 * static_cast<double>(i)));
+    const Held<Real> x(*card, start), first(*card, std::vector<Real>(kLength)), second(*card, std::vector<Real>(kLength));
+    for (int step = 0; step < 100; ++step) {
+      const std::vector<Real> at = x.values();
+      for (std::size_t i = 0; i < kLength; ++i) {
+        expected[i].take(rule, 0.02, step, pull(i, expected[i].x));
+        gradient[i] = static_cast<Real>(pull(i, static_cast<double>(at[i])));
+      }
+      const Held<Real> g(*card, gradient);
+      const gpu::UpdateJob<Real> job{.parameters = x.get(), .state = {first.get(), second.get()}, .gradient = g.get(),
+                                     .length = kLength, .rate = 0.02, .step = static_cast<std::uint64_t>(step)};
+      card->update(rule, std::span(&job, 1));
+    }
+    const std::vector<Real> end = x.values();
+    double worst = 0;
+    for (std::size_t i = 0; i < kLength; ++i) worst = std::max(worst, std::abs(static_cast<double>(end[i]) - expected[i].x));
+    CHECK(worst < (sizeof(Real) == 4 ? 2e-5 : 1e-12));
+  }
 }
 
 TEST_CASE("card: empty calls") {
@@ -105,16 +145,20 @@ TEST_CASE_TEMPLATE("card: training twice gives the same bits, in calls of three 
   GOSSAMER_CARD(card);
   const Network network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
+  gpu::UpdateRule rule;
   const auto train = [&](Device& device, int steps) {
     Fleet<Real> fleet(device, network, samples, 5);
     for (std::uint64_t first = 0; first < 6; first += static_cast<std::uint64_t>(steps))
-      fleet.run({.kind = Plan::Kind::step, .steps = steps, .rule = kNesterov, .noise = kNoise, .first_step = first}, {4});
+      fleet.run({.kind = Plan::Kind::step, .steps = steps, .rule = rule, .noise = kNoise, .first_step = first}, {4});
     return fleet.outcome();
   };
-  const Outcome first = train(*card, 3);
-  CHECK(first == train(*card, 1));
   const auto another = gpu::card_or_skip();
-  CHECK(first == train(*another, 3));
+  for (const gpu::UpdateRule& each : {kNesterov, kAdam}) {
+    rule = each;
+    const Outcome first = train(*card, 3);
+    CHECK(first == train(*card, 1));
+    CHECK(first == train(*another, 3));
+  }
 }
 
 TEST_CASE("card: calls of all kinds and shapes, more than any cache holds, stay right") {
@@ -219,7 +263,7 @@ TEST_CASE("card: fifty rounds of training and mixing, losses as on the CPU to 1e
       for (std::size_t p = 0; p < kPeers; ++p) {
         RandomStream random(1, static_cast<std::uint32_t>(p), Purpose::test, round);
         for (int i = 0; i < 16; ++i) batches[p].push_back(random.below(64));
-        jobs.push_back({.parameters = rows[p].get(), .momentum = momenta[p].get(), .gradient = gradients[p].get(),
+        jobs.push_back({.parameters = rows[p].get(), .state = {momenta[p].get()}, .gradient = gradients[p].get(),
                         .samples = batches[p].data(), .batch = 8, .steps = 2, .rates = rates,
                         .loss = loss.get() + round * kPeers + p});
         sources[p] = {{rows[(p + 1) % kPeers].get(), Real(1) / 3}, {rows[(p + 3) % kPeers].get(), Real(1) / 3}};

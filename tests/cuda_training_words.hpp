@@ -41,7 +41,7 @@ inline ModelSpec model(const std::string& kind, const ModelContext& data, const 
 
 /// What each peer of a fleet has, in double whatever the device worked in.
 struct Outcome {
-  std::vector<std::vector<double>> parameters, momenta, gradients;
+  std::vector<std::vector<double>> parameters, first, second, gradients;  ///< first and second: the optimizer's rows
   std::vector<double> losses;
   std::vector<std::int64_t> hits;
   bool operator==(const Outcome&) const = default;
@@ -74,7 +74,8 @@ class Fleet {
       const std::size_t offset = ragged ? p % 2 : 0;
       // The same values for both number types: what float can hold.
       parameters_.emplace_back(device, gpu::as<Real>(gpu::as<float>(start)), offset);
-      momenta_.emplace_back(device, std::vector<Real>(start.size()), offset);
+      first_.emplace_back(device, std::vector<Real>(start.size()), offset);
+      second_.emplace_back(device, std::vector<Real>(start.size()), offset);
       gradients_.emplace_back(device, start.size(), offset);
     }
   }
@@ -100,8 +101,8 @@ class Fleet {
         RandomStream random(11, static_cast<std::uint32_t>(p), Purpose::test, step);
         for (int i = 0; i < batch; ++i) samples.back().push_back(random.below(static_cast<std::uint32_t>(count_)));
       }
-      jobs.push_back({.parameters = parameters_[p].get(), .momentum = momenta_[p].get(), .gradient = gradients_[p].get(),
-                      .samples = samples.back().data(), .batch = batch, .steps = plan.steps, .rates = rates.data(),
+      jobs.push_back({.parameters = parameters_[p].get(), .state = {first_[p].get(), second_[p].get()},
+                      .gradient = gradients_[p].get(), .samples = samples.back().data(), .batch = batch, .steps = plan.steps, .rates = rates.data(),
                       .peer = static_cast<std::uint32_t>(p), .first_step = plan.first_step, .loss = losses_.get() + p,
                       .hits = p % 3 == 2 ? nullptr : hits_.get() + p});
     }
@@ -122,7 +123,8 @@ class Fleet {
     device_.finish();
     for (std::size_t p = 0; p < peers(); ++p) {
       all.parameters.push_back(gpu::as<double>(parameters_[p].values()));
-      all.momenta.push_back(gpu::as<double>(momenta_[p].values()));
+      all.first.push_back(gpu::as<double>(first_[p].values()));
+      all.second.push_back(gpu::as<double>(second_[p].values()));
       all.gradients.push_back(gpu::as<double>(gradients_[p].values()));
     }
     all.losses = losses_.values();
@@ -139,7 +141,7 @@ class Fleet {
   Held<float> targets_;
   Held<double> losses_;
   Held<std::int64_t> hits_;
-  std::vector<Held<Real>> parameters_, momenta_, gradients_;
+  std::vector<Held<Real>> parameters_, first_, second_, gradients_;
 };
 
 inline double norm(const std::vector<double>& values) {
@@ -165,7 +167,8 @@ inline void check_close(const Network& network, const Outcome& card, const Outco
     CAPTURE(p);
     CHECK(std::abs(card.losses[p] - cpu.losses[p]) < tolerance * (1 + std::abs(cpu.losses[p])));
     CHECK(relative_error(card.parameters[p], cpu.parameters[p]) < tolerance);
-    CHECK(relative_error(card.momenta[p], cpu.momenta[p]) < 10 * tolerance);
+    CHECK(relative_error(card.first[p], cpu.first[p]) < 10 * tolerance);
+    CHECK(relative_error(card.second[p], cpu.second[p]) < 10 * tolerance);
     if (kind == Plan::Kind::evaluate) continue;
     for (const ParameterBlock& block : network.blocks()) {
       CAPTURE(block.name);

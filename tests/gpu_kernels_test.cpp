@@ -113,13 +113,17 @@ TEST_CASE_TEMPLATE("element-wise loops and reductions: the same bits at any widt
       kernels->exponential(whole.data(), length);
       for (Real& value : one_by_one) base.exponential(&value, 1);
       CHECK(whole == one_by_one);
-      for (const UpdateConstants<Real> u :
-           {UpdateConstants<Real>{Real(0.1), 0, 0, false}, {Real(0.1), Real(0.9), Real(0.01), true}}) {
-        std::vector<Real> x = a, v = b, other_x = a, other_v = b;
-        kernels->update(u, x.data(), v.data(), b.data(), length);
-        for (std::size_t i = 0; i < length; ++i) base.update(u, &other_x[i], &other_v[i], &b[i], 1);
+      using Kind = UpdateRule::Kind;
+      for (const UpdateRule& rule : {UpdateRule{}, {.momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
+                                     {.weight_decay = 0.01, .kind = Kind::adam}, {.weight_decay = 0.01, .kind = Kind::adamw}}) {
+        const auto u = update_constants<Real>(rule, 0.1, 5);
+        std::vector<Real> x = a, v = b, w(length), other_x = a, other_v = b, other_w(length);
+        for (std::size_t i = 0; i < length; ++i) w[i] = other_w[i] = a[i] * a[i];
+        kernels->update(u, x.data(), {v.data(), w.data()}, b.data(), length);
+        for (std::size_t i = 0; i < length; ++i) base.update(u, &other_x[i], {&other_v[i], &other_w[i]}, &b[i], 1);
         CHECK(x == other_x);
         CHECK(v == other_v);
+        CHECK(w == other_w);
       }
     }
   }

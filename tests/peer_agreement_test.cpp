@@ -93,6 +93,23 @@ TEST_CASE("D-PSGD on quadratics: to the optimum where peers agree on it, within 
   CHECK(distance_of(run_of(ring + Overrides{"optimizer.rate=0.1", "topology.kind=hypercube"})) < coarse / 2);
 }
 
+TEST_CASE("Adam: all-reduce is the centralized run; a tracked gradient ends at the optimum, local ones beside it") {
+  const Folder folder;
+  int made = 0;
+  const auto run_of = [&](const Overrides& overrides) {
+    return run_in(folder.path / std::to_string(made++), Overrides{"log.every=0", "optimizer.kind=adam"} + overrides);
+  };
+  const Overrides digits{"run.peers=6", "run.rounds=50", "data.partition=label"};
+  const Left central = run_of(digits + Overrides{"algorithm.kind=centralized"});
+  const Left reduce = run_of(digits + Overrides{"algorithm.kind=allreduce", "topology.kind=complete"});
+  for (int i = 0; i < 6; ++i) CHECK(largest_difference(reduce.row(i), central.row(0)) < 1e-4);
+
+  const Overrides quadratic{"run.peers=8", "model.kind=linear", "data.kind=quadratic", "data.batch=0", "data.heterogeneity=1",
+                            "run.rounds=1500", "optimizer.rate=0.02", "optimizer.schedule=cosine"};
+  CHECK(distance_of(run_of(quadratic + Overrides{"algorithm.kind=gradient_tracking"})) < 1e-5);
+  CHECK(distance_of(run_of(quadratic + Overrides{"algorithm.kind=dpsgd"})) > 0.1);
+}
+
 TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
   const Folder folder;
   const Left left =

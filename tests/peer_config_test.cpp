@@ -69,8 +69,11 @@ TEST_CASE("every error names the file, the line, the key and the choices") {
            {"[data]\nbatch = [1]\n", {"c.toml:2: data.batch: '[1]' is not an integer"}},
            {"[optimizer]\nrate = 0\n", {"c.toml:2: optimizer.rate: 0 is too small, give more than 0"}},
            {"[optimizer]\nrate = nan\n", {"c.toml:2: optimizer.rate: ", "not a finite number"}},
-           {"[optimizer]\nschedule = \"cosine\"\n",
-            {"c.toml:2: optimizer.schedule: 'cosine' is not one of constant, warmup"}},
+           {"[optimizer]\nschedule = \"linear\"\n",
+            {"c.toml:2: optimizer.schedule: 'linear' is not one of constant, step, cosine"}},
+           {"[optimizer]\nkind = \"adam\"\nmomentum = 0.9\n",
+            {"c.toml:3: optimizer.momentum: unknown for kind adam; there are: ", "beta1", "warmup_steps"}},
+           {"[optimizer]\nschedule = \"step\"\n", {"optimizer.milestones: the schedule 'step' needs"}},
            {"[model]\nkind = \"mlp\"\nhidden = [\"a\"]\n", {"c.toml:3: model.hidden: ", "not a list of integers"}},
            {"[net]\npeers = [\"a:1\", 3]\n", {"c.toml:2: net.peers: a list holds integers only or texts only"}},
            {"[log]\nevery = 99999999999\n", {"c.toml:2: log.every: ", "too large"}}}) {

@@ -59,14 +59,17 @@ DeviceChoice chosen(const std::string& name, int process = 0) {
 
 TEST_CASE("fifty rounds on a card and on the CPU: losses agree within 1e-3, for every model") {
   const Folder folder;
-  for (const char* model : {"softmax", "mlp", "cnn"}) {
+  const Overrides momentum{"optimizer.momentum=0.9", "optimizer.weight_decay=1e-4", "optimizer.rate=0.01"};
+  const Overrides adam{"optimizer.kind=adam", "optimizer.epsilon=1e-4", "optimizer.rate=1e-3"};
+  for (const auto& [model, optimizer] : {std::pair("softmax", momentum), {"mlp", momentum}, {"cnn", momentum}, {"mlp", adam}}) {
     CAPTURE(model);
+    CAPTURE(optimizer.front());
     const bool large = std::string(model) == "cnn";
+    const std::string name = model + optimizer.front();
     const Overrides problem = kDigits + rounds(50) +
-                              Overrides{std::string("model.kind=") + model, large ? "run.peers=2" : "run.peers=8",
-                                        "optimizer.momentum=0.9", "optimizer.weight_decay=1e-4", "optimizer.rate=0.01"};
-    const Left cpu = run_in(folder.path / (std::string(model) + "-cpu"), problem);
-    const Left card = run_in(folder.path / (std::string(model) + "-card"), problem + kOnCard);
+                              Overrides{std::string("model.kind=") + model, large ? "run.peers=2" : "run.peers=8"} + optimizer;
+    const Left cpu = run_in(folder.path / (name + "-cpu"), problem);
+    const Left card = run_in(folder.path / (name + "-card"), problem + kOnCard);
     for (const char* figure : {"train_loss", "test_loss"}) {
       const double expected = cpu.summary["final"][figure]["mean"];
       CHECK(card.summary["final"][figure]["mean"].get<double>() == doctest::Approx(expected).epsilon(1e-3));

@@ -94,21 +94,54 @@ TEST_CASE(
 
 TEST_CASE("chunks of many sizes and larger models: the same bits") {
   const Folder folder;
-  const Overrides base{"model.kind=mlp", "model.hidden=[40]",       "run.peers=4",
-                       "run.rounds=3",   "optimizer.nesterov=true", "optimizer.momentum=0.9"};
-  const std::string hash = run_in(folder.path / "whole", base).hash();
-  for (int kib : {4, 5, 9, 4096})
-    CHECK(run_in(folder.path / std::to_string(kib), base + Overrides{fmt::format("net.chunk_kib={}", kib)}).hash() == hash);
-  RunRequest misaligned;
-  misaligned.row_offset = 1;
-  CHECK(run_in(folder.path / "misaligned", base + Overrides{"local.threads=3"}, misaligned).hash() == hash);
+  for (const Overrides& optimizer : {Overrides{"optimizer.nesterov=true", "optimizer.momentum=0.9"},
+                                     Overrides{"optimizer.kind=adam", "optimizer.schedule=cosine"}}) {
+    const Overrides base =
+        Overrides{"model.kind=mlp", "model.hidden=[40]", "run.peers=4", "run.rounds=3", "algorithm.local_steps=2"} + optimizer;
+    const fs::path here = folder.path / optimizer.front();
+    fs::create_directory(here);
+    const std::string hash = run_in(here / "whole", base).hash();
+    for (int kib : {4, 5, 9, 4096})
+      CHECK(run_in(here / std::to_string(kib), base + Overrides{fmt::format("net.chunk_kib={}", kib)}).hash() == hash);
+    RunRequest misaligned;
+    misaligned.row_offset = 1;
+    CHECK(run_in(here / "misaligned", base + Overrides{"local.threads=3"}, misaligned).hash() == hash);
+  }
+}
+
+TEST_CASE("Adam: each algorithm of the catalog runs with it, to the bits, or says in one sentence why not") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm : algorithms_of_the_catalog()) {
+    if (!trains(algorithm)) continue;
+    CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
+    const Overrides base = algorithm + Overrides{"optimizer.kind=adam", "run.peers=6", "run.rounds=3", "topology.lazy=true"};
+    const auto setup = make_setup(configured(base));
+    const std::string name = algorithm.front();
+    const bool refused = name.ends_with("d2") || name.ends_with("extra") || name.ends_with("qg_momentum");
+    CHECK(setup.ok() == !refused);
+    if (!setup.ok()) {
+      CHECK(setup.error().kind == ErrorKind::invalid);
+      CHECK(setup.error().message.find("linear in the gradient") != std::string::npos);
+      CHECK(setup.error().message.find("choose optimizer.kind = sgd") != std::string::npos);
+      continue;
+    }
+    const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
+      RunRequest request;
+      request.row_offset = row_offset;
+      return run_in(folder.path / std::to_string(made++), base + overrides, request).hash();
+    };
+    const std::string hash = hash_of({});
+    CHECK(hash_of({"local.threads=3", "net.chunk_kib=4", "sim.latency_ms=3"}, 1) == hash);
+    CHECK(hash_of({"optimizer.beta2=0.9"}) != hash);
+  }
 }
 
 TEST_CASE("a resolved configuration runs its run again, from anywhere") {
   const Folder folder;
   const Left first =
       run_in(folder.path / "first", {"run.peers=5", "run.rounds=4", "data.partition=dirichlet", "data.alpha=0.5",
-                                     "optimizer.schedule=warmup", "optimizer.warmup_steps=3"});
+                                     "optimizer.kind=adamw", "optimizer.schedule=cosine", "optimizer.warmup_steps=3"});
   auto config = load_config((folder.path / "first" / "resolved-0.toml").string(), {});
   REQUIRE(config.ok());
   const auto setup = make_setup(std::move(config).value());

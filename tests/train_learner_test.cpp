@@ -43,7 +43,7 @@ LearnerRequest request(std::size_t peers, int batch = 8) {
   request.shards = equal_shards(*data, peers);
   request.model = {{Dense{.units = 3}}, Loss::softmax_cross_entropy};
   request.sampling.batch = batch;
-  request.optimizer = {.rate = 0.1, .momentum = 0.5};
+  request.optimizer = {.rate = 0.1, .rule = {.momentum = 0.5}};
   request.seed = 3;
   return request;
 }
@@ -59,10 +59,11 @@ std::unique_ptr<Learner<Real>> learner(LearnerRequest request, gpu::Device& devi
 template <class Real>
 struct State {
   State(Learner<Real>& learner, std::size_t peers)
-      : x(peers, learner.parameters()), v(peers, learner.parameters()), g(peers, learner.parameters()), losses(peers) {
+      : x(peers, learner.parameters()), v(peers, learner.parameters()), w(peers, learner.parameters()),
+        g(peers, learner.parameters()), losses(peers) {
     for (std::size_t p = 0; p < peers; ++p) {
       learner.initialise(static_cast<int>(p), x.row(p));
-      requests.push_back({.peer = static_cast<int>(p), .parameters = x.row(p).data(), .momentum = v.row(p).data(),
+      requests.push_back({.peer = static_cast<int>(p), .parameters = x.row(p).data(), .state = {v.row(p).data(), w.row(p).data()},
                           .gradient = g.row(p).data(), .loss = &losses[p]});
     }
   }
@@ -74,7 +75,7 @@ struct State {
     for (std::size_t p = 0; p < x.count(); ++p) values.insert(values.end(), x.row(p).begin(), x.row(p).end());
     return values;
   }
-  Rows<Real> x, v, g;
+  Rows<Real> x, v, w, g;  ///< v and w: the optimizer's
   std::vector<double> losses;  ///< sums over the steps
   std::vector<StepRequest<Real>> requests;
 };
@@ -107,33 +108,39 @@ TEST_CASE_TEMPLATE("peers learn to tell three classes apart", Real, float, doubl
   for (double loss : state.losses) CHECK(loss > 0);
 }
 
-TEST_CASE("H steps in one request, one by one, and gradient + update: the same bits") {
+TEST_CASE("H steps in one request, one by one, and gradient + update: the same bits, for every optimizer") {
+  using Kind = gpu::UpdateRule::Kind;
   gpu::CpuDevice device(1);
   auto with_noise = request(3);
   auto data = std::make_shared<Dataset>(*with_noise.data);
   data->gradient_noise = 0.1;
   with_noise.data = data;
-  with_noise.optimizer = {.rate = 0.1, .momentum = 0.9, .nesterov = true, .weight_decay = 0.01, .schedule = "warmup",
-                          .warmup_steps = 4};
-  const auto learns = learner<float>(with_noise, device);
-  State<float> together(*learns, 3), single(*learns, 3), split(*learns, 3);
-  together.at(2, 5);
-  learns->local_steps(together.requests);
-  for (std::uint64_t step = 2; step < 7; ++step) {
-    single.at(step);
-    learns->local_steps(single.requests);
-    split.at(step);
-    learns->gradient(split.requests);
-    std::vector<UpdateRequest<float>> updates;
-    for (std::size_t p = 0; p < 3; ++p)
-      updates.push_back({.step = step, .parameters = split.x.row(p).data(), .momentum = split.v.row(p).data(),
-                         .gradient = split.g.row(p).data()});
-    learns->update(updates);
+  with_noise.local_steps = 9;
+  const gpu::UpdateRule rules[] = {{.momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
+                                   {.weight_decay = 0.01, .kind = Kind::adam},
+                                   {.weight_decay = 0.01, .kind = Kind::adamw}};
+  for (const gpu::UpdateRule& rule : rules) {
+    with_noise.optimizer = {.rate = 0.1, .rule = rule, .schedule = {.schedule = "cosine", .warmup_steps = 4}};
+    const auto learns = learner<float>(with_noise, device);
+    State<float> together(*learns, 3), single(*learns, 3), split(*learns, 3);
+    together.at(2, 5);
+    learns->local_steps(together.requests);
+    for (std::uint64_t step = 2; step < 7; ++step) {
+      single.at(step);
+      learns->local_steps(single.requests);
+      split.at(step);
+      learns->gradient(split.requests);
+      std::vector<UpdateRequest<float>> updates;
+      for (std::size_t p = 0; p < 3; ++p)
+        updates.push_back({.step = step, .parameters = split.x.row(p).data(),
+                           .state = {split.v.row(p).data(), split.w.row(p).data()}, .gradient = split.g.row(p).data()});
+      learns->update(updates);
+    }
+    CHECK(together.all() == single.all());
+    CHECK(together.all() == split.all());
+    CHECK(together.losses == single.losses);
+    CHECK(together.losses == split.losses);
   }
-  CHECK(together.all() == single.all());
-  CHECK(together.all() == split.all());
-  CHECK(together.losses == single.losses);
-  CHECK(together.losses == split.losses);
 }
 
 TEST_CASE("a subset of the peers, in any order, on any number of threads: the same bits") {

@@ -48,22 +48,23 @@ TEST_CASE("one by one, sixteen together, four threads, misaligned rows: the same
   constexpr std::size_t kPeers = 16;
   const Bench bench(varied(), kImage, 5);
   const std::size_t d = bench.network.parameters();
-  using Outcome = std::vector<double>;  // losses, parameters, momenta
+  using Outcome = std::vector<double>;  // losses, parameters, the optimizer's rows
+  gpu::UpdateRule rule;
   const auto train = [&](int threads, std::size_t offset, bool one_by_one) {
     gpu::CpuDevice device(threads);
-    Rows<float> x(kPeers, d, offset), v(kPeers, d, offset), g(kPeers, d, offset);
+    Rows<float> x(kPeers, d, offset), v(kPeers, d, offset), w(kPeers, d, offset), g(kPeers, d, offset);
     std::vector<double> losses(kPeers), rates(3, 0.1);
     std::vector<std::uint32_t> samples;
     for (std::uint32_t i = 0; i < 15; ++i) samples.push_back((i * 7) % 5);
     std::vector<gpu::Job<float>> jobs;
     for (std::size_t p = 0; p < kPeers; ++p) {
       bench.network.initialise<float>(1, static_cast<std::uint32_t>(p), x.row(p));
-      jobs.push_back({.parameters = x.row(p).data(), .momentum = v.row(p).data(), .gradient = g.row(p).data(),
-                      .samples = samples.data(), .batch = 5, .steps = 3, .rates = rates.data(),
+      jobs.push_back({.parameters = x.row(p).data(), .state = {v.row(p).data(), w.row(p).data()},
+                      .gradient = g.row(p).data(), .samples = samples.data(), .batch = 5, .steps = 3, .rates = rates.data(),
                       .peer = static_cast<std::uint32_t>(p), .loss = &losses[p]});
     }
     gpu::Task task = bench.task();
-    task.rule = {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-3};
+    task.rule = rule;
     task.noise = {.deviation = 0.01, .seed = 4};
     if (one_by_one)
       for (const auto& job : jobs) device.step(task, std::span(&job, 1));
@@ -72,15 +73,20 @@ TEST_CASE("one by one, sixteen together, four threads, misaligned rows: the same
     for (std::size_t p = 0; p < kPeers; ++p) {
       outcome.insert(outcome.end(), x.row(p).begin(), x.row(p).end());
       outcome.insert(outcome.end(), v.row(p).begin(), v.row(p).end());
+      outcome.insert(outcome.end(), w.row(p).begin(), w.row(p).end());
     }
     return outcome;
   };
-  const Outcome expected = train(1, 0, false);
-  CHECK(expected[0] > 0);
-  CHECK(expected == train(1, 0, true));
-  CHECK(expected == train(4, 0, false));
-  CHECK(expected == train(3, 1, false));
-  CHECK(expected == train(1, 3, true));
+  for (const gpu::UpdateRule& each : {gpu::UpdateRule{.momentum = 0.9, .nesterov = true, .weight_decay = 1e-3},
+                                      {.weight_decay = 1e-3, .kind = gpu::UpdateRule::Kind::adam}}) {
+    rule = each;
+    const Outcome expected = train(1, 0, false);
+    CHECK(expected[0] > 0);
+    CHECK(expected == train(1, 0, true));
+    CHECK(expected == train(4, 0, false));
+    CHECK(expected == train(3, 1, false));
+    CHECK(expected == train(1, 3, true));
+  }
 }
 
 TEST_CASE("a smaller batch than the program's is that batch") {

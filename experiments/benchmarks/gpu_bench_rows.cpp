@@ -60,7 +60,7 @@ constexpr gpu::UpdateRule kMomentum{.momentum = 0.9};
 constexpr double kRate = 1e-3;
 
 void check_update(gpu::Device& device, const gpu::UpdateJob<float>& job) {
-  const auto x = sample(device, {job.parameters, job.length}), v = sample(device, {job.momentum, job.length});
+  const auto x = sample(device, {job.parameters, job.length}), v = sample(device, {job.state[0], job.length});
   const auto g = sample(device, {job.gradient, job.length});
   device.update(kMomentum, std::span(&job, 1));
   std::vector<double> expected(x.size());
@@ -94,7 +94,7 @@ std::vector<Operation> operations() {
          return Work([&d, request, sources] { d.mix(std::span(&request, 1)); });
        }},
       {"update", 3, 20, [=](Device& d, const Rows& r) {
-         const gpu::UpdateJob<float> job{at(r, 0), at(r, 1), at(r, 2), r.length(), kRate};
+         const gpu::UpdateJob<float> job{at(r, 0), {at(r, 1)}, at(r, 2), r.length(), kRate};
          check_update(d, job);
          return Work([&d, job] { d.update(kMomentum, std::span(&job, 1)); });
        }},

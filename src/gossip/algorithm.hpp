@@ -39,6 +39,7 @@ struct AlgorithmNeeds {
   bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
   double above = -1;          ///< and its eigenvalues must lie above this
   bool synchronous = false;   ///< it is what it is only with every round's own rows: policy sync
+  bool linear_steps = false;  ///< its fixed point rests on optimizer steps that are linear in the gradient, as Adam's are not
   bool trainer = true;        ///< it takes gradients: needs model and data
   bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)

@@ -36,7 +36,7 @@ task<void> Node::train(TrainOperation operation, std::span<float> x, std::span<f
   request.steps = steps;
   request.x = x;
   request.gradient = g;
-  request.momentum = memory_.momentum;
+  request.state = memory_.state;
   const Time begin = exchange_.scheduler().now();
   co_await exchange_.compute().train(operation, request);
   times_.train_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();

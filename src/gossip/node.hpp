@@ -21,7 +21,7 @@ inline constexpr int kGradientRow = -1;
 struct NodeMemory {
   std::vector<std::span<float>> front, back;
   std::span<float> gradient;  ///< d values where the algorithm trains
-  std::span<float> momentum;  ///< d values where the optimizer keeps a momentum
+  std::vector<std::span<float>> state;  ///< the rows of d values that the optimizer keeps, zero at the start
 };
 
 /// Where a peer's time went, in seconds of the scheduler's clock, since the start.

@@ -22,7 +22,7 @@ struct TrainRequest {
   int steps = 1;
   std::span<float> x;         ///< rows are in device memory
   std::span<float> gradient;
-  std::span<float> momentum;  ///< empty where the optimizer keeps none
+  std::span<const std::span<float>> state;  ///< the rows that the optimizer keeps from step to step
   double loss = 0;            ///< out of evaluate: mean test loss; of take_loss: NaN where there were no gradients
   double accuracy = 0;        ///< out of evaluate: fraction right; NaN for regression
 };

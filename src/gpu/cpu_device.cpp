@@ -160,7 +160,7 @@ void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state
   }                                                                                                                      \
   void CpuDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {                                \
     state_->each(jobs, [&](const auto& job) {                                                                            \
-      kernels<Real>().update(update_constants<Real>(rule, job.rate), job.parameters, job.momentum, job.gradient,         \
+      kernels<Real>().update(update_constants<Real>(rule, job.rate, job.step), job.parameters, job.state, job.gradient,  \
                              job.length);                                                                                \
     });                                                                                                                  \
   }

@@ -10,6 +10,7 @@
 // host memory says so.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -254,12 +255,39 @@ struct SampleTable {
   const float* targets = nullptr;        ///< [count], for squared_error
 };
 
-/// The optimizer's constants; train/optimizer.hpp tells the formula.
+/// The rows of d values that an optimizer keeps for a peer from step to step, zero at the start: as many as the rule says.
+template <class Real>
+using StateRows = std::array<Real*, 2>;
+
+/// The optimizer's constants; train/optimizer.hpp tells the formulas.
 struct UpdateRule {
-  double momentum = 0;
+  enum class Kind { sgd, adam, adamw };
+
+  double momentum = 0;  ///< sgd
   bool nesterov = false;
   double weight_decay = 0;
+  Kind kind = Kind::sgd;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw
+
+  /// sgd: the momentum, where it is not 0; adam and adamw: both moments.
+  constexpr std::size_t state_rows() const { return kind != Kind::sgd ? 2 : momentum != 0 ? 1 : 0; }
 };
+
+/// What of an optimizer changes from step to step: γ, and, for adam and adamw, 1 / (1 − β1^t) and 1 / (1 − β2^t) in the t-th
+/// step, t = step + 1.
+struct StepFactors {
+  double rate = 0, correction1 = 1, correction2 = 1;
+};
+constexpr StepFactors step_factors(const UpdateRule& rule, double rate, std::uint64_t step) {
+  if (rule.kind == UpdateRule::Kind::sgd) return {rate};
+  double power1 = rule.beta1, power2 = rule.beta2;
+  double square1 = rule.beta1, square2 = rule.beta2;
+  for (std::uint64_t rest = step; rest > 0; rest /= 2) {  // the same bits wherever it is computed, as no library's pow has
+    if (rest % 2 == 1) power1 *= square1, power2 *= square2;
+    square1 *= square1, square2 *= square2;
+  }
+  return {rate, 1 / (1 - power1), 1 / (1 - power2)};
+}
 
 /// Normal noise on each coordinate of each gradient, from the stream (seed, peer, Purpose::gradient_noise, step).
 struct GradientNoise {
@@ -271,14 +299,14 @@ struct GradientNoise {
 template <class Real>
 struct Job {
   Real* parameters = nullptr;              ///< written by `step` only
-  Real* momentum = nullptr;                ///< may be null where the rule's momentum is 0
+  StateRows<Real> state = {};              ///< the rule's; null beyond those that it keeps
   Real* gradient = nullptr;                ///< out of `gradient`; scratch of `step`; unused by `evaluate`
   const std::uint32_t* samples = nullptr;  ///< [steps, batch] indices into the table (host memory)
   int batch = 0;                           ///< 1 … program.batch
   int steps = 1;
   const double* rates = nullptr;           ///< [steps], for `step` (host memory)
   std::uint32_t peer = 0;                  ///< keys the noise,
-  std::uint64_t first_step = 0;            ///< with this step and those after it
+  std::uint64_t first_step = 0;            ///< with this step and those after it; the rule's step number too
   double* loss = nullptr;                  ///< the mean loss of each batch is added, in order
   std::int64_t* hits = nullptr;            ///< may be null: samples whose largest output is their label are added
 };
@@ -287,10 +315,11 @@ struct Job {
 template <class Real>
 struct UpdateJob {
   Real* parameters = nullptr;
-  Real* momentum = nullptr;
+  StateRows<Real> state = {};
   const Real* gradient = nullptr;
   std::size_t length = 0;
   double rate = 0;
+  std::uint64_t step = 0;
 };
 
 /// What a training call has in common for all peers.

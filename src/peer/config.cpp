@@ -216,7 +216,8 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   GOSSAMER_TRY(config.weights, topology::weight_parameters().read("topology", read["topology"].common));
   GOSSAMER_TRY(config.exchange, exchange_parameters().read("algorithm", read["algorithm"].common));
   GOSSAMER_TRY(config.shards, train::shard_parameters().read("data", read["data"].common));
-  GOSSAMER_TRY(config.optimizer, train::optimizer_parameters().read("optimizer", read["optimizer"].common));
+  const ReadSection& optimizer = read["optimizer"];
+  GOSSAMER_TRY(config.optimizer, train::make_optimizer(optimizer.kind, optimizer.own, optimizer.common));
   GOSSAMER_TRY(config.sim, sim_parameters().read("sim", read["sim"].common));
   GOSSAMER_TRY(config.net, net::net_parameters().read("net", read["net"].common));
   GOSSAMER_TRY(config.local, local_parameters().read("local", read["local"].common));

@@ -41,7 +41,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
   for (const gossip::RowSpec& spec : specs_) backs_.push_back(rows(spec.mixed ? count : 0, spec.extra));
   if (setup.trainer) {
     gradients_ = rows(count);
-    momenta_ = rows(setup.config.optimizer.momentum > 0 ? count : 0);
+    for (std::size_t k = 0; k < setup.config.optimizer.rule.state_rows(); ++k) states_.push_back(rows(count));
   }
   members_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -73,7 +73,7 @@ gossip::NodeMemory Host::memory_of(std::size_t index) {
     memory.back.push_back(specs_[k].mixed ? backs_[k].row(index) : std::span<float>());
   }
   if (gradients_.count() > 0) memory.gradient = gradients_.row(index);
-  if (momenta_.count() > 0) memory.momentum = momenta_.row(index);
+  for (auto& rows : states_) memory.state.push_back(rows.row(index));
   return memory;
 }
 

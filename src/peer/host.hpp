@@ -80,7 +80,8 @@ class Host {
   HostRequest request_;
   std::vector<gossip::RowSpec> specs_;
   std::vector<gpu::DeviceRows<float>> fronts_, backs_;  ///< by row of the algorithm: one row per hosted node
-  gpu::DeviceRows<float> gradients_, momenta_;
+  gpu::DeviceRows<float> gradients_;
+  std::vector<gpu::DeviceRows<float>> states_;  // of the optimizer
   gossip::Compute compute_;
   std::map<int, gossip::Traffic> traffic_;
   gossip::Exchange exchange_;

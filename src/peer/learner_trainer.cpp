@@ -7,6 +7,16 @@ namespace gossamer::peer {
 using gossip::TrainOperation;
 using gossip::TrainRequest;
 
+namespace {
+
+gpu::StateRows<float> state_of(const TrainRequest& request) {
+  gpu::StateRows<float> state = {};
+  for (std::size_t k = 0; k < request.state.size(); ++k) state.at(k) = request.state[k].data();
+  return state;
+}
+
+}  // namespace
+
 LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers)
     : learner_(learner), device_(device), loss_sums_(device, 1, static_cast<std::size_t>(peers)),
       losses_(static_cast<std::size_t>(peers)) {}
@@ -26,7 +36,7 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
   std::vector<train::StepRequest<float>> steps;
   for (const TrainRequest* request : requests) {
     const auto peer = static_cast<std::size_t>(request->peer);
-    steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), request->momentum.data(),
+    steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), state_of(*request),
                      request->gradient.data(), loss_sums_.row(0).data() + peer});
     losses_[peer] += static_cast<std::uint64_t>(request->steps);
   }
@@ -36,7 +46,7 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
 void LearnerTrainer::update(std::span<TrainRequest* const> requests) {
   std::vector<train::UpdateRequest<float>> updates;
   for (const TrainRequest* request : requests)
-    updates.push_back({request->step, request->x.data(), request->momentum.data(), request->gradient.data()});
+    updates.push_back({request->step, request->x.data(), state_of(*request), request->gradient.data()});
   learner_.update(updates);
 }
 

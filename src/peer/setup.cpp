@@ -48,6 +48,12 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
         fmt::format("run.init: '{}' exchanges gradients only, so peers that start apart stay apart; leave run.init at same, "
                     "or choose an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
+  if (needs.linear_steps && config.optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
+    return invalid(
+        fmt::format("optimizer.kind: '{}' takes a step to be linear in the gradient, and with '{}', whose steps are not, it "
+                    "would miss the optimum; choose optimizer.kind = sgd, or an algorithm that goes with any optimizer "
+                    "(gradient_tracking, allreduce)",
+                    config.algorithm.kind, to_string(config.resolved.at("optimizer").at("kind"))));
   return algorithm.check(schedule);
 }
 
@@ -100,6 +106,7 @@ Status make_learner(Setup& setup) {
   GOSSAMER_TRY(request.model, train::make_model(config.model.kind, model_context, config.model.values));
   request.sampling = config.shards;
   request.optimizer = config.optimizer;
+  request.local_steps = config.run.rounds * static_cast<std::uint64_t>(setup.algorithm->steps_per_round());
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
   GOSSAMER_TRY(setup.learner, train::make_learner<float>(std::move(request), *setup.device));
@@ -140,7 +147,7 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.device->host_accessible()) return {};
   std::size_t rows = 0;
   for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule)) rows += row.mixed ? 2 : 1;
-  if (setup.trainer) rows += setup.config.optimizer.momentum > 0 ? 2 : 1;
+  if (setup.trainer) rows += 1 + setup.config.optimizer.rule.state_rows();  // the gradient, and the optimizer's
   const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
   const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace;
   const std::size_t free = setup.device->memory_info().free;

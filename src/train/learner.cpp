@@ -69,25 +69,20 @@ class DeviceLearner final : public Learner<Real> {
   void update(std::span<UpdateRequest<Real>> requests) override {
     std::vector<gpu::UpdateJob<Real>> jobs;
     for (const UpdateRequest<Real>& request : requests)
-      jobs.push_back({.parameters = request.parameters, .momentum = request.momentum, .gradient = request.gradient,
-                      .length = parameters(), .rate = rate_at(request_.optimizer, request.step)});
-    device_.update(rule(), jobs);
+      jobs.push_back({.parameters = request.parameters, .state = request.state, .gradient = request.gradient,
+                      .length = parameters(), .rate = rate(request.step), .step = request.step});
+    device_.update(request_.optimizer.rule, jobs);
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
-  double rate(std::uint64_t step) const override { return rate_at(request_.optimizer, step); }
+  double rate(std::uint64_t step) const override { return rate_at(request_.optimizer, step, request_.local_steps); }
   std::size_t workspace_bytes() const override { return training_.program().workspace * sizeof(Real); }
 
  private:
-  gpu::UpdateRule rule() const {
-    return {.momentum = request_.optimizer.momentum, .nesterov = request_.optimizer.nesterov,
-            .weight_decay = request_.optimizer.weight_decay};
-  }
-
   gpu::Task task(const Network& network) const {
     return {.program = &network.program(),
             .table = {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()},
-            .rule = rule(),
+            .rule = request_.optimizer.rule,
             .noise = {.deviation = request_.data->gradient_noise, .seed = request_.seed}};
   }
 
@@ -119,14 +114,14 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
       const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
       const auto batch = order.batch(step);
       samples_.insert(samples_.end(), batch.begin(), batch.end());
-      rates_.push_back(rate_at(request_.optimizer, step));
+      rates_.push_back(rate(step));
     }
   }
   const std::uint32_t* samples = samples_.data();
   std::size_t first = 0;
   for (const StepRequest<Real>& request : requests) {
     const int batch = orders_[static_cast<std::size_t>(request.peer)].batch_size();
-    jobs_.push_back({.parameters = request.parameters, .momentum = request.momentum, .gradient = request.gradient,
+    jobs_.push_back({.parameters = request.parameters, .state = request.state, .gradient = request.gradient,
                      .samples = samples, .batch = batch, .steps = request.steps, .rates = rates_.data() + first,
                      .peer = static_cast<std::uint32_t>(request.peer), .first_step = request.first_step,
                      .loss = request.loss});

@@ -23,7 +23,7 @@ struct StepRequest {
   std::uint64_t first_step = 0;  ///< local step number of the first batch
   int steps = 1;
   Real* parameters = nullptr;    ///< in; local_steps: also out
-  Real* momentum = nullptr;      ///< local_steps: the momentum row; may be null where momentum = 0
+  gpu::StateRows<Real> state = {};  ///< local_steps: the optimizer's rows, as many as its rule keeps
   Real* gradient = nullptr;      ///< gradient: out. local_steps: scratch row
   double* loss = nullptr;        ///< device memory: the loss of each batch, before its step, is added
 };
@@ -31,9 +31,9 @@ struct StepRequest {
 /// x ← one optimizer step with a gradient from elsewhere (all-reduce's mean, a tracker, …). Rows in device memory.
 template <class Real>
 struct UpdateRequest {
-  std::uint64_t step = 0;  ///< for the rate
+  std::uint64_t step = 0;  ///< local step number
   Real* parameters = nullptr;
-  Real* momentum = nullptr;
+  gpu::StateRows<Real> state = {};
   const Real* gradient = nullptr;
 };
 
@@ -54,6 +54,7 @@ struct LearnerRequest {
   ModelSpec model;
   ShardOptions sampling = {};  ///< batch
   OptimizerOptions optimizer = {};
+  std::uint64_t local_steps = 0;  ///< of a peer in the whole run: the length of a schedule that has one
   std::uint64_t seed = 0;
   bool different_initial = false;  ///< run.init = "different": each peer its own start; else all equal
 };

@@ -1,27 +1,137 @@
 #include "train/optimizer.hpp"
 
-namespace gossamer::train {
+#include <algorithm>
+#include <cmath>
+#include <numbers>
 
-const ParameterSet<OptimizerOptions>& optimizer_parameters() {
+namespace gossamer::train {
+namespace {
+
+using Kind = gpu::UpdateRule::Kind;
+
+struct SgdOptions {
+  double rate = 0.1, momentum = 0, weight_decay = 0;
+  bool nesterov = false;
+};
+template <bool kDecoupled>
+struct AdamOptions {
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = kDecoupled ? 0.01 : 0;
+};
+
+const ParameterNotes kRate{.help = "step size γ, before the schedule", .minimum = 0, .minimum_excluded = true};
+
+const ParameterSet<SgdOptions>& sgd_parameters() {
   static const auto set =
-      ParameterSet<OptimizerOptions>()
-          .add("rate", &OptimizerOptions::rate, {.help = "step size γ", .minimum = 0, .minimum_excluded = true})
-          .add("momentum", &OptimizerOptions::momentum,
+      ParameterSet<SgdOptions>()
+          .add("rate", &SgdOptions::rate, kRate)
+          .add("momentum", &SgdOptions::momentum,
                {.help = "v ← momentum · v + g, x ← x − rate · v; below 1", .minimum = 0, .maximum = 0.999999})
-          .add("nesterov", &OptimizerOptions::nesterov, {.help = "x ← x − rate · (g + momentum · v)"})
-          .add("weight_decay", &OptimizerOptions::weight_decay,
-               {.help = "adds weight_decay · x to the gradient", .minimum = 0})
-          .add("schedule", &OptimizerOptions::schedule,
-               {.help = "step size over the local steps", .choices = {"constant", "warmup"}})
-          .add("warmup_steps", &OptimizerOptions::warmup_steps,
-               {.help = "warmup: local steps until the full rate; at step s before: rate · (s + 1) / (warmup_steps + 1)",
-                .minimum = 0, .unit = "steps"});
+          .add("nesterov", &SgdOptions::nesterov, {.help = "x ← x − rate · (g + momentum · v)"})
+          .add("weight_decay", &SgdOptions::weight_decay, {.help = "adds weight_decay · x to the gradient", .minimum = 0});
   return set;
 }
 
-double rate_at(const OptimizerOptions& options, std::uint64_t step) {
-  if (options.schedule != "warmup" || step >= options.warmup_steps) return options.rate;
-  return options.rate * (static_cast<double>(step) + 1) / (static_cast<double>(options.warmup_steps) + 1);
+template <bool kDecoupled>
+const ParameterSet<AdamOptions<kDecoupled>>& adam_parameters() {
+  using Options = AdamOptions<kDecoupled>;
+  static const auto set =
+      ParameterSet<Options>()
+          .add("rate", &Options::rate, kRate)
+          .add("beta1", &Options::beta1,
+               {.help = "m ← beta1 · m + (1 − beta1) · g; below 1", .minimum = 0, .maximum = 0.999999})
+          .add("beta2", &Options::beta2,
+               {.help = "v ← beta2 · v + (1 − beta2) · g²; below 1", .minimum = 0, .maximum = 0.99999999})
+          .add("epsilon", &Options::epsilon,
+               {.help = "x ← x − rate · m̂ / (sqrt(v̂) + epsilon)", .minimum = 0, .minimum_excluded = true})
+          .add("weight_decay", &Options::weight_decay,
+               {.help = kDecoupled ? "x ← x − rate · weight_decay · x, beside Adam's step"
+                                   : "adds weight_decay · x to the gradient",
+                .minimum = 0});
+  return set;
+}
+
+template <bool kDecoupled>
+Result<OptimizerOptions> read_adam(const ParameterValues& values) {
+  GOSSAMER_TRY(const AdamOptions<kDecoupled> own, adam_parameters<kDecoupled>().read("optimizer", values));
+  return OptimizerOptions{.rate = own.rate,
+                          .rule = {.weight_decay = own.weight_decay, .kind = kDecoupled ? Kind::adamw : Kind::adam,
+                                   .beta1 = own.beta1, .beta2 = own.beta2, .epsilon = own.epsilon}};
+}
+
+Result<OptimizerOptions> read_sgd(const ParameterValues& values) {
+  GOSSAMER_TRY(const SgdOptions own, sgd_parameters().read("optimizer", values));
+  return OptimizerOptions{
+      .rate = own.rate,
+      .rule = {.momentum = own.momentum, .nesterov = own.nesterov, .weight_decay = own.weight_decay}};
+}
+
+Result<OptimizerOptions> without_schedule(const std::string& kind, const ParameterValues& values) {
+  if (kind == "adam") return read_adam<false>(values);
+  if (kind == "adamw") return read_adam<true>(values);
+  if (kind == "sgd") return read_sgd(values);
+  return Error{ErrorKind::invalid, "optimizer.kind: there is no optimizer '" + kind + "', only adam, adamw, sgd"};
+}
+
+}  // namespace
+
+const ParameterSet<ScheduleOptions>& schedule_parameters() {
+  static const auto set =
+      ParameterSet<ScheduleOptions>()
+          .add("schedule", &ScheduleOptions::schedule,
+               {.help = "the step size over the local steps, after the warm-up", .choices = {"constant", "step", "cosine"}})
+          .add("warmup_steps", &ScheduleOptions::warmup_steps,
+               {.help = "local steps until the full rate; at step s before: rate · (s + 1) / (warmup_steps + 1)",
+                .minimum = 0, .unit = "steps"})
+          .add("milestones", &ScheduleOptions::milestones,
+               {.help = "step: from each of these local steps on, counted from the run's start, the rate is multiplied by factor",
+                .minimum = 1, .maximum = 2e9, .unit = "steps"})
+          .add("factor", &ScheduleOptions::factor, {.help = "step: see milestones", .minimum = 0, .minimum_excluded = true})
+          .add("final_rate", &ScheduleOptions::final_rate,
+               {.help = "cosine: where the rate ends, along half a cosine over the run's local steps", .minimum = 0});
+  return set;
+}
+
+const std::vector<OptimizerKind>& optimizer_kinds() {
+  static const std::vector<OptimizerKind> kinds{
+      {.name = "adam",
+       .summary = "Adam: each coordinate's step divided by the root of its gradient's mean square",
+       .source = "Kingma and Ba 2015, Alg. 1",
+       .parameters = adam_parameters<false>().specs()},
+      {.name = "adamw",
+       .summary = "Adam with the weight decay beside the gradient instead of in it",
+       .source = "Loshchilov and Hutter 2019, Alg. 2",
+       .parameters = adam_parameters<true>().specs()},
+      {.name = "sgd",
+       .summary = "stochastic gradient descent, with momentum where it is given",
+       .source = "Polyak 1964; Nesterov's form as in Sutskever et al. 2013",
+       .parameters = sgd_parameters().specs()}};
+  return kinds;
+}
+
+Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own, const ParameterValues& schedule) {
+  GOSSAMER_TRY(OptimizerOptions options, without_schedule(kind, own));
+  GOSSAMER_TRY(options.schedule, schedule_parameters().read("optimizer", schedule));
+  if (options.schedule.schedule == "step" && options.schedule.milestones.empty())
+    return Error{ErrorKind::invalid, "optimizer.milestones: the schedule 'step' needs the local steps from which on the rate "
+                                     "is multiplied by optimizer.factor, as [1000, 1500]"};
+  return options;
+}
+
+double rate_at(const OptimizerOptions& options, std::uint64_t step, std::uint64_t steps) {
+  const ScheduleOptions& schedule = options.schedule;
+  const std::uint64_t warmup = schedule.warmup_steps;
+  if (step < warmup) return options.rate * (static_cast<double>(step) + 1) / (static_cast<double>(warmup) + 1);
+  if (schedule.schedule == "step") {
+    const auto passed = [step](int milestone) { return static_cast<std::uint64_t>(milestone) <= step; };
+    return options.rate *
+           std::pow(schedule.factor, static_cast<double>(std::ranges::count_if(schedule.milestones, passed)));
+  }
+  if (schedule.schedule == "cosine") {
+    if (step >= steps) return schedule.final_rate;
+    const double way = static_cast<double>(step - warmup) / static_cast<double>(steps - warmup);  // step < steps, so ≥ 1
+    return schedule.final_rate + (options.rate - schedule.final_rate) * (1 + std::cos(std::numbers::pi * way)) / 2;
+  }
+  return options.rate;
 }
 
 }  // namespace gossamer::train

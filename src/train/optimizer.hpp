@@ -1,27 +1,56 @@
-// Local optimizers: how a gradient changes a row. SGD with momentum, Nesterov's form, weight decay, and its step-size
-// schedule.
+// Local optimizers: how a gradient changes a row (SGD, Adam, AdamW), and the step size over the local steps.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/parameter.hpp"
+#include "base/result.hpp"
+#include "gpu/device.hpp"
 
 namespace gossamer::train {
 
-/// `[optimizer]`. With v the momentum row (PyTorch's convention):
-///   g ← ∇f + weight_decay · x;  v ← momentum · v + g;  x ← x − rate · (nesterov ? g + momentum · v : v)
-struct OptimizerOptions {
-  double rate = 0.1;           ///< step size γ
-  double momentum = 0;         ///< 0 ≤ m < 1
-  bool nesterov = false;
-  double weight_decay = 0;
-  std::string schedule = "constant";  ///< constant | warmup
-  std::uint64_t warmup_steps = 0;     ///< warmup: the rate grows linearly from rate/(warmup_steps+1) over these local steps
+/// The keys of `[optimizer]` that every kind has: γ over the local steps s = 0, 1, …. In the first warmup_steps it grows
+/// linearly, γ = rate · (s + 1) / (warmup_steps + 1); from then on, PyTorch's formulas:
+///   constant  γ = rate
+///   step      γ = rate · factor^(number of milestones ≤ s)
+///   cosine    γ = final_rate + (rate − final_rate) (1 + cos(π (s − warmup_steps) / (S − warmup_steps))) / 2, with S the
+///             local steps of the whole run (Loshchilov and Hutter 2017, without restarts)
+struct ScheduleOptions {
+  std::string schedule = "constant";  ///< constant | step | cosine
+  std::uint64_t warmup_steps = 0;
+  std::vector<int> milestones = {};   ///< step
+  double factor = 0.1;                ///< step
+  double final_rate = 0;              ///< cosine
 };
-const ParameterSet<OptimizerOptions>& optimizer_parameters();
+const ParameterSet<ScheduleOptions>& schedule_parameters();
 
-/// γ of local step `step` (0, 1, …).
-double rate_at(const OptimizerOptions& options, std::uint64_t step);
+/// An optimizer with its constants, its step size and its schedule. In PyTorch's conventions, with g = ∇f and t = s + 1:
+///   sgd    g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum · v : v)
+///   adam   g ← g + weight_decay · x;  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²;
+///          x ← x − γ m̂ / (sqrt(v̂) + ε), m̂ = m / (1 − β1^t), v̂ = v / (1 − β2^t)   (Kingma and Ba 2015, Alg. 1)
+///   adamw  adam, but the decay beside the gradient: x ← x − γ (m̂ / (sqrt(v̂) + ε) + weight_decay · x)
+///          (Loshchilov and Hutter 2019)
+struct OptimizerOptions {
+  double rate = 0.1;
+  gpu::UpdateRule rule = {};
+  ScheduleOptions schedule = {};
+};
+
+/// What `optimizer.kind` chooses from. A kind is an update rule of the devices: a new one also needs its kernels.
+struct OptimizerKind {
+  std::string name;
+  std::string summary;
+  std::string source;
+  std::vector<ParameterSpec> parameters;  ///< its own, beside the schedule's
+};
+const std::vector<OptimizerKind>& optimizer_kinds();
+
+/// `own` are values of the kind's parameters, `schedule` of schedule_parameters(). Errors are of kind invalid.
+Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own, const ParameterValues& schedule);
+
+/// γ of local step `step` in a run of `steps`; beyond them, as after the last.
+double rate_at(const OptimizerOptions& options, std::uint64_t step, std::uint64_t steps);
 
 }  // namespace gossamer::train

@@ -72,7 +72,7 @@ std::vector<double> everything(Device& card) {
   fleet.run(kSteps, {5, 3});
   fleet.run({.kind = Plan::Kind::evaluate}, {4});
   const Outcome outcome = fleet.outcome();
-  for (const auto* rows : {&outcome.parameters, &outcome.momenta, &outcome.gradients})
+  for (const auto* rows : {&outcome.parameters, &outcome.first, &outcome.second, &outcome.gradients})
     for (const auto& row : *rows) keep(row);
   keep(outcome.losses);
   keep(outcome.hits);

@@ -56,6 +56,7 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2", *SMALL["linear"]),
     ("topology.kind=one_peer_exponential", "model.kind=mlp", "model.hidden=[40]", "net.chunk_kib=4"),
     ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
+    ("algorithm.kind=gradient_tracking", "optimizer.kind=adamw", "optimizer.schedule=cosine"),
     ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
     ("algorithm.kind=push_sum", "topology.kind=star"),
     ("algorithm.kind=relay_sgd", "topology.kind=star", "net.window=1", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),

@@ -1,5 +1,6 @@
 // Gradient tracking: each peer follows the network's mean gradient with a tracker y, whose sum over the peers is always that of
-// the newest local gradients, so that the peers reach the common optimum however different their data are.
+// the newest local gradients, so that the peers reach the common optimum however different their data are. An optimizer with a
+// state of its own steps with the tracker (with Adam: Carnevale, Farina, Notarnicola and Notarstefano 2022).
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 

@@ -125,7 +125,7 @@ bool all_finite(const Real* row, std::size_t length) {
 
 /// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v), in one pass over memory.
 template <class Real, bool kMomentum, bool kNesterov, bool kDecay>
-void update_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict v, const Real* __restrict gradient,
+void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict v, const Real* __restrict gradient,
                  std::size_t length) {
   const Real rate = u.rate, momentum = u.momentum, decay = u.weight_decay;
   for (std::size_t i = 0; i < length; ++i) {
@@ -139,15 +139,35 @@ void update_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __res
   }
 }
 
+/// Adam, and AdamW where the decay is decoupled; c1 and c2 are the corrections of the step:
+///   g ← ∇f + (adam: d x);  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²
+///   x ← x − γ (c1 m / (sqrt(c2 v) + ε) + (adamw: d x))
+template <class Real, bool kDecoupled>
+void adam_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict m, Real* __restrict v,
+               const Real* __restrict gradient, std::size_t length) {
+  const UpdateConstants<Real> c = u;  // a copy: no store can change it
+  for (std::size_t i = 0; i < length; ++i) {
+    const Real g = kDecoupled ? gradient[i] : gradient[i] + c.weight_decay * x[i];
+    m[i] = c.beta1 * m[i] + c.rest1 * g;
+    v[i] = c.beta2 * v[i] + c.rest2 * (g * g);
+    Real way = c.correction1 * m[i] / (std::sqrt(c.correction2 * v[i]) + c.epsilon);
+    if constexpr (kDecoupled) way += c.weight_decay * x[i];
+    x[i] -= c.rate * way;
+  }
+}
+
 template <class Real>
-void update(const UpdateConstants<Real>& u, Real* x, Real* v, const Real* g, std::size_t length) {
+void update(const UpdateConstants<Real>& u, Real* x, const StateRows<Real>& state, const Real* g, std::size_t length) {
+  if (u.kind == UpdateRule::Kind::adam) return adam_loop<Real, false>(u, x, state[0], state[1], g, length);
+  if (u.kind == UpdateRule::Kind::adamw) return adam_loop<Real, true>(u, x, state[0], state[1], g, length);
+  Real* v = state[0];
   const bool decay = u.weight_decay != 0;
-  if (u.momentum == 0) return decay ? update_loop<Real, false, false, true>(u, x, v, g, length)
-                                    : update_loop<Real, false, false, false>(u, x, v, g, length);
-  if (u.nesterov) return decay ? update_loop<Real, true, true, true>(u, x, v, g, length)
-                               : update_loop<Real, true, true, false>(u, x, v, g, length);
-  return decay ? update_loop<Real, true, false, true>(u, x, v, g, length)
-               : update_loop<Real, true, false, false>(u, x, v, g, length);
+  if (u.momentum == 0) return decay ? sgd_loop<Real, false, false, true>(u, x, v, g, length)
+                                    : sgd_loop<Real, false, false, false>(u, x, v, g, length);
+  if (u.nesterov) return decay ? sgd_loop<Real, true, true, true>(u, x, v, g, length)
+                               : sgd_loop<Real, true, true, false>(u, x, v, g, length);
+  return decay ? sgd_loop<Real, true, false, true>(u, x, v, g, length)
+               : sgd_loop<Real, true, false, false>(u, x, v, g, length);
 }
 
 /// e^x = 2^n e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, e^r by its Taylor sum (relative error below 1e-8 with 8 terms,

@@ -78,7 +78,7 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
     const std::uint64_t step = job.first_step + static_cast<std::uint64_t>(s);
     if (task.noise.deviation > 0) add_noise(task.noise, job.peer, step, job.gradient, program.parameters);
     if (work == Work::step)
-      kernels<Real>().update(update_constants<Real>(task.rule, job.rates[s]), job.parameters, job.momentum, job.gradient,
+      kernels<Real>().update(update_constants<Real>(task.rule, job.rates[s], step), job.parameters, job.state, job.gradient,
                              program.parameters);
   }
 }

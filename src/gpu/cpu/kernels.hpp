@@ -34,12 +34,30 @@ constexpr std::size_t packed_values(int k) { return 32 * static_cast<std::size_t
 /// Constants of one optimizer step, rounded once.
 template <class Real>
 struct UpdateConstants {
-  Real rate = 0, momentum = 0, weight_decay = 0;
+  UpdateRule::Kind kind = UpdateRule::Kind::sgd;
+  Real rate = 0, weight_decay = 0;
+  Real momentum = 0;  ///< sgd
   bool nesterov = false;
+  Real beta1 = 0, rest1 = 0, correction1 = 0;  ///< adam, adamw; rest1 = 1 − beta1
+  Real beta2 = 0, rest2 = 0, correction2 = 0;
+  Real epsilon = 0;
 };
 template <class Real>
-UpdateConstants<Real> update_constants(const UpdateRule& rule, double rate) {
-  return {static_cast<Real>(rate), static_cast<Real>(rule.momentum), static_cast<Real>(rule.weight_decay), rule.nesterov};
+UpdateConstants<Real> update_constants(const UpdateRule& rule, double rate, std::uint64_t step) {
+  const auto real = [](double value) { return static_cast<Real>(value); };
+  const StepFactors factors = step_factors(rule, rate, step);
+  return {.kind = rule.kind,
+          .rate = real(rate),
+          .weight_decay = real(rule.weight_decay),
+          .momentum = real(rule.momentum),
+          .nesterov = rule.nesterov,
+          .beta1 = real(rule.beta1),
+          .rest1 = real(1 - rule.beta1),
+          .correction1 = real(factors.correction1),
+          .beta2 = real(rule.beta2),
+          .rest2 = real(1 - rule.beta2),
+          .correction2 = real(factors.correction2),
+          .epsilon = real(rule.epsilon)};
 }
 
 template <class Real>
@@ -53,7 +71,7 @@ struct Kernels {
   double (*dot)(const Real* a, const Real* b, std::size_t length);
   double (*squared_distance)(const Real* a, const Real* b, std::size_t length);
   bool (*all_finite)(const Real* row, std::size_t length);
-  void (*update)(const UpdateConstants<Real>&, Real* x, Real* v, const Real* g, std::size_t length);
+  void (*update)(const UpdateConstants<Real>&, Real* x, const StateRows<Real>& state, const Real* g, std::size_t length);
   void (*activate)(Activation, Real* values, std::size_t length);
   /// gradient ← gradient ⊙ f′, told from the outputs: relu′ = [y > 0], tanh′ = 1 − y².
   void (*activation_backward)(Activation, const Real* outputs, Real* gradient, std::size_t length);

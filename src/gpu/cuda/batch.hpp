@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "gpu/cuda/global.hpp"
+#include "gpu/cuda/rows.hpp"
 #include "gpu/program.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -52,7 +53,7 @@ template <class Real>
 struct Now {
   std::int32_t* labels;      ///< [peers, samples]
   float* targets;            ///< [peers, samples]
-  Real* rates;               ///< [peers]
+  Factors<Real>* factors;    ///< [peers], of the optimizer's step
   std::uint64_t* steps;      ///< [peers]
   double* piece_losses;      ///< [peers, pieces of the loss]
   std::int64_t* piece_hits;  ///< likewise

@@ -16,6 +16,7 @@ struct GatherArguments {
   int channels, pixels;
   FastDivide by_channels;
   Loss loss;
+  UpdateRule rule;
   bool with_rates;
 };
 
@@ -31,8 +32,10 @@ __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Re
     if (a.loss == Loss::squared_error) a.now.targets[peer * samples + i] = a.table.targets[sample];
     else a.now.labels[peer * samples + i] = a.table.labels[sample];
     if (i == 0) {
-      a.now.steps[peer] = call.first_steps[peer] + step;
-      if (a.with_rates) a.now.rates[peer] = static_cast<Real>(call.rates[peer * steps + step]);
+      const std::uint64_t number = call.first_steps[peer] + step;
+      a.now.steps[peer] = number;
+      if (a.with_rates)
+        a.now.factors[peer] = factors_of<Real>(step_factors(a.rule, call.rates[peer * steps + step], number));
     }
   }
   const int size = a.channels * a.pixels;
@@ -66,10 +69,11 @@ __global__ void __launch_bounds__(kMostThreads)
 }  // namespace
 
 template <class Real>
-void gather(cudaStream_t stream, const Batch<Real>& batch, const Program& program, const SampleTable& table,
-            const Call* call, const Now<Real>& now, bool with_rates) {
-  const GatherArguments<Real> arguments{batch, table, call, now, program.channels, program.pixels,
-                                        FastDivide(program.channels), program.loss, with_rates};
+void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call, const Now<Real>& now,
+            bool with_rates) {
+  const Program& program = *task.program;
+  const GatherArguments<Real> arguments{batch, task.table, call, now, program.channels, program.pixels,
+                                        FastDivide(program.channels), program.loss, task.rule, with_rates};
   unsigned threads = 32;
   while (threads < kMostThreads && threads * 4 < program.features()) threads *= 2;
   launch(gather_kernel<Real>, dim3(static_cast<unsigned>(batch.samples), 1, static_cast<unsigned>(batch.peers)), threads,
@@ -86,8 +90,7 @@ void add_noise(cudaStream_t stream, const Batch<Real>& batch, const GradientNois
 }
 
 #define GOSSAMER_GATHER(Real)                                                                                          \
-  template void gather(cudaStream_t, const Batch<Real>&, const Program&, const SampleTable&, const Call*, const Now<Real>&, \
-                       bool);                                                                                          \
+  template void gather(cudaStream_t, const Batch<Real>&, const Task&, const Call*, const Now<Real>&, bool);            \
   template void add_noise(cudaStream_t, const Batch<Real>&, const GradientNoise&, const Now<Real>&, std::size_t);
 GOSSAMER_GATHER(float)
 GOSSAMER_GATHER(double)

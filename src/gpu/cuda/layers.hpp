@@ -82,10 +82,11 @@ template <class Real>
 void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch, const Columns& columns);
 std::size_t column_extra(int peers, int rows, int columns);
 
-/// Samples of the step at work to the workspaces' begins, channels last; and `now` from `call`.
+/// Samples of the step at work to the workspaces' begins, channels last; and `now` from `call`, the optimizer's factors only
+/// where there are rates.
 template <class Real>
-void gather(cudaStream_t stream, const Batch<Real>& batch, const Program& program, const SampleTable& table,
-            const Call* call, const Now<Real>& now, bool with_rates);
+void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call, const Now<Real>& now,
+            bool with_rates);
 
 struct LossCall {
   Loss loss = Loss::softmax_cross_entropy;

@@ -130,7 +130,7 @@ DensePointers<Real> dense_pointers(const PlanRequest<Real>& request, const Layer
 /// Offsets in a plan's memory; what the host fills comes first.
 struct PlanLayout {
   Layout layout;
-  std::size_t rows, updates, pointers, filled, call, labels, targets, rates, steps, losses, hits;
+  std::size_t rows, updates, pointers, filled, call, labels, targets, factors, steps, losses, hits;
 
   template <class Real>
   static PlanLayout of(const PlanRequest<Real>& request, bool even) {
@@ -144,7 +144,7 @@ struct PlanLayout {
     p.call = p.layout.add<Call>(1);
     p.labels = p.layout.add<std::int32_t>(peers * samples);
     p.targets = p.layout.add<float>(peers * samples);
-    p.rates = p.layout.add<Real>(peers);
+    p.factors = p.layout.add<Factors<Real>>(peers);
     p.steps = p.layout.add<std::uint64_t>(peers);
     p.losses = p.layout.add<double>(peers * pieces);
     p.hits = p.layout.add<std::int64_t>(peers * pieces);
@@ -166,12 +166,12 @@ void write_rows(const PlanRequest<Real>& request, PeerRows<Real>* rows) {
 }
 
 template <class Real>
-void write_updates(const PlanRequest<Real>& request, const Real* rates, RowTask<Real>* tasks) {
+void write_updates(const PlanRequest<Real>& request, const Factors<Real>* factors, RowTask<Real>* tasks) {
   for (std::size_t p = 0; p < request.jobs.size(); ++p) {
     const Job<Real>& job = request.jobs[p];
-    tasks[p] = update_task(request.task.rule, job.parameters, job.momentum, static_cast<const Real*>(job.gradient),
+    tasks[p] = update_task(request.task.rule, job.parameters, job.state, static_cast<const Real*>(job.gradient),
                            request.task.program->parameters);
-    tasks[p].factor_at = rates + p;
+    tasks[p].factors_at = factors + p;
   }
 }
 
@@ -191,10 +191,12 @@ std::string plan_key(const PlanRequest<Real>& request) {
   Key key;
   key.add(sizeof(Real), request.work, request.workspace, request.stride, request.jobs.size(), request.jobs[0].batch);
   key.add(task.table.features, task.table.labels, task.table.targets);
-  key.add(task.rule.momentum, task.rule.nesterov, task.rule.weight_decay, task.noise.deviation, task.noise.seed);
+  const UpdateRule& rule = task.rule;
+  key.add(rule.momentum, rule.nesterov, rule.weight_decay, rule.kind, rule.beta1, rule.beta2, rule.epsilon);
+  key.add(task.noise.deviation, task.noise.seed);
   add(key, *task.program);
   for (const Job<Real>& job : request.jobs)
-    key.add(job.parameters, job.momentum, job.gradient, job.loss, job.hits, job.peer);
+    key.add(job.parameters, job.state[0], job.state[1], job.gradient, job.loss, job.hits, job.peer);
   return key.take();
 }
 
@@ -209,7 +211,7 @@ std::unique_ptr<TrainingPlan<Real>> make_plan(Lane& lane, const PlanRequest<Real
   plan->batch = {at<PeerRows<Real>>(base, layout.rows), request.workspace, request.stride,
                  static_cast<int>(request.jobs.size()), request.jobs[0].batch};
   plan->call = at<Call>(base, layout.call);
-  plan->now = {at<std::int32_t>(base, layout.labels), at<float>(base, layout.targets),   at<Real>(base, layout.rates),
+  plan->now = {at<std::int32_t>(base, layout.labels), at<float>(base, layout.targets), at<Factors<Real>>(base, layout.factors),
                at<std::uint64_t>(base, layout.steps), at<double>(base, layout.losses), at<std::int64_t>(base, layout.hits)};
   plan->updates = at<RowTask<Real>>(base, layout.updates);
   plan->extra = rounded_up(request.task.program->workspace, 16);
@@ -217,7 +219,7 @@ std::unique_ptr<TrainingPlan<Real>> make_plan(Lane& lane, const PlanRequest<Real
   const Ring::Room room = lane.ring().reserve(layout.filled);
   write_rows(request, at<PeerRows<Real>>(room.host, layout.rows));
   if (request.work == Work::step)
-    write_updates<Real>(request, plan->now.rates, at<RowTask<Real>>(room.host, layout.updates));
+    write_updates<Real>(request, plan->now.factors, at<RowTask<Real>>(room.host, layout.updates));
   PointerWriter<Real> writer(room.host + layout.pointers, static_cast<std::byte*>(base) + layout.pointers,
                              request.jobs.size());
   for (const LayerOperation& layer : request.task.program->layers) {

@@ -13,22 +13,22 @@ namespace {
 struct Axpy {
   static constexpr int kIn = 2, kOut = 1;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, Real factor) const {
-    out[0] = plus(in[1], times(factor, in[0]));
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
+    out[0] = plus(in[1], times(factors.v[0], in[0]));
   }
 };
 struct AddDifference {
   static constexpr int kIn = 3, kOut = 1;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, Real) const {
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>&) const {
     out[0] = plus(in[0], minus(in[1], in[2]));
   }
 };
 struct Scale {
   static constexpr int kIn = 1, kOut = 1;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, Real factor) const {
-    out[0] = times(factor, in[0]);
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
+    out[0] = times(factors.v[0], in[0]);
   }
 };
 struct Divide {
@@ -41,25 +41,25 @@ struct Divide {
 struct Copy {
   static constexpr int kIn = 1, kOut = 1;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, Real) const {
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>&) const {
     out[0] = in[0];
   }
 };
 struct Fill {
   static constexpr int kIn = 0, kOut = 1;
   template <class Real>
-  __device__ void operator()(const Real*, Real* out, Real factor) const {
-    out[0] = factor;
+  __device__ void operator()(const Real*, Real* out, const Factors<Real>& factors) const {
+    out[0] = factors.v[0];
   }
 };
 /// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v). In: ∇f, x and, with momentum, v.
 template <bool kMomentum>
-struct Update {
+struct Sgd {
   static constexpr int kIn = kMomentum ? 3 : 2, kOut = kMomentum ? 2 : 1;
   double momentum, decay;
   bool nesterov;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, Real rate) const {
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
     const Real m = static_cast<Real>(momentum), d = static_cast<Real>(decay);
     Real g = in[0];
     if (d != 0) g = plus(g, times(d, in[1]));
@@ -68,7 +68,26 @@ struct Update {
       out[1] = v;
       g = nesterov ? plus(g, times(m, v)) : v;
     }
-    out[0] = minus(in[1], times(rate, g));
+    out[0] = minus(in[1], times(factors.v[0], g));
+  }
+};
+/// g ← ∇f + (adam: d x);  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²;
+/// x ← x − γ (c1 m / (sqrt(c2 v) + ε) + (adamw: d x)). In: ∇f, x, m, v. Factors: γ, c1, c2.
+struct Adam {
+  static constexpr int kIn = 4, kOut = 3;
+  double beta1, beta2, epsilon, decay;
+  bool decoupled;
+  template <class Real>
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
+    const Real d = static_cast<Real>(decay), x = in[1];
+    const Real g = decoupled || d == 0 ? in[0] : plus(in[0], times(d, x));
+    const Real m = plus(times(static_cast<Real>(beta1), in[2]), times(static_cast<Real>(1 - beta1), g));
+    const Real v = plus(times(static_cast<Real>(beta2), in[3]), times(static_cast<Real>(1 - beta2), times(g, g)));
+    Real way = times(factors.v[1], m) / plus(sqrt(times(factors.v[2], v)), static_cast<Real>(epsilon));
+    if (decoupled) way = plus(way, times(d, x));
+    out[0] = minus(x, times(factors.v[0], way));
+    out[1] = m;
+    out[2] = v;
   }
 };
 
@@ -80,7 +99,7 @@ __global__ void __launch_bounds__(kThreads)
   const Place at = place<Real>(rows);
   const RowTask<Real> task = tasks[at.row];
   if (at.begin >= task.length) return;
-  const Real factor = task.factor_at != nullptr ? *task.factor_at : task.factor;
+  const Factors<Real> factors = task.factors_at != nullptr ? *task.factors_at : task.factors;
   const int thread = static_cast<int>(threadIdx.x);
   if (!task.vectors || task.length - at.begin < kChunk<Real>) {
     const std::size_t end = min(task.length, at.begin + kChunk<Real>);
@@ -88,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
       Real in[kInPlaces], out[kOut];
 #pragma unroll
       for (int r = 0; r < kIn; ++r) in[r] = in_global(task.in[r])[i];
-      operation(in, out, factor);
+      operation(in, out, factors);
 #pragma unroll
       for (int r = 0; r < kOut; ++r) in_global(task.out[r])[i] = out[r];
     }
@@ -109,7 +128,7 @@ __global__ void __launch_bounds__(kThreads)
       Real values[kInPlaces], results[kOut];
 #pragma unroll
       for (int r = 0; r < kIn; ++r) values[r] = in[r][k].v[v];
-      operation(values, results, factor);
+      operation(values, results, factors);
 #pragma unroll
       for (int r = 0; r < kOut; ++r) out[r].v[v] = results[r];
     }
@@ -157,7 +176,7 @@ void run_rows(Lane& lane, std::span<const Request> requests, const Operation& op
 template <class Real>
 void axpy(Lane& lane, std::span<const AxpyRequest<Real>> requests) {
   run_rows<Real>(lane, requests, Axpy{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.x, r.y}, .out = {r.y}, .factor = r.factor};
+    return RowTask<Real>{.in = {r.x, r.y}, .out = {r.y}, .factors = {{r.factor}}};
   });
 }
 template <class Real>
@@ -169,7 +188,7 @@ void add_difference(Lane& lane, std::span<const DifferenceRequest<Real>> request
 template <class Real>
 void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests) {
   run_rows<Real>(lane, requests, Scale{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.y}, .out = {r.y}, .factor = r.factor};
+    return RowTask<Real>{.in = {r.y}, .out = {r.y}, .factors = {{r.factor}}};
   });
 }
 template <class Real>
@@ -185,15 +204,17 @@ void copy(Lane& lane, std::span<const CopyRequest<Real>> requests) {
 template <class Real>
 void fill(Lane& lane, std::span<const FillRequest<Real>> requests) {
   run_rows<Real>(lane, requests, Fill{}, [](const auto& r) {
-    return RowTask<Real>{.out = {r.y}, .factor = r.value};
+    return RowTask<Real>{.out = {r.y}, .factors = {{r.value}}};
   });
 }
 
 template <class Real>
-RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient,
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateRows<Real>& state, const Real* gradient,
                           std::size_t length) {
-  RowTask<Real> task{.in = {gradient, parameters, momentum}, .out = {parameters, momentum}, .length = length};
-  settle_alignment(task, rule.momentum != 0 ? 3 : 2, rule.momentum != 0 ? 2 : 1);
+  RowTask<Real> task{.in = {gradient, parameters, state[0], state[1]}, .out = {parameters, state[0], state[1]},
+                     .length = length};
+  const int rows = static_cast<int>(rule.state_rows());
+  settle_alignment(task, 2 + rows, 1 + rows);
   return task;
 }
 
@@ -201,10 +222,11 @@ template <class Real>
 void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks, std::size_t count,
                    std::size_t longest) {
   const bool streaming = count * longest * sizeof(Real) > kStreamBytes;
-  if (rule.momentum != 0)
-    launch_rows(stream, tasks, count, longest, streaming, Update<true>{rule.momentum, rule.weight_decay, rule.nesterov});
-  else
-    launch_rows(stream, tasks, count, longest, streaming, Update<false>{0, rule.weight_decay, false});
+  const auto run = [&](const auto& operation) { launch_rows(stream, tasks, count, longest, streaming, operation); };
+  if (rule.kind != UpdateRule::Kind::sgd)
+    run(Adam{rule.beta1, rule.beta2, rule.epsilon, rule.weight_decay, rule.kind == UpdateRule::Kind::adamw});
+  else if (rule.momentum != 0) run(Sgd<true>{rule.momentum, rule.weight_decay, rule.nesterov});
+  else run(Sgd<false>{0, rule.weight_decay, false});
 }
 
 template <class Real>
@@ -215,8 +237,8 @@ void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>>
   const Ring::Room room = lane.ring().reserve(jobs.size() * sizeof(RowTask<Real>));
   auto* tasks = reinterpret_cast<RowTask<Real>*>(room.host);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    tasks[i] = update_task(rule, jobs[i].parameters, jobs[i].momentum, jobs[i].gradient, jobs[i].length);
-    tasks[i].factor = static_cast<Real>(jobs[i].rate);
+    tasks[i] = update_task(rule, jobs[i].parameters, jobs[i].state, jobs[i].gradient, jobs[i].length);
+    tasks[i].factors = factors_of<Real>(step_factors(rule, jobs[i].rate, jobs[i].step));
   }
   lane.ring().send(room);
   launch_update(lane.stream(), rule, reinterpret_cast<const RowTask<Real>*>(room.device), jobs.size(), longest);
@@ -230,7 +252,7 @@ void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>>
   template void copy(Lane&, std::span<const CopyRequest<Real>>);                                        \
   template void fill(Lane&, std::span<const FillRequest<Real>>);                                        \
   template void update(Lane&, const UpdateRule&, std::span<const UpdateJob<Real>>);                     \
-  template RowTask<Real> update_task(const UpdateRule&, Real*, Real*, const Real*, std::size_t);        \
+  template RowTask<Real> update_task(const UpdateRule&, Real*, const StateRows<Real>&, const Real*, std::size_t); \
   template void launch_update(cudaStream_t, const UpdateRule&, const RowTask<Real>*, std::size_t, std::size_t);
 GOSSAMER_ROWS(float)
 GOSSAMER_ROWS(double)

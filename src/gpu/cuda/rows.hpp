@@ -25,20 +25,30 @@ void fill(Lane& lane, std::span<const FillRequest<Real>> requests);
 template <class Real>
 void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs);
 
-/// One row of an element-wise operation: out ← f(in, factor).
+/// The numbers of an element-wise operation: a factor, or an optimizer step's rate and corrections (StepFactors).
+template <class Real>
+struct Factors {
+  Real v[3] = {};
+};
+template <class Real>
+constexpr Factors<Real> factors_of(const StepFactors& step) {
+  return {{static_cast<Real>(step.rate), static_cast<Real>(step.correction1), static_cast<Real>(step.correction2)}};
+}
+
+/// One row of an element-wise operation: out ← f(in, factors).
 template <class Real>
 struct RowTask {
-  const Real* in[3] = {};
-  Real* out[2] = {};
-  const Real* factor_at = nullptr;  ///< where the factor lies in device memory; null: it is
-  Real factor = 0;
+  const Real* in[4] = {};
+  Real* out[3] = {};
+  const Factors<Real>* factors_at = nullptr;  ///< where the factors lie in device memory; null: `factors`
+  Factors<Real> factors = {};
   bool vectors = false;  ///< all rows begin at 16-byte boundaries
   std::size_t length = 0;
 };
 
-/// One optimizer step of a row; the factor is the rate.
+/// One optimizer step of a row, the factors not yet said.
 template <class Real>
-RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, Real* momentum, const Real* gradient,
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateRows<Real>& state, const Real* gradient,
                           std::size_t length);
 /// `tasks` [count] in device memory, none longer than `longest`. May be captured.
 template <class Real>

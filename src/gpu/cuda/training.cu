@@ -36,7 +36,7 @@ template <class Real>
 void run_step(Lane& lane, const TrainingPlan<Real>& plan, const Task& task, Work work) {
   const Program& program = *task.program;
   const LayerOperation& last = program.layers.back();
-  gather(lane.stream(), plan.batch, program, task.table, plan.call, plan.now, work == Work::step);
+  gather(lane.stream(), plan.batch, task, plan.call, plan.now, work == Work::step);
   for (std::size_t l = 0; l < program.layers.size(); ++l)
     std::visit([&](const auto& operation) { forward(layer_call(lane, plan, program, l), operation); },
                program.layers[l].operation);
