@@ -1,24 +1,14 @@
-#include <doctest/doctest.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <numeric>
-
 #include "base/philox.hpp"
-#include "train/dataset.hpp"
+#include "data_words.hpp"
 #include "train/gzip.hpp"
 #include "train/idx_file.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
-namespace fs = std::filesystem;
 
 namespace {
-
-using Bytes = std::vector<unsigned char>;
 
 /// A header and the values 0, 1, 2, … modulo `modulus`.
 Bytes idx_bytes(const std::vector<unsigned>& sizes, unsigned modulus = 256) {
@@ -54,53 +44,6 @@ Bytes operator+(Bytes left, const Bytes& right) {
 Bytes first(Bytes bytes, std::size_t count) {
   bytes.resize(count);
   return bytes;
-}
-
-/// A folder of this test's own, gone when it ends.
-class Folder {
- public:
-  Folder() {
-    std::string pattern = (fs::temp_directory_path() / "gossamer-idx-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~Folder() { fs::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  Folder& file(const std::string& name, const Bytes& bytes) {
-    std::ofstream(path_ / name, std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return *this;
-  }
-  std::string path(const std::string& name = "") const { return name.empty() ? path_.string() : (path_ / name).string(); }
-
-  Result<Dataset> load(ParameterValues values = {}) const {
-    values.try_emplace("path", path());
-    return make_dataset("idx", {}, values);
-  }
-  Dataset good(const ParameterValues& values = {}) const {
-    auto data = load(values);
-    REQUIRE_MESSAGE(data.ok(), (data.ok() ? "" : data.error().message));
-    return *data;
-  }
-  std::string refusal(const ParameterValues& values = {}) const {
-    const auto data = load(values);
-    REQUIRE_FALSE(data.ok());
-    return data.error().message;
-  }
-
- private:
-  fs::path path_;
-};
-
-ParameterValue number(std::int64_t value) { return value; }
-ParameterValue text(const char* value) { return std::string(value); }
-
-bool contains(const std::string& whole, const std::string& part) {
-  const bool found = whole.find(part) != std::string::npos;
-  if (!found) MESSAGE(whole);
-  return found;
 }
 
 std::string parse_refusal(const Bytes& bytes, int dimensions = 3) {
@@ -219,7 +162,7 @@ TEST_CASE("a data set from damaged files is refused, or whole") {
     CHECK(data->features.size() == data->count * data->feature_count());
     for (std::int32_t label : data->labels) CHECK((label >= 0 && label < 10));
   };
-  Folder folder;
+  Folder folder("idx");
   for (const bool damage_labels : {false, true}) {
     folder.file("images-idx3-ubyte", images).file("labels-idx1-ubyte", labels);
     const Bytes& good = damage_labels ? labels : images;
@@ -256,7 +199,7 @@ TEST_CASE("MNIST's four files, in the spellings in use") {
         if (head.ends_with("labels")) whole.replace(whole.find("idx3"), 4, "idx1");
         return whole;
       };
-      Folder folder;
+      Folder folder("idx");
       folder.file(name("train-images"), form(idx_bytes({6, 2, 3}))).file(name("train-labels"), form(idx_bytes({6}, 4)));
       folder.file(name("t10k-images"), form(idx_bytes({3, 2, 3}))).file(name("t10k-labels"), form(idx_bytes({3}, 3)));
       const Dataset data = folder.good();
@@ -280,7 +223,7 @@ TEST_CASE("MNIST's four files, in the spellings in use") {
 }
 
 TEST_CASE("one pair of files is split by counts") {
-  Folder folder;
+  Folder folder("idx");
   folder.file("images-idx3-ubyte.gz", gzipped(idx_bytes({10, 2, 2}))).file("labels-idx1-ubyte", idx_bytes({10}));
   const Dataset data = folder.good({{"train_count", number(6)}, {"test_count", number(3)}});
   CHECK(data.labels == std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 7, 8, 9});
@@ -300,7 +243,7 @@ TEST_CASE("one pair of files is split by counts") {
 }
 
 TEST_CASE("files of any name, scaled as wanted") {
-  Folder folder;
+  Folder folder("idx");
   folder.file("a", idx_bytes({4, 1, 2})).file("b", idx_bytes({4}, 2));
   folder.file("c", idx_bytes({2, 1, 2})).file("d", idx_bytes({2}));
   ParameterValues values = {{"images", text("a")}, {"labels", text("b")}, {"test_images", text("c")},
@@ -318,7 +261,7 @@ TEST_CASE("files of any name, scaled as wanted") {
 }
 
 TEST_CASE("what does not fit together is refused, and the file is named") {
-  Folder folder;
+  Folder folder("idx");
   CHECK(contains(folder.refusal(), "no images in MNIST's usual names"));
   CHECK(contains(folder.refusal({{"path", text("/no/such/folder")}}), "/no/such/folder: no such file or folder"));
   CHECK(contains(folder.refusal({{"path", text("")}}), "data.path: give the folder"));

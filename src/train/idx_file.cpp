@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <fstream>
 #include <limits>
 
+#include "train/data_file.hpp"
 #include "train/gzip.hpp"
 
 namespace gossamer::train {
@@ -71,19 +71,8 @@ Result<IdxArray> parse_idx(const std::string& name, Bytes bytes, int dimensions)
 }
 
 Result<IdxArray> read_idx(const std::filesystem::path& file, int dimensions) {
-  const std::string name = file.string();
-  std::error_code failure;
-  const auto status = std::filesystem::status(file, failure);
-  if (!std::filesystem::exists(status)) return damaged(name, "no such file");
-  if (!std::filesystem::is_regular_file(status)) return damaged(name, "not a regular file");
-  const std::uintmax_t size = std::filesystem::file_size(file, failure);
-  std::ifstream stream(file, std::ios::binary);
-  if (failure || !stream) return damaged(name, "cannot be opened for reading");
-  std::vector<unsigned char> bytes(size);
-  stream.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size));
-  if (static_cast<std::uintmax_t>(stream.gcount()) != size)
-    return damaged(name, "only {} of its {} bytes could be read", stream.gcount(), size);
-  return parse_idx(name, bytes, dimensions);
+  GOSSAMER_TRY(const std::vector<unsigned char> bytes, read_bytes(file));
+  return parse_idx(file.string(), bytes, dimensions);
 }
 
 }  // namespace gossamer::train

@@ -1,0 +1,77 @@
+#include "train/csv_file.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace gossamer::train {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const auto first = text.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+/// The field that begins at line[at]; `at` moves to the separator behind it or to the line's end. Or what is wrong with it.
+Result<std::string> read_field(std::string_view line, char separator, std::size_t& at) {
+  const std::size_t begin = line.find_first_not_of(separator == '\t' ? " \r" : " \t\r", at);
+  if (begin == std::string_view::npos || line[begin] != '"') {
+    const std::size_t end = std::min(line.find(separator, at), line.size());
+    const std::string_view field = trimmed(line.substr(at, end - at));
+    at = end;
+    return std::string(field);
+  }
+  std::string field;
+  for (at = begin + 1; at < line.size(); ++at) {
+    if (line[at] != '"') {
+      field += line[at];
+    } else if (at + 1 < line.size() && line[at + 1] == '"') {
+      field += line[at++];
+    } else {
+      const std::size_t end = std::min(line.find(separator, at), line.size());
+      const bool clean = trimmed(line.substr(at + 1, end - at - 1)).empty();
+      at = end;
+      if (clean) return field;
+      return Error{ErrorKind::data, "text behind a closed quote"};
+    }
+  }
+  return Error{ErrorKind::data, "a quote that is not closed on its line"};
+}
+
+}  // namespace
+
+Status read_csv(const std::string& name, std::string_view text, char separator,
+                const std::function<Status(const CsvRow&)>& take) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  CsvRow row;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    ++row.line;
+    if (trimmed(line).empty()) continue;
+    row.fields.clear();
+    for (std::size_t at = 0;; ++at) {
+      auto field = read_field(line, separator, at);
+      if (!field.ok())
+        return Error{ErrorKind::data,
+                     fmt::format("{}:{}: field {}: {}", name, row.line, row.fields.size() + 1, field.error().message)};
+      row.fields.push_back(std::move(field).value());
+      if (at == line.size()) break;
+    }
+    GOSSAMER_TRY_STATUS(take(row));
+  }
+  return {};
+}
+
+std::optional<double> finite_number(std::string_view text) {
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);  // which from_chars does not know
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+}  // namespace gossamer::train
