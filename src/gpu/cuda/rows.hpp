@@ -40,7 +40,7 @@ template <class Real>
 struct RowTask {
   const Real* in[4] = {};
   Real* out[3] = {};
-  const Factors<Real>* factors_at = nullptr;  ///< where the factors lie in device memory; null: `factors`
+  const Real* factors_at = nullptr;  ///< where as many as the operation has lie in device memory; null: in `factors`
   Factors<Real> factors = {};
   bool vectors = false;  ///< all rows begin at 16-byte boundaries
   std::size_t length = 0;
