@@ -124,7 +124,7 @@ TEST_CASE("Adam: each algorithm of the catalog runs with it, to the bits, or say
   for (const Overrides& algorithm : algorithms_of_the_catalog()) {
     if (!trains(algorithm)) continue;
     CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
-    const Overrides base = algorithm + Overrides{"optimizer.kind=adam", "run.peers=6", "run.rounds=3", "topology.lazy=true"};
+    const Overrides base = fitted(algorithm + Overrides{"run.peers=6", "run.rounds=3"}) + Overrides{"optimizer.kind=adam"};
     const auto setup = make_setup(configured(base));
     const std::string name = algorithm.front();
     const bool refused = name.ends_with("d2") || name.ends_with("extra") || name.ends_with("qg_momentum");
