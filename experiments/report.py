@@ -18,7 +18,8 @@ from lab.figures import Picture, curve_figure, gap_figure
 from lab.graphs import graphs_figure
 from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
 from lab.page import Content, render, save_pictures
-from lab.results import Sweep, read_sweep
+from lab.predictions import Predictions
+from lab.results import read_sweep
 from lab.style import use_style
 from lab.tables import make_grid, print_grid
 
@@ -50,11 +51,13 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     metric = choose_metric(conditions)
     targets = {facet: make_target(metric, members, options.target) for facet, members in facets(conditions).items()}
     use_style()
-    pictures = make_pictures(conditions, metric, targets)
+    predictions = Predictions(conditions, sweep.folder)
+    pictures = make_pictures(conditions, metric, targets, predictions)
     grid = make_grid(conditions, metric, targets)
     title = options.title or f"How connectivity shapes learning: {sweep.folder.resolve().name}"
     again = shlex.join(["experiments/report.py", *line])
-    content = Content(title, lead(conditions), words.warnings(sweep, conditions), pictures, grid,
+    notes = words.warnings(sweep, conditions) + ([predictions.missing] if predictions.missing else [])
+    content = Content(title, lead(conditions), notes, pictures, grid,
                       words.method(sweep, conditions), f"{sweep.about['command']}\n{again}", sweep.about["config"],
                       sweep.about["config_text"])
     out = options.out or options.sweep
@@ -63,16 +66,21 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     path.write_text(page, encoding="utf-8")
     goal = next(iter(targets.values())).words if len(targets) == 1 else "of each row's own"
     print_grid(grid, f"{lead(conditions)}\nTarget: {goal}.")
-    show_warnings(sweep, conditions)
+    for note in notes:
+        print(f"note: {note}")
     return path
 
 
-def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str, Target]) -> list[Picture]:
-    pictures = [curve_figure("learning", f"{metric.label.capitalize()} against rounds and bytes",
-                             words.metric_caption(metric, conditions), conditions, metric)]
+def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str, Target],
+                  predictions: Predictions) -> list[Picture]:
+    def curves(stem: str, shown: Metric, caption: str) -> Picture:
+        caption += words.predicted_caption(shown, predictions, conditions)
+        title = f"{shown.label.capitalize()} against rounds and bytes"
+        return curve_figure(stem, title, caption, conditions, shown, predictions)
+
+    pictures = [curves("learning", metric, words.metric_caption(metric, conditions))]
     if metric.name != CONSENSUS.name and any(run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs):
-        pictures.append(curve_figure("consensus", "Consensus distance against rounds and bytes",
-                                     words.consensus_caption(conditions), conditions, CONSENSUS))
+        pictures.append(curves("consensus", CONSENSUS, words.consensus_caption(conditions)))
     pictures.append(gap_figure(conditions, metric, targets, words.gap_caption(metric, targets, conditions)))
     pictures.append(graphs_figure(conditions, words.graphs_caption(conditions)))
     return pictures
@@ -90,11 +98,6 @@ def lead(conditions: list[Condition]) -> str:
     by = f" by {kind['algorithm']}" if kind["algorithm"] else ""
     return (f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: {series}; "
             f"{span[1]} {'seed' if span[1] == '1' else 'seeds'} each.")
-
-
-def show_warnings(sweep: Sweep, conditions: list[Condition]) -> None:
-    for warning in words.warnings(sweep, conditions):
-        print(f"note: {warning}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from lab.conditions import Condition, facets
 from lab.metric import Metric, Target, reached
-from lab.style import INK, WIDTH_INCHES, series_style
+from lab.predictions import Predictions
+from lab.style import INK, PREDICTED, WIDTH_INCHES, series_style
 
 Styles = dict[str, dict[str, object]]
 
@@ -28,19 +29,23 @@ def styles_of(conditions: list[Condition]) -> Styles:
     return {name: series_style(i) for i, name in enumerate(dict.fromkeys(c.series for c in conditions))}
 
 
-def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition], metric: Metric) -> Picture:
-    """A row of two panels per facet: the metric by round, and by bytes that a peer has sent."""
+def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition], metric: Metric,
+                 predictions: Predictions) -> Picture:
+    """A row of two panels per facet: the metric by round, and by bytes that a peer has sent; over each what is predicted."""
     rows = facets(conditions)
     styles = styles_of(conditions)
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
     for row, (facet, members) in zip(axes, rows.items(), strict=True):
         small = negligible(members, metric)
+        if metric.logarithmic:
+            row[0].set_yscale("log")
         for condition in members:
             if condition not in small:
                 _draw_curve(row[0], condition, metric, styles, by_bytes=False)
                 _draw_curve(row[1], condition, metric, styles, by_bytes=True)
-        for panel in row:
+        for panel, by_bytes in zip(row, (False, True), strict=True):
+            _draw_predictions(panel, [c for c in members if c not in small], metric, predictions, by_bytes)
             _say_below(panel, small)
         prefix = f"{facet}: " if facet else ""
         row[0].set(title=f"{prefix}by round", xlabel="round", ylabel=metric.label)
@@ -49,7 +54,6 @@ def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition
         row[1].set_xscale("log")
         set_ticks(row[1], "x", bytes_text)
         if metric.logarithmic:
-            row[0].set_yscale("log")
             set_ticks(row[0], "y", number_text)
         else:
             row[0].yaxis.set_major_locator(MaxNLocator(6))
@@ -85,6 +89,26 @@ def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles
     axes.fill_between(x[shown], low[shown], band.high[shown], color=style["color"], alpha=0.18, linewidth=0)
     axes.plot(x[shown], band.mean[shown], label=condition.series, markevery=_marks(x[shown], by_bytes),
               markeredgecolor="white", markeredgewidth=0.6, **style)
+
+
+def _draw_predictions(axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, by_bytes: bool) -> None:
+    """Theory's curves over the measured ones. The axis stays as those have it: predictions know no rounding, and go on below
+    where float32 ends."""
+    limits = axes.get_ylim()
+    highest = limits[1]
+    for condition in members:
+        predicted = predictions.curve(condition, metric.name)
+        if predicted is None:
+            continue
+        rounds, values = predicted
+        measured = condition.band("bytes_sent")
+        x = np.interp(rounds, measured.rounds, measured.mean) if by_bytes else rounds
+        shown = np.isfinite(values) & (values > 0) & ((x > 0) | (not by_bytes))
+        if not shown.any():
+            continue
+        axes.plot(x[shown], values[shown], label="predicted", zorder=3, **PREDICTED)
+        highest = max(highest, float(values[shown].max()))
+    axes.set_ylim(limits[0], highest)
 
 
 def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
@@ -192,7 +216,7 @@ def finish(figure: Figure, title: str, styles: Styles) -> None:
     """The title at the left, and below it one legend in the order of the series."""
     drawn = {label: handle for panel in figure.axes
              for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
-    names = [name for name in styles if name in drawn]
-    legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 5),
+    names = [name for name in (*styles, "predicted") if name in drawn]
+    legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 6),
                            title=title, alignment="left", borderaxespad=0.2, columnspacing=1.6)
     legend.get_title().set(fontweight="bold", fontsize=11, color=INK)

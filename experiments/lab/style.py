@@ -11,6 +11,7 @@ from matplotlib import rcParams  # noqa: E402
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C7A00")
 LINES = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+PREDICTED = {"color": "#111111", "linestyle": (0, (2.4, 1.8)), "linewidth": 0.9}  # theory, over any of the above
 WIDTH_INCHES = 7.2  # of a page's text
 PNG_DPI = 220
 INK = "#222222"

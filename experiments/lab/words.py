@@ -8,6 +8,7 @@ from lab.cells import RATE
 from lab.conditions import Condition, facets
 from lab.figures import negligible
 from lab.metric import CONSENSUS, Metric, Target
+from lab.predictions import Predictions
 from lab.results import Sweep
 
 
@@ -42,6 +43,14 @@ def consensus_caption(conditions: list[Condition]) -> str:
     if any(run.curves.sketched for condition in conditions for run in condition.runs):
         text += ". Estimated from sketches that the peers log, since no process holds all parameters"
     return f"{text}. {seeds_words(conditions)}"
+
+
+def predicted_caption(metric: Metric, predictions: Predictions, conditions: list[Condition]) -> str:
+    """What the dashed lines are; empty where there are none."""
+    if not predictions.any(conditions, metric.name):
+        return ""
+    return (" Thin dashed lines, predicted: the mean over the seeds of what `gossamer predict` says of these runs before they "
+            "start, with nothing fitted.")
 
 
 def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Condition]) -> str:

@@ -123,6 +123,22 @@ Fault fields_fault(const Json& record, std::span<const Field> fields) {
   return {};
 }
 
+/// A round's list of deviations, where it has one.
+Fault deviations_fault(const Json& record) {
+  constexpr auto any = std::numeric_limits<std::uint64_t>::max();
+  const auto found = record.find("deviations");
+  if (found == record.end()) return {};
+  const auto is_deviation = [](const Json& deviation) {
+    if (!deviation.is_object() || !deviation.contains("round") || !deviation.contains("from") || !deviation.contains("used_round"))
+      return false;
+    const Json& used = deviation.at("used_round");
+    return is_count(deviation.at("round"), 0, any) && is_count(deviation.at("from"), 0, kMostPeers - 1) &&
+           (used.is_null() || is_count(used, 0, any));
+  };
+  if (found->is_array() && std::all_of(found->begin(), found->end(), is_deviation)) return {};
+  return fmt::format("deviations: {} is not a list of round, from and used_round", shown(*found));
+}
+
 }  // namespace
 
 std::string sort_of(const Json& record) {
@@ -145,6 +161,7 @@ Fault record_fault(const Json& record, const std::vector<int>& hosted) {
   if (sort == "network") return fields_fault(record, kNetwork);
   if (sort == "round") {
     if (Fault fault = fields_fault(record, kRound)) return fault;
+    if (Fault fault = deviations_fault(record)) return fault;
     const auto peer = record.at("peer").get<std::uint64_t>();
     if (peer < kMostPeers && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(peer))) return {};
     return fmt::format("peer: {} is not hosted by this process", peer);

@@ -42,8 +42,10 @@ int execute(int argc, char** argv) {
     add_run(app, exit_code);
     add_peer(app, exit_code);
     add_topology(app, exit_code);
+    add_predict(app, exit_code);
     add_list(app, exit_code);
     add_collect(app, exit_code);
+    add_gap(app, exit_code);
     add_export(app, exit_code);
     add_bench(app, exit_code);
     add_doctor(app, exit_code);

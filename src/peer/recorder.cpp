@@ -57,7 +57,7 @@ Json report_json(const topology::TopologyReport& report) {
   json["edges"] = report.edges;
   json["degree_min"] = report.degree_min;
   json["degree_max"] = report.degree_max;
-  json["diameter"] = report.diameter ? Json(*report.diameter) : Json();
+  json["diameter"] = report.diameter && report.diameter_exact ? Json(*report.diameter) : Json();
   json["period"] = report.period;
   json["symmetric"] = report.symmetric;
   json["doubly_stochastic"] = report.doubly_stochastic;

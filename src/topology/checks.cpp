@@ -12,10 +12,21 @@ Error failed(Round round, const char* check, const std::string& what) {
   return {ErrorKind::invalid, fmt::format("mixing matrix of round {}: {} check failed: {}", round, check, what)};
 }
 
-bool is_edge(const Graph& graph, int from, int to) {
-  const auto& out = graph.out[static_cast<std::size_t>(from)];
-  return std::binary_search(out.begin(), out.end(), to);
-}
+/// Whether there is an edge, asked for `to` that never descend: a cursor a peer is enough.
+class Edges {
+ public:
+  explicit Edges(const Graph& graph) : graph_(graph), next_(graph.out.size(), 0) {}
+  bool has(int from, int to) {
+    const auto& out = graph_.out[static_cast<std::size_t>(from)];
+    std::size_t& at = next_[static_cast<std::size_t>(from)];
+    while (at < out.size() && out[at] < to) ++at;
+    return at < out.size() && out[at] == to;
+  }
+
+ private:
+  const Graph& graph_;
+  std::vector<std::size_t> next_;
+};
 
 Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
   if (w.size() != graph.out.size())
@@ -33,8 +44,8 @@ Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
   return {};
 }
 
-Status check_entry(int i, const Neighbour& entry, const Graph& graph, Round round) {
-  if (entry.peer != i && entry.weight != 0 && !is_edge(graph, entry.peer, i))
+Status check_entry(int i, const Neighbour& entry, Edges& edges, Round round) {
+  if (entry.peer != i && entry.weight != 0 && !edges.has(entry.peer, i))
     return failed(round, "support", fmt::format("W[{}][{}] = {}, and peer {} does not hear peer {}", i, entry.peer,
                                                 entry.weight, i, entry.peer));
   if (!std::isfinite(entry.weight) || entry.weight < 0)
@@ -56,9 +67,10 @@ Status check_sums(const std::vector<long double>& sums, const char* check, Round
 Status check_round(const WeightRows& w, const Graph& graph, Round round, bool only_columns) {
   GOSSAMER_TRY_STATUS(check_shape(w, graph, round));
   std::vector<long double> row_sums(w.size(), 0), column_sums(w.size(), 0);
+  Edges edges(graph);
   for (std::size_t i = 0; i < w.size(); ++i)
     for (const Neighbour& entry : w[i]) {
-      GOSSAMER_TRY_STATUS(check_entry(static_cast<int>(i), entry, graph, round));
+      GOSSAMER_TRY_STATUS(check_entry(static_cast<int>(i), entry, edges, round));
       row_sums[i] += entry.weight;
       column_sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
     }

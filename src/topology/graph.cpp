@@ -69,7 +69,7 @@ class Twins {
 
 // iFUB (Crescenzi et al. 2013): two peers within i hops of a centre are within 2i of each other, so peers are asked from the
 // farthest in, and once a distance of 2i was seen, those within i hops need not be.
-int symmetric_diameter(const Graph& graph) {
+Diameter symmetric_diameter(const Graph& graph, double most_looks) {
   const int centre = centre_of(graph);
   const std::vector<int> hops = hops_from(graph, centre);
   const int radius = farthest(hops).hops;
@@ -79,12 +79,13 @@ int symmetric_diameter(const Graph& graph) {
   Twins twins(graph);
   for (int i = radius; i > 0; --i) {
     for (const int source : at_distance[static_cast<std::size_t>(i)]) {
-      if (longest >= 2 * i) return longest;
+      if (longest >= 2 * i) return {longest, true};
       if (twins.seen_one_of(source)) continue;
+      if (most_looks-- <= 0) return {longest, false};
       longest = std::max(longest, farthest(hops_from(graph, source)).hops);
     }
   }
-  return longest;
+  return {longest, true};
 }
 
 }  // namespace
@@ -139,12 +140,16 @@ std::optional<Unreachable> find_unreachable(const Graph& graph) {
   return std::nullopt;
 }
 
-std::optional<int> diameter(const Graph& graph, bool alike) {
+std::optional<Diameter> diameter(const Graph& graph, bool alike, double most_steps) {
   if (graph.peers() == 0 || find_unreachable(graph)) return std::nullopt;
-  if (alike) return farthest(hops_from(graph, 0)).hops;
-  if (is_symmetric(graph)) return symmetric_diameter(graph);
-  int longest = 0;
-  for (int source = 0; source < graph.peers(); ++source) longest = std::max(longest, farthest(hops_from(graph, source)).hops);
+  if (alike) return Diameter{farthest(hops_from(graph, 0)).hops, true};
+  const double looks = most_steps / static_cast<double>(count_edges(graph) + graph.peers());
+  if (is_symmetric(graph)) return symmetric_diameter(graph, looks);
+  Diameter longest;
+  for (int source = 0; source < graph.peers() && longest.exact; ++source) {
+    longest.hops = std::max(longest.hops, farthest(hops_from(graph, source)).hops);
+    longest.exact = source + 1 == graph.peers() || source + 1 < looks;
+  }
   return longest;
 }
 

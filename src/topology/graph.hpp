@@ -33,9 +33,18 @@ struct Unreachable {
 /// One pair that no path joins, or none when the graph is strongly connected. O(edges).
 std::optional<Unreachable> find_unreachable(const Graph& graph);
 
-/// The longest shortest path, in hops; none when the graph is not strongly connected; 0 for one peer. `alike`: from every peer the graph looks
-/// the same, so one peer's view is enough. O(peers × edges) at worst; a symmetric graph's is mostly found from few peers.
-std::optional<int> diameter(const Graph& graph, bool alike = false);
+inline constexpr double kMostSteps = 4e8;  // a few seconds
+
+/// The longest shortest path, in hops.
+struct Diameter {
+  int hops = 0;
+  bool exact = true;  ///< false: at least so many; to know it exactly, too many peers would have to be looked from
+};
+
+/// None when the graph is not strongly connected; 0 for one peer. `alike`: from every peer the graph looks the same, so one
+/// peer's view is enough. A symmetric graph's is mostly found from few peers, a directed one's takes a look from each; after
+/// `most_steps` steps along an edge the longest path so far is the answer.
+std::optional<Diameter> diameter(const Graph& graph, bool alike = false, double most_steps = kMostSteps);
 
 /// Directed edges.
 std::int64_t count_edges(const Graph& graph);

@@ -108,20 +108,6 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
   return (sum / static_cast<double>(counted) + (squares / (1 - decay * squares)).sum() + 1 / (1 - decay)) / n;
 }
 
-/// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on average in the first hundred.
-double messages_in(const MixingSchedule& schedule, Round rounds) {
-  constexpr Round kLooked = 100;
-  const Round period = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : kLooked;
-  std::vector<double> sent;
-  for (Round t = 0; t < std::min(period, rounds); ++t) sent.push_back(edges_of(*schedule.at(t)));
-  double all = 0, rest = 0;
-  for (Round t = 0; t < sent.size(); ++t) {
-    all += sent[t];
-    if (t < rounds % period) rest += sent[t];
-  }
-  return static_cast<double>(rounds / period) * all + rest;
-}
-
 std::optional<Round> rounds_to_millionth(double gap, const std::optional<Round>& exact) {
   if (gap >= 1) return exact.value_or(1);
   if (!(gap > 0)) return exact;
@@ -142,6 +128,19 @@ double effective_neighbours(const MixingSchedule& schedule, double decay, bool& 
   if (!exact) return alone / simulated_variance(schedule, decay);
   const bool symmetric = schedule.period() == 1 && is_symmetric(*schedule.at(0));
   return alone / (symmetric ? spectrum_variance(*schedule.at(0), decay) : covariance_variance(schedule, decay));
+}
+
+double messages_in(const MixingSchedule& schedule, Round rounds) {
+  constexpr Round kLooked = 100;
+  const Round period = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : kLooked;
+  std::vector<double> sent;
+  for (Round t = 0; t < std::min(period, rounds); ++t) sent.push_back(edges_of(*schedule.at(t)));
+  double all = 0, rest = 0;
+  for (Round t = 0; t < sent.size(); ++t) {
+    all += sent[t];
+    if (t < rounds % period) rest += sent[t];
+  }
+  return static_cast<double>(rounds / period) * all + rest;
 }
 
 Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay) {

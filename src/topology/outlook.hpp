@@ -35,6 +35,9 @@ struct Outlook {
 /// columns: what push-sum takes for the average is then not W's. 0 ≤ γ < 1.
 double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled);
 
+/// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on average in the first hundred.
+double messages_in(const MixingSchedule& schedule, Round rounds);
+
 /// `gap`: spectral_gap(schedule). `parameters`: float32 values in a row. `decay`: γ, 0 ≤ γ ≤ kMostDecay.
 Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay);
 inline constexpr double kMostDecay = 0.999;

@@ -19,6 +19,7 @@ struct TopologyReport {
   std::int64_t edges = 0;
   int degree_min = 0, degree_max = 0;  ///< in-neighbours in one round
   std::optional<int> diameter;  ///< hops, on the union over the period; none when it is not connected, or was left out
+  bool diameter_exact = true;   ///< false: the diameter is at least that (topology/graph.hpp)
   int period = 1;  ///< rounds; 0 for a random sequence, of which the first sampled_rounds(n) rounds are described
   bool symmetric = false;  ///< every W_t equals its transpose
   bool doubly_stochastic = false;

@@ -13,18 +13,6 @@
 namespace gossamer::topology {
 namespace {
 
-using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-/// W·x, for one column or many.
-RowMajor mixed(const MixingMatrix& w, const RowMajor& x) {
-  RowMajor result(x.rows(), x.cols());
-  for (int i = 0; i < w.peers(); ++i) {
-    result.row(i) = w.self_weight(i) * x.row(i);
-    for (const auto& [peer, weight] : w.hears(i)) result.row(i) += weight * x.row(peer);
-  }
-  return result;
-}
-
 bool is_static_and_symmetric(const MixingSchedule& schedule) {
   return schedule.period() == 1 && is_symmetric(*schedule.at(0));
 }
@@ -73,8 +61,8 @@ std::optional<double> lattice_period_radius(const MixingSchedule& schedule) {
 // The columns of a period's product P sum to 1, so P − 11ᵀ/n has P's eigenvalues with the single 1 replaced by 0.
 double period_radius(const MixingSchedule& schedule) {
   const int n = schedule.peers();
-  RowMajor product = RowMajor::Identity(n, n);
-  for (int t = 0; t < schedule.period(); ++t) product = mixed(*schedule.at(static_cast<Round>(t)), product);
+  RowMatrix product = RowMatrix::Identity(n, n);
+  for (int t = 0; t < schedule.period(); ++t) product = mixed_rows(*schedule.at(static_cast<Round>(t)), product);
   product.array() -= 1.0 / n;
   // What is left may be rounding alone, as where a period is the exact average; its τ-th root would look like a spectrum.
   if (product.norm() <= 4 * n * std::numeric_limits<double>::epsilon()) return 0;
@@ -115,6 +103,15 @@ Eigen::MatrixXd dense(const MixingMatrix& w) {
     for (const auto& [peer, weight] : w.hears(i)) matrix(i, peer) = weight;
   }
   return matrix;
+}
+
+RowMatrix mixed_rows(const MixingMatrix& w, const RowMatrix& x) {
+  RowMatrix result(x.rows(), x.cols());
+  for (int i = 0; i < w.peers(); ++i) {
+    result.row(i) = w.self_weight(i) * x.row(i);
+    for (const auto& [peer, weight] : w.hears(i)) result.row(i) += weight * x.row(peer);
+  }
+  return result;
 }
 
 // Going through the rows in order, the entries of column j come in the order of row j: a cursor a row is enough.
@@ -169,7 +166,7 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
   constexpr double kJump = 1e-6;
   const int n = schedule.peers();
   if (n == 1) return 0;
-  RowMajor x(n, kVectors);
+  RowMatrix x(n, kVectors);
   for (int v = 0; v < kVectors; ++v) x.col(v) = generic_vector(n, static_cast<std::uint64_t>(v)).normalized();
   const double rounding = 64 * std::sqrt(n) * std::numeric_limits<double>::epsilon();
   const auto period = static_cast<Round>(schedule.period());
@@ -178,7 +175,7 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
                                                            : std::max<Round>(2 * period, 64);
   double before = 1;
   for (Round t = 0; t < rounds && before > rounding; ++t) {
-    x = mixed(*schedule.at(t), x);
+    x = mixed_rows(*schedule.at(t), x);
     x.rowwise() -= x.colwise().mean();
     const double left = x.colwise().norm().maxCoeff();
     if (left <= std::min(rounding, kJump * before)) return t + 1;

@@ -14,6 +14,10 @@ namespace gossamer::topology {
 /// W whole, n × n.
 Eigen::MatrixXd dense(const MixingMatrix& w);
 
+/// W·x for many columns: a peer a row.
+using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+RowMatrix mixed_rows(const MixingMatrix& w, const RowMatrix& x);
+
 /// W equals its transpose, bit by bit.
 bool is_symmetric(const MixingMatrix& w);
 

@@ -11,11 +11,12 @@ SRC = Path(__file__).resolve().parents[2] / "src"
 MAY_INCLUDE = {
     "base": set(),
     "topology": {"base"},
+    "theory": {"base", "topology"},
     "gpu": {"base"},
     "train": {"base", "gpu"},
     "gossip": {"base", "topology", "gpu"},
     "net": {"base", "gossip"},
-    "peer": {"base", "topology", "gpu", "train", "gossip", "net"},
+    "peer": {"base", "topology", "theory", "gpu", "train", "gossip", "net"},
 }
 FORBIDDEN_IN_PROTOCOL = re.compile(
     r"std::(jthread|thread|mutex|shared_mutex|recursive_mutex|condition_variable|atomic|future|async|lock_guard|unique_lock|"
@@ -54,7 +55,7 @@ def test_room_includes_only_rooms_above_it(room: str) -> None:
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize("room", ["topology", "gossip", "train"])
+@pytest.mark.parametrize("room", ["topology", "theory", "gossip", "train"])
 def test_protocol_and_learning_reach_the_world_through_interfaces_only(room: str) -> None:
     faults = [f"{path.relative_to(SRC)}: {match[0]}" for path in sources(room)
               for match in FORBIDDEN_IN_PROTOCOL.finditer(code(path))]

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_gossamer import edge_list
+from lab.conditions import read_conditions
 from lab.curves import consensus_from_sketches, read_curves
-from lab.figures import bytes_text, number_text
+from lab.figures import Picture, bytes_text, curve_figure, number_text
 from lab.graphs import grid_edges, layout
+from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
+from lab.predictions import Predictions
+from lab.results import read_sweep
 
 FIGURES = ("learning", "consensus", "gap", "graphs")
 
@@ -139,3 +143,38 @@ def test_text_of_numbers() -> None:
 def test_inlined_ids_do_not_meet() -> None:
     svg = inline_svg('<?xml?><svg a="b"><g id="p1"/><use href="#p1" clip-path="url(#p1)"/></svg>', "one", "A \"title\"")
     assert 'id="one-p1"' in svg and 'href="#one-p1"' in svg and "url(#one-p1)" in svg and "&quot;title" in svg
+
+
+SMALL_QUADRATIC = ("model.kind=linear", "data.kind=quadratic", "data.batch=0", "data.dimension=4", "optimizer.rate=0.2", "log.every=5")
+
+
+def predicted_lines(picture: Picture) -> list[np.ndarray]:
+    return [line.get_xydata() for panel in picture.figure.axes for line in panel.lines if line.get_label() == "predicted"]
+
+
+def test_predicted_curves_lie_over_the_measured_ones(lab: Any, gossamer: Path, tmp_path: Path) -> None:
+    swept = lab("sweep", "small.toml", "topology.kind=ring,star", "run.seed=0..1", *SMALL_QUADRATIC, "run.rounds=40",
+                "--out", "out", program=gossamer)
+    assert swept.returncode == 0, swept.stderr
+    reported = lab("report", "out", program=gossamer)
+    assert reported.returncode == 0, reported.stderr
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert page.count("Thin dashed lines, predicted") == 2  # distance to the optimum, and consensus
+    assert "No predicted curves" not in page
+    sweep = read_sweep(tmp_path / "out")
+    conditions = read_conditions(sweep)
+    predictions = Predictions(conditions, sweep.folder)
+    for metric in (CONSENSUS, choose_metric(conditions)):
+        picture = curve_figure("x", "x", "", conditions, metric, predictions)
+        lines = predicted_lines(picture)
+        assert len(lines) == 4  # two conditions by round and by bytes
+        measured = [condition.band(metric.name) for condition in conditions]
+        for line, band in zip((lines[0], lines[1]), measured, strict=True):
+            assert line[-1, 0] == band.rounds[-1] and line[-1, 1] == pytest.approx(band.mean[-1], rel=1e-3)
+
+
+def test_a_report_without_the_program_says_that_nothing_is_predicted(lab: Any, gossamer: Path, tmp_path: Path) -> None:
+    lab("sweep", "small.toml", "topology.kind=ring", *SMALL_QUADRATIC, "--out", "out", program=gossamer)
+    reported = lab("report", "out", program=tmp_path / "nowhere")
+    assert reported.returncode == 0, reported.stderr
+    assert "No predicted curves are drawn: no gossamer program at" in reported.stdout

@@ -14,8 +14,10 @@ namespace gossamer::peer {
 void add_run(CLI::App& app, int& exit_code);
 void add_peer(CLI::App& app, int& exit_code);
 void add_topology(CLI::App& app, int& exit_code);
+void add_predict(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_collect(CLI::App& app, int& exit_code);
+void add_gap(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);

@@ -148,7 +148,8 @@ void print_text(const Examined& examined, std::uint64_t parameters) {
   fmt::print("{} of {} peers, {} weights\n", report.topology, report.peers, report.weights);
   line("edges", fmt::format("{}{}", report.edges, report.symmetric ? "" : " (directed)"));
   line("neighbours heard a round", range_text(report.degree_min, report.degree_max));
-  line("diameter", report.diameter ? fmt::format("{} hops", *report.diameter) : "not connected");
+  line("diameter", report.diameter ? fmt::format("{}{} hops", report.diameter_exact ? "" : "at least ", *report.diameter)
+                                   : "not connected");
   line("period",
        report.period == 0 ? "none (random)" : fmt::format("{} round{}", report.period, report.period == 1 ? "" : "s"));
   line("symmetric", yes(report.symmetric));
@@ -176,6 +177,7 @@ Json json_of(const Examined& examined) {
   const auto finite = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
   const topology::Outlook& outlook = examined.outlook;
   Json json = report_json(examined.report);
+  json["diameter_at_least"] = examined.report.diameter ? Json(*examined.report.diameter) : Json();
   json["spectral_gap_sampled"] = examined.report.spectral_gap_sampled;
   json["round_gaps"] = Json::array();
   for (const double gap : outlook.round_gaps) json["round_gaps"].push_back(finite(gap));
@@ -207,7 +209,7 @@ Row table_row(const Examined& examined) {
           fmt::to_string(report.edges),
           report.degree_min == report.degree_max ? fmt::to_string(report.degree_min)
                                                  : fmt::format("{}–{}", report.degree_min, report.degree_max),
-          report.diameter ? fmt::to_string(*report.diameter) : "–",
+          report.diameter ? fmt::format("{}{}", report.diameter_exact ? "" : "≥ ", *report.diameter) : "–",
           report.period == 0 ? "random" : fmt::to_string(report.period),
           std::isnan(report.spectral_gap) ? "–" : fmt::format("{:.3g}", report.spectral_gap),
           std::isnan(outlook.effective_neighbours) ? "–" : fmt::format("{:.3g}", outlook.effective_neighbours),

@@ -1,0 +1,41 @@
+// A run foretold: what theory says of it before it starts (theory/), and in plain words what it does not say.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "peer/files.hpp"
+#include "peer/setup.hpp"
+#include "theory/quadratic.hpp"
+#include "topology/outlook.hpp"
+
+namespace gossamer::peer {
+
+/// A curve's points: those rounds that the run logs, thinned out evenly where they are more than kMostPoints.
+inline constexpr std::uint64_t kMostPoints = 1000;
+
+struct Prediction {
+  std::vector<gossip::Round> rounds;
+  std::vector<double> consensus_distance;   ///< by `rounds`; empty where theory has no curve
+  std::vector<double> distance_to_optimum;  ///< the same
+  bool sampled = false;                     ///< the curve is an estimate to a few percent
+  std::optional<double> rate;               ///< as theory::QuadraticOutcome
+  std::optional<theory::Distances> limit, bias;
+  double spectral_gap = 0;                  ///< NaN: not known
+  std::optional<topology::Outlook> outlook; ///< where the algorithm mixes
+  /// Payload that the busiest peer sends in a round; bytes of all peers in the whole run, headers included, exactly. Where the
+  /// algorithm does nothing but mix whole rows, by a W with a period.
+  std::optional<double> bytes_per_round_per_peer;
+  std::optional<std::uint64_t> bytes_sent;
+  std::vector<std::string> not_known;       ///< what is missing above, and why
+};
+
+/// `decay`: γ of the effective neighbours (topology/outlook.hpp).
+Prediction predict(const Setup& setup, double decay);
+
+Json prediction_json(const Setup& setup, const Prediction& prediction);
+/// Some lines for people, at most `points` of the curve's.
+std::string prediction_text(const Setup& setup, const Prediction& prediction, std::size_t points = 12);
+
+}  // namespace gossamer::peer

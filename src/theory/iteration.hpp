@@ -1,0 +1,162 @@
+// The algorithms as the linear iterations that they are where every f_i is quadratic and gradients are full: rounds on errors
+// e = x − x*, where ∇f_i(x) = A_i e + h_i. Each is the iteration of its paper, with what the peers' files in gossip/algorithms
+// name the same way; conserved sums, which are eigenvalues 1 that never show, are held at their value, 0.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "theory/spaces.hpp"
+
+namespace gossamer::theory {
+
+enum class Method {
+  dpsgd_atc,         ///< Lian et al. 2017 in the order of Sayed 2014: steps, then the average
+  dpsgd_awc,         ///< Lian et al. 2017, Alg. 1: steps while the average is taken
+  tracking_atc,      ///< Di Lorenzo and Scutari 2016
+  tracking_awc,      ///< Nedić, Olshevsky and Shi 2017 (DIGing)
+  d2,                ///< Tang et al. 2018; Yuan et al. 2019
+  extra,             ///< Shi et al. 2015
+  qg_momentum,       ///< Lin et al. 2021
+  gradient_descent,  ///< every form of the mean of all gradients, from equal starts
+};
+
+struct Recipe {
+  Method method = Method::dpsgd_atc;
+  int local_steps = 1;              ///< H; other than 1 for D-PSGD only
+  double quasi_global_momentum = 0; ///< μ of qg_momentum
+  double momentum = 0;              ///< the local optimizer's, as are the next two (train/optimizer.hpp)
+  bool nesterov = false;
+  double weight_decay = 0;
+  std::function<double(std::uint64_t step)> rate;  ///< γ of local step 0, 1, …
+  std::optional<double> settled_rate;              ///< γ in the long run; none where it goes on changing
+
+  bool has_memory() const {
+    return method != Method::dpsgd_atc && method != Method::dpsgd_awc && method != Method::gradient_descent;
+  }
+  /// Vectors that a round leaves to the next.
+  int rows() const { return 1 + (has_memory() ? 1 : 0) + (momentum > 0 ? 1 : 0); }
+};
+
+/// Rounds of a recipe on a space. Immutable; space and recipe outlive it.
+template <class Space>
+class Iteration {
+ public:
+  using Vector = typename Space::Vector;
+
+  /// memory: tracker less last gradient, correction, or quasi-global momentum. The last two are empty where there are none.
+  struct State {
+    Vector x, memory, momentum;
+  };
+
+  /// What does not depend on the state; null: nothing, which leaves the linear part of the iteration alone.
+  struct Input {
+    const Vector* gradient = nullptr;  ///< added to each gradient: h, or a probe
+    const Vector* decay = nullptr;     ///< added to each update's gradient: weight_decay · x*
+    int only_step = -1;                ///< the local step of the round in which `gradient` is added; −1: all
+  };
+
+  Iteration(const Space& space, const Recipe& recipe) : space_(space), recipe_(recipe) {}
+
+  State from(Vector x) const {
+    State state;
+    if (recipe_.has_memory()) state.memory = 0 * x;
+    if (recipe_.momentum > 0) state.momentum = 0 * x;
+    state.x = std::move(x);
+    return state;
+  }
+
+  void round(State& state, Round t, const Input& input) const {
+    const std::uint64_t first = t * static_cast<std::uint64_t>(recipe_.local_steps);
+    const auto gradient = [&](const Vector& x, int h) {
+      Vector g = space_.curved(x);
+      if (input.gradient != nullptr && (input.only_step < 0 || input.only_step == h)) g += *input.gradient;
+      return g;
+    };
+    // g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum · v : v)
+    const auto update = [&](Vector& x, Vector g, int h = 0) {
+      g += recipe_.weight_decay * x;
+      if (input.decay != nullptr) g += *input.decay;
+      const double rate = recipe_.rate(first + static_cast<std::uint64_t>(h));
+      if (recipe_.momentum > 0) {
+        Vector& v = state.momentum;
+        v = recipe_.momentum * v + g;
+        if (recipe_.nesterov) g += recipe_.momentum * v;
+        else g = v;
+      }
+      x -= rate * g;
+    };
+    const auto local_steps = [&](Vector& x) {
+      for (int h = 0; h < recipe_.local_steps; ++h) update(x, gradient(x, h), h);
+    };
+    const auto mixed = [&](const Vector& x) { return space_.mixed(x, t); };
+    const auto beside_mean = [&](const Vector& x) -> Vector { return x - space_.averaged(x); };
+    Vector &x = state.x, &memory = state.memory;
+
+    switch (recipe_.method) {
+      case Method::dpsgd_atc: {
+        local_steps(x);
+        x = mixed(x);
+        return;
+      }
+      case Method::dpsgd_awc: {
+        Vector u = x;
+        local_steps(u);
+        x = mixed(x) + (u - x);
+        return;
+      }
+      case Method::tracking_atc: {  // y ← W (y + g − g⁻), of which s = y − g⁻ is kept;  x ← W (x − γ y)
+        const Vector g = gradient(x, 0), y = mixed(memory + g);
+        memory = beside_mean(y - g);
+        update(x, y);
+        x = mixed(x);
+        return;
+      }
+      case Method::tracking_awc: {  // y ← y + g − g⁻;  x ← W x − γ y;  y ← W y
+        const Vector g = gradient(x, 0), y = memory + g;
+        x = mixed(x);
+        update(x, y);
+        memory = beside_mean(mixed(y) - g);
+        return;
+      }
+      case Method::d2: {  // x⁺ = W (2x − x⁻ − γ(g − g⁻)), summed up: D = Σ (z − W z)
+        const Vector g = gradient(x, 0);
+        Vector z = x;
+        update(z, g);
+        z -= memory;
+        x = mixed(z);
+        memory = beside_mean(memory + z - x);
+        return;
+      }
+      case Method::extra: {  // x⁺ = (I + W) x − ½ (I + W) x⁻ − γ(g − g⁻), summed up: D = ½ Σ (x − W x)
+        const Vector g = gradient(x, 0);
+        Vector m = mixed(x);
+        const Vector correction = memory + 0.5 * (x - m);
+        update(m, g);
+        x = m - memory;
+        memory = beside_mean(correction);
+        return;
+      }
+      case Method::qg_momentum: {  // x⁺ = W (x − γ (g + μ m));  m ← μ m + (1 − μ) (x − x⁺)/γ
+        const double mu = recipe_.quasi_global_momentum, rate = recipe_.rate(first);
+        const Vector before = x;
+        update(x, gradient(x, 0) + mu * memory);
+        x = mixed(x);
+        memory = mu * memory + (1 - mu) / rate * (before - x);
+        return;
+      }
+      case Method::gradient_descent: {
+        x = space_.averaged(x);
+        update(x, space_.averaged(gradient(x, 0)));
+        return;
+      }
+    }
+  }
+
+ private:
+  const Space& space_;
+  const Recipe& recipe_;
+};
+
+}  // namespace gossamer::theory
