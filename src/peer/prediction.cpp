@@ -35,7 +35,7 @@ bool only_mixes(const std::string& algorithm) {
 
 void predict_bytes(const Setup& setup, Prediction& prediction) {
   if (!only_mixes(setup.config.algorithm.kind) || setup.config.exchange.policy != "sync") return;
-  const auto specs = setup.algorithm->rows();
+  const auto specs = setup.algorithm->rows(*setup.schedule);
   const auto mixed = std::count_if(specs.begin(), specs.end(), [](const gossip::RowSpec& row) { return row.mixed; });
   prediction.bytes_per_round_per_peer = static_cast<double>(setup.report.bytes_per_round_per_peer) * static_cast<double>(mixed);
   if (setup.schedule->period() == 0) return;
