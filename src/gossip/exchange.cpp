@@ -190,10 +190,12 @@ Status Exchange::deliver(Chunk chunk) {
   return found->second->deliver(std::move(chunk));
 }
 
-std::span<const float> Exchange::zeros(std::size_t length) {
-  if (zeros_.count() == 0) zeros_ = gpu::DeviceRows<float>(compute_.device(), 1, length);
-  GOSSAMER_CHECK(zeros_.length() == length, "rows that are mixed with other than differences are of one length");
-  return zeros_.row(0);
+std::span<const float> Exchange::zeros(std::span<const float> row) {
+  const int part = compute_.device().part_of(row.data());
+  gpu::DeviceRows<float>& zeros = zeros_[part];
+  if (zeros.count() == 0) zeros = gpu::DeviceRows<float>::on_part(compute_.device(), part, 1, row.size());
+  GOSSAMER_CHECK(zeros.length() == row.size(), "rows that are mixed with other than differences are of one length");
+  return zeros.row(0);
 }
 
 void Exchange::fault(Error error) {

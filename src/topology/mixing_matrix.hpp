@@ -91,8 +91,9 @@ struct ScheduleRequest {
 };
 
 /// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
-/// and (but for out_degree weights) rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period (topology/checks.hpp). Of a
-/// topology without period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1 identity.
+/// and (but for out_degree weights) rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period
+/// (topology/checks.hpp). Of a topology without period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1
+/// identity.
 /// Errors are `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not in 1..kMaximumPeers, a
 /// parameter that is unknown or out of range, an n that the kind cannot be built for (the message names one near it that
 /// works: "n = 16 works"), a check that failed.

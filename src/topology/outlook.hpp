@@ -31,8 +31,8 @@ struct Outlook {
 /// decays as z ← W (√γ z + noise), against a peer alone. For a static symmetric W with eigenvalues λ_i it is
 ///   1/(1 − γ) / ((1/n) Σ_i λ_i² / (1 − γ λ_i²)):
 /// 1 where nobody mixes, n where all average exactly, and of W's whole spectrum, not of its gap. Time-varying W: variance
-/// averaged over the period. Exact for lattices and up to kDense peers, else simulated (`sampled` says so). NaN where a W keeps only its
-/// columns: what push-sum takes for the average is then not W's. 0 ≤ γ < 1.
+/// averaged over the period. Exact for lattices and up to kDense peers, else simulated (`sampled` says so). NaN where a
+/// W keeps only its columns: what push-sum takes for the average is then not W's. 0 ≤ γ < 1.
 double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled);
 
 /// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on average in the first hundred.

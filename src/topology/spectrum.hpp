@@ -32,9 +32,10 @@ double spectral_radius(Eigen::MatrixXd matrix);
 inline constexpr int kDense = 256, kDenseProduct = 384;
 
 /// 1 − ρ(W_τ…W_1)^{1/τ}, where ρ is the largest modulus beside the single eigenvalue 1: per round, the distance to consensus
-/// (of push-sum's quotients, where W keeps only its columns) shrinks by the factor 1 − gap in the long run. 1 for one peer, and where rounds become the exact average. Without a period:
-/// the Lyapunov rate of one generic start, estimated over sampled_rounds(n) rounds. NaN where it is too costly to find: large
-/// graphs that are neither lattices nor cheaply factorised, with a gap so narrow that Lanczos or Arnoldi do not settle.
+/// (of push-sum's quotients, where W keeps only its columns) shrinks by the factor 1 − gap in the long run. 1 for one peer, and
+/// where rounds become the exact average. Without a period: the Lyapunov rate of one generic start, estimated over
+/// sampled_rounds(n) rounds. NaN where it is too costly to find: large graphs that are neither lattices nor cheaply factorised,
+/// with a gap so narrow that Lanczos or Arnoldi do not settle.
 double spectral_gap(const MixingSchedule& schedule);
 
 /// Rounds, from round 0, after which everybody has the average exactly, whatever they began with (but for rounding); none:

@@ -16,8 +16,8 @@ namespace gossamer::topology {
 ///                                                                        of the Laplacian: Xiao and Boyd 2004, eq. 21
 ///   out_degree, any graph         W[i][j] = 1 / (1 + h(j))               h(j) how many hear j: columns sum to 1, rows need not:
 ///                                                                        Kempe, Dobra, Gehrke 2003
-/// and W[i][i] is what is missing to 1 (of column i for out_degree, else of row i); lazy halves what comes from others. "auto" is metropolis here. An undirected graph is
-/// balanced. The error (invalid) of any other graph says which peer is uneven: no rule here would make its columns sum to 1.
+/// and W[i][i] is what is missing to 1 (of column i for out_degree, else of row i); lazy halves what comes from others.
+/// "auto" is metropolis here. An undirected graph is balanced. The error (invalid) of any other graph says which peer is uneven: no rule here would make its columns sum to 1.
 /// So does best_constant where a peer would get a negative weight on itself, or the graph is not connected. `lattice`: as
 /// Topology::lattice(), which best_constant's eigenvalues are found faster with.
 Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::span<const int> lattice = {});
