@@ -190,10 +190,11 @@ Status Exchange::deliver(Chunk chunk) {
   return found->second->deliver(std::move(chunk));
 }
 
-std::span<const float> Exchange::zeros(std::size_t length) {
-  if (zeros_.count() == 0) zeros_ = gpu::DeviceRows<float>(compute_.device(), 1, length);
-  GOSSAMER_CHECK(zeros_.length() == length, "rows that are mixed with other than differences are of one length");
-  return zeros_.row(0);
+std::span<const float> Exchange::zeros(std::span<const float> x) {
+  gpu::Device& device = compute_.device();
+  if (zeros_.count() == 0) zeros_ = gpu::DeviceRows<float>(device, static_cast<std::size_t>(device.parts()), x.size());
+  GOSSAMER_CHECK(zeros_.length() == x.size(), "rows that are mixed with other than differences are of one length");
+  return zeros_.row(static_cast<std::size_t>(device.part_of(x.data())));
 }
 
 void Exchange::fault(Error error) {

@@ -40,7 +40,7 @@ void MixOperation::begin(Round t, Channel channel, std::span<const float> x, std
 
 void MixOperation::begin_sum(Round t, Channel channel, std::span<const float> x, std::span<float> out,
                              std::span<const topology::Neighbour> neighbours, double own) {
-  base_ = endpoint_.exchange_.zeros(x.size());
+  base_ = endpoint_.exchange_.zeros(x);
   own_ = static_cast<float>(own);
   receive(t, channel, x, out, neighbours);
 }
