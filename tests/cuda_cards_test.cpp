@@ -133,6 +133,10 @@ TEST_CASE_TEMPLATE("cards: operations on rows of several cards have the CPU's bi
     both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
       return DivideRequest<Real>{at(z, p + 2, on_cpu), at(x, p + 1, on_cpu), at(copied, p, on_cpu), length};
     }, [](Device& some, auto& requests) { some.divide(std::span<const DivideRequest<Real>>(requests)); });
+    for (const auto* rows : {&x, &y, &z, &copied}) rows->check();
+    both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
+      return DivideRequest<Real>{at(x, p + 1, on_cpu), at(y, p + 2, on_cpu), at(copied, p, on_cpu), length};
+    }, [](Device& some, auto& requests) { some.divide(std::span<const DivideRequest<Real>>(requests)); });
     both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
       return FillRequest<Real>{static_cast<Real>(p), at(z, p, on_cpu), length / 2};
     }, [](Device& some, auto& requests) { some.fill(std::span<const FillRequest<Real>>(requests)); });
@@ -219,6 +223,7 @@ TEST_CASE("cards: what a thread asks of several cards is done in that order") {
     const auto device = cards_or_skip(cards);
     if (device == nullptr) return;
     check_relay(*device, 20);
+    check_late_reader(*device);
   }
 }
 

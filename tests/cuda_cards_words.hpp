@@ -67,4 +67,30 @@ inline void check_relay(Device& device, int rounds) {
   out.check();
 }
 
+/// A busy card is still to read another one's row when that one, which has nothing else to do, writes over it or frees it.
+inline void check_late_reader(Device& device) {
+  constexpr std::size_t kLength = 100'000;
+  const auto values = normal<float>(kLength, 1);
+  const Held<float> work(device, std::vector<float>(kLength, 1)), out(device, kLength), last(device, kLength);
+  const auto keep_busy = [&] {
+    for (int i = 0; i < 50; ++i) {
+      const ScaleRequest<float> same{1, work.get(), kLength};
+      device.scale(std::span(&same, 1));
+    }
+  };
+  {
+    const Held<float> row(device, values, 0, 1);
+    keep_busy();
+    const CopyRequest<float> copy{row.get(), out.get(), kLength};
+    device.copy(std::span(&copy, 1));
+    const FillRequest<float> fill{7, row.get(), kLength};
+    device.fill(std::span(&fill, 1));
+    keep_busy();
+    const CopyRequest<float> again{row.get(), last.get(), kLength};
+    device.copy(std::span(&again, 1));
+  }
+  CHECK(same_bits(out.values(), values));
+  CHECK(same_bits(last.values(), std::vector<float>(kLength, 7)));
+}
+
 }  // namespace gossamer::gpu

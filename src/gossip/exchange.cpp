@@ -190,12 +190,11 @@ Status Exchange::deliver(Chunk chunk) {
   return found->second->deliver(std::move(chunk));
 }
 
-std::span<const float> Exchange::zeros(std::span<const float> row) {
-  const int part = compute_.device().part_of(row.data());
-  gpu::DeviceRows<float>& zeros = zeros_[part];
-  if (zeros.count() == 0) zeros = gpu::DeviceRows<float>::on_part(compute_.device(), part, 1, row.size());
-  GOSSAMER_CHECK(zeros.length() == row.size(), "rows that are mixed with other than differences are of one length");
-  return zeros.row(0);
+std::span<const float> Exchange::zeros(std::span<const float> x) {
+  gpu::Device& device = compute_.device();
+  if (zeros_.count() == 0) zeros_ = gpu::DeviceRows<float>(device, static_cast<std::size_t>(device.parts()), x.size());
+  GOSSAMER_CHECK(zeros_.length() == x.size(), "rows that are mixed with other than differences are of one length");
+  return zeros_.row(static_cast<std::size_t>(device.part_of(x.data())));
 }
 
 void Exchange::fault(Error error) {

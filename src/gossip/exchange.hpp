@@ -143,8 +143,8 @@ class Exchange final : public Receiver {
   const ExchangeOptions& options() const { return options_; }
   Link& link(int from, int to);
   void fault(Error error);
-  /// As many zeros as `row` has values, on its part of the device. Rows that ask are of one length.
-  std::span<const float> zeros(std::span<const float> row);
+  /// As many zeros as x has values, on x's part of the device, for all endpoints; rows are of one length.
+  std::span<const float> zeros(std::span<const float> x);
 
  private:
   Scheduler& scheduler_;
@@ -155,7 +155,7 @@ class Exchange final : public Receiver {
   bool faulted_ = false;
   std::map<int, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<int, int>, Link*> links_;
-  std::map<int, gpu::DeviceRows<float>> zeros_;  ///< by part of the device
+  gpu::DeviceRows<float> zeros_;  // a row for each part of the device
 };
 
 }  // namespace gossamer::gossip
