@@ -29,20 +29,21 @@ std::vector<gossip::Round> points_of(const Config& config) {
 
 /// Whole rows through W are all that these send.
 bool only_mixes(const std::string& algorithm) {
-  const std::string_view mixing[] = {"consensus", "dpsgd", "gradient_tracking", "d2", "extra", "qg_momentum"};
+  const std::string_view mixing[] = {"consensus", "dpsgd",       "gradient_tracking", "d2",
+                                     "extra",     "qg_momentum", "push_sum",          "diloco"};
   return std::find(std::begin(mixing), std::end(mixing), algorithm) != std::end(mixing);
 }
 
 void predict_bytes(const Setup& setup, Prediction& prediction) {
-  if (!only_mixes(setup.config.algorithm.kind) || setup.config.exchange.policy != "sync") return;
-  const auto specs = setup.algorithm->rows(*setup.schedule);
-  const auto mixed = std::count_if(specs.begin(), specs.end(), [](const gossip::RowSpec& row) { return row.mixed; });
-  prediction.bytes_per_round_per_peer = static_cast<double>(setup.report.bytes_per_round_per_peer) * static_cast<double>(mixed);
-  if (setup.schedule->period() == 0) return;
-  const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024, payload = setup.parameters * sizeof(float);
-  const std::uint64_t row = payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
-  prediction.bytes_sent = static_cast<std::uint64_t>(topology::messages_in(*setup.schedule, setup.config.run.rounds)) *
-                          static_cast<std::uint64_t>(mixed) * row;
+  if (!only_mixes(setup.config.algorithm.kind) || setup.config.exchange.policy != "sync" || setup.schedule->period() == 0) return;
+  const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
+  std::uint64_t rows = 0;  // bytes of every mixed row, once
+  for (const gossip::RowSpec& spec : setup.algorithm->rows(*setup.schedule)) {
+    if (!spec.mixed) continue;
+    const std::uint64_t payload = (setup.parameters + spec.extra) * sizeof(float);
+    rows += payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
+  }
+  prediction.bytes_sent = static_cast<std::uint64_t>(topology::messages_in(*setup.schedule, setup.config.run.rounds)) * rows;
 }
 
 void predict_decay(const Setup& setup, Prediction& prediction) {
@@ -136,7 +137,7 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                       {"rounds_to_millionth", or_null(outlook->rounds_to_millionth)},
                       {"decay", outlook->decay},
                       {"effective_neighbours", number(outlook->effective_neighbours)}};
-  json["bytes_per_round_per_peer"] = or_null(prediction.bytes_per_round_per_peer);
+  json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
   json["not_known"] = prediction.not_known;
   return json;
@@ -159,10 +160,11 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
     line("spectral gap", std::isnan(prediction.spectral_gap) ? "not known" : fmt::format("{:.6g}", prediction.spectral_gap));
     line("mixing alone averages", outlook->rounds_to_exact ? "exactly, " + rounds(outlook->rounds_to_exact, "") : "never exactly");
     line("mixing alone to a millionth", rounds(outlook->rounds_to_millionth, "not known"));
-    line("effective neighbours", fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
+    line("effective neighbours", std::isnan(outlook->effective_neighbours)
+                                     ? "not known"
+                                     : fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
   }
-  if (prediction.bytes_per_round_per_peer)
-    line("sent a round by a peer", fmt::format("{:.0f} bytes (payload, busiest peer)", *prediction.bytes_per_round_per_peer));
+  line("sent a round by a peer", fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent) line("sent by all in the run", fmt::format("{} bytes, headers included", *prediction.bytes_sent));
   const std::size_t count = prediction.consensus_distance.size();
   if (count > 0)

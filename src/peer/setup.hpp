@@ -42,6 +42,9 @@ struct Setup {
   std::string configuration_hash() const;
 };
 
+/// The W that a configuration asks for, mixed by `algorithm`.
+topology::ScheduleRequest schedule_request(const Config& config, const gossip::Algorithm& algorithm);
+
 /// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would. `process`: this process's
 /// number among those of its machine, by which they spread over its cards.
 Result<Setup> make_setup(Config config, int process = 0);
