@@ -217,6 +217,6 @@ TEST_CASE("quasi-global momentum: by hand on one peer, and nearer to the optimum
 TEST_CASE("an unknown algorithm is refused with the list") {
   auto made = make_algorithm("dpgsd", {});
   REQUIRE_FALSE(made.ok());
-  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, consensus, d2, diloco, dpsgd, "
-                                "extra, gradient_tracking, noloco, push_sum, qg_momentum, relay_sgd");
+  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, choco, consensus, "
+                                "d2, diloco, dpsgd, extra, gradient_tracking, noloco, push_sum, qg_momentum, relay_sgd");
 }

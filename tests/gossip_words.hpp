@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,6 +70,32 @@ class PullTrainer final : public Trainer {
   Rows<float> targets_;
 };
 
+/// Counts what is allocated.
+class CountingDevice final : public gpu::CpuDevice {
+ public:
+  using CpuDevice::CpuDevice;
+  void* allocate(std::size_t bytes, int part = 0) override {
+    void* memory = CpuDevice::allocate(bytes, part);
+    sizes_[memory] = bytes;
+    bytes_ += bytes;
+    most_bytes_ = std::max(most_bytes_, bytes_);
+    return memory;
+  }
+  void release(void* memory) override {
+    if (const auto found = sizes_.find(memory); found != sizes_.end()) {
+      bytes_ -= found->second;
+      sizes_.erase(found);
+    }
+    CpuDevice::release(memory);
+  }
+  std::size_t bytes() const { return bytes_; }
+  std::size_t most_bytes() const { return most_bytes_; }
+
+ private:
+  std::map<void*, std::size_t> sizes_;
+  std::size_t bytes_ = 0, most_bytes_ = 0;
+};
+
 struct NetworkOptions {
   LinkModel links = {};
   Policy policy = Policy::sync;
@@ -77,6 +104,8 @@ struct NetworkOptions {
   int threads = 1;
   Time step_time{0};
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
+  std::string codec = "none";
+  ParameterValues codec_values = {};
 };
 
 /// Counts what goes over a link.
@@ -95,6 +124,8 @@ class CountedLink final : public Link {
 
 class Network {
  public:
+  static constexpr std::uint64_t kCodecSeed = 3;
+
   Network(const std::string& kind, int n, std::size_t length, NetworkOptions options = {},
           const topology::WeightOptions& weights = {})
       : Network(schedule(kind, n, weights), length, std::move(options)) {}
@@ -111,6 +142,7 @@ class Network {
 
   int peers() const { return schedule_->peers(); }
   const topology::MixingSchedule& matrices() const { return *schedule_; }
+  const CountingDevice& device() const { return device_; }
 
   /// Runs rounds first … last−1 of the algorithm from `start`, with fresh nodes, and leaves the result in `rows`.
   /// The steps done so far are part of what survives.
@@ -123,7 +155,10 @@ class Network {
     VirtualScheduler scheduler;
     InlineExecutor executor;
     Compute compute(scheduler, executor, device_, trainer, options_.step_time);
+    auto codec = make_codec(options_.codec, options_.codec_values, {kCodecSeed});
+    REQUIRE(codec.ok());
     ExchangeOptions exchange_options{options_.policy, options_.chunk_values, length_, channels_of(specs)};
+    exchange_options.codec = codec->get();
     const int nodes = algorithm_->needs().one_node ? 1 : peers();
     std::vector<int> hosted;
     for (int i = 0; i < nodes; ++i) hosted.push_back(i);
@@ -223,7 +258,7 @@ class Network {
   std::unique_ptr<topology::MixingSchedule> schedule_;
   NetworkOptions options_;
   std::size_t length_;
-  gpu::CpuDevice device_;
+  CountingDevice device_;
   std::unique_ptr<Algorithm> algorithm_;
 };
 

@@ -35,6 +35,7 @@ enum class Purpose : std::uint32_t {
   sketch = 7,
   network = 8,          ///< simulated links
   initial_rows = 9,     ///< rows of `consensus`
+  codec = 10,           ///< which values a peer sends; step = round
   test = 1000,
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
+#include "gossip/codec.hpp"
 #include "gossip/link.hpp"
 #include "gossip/task.hpp"
 #include "topology/mixing_matrix.hpp"
@@ -43,6 +44,7 @@ struct AlgorithmNeeds {
   bool trainer = true;        ///< it takes gradients: needs model and data
   bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
+  Fidelity codec = Fidelity::exact;  ///< the least faithful codec it is sound with; exact: its rows travel as they are
   std::size_t row_length = 0; ///< d, where no model gives it; rows then start as standard normal numbers
 };
 

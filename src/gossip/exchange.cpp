@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gossip/coding.hpp"
 #include "gossip/mix_operation.hpp"
 
 namespace gossamer::gossip {
@@ -29,12 +30,12 @@ class ChunkAwaiter final : public Inbox::Consumer {
   std::coroutine_handle<> waiter_;
 };
 
+}  // namespace
+
 Error protocol_error(const ChunkHead& head, const std::string& what) {
   return {ErrorKind::lost_peer, fmt::format("peer {} broke the protocol towards peer {} (round {}, channel {}): {}", head.from,
                                             head.to, head.round, head.channel, what)};
 }
-
-}  // namespace
 
 Status Inbox::push(Chunk chunk) {
   const ChunkHead& head = chunk.head;
@@ -70,11 +71,16 @@ Stage& Endpoint::stage(int from, Channel channel, std::size_t length) {
 
 task<void> Endpoint::begin_mix(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
-  if (exchange_.options().policy == Policy::async) begin_async(t, channel, row);
+  if (mixes_coded()) co_await begin_coded_mix(t, channel, row);
+  else if (exchange_.options().policy == Policy::async) begin_async(t, channel, row);
   else begin_sync(t, channel, row);
 }
 
 task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
+  if (mixes_coded()) {
+    co_await finish_coded_mix(channel, row);
+    co_return;
+  }
   MixOperation& mix = operation(channel);
   if (!mix.active()) {  // nobody is heard in this round: x stays, but somebody may be reading it
     co_await row.front().writable();

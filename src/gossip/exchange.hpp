@@ -5,6 +5,7 @@
 // is the row's back half and the chunks that links lend (a window per neighbour).
 // `async`: a mix takes the newest whole row that has come from each neighbour and never waits; rows are staged whole, two
 // per neighbour and one going out.
+// With a codec (sync only) rows travel as its messages and are decoded whole: gossip/coding.hpp.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "gossip/codec.hpp"
 #include "gossip/compute.hpp"
 #include "gossip/link.hpp"
 #include "gossip/row.hpp"
@@ -36,10 +38,11 @@ struct Deviation {
   Round used_round = 0;
 };
 
-/// What becomes of a received value: into ← value, or into ← into + value.
-enum class Combine { replace, add };
-
 class Exchange;
+class CodedChannel;
+
+/// What a chunk's sender did wrong, in words that name it.
+Error protocol_error(const ChunkHead& head, const std::string& what);
 
 /// The chunks of one channel from one peer that have come and are not consumed, in order.
 class Inbox {
@@ -86,6 +89,13 @@ class Endpoint {
   /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length.
   task<void> receive(int from, Round t, Channel channel, std::span<float> into, Combine combine);
 
+  /// Sends the codec's message of `values` to those who hear this peer in round t, and puts what it decodes to into, or adds
+  /// it to, `own`. Returns when `values` may change.
+  task<void> send_coded(Round t, Channel channel, std::span<const float> values, std::span<float> own, Combine combine);
+  /// Waits for the message of `from` in round t, and puts what it decodes to into, or adds it to, `into`. One at a time on a
+  /// channel.
+  task<void> receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine);
+
   Status deliver(Chunk chunk);
 
   int peer() const { return peer_; }
@@ -102,12 +112,17 @@ class Endpoint {
   Stage& stage(int from, Channel channel, std::size_t length);
   void begin_sync(Round t, Channel channel, MixedRow& row);
   void begin_async(Round t, Channel channel, MixedRow& row);
+  bool mixes_coded() const;
+  CodedChannel& coded(Channel channel, std::size_t length);
+  task<void> begin_coded_mix(Round t, Channel channel, MixedRow& row);
+  task<void> finish_coded_mix(Channel channel, MixedRow& row);
 
   Exchange& exchange_;
   int peer_;
   std::map<std::pair<int, Channel>, Inbox> inboxes_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
   std::map<std::pair<int, Channel>, std::unique_ptr<Stage>> stages_;
+  std::map<Channel, std::unique_ptr<CodedChannel>> coded_;
   std::vector<Deviation> deviations_;
   double mix_seconds_ = 0;
 };
@@ -118,6 +133,7 @@ struct ExchangeOptions {
   std::size_t row_length = 0;          ///< d
   Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused
   std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
+  const Codec* codec = nullptr;        ///< what mixing and coded rows go through; null: rows are mixed as they are. Sync only
 };
 
 /// The endpoints of one process. Thread: the scheduler's.

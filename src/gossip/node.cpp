@@ -78,6 +78,18 @@ task<void> Node::receive(int from, Round t, int k, std::span<float> into, Combin
   times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
 }
 
+task<void> Node::send_coded(Round t, int k, std::span<float> own) {
+  co_await endpoint_.send_coded(t, channel(k), row(k), own, Combine::add);
+}
+
+task<void> Node::receive_coded(int from, Round t, int k, std::span<float> into) {
+  const Time begin = exchange_.scheduler().now();
+  const double mixing = endpoint_.mix_seconds();
+  co_await endpoint_.receive_coded(from, t, channel(k), into, Combine::add);
+  const double seconds = std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
+}
+
 task<double> Node::take_train_loss() {
   TrainRequest request;
   request.peer = request.shard_of = id_;

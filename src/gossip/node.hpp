@@ -67,13 +67,17 @@ class Node {
   void send(int to, Round t, int k, std::span<const float> part);
   /// Waits for the next part that `from` sends of its row k in round t and puts it into, or adds it to, `into`.
   task<void> receive(int from, Round t, int k, std::span<float> into, Combine combine);
+  /// Sends the message of row k in the run's codec to those who hear this peer in round t; own ← own + what it decodes to.
+  task<void> send_coded(Round t, int k, std::span<float> own);
+  /// Waits for the message that `from` sends of its row k in round t; into ← into + what it decodes to.
+  task<void> receive_coded(int from, Round t, int k, std::span<float> into);
   /// co_await node.sent(k): until nobody reads row k any more.
   auto sent(int k) { return lender(k).writable(); }
 
   // ---- arithmetic on rows, co_awaited
-  /// out ← out + (a − b)
-  auto add_difference(std::span<float> out, std::span<const float> a, std::span<const float> b) {
-    return exchange_.compute().add_difference({out.data(), a.data(), b.data(), out.size()});
+  /// out ← out + factor · (a − b)
+  auto add_difference(std::span<float> out, std::span<const float> a, std::span<const float> b, float factor = 1.0F) {
+    return exchange_.compute().add_difference({out.data(), a.data(), b.data(), out.size(), factor});
   }
   /// y ← y + factor · x
   auto axpy(float factor, std::span<const float> x, std::span<float> y) {

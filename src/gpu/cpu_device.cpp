@@ -14,6 +14,7 @@
 #include "gpu/cpu/executor.hpp"
 #include "gpu/cpu/mix.hpp"
 #include "gpu/cpu/random.hpp"
+#include "gpu/cpu/selection.hpp"
 #include "gpu/cpu/thread_pool.hpp"
 
 namespace gossamer::gpu {
@@ -117,6 +118,12 @@ void CpuDevice::to_bf16(std::span<const Bf16Request> requests) { state_->each(re
 void CpuDevice::from_bf16(std::span<const Bf16Request> requests) { state_->each(requests, gpu::from_bf16); }
 void CpuDevice::to_int8(std::span<const Int8Request> requests) { state_->each(requests, gpu::to_int8); }
 void CpuDevice::from_int8(std::span<const Int8Request> requests) { state_->each(requests, gpu::from_int8); }
+void CpuDevice::to_signs(std::span<const SignRequest> requests) { state_->each(requests, gpu::to_signs); }
+void CpuDevice::from_signs(std::span<const SignRequest> requests) { state_->each(requests, gpu::from_signs); }
+void CpuDevice::largest(std::span<const LargestRequest> requests) { state_->each(requests, gpu::largest); }
+void CpuDevice::add_placed(std::span<PlacedRequest> requests) { state_->each(requests, gpu::add_placed); }
+void CpuDevice::sample(std::span<const SampledRequest> requests) { state_->each(requests, gpu::sample); }
+void CpuDevice::add_sampled(std::span<const SampledRequest> requests) { state_->each(requests, gpu::add_sampled); }
 void CpuDevice::integers(std::span<const RandomRequest<std::uint32_t>> requests) { state_->each(requests, gpu::integers); }
 void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state_->each(requests, gpu::uniforms); }
 
@@ -127,7 +134,7 @@ void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state
     state_->each(requests, [](const auto& r) { kernels<Real>().axpy(r.factor, r.x, r.y, r.length); });                   \
   }                                                                                                                      \
   void CpuDevice::add_difference(std::span<const DifferenceRequest<Real>> requests) {                                    \
-    state_->each(requests, [](const auto& r) { kernels<Real>().add_difference(r.out, r.a, r.b, r.length); });            \
+    state_->each(requests, [](const auto& r) { kernels<Real>().add_difference(r.factor, r.out, r.a, r.b, r.length); });  \
   }                                                                                                                      \
   void CpuDevice::scale(std::span<const ScaleRequest<Real>> requests) {                                                  \
     state_->each(requests, [](const auto& r) { kernels<Real>().scale(r.factor, r.y, r.length); });                       \

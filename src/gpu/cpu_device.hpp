@@ -50,6 +50,12 @@ class CpuDevice : public Device {
   void from_bf16(std::span<const Bf16Request> requests) override;
   void to_int8(std::span<const Int8Request> requests) override;
   void from_int8(std::span<const Int8Request> requests) override;
+  void to_signs(std::span<const SignRequest> requests) override;
+  void from_signs(std::span<const SignRequest> requests) override;
+  void largest(std::span<const LargestRequest> requests) override;
+  void add_placed(std::span<PlacedRequest> requests) override;
+  void sample(std::span<const SampledRequest> requests) override;
+  void add_sampled(std::span<const SampledRequest> requests) override;
   void integers(std::span<const RandomRequest<std::uint32_t>> requests) override;
   void uniforms(std::span<const RandomRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<float>> requests) override;

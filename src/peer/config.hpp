@@ -1,5 +1,5 @@
 // A run's configuration: one TOML file, `--set section.key=value` on top, every key declared (base/parameter.hpp), unknown
-// ones refused with the line and the choices. [run] [topology] [algorithm] [model] [data] [optimizer] are shared by all
+// ones refused with the line and the choices. [run] [topology] [algorithm] [codec] [model] [data] [optimizer] are shared by all
 // peers and hashed; [sim] [net] [local] [log] are each machine's own. A relative path in a file is relative to that file's
 // folder, one given with --set to the working directory; once read, paths are absolute.
 #pragma once
@@ -62,6 +62,7 @@ struct Config {
   topology::WeightOptions weights;
   Choice algorithm;
   ExchangeChoice exchange;
+  Choice codec;
   Choice model;
   Choice data;
   train::ShardOptions shards;

@@ -18,6 +18,7 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channel
   options.row_length = setup.parameters;
   options.channels = static_cast<gossip::Channel>(channels);
   options.part_of = std::move(part_of);
+  options.codec = setup.codec.get();
   return options;
 }
 

@@ -32,12 +32,13 @@ void predict_bytes(const Setup& setup, Prediction& prediction) {
   const bool only_mixes = setup.algorithm->needs().mixing_matrix;
   if (!only_mixes || setup.config.exchange.policy != "sync" || setup.schedule->period() == 0) return;
   const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
-  std::uint64_t rows = 0;  // bytes of every mixed row, once
-  for (const gossip::RowSpec& spec : setup.algorithm->rows(*setup.schedule)) {
-    if (!spec.mixed) continue;
-    const std::uint64_t payload = (setup.parameters + spec.extra) * sizeof(float);
-    rows += payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
-  }
+  const auto framed = [&](std::size_t extra) {
+    const std::uint64_t payload = (setup.codec->words(setup.parameters) + extra) * sizeof(float);
+    return payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
+  };
+  std::uint64_t rows = 0;  // of one message each
+  for (const gossip::RowSpec& spec : setup.algorithm->rows(*setup.schedule)) rows += spec.mixed ? framed(spec.extra) : 0;
+  if (setup.algorithm->needs().codec == gossip::Fidelity::partial) rows = framed(0);  // what it sends is no row that it keeps
   prediction.bytes_sent = static_cast<std::uint64_t>(topology::messages_in(*setup.schedule, setup.config.run.rounds)) * rows;
 }
 
@@ -103,7 +104,10 @@ Prediction predict(const Setup& setup, double decay) {
     prediction.outlook = topology::look_ahead(*setup.schedule, prediction.spectral_gap, setup.parameters, decay);
   }
   predict_bytes(setup, prediction);
-  if (setup.algorithm->needs().trainer) predict_training(setup, prediction);
+  if (setup.codec->fidelity() != gossip::Fidelity::exact)
+    prediction.not_known.push_back(fmt::format("curve: rows travel as '{}', whose errors are not linear in them",
+                                               setup.config.codec.kind));
+  else if (setup.algorithm->needs().trainer) predict_training(setup, prediction);
   else predict_decay(setup, prediction);
   return prediction;
 }

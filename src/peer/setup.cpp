@@ -58,6 +58,27 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
   return algorithm.check(schedule);
 }
 
+/// What an algorithm's exchanges can make of a codec's messages.
+Status check_codec(const Config& config, const gossip::Algorithm& algorithm, const gossip::Codec& codec) {
+  using gossip::Fidelity;
+  const Fidelity needed = algorithm.needs().codec;
+  const std::string &kind = config.codec.kind, &name = config.algorithm.kind;
+  if (codec.fidelity() > needed && needed == Fidelity::exact)
+    return invalid(fmt::format("codec.kind: the rows of '{}' travel as they are, so '{}' would code nothing; leave codec.kind "
+                               "at none, or choose an algorithm that mixes (dpsgd) or feeds errors back (choco)",
+                               name, kind));
+  if (codec.fidelity() > needed)
+    return invalid(fmt::format("codec.kind: '{}' leaves so much of a row out that mixing with it, as '{}' does, does not "
+                               "converge; set algorithm.kind = choco, which feeds back what was left out, or a codec that rounds (bf16, "
+                               "int8)",
+                               kind, name));
+  if (codec.fidelity() != Fidelity::exact && config.exchange.policy != "sync")
+    return invalid(fmt::format("codec.kind: under the policy {} rows travel as they are, not as '{}'; set algorithm.policy = "
+                               "sync, or codec.kind = none",
+                               config.exchange.policy, kind));
+  return {};
+}
+
 Status check_eigenvalues(const Setup& setup, double above) {
   constexpr double kRounding = 1e-9;
   if (above <= -1 || setup.config.run.peers < 2) return {};
@@ -83,7 +104,8 @@ Status check_matrix(const Setup& setup) {
 Status check_virtual_time(const Setup& setup) {
   constexpr double kLongest = 9e9;  // seconds
   const SimOptions& sim = setup.config.sim;
-  const double n = setup.config.run.peers, bits = 8.0 * (4.0 * static_cast<double>(setup.parameters) + 1e4);
+  const std::size_t words = std::max(setup.parameters, setup.codec->words(setup.parameters));
+  const double n = setup.config.run.peers, bits = 8.0 * (4.0 * static_cast<double>(words) + 1e4);
   const double sending = sim.bandwidth_mbit_s > 0 ? bits / (sim.bandwidth_mbit_s * 1e6) : 0;
   // At most: every message of an all-reduce after the other, or every row over one link.
   const double round = setup.algorithm->steps_per_round() * sim.compute_ms / 1e3 + 2 * n * (sim.latency_ms / 1e3 + sending);
@@ -137,6 +159,16 @@ std::optional<Shortage> shortage(gpu::Memory& device, std::size_t bytes, std::si
   return worst;
 }
 
+/// What a peer's coded channels take (gossip/coding.hpp).
+std::size_t coding_bytes(const Setup& setup) {
+  if (setup.codec->fidelity() == gossip::Fidelity::exact) return 0;
+  const std::size_t messages = gpu::DeviceRows<float>::bytes(2, setup.codec->words(setup.parameters));
+  if (setup.algorithm->needs().codec == gossip::Fidelity::partial) return messages;
+  std::size_t mixed = 0;
+  for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule)) mixed += row.mixed ? 1 : 0;
+  return mixed * (messages + gpu::DeviceRows<float>::bytes(2, setup.parameters));
+}
+
 }  // namespace
 
 void Setup::initialise(int peer, std::span<float> row) const {
@@ -171,7 +203,7 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule)) rows += row.mixed ? 2 : 1;
   if (setup.trainer) rows += 1 + setup.config.optimizer.rule.state_rows();  // the gradient, and the optimizer's
   const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
-  const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace;
+  const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace + coding_bytes(setup);
   const auto lacking = shortage(*setup.device, peer, hosted);
   if (!lacking) return {};
   constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -203,6 +235,8 @@ Result<Setup> make_setup(Config config, ProcessPlace place) {
   const topology::ScheduleRequest request = schedule_request(decided, *setup.algorithm);
   GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
   GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm, *setup.schedule));
+  GOSSAMER_TRY(setup.codec, gossip::make_codec(decided.codec.kind, decided.codec.values, {decided.run.seed}));
+  GOSSAMER_TRY_STATUS(check_codec(decided, *setup.algorithm, *setup.codec));
 
   if (place.nodes == 0) place.nodes = setup.nodes();
   GOSSAMER_TRY(DeviceChoice choice, choose_device(decided.local, place));
@@ -214,8 +248,9 @@ Result<Setup> make_setup(Config config, ProcessPlace place) {
     setup.parameters = setup.algorithm->needs().row_length;
   }
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
+  const std::size_t words = setup.codec->words(setup.parameters);  // of a row as it travels
   GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick,
-                                                setup.algorithm->values_sent(*setup.schedule, setup.parameters)));
+                                                setup.algorithm->values_sent(*setup.schedule, words)));
   GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
 }

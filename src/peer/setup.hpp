@@ -26,6 +26,7 @@ struct Setup {
   std::unique_ptr<topology::MixingSchedule> schedule;
   topology::TopologyReport report;
   std::unique_ptr<gossip::Algorithm> algorithm;
+  std::unique_ptr<gossip::Codec> codec;
   std::unique_ptr<gpu::Device> device;
   std::string device_note;  ///< a line for people about the choice of the device; mostly empty
   std::shared_ptr<const train::Dataset> data;  ///< null where nothing trains

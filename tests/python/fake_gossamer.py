@@ -17,7 +17,7 @@ import tomllib
 from pathlib import Path
 
 KINDS = {"ring", "torus", "complete", "star", "hypercube"}
-SECTIONS = {"run", "topology", "algorithm", "model", "data", "optimizer", "sim", "net", "local", "log"}
+SECTIONS = {"run", "topology", "algorithm", "codec", "model", "data", "optimizer", "sim", "net", "local", "log"}
 PARAMETERS = 650
 
 

@@ -62,6 +62,10 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     ("algorithm.kind=relay_sgd", "topology.kind=star", "net.window=1", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
     ("algorithm.kind=diloco", "topology.kind=complete", "algorithm.local_steps=3", "optimizer.momentum=0.9"),
     ("algorithm.kind=noloco", "topology.kind=random_matching", "algorithm.local_steps=3", "algorithm.pull=0.9"),
+    ("algorithm.kind=gradient_tracking", "codec.kind=int8", "model.kind=mlp", "model.hidden=[200]", "net.chunk_kib=4"),
+    ("algorithm.kind=choco", "codec.kind=topk", "model.kind=mlp", "model.hidden=[200]", "net.chunk_kib=4", "net.window=1"),
+    ("algorithm.kind=choco", "codec.kind=randk", "topology.kind=star", "codec.fraction=0.02"),
+    ("algorithm.kind=choco", "codec.kind=sign", "topology.kind=complete", *SMALL["linear"]),
 ], ids=lambda sets: "-".join(s.partition("=")[2] for s in sets))
 def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...]) -> None:
     check_same_as_one_process(network(4, *sets), ["0", "1", "2", "3"])

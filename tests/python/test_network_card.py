@@ -37,7 +37,9 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
     ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
     ("algorithm.kind=push_sum", "topology.kind=star"),
     ("algorithm.kind=relay_sgd", "topology.kind=path", "net.chunk_kib=4"),
-], ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd"])
+    ("algorithm.kind=choco", "codec.kind=topk", "topology.kind=star"),
+    ("algorithm.kind=dpsgd", "codec.kind=int8", "topology.kind=path"),
+], ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"])
 def test_rows_on_cards_have_the_bits_of_one_process(network: Make, sets: tuple[str, ...], groups: list[str]) -> None:
     net = network(4, *sets)
     for ids in groups:

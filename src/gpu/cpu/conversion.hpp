@@ -9,5 +9,7 @@ void to_bf16(const Bf16Request& request);
 void from_bf16(const Bf16Request& request);
 void to_int8(const Int8Request& request);
 void from_int8(const Int8Request& request);
+void to_signs(const SignRequest& request);
+void from_signs(const SignRequest& request);
 
 }  // namespace gossamer::gpu

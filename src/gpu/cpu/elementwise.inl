@@ -58,8 +58,8 @@ void axpy(Real factor, const Real* x, Real* y, std::size_t length) {
 }
 
 template <class Real>
-void add_difference(Real* out, const Real* a, const Real* b, std::size_t length) {
-  for (std::size_t i = 0; i < length; ++i) out[i] += a[i] - b[i];
+void add_difference(Real factor, Real* out, const Real* a, const Real* b, std::size_t length) {
+  for (std::size_t i = 0; i < length; ++i) out[i] += factor * (a[i] - b[i]);
 }
 
 template <class Real>

@@ -65,7 +65,7 @@ struct Kernels {
   void (*product)(const Product<Real>&);
   void (*mix)(const BasicMixRequest<Real>&, bool streaming, std::size_t ahead);
   void (*axpy)(Real factor, const Real* x, Real* y, std::size_t length);
-  void (*add_difference)(Real* out, const Real* a, const Real* b, std::size_t length);
+  void (*add_difference)(Real factor, Real* out, const Real* a, const Real* b, std::size_t length);
   void (*scale)(Real factor, Real* y, std::size_t length);
   void (*divide)(const Real* x, Real divisor, Real* out, std::size_t length);
   double (*dot)(const Real* a, const Real* b, std::size_t length);

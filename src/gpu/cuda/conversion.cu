@@ -1,5 +1,7 @@
-// bf16 and int8 blocks: a block of threads works on one chunk of one request.
+// bf16, int8 and signs: a block of threads works on one chunk of one request.
 #include "gpu/cuda/conversion.hpp"
+
+#include <limits>
 
 #include "gpu/cuda/vector.hpp"
 
@@ -18,6 +20,19 @@ __device__ __forceinline__ std::uint16_t coded_bf16(float value) {
 }
 __device__ __forceinline__ float decoded_bf16(std::uint16_t coded) {
   return __uint_as_float(static_cast<std::uint32_t>(coded) << 16);
+}
+
+__device__ __forceinline__ float decoded_int8(float scale, int coded) { return times(scale, static_cast<float>(coded)); }
+
+constexpr float kMost = std::numeric_limits<float>::max(), kInfinity = std::numeric_limits<float>::infinity();
+__device__ __forceinline__ float quiet_nan() { return __uint_as_float(0x7FC00000U); }
+
+__device__ __forceinline__ void put(float* at, bool add, float value) { *at = add ? plus(*at, value) : value; }
+__device__ __forceinline__ void put_quad(float* at, bool add, float a, float b, float c, float d) {
+  auto* place = reinterpret_cast<float4*>(at);
+  const float4 before = add ? *place : make_float4(0, 0, 0, 0);
+  *place = add ? make_float4(plus(before.x, a), plus(before.y, b), plus(before.z, c), plus(before.w, d))
+               : make_float4(a, b, c, d);
 }
 
 __device__ __forceinline__ bool on_grid(const void* pointer, unsigned bytes) {
@@ -58,10 +73,9 @@ __global__ void __launch_bounds__(kThreads) from_bf16_kernel(const Bf16Request* 
       begin, r.length, on_grid(r.values, 16) && on_grid(r.coded, 8),
       [&](std::size_t i) {
         const ushort4 c = *reinterpret_cast<const ushort4*>(r.coded + i);
-        *reinterpret_cast<float4*>(r.values + i) =
-            make_float4(decoded_bf16(c.x), decoded_bf16(c.y), decoded_bf16(c.z), decoded_bf16(c.w));
+        put_quad(r.values + i, r.add, decoded_bf16(c.x), decoded_bf16(c.y), decoded_bf16(c.z), decoded_bf16(c.w));
       },
-      [&](std::size_t i) { r.values[i] = decoded_bf16(r.coded[i]); });
+      [&](std::size_t i) { put(r.values + i, r.add, decoded_bf16(r.coded[i])); });
 }
 
 /// Blocks of the format that a block of threads codes together: each kTeam threads, each thread kOwn values.
@@ -84,14 +98,14 @@ __global__ void __launch_bounds__(kThreads) to_int8_kernel(const Int8Request* re
     for (int i = 0; i < kOwn; ++i)
       if (first + i < r.length) values[i] = r.values[first + i];
   }
-  for (int i = 0; i < kOwn; ++i) most = fmaxf(most, fabsf(values[i]));
+  for (int i = 0; i < kOwn; ++i) most = fmaxf(most, fabsf(values[i]) <= kMost ? fabsf(values[i]) : kInfinity);
   largest[thread] = most;
   __syncthreads();
   for (int half = kTeam / 2; half > 0; half /= 2) {
     if (member < half) largest[thread] = fmaxf(largest[thread], largest[thread + half]);
     __syncthreads();
   }
-  const float scale = __fdiv_rn(largest[thread - member], 127.0F);
+  const float scale = largest[thread - member] <= kMost ? __fdiv_rn(largest[thread - member], 127.0F) : quiet_nan();
   if (first >= r.length) return;
   if (member == 0) r.scales[first / kInt8Block] = scale;
   std::int8_t coded[kOwn];
@@ -117,11 +131,48 @@ __global__ void __launch_bounds__(kThreads) from_int8_kernel(const Int8Request* 
       [&](std::size_t i) {
         const char4 c = *reinterpret_cast<const char4*>(r.coded + i);
         const float scale = r.scales[i / kInt8Block];
-        *reinterpret_cast<float4*>(r.values + i) =
-            make_float4(scale * static_cast<float>(c.x), scale * static_cast<float>(c.y), scale * static_cast<float>(c.z),
-                        scale * static_cast<float>(c.w));
+        put_quad(r.values + i, r.add, decoded_int8(scale, c.x), decoded_int8(scale, c.y), decoded_int8(scale, c.z),
+                 decoded_int8(scale, c.w));
       },
-      [&](std::size_t i) { r.values[i] = r.scales[i / kInt8Block] * static_cast<float>(r.coded[i]); });
+      [&](std::size_t i) { put(r.values + i, r.add, decoded_int8(r.scales[i / kInt8Block], r.coded[i])); });
+}
+
+/// A block of the format a block of threads, each thread kOwn values.
+static_assert(kSignBlock == std::size_t{kThreads} * kOwn);
+constexpr int kTeamOfWord = 32 / kOwn;
+
+__global__ void __launch_bounds__(kThreads) to_signs_kernel(const SignRequest* requests, unsigned count) {
+  __shared__ double room[kThreads];
+  __shared__ unsigned nibbles[kThreads];
+  const SignRequest r = requests[blockIdx.x % count];
+  const std::size_t block = blockIdx.x / count, begin = block * kSignBlock;
+  if (begin >= r.length) return;
+  const std::size_t first = begin + std::size_t{threadIdx.x} * kOwn;
+  double sizes[kOwn] = {};
+  unsigned nibble = 0;
+  for (int i = 0; i < kOwn; ++i)
+    if (first + i < r.length) {
+      const float value = r.values[first + i];
+      sizes[i] = static_cast<double>(fabsf(value));
+      nibble |= (value < 0 ? 1U : 0U) << i;
+    }
+  nibbles[threadIdx.x] = nibble;
+  const double sum = block_sum<kThreads>((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]), room);
+  const std::size_t values = min(kSignBlock, r.length - begin);
+  if (threadIdx.x == 0) r.scales[block] = static_cast<float>(__ddiv_rn(sum, static_cast<double>(values)));
+  if (threadIdx.x * std::size_t{32} >= values) return;
+  unsigned bits = 0;
+  for (int i = 0; i < kTeamOfWord; ++i) bits |= nibbles[threadIdx.x * kTeamOfWord + i] << (i * kOwn);
+  r.bits[begin / 32 + threadIdx.x] = bits;
+}
+
+__global__ void __launch_bounds__(kThreads) from_signs_kernel(const SignRequest* requests, unsigned count) {
+  const SignRequest r = requests[blockIdx.x % count];
+  const std::size_t begin = blockIdx.x / count * kSignBlock, end = min(r.length, begin + kSignBlock);
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const float scale = r.scales[i / kSignBlock];
+    put(r.values + i, r.add, (r.bits[i / 32] >> (i % 32) & 1U) != 0 ? -scale : scale);
+  }
 }
 
 }  // namespace
@@ -137,6 +188,12 @@ void to_int8(Lane& lane, std::span<const Int8Request> requests) {
 }
 void from_int8(Lane& lane, std::span<const Int8Request> requests) {
   launch_chunks(lane, from_int8_kernel, requests, kChunk, kThreads);
+}
+void to_signs(Lane& lane, std::span<const SignRequest> requests) {
+  launch_chunks(lane, to_signs_kernel, requests, kSignBlock, kThreads);
+}
+void from_signs(Lane& lane, std::span<const SignRequest> requests) {
+  launch_chunks(lane, from_signs_kernel, requests, kSignBlock, kThreads);
 }
 
 }  // namespace gossamer::gpu::cuda

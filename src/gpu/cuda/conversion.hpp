@@ -13,6 +13,8 @@ void to_bf16(Lane& lane, std::span<const Bf16Request> requests);
 void from_bf16(Lane& lane, std::span<const Bf16Request> requests);
 void to_int8(Lane& lane, std::span<const Int8Request> requests);
 void from_int8(Lane& lane, std::span<const Int8Request> requests);
+void to_signs(Lane& lane, std::span<const SignRequest> requests);
+void from_signs(Lane& lane, std::span<const SignRequest> requests);
 void integers(Lane& lane, std::span<const RandomRequest<std::uint32_t>> requests);
 void uniforms(Lane& lane, std::span<const RandomRequest<float>> requests);
 

@@ -14,6 +14,7 @@
 #include "gpu/cuda/conversion.hpp"
 #include "gpu/cuda/reductions.hpp"
 #include "gpu/cuda/rows.hpp"
+#include "gpu/cuda/selection.hpp"
 #include "gpu/cuda/survey.hpp"
 #include "gpu/cuda/touched.hpp"
 
@@ -188,6 +189,12 @@ GOSSAMER_SERVE(to_bf16, const Bf16Request)
 GOSSAMER_SERVE(from_bf16, const Bf16Request)
 GOSSAMER_SERVE(to_int8, const Int8Request)
 GOSSAMER_SERVE(from_int8, const Int8Request)
+GOSSAMER_SERVE(to_signs, const SignRequest)
+GOSSAMER_SERVE(from_signs, const SignRequest)
+GOSSAMER_SERVE(largest, const LargestRequest)
+GOSSAMER_SERVE(add_placed, PlacedRequest)
+GOSSAMER_SERVE(sample, const SampledRequest)
+GOSSAMER_SERVE(add_sampled, const SampledRequest)
 GOSSAMER_SERVE(integers, const RandomRequest<std::uint32_t>)
 GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
 

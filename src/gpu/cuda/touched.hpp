@@ -66,6 +66,29 @@ void touched(const Int8Request& request, Visit visit) {
   visit(request.coded);
   visit(request.scales);
 }
+template <class Visit>
+void touched(const SignRequest& request, Visit visit) {
+  visit(request.values);
+  visit(request.bits);
+  visit(request.scales);
+}
+template <class Visit>
+void touched(const LargestRequest& request, Visit visit) {
+  visit(request.chosen);
+  visit(request.indices);
+  visit(request.values);
+}
+template <class Visit>
+void touched(const PlacedRequest& request, Visit visit) {
+  visit(request.values);
+  visit(request.chosen);
+  visit(request.indices);
+}
+template <class Visit>
+void touched(const SampledRequest& request, Visit visit) {
+  visit(request.values);
+  visit(request.chosen);
+}
 template <class Value, class Visit>
 void touched(const RandomRequest<Value>& request, Visit visit) {
   visit(request.out);

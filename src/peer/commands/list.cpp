@@ -34,6 +34,7 @@ Group group(const std::string& name, const std::vector<Kind>& catalog) {
 
 std::vector<Group> groups() {
   std::vector<Group> all{group("topology", topology::kinds::catalog()), group("algorithm", gossip::algorithms::catalog()),
+                         group("codec", gossip::codecs::catalog()),
                          group("model", train::models::catalog()), group("data", train::datasets::catalog()),
                          group("optimizer", train::optimizer_kinds())};
   Group sections{"section", {}};
@@ -87,7 +88,7 @@ void print_json() {
 
 void add_list(CLI::App& app, int& exit_code) {
   auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
-  CLI::App* list = app.add_subcommand("list", "every topology, algorithm, model, data set, optimizer and configuration section");
+  CLI::App* list = app.add_subcommand("list", "every topology, algorithm, codec, model, data set, optimizer and configuration section");
   list->add_flag("-v,--verbose", *verbose, "with sources and parameters");
   list->add_flag("--json", *json, "as JSON, whole");
   list->callback([verbose, json, &exit_code] {

@@ -1,0 +1,38 @@
+// int8 in blocks of 256 values: one scale a block, max |x| / 127, and one byte a value. The message: all scales, then all
+// bytes. A value is off by half its block's scale at most.
+#include "gossip/codec.hpp"
+
+namespace gossamer::gossip::codecs {
+namespace {
+
+gpu::Int8Request coded(const float* values, const float* message, std::size_t length, bool add) {
+  auto* scales = const_cast<float*>(message);
+  return {const_cast<float*>(values), reinterpret_cast<std::int8_t*>(scales + gpu::int8_blocks(length)), scales, length, add};
+}
+
+class Int8 final : public Codec {
+ public:
+  Fidelity fidelity() const override { return Fidelity::rounded; }
+  std::size_t words(std::size_t length) const override { return gpu::int8_blocks(length) + (length + 3) / 4; }
+  void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
+    device.to_int8(
+        device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));
+  }
+  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+    device.from_int8(device_requests(requests, [](const DecodeRequest& r) {
+      return coded(r.values, r.message, r.length, r.combine == Combine::add);
+    }));
+  }
+};
+
+}  // namespace
+
+CodecKind int8() {
+  return {.name = "int8",
+          .summary = "one byte a value, and a scale for every 256",
+          .source = "Dettmers 2016 (blocks: Dettmers et al. 2022)",
+          .parameters = {},
+          .make = make_plain_codec<Int8>};
+}
+
+}  // namespace gossamer::gossip::codecs

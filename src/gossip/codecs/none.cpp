@@ -1,0 +1,34 @@
+// No codec: the row itself, 4 bytes a value.
+#include "gossip/codec.hpp"
+
+namespace gossamer::gossip::codecs {
+namespace {
+
+class None final : public Codec {
+ public:
+  Fidelity fidelity() const override { return Fidelity::exact; }
+  std::size_t words(std::size_t length) const override { return length; }
+  void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
+    const auto copies = device_requests(
+        requests, [](const EncodeRequest& r) { return gpu::CopyRequest<float>{r.values, r.message, r.length}; });
+    device.copy(std::span<const gpu::CopyRequest<float>>(copies));
+  }
+  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+    clear_replaced(device, requests);
+    const auto sums = device_requests(
+        requests, [](const DecodeRequest& r) { return gpu::AxpyRequest<float>{1.0F, r.message, r.values, r.length}; });
+    device.axpy(std::span<const gpu::AxpyRequest<float>>(sums));
+  }
+};
+
+}  // namespace
+
+CodecKind none() {
+  return {.name = "none",
+          .summary = "rows as they are, 4 bytes a value",
+          .source = "",
+          .parameters = {},
+          .make = make_plain_codec<None>};
+}
+
+}  // namespace gossamer::gossip::codecs

@@ -1,0 +1,38 @@
+// Scaled signs in blocks of 1,024 values: one scale a block, the mean of |x|, and one bit a value. The message: all scales,
+// then all bits. ‖C(x) − x‖² = ‖x‖² − ‖x‖₁² / d in each block of d values.
+#include "gossip/codec.hpp"
+
+namespace gossamer::gossip::codecs {
+namespace {
+
+gpu::SignRequest coded(const float* values, const float* message, std::size_t length, bool add) {
+  auto* scales = const_cast<float*>(message);
+  return {const_cast<float*>(values), reinterpret_cast<std::uint32_t*>(scales + gpu::sign_blocks(length)), scales, length, add};
+}
+
+class Sign final : public Codec {
+ public:
+  Fidelity fidelity() const override { return Fidelity::partial; }
+  std::size_t words(std::size_t length) const override { return gpu::sign_blocks(length) + gpu::sign_words(length); }
+  void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
+    device.to_signs(
+        device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));
+  }
+  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+    device.from_signs(device_requests(requests, [](const DecodeRequest& r) {
+      return coded(r.values, r.message, r.length, r.combine == Combine::add);
+    }));
+  }
+};
+
+}  // namespace
+
+CodecKind sign() {
+  return {.name = "sign",
+          .summary = "one bit a value, and the mean size of every 1,024",
+          .source = "Karimireddy et al. 2019",
+          .parameters = {},
+          .make = make_plain_codec<Sign>};
+}
+
+}  // namespace gossamer::gossip::codecs

@@ -1,0 +1,50 @@
+// The k values of largest magnitude (ties: the lower index), and where they belong. The message: k values, then k indices of
+// 4 bytes, ascending. ‖C(x) − x‖² ≤ (1 − k/d) ‖x‖².
+#include "gossip/codec.hpp"
+
+namespace gossamer::gossip::codecs {
+namespace {
+
+class TopK final : public Codec {
+ public:
+  explicit TopK(const FractionOptions& options) : fraction_(options.fraction) {}
+
+  Fidelity fidelity() const override { return Fidelity::partial; }
+  std::size_t words(std::size_t length) const override { return 2 * part_of(fraction_, length); }
+
+  void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
+    device.largest(device_requests(requests, [this](const EncodeRequest& r) {
+      const std::size_t k = part_of(fraction_, r.length);
+      return gpu::LargestRequest{r.values, r.length, r.message, reinterpret_cast<std::uint32_t*>(r.message + k), k};
+    }));
+  }
+
+  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+    clear_replaced(device, requests);
+    auto placed = device_requests(requests, [this](const DecodeRequest& r) {
+      const std::size_t k = part_of(fraction_, r.length);
+      return gpu::PlacedRequest{r.message, reinterpret_cast<const std::uint32_t*>(r.message + k), k, r.values, r.length};
+    });
+    device.add_placed(placed);
+    for (std::size_t i = 0; i < placed.size(); ++i)
+      requests[i].fault = placed[i].sound ? nullptr : "its indices do not ascend, or do not all lie within the row";
+  }
+
+ private:
+  double fraction_;
+};
+
+}  // namespace
+
+CodecKind topk() {
+  return {.name = "topk",
+          .summary = "the values of largest magnitude, 8 bytes each with their indices",
+          .source = "Aji and Heafield 2017; Stich, Cordonnier and Jaggi 2018",
+          .parameters = fraction_parameters().specs(),
+          .make = [](const ParameterValues& values, const CodecContext&) -> Result<std::unique_ptr<Codec>> {
+            GOSSAMER_TRY(const FractionOptions options, fraction_parameters().read("codec", values));
+            return std::unique_ptr<Codec>(std::make_unique<TopK>(options));
+          }};
+}
+
+}  // namespace gossamer::gossip::codecs

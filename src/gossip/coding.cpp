@@ -1,0 +1,80 @@
+// The endpoint's half that deals in coded rows.
+#include "gossip/coding.hpp"
+
+#include <fmt/format.h>
+
+namespace gossamer::gossip {
+
+bool Endpoint::mixes_coded() const {
+  const Codec* codec = exchange_.options().codec;
+  return codec != nullptr && codec->fidelity() != Fidelity::exact;
+}
+
+CodedChannel& Endpoint::coded(Channel channel, std::size_t length) {
+  auto& coded = coded_[channel];
+  if (!coded)
+    coded = std::make_unique<CodedChannel>(exchange_.scheduler(), exchange_.compute().device(),
+                                           exchange_.options().part_of(peer_), exchange_.options().codec->words(length));
+  return *coded;
+}
+
+task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float> values, std::span<float> own,
+                                Combine combine) {
+  CodedChannel& coded = this->coded(channel, values.size());
+  LentRow& message = coded.outgoing();
+  co_await message.writable();
+  const Time begin = exchange_.scheduler().now();
+  const Codec& codec = *exchange_.options().codec;
+  const EncodeRequest encode{values.data(), values.size(), message.values().data(), peer_, t};
+  co_await exchange_.compute().encode(codec, encode);
+  const auto matrix = exchange_.schedule().at(t);
+  for (int to : matrix->heard_by(peer_)) send(to, t, channel, message.values(), message);
+  const DecodeRequest decode{message.values().data(), own.data(), own.size(), peer_, t, combine};
+  const char* fault = co_await exchange_.compute().decode(codec, decode);
+  GOSSAMER_CHECK(fault == nullptr, "a codec cannot read its own message");
+  mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+}
+
+task<void> Endpoint::receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
+  const std::span<float> message = coded(channel, into.size()).incoming();
+  co_await receive(from, t, channel, message, Combine::replace);
+  const Time begin = exchange_.scheduler().now();
+  const DecodeRequest decode{message.data(), into.data(), into.size(), from, t, combine};
+  const char* fault = co_await exchange_.compute().decode(*exchange_.options().codec, decode);
+  if (fault != nullptr) {
+    const ChunkHead head{from, peer_, t, channel, 0, message.size()};
+    exchange_.fault(protocol_error(head, fmt::format("a coded row that cannot be read: {}", fault)));
+    co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
+  }
+  mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+}
+
+task<void> Endpoint::begin_coded_mix(Round t, Channel channel, MixedRow& row) {
+  const auto matrix = exchange_.schedule().at(t);
+  const bool hears = !matrix->hears(peer_).empty();
+  if (!hears && matrix->heard_by(peer_).empty()) co_return;
+  CodedChannel& coded = this->coded(channel, row.values().size());
+  coded.begin(t, row.values().size());
+  co_await send_coded(t, channel, row.values(), coded.own(), Combine::replace);
+  const gpu::CopyRequest<float> copy{row.values().data(), row.back().values().data(), row.values().size()};
+  if (hears) co_await exchange_.compute().copy(copy);
+  else coded.mixing = false;
+}
+
+// x_i + Σ_j W_t[i][j] (Q(x_j) − Q(x_i)): what an edge adds at one end it takes at the other, whatever Q does.
+task<void> Endpoint::finish_coded_mix(Channel channel, MixedRow& row) {
+  CodedChannel& coded = this->coded(channel, row.values().size());
+  if (!coded.mixing) co_return;  // nobody is heard in this round
+  const std::span<float> out = row.back().values(), own = coded.own(), theirs = coded.theirs();
+  const auto matrix = exchange_.schedule().at(coded.round);
+  for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
+    co_await receive_coded(neighbour.peer, coded.round, channel, theirs, Combine::replace);
+    const gpu::DifferenceRequest<float> add{out.data(), theirs.data(), own.data(), out.size(),
+                                            static_cast<float>(neighbour.weight)};
+    co_await exchange_.compute().add_difference(add);
+  }
+  coded.mixing = false;
+  row.swap();
+}
+
+}  // namespace gossamer::gossip

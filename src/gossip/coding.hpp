@@ -1,0 +1,45 @@
+// Coded rows on one channel of a peer: the message going out, the one coming in, and, for mixing, what they decode to.
+// Internal to the exchange.
+//
+// Memory: two messages, and two rows where the channel mixes, whatever the number of neighbours, who are taken one by one in
+// ascending order. Chunks that have come early wait in their links' buffers, as ever.
+#pragma once
+
+#include "gossip/exchange.hpp"
+#include "gpu/device_rows.hpp"
+
+namespace gossamer::gossip {
+
+class CodedChannel {
+ public:
+  /// `words` of a message; all lies on `part` of the device, as the peer's rows do.
+  CodedChannel(Scheduler& scheduler, gpu::Device& device, int part, std::size_t words)
+      : device_(device), part_(part), messages_(gpu::DeviceRows<float>::on_part(device, part, 2, words)) {
+    outgoing_.attach(scheduler, messages_.row(0));
+  }
+
+  LentRow& outgoing() { return outgoing_; }
+  std::span<float> incoming() const { return messages_.row(1); }
+
+  // ---- a mix under way
+  /// Begins a mix of a row of `length` values.
+  void begin(Round t, std::size_t length) {
+    GOSSAMER_CHECK(!mixing, "a row is mixed twice at once");
+    if (rows_.count() == 0) rows_ = gpu::DeviceRows<float>::on_part(device_, part_, 2, length);
+    mixing = true;
+    round = t;
+  }
+  /// What this peer's own message decodes to, and a neighbour's.
+  std::span<float> own() const { return rows_.row(0); }
+  std::span<float> theirs() const { return rows_.row(1); }
+  bool mixing = false;
+  Round round = 0;
+
+ private:
+  gpu::Device& device_;
+  int part_;
+  gpu::DeviceRows<float> messages_, rows_;
+  LentRow outgoing_;
+};
+
+}  // namespace gossamer::gossip

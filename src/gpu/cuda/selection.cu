@@ -1,0 +1,98 @@
+// Values at given and at random places of a row, taken and put back.
+#include <vector>
+
+#include "base/philox.hpp"
+#include "gpu/cuda/conversion.hpp"
+#include "gpu/cuda/selection.hpp"
+#include "gpu/cuda/vector.hpp"
+
+namespace gossamer::gpu::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+
+/// `length` counts the chosen values.
+struct PlacedTask {
+  const float* chosen;
+  const std::uint32_t* indices;
+  std::size_t length;
+  float* values;
+  std::size_t row_length;
+  unsigned* unsound;
+};
+
+/// All who find a fault write the same.
+__global__ void __launch_bounds__(kThreads) check_kernel(const PlacedTask* tasks, unsigned count) {
+  const PlacedTask task = tasks[blockIdx.x % count];
+  const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
+  if (i >= task.length) return;
+  const std::uint32_t index = task.indices[i];
+  if (index >= task.row_length || (i > 0 && index <= task.indices[i - 1])) *task.unsound = 1;
+}
+
+__global__ void __launch_bounds__(kThreads) add_placed_kernel(const PlacedTask* tasks, unsigned count) {
+  const PlacedTask task = tasks[blockIdx.x % count];
+  const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
+  if (i >= task.length) return;
+  float& value = task.values[task.indices[i]];
+  value = plus(value, task.chosen[i]);
+}
+
+/// `length` counts the chosen values. A thread has the four of one Philox block.
+struct SampledTask {
+  SampledRequest request;
+  std::size_t length;
+};
+constexpr std::size_t kSampledChunk = std::size_t{kThreads} * 4;
+
+template <bool kAdd>
+__global__ void __launch_bounds__(kThreads) sampled_kernel(const SampledTask* tasks, unsigned count) {
+  const SampledRequest r = tasks[blockIdx.x % count].request;
+  const std::size_t first = blockIdx.x / count * kSampledChunk + std::size_t{threadIdx.x} * 4;
+  if (first >= r.count) return;
+  const auto numbers = RandomKey(r.seed, r.peer, r.purpose, r.step).block(static_cast<std::uint32_t>(first / 4));
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const std::size_t i = first + k;
+    if (i >= r.count) return;
+    float& value = r.values[sampled_index(i, numbers[k], r.length, r.count)];
+    if constexpr (kAdd) value = plus(value, r.chosen[i]);
+    else r.chosen[i] = value;
+  }
+}
+
+std::vector<SampledTask> sampled_tasks(std::span<const SampledRequest> requests) {
+  std::vector<SampledTask> tasks;
+  for (const SampledRequest& request : requests) tasks.push_back({request, request.count});
+  return tasks;
+}
+
+}  // namespace
+
+void add_placed(Lane& lane, std::span<PlacedRequest> requests) {
+  if (requests.empty()) return;
+  const std::size_t bytes = requests.size() * sizeof(unsigned);
+  auto* unsound = static_cast<unsigned*>(lane.scratch(bytes));
+  GOSSAMER_CUDA(cudaMemsetAsync, unsound, 0, bytes, lane.stream());
+  std::vector<PlacedTask> tasks;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const PlacedRequest& r = requests[i];
+    tasks.push_back({r.chosen, r.indices, r.count, r.values, r.length, unsound + i});
+  }
+  launch_chunks<PlacedTask>(lane, check_kernel, tasks, kThreads, kThreads);
+  const auto* verdicts = static_cast<const unsigned*>(lane.fetch(unsound, bytes));
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i].sound = verdicts[i] == 0;
+    if (!requests[i].sound) tasks[i].length = 0;
+  }
+  launch_chunks<PlacedTask>(lane, add_placed_kernel, tasks, kThreads, kThreads);
+}
+
+void sample(Lane& lane, std::span<const SampledRequest> requests) {
+  launch_chunks<SampledTask>(lane, sampled_kernel<false>, sampled_tasks(requests), kSampledChunk, kThreads);
+}
+void add_sampled(Lane& lane, std::span<const SampledRequest> requests) {
+  launch_chunks<SampledTask>(lane, sampled_kernel<true>, sampled_tasks(requests), kSampledChunk, kThreads);
+}
+
+}  // namespace gossamer::gpu::cuda
