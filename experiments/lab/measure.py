@@ -55,7 +55,7 @@ class Measure:
         if not np.isfinite(values).any():
             raise LabError(f"these runs have no {self.curve}")
         if self.target is not None:
-            return _spent(curves, self.cost or "", first_at(values, self.target, METRICS[self.curve]))
+            return _spent(curves, self.cost or "", self.curve, self.target)
         if self.round is None:
             return float(values[-1])
         if self.round > curves.rounds[-1]:
@@ -88,7 +88,10 @@ def final_value(summary: dict[str, Any], metric: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def _spent(curves: Curves, cost: str, place: int | None) -> float:
-    if place is None:
-        return NEVER
-    return float(curves.rounds[place] if cost == "rounds" else curves.values[cost][place])
+def _spent(curves: Curves, cost: str, curve: str, target: float) -> float:
+    if cost == "seconds":
+        spent, values = curves.by_time(curve)
+    else:
+        spent, values = curves.rounds if cost == "rounds" else curves.values[cost], curves.values[curve]
+    place = first_at(values, target, METRICS[curve])
+    return NEVER if place is None else float(spent[place])

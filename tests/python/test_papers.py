@@ -28,8 +28,8 @@ STUDIES = [paper.PAPERS / name for name in paper.study_names()]
 def curves(**values: list[float]) -> Curves:
     length = len(next(iter(values.values())))
     names = ("test_accuracy", "test_loss", "bytes_sent", "seconds", "consensus_distance")
-    return Curves(np.arange(length) * 10, {name: np.array(values.get(name, [np.nan] * length), dtype=float) for name in names},
-                  {}, False)
+    arrays = {name: np.array(values.get(name, [np.nan] * length), dtype=float) for name in names}
+    return Curves(np.arange(length) * 10, arrays, {}, False, {name: np.array([array]) for name, array in arrays.items()})
 
 
 @pytest.mark.parametrize(("text", "value"), [
@@ -39,6 +39,17 @@ def curves(**values: list[float]) -> Curves:
 def test_measure(text: str, value: float) -> None:
     run = curves(test_accuracy=[0.1, 0.6, 0.8], test_loss=[2, 1.4, 1], bytes_sent=[0, 400, 800], seconds=[0, 0.5, 1])
     assert parse_measure(text).of(run) == value
+
+
+def test_seconds_are_those_of_each_peer() -> None:
+    """A peer is fast, one ten times slower: after 2 s the fast one has 0.6 and the slow one still 0."""
+    peers = {"seconds": np.array([[0.0, 1, 2], [0, 10, 20]]), "test_accuracy": np.array([[0, 0.4, 0.6], [0, 0.8, 1.0]])}
+    means = {name: rows.mean(axis=0) for name, rows in peers.items()}
+    run = Curves(np.arange(3), means, {}, False, peers)
+    times, values = run.by_time("test_accuracy")
+    assert times.tolist() == [0, 1, 2, 10, 20] and values == pytest.approx([0, 0.2, 0.3, 0.7, 0.8])
+    assert parse_measure("seconds until test_accuracy 0.3").of(run) == 2
+    assert parse_measure("rounds until test_accuracy 0.6").of(run) == 1
 
 
 @pytest.mark.parametrize("text", ["accuracy", "rounds until test_accuracy", "hours until test_loss 1", "test_loss 1",
@@ -233,7 +244,7 @@ def small(lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return lambda *words: lab("paper", "small", *words)
 
 
-def test_a_study_is_run_judged_and_written(small: Any, tmp_path: Path) -> None:
+def test_a_study_is_run_judged_and_written(small: Any, lab: Any, tmp_path: Path) -> None:
     done = small("-j", "2")
     assert done.returncode == 0, done.stderr
     assert "holds in part: 2 of 3 claims, 1 not" in done.stdout
@@ -248,7 +259,29 @@ def test_a_study_is_run_judged_and_written(small: Any, tmp_path: Path) -> None:
     assert before == {name: (home / name).read_bytes() for name in before}, "the same runs, the same files"
     (home / "README.md").write_text("Ours.\n\n" + text.replace("77", "78") + "\nMore.\n", encoding="utf-8")
     assert small("--render").returncode == 0
+    reported = lab("report", "runs/papers/small/graphs")
+    assert reported.returncode == 0 and "ring, complete; 2 seeds each" in reported.stdout, "a study's sweeps are sweeps"
     assert (home / "README.md").read_text(encoding="utf-8") == "Ours.\n\n" + text + "\nMore.\n"
+
+
+def test_step_sizes_are_selected_by_what_a_target_costs(lab: Any, tmp_path: Path) -> None:
+    """Of 0.1, 0.5 and 0.9 the stand-in's largest step is the fastest; 0.1 never gets there."""
+    words = ("sweep", "small.toml", "run.rounds=60", "run.seed=0..1", "--rates", "0.1,0.5,0.9", "--out", "out")
+    assert lab(*words, "--select", "rounds until test_accuracy 0.8").returncode == 0
+    (choice,) = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))["choices"]
+    assert (choice["rate"], choice["at_edge"], choice["scores"]["0.1"]) == ("0.9", True, None)
+    assert choice["scores"]["0.9"] < choice["scores"]["0.5"]
+    for select in ("rounds", "test_acuracy", "hours until test_loss 1"):
+        assert lab(*words, "--select", select).returncode == 2
+    assert lab(*words, "--only", "ring").returncode == 2, "there are no variants"
+
+
+def test_a_variant_is_chosen_by_name(lab: Any, tmp_path: Path) -> None:
+    (tmp_path / "v.toml").write_text('[variants.a]\n"topology.kind" = "ring"\n[variants.b]\n"topology.kind" = "star"\n',
+                                     encoding="utf-8")
+    assert lab("sweep", "small.toml", "--variants", "v.toml", "--only", "b", "--out", "out").returncode == 0
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()] == ["b"]
+    assert lab("sweep", "small.toml", "--variants", "v.toml", "--only", "c", "--out", "out").returncode == 2
 
 
 def test_the_full_size_is_another_study(small: Any, tmp_path: Path) -> None:
