@@ -102,7 +102,8 @@ def _dots(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styl
             continue
         axes.plot(values, [height] * len(values), linestyle="", alpha=0.5, markeredgewidth=0, **{**style, "markersize": 3.5})
         axes.plot([average(values)], [height], linestyle="", markersize=8, markeredgecolor="white", **style)
-    axes.set_yticks(range(len(rows)), [row.series for row in reversed(rows)], fontsize=8)
+    named = any(other.kind == "curve" for other in study.panels)  # by the legend
+    axes.set_yticks(range(len(rows)), [""] * len(rows) if named else [row.series for row in reversed(rows)], fontsize=8)
     axes.grid(axis="y", visible=False)
     axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=panel.xlabel or panel.y)
 
@@ -131,7 +132,9 @@ def _scatter(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: S
     for name in families:
         members = [row for row in rows if _family(row.series) == name]
         number = families.index(name)
-        x, y = ([average(row.values[column]) for row in members] for column in (panel.x, panel.y))
+        beside = {(row.series, row.facet): row for row in outcome.of(study.part(study.column(panel.x).part).name)}
+        x = [average(beside[row.series, row.facet].values[panel.x]) for row in members]
+        y = [average(row.values[panel.y]) for row in members]
         axes.plot(x, y, linestyle="-", linewidth=0.6, alpha=0.9, marker=MARKERS[number % len(MARKERS)], markersize=5,
                   color=COLOURS[number % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4, label=name)
     styles.clear()  # the legend is of the families
@@ -149,13 +152,14 @@ def _say_axes(axes: Axes, panel: Panel) -> None:
     if panel.ylim:
         axes.set_ylim(panel.ylim)
     in_bytes = panel.x == "bytes_sent" or "byte" in axes.get_xlabel()
-    percent = "accuracy" in axes.get_ylabel()
+    wide = len(axes.figure.axes) < _MOST_A_ROW
     for which in panel.log:
         axes.set(**{f"{which}scale": "log"})
-        set_ticks(axes, which, bytes_text if which == "x" and in_bytes else number_text, most=3 if panel.kind == "dots" else 5)
+        set_ticks(axes, which, bytes_text if which == "x" and in_bytes else number_text, most=5 if wide or which == "y" else 3)
     if "x" not in panel.log and panel.kind in ("curve", "dots", "scatter"):
         axes.xaxis.set_major_locator(MaxNLocator(4))
         if in_bytes:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
-    if percent and "y" not in panel.log:
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
+    for which, axis, label in (("x", axes.xaxis, axes.get_xlabel()), ("y", axes.yaxis, axes.get_ylabel())):
+        if "accuracy" in label and which not in panel.log:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))

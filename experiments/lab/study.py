@@ -104,7 +104,8 @@ class Study:
     panels: tuple[Panel, ...]
     variants: tuple[str, ...]
     target: str = ""     # stands for {target} in measures
-    full: dict[str, Any] = field(default_factory=dict)  # axes, rates, target of the full-size study
+    full: dict[str, Any] = field(default_factory=dict)  # of the full-size study: axes, rates, target, variants (a file)
+    variants_file: str = "study.toml"
 
     @property
     def name(self) -> str:
@@ -164,6 +165,7 @@ def full_size(study: Study) -> Study:
     columns = tuple(replace(c, measure=enlarged(c.measure)) for c in study.columns if study.part(c.part).name in kept)
     names = {column.name for column in columns}
     return replace(study, parts=parts, columns=columns, target=target, theirs=(),
+                   variants_file=study.full.get("variants", study.variants_file),
                    claims=tuple(c for c in study.claims
                                 if c.column in names and c.where in kept[study.part(study.column(c.column).part).name]),
                    panels=tuple(replace(p, where=p.where if p.where in kept[part] else "")

@@ -332,7 +332,7 @@ def test_every_full_size_is_a_valid_run(folder: Path, gossamer: Path, tmp_path: 
     for name in [*(f"data_batch_{i}.bin" for i in range(1, 6)), "test_batch.bin"]:
         (tmp_path / name).write_bytes(b"".join(bytes([label]) * 3073 for label in range(10)) * 20)
     study = full_size(read_study(folder))
-    variants = read_variants(folder / "study.toml")
+    variants = read_variants(folder / study.variants_file)
     for part in study.parts:
         chosen = {name: variants[name] for name in part.variants or variants}
         axes = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(part.axes))]
