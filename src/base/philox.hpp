@@ -35,6 +35,7 @@ enum class Purpose : std::uint32_t {
   sketch = 7,
   network = 8,          ///< simulated links
   initial_rows = 9,     ///< rows of `consensus`
+  clients = 16,         ///< who trains in a round of federated averaging, and who vanishes; step = round
   test = 1000,
 };
 

@@ -29,6 +29,74 @@ class ChunkAwaiter final : public Inbox::Consumer {
   std::coroutine_handle<> waiter_;
 };
 
+}  // namespace
+
+class AnyAwaiter {
+ public:
+  AnyAwaiter(Endpoint& endpoint, Channel channel) : endpoint_(endpoint), channel_(channel) {}
+  bool await_ready() const { return first() != nullptr; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    GOSSAMER_CHECK(!endpoint_.waiting_for_any_.contains(channel_), "two wait for anybody on one channel");
+    waiter_ = waiter;
+    endpoint_.waiting_for_any_[channel_] = this;
+  }
+  ChunkHead await_resume() {
+    endpoint_.waiting_for_any_.erase(channel_);
+    return first()->head;
+  }
+  void arrived() {
+    if (waiter_) endpoint_.exchange_.scheduler().post(std::exchange(waiter_, {}));
+  }
+
+ private:
+  /// Whole messages are taken, so the first chunk in an inbox begins one.
+  const Chunk* first() const {
+    const Chunk* first = nullptr;
+    for (const auto& [key, inbox] : endpoint_.inboxes_) {
+      if (key.second != channel_ || inbox.chunks.empty()) continue;
+      const Chunk& chunk = inbox.chunks.front();
+      if (first == nullptr || chunk.arrival < first->arrival) first = &chunk;
+    }
+    return first;
+  }
+
+  Endpoint& endpoint_;
+  Channel channel_;
+  std::coroutine_handle<> waiter_;
+};
+
+class OutgoingCopies {
+ public:
+  explicit OutgoingCopies(Exchange& exchange) : exchange_(exchange) {}
+  /// A copy that nobody reads, to be lent.
+  LentRow& make(std::span<const float> values) {
+    Copy& copy = free_one(values.size());
+    const gpu::CopyRequest<float> request{values.data(), copy.row.values().data(), values.size()};
+    exchange_.compute().device().copy(std::span(&request, 1));
+    return copy.row;
+  }
+
+ private:
+  struct Copy {
+    gpu::DeviceRows<float> memory;
+    LentRow row;
+  };
+
+  Copy& free_one(std::size_t length) {
+    for (auto& copy : copies_)
+      if (!copy->row.lent() && copy->row.values().size() == length) return *copy;
+    Copy& made = *copies_.emplace_back(std::make_unique<Copy>());
+    made.memory = gpu::DeviceRows<float>(exchange_.compute().device(), 1, length);
+    made.row.attach(exchange_.scheduler(), made.memory.row(0));
+    return made;
+  }
+
+  Exchange& exchange_;
+  std::vector<std::unique_ptr<Copy>> copies_;
+};
+
+namespace {
+
 Error protocol_error(const ChunkHead& head, const std::string& what) {
   return {ErrorKind::lost_peer, fmt::format("peer {} broke the protocol towards peer {} (round {}, channel {}): {}", head.from,
                                             head.to, head.round, head.channel, what)};
@@ -127,6 +195,21 @@ void Endpoint::send(int to, Round t, Channel channel, std::span<const float> val
   }
 }
 
+void Endpoint::send_copy(int to, Round t, Channel channel, std::span<const float> values) {
+  if (values.empty()) return;
+  if (!copies_) copies_ = std::make_unique<OutgoingCopies>(exchange_);
+  LentRow& copy = copies_->make(values);
+  send(to, t, channel, copy.values(), copy);
+}
+
+task<Received> Endpoint::receive_any(Channel channel, std::span<float> into, Combine combine) {
+  AnyAwaiter anybody(*this, channel);
+  const ChunkHead head = co_await anybody;
+  co_await receive(head.from, head.round, channel, into, combine);
+  const Received received{head.from, head.round};
+  co_return received;
+}
+
 task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
   Inbox& inbox = this->inbox(from, channel);
   for (std::size_t received = 0; received < into.size();) {
@@ -154,7 +237,10 @@ Status Endpoint::deliver(Chunk chunk) {
       return protocol_error(head, fmt::format("a row of {} values where {} were due", head.total, exchange_.options().row_length));
     stage(head.from, head.channel, exchange_.options().row_length);
   }
-  return inbox(head.from, head.channel).push(std::move(chunk));
+  chunk.arrival = arrivals_++;
+  const Status status = inbox(head.from, head.channel).push(std::move(chunk));
+  if (const auto found = waiting_for_any_.find(head.channel); found != waiting_for_any_.end()) found->second->arrived();
+  return status;
 }
 
 std::vector<Deviation> Endpoint::take_deviations() { return std::exchange(deviations_, {}); }
@@ -165,7 +251,10 @@ Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::Mixin
   for (int peer : hosted) endpoints_.emplace(peer, std::make_unique<Endpoint>(*this, peer));
 }
 
-Exchange::~Exchange() = default;
+Exchange::~Exchange() {
+  // Chunks that nobody took may lie in the memory of another endpoint.
+  for (auto& [peer, endpoint] : endpoints_) endpoint->drop_arrivals();
+}
 
 Endpoint& Exchange::endpoint(int peer) {
   const auto found = endpoints_.find(peer);

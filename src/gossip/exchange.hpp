@@ -38,6 +38,12 @@ struct Deviation {
 /// What becomes of a received value: into ← value, or into ← into + value.
 enum class Combine { replace, add };
 
+/// Of whom a message was, and of which round.
+struct Received {
+  int from = 0;
+  Round round = 0;
+};
+
 class Exchange;
 
 /// The chunks of one channel from one peer that have come and are not consumed, in order.
@@ -62,6 +68,10 @@ class Inbox {
   bool begun_ = false;
 };
 
+/// Waits for the first message that anybody sends on a channel.
+class AnyAwaiter;
+/// Copies of values on their way out.
+class OutgoingCopies;
 /// A mix under way on one row. Sources in ascending peer order, whatever order they come in.
 class MixOperation;
 /// A neighbour's rows under `async`.
@@ -81,8 +91,13 @@ class Endpoint {
 
   /// Sends `values`, which lie in `lender`'s memory, as one message. Returns at once; zero-copy.
   void send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// The same, of a copy: `values` may change at once. Copies are kept for the next ones.
+  void send_copy(int to, Round t, Channel channel, std::span<const float> values);
   /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length.
   task<void> receive(int from, Round t, Channel channel, std::span<float> into, Combine combine);
+  /// Takes the message on `channel`, of any peer and round, whose first chunk came first; waits where there is none. In
+  /// virtual time the order is always the same, over TCP it is that of arrival. `into` has at least one value.
+  task<Received> receive_any(Channel channel, std::span<float> into, Combine combine);
 
   Status deliver(Chunk chunk);
 
@@ -91,9 +106,12 @@ class Endpoint {
   double mix_seconds() const { return mix_seconds_; }
   /// Takes what deviated from W since the last call.
   std::vector<Deviation> take_deviations();
+  /// Lets go of all that came and was not taken, and of its leases.
+  void drop_arrivals() { inboxes_.clear(); }
 
  private:
   friend class MixOperation;
+  friend class AnyAwaiter;
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
@@ -106,6 +124,9 @@ class Endpoint {
   std::map<std::pair<int, Channel>, Inbox> inboxes_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
   std::map<std::pair<int, Channel>, std::unique_ptr<Stage>> stages_;
+  std::map<Channel, AnyAwaiter*> waiting_for_any_;
+  std::uint64_t arrivals_ = 0;
+  std::unique_ptr<OutgoingCopies> copies_;  ///< made when first needed
   std::vector<Deviation> deviations_;
   double mix_seconds_ = 0;
 };
@@ -115,6 +136,7 @@ struct ExchangeOptions {
   std::size_t chunk_values = 1 << 18;  ///< values a chunk carries at most: 1 MiB
   std::size_t row_length = 0;          ///< d
   Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused
+  std::uint64_t seed = 0;              ///< of the run: keys what algorithms draw
 };
 
 /// The endpoints of one process. Thread: the scheduler's.
