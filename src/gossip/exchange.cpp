@@ -155,7 +155,7 @@ task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
 
 void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
-  for (int to : matrix->heard_by(peer_)) send(to, t, channel, row.values(), row.front());
+  send(matrix->heard_by(peer_), t, channel, row.values(), row.front());
   if (!matrix->hears(peer_).empty())
     operation(channel).begin(t, channel, row.values(), row.back().values(), matrix->hears(peer_));
 }
@@ -170,7 +170,7 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
     if (!outgoing.lent()) {
       const gpu::CopyRequest<float> copy{x.data(), outgoing.values().data(), x.size()};
       exchange_.compute().device().copy(std::span(&copy, 1));
-      for (int to : matrix->heard_by(peer_)) send(to, t, channel, outgoing.values(), outgoing);
+      send(matrix->heard_by(peer_), t, channel, outgoing.values(), outgoing);
     }
   }
   std::vector<gpu::MixSource> sources;
@@ -186,20 +186,21 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   if (!sources.empty()) mix.begin(x, row.back().values(), std::move(sources), std::move(rows));
 }
 
-void Endpoint::send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
-  Link& link = exchange_.link(peer_, to);
+void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
   const std::size_t step = exchange_.options().chunk_values;
-  for (std::size_t offset = 0; offset < values.size(); offset += step) {
-    const ChunkHead head{peer_, to, t, channel, offset, values.size()};
-    link.send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), lender.lend()));
-  }
+  for (std::size_t offset = 0; offset < values.size(); offset += step)
+    for (int receiver : to) {
+      const ChunkHead head{peer_, receiver, t, channel, offset, values.size()};
+      exchange_.link(peer_, receiver)
+          .send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), lender.lend()));
+    }
 }
 
 void Endpoint::send_copy(int to, Round t, Channel channel, std::span<const float> values) {
   if (values.empty()) return;
   if (!copies_) copies_ = std::make_unique<OutgoingCopies>(exchange_);
   LentRow& copy = copies_->make(values);
-  send(to, t, channel, copy.values(), copy);
+  send(std::span(&to, 1), t, channel, copy.values(), copy);
 }
 
 task<Received> Endpoint::receive_any(Channel channel, std::span<float> into, Combine combine) {

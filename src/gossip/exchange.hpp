@@ -89,8 +89,8 @@ class Endpoint {
   /// Waits for the rest and swaps the halves: front is the new value, back the old one.
   task<void> finish_mix(Channel channel, MixedRow& row);
 
-  /// Sends `values`, which lie in `lender`'s memory, as one message. Returns at once; zero-copy.
-  void send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// Sends `values`, which lie in `lender`'s memory, as one message to each; by turns, a chunk to each. Returns at once; zero-copy.
+  void send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
   /// The same, of a copy: `values` may change at once. Copies are kept for the next ones.
   void send_copy(int to, Round t, Channel channel, std::span<const float> values);
   /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length.

@@ -82,7 +82,7 @@ task<void> Node::finish_mix(int k) {
 }
 
 void Node::send(int to, Round t, int k, std::span<const float> part) {
-  endpoint_.send(to, t, channel(k), part, lender(k));
+  endpoint_.send(std::span(&to, 1), t, channel(k), part, lender(k));
 }
 
 task<void> Node::receive(int from, Round t, int k, std::span<float> into, Combine combine) {
