@@ -60,7 +60,7 @@ TEST_CASE("every algorithm: declared whole, and the same bits when each round st
     Network whole(graph, 6, 37), pieces(graph, 6, 37), chunked(graph, 6, 37, {.chunk_values = 5});
     whole.run(kind.name, values, 8, &trainer);
     CHECK(whole.fault == "");
-    CHECK(whole.finished == ((*made)->needs().one_node ? 1 : 6));
+    CHECK(whole.finished == ((*made)->needs().one_node ? 1 : 6 + (*made)->needs().servers));
     CHECK(pieces.run_in_single_rounds(kind.name, values, 8, &trainer).rows == whole.rows);
     CHECK(chunked.run(kind.name, values, 8, &trainer).rows == whole.rows);
 
@@ -126,7 +126,7 @@ TEST_CASE("all-reduce, D-PSGD on the complete graph and the centralized run agre
   }
 }
 
-TEST_CASE("all-reduce sends 2(n−1)/n of a row, whatever the topology") {
+TEST_CASE("ring all-reduce sends 2(n−1)/n of a row, whatever the topology") {
   PullTrainer trainer(4, 6400, 0.1F);
   Network network("star", 4, 6400);
   network.run("allreduce", {}, 1, &trainer);
@@ -217,6 +217,7 @@ TEST_CASE("quasi-global momentum: by hand on one peer, and nearer to the optimum
 TEST_CASE("an unknown algorithm is refused with the list") {
   auto made = make_algorithm("dpgsd", {});
   REQUIRE_FALSE(made.ok());
-  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, centralized, choco, consensus, "
-                                "d2, diloco, dpsgd, extra, gradient_tracking, noloco, push_sum, qg_momentum, relay_sgd");
+  CHECK(made.error().message == "algorithm.kind: unknown algorithm 'dpgsd'; there are: allreduce, async_server, centralized, choco, "
+                                "consensus, d2, diloco, dpsgd, extra, fedavg, gradient_tracking, noloco, push_sum, qg_momentum, "
+                                "relay_sgd, server");
 }

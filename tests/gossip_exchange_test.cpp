@@ -170,8 +170,8 @@ TEST_CASE("a row of the wrong round or length ends the run with the reason") {
     std::string fault;
     Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0},
                       [&](Error error) { fault = error.message; });
-    Traffic traffic;
-    SimulatedLink nowhere(scheduler, exchange, {1h, 0}, traffic, traffic, [](Error) {});
+    SimulatedPort port;
+    SimulatedLink nowhere(scheduler, exchange, {1h, 0}, port, port, [](Error) {});
     exchange.connect(0, 1, nowhere);
     Rows<float> rows(2, 10);
     const std::vector<RowSpec> specs{{.name = "x", .mixed = true}};

@@ -23,6 +23,8 @@
 
 namespace gossamer::gossip::testing {
 
+inline constexpr std::uint64_t kSeed = 5;
+
 inline std::unique_ptr<topology::MixingSchedule> schedule(const std::string& kind, int n,
                                                           const topology::WeightOptions& weights = {}) {
   auto made = topology::make_schedule({kind, {}, weights, {n, 0}});
@@ -30,7 +32,8 @@ inline std::unique_ptr<topology::MixingSchedule> schedule(const std::string& kin
   return std::move(made).value();
 }
 
-/// Peer i minimises ½ ‖x − b_i‖², b_i random: gradients x − b_i, whose mean has its optimum at the mean of the b_i.
+/// Peer i minimises ½ ‖x − b_i‖², b_i random: gradients x − b_i, whose mean has its optimum at the mean of the b_i. It says
+/// that its shard has 3 + i samples, and two batches.
 class PullTrainer final : public Trainer {
  public:
   PullTrainer(int peers, std::size_t length, float rate) : rate_(rate), targets_(static_cast<std::size_t>(peers), length) {
@@ -43,18 +46,19 @@ class PullTrainer final : public Trainer {
     if (operation == TrainOperation::take_loss) return;
     ++batches;
     largest_batch = std::max(largest_batch, requests.size());
-    for (TrainRequest* request : requests) {
-      const auto target = targets_.row(static_cast<std::size_t>(request->shard_of));
+    if (operation == TrainOperation::evaluate) return;
+    for (TrainRequest* request : requests)
       for (int step = 0; step < request->steps; ++step)
         for (std::size_t k = 0; k < request->x.size(); ++k) {
-          if (operation == TrainOperation::evaluate) continue;
-          if (operation != TrainOperation::update) request->gradient[k] = request->x[k] - target[k];
+          if (operation != TrainOperation::update) request->gradient[k] = request->x[k] - target(request->shard_of)[k];
           if (operation != TrainOperation::gradient) request->x[k] -= rate_ * request->gradient[k];
         }
-    }
   }
   double rate(std::uint64_t) const override { return rate_; }
-  std::span<const float> target(int i) const { return targets_.row(static_cast<std::size_t>(i)); }
+  std::size_t shard_size(int peer) const override { return 3 + static_cast<std::size_t>(peer); }
+  std::uint64_t batches_per_epoch(int) const override { return 2; }
+  /// b_i
+  std::span<const float> target(int peer) const { return targets_.row(static_cast<std::size_t>(peer)); }
   std::vector<double> optimum() const {
     std::vector<double> mean(targets_.length());
     for (std::size_t i = 0; i < targets_.count(); ++i)
@@ -98,11 +102,14 @@ class CountingDevice final : public gpu::CpuDevice {
 
 struct NetworkOptions {
   LinkModel links = {};
+  NodeModel ports = {};
   Policy policy = Policy::sync;
   std::size_t chunk_values = 1 << 18;
   std::size_t row_offset = 0;
   int threads = 1;
   Time step_time{0};
+  int slow_peers = 0;
+  double slow_factor = 1;
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
   std::string codec = "none";
   ParameterValues codec_values = {};
@@ -144,8 +151,8 @@ class Network {
   const topology::MixingSchedule& matrices() const { return *schedule_; }
   const CountingDevice& device() const { return device_; }
 
-  /// Runs rounds first … last−1 of the algorithm from `start`, with fresh nodes, and leaves the result in `rows`.
-  /// The steps done so far are part of what survives.
+  /// Runs rounds first … last−1 of the algorithm from `start`, with fresh nodes, and leaves the result in `rows`: the peers'
+  /// and then the servers', which start as peer 0 where `start` does not say. Steps done and counters survive too.
   Network& run(const std::string& algorithm, const ParameterValues& values, Round last, Trainer* trainer = nullptr,
                Round first = 0) {
     auto made = make_algorithm(algorithm, values);
@@ -154,12 +161,13 @@ class Network {
     const std::vector<RowSpec> specs = algorithm_->rows(*schedule_);
     VirtualScheduler scheduler;
     InlineExecutor executor;
-    Compute compute(scheduler, executor, device_, trainer, options_.step_time);
+    Compute compute(scheduler, executor, device_, trainer, {options_.step_time, options_.slow_peers, options_.slow_factor});
     auto codec = make_codec(options_.codec, options_.codec_values, {kCodecSeed});
     REQUIRE(codec.ok());
     ExchangeOptions exchange_options{options_.policy, options_.chunk_values, length_, channels_of(specs)};
     exchange_options.codec = codec->get();
-    const int nodes = algorithm_->needs().one_node ? 1 : peers();
+    exchange_options.seed = kSeed;
+    const int nodes = algorithm_->needs().one_node ? 1 : peers() + algorithm_->needs().servers;
     std::vector<int> hosted;
     for (int i = 0; i < nodes; ++i) hosted.push_back(i);
     Exchange exchange(scheduler, compute, *schedule_, exchange_options, hosted, [this, &scheduler](Error error) {
@@ -168,11 +176,11 @@ class Network {
     });
     std::vector<Rows<float>> fronts, backs;
     for (const RowSpec& spec : specs) {
-      fronts.emplace_back(peers(), length_ + spec.extra, options_.row_offset);
-      backs.emplace_back(spec.mixed ? peers() : 0, length_ + spec.extra, options_.row_offset);
+      fronts.emplace_back(nodes, length_ + spec.extra, options_.row_offset);
+      backs.emplace_back(spec.mixed ? nodes : 0, length_ + spec.extra, options_.row_offset);
     }
-    Rows<float> gradients(static_cast<std::size_t>(peers()), length_, options_.row_offset);
-    std::vector<Traffic> traffic(static_cast<std::size_t>(peers()));
+    Rows<float> gradients(static_cast<std::size_t>(nodes), length_, options_.row_offset);
+    std::vector<SimulatedPort> ports(static_cast<std::size_t>(nodes), SimulatedPort(options_.ports));
     std::vector<std::unique_ptr<SimulatedLink>> links;
     std::vector<std::unique_ptr<CountedLink>> counters;
     std::vector<std::unique_ptr<Node>> members;
@@ -188,16 +196,20 @@ class Network {
         const std::span<float> row = memory.front[k];
         std::fill(row.begin() + static_cast<std::ptrdiff_t>(length_), row.end(), 1.0F);
         const bool kept = k > 0 && first > 0 && specs[k].survives;
-        const std::vector<float>& values = kept ? every_row[k][index] : start[index];
+        const std::vector<float>& values = kept ? every_row[k][index] : index < start.size() ? start[index] : start.front();
         if (kept || specs[k].initial == RowSpec::Initial::parameters) std::copy(values.begin(), values.end(), row.begin());
       }
       memory.gradient = gradients.row(index);
+      memory.counters = algorithm_->counters(i, *schedule_);
       members.push_back(std::make_unique<Node>(exchange, i, peers(), specs, memory));
-      members.back()->set_steps_done(first * static_cast<Round>(algorithm_->steps_per_round()));
+      if (first > 0) {
+        members.back()->set_steps_done(steps_done_[index]);
+        std::copy(counters_[index].begin(), counters_[index].end(), members.back()->counters().begin());
+      }
       for (int to : algorithm_->partners(i, *schedule_)) {
         const LinkModel model = options_.link_model ? options_.link_model(i, to) : options_.links;
-        links.push_back(std::make_unique<SimulatedLink>(scheduler, exchange, model, traffic[index],
-                                                        traffic[static_cast<std::size_t>(to)], [this](Error error) {
+        links.push_back(std::make_unique<SimulatedLink>(scheduler, exchange, model, ports[index],
+                                                        ports[static_cast<std::size_t>(to)], [this](Error error) {
                                                           fault = error.message;
                                                         }));
         counters.push_back(std::make_unique<CountedLink>(*links.back()));
@@ -213,8 +225,14 @@ class Network {
     virtual_time = scheduler.now();
     rows.clear();
     deviations.clear();
+    steps_done_.clear();
+    counters_.clear();
+    staleness = {};
     for (auto& node : members) {
       rows.emplace_back(node->x().begin(), node->x().end());
+      steps_done_.push_back(node->steps_done());
+      counters_.emplace_back(node->counters().begin(), node->counters().end());
+      if (node->is_server()) staleness = node->take_staleness();
       for (const Deviation& deviation : node->endpoint().take_deviations()) deviations.push_back(deviation);
     }
     every_row.clear();
@@ -224,7 +242,7 @@ class Network {
         every_row.back().emplace_back(node->row(static_cast<int>(k)).begin(), node->row(static_cast<int>(k)).end());
     }
     bytes_sent.clear();
-    for (const Traffic& each : traffic) bytes_sent.push_back(each.bytes_sent);
+    for (const SimulatedPort& port : ports) bytes_sent.push_back(port.traffic.bytes_sent);
     values_sent = 0;
     for (const auto& counter : counters) values_sent += counter->values;
     return *this;
@@ -245,6 +263,7 @@ class Network {
   std::vector<std::uint64_t> bytes_sent;
   std::uint64_t values_sent = 0;  ///< by all peers
   std::vector<Deviation> deviations;
+  Staleness staleness;  ///< of the last server
   std::string fault;
   int finished = 0;
   Time virtual_time{0};
@@ -260,6 +279,8 @@ class Network {
   std::size_t length_;
   CountingDevice device_;
   std::unique_ptr<Algorithm> algorithm_;
+  std::vector<std::uint64_t> steps_done_;            ///< as the last run left them, by node
+  std::vector<std::vector<std::uint64_t>> counters_;
 };
 
 /// W^k x in double, by the difference form.

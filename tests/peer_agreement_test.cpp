@@ -110,6 +110,22 @@ TEST_CASE("Adam: all-reduce is the centralized run; a tracked gradient ends at t
   CHECK(distance_of(run_of(quadratic + Overrides{"algorithm.kind=dpsgd"})) > 0.1);
 }
 
+TEST_CASE("every form of all-reduce and the synchronous servers reach the optimum of data that differ, and stay") {
+  const Folder folder;
+  int made = 0;
+  for (const char* algorithm : {"allreduce ring", "allreduce root", "allreduce all_to_all", "server 1", "server 3"}) {
+    CAPTURE(algorithm);
+    const std::string text = algorithm, kind = text.substr(0, text.find(' ')), value = text.substr(text.find(' ') + 1);
+    const Left left = run_in(folder.path / std::to_string(made++),
+                             {"run.peers=16", "run.rounds=600", "model.kind=linear", "data.kind=quadratic", "data.batch=0",
+                              "data.condition=10", "data.heterogeneity=1", "optimizer.rate=0.2", "log.every=50",
+                              "algorithm.kind=" + kind,
+                              (kind == "server" ? "algorithm.servers=" : "algorithm.form=") + value});
+    for (const Json& record : left.records("network"))
+      if (record["round"] >= 500) CHECK(record["distance_to_optimum"] < 2e-5);
+  }
+}
+
 TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
   const Folder folder;
   const Left left =

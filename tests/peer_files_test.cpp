@@ -38,7 +38,7 @@ class FullDisk {
 
 /// Records of a log of peer 0 of 2, as whole as readers need them.
 Json a_header() {
-  return {{"record", "header"}, {"schema", 1},     {"run_id", "r"},     {"peers", 2},
+  return {{"record", "header"}, {"schema", 1},     {"run_id", "r"},     {"peers", 2},     {"servers", 0},
           {"hosted", {0}},      {"parameters", 3}, {"time", "virtual"}, {"config", {{"algorithm", {{"kind", "dpsgd"}}}}}};
 }
 Json a_round() {
@@ -233,6 +233,7 @@ TEST_CASE("logs: every field that is missing, of another type or out of range is
     with(0, "peers", peers);
   for (const char* hosted : {"[]", "[99999999999]", "[-1]", "[1, 0]", "[0, 0]", "[0, 2]", "[1]", "[0.0]", "0"})
     with(0, "hosted", Json::parse(hosted));
+  for (const Json& servers : {Json(-1), Json(65536), Json(0.5)}) with(0, "servers", servers);
   with(0, "schema", 99);
   with(0, "run_id", "");
   with(0, "config", {{"algorithm", {{"kind", 1}}}});

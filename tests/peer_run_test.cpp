@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "gossip/algorithm.hpp"
+#include "peer/collect.hpp"
 #include "peer_words.hpp"
 #include "topology/kind.hpp"
 
@@ -25,13 +26,16 @@ const std::vector<Problem>& problems() {
   return all;
 }
 
-/// Every algorithm of the catalog, with each order where it has one.
+/// Every algorithm of the catalog, with each order or form where it has one, and with two servers.
 std::vector<Overrides> algorithms_of_the_catalog() {
   std::vector<Overrides> all;
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
     all.push_back({"algorithm.kind=" + kind.name});
     for (const ParameterSpec& spec : kind.parameters) {
       if (spec.name == "order") all.push_back({all.back().front(), "algorithm.order=awc"});
+      if (spec.name == "form")
+        for (const std::string form : {"root", "all_to_all"}) all.push_back({all.back().front(), "algorithm.form=" + form});
+      if (spec.name == "servers") all.push_back({all.back().front(), "algorithm.servers=2"});
       if (spec.name == "local_steps") {
         if (spec.default_value == ParameterValue(std::int64_t{1})) all.push_back(all.back());
         all.back().push_back("algorithm.local_steps=2");
@@ -94,7 +98,9 @@ TEST_CASE(
         const std::string hash = hash_of(base);
         CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3", "sim.compute_ms=2"}) ==
               hash);
-        CHECK(hash_of(base + Overrides{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1"}, 1) == hash);
+        CHECK(hash_of(base + Overrides{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1", "sim.uplink_mbit_s=2",
+                                       "sim.downlink_mbit_s=3"},
+                      1) == hash);
         CHECK(hash_of(base + Overrides{"run.seed=1"}) != hash);
       }
     CHECK(fits > 0);
@@ -127,7 +133,8 @@ TEST_CASE("Adam: each algorithm of the catalog runs with it, to the bits, or say
     const Overrides base = fitted(algorithm + Overrides{"run.peers=6", "run.rounds=3"}) + Overrides{"optimizer.kind=adam"};
     const auto setup = make_setup(configured(base));
     const std::string name = algorithm.front();
-    const bool refused = name.ends_with("d2") || name.ends_with("extra") || name.ends_with("qg_momentum");
+    const bool refused = name.ends_with("d2") || name.ends_with("extra") || name.ends_with("qg_momentum") ||
+                         name.ends_with("fedavg") || name.ends_with("async_server");
     CHECK(setup.ok() == !refused);
     if (!setup.ok()) {
       CHECK(setup.error().kind == ErrorKind::invalid);
@@ -264,6 +271,32 @@ TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change 
   const Left left =
       run_in(folder.path / "run", {"run.peers=4", "run.rounds=10", "sim.latency_ms=20", "sim.compute_ms=5", "log.every=0"});
   CHECK(left.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.025));
+  const Left slow = run_in(folder.path / "slow", {"run.peers=4", "run.rounds=10", "sim.compute_ms=5", "log.every=0",
+                                                  "sim.slow_peers=1", "sim.slow_factor=4"});
+  CHECK(slow.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.02));
+  CHECK(slow.hash() == left.hash());
+  const Left served = run_in(folder.path / "served", {"run.peers=4", "run.rounds=10", "sim.compute_ms=5", "log.every=0",
+                                                      "algorithm.kind=server", "sim.downlink_mbit_s=1"});
+  const double row = (650 * 4 + gossip::kFrameOverheadBytes) * 8 / 1e6;  // softmax on digits; the server takes in four of them
+  CHECK(served.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * (0.005 + 4 * row + row)).epsilon(1e-6));
+}
+
+TEST_CASE("a server is kept where it holds the whole model, and is none of the network's figures") {
+  const Folder folder;
+  const Overrides base{"run.peers=3", "run.rounds=4", "log.every=2"};
+  const Left one = run_in(folder.path / "one", base + Overrides{"algorithm.kind=server"});
+  std::vector<float> model;
+  for (const Tensor& tensor : one.final.tensors)
+    if (tensor.name.starts_with("server3.")) model.insert(model.end(), tensor.values.begin(), tensor.values.end());
+  CHECK(model == one.row(0));  // after its pull, a worker holds what the server does
+  CHECK(one.summary["servers"] == 1);
+  CHECK(one.summary["final"]["consensus_distance"] == 0);
+  CHECK(one.summary["node_steps"] == 12);
+  CHECK(one.records("server").size() == 3);
+  const Left two = run_in(folder.path / "two", base + Overrides{"algorithm.kind=server", "algorithm.servers=2"});
+  CHECK(two.hash() == one.hash());
+  CHECK(two.final.tensors.size() == 2 * 3);
+  CHECK(collect(folder.path / "two").ok());
 }
 
 TEST_CASE("thousands of peers start within a second or two") {

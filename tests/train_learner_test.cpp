@@ -133,7 +133,8 @@ TEST_CASE("H steps in one request, one by one, and gradient + update: the same b
       std::vector<UpdateRequest<float>> updates;
       for (std::size_t p = 0; p < 3; ++p)
         updates.push_back({.step = step, .parameters = split.x.row(p).data(),
-                           .state = {split.v.row(p).data(), split.w.row(p).data()}, .gradient = split.g.row(p).data()});
+                           .state = {split.v.row(p).data(), split.w.row(p).data()}, .gradient = split.g.row(p).data(),
+                           .length = split.g.length()});
       learns->update(updates);
     }
     CHECK(together.all() == single.all());

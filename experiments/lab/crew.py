@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.cells import Cell, merge, prepare_folder
-from lab.errors import LabError
-from lab.launch import Job, Outcome, Recipe
+from lab.launch import Job, Outcome, Recipe, node_count
 from lab.progress import watcher
 
 _POLL_SECONDS = 0.02
@@ -49,12 +48,9 @@ def run_all(plan: Plan, todo: list[Cell], outcomes: dict[str, Outcome]) -> None:
 
 
 def start(plan: Plan, cell: Cell) -> Job:
-    run = merge(plan.config, cell.overrides).get("run", {})
-    peers = run.get("peers")
-    if plan.processes and not isinstance(peers, int):
-        raise LabError(f"{plan.recipe.config}: --processes needs run.peers, the number of processes")
-    rounds = run.get("rounds")
-    return Job(plan.recipe, cell, peers if plan.processes else None, rounds if isinstance(rounds, int) else 1)
+    rounds = merge(plan.config, cell.overrides).get("run", {}).get("rounds")
+    processes = node_count(plan.recipe, cell) if plan.processes else None
+    return Job(plan.recipe, cell, processes, rounds if isinstance(rounds, int) else 1)
 
 
 def end(running: list[Job]) -> None:

@@ -1,4 +1,5 @@
-"""Runs one cell: `gossamer run`, or one `gossamer peer` process per peer over TCP on this machine and then `collect`.
+"""Runs one cell: `gossamer run`, or one `gossamer peer` process per peer (and per server of the algorithm, if it has any) over
+TCP on this machine and then `collect`.
 
 Children have their own session, so that Ctrl-C reaches the sweep alone, which then ends them in order. Their messages
 go to files in the cell's folder; nothing is piped, so nothing can block.
@@ -47,25 +48,32 @@ def check(recipe: Recipe, cell: Cell) -> str:
     return "" if done.returncode == 0 else (done.stderr.strip() or f"exit status {done.returncode}")
 
 
+def node_count(recipe: Recipe, cell: Cell) -> int:
+    """Peers and servers of a cell that can run: as many processes."""
+    command = [str(recipe.binary), "run", str(recipe.config), "--check", "--json", *settings(recipe, cell)]
+    found = json.loads(subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)
+    return int(found["peers"]) + int(found["servers"])
+
+
 class Job:
     """A cell being run. `poll` until it gives an outcome; `interrupt`, then `kill`, to end it early."""
 
-    def __init__(self, recipe: Recipe, cell: Cell, peers: int | None, rounds: int) -> None:
+    def __init__(self, recipe: Recipe, cell: Cell, processes: int | None, rounds: int) -> None:
         self.cell = cell
         self._recipe = recipe
         self._rounds = max(rounds, 1)
         self._started = time.monotonic()
         self._first_failure: float | None = None
-        self._collecting = peers is None  # one process writes its summary itself
+        self._collecting = processes is None  # one process writes its summary itself
         self._stages: list[tuple[str, subprocess.Popen[bytes]]] = []
-        if peers is None:
+        if processes is None:
             self._start("run", ["run", str(recipe.config), *settings(recipe, cell), "--out", str(cell.folder), "--quiet"])
         else:
             rendezvous = cell.folder / "rendezvous"
             rendezvous.mkdir()
             extra = {"net.listen": "127.0.0.1:0", "net.rendezvous": str(rendezvous.resolve())}
-            for peer in range(peers):
-                self._start(f"peer-{peer}", ["peer", str(recipe.config), "--id", str(peer),
+            for node in range(processes):
+                self._start(f"peer-{node}", ["peer", str(recipe.config), "--id", str(node),
                                              *settings(recipe, cell, extra), "--out", str(cell.folder), "--quiet"])
 
     def poll(self) -> Outcome | None:

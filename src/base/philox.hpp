@@ -36,6 +36,7 @@ enum class Purpose : std::uint32_t {
   network = 8,          ///< simulated links
   initial_rows = 9,     ///< rows of `consensus`
   codec = 10,           ///< which values a peer sends; step = round
+  clients = 16,         ///< who trains in a round of federated averaging, and who vanishes; step = round
   test = 1000,
 };
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
 #include <set>
+
+#include "gossip/parts.hpp"
 
 namespace gossamer::gossip {
 
@@ -32,6 +35,19 @@ std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule
   }
   partners.erase(i);
   return {partners.begin(), partners.end()};
+}
+
+std::vector<int> server_partners(int i, int peers, int servers) {
+  const bool is_server = i >= peers;
+  std::vector<int> partners(static_cast<std::size_t>(is_server ? peers : servers));
+  std::iota(partners.begin(), partners.end(), is_server ? 0 : peers);
+  return partners;
+}
+
+topology::ValuesSent server_values_sent(std::size_t d, int servers) {
+  return [d, servers](const topology::MixingMatrix& w, int i) -> std::uint64_t {
+    return i < w.peers() ? d : part_of(d, i - w.peers(), servers).size() * static_cast<std::size_t>(w.peers());
+  };
 }
 
 }  // namespace gossamer::gossip

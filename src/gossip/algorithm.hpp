@@ -40,9 +40,10 @@ struct AlgorithmNeeds {
   bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
   double above = -1;          ///< and its eigenvalues must lie above this
   bool synchronous = false;   ///< it is what it is only with every round's own rows: policy sync
-  bool linear_steps = false;  ///< its fixed point rests on optimizer steps that are linear in the gradient, as Adam's are not
+  bool linear_steps = false;  ///< it rests on optimizer steps that are linear in the gradient and the same at any time, as Adam's are not
   bool trainer = true;        ///< it takes gradients: needs model and data
-  bool equal_start = false;   ///< parameters are never exchanged: peers that start apart would stay apart
+  bool equal_start = false;   ///< it takes it that all nodes start from the same parameters
+  int servers = 0;            ///< nodes n … n+servers−1 are servers: no shard, no place in W or in the network's figures
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
   Fidelity codec = Fidelity::exact;  ///< the least faithful codec it is sound with; exact: its rows travel as they are
   std::size_t row_length = 0; ///< d, where no model gives it; rows then start as standard normal numbers
@@ -59,11 +60,16 @@ class Algorithm {
   virtual int steps_per_round() const = 0;
   /// Round t of `node`. Locals live for this round only.
   virtual task<void> round(Node& node, Round t) const = 0;
-  /// Whom peer i sends to or hears from in the whole run, ascending. Links are made for these.
+  /// Whom node i, a peer or a server, sends to or hears from in the whole run, ascending. Links are made for these.
   virtual std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const = 0;
-  /// What a peer sends in a round, rows being d values long: every mixed row to all who hear it, unless said otherwise. A
+  /// What a node sends in a round, rows being d values long: every mixed row to all who hear it, unless said otherwise. A
   /// run's bytes are predicted from it.
   virtual topology::ValuesSent values_sent(const topology::MixingSchedule& schedule, std::size_t d) const;
+  /// How many whole numbers node i keeps from round to round beside its rows (Node::counters); zero at the start.
+  virtual std::size_t counters(int i, const topology::MixingSchedule& schedule) const {
+    (void)i, (void)schedule;
+    return 0;
+  }
   /// Whether it may run on this topology: an error (invalid) says why not and what would fit.
   virtual Status check(const topology::MixingSchedule& schedule) const {
     (void)schedule;
@@ -105,5 +111,11 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind, const
 /// The in- and out-neighbours of peer i over the schedule's period (every other peer for a random schedule), ascending:
 /// partners() of every algorithm whose only exchange is mix.
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule);
+
+/// partners() of the algorithms with `servers` servers: each of `peers` peers talks to every server, and to nobody else.
+std::vector<int> server_partners(int i, int peers, int servers);
+
+/// values_sent() of those that give each of `servers` servers a part of a row and get that part back.
+topology::ValuesSent server_values_sent(std::size_t d, int servers);
 
 }  // namespace gossamer::gossip

@@ -28,7 +28,7 @@ task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float>
   const EncodeRequest encode{values.data(), values.size(), message.values().data(), peer_, t};
   co_await exchange_.compute().encode(codec, encode);
   const auto matrix = exchange_.schedule().at(t);
-  for (int to : matrix->heard_by(peer_)) send(to, t, channel, message.values(), message);
+  send(matrix->heard_by(peer_), t, channel, message.values(), message);
   const DecodeRequest decode{message.values().data(), own.data(), own.size(), peer_, t, combine};
   const char* fault = co_await exchange_.compute().decode(codec, decode);
   GOSSAMER_CHECK(fault == nullptr, "a codec cannot read its own message");

@@ -8,8 +8,8 @@
 
 namespace gossamer::gossip {
 
-Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, Time step_time)
-    : scheduler_(scheduler), executor_(executor), device_(device), trainer_(trainer), step_time_(step_time) {
+Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, const StepTimes& step_times)
+    : scheduler_(scheduler), executor_(executor), device_(device), trainer_(trainer), step_times_(step_times) {
   scheduler_.set_idle_work(this);
 }
 
@@ -20,7 +20,7 @@ void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutin
   // What takes virtual time is the gradients: an update is arithmetic on a row that is here, and evaluation is not training.
   const bool timed = operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
   const int timed_steps = timed ? request.steps : 0;
-  training_.push_back({operation, &request, waiter, scheduler_.now() + timed_steps * step_time_});
+  training_.push_back({operation, &request, waiter, scheduler_.now() + timed_steps * step_times_.of(request.peer)});
 }
 
 bool Compute::run_pending(Time next_event) {

@@ -2,10 +2,11 @@
 // else is ready, the requests of equal operation and shape that are outstanding form one batch. Mixing runs at once, on the
 // scheduler's thread (it is short, and in a network it is done while training runs elsewhere); training goes to an Executor.
 //
-// In virtual time a request for training takes `step_time` per step. Its result cannot be seen before it falls due, so all
+// In virtual time a request for training takes the peer's step time for each step. Its result cannot be seen before it falls due, so all
 // that is pending before the first one falls due is one batch.
 #pragma once
 
+#include <cmath>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -36,6 +37,19 @@ class InlineExecutor final : public Executor {
   }
 };
 
+/// Virtual time of a local step: the same for all peers, but for the first `slow_peers`, which take `slow_factor` times as long.
+struct StepTimes {
+  StepTimes(Time each_in, int slow_peers_in = 0, double slow_factor_in = 1)
+      : each(each_in), slow_peers(slow_peers_in), slow_factor(slow_factor_in) {}
+  Time each;
+  int slow_peers;
+  double slow_factor;
+
+  Time of(int peer) const {
+    return peer < slow_peers ? Time(std::llround(static_cast<double>(each.count()) * slow_factor)) : each;
+  }
+};
+
 /// Who wants to know that a piece of mixing is done.
 class MixListener {
  public:
@@ -48,7 +62,7 @@ class MixListener {
 class Compute final : public IdleWork {
  public:
   /// `trainer` may be null where nothing trains. All outlive this object.
-  Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, Time step_time);
+  Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, const StepTimes& step_times);
   ~Compute() override;
 
   /// co_await compute.train(operation, request): until the request is served. The request stays where it is meanwhile.
@@ -78,6 +92,9 @@ class Compute final : public IdleWork {
 
   /// The optimizer's rate γ at a local step.
   double rate(std::uint64_t step) const { return trainer_->rate(step); }
+  /// Samples of a peer's shard, and batches of one pass over it.
+  std::size_t shard_size(int peer) const { return trainer_->shard_size(peer); }
+  std::uint64_t batches_per_epoch(int peer) const { return trainer_->batches_per_epoch(peer); }
   /// The device that the rows lie on.
   gpu::Device& device() { return device_; }
 
@@ -160,7 +177,7 @@ class Compute final : public IdleWork {
   Executor& executor_;
   gpu::Device& device_;
   Trainer* trainer_;
-  Time step_time_;
+  StepTimes step_times_;
   std::vector<Training> training_;
   std::vector<Mixing> mixes_;
   std::vector<gpu::MixRequest> mix_batch_;

@@ -32,6 +32,73 @@ class ChunkAwaiter final : public Inbox::Consumer {
 
 }  // namespace
 
+class AnyAwaiter {
+ public:
+  AnyAwaiter(Endpoint& endpoint, Channel channel) : endpoint_(endpoint), channel_(channel) {}
+  bool await_ready() const { return first() != nullptr; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    GOSSAMER_CHECK(!endpoint_.waiting_for_any_.contains(channel_), "two wait for anybody on one channel");
+    waiter_ = waiter;
+    endpoint_.waiting_for_any_[channel_] = this;
+  }
+  ChunkHead await_resume() {
+    endpoint_.waiting_for_any_.erase(channel_);
+    return first()->head;
+  }
+  void arrived() {
+    if (waiter_) endpoint_.exchange_.scheduler().post(std::exchange(waiter_, {}));
+  }
+
+ private:
+  /// Whole messages are taken, so the first chunk in an inbox begins one.
+  const Chunk* first() const {
+    const Chunk* first = nullptr;
+    for (const auto& [key, inbox] : endpoint_.inboxes_) {
+      if (key.second != channel_ || inbox.chunks.empty()) continue;
+      const Chunk& chunk = inbox.chunks.front();
+      if (first == nullptr || chunk.arrival < first->arrival) first = &chunk;
+    }
+    return first;
+  }
+
+  Endpoint& endpoint_;
+  Channel channel_;
+  std::coroutine_handle<> waiter_;
+};
+
+class OutgoingCopies {
+ public:
+  explicit OutgoingCopies(Exchange& exchange) : exchange_(exchange) {}
+  /// A copy that nobody reads, to be lent.
+  LentRow& make(std::span<const float> values) {
+    Copy& copy = free_one(values);
+    const gpu::CopyRequest<float> request{values.data(), copy.row.values().data(), values.size()};
+    exchange_.compute().device().copy(std::span(&request, 1));
+    return copy.row;
+  }
+
+ private:
+  struct Copy {
+    gpu::DeviceRows<float> memory;
+    LentRow row;
+  };
+
+  int part_of(std::span<const float> values) const { return exchange_.compute().device().part_of(values.data()); }
+
+  Copy& free_one(std::span<const float> values) {
+    for (auto& copy : copies_)
+      if (!copy->row.lent() && copy->row.values().size() == values.size() && part_of(copy->row.values()) == part_of(values))
+        return *copy;
+    Copy& made = *copies_.emplace_back(std::make_unique<Copy>());
+    made.memory = gpu::DeviceRows<float>::on_part(exchange_.compute().device(), part_of(values), 1, values.size());
+    made.row.attach(exchange_.scheduler(), made.memory.row(0));
+    return made;
+  }
+
+  Exchange& exchange_;
+  std::vector<std::unique_ptr<Copy>> copies_;
+};
+
 Error protocol_error(const ChunkHead& head, const std::string& what) {
   return {ErrorKind::lost_peer, fmt::format("peer {} broke the protocol towards peer {} (round {}, channel {}): {}", head.from,
                                             head.to, head.round, head.channel, what)};
@@ -93,7 +160,7 @@ task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
 
 void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
-  for (int to : matrix->heard_by(peer_)) send(to, t, channel, row.values(), row.front());
+  send(matrix->heard_by(peer_), t, channel, row.values(), row.front());
   if (matrix->row_surplus(peer_) != 0)
     operation(channel).begin_sum(t, channel, row.values(), row.back().values(), matrix->hears(peer_), matrix->self_weight(peer_));
   else if (!matrix->hears(peer_).empty())
@@ -111,7 +178,7 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
     if (!outgoing.lent()) {
       const gpu::CopyRequest<float> copy{x.data(), outgoing.values().data(), x.size()};
       exchange_.compute().device().copy(std::span(&copy, 1));
-      for (int to : matrix->heard_by(peer_)) send(to, t, channel, outgoing.values(), outgoing);
+      send(matrix->heard_by(peer_), t, channel, outgoing.values(), outgoing);
     }
   }
   std::vector<gpu::MixSource> sources;
@@ -127,13 +194,29 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
   if (!sources.empty()) mix.begin(x, row.back().values(), std::move(sources), std::move(rows));
 }
 
-void Endpoint::send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
-  Link& link = exchange_.link(peer_, to);
+void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
   const std::size_t step = exchange_.options().chunk_values;
-  for (std::size_t offset = 0; offset < values.size(); offset += step) {
-    const ChunkHead head{peer_, to, t, channel, offset, values.size()};
-    link.send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), lender.lend()));
-  }
+  for (std::size_t offset = 0; offset < values.size(); offset += step)
+    for (int receiver : to) {
+      const ChunkHead head{peer_, receiver, t, channel, offset, values.size()};
+      exchange_.link(peer_, receiver)
+          .send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), lender.lend()));
+    }
+}
+
+void Endpoint::send_copy(int to, Round t, Channel channel, std::span<const float> values) {
+  if (values.empty()) return;
+  if (!copies_) copies_ = std::make_unique<OutgoingCopies>(exchange_);
+  LentRow& copy = copies_->make(values);
+  send(std::span(&to, 1), t, channel, copy.values(), copy);
+}
+
+task<Received> Endpoint::receive_any(Channel channel, std::span<float> into, Combine combine) {
+  AnyAwaiter anybody(*this, channel);
+  const ChunkHead head = co_await anybody;
+  co_await receive(head.from, head.round, channel, into, combine);
+  const Received received{head.from, head.round};
+  co_return received;
 }
 
 task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
@@ -163,7 +246,10 @@ Status Endpoint::deliver(Chunk chunk) {
       return protocol_error(head, fmt::format("a row of {} values where {} were due", head.total, exchange_.options().row_length));
     stage(head.from, head.channel, exchange_.options().row_length);
   }
-  return inbox(head.from, head.channel).push(std::move(chunk));
+  chunk.arrival = arrivals_++;
+  const Status status = inbox(head.from, head.channel).push(std::move(chunk));
+  if (const auto found = waiting_for_any_.find(head.channel); found != waiting_for_any_.end()) found->second->arrived();
+  return status;
 }
 
 std::vector<Deviation> Endpoint::take_deviations() { return std::exchange(deviations_, {}); }
@@ -174,7 +260,10 @@ Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::Mixin
   for (int peer : hosted) endpoints_.emplace(peer, std::make_unique<Endpoint>(*this, peer));
 }
 
-Exchange::~Exchange() = default;
+Exchange::~Exchange() {
+  // Chunks that nobody took may lie in the memory of another endpoint.
+  for (auto& [peer, endpoint] : endpoints_) endpoint->drop_arrivals();
+}
 
 Endpoint& Exchange::endpoint(int peer) {
   const auto found = endpoints_.find(peer);

@@ -38,6 +38,12 @@ struct Deviation {
   Round used_round = 0;
 };
 
+/// Of whom a message was, and of which round.
+struct Received {
+  int from = 0;
+  Round round = 0;
+};
+
 class Exchange;
 class CodedChannel;
 
@@ -66,6 +72,10 @@ class Inbox {
   bool begun_ = false;
 };
 
+/// Waits for the first message that anybody sends on a channel.
+class AnyAwaiter;
+/// Copies of values on their way out.
+class OutgoingCopies;
 /// A mix under way on one row. Sources in ascending peer order, whatever order they come in.
 class MixOperation;
 /// A neighbour's rows under `async`.
@@ -84,10 +94,15 @@ class Endpoint {
   /// Waits for the rest and swaps the halves: front is the new value, back the old one.
   task<void> finish_mix(Channel channel, MixedRow& row);
 
-  /// Sends `values`, which lie in `lender`'s memory, as one message. Returns at once; zero-copy.
-  void send(int to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// Sends `values`, which lie in `lender`'s memory, as one message to each; by turns, a chunk to each. Returns at once; zero-copy.
+  void send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// The same, of a copy: `values` may change at once. Copies are kept for the next ones.
+  void send_copy(int to, Round t, Channel channel, std::span<const float> values);
   /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length.
   task<void> receive(int from, Round t, Channel channel, std::span<float> into, Combine combine);
+  /// Takes the message on `channel`, of any peer and round, whose first chunk came first; waits where there is none. In
+  /// virtual time the order is always the same, over TCP it is that of arrival. `into` has at least one value.
+  task<Received> receive_any(Channel channel, std::span<float> into, Combine combine);
 
   /// Sends the codec's message of `values` to those who hear this peer in round t, and puts what it decodes to into, or adds
   /// it to, `own`. Returns when `values` may change.
@@ -103,9 +118,12 @@ class Endpoint {
   double mix_seconds() const { return mix_seconds_; }
   /// Takes what deviated from W since the last call.
   std::vector<Deviation> take_deviations();
+  /// Lets go of all that came and was not taken, and of its leases.
+  void drop_arrivals() { inboxes_.clear(); }
 
  private:
   friend class MixOperation;
+  friend class AnyAwaiter;
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
@@ -123,6 +141,9 @@ class Endpoint {
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
   std::map<std::pair<int, Channel>, std::unique_ptr<Stage>> stages_;
   std::map<Channel, std::unique_ptr<CodedChannel>> coded_;
+  std::map<Channel, AnyAwaiter*> waiting_for_any_;
+  std::uint64_t arrivals_ = 0;
+  std::unique_ptr<OutgoingCopies> copies_;  ///< made when first needed
   std::vector<Deviation> deviations_;
   double mix_seconds_ = 0;
 };
@@ -134,6 +155,7 @@ struct ExchangeOptions {
   Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused
   std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
   const Codec* codec = nullptr;        ///< what mixing and coded rows go through; null: rows are mixed as they are. Sync only
+  std::uint64_t seed = 0;              ///< of the run: keys what algorithms draw
 };
 
 /// The endpoints of one process. Thread: the scheduler's.

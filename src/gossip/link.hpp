@@ -34,6 +34,7 @@ struct Chunk {
   ChunkHead head;
   std::span<const float> values;
   Lease lease;
+  std::uint64_t arrival = 0;  ///< set where it is delivered: its number among all chunks that came to that peer
 };
 
 /// Bytes that a chunk's frame has on the wire beside its values: counted by simulated links too, so that the bytes of a run

@@ -5,7 +5,7 @@
 namespace gossamer::gossip {
 
 Node::Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows, const NodeMemory& memory)
-    : exchange_(exchange), endpoint_(exchange.endpoint(id)), id_(id), peers_(peers), memory_(memory) {
+    : exchange_(exchange), endpoint_(exchange.endpoint(id)), id_(id), peers_(peers), memory_(memory), counters_(memory.counters) {
   for (std::size_t k = 0; k < rows.size(); ++k) {
     rows_.push_back(std::make_unique<MixedRow>());
     rows_.back()->front().attach(exchange.scheduler(), memory.front[k]);
@@ -15,28 +15,43 @@ Node::Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& ro
 }
 
 task<void> Node::local_steps(std::span<float> x, int steps) {
-  co_await train(TrainOperation::local_steps, x, memory_.gradient, id_, steps);
+  TrainRequest request = request_for(x, memory_.gradient);
+  request.steps = steps;
+  co_await train(TrainOperation::local_steps, request);
   steps_done_ += static_cast<std::uint64_t>(steps);
 }
 
 task<void> Node::gradient(std::span<float> x, std::span<float> g, int shard_of) {
-  co_await train(TrainOperation::gradient, x, g, shard_of == kOwnShard ? id_ : shard_of, 1);
+  TrainRequest request = request_for(x, g);
+  if (shard_of != kOwnShard) request.shard_of = shard_of;
+  co_await train(TrainOperation::gradient, request);
 }
 
-task<void> Node::update(std::span<float> x, std::span<float> g) {
-  co_await train(TrainOperation::update, x, g, id_, 1);
+task<void> Node::update_part(std::span<float> x, std::span<float> g, std::size_t first, std::uint64_t step) {
+  TrainRequest request = request_for(x, g);
+  request.step = step;
+  std::vector<std::span<float>> state;
+  for (const std::span<float> row : memory_.state) state.push_back(row.subspan(first, x.size()));
+  request.state = state;
+  co_await train(TrainOperation::update, request);
   ++steps_done_;
 }
 
-task<void> Node::train(TrainOperation operation, std::span<float> x, std::span<float> g, int shard_of, int steps) {
+task<void> Node::reset_optimizer() {
+  for (const std::span<float> row : memory_.state) co_await fill(row, 0.0F);
+}
+
+TrainRequest Node::request_for(std::span<float> x, std::span<float> g) const {
   TrainRequest request;
-  request.peer = id_;
-  request.shard_of = shard_of;
+  request.peer = request.shard_of = id_;
   request.step = steps_done_;
-  request.steps = steps;
   request.x = x;
   request.gradient = g;
   request.state = memory_.state;
+  return request;
+}
+
+task<void> Node::train(TrainOperation operation, TrainRequest request) {
   const Time begin = exchange_.scheduler().now();
   co_await exchange_.compute().train(operation, request);
   times_.train_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
@@ -69,7 +84,7 @@ task<void> Node::finish_mix(int k) {
 }
 
 void Node::send(int to, Round t, int k, std::span<const float> part) {
-  endpoint_.send(to, t, channel(k), part, lender(k));
+  endpoint_.send(std::span(&to, 1), t, channel(k), part, lender(k));
 }
 
 task<void> Node::receive(int from, Round t, int k, std::span<float> into, Combine combine) {
@@ -88,6 +103,19 @@ task<void> Node::receive_coded(int from, Round t, int k, std::span<float> into) 
   co_await endpoint_.receive_coded(from, t, channel(k), into, Combine::add);
   const double seconds = std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
+}
+
+task<Received> Node::receive_any(int k, std::span<float> into, Combine combine) {
+  const Time begin = exchange_.scheduler().now();
+  const Received received = co_await endpoint_.receive_any(channel(k), into, combine);
+  times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  co_return received;
+}
+
+void Node::note_staleness(std::uint64_t updates) {
+  ++staleness_.pushes;
+  staleness_.sum += updates;
+  staleness_.largest = std::max(staleness_.largest, updates);
 }
 
 task<double> Node::take_train_loss() {

@@ -1,10 +1,12 @@
-// A peer as an algorithm sees it: rows, training, and exchange with its neighbours. All that algorithms need, and all they get.
+// A peer, or a server of a baseline, as an algorithm sees it: rows, training, and exchange with others. All that algorithms need,
+// and all they get.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gossip/algorithm.hpp"
@@ -22,11 +24,17 @@ struct NodeMemory {
   std::vector<std::span<float>> front, back;
   std::span<float> gradient;  ///< d values where the algorithm trains
   std::vector<std::span<float>> state;  ///< the rows of d values that the optimizer keeps, zero at the start
+  std::size_t counters = 0;                ///< Algorithm::counters()
 };
 
 /// Where a peer's time went, in seconds of the scheduler's clock, since the start.
 struct NodeTimes {
   double train_seconds = 0, wait_seconds = 0;
+};
+
+/// How old pushes to a server were: updates of the server between a worker's pull and its push.
+struct Staleness {
+  std::uint64_t pushes = 0, sum = 0, largest = 0;
 };
 
 /// Thread: the scheduler's. Rows are in device memory: they are computed with, and never read here. Spans stay valid for a
@@ -39,6 +47,8 @@ class Node {
   int peers() const { return peers_; }  ///< n
   /// W_t. Kept by whoever looks into it: the matrix of a random sequence is built anew by every call.
   std::shared_ptr<const topology::MixingMatrix> matrix(Round t) const { return exchange_.schedule().at(t); }
+  bool is_server() const { return id_ >= peers_; }
+  std::uint64_t seed() const { return exchange_.options().seed; }
 
   std::span<float> row(int k) { return k == kGradientRow ? memory_.gradient : rows_[static_cast<std::size_t>(k)]->values(); }
   std::span<float> x() { return row(0); }
@@ -49,7 +59,16 @@ class Node {
   /// g ← ∇f(x) on the next batch of this peer, or of `shard_of`. The batch stays the next one until update().
   task<void> gradient(std::span<float> x, std::span<float> g, int shard_of = kOwnShard);
   /// x ← one optimizer step with g; on to the next batch.
-  task<void> update(std::span<float> x, std::span<float> g);
+  task<void> update(std::span<float> x, std::span<float> g) { return update_part(x, g, 0, steps_done_); }
+  /// The same on a part of the parameters, that begins at value `first`, with the rate of local step `step`: a server's update.
+  task<void> update_part(std::span<float> x, std::span<float> g, std::size_t first, std::uint64_t step);
+  /// On to the next batch without an update here: a server does it.
+  void skip_update() { ++steps_done_; }
+  /// The optimizer begins anew: its rows are zero.
+  task<void> reset_optimizer();
+  /// Samples of any peer's shard, and batches of one pass over it.
+  std::size_t shard_size(int peer) const { return exchange_.compute().shard_size(peer); }
+  std::uint64_t batches_per_epoch(int peer) const { return exchange_.compute().batches_per_epoch(peer); }
 
   /// γ of this peer's next step.
   double rate() const { return exchange_.compute().rate(steps_done_); }
@@ -65,6 +84,10 @@ class Node {
   /// Sends part of row k, zero-copy: row k must not change until sent(k). Each row is a channel of its own, and what goes
   /// over it is received in the order sent.
   void send(int to, Round t, int k, std::span<const float> part);
+  /// Sends a copy of a part of row k, which may change at once.
+  void send_copy(int to, Round t, int k, std::span<const float> part) { endpoint_.send_copy(to, t, channel(k), part); }
+  /// Waits for the next part that anybody sends of row k, in any round, in the order of arrival.
+  task<Received> receive_any(int k, std::span<float> into, Combine combine);
   /// Waits for the next part that `from` sends of its row k in round t and puts it into, or adds it to, `into`.
   task<void> receive(int from, Round t, int k, std::span<float> into, Combine combine);
   /// Sends the message of row k in the run's codec to those who hear this peer in round t; own ← own + what it decodes to.
@@ -73,6 +96,12 @@ class Node {
   task<void> receive_coded(int from, Round t, int k, std::span<float> into);
   /// co_await node.sent(k): until nobody reads row k any more.
   auto sent(int k) { return lender(k).writable(); }
+
+  // ---- what survives a round beside rows
+  std::span<std::uint64_t> counters() { return counters_; }
+
+  // ---- for the log
+  void note_staleness(std::uint64_t updates);
 
   // ---- arithmetic on rows, co_awaited
   /// out ← out + factor · (a − b)
@@ -108,12 +137,15 @@ class Node {
   /// Mean batch loss of the steps since the last call; NaN when there were none.
   task<double> take_train_loss();
   NodeTimes times() const { return times_; }
+  /// Of the pushes since the last call.
+  Staleness take_staleness() { return std::exchange(staleness_, {}); }
   Endpoint& endpoint() { return endpoint_; }
 
  private:
   static constexpr int kOwnShard = -1;
 
-  task<void> train(TrainOperation operation, std::span<float> x, std::span<float> g, int shard_of, int steps);
+  task<void> train(TrainOperation operation, TrainRequest request);
+  TrainRequest request_for(std::span<float> x, std::span<float> g) const;
   Channel channel(int k) const { return static_cast<Channel>(k == kGradientRow ? rows_.size() : static_cast<std::size_t>(k)); }
   LentRow& lender(int k) { return k == kGradientRow ? gradient_lender_ : rows_[static_cast<std::size_t>(k)]->front(); }
 
@@ -123,8 +155,10 @@ class Node {
   NodeMemory memory_;
   std::vector<std::unique_ptr<MixedRow>> rows_;
   LentRow gradient_lender_;
+  std::vector<std::uint64_t> counters_;
   std::uint64_t steps_done_ = 0;
   NodeTimes times_;
+  Staleness staleness_;
 };
 
 /// Channels that an algorithm with these rows uses: one a row, and one for the gradient row.

@@ -10,7 +10,7 @@ namespace gossamer::gossip {
 enum class TrainOperation {
   local_steps,  ///< `steps` optimizer steps on the peer's next batches; gradient is scratch
   gradient,     ///< gradient ← ∇f(x; batch number `step` of shard_of's shard)
-  update,       ///< x ← one optimizer step with `gradient`
+  update,       ///< x ← one optimizer step with `gradient`; both may be the same part of a row, then its state is too
   evaluate,     ///< loss and accuracy of x on the test split; takes no virtual time
   take_loss,    ///< mean batch loss of the peer's gradients since this was last asked for; takes no virtual time
 };
@@ -36,6 +36,9 @@ class Trainer {
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
   /// The optimizer's rate γ at a local step. Any thread.
   virtual double rate(std::uint64_t step) const = 0;
+  /// Samples of a peer's shard, of any peer of the network; and batches of one pass over it. Any thread.
+  virtual std::size_t shard_size(int peer) const = 0;
+  virtual std::uint64_t batches_per_epoch(int peer) const = 0;
 };
 
 }  // namespace gossamer::gossip

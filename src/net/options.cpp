@@ -14,7 +14,8 @@ const ParameterSet<NetOptions>& net_parameters() {
   static const auto set =
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
-               {.help = "one host:port per peer, in order of their ids; peers of one process share an address"})
+               {.help = "one host:port per peer, in order of their ids, then one per server of the algorithm, if it has any; those of one "
+                        "process share an address"})
           .add("listen", &NetOptions::listen,
                {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any free one"})
           .add("rendezvous", &NetOptions::rendezvous,

@@ -23,20 +23,21 @@ namespace fs = std::filesystem;
 
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 
-/// All peers there, once each, of one run.
+/// All peers and servers there, once each, of one run.
 Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& logs) {
   const ProcessLog& first = logs.front();
   const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
   const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
-  std::vector<int> seen(static_cast<std::size_t>(first.peers));
+  std::vector<int> seen(static_cast<std::size_t>(first.peers + first.servers));
   for (const ProcessLog& log : logs) {
-    if (log.header.at("run_id") != run_id || log.peers != first.peers || log.header.at("time") != time)
+    if (log.header.at("run_id") != run_id || log.peers != first.peers || log.servers != first.servers || log.header.at("time") != time)
       return bad(fmt::format("{} is of run {} ({} peers, {} time), {} of run {} ({} peers, {} time): one folder, one run",
                              log.path.string(), text_of(log.header.at("run_id")), log.peers, text_of(log.header.at("time")),
                              first.path.string(), text_of(run_id), first.peers, text_of(time)));
     for (int peer : log.hosted)
       if (++seen[static_cast<std::size_t>(peer)] > 1)
-        return bad(fmt::format("{}: peer {} has two logs below {}", log.path.string(), peer, folder.string()));
+        return bad(fmt::format("{}: {} {} has two logs below {}", log.path.string(), peer < log.peers ? "peer" : "server", peer,
+                               folder.string()));
     if (log.end() == nullptr)
       return bad(fmt::format("{} has no end: that process still runs, or was killed", log.path.string()));
   }
@@ -46,6 +47,9 @@ Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& log
   if (!missing.empty())
     return bad(fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders here",
                            folder.string(), missing.size(), first.peers, fmt::join(missing, ", ")));
+  for (int server = first.peers; server < first.peers + first.servers; ++server)
+    if (seen[static_cast<std::size_t>(server)] == 0)
+      return bad(fmt::format("below {} the files of server {} are missing; copy its run folder here", folder.string(), server));
   return {};
 }
 
@@ -76,7 +80,7 @@ Status check_agreement(const Config& written, const fs::path& resolved, const st
   return {};
 }
 
-/// Final rows of every peer from the processes' safetensors.
+/// Final rows of every peer, and of a server that holds the whole model, from the processes' safetensors.
 Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup, const std::vector<ProcessLog>& logs) {
   std::map<int, std::vector<float>> rows;
   for (const ProcessLog& log : logs) {
@@ -85,17 +89,18 @@ Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup, const st
     const Json& row_hashes = log.end()->at("row_hashes");
     if (const auto id = file.metadata.find("run_id"); id == file.metadata.end() || id->second != setup.config.run_id())
       return bad(fmt::format("{} is of another run than {}", path.string(), log.path.string()));
-    for (std::size_t i = 0; i < log.hosted.size(); ++i) {
-      const int peer = log.hosted[i];
-      const std::string prefix = fmt::format("peer{}.", peer);
+    for (std::size_t i = 0; i < log.models.size(); ++i) {
+      const int peer = log.models[i];
+      const std::string prefix = tensor_prefix(setup, peer) + ".";
       std::vector<float>& row = rows[peer];
       for (const Tensor& tensor : file.tensors)  // in file order, which is the row's
         if (tensor.name.starts_with(prefix)) row.insert(row.end(), tensor.values.begin(), tensor.values.end());
       if (row.size() != setup.parameters)
-        return bad(fmt::format("{} holds {} values of peer {}, not {}", path.string(), row.size(), peer, setup.parameters));
+        return bad(fmt::format("{} holds {} values of {} {}, not {}", path.string(), row.size(),
+                               setup.is_server(peer) ? "server" : "peer", peer, setup.parameters));
       if (row_hashes.at(i) != hash_hex(row))
-        return bad(fmt::format("{} is damaged: peer {}'s parameters have another hash than {} says", path.string(), peer,
-                               log.path.string()));
+        return bad(fmt::format("{} is damaged: {} {}'s parameters have another hash than {} says", path.string(),
+                               setup.is_server(peer) ? "server" : "peer", peer, log.path.string()));
     }
   }
   return rows;
@@ -115,7 +120,8 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
     if (is_virtual) totals.virtual_seconds = std::max(totals.virtual_seconds, end.at("seconds").get<double>());
     totals.node_steps += end.at("node_steps").get<std::uint64_t>();
     totals.bytes_sent += end.at("bytes_sent").get<std::uint64_t>();
-    for (int peer : log.hosted) losses[peer] = std::numeric_limits<double>::quiet_NaN();
+    for (int peer : log.hosted)
+      if (peer < log.peers) losses[peer] = std::numeric_limits<double>::quiet_NaN();
     for (const Json& record : log.records)
       if (sort_of(record) == "round" && !record.at("train_loss").is_null())
         losses[record.at("peer")] = record.at("train_loss");
@@ -137,10 +143,10 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, const std::vector<
   config.local.device = "cpu";  // wherever the peers ran, their files are read here
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
   for (const ProcessLog& log : logs)
-    if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers)
-      return bad(fmt::format("{}:1: parameters and peers: {} and {}, but {} makes them {} and {}", log.path.string(),
-                             text_of(log.header.at("parameters")), log.peers, path, setup.parameters,
-                             setup.config.run.peers));
+    if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers || log.servers != setup.servers())
+      return bad(fmt::format("{}:1: parameters, peers and servers: {}, {} and {}, but {} makes them {}, {} and {}",
+                             log.path.string(), text_of(log.header.at("parameters")), log.peers, log.servers, path,
+                             setup.parameters, setup.config.run.peers, setup.servers()));
   return setup;
 }
 
@@ -152,7 +158,8 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
   GOSSAMER_TRY(const Setup setup, read_setup(logs, overrides));
   GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
   RowViews views;
-  for (const auto& [peer, row] : rows) views.emplace_back(row);
+  for (const auto& [peer, row] : rows)
+    if (!setup.is_server(peer)) views.emplace_back(row);
   Json summary = make_summary(setup, totals_of(logs), views);
   GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
   return summary;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace gossamer::peer {
 namespace {
@@ -19,7 +20,12 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channel
   options.channels = static_cast<gossip::Channel>(channels);
   options.part_of = std::move(part_of);
   options.codec = setup.codec.get();
+  options.seed = setup.config.run.seed;
   return options;
+}
+
+gossip::StepTimes step_times(const SimOptions& sim) {
+  return {milliseconds(sim.compute_ms), sim.slow_peers, sim.slow_factor};
 }
 
 }  // namespace
@@ -31,7 +37,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       recorder_(recorder),
       request_(std::move(request)),
       specs_(setup.algorithm->rows(*setup.schedule)),
-      compute_(scheduler, executor, *setup.device, setup.trainer.get(), milliseconds(setup.config.sim.compute_ms)),
+      compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup.config.sim)),
       exchange_(scheduler, compute_, *setup.schedule,
                 exchange_options(setup, gossip::channels_of(specs_), [this](int peer) { return part_of(peer); }), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {
@@ -48,9 +54,10 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
   }
   members_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const int peer = request_.hosted[i];
-    traffic_[peer] = {};
-    members_[i].node = std::make_unique<gossip::Node>(exchange_, peer, setup.config.run.peers, specs_, memory_of(i));
+    const int id = request_.hosted[i];
+    ports_[id] = gossip::SimulatedPort(request_.ports);
+    nodes_.push_back(std::make_unique<gossip::Node>(exchange_, id, setup.config.run.peers, specs_, memory_of(i)));
+    members_[i].node = nodes_.back().get();
   }
   connect_locally();
 }
@@ -77,6 +84,7 @@ gossip::NodeMemory Host::memory_of(std::size_t index) {
   }
   if (gradients_.count() > 0) memory.gradient = gradients_.row(index);
   for (auto& rows : states_) memory.state.push_back(rows.row(index));
+  memory.counters = setup_.algorithm->counters(request_.hosted[index], *setup_.schedule);
   return memory;
 }
 
@@ -89,9 +97,9 @@ int Host::part_of(int node) const {
 void Host::connect_locally() {
   for (int from : request_.hosted)
     for (int to : setup_.algorithm->partners(from, *setup_.schedule)) {
-      if (!traffic_.contains(to)) continue;
-      links_.push_back(std::make_unique<gossip::SimulatedLink>(scheduler_, exchange_, request_.local_links, traffic_[from],
-                                                               traffic_[to],
+      if (!ports_.contains(to)) continue;
+      links_.push_back(std::make_unique<gossip::SimulatedLink>(scheduler_, exchange_, request_.local_links, ports_[from],
+                                                               ports_[to],
                                                                [this](Error error) { fail(std::move(error)); }));
       exchange_.connect(from, to, *links_.back());
     }
@@ -124,23 +132,27 @@ gossip::task<void> Host::record(Member& member) {
   figures.peer = node.id();
   figures.seconds = std::chrono::duration<double>(scheduler_.now()).count();
   figures.train_loss = std::numeric_limits<double>::quiet_NaN();
-  if (setup_.trainer) figures.train_loss = co_await node.take_train_loss();
+  figures.trained = setup_.trainer && !node.is_server() && node.steps_done() > std::exchange(member.steps_recorded, node.steps_done());
+  if (figures.trained) figures.train_loss = co_await node.take_train_loss();
   figures.traffic = traffic_of(node.id());
   figures.times = node.times();
   figures.mix_seconds = node.endpoint().mix_seconds();
   figures.deviations = node.endpoint().take_deviations();
   figures.test = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
-  if (setup_.trainer) figures.test = co_await node.evaluate();
+  const bool evaluated = setup_.trainer && setup_.holds_model(node.id());
+  if (evaluated) figures.test = co_await node.evaluate();
+  figures.staleness = node.take_staleness();
   figures.row = node.x();
   if (Status status = recorder_.round(figures); !status.ok()) {
     fail(status.error());
     co_return;
   }
-  const bool trained = setup_.trainer && member.round > 0;
-  if (trained && (!std::isfinite(figures.train_loss) || !std::isfinite(figures.test.loss)))
-    fail({ErrorKind::diverged, fmt::format("peer {} diverged: by round {} its loss was no longer finite; a smaller "
+  const bool lost = (figures.trained && !std::isfinite(figures.train_loss)) || (evaluated && !std::isfinite(figures.test.loss));
+  if (lost && member.round > 0)
+    fail({ErrorKind::diverged, fmt::format("{} {} diverged: by round {} its loss was no longer finite; a smaller "
                                            "optimizer.rate than {} is what usually helps",
-                                           node.id(), member.round, setup_.config.optimizer.rate)});
+                                           node.is_server() ? "server" : "peer", node.id(), member.round,
+                                           setup_.config.optimizer.rate)});
 }
 
 void Host::check_interrupt() {
@@ -167,20 +179,21 @@ std::uint64_t Host::node_steps() const {
   const std::uint64_t gradients_a_step =
       setup_.algorithm->needs().one_node ? static_cast<std::uint64_t>(setup_.config.run.peers) : 1;
   std::uint64_t steps = 0;
-  for (const Member& member : members_) steps += member.node->steps_done() * gradients_a_step;
+  for (const Member& member : members_)
+    if (!member.node->is_server()) steps += member.node->steps_done() * gradients_a_step;
   return steps;
 }
 
 gossip::Traffic Host::traffic_of(int peer) const {
   gossip::Traffic traffic = request_.remote_traffic(peer);
-  traffic.bytes_sent += traffic_.at(peer).bytes_sent;
-  traffic.bytes_received += traffic_.at(peer).bytes_received;
+  traffic.bytes_sent += ports_.at(peer).traffic.bytes_sent;
+  traffic.bytes_received += ports_.at(peer).traffic.bytes_received;
   return traffic;
 }
 
 std::uint64_t Host::bytes_sent() const {
   std::uint64_t bytes = 0;
-  for (const auto& [peer, local] : traffic_) bytes += traffic_of(peer).bytes_sent;
+  for (const auto& [peer, port] : ports_) bytes += traffic_of(peer).bytes_sent;
   return bytes;
 }
 
@@ -200,7 +213,8 @@ EndFigures Host::end_figures(double wall_seconds, const std::optional<Error>& st
 
 RowViews Host::parameter_rows() {
   RowViews rows;
-  for (Member& member : members_) rows.push_back(member.node->x());
+  for (const auto& node : nodes_)
+    if (setup_.holds_model(node->id())) rows.push_back(node->x());
   return rows;
 }
 

@@ -22,7 +22,8 @@ namespace gossamer::peer {
 struct HostRequest {
   std::vector<int> hosted;  ///< nodes of this process, ascending
   std::size_t row_offset = 0;  ///< values by which rows are misaligned, for the test that it changes nothing
-  gossip::LinkModel local_links;  ///< between hosted peers
+  gossip::LinkModel local_links;  ///< between hosted nodes
+  gossip::NodeModel ports;        ///< of hosted nodes, for those links
   /// Asked after each round of each peer; true ends the run after the round that is under way.
   std::function<bool()> interrupted = [] { return false; };
   /// Bytes of a hosted node's links to other processes.
@@ -54,14 +55,15 @@ class Host {
   gossip::Round rounds_done() const;
   /// The run as it stands; `stopped`: why it ended early, if it did.
   EndFigures end_figures(double wall_seconds, const std::optional<Error>& stopped) const;
-  /// Parameters of the hosted nodes as they stand, in their order, in device memory.
+  /// Parameters as they stand of the hosted nodes that hold a model, in their order, in device memory.
   RowViews parameter_rows();
 
  private:
   struct Member {
-    std::unique_ptr<gossip::Node> node;
+    gossip::Node* node = nullptr;
     gossip::task<void> driver;
     gossip::Round round = 0;  ///< completed
+    std::uint64_t steps_recorded = 0;
     bool in_round = false;
   };
 
@@ -85,7 +87,8 @@ class Host {
   gpu::DeviceRows<float> gradients_;
   std::vector<gpu::DeviceRows<float>> states_;  // of the optimizer
   gossip::Compute compute_;
-  std::map<int, gossip::Traffic> traffic_;
+  std::map<int, gossip::SimulatedPort> ports_;  ///< by hosted node
+  std::vector<std::unique_ptr<gossip::Node>> nodes_;  ///< outlive what has leases on their rows: exchange, links, drivers
   gossip::Exchange exchange_;
   std::vector<std::unique_ptr<gossip::SimulatedLink>> links_;
   std::vector<Member> members_;

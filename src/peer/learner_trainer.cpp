@@ -49,7 +49,7 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
 void LearnerTrainer::update(std::span<TrainRequest* const> requests) {
   std::vector<train::UpdateRequest<float>> updates;
   for (const TrainRequest* request : requests)
-    updates.push_back({request->step, request->x.data(), state_of(*request), request->gradient.data()});
+    updates.push_back({request->step, request->x.data(), state_of(*request), request->gradient.data(), request->x.size()});
   learner_.update(updates);
 }
 

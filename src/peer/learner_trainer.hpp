@@ -18,6 +18,8 @@ class LearnerTrainer final : public gossip::Trainer {
   LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers);
   void run(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests) override;
   double rate(std::uint64_t step) const override { return learner_.rate(step); }
+  std::size_t shard_size(int peer) const override { return learner_.shard_size(peer); }
+  std::uint64_t batches_per_epoch(int peer) const override { return learner_.batches_per_epoch(peer); }
   /// Peers are trained one by one, so that a peer's bits do not depend on who happens to be ready with it.
   void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
 

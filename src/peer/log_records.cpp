@@ -12,6 +12,7 @@ namespace gossamer::peer {
 namespace {
 
 constexpr std::uint64_t kMostPeers = 65535;  // as run.peers
+constexpr std::uint64_t kMostNodes = 2 * kMostPeers;
 
 /// What a field holds.
 enum class Form { schema, count, positive, peers, peer_list, seconds, figure, text, name, reason, clock, config, hashes };
@@ -22,6 +23,7 @@ struct Field {
 };
 
 constexpr Field kHeader[] = {{"schema", Form::schema},      {"run_id", Form::name},          {"peers", Form::peers},
+                             {"servers", Form::count},
                              {"hosted", Form::peer_list},   {"parameters", Form::positive},  {"time", Form::clock},
                              {"config", Form::config}};
 constexpr Field kRound[] = {{"round", Form::count},           {"peer", Form::count},
@@ -30,6 +32,11 @@ constexpr Field kRound[] = {{"round", Form::count},           {"peer", Form::cou
                             {"bytes_sent", Form::count},      {"bytes_received", Form::count},
                             {"train_seconds", Form::seconds}, {"wait_seconds", Form::seconds},
                             {"mix_seconds", Form::seconds}};
+constexpr Field kServer[] = {{"round", Form::count},           {"server", Form::count},
+                             {"seconds", Form::seconds},       {"test_loss", Form::figure},
+                             {"test_accuracy", Form::figure},  {"bytes_sent", Form::count},
+                             {"bytes_received", Form::count},  {"train_seconds", Form::seconds},
+                             {"wait_seconds", Form::seconds}};
 constexpr Field kNetwork[] = {{"round", Form::count},
                               {"consensus_distance", Form::figure},
                               {"averaged_loss", Form::figure},
@@ -47,12 +54,12 @@ bool is_count(const Json& value, std::uint64_t smallest, std::uint64_t largest) 
   return value.is_number_unsigned() && value.get<std::uint64_t>() >= smallest && value.get<std::uint64_t>() <= largest;
 }
 
-/// Peers of a process: some, ascending, all of them numbers that a network can have.
+/// Nodes of a process: some, ascending.
 bool is_peer_list(const Json& value) {
   if (!value.is_array() || value.empty()) return false;
   std::int64_t before = -1;
   for (const Json& peer : value) {
-    if (!is_count(peer, 0, kMostPeers - 1) || peer.get<std::int64_t>() <= before) return false;
+    if (!is_count(peer, 0, kMostNodes - 1) || peer.get<std::int64_t>() <= before) return false;
     before = peer.get<std::int64_t>();
   }
   return true;
@@ -93,7 +100,7 @@ std::string words_for(Form form) {
     case Form::count: return "a whole number from 0";
     case Form::positive: return "a whole number from 1";
     case Form::peers: return fmt::format("a whole number from 1 to {}", kMostPeers);
-    case Form::peer_list: return fmt::format("an ascending list of peers from 0 to {}", kMostPeers - 1);
+    case Form::peer_list: return fmt::format("an ascending list of nodes from 0 to {}", kMostNodes - 1);
     case Form::seconds: return "a number from 0";
     case Form::figure: return "a number or null";
     case Form::text: return "a text";
@@ -150,28 +157,31 @@ std::string sort_of(const Json& record) {
 Fault header_fault(const Json& record) {
   if (sort_of(record) != "header") return "record: a log begins with its header";
   if (Fault fault = fields_fault(record, kHeader)) return fault;
-  if (const auto last = record.at("hosted").back().get<std::uint64_t>(); last >= record.at("peers").get<std::uint64_t>())
-    return fmt::format("hosted: peer {} of a network of {} peers", last, record.at("peers").get<std::uint64_t>());
+  const auto last = record.at("hosted").back().get<std::uint64_t>(), peers = record.at("peers").get<std::uint64_t>();
+  const auto servers = record.at("servers").get<std::uint64_t>();
+  if (servers > kMostPeers) return fmt::format("servers: {} is more than {}", servers, kMostPeers);
+  if (last >= peers + servers) return fmt::format("hosted: node {} of a network of {} peers and {} servers", last, peers, servers);
   return {};
 }
 
-Fault record_fault(const Json& record, const std::vector<int>& hosted) {
+Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size_t models) {
   const std::string sort = sort_of(record);
   if (sort == "header") return "record: a second header";
   if (sort == "network") return fields_fault(record, kNetwork);
-  if (sort == "round") {
-    if (Fault fault = fields_fault(record, kRound)) return fault;
+  if (sort == "round" || sort == "server") {
+    const char* who = sort == "round" ? "peer" : "server";
+    if (Fault fault = sort == "round" ? fields_fault(record, kRound) : fields_fault(record, kServer)) return fault;
     if (Fault fault = deviations_fault(record)) return fault;
-    const auto peer = record.at("peer").get<std::uint64_t>();
-    if (peer < kMostPeers && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(peer))) return {};
-    return fmt::format("peer: {} is not hosted by this process", peer);
+    const auto node = record.at(who).get<std::uint64_t>();
+    if (node < kMostNodes && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(node))) return {};
+    return fmt::format("{}: {} is not hosted by this process", who, node);
   }
   if (sort == "end") {
     if (Fault fault = fields_fault(record, kEnd)) return fault;
-    if (record.at("row_hashes").size() == hosted.size()) return {};
-    return fmt::format("row_hashes: {} of {} hosted peers", record.at("row_hashes").size(), hosted.size());
+    if (record.at("row_hashes").size() == models) return {};
+    return fmt::format("row_hashes: {} of {} rows", record.at("row_hashes").size(), models);
   }
-  return "record: not one of header, round, network, end";
+  return "record: not one of header, round, server, network, end";
 }
 
 }  // namespace gossamer::peer

@@ -13,11 +13,12 @@ namespace gossamer::peer {
 /// What is wrong with a record, in words that begin with the field's name; nothing where it is whole.
 using Fault = std::optional<std::string>;
 
-/// The first record of a log: schema 1, a network of 1 to 65,535 peers, hosted peers ascending and below that.
+/// The first record of a log: schema 1, a network of 1 to 65,535 peers and perhaps servers, hosted nodes ascending and of them.
 Fault header_fault(const Json& record);
 
-/// A later record: round, network or end. `hosted`: the peers of the log's process, ascending.
-Fault record_fault(const Json& record, const std::vector<int>& hosted);
+/// A later record: round, server, network or end. `hosted`: the nodes of the log's process, ascending; `models` of them have a row in
+/// its final parameters.
+Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size_t models);
 
 /// The record's sort: its field "record"; empty where it is no object or has none.
 std::string sort_of(const Json& record);

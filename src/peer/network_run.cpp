@@ -21,7 +21,7 @@ net::NetworkSetup network_setup(const Setup& setup, const NetworkRunRequest& req
   net::NetworkSetup network;
   network.options = setup.config.net;
   network.identity.run_id = setup.config.run_id();
-  network.identity.peers = setup.config.run.peers;
+  network.identity.peers = setup.nodes();
   network.identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
   network.identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
   network.identity.configuration = setup.configuration_hash();
@@ -34,15 +34,27 @@ net::NetworkSetup network_setup(const Setup& setup, const NetworkRunRequest& req
 }
 
 Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
-  const int n = setup.config.run.peers;
-  for (int id : hosted)
-    if (id < 0 || id >= n)
-      return Error{ErrorKind::invalid,
-                   fmt::format("peer id {} is not one of run.peers = {}: ids are 0 to {}", id, n, n - 1)};
+  const int n = setup.config.run.peers, s = setup.servers();
   if (setup.algorithm->needs().one_node)
     return Error{ErrorKind::invalid,
                  fmt::format("algorithm.kind: '{}' runs in one process: use gossamer run", setup.config.algorithm.kind)};
+  for (int id : hosted)
+    if (id < 0 || id >= setup.nodes())
+      return Error{ErrorKind::invalid,
+                   fmt::format("peer id {} is not one of run.peers = {}: ids are 0 to {}{}", id, n, n - 1,
+                               s == 0   ? ""
+                               : s == 1 ? fmt::format(", and {} for the server of '{}'", n, setup.config.algorithm.kind)
+                                        : fmt::format(", and {} to {} for the servers of '{}'", n, n + s - 1,
+                                                      setup.config.algorithm.kind))};
   return {};
+}
+
+Status check_addresses(const Setup& setup) {
+  const std::size_t given = setup.config.net.peers.size();
+  if (given == 0 || setup.servers() == 0 || given == static_cast<std::size_t>(setup.nodes())) return {};
+  return Error{ErrorKind::invalid,
+               fmt::format("net.peers: {} addresses for {} peers and, after them, {} servers of '{}'; give one for each", given,
+                           setup.config.run.peers, setup.servers(), setup.config.algorithm.kind)};
 }
 
 /// Whether the network ended before all of it was there. A process whose own neighbours were has begun by then.
@@ -64,7 +76,8 @@ Error for_others(Error error, const std::vector<int>& hosted) {
 
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_hosted(setup, request.hosted));
-  GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.config.run.peers, request.hosted));
+  GOSSAMER_TRY_STATUS(check_addresses(setup));
+  GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
   GOSSAMER_TRY_STATUS(check_memory(setup, request.hosted.size()));
   GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder, Recorder::create(setup, request.hosted, request.folder, "real"));
   recorder->on_progress = request.on_progress;

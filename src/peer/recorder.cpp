@@ -86,15 +86,19 @@ bool is_logged(const Config& config, gossip::Round round) {
   return config.log.every > 0 && round % static_cast<gossip::Round>(config.log.every) == 0;
 }
 
+std::string tensor_prefix(const Setup& setup, int node) {
+  return fmt::format("{}{}", setup.is_server(node) ? "server" : "peer", node);
+}
+
 std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& peers, const RowViews& rows) {
   std::vector<Tensor> tensors;
   for (std::size_t i = 0; i < peers.size(); ++i) {
     if (!setup.learner) {
-      tensors.push_back({fmt::format("peer{}.x", peers[i]), {static_cast<std::int64_t>(rows[i].size())}, rows[i]});
+      tensors.push_back({tensor_prefix(setup, peers[i]) + ".x", {static_cast<std::int64_t>(rows[i].size())}, rows[i]});
       continue;
     }
     for (const train::ParameterBlock& block : setup.learner->blocks())
-      tensors.push_back({fmt::format("peer{}.{}", peers[i], block.name),
+      tensors.push_back({fmt::format("{}.{}", tensor_prefix(setup, peers[i]), block.name),
                          {block.shape.begin(), block.shape.end()},
                          rows[i].subspan(block.offset, block.length)});
   }
@@ -118,6 +122,7 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vect
   header["version"] = kVersion;
   header["run_id"] = setup.config.run_id();
   header["peers"] = setup.config.run.peers;
+  header["servers"] = setup.servers();
   header["hosted"] = hosted;
   header["parameters"] = setup.parameters;
   header["device"] = setup.device->description();
@@ -138,7 +143,12 @@ Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder,
       hosted_(std::move(hosted)),
       folder_(std::move(folder)),
       log_(std::move(log)),
-      train_losses_(hosted_.size(), std::numeric_limits<double>::quiet_NaN()) {}
+      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
+
+std::size_t Recorder::workers() const {
+  const auto end = std::partition_point(hosted_.begin(), hosted_.end(), [this](int node) { return !setup_.is_server(node); });
+  return static_cast<std::size_t>(end - hosted_.begin());
+}
 
 std::string reason_of(const Error& error) {
   switch (error.kind) {
@@ -152,21 +162,22 @@ std::string reason_of(const Error& error) {
 Status Recorder::round(const RoundFigures& figures) {
   const Config& config = setup_.config;
   const auto index = static_cast<std::size_t>(std::find(hosted_.begin(), hosted_.end(), figures.peer) - hosted_.begin());
-  if (figures.round > 0) train_losses_[index] = figures.train_loss;
+  const bool is_server = setup_.is_server(figures.peer);
+  if (figures.trained) train_losses_[index] = figures.train_loss;
   Json record;
-  record["record"] = "round";
+  record["record"] = is_server ? "server" : "round";
   record["round"] = figures.round;
-  record["peer"] = figures.peer;
+  record[is_server ? "server" : "peer"] = figures.peer;
   record["seconds"] = figures.seconds;
-  record["train_loss"] = number(figures.train_loss);
+  if (!is_server) record["train_loss"] = number(figures.train_loss);
   record["test_loss"] = number(figures.test.loss);
   record["test_accuracy"] = number(figures.test.accuracy);
   record["bytes_sent"] = figures.traffic.bytes_sent;
   record["bytes_received"] = figures.traffic.bytes_received;
   record["train_seconds"] = figures.times.train_seconds;
   record["wait_seconds"] = figures.times.wait_seconds;
-  record["mix_seconds"] = figures.mix_seconds;
-  if (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all())) {
+  if (!is_server) record["mix_seconds"] = figures.mix_seconds;
+  if (!is_server && (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all()))) {
     std::vector<double> values(gpu::sketch_length(figures.row.size()));
     const gpu::SketchRequest<float> request{figures.row.data(), figures.row.size(), config.run.seed, values.data()};
     setup_.device->sketch(std::span(&request, 1));
@@ -177,17 +188,19 @@ Status Recorder::round(const RoundFigures& figures) {
     record["deviations"] = Json::array();
     for (const gossip::Deviation& deviation : figures.deviations) record["deviations"].push_back(deviation_json(deviation));
   }
-  GOSSAMER_TRY_STATUS(write(record));
-  if (!hosts_all()) {
-    on_progress(record);
-    return {};
+  if (const gossip::Staleness& staleness = figures.staleness; staleness.pushes > 0) {
+    const double mean = static_cast<double>(staleness.sum) / static_cast<double>(staleness.pushes);
+    record["staleness"] = {{"pushes", staleness.pushes}, {"mean", mean}, {"max", staleness.largest}};
   }
+  GOSSAMER_TRY_STATUS(write(record));
+  if (!hosts_all()) on_progress(record);
+  if (is_server || !hosts_all()) return {};
 
   Snapshot& snapshot = snapshots_[figures.round];
-  snapshot.rows.resize(hosted_.size());
+  snapshot.rows.resize(workers());
   snapshot.rows[index].resize(figures.row.size());
   setup_.device->download(snapshot.rows[index].data(), figures.row.data(), figures.row.size_bytes());
-  if (++snapshot.arrived < hosted_.size()) return {};
+  if (++snapshot.arrived < workers()) return {};
   const Snapshot whole = std::move(snapshot);
   snapshots_.erase(figures.round);
   return network_record(figures.round, RowViews(whole.rows.begin(), whole.rows.end()));
@@ -225,12 +238,15 @@ Status Recorder::write(const Json& record) {
 
 Status Recorder::end(const EndFigures& figures, const RowViews& rows) {
   const int k = hosted_.front();
+  std::vector<int> holders;
+  for (int node : hosted_)
+    if (setup_.holds_model(node)) holders.push_back(node);
   const std::map<std::string, std::string> metadata{{"format", "pt"},
                                                     {"gossamer", kVersion},
                                                     {"run_id", setup_.config.run_id()},
                                                     {"rounds", std::to_string(figures.rounds)}};
   GOSSAMER_TRY_STATUS(write_safetensors(folder_ / fmt::format("final-{}.safetensors", k),
-                                        parameter_tensors(setup_, hosted_, rows), metadata));
+                                        parameter_tensors(setup_, holders, rows), metadata));
   Json record;
   record["record"] = "end";
   record["reason"] = figures.reason;

@@ -22,12 +22,14 @@ struct RoundFigures {
   gossip::Round round = 0;
   int peer = 0;
   double seconds = 0;
+  bool trained = false;  ///< it has taken gradients since its last record
   double train_loss = 0;
   gossip::Node::Evaluation test;  ///< NaN where nothing is trained
   gossip::Traffic traffic;
   gossip::NodeTimes times;
   double mix_seconds = 0;
   std::vector<gossip::Deviation> deviations;
+  gossip::Staleness staleness;  ///< of pushes to a server since its last record
   std::span<const float> row;  ///< the parameters, in device memory; read before the call returns
 };
 
@@ -61,7 +63,7 @@ class Recorder {
   void discard();
 
   const std::filesystem::path& folder() const { return folder_; }
-  /// Train loss of each hosted node in its last record; NaN where there was none.
+  /// Last train loss in the records of each hosted node that trains; NaN where there was none.
   const std::vector<double>& train_losses() const { return train_losses_; }
   /// Called after each record of the network or, where not all nodes are here, of a node: for progress.
   std::function<void(const Json&)> on_progress = [](const Json&) {};
@@ -74,7 +76,9 @@ class Recorder {
 
   Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder, RecordFile log);
 
-  bool hosts_all() const { return static_cast<int>(hosted_.size()) == setup_.nodes(); }
+  /// Hosted nodes that train; servers come after them.
+  std::size_t workers() const;
+  bool hosts_all() const { return static_cast<int>(workers()) == setup_.workers(); }
   /// A record of a run under way; an error says what becomes of the folder.
   Status write(const Json& record);
   Status network_record(gossip::Round round, const RowViews& rows);
@@ -101,6 +105,8 @@ Json config_json(const Config& config);
 /// NaN and infinities as null.
 Json number(double value);
 
+/// The name of a node's tensors: "peer<i>" or "server<i>".
+std::string tensor_prefix(const Setup& setup, int node);
 /// Parameters as tensors "peer<i>.<block>" of a safetensors file.
 std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& peers, const RowViews& rows);
 

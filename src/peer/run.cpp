@@ -12,8 +12,10 @@
 namespace gossamer::peer {
 namespace {
 
+double bytes_per_second(double mbit_s) { return mbit_s * 1e6 / 8; }
+
 gossip::LinkModel link_model(const SimOptions& sim) {
-  return {gossip::Time(std::llround(sim.latency_ms * 1e6)), sim.bandwidth_mbit_s * 1e6 / 8};
+  return {gossip::Time(std::llround(sim.latency_ms * 1e6)), bytes_per_second(sim.bandwidth_mbit_s)};
 }
 
 }  // namespace
@@ -28,7 +30,9 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.hosted.resize(static_cast<std::size_t>(setup.nodes()));
   std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
   host_request.row_offset = request.row_offset;
-  host_request.local_links = link_model(setup.config.sim);
+  const SimOptions& sim = setup.config.sim;
+  host_request.local_links = link_model(sim);
+  host_request.ports = {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
   host_request.interrupted = request.interrupted;
 
   GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
@@ -57,7 +61,9 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
                          recorder->train_losses()};
   RunOutcome outcome;
   outcome.stopped = std::move(stopped);
-  outcome.summary = make_summary(setup, totals, rows.rows());
+  RowViews workers = rows.rows();
+  workers.resize(static_cast<std::size_t>(setup.workers()));
+  outcome.summary = make_summary(setup, totals, workers);
   GOSSAMER_TRY_STATUS(write_file(request.folder / "summary.json", text_of(outcome.summary, 2) + "\n"));
   return outcome;
 }

@@ -29,7 +29,10 @@ std::optional<int> log_number(const fs::path& path) {
 Fault take_header(ProcessLog& log, Json record) {
   if (Fault fault = header_fault(record)) return fault;
   log.peers = record.at("peers").get<int>();
+  log.servers = record.at("servers").get<int>();
   log.hosted = record.at("hosted").get<std::vector<int>>();
+  for (int node : log.hosted)
+    if (node < log.peers || log.servers == 1) log.models.push_back(node);
   log.header = std::move(record);
   if (log.hosted.front() == log.lowest_peer) return {};
   return fmt::format("hosted: the lowest is peer {}, by the file's name it is {}", log.hosted.front(), log.lowest_peer);
@@ -39,7 +42,7 @@ Fault take_record(ProcessLog& log, Json record) {
   if (record.is_discarded()) return "not JSON";
   if (log.header.is_null()) return take_header(log, std::move(record));
   if (log.end() != nullptr) return "record: there is one behind the log's end";
-  if (Fault fault = record_fault(record, log.hosted)) return fault;
+  if (Fault fault = record_fault(record, log.hosted, log.models.size())) return fault;
   log.records.push_back(std::move(record));
   return {};
 }

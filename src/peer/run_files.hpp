@@ -17,7 +17,9 @@ struct ProcessLog {
   std::filesystem::path path;
   Json header;
   int peers = 0;               ///< of the network, 1 to 65,535
-  std::vector<int> hosted;     ///< by this process, ascending
+  int servers = 0;             ///< of the network; their ids follow the peers'
+  std::vector<int> hosted;     ///< peers and servers of this process, ascending
+  std::vector<int> models;     ///< those of them whose rows are in its final parameters
   std::vector<Json> records;   ///< after the header; a torn last line (the process was killed) is left out
   const Json* end() const;     ///< the end record, or null
 };

@@ -87,9 +87,26 @@ const ParameterSet<SimOptions>& sim_parameters() {
           .add("latency_ms", &SimOptions::latency_ms,
                {.help = "of every link, one way", .minimum = 0, .maximum = 1e9, .unit = "ms"})
           .add("bandwidth_mbit_s", &SimOptions::bandwidth_mbit_s,
-               {.help = "of every link, none shared: a peer's links send side by side; 0: without limit", .minimum = 0, .maximum = 1e9, .unit = "Mbit/s"})
+               {.help = "of every link by itself; 0: without limit", .minimum = 0, .maximum = 1e9, .unit = "Mbit/s"})
+          .add("uplink_mbit_s", &SimOptions::uplink_mbit_s,
+               {.help = "shared by all links out of a peer or server, first come first served; 0: without limit",
+                .minimum = 0,
+                .maximum = 1e9,
+                .unit = "Mbit/s"})
+          .add("downlink_mbit_s", &SimOptions::downlink_mbit_s,
+               {.help = "shared by all links into a peer or server, first come first served; 0: without limit",
+                .minimum = 0,
+                .maximum = 1e9,
+                .unit = "Mbit/s"})
           .add("compute_ms", &SimOptions::compute_ms,
-               {.help = "virtual time of one local step", .minimum = 0, .maximum = 1e9, .unit = "ms"});
+               {.help = "virtual time of one local step", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+          .add("slow_peers", &SimOptions::slow_peers,
+               {.help = "peers 0 to slow_peers - 1 take slow_factor times compute_ms for a step",
+                .minimum = 0,
+                .maximum = 65535,
+                .unit = "peers"})
+          .add("slow_factor", &SimOptions::slow_factor,
+               {.help = "how many times as long a slow peer's step takes", .minimum = 0, .maximum = 1e6});
   return set;
 }
 

@@ -24,8 +24,8 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
   const gossip::AlgorithmNeeds needs = algorithm.needs();
   if (config.exchange.policy == "async" && !needs.mixing_matrix)
     return invalid(
-        fmt::format("algorithm.policy: '{}' does not mix, so there is nothing asynchronous about it; leave the policy "
-                    "at sync or choose an algorithm that mixes (dpsgd)",
+        fmt::format("algorithm.policy: it says whom a mix waits for, and '{}' does not mix; leave the policy at sync or choose "
+                    "an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
   const auto rows = algorithm.rows(schedule);
   const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const auto& row) { return row.conserved_sum; });
@@ -46,14 +46,13 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
                     config.algorithm.kind));
   if (config.run.init == "different" && needs.equal_start)
     return invalid(
-        fmt::format("run.init: '{}' exchanges gradients only, so peers that start apart stay apart; leave run.init at same, "
-                    "or choose an algorithm that mixes (dpsgd)",
+        fmt::format("run.init: '{}' takes it that all start from the same parameters; leave run.init at same, or choose an "
+                    "algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
   if (needs.linear_steps && config.optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
     return invalid(
-        fmt::format("optimizer.kind: '{}' takes a step to be linear in the gradient, and with '{}', whose steps are not, it "
-                    "would miss the optimum; choose optimizer.kind = sgd, or an algorithm that goes with any optimizer "
-                    "(gradient_tracking, allreduce)",
+        fmt::format("optimizer.kind: '{}' counts on steps that are linear in the gradient, and those of '{}' are not; choose "
+                    "optimizer.kind = sgd, or an algorithm that goes with any optimizer (gradient_tracking, allreduce)",
                     config.algorithm.kind, to_string(config.resolved.at("optimizer").at("kind"))));
   return algorithm.check(schedule);
 }
@@ -106,9 +105,12 @@ Status check_virtual_time(const Setup& setup) {
   const SimOptions& sim = setup.config.sim;
   const std::size_t words = std::max(setup.parameters, setup.codec->words(setup.parameters));
   const double n = setup.config.run.peers, bits = 8.0 * (4.0 * static_cast<double>(words) + 1e4);
-  const double sending = sim.bandwidth_mbit_s > 0 ? bits / (sim.bandwidth_mbit_s * 1e6) : 0;
+  double sending = 0;
+  for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
+    if (mbit_s > 0) sending += bits / (mbit_s * 1e6);
+  const double computing = setup.algorithm->steps_per_round() * sim.compute_ms / 1e3 * std::max(1.0, sim.slow_factor);
   // At most: every message of an all-reduce after the other, or every row over one link.
-  const double round = setup.algorithm->steps_per_round() * sim.compute_ms / 1e3 + 2 * n * (sim.latency_ms / 1e3 + sending);
+  const double round = computing + 2 * n * (sim.latency_ms / 1e3 + sending);
   const double whole = round * static_cast<double>(setup.config.run.rounds);
   if (whole <= kLongest) return {};
   return invalid(fmt::format("run.rounds, sim: {} rounds may take {:.2g} s of virtual time, more than its clock can count "

@@ -34,8 +34,15 @@ struct Setup {
   std::unique_ptr<LearnerTrainer> trainer;
   std::size_t parameters = 0;  ///< d
 
-  /// Nodes of the whole run: one per peer, or one in all (`centralized`).
-  int nodes() const { return algorithm->needs().one_node ? 1 : config.run.peers; }
+  /// Nodes that train: one per peer, or one in all (`centralized`).
+  int workers() const { return algorithm->needs().one_node ? 1 : config.run.peers; }
+  /// Nodes whose role is server; their ids follow the workers'.
+  int servers() const { return algorithm->needs().servers; }
+  /// Nodes of the whole run.
+  int nodes() const { return workers() + servers(); }
+  bool is_server(int node) const { return node >= workers(); }
+  /// Whether the node's row is a whole model, to be evaluated and kept: one of several servers has a part of it only.
+  bool holds_model(int node) const { return !is_server(node) || servers() == 1; }
   /// Starting value of a peer's parameters.
   void initialise(int peer, std::span<float> row) const;
   /// Hash of layer shapes (or the row's length): equal models exchange equal rows.

@@ -80,6 +80,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& r
   summary["final_hash"] = final_hash(hashes);
   summary["reason"] = totals.reason;
   summary["peers"] = setup.config.run.peers;
+  summary["servers"] = setup.servers();
   summary["rounds"] = totals.rounds;
   summary["parameters"] = setup.parameters;
   summary["wall_seconds"] = totals.wall_seconds;

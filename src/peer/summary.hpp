@@ -11,7 +11,7 @@
 
 namespace gossamer::peer {
 
-/// Figures of all nodes together.
+/// Figures of all nodes that train together.
 struct NetworkFigures {
   double consensus_distance = 0;
   train::Evaluation averaged;      ///< of the model x̄; NaN where nothing is trained
@@ -27,10 +27,10 @@ struct RunTotals {
   double virtual_seconds = 0;  ///< NaN for a network in real time
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
-  std::vector<double> train_losses;  ///< last logged one of each node; NaN where there is none
+  std::vector<double> train_losses;  ///< last logged one of each of these nodes; NaN where there is none
 };
 
-/// `rows`: final parameters of all nodes, in order.
+/// `rows`: final parameters of all nodes that train, in order.
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows);
 
 /// A few lines for people.

@@ -99,12 +99,16 @@ class DeviceLearner final : public Learner<Real> {
     std::vector<gpu::UpdateJob<Real>> jobs;
     for (const UpdateRequest<Real>& request : requests)
       jobs.push_back({.parameters = request.parameters, .state = request.state, .gradient = request.gradient,
-                      .length = parameters(), .rate = rate(request.step), .step = request.step});
+                      .length = request.length, .rate = rate(request.step), .step = request.step});
     device_.update(request_.optimizer.rule, jobs);
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
   double rate(std::uint64_t step) const override { return rate_at(request_.optimizer, step, request_.local_steps); }
+  std::size_t shard_size(int peer) const override { return request_.shards.at(static_cast<std::size_t>(peer)).size(); }
+  std::uint64_t batches_per_epoch(int peer) const override {
+    return orders_.at(static_cast<std::size_t>(peer)).batches_per_epoch();
+  }
   std::size_t workspace_bytes() const override { return training_.program().workspace * sizeof(Real); }
 
  private:

@@ -35,6 +35,7 @@ struct UpdateRequest {
   Real* parameters = nullptr;
   gpu::StateRows<Real> state = {};
   const Real* gradient = nullptr;
+  std::size_t length = 0;  ///< values: parameters(), or fewer where the pointers are to a part of the rows
 };
 
 struct Evaluation {
@@ -75,6 +76,9 @@ class Learner {
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
   /// The optimizer's rate at a local step. Any thread.
   virtual double rate(std::uint64_t step) const = 0;
+  /// Samples of a peer's shard, and batches of one pass over it. Any thread.
+  virtual std::size_t shard_size(int peer) const = 0;
+  virtual std::uint64_t batches_per_epoch(int peer) const = 0;
   /// Device memory that training takes for each peer beside its rows.
   virtual std::size_t workspace_bytes() const = 0;
 };

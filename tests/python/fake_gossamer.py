@@ -106,7 +106,7 @@ def write_run(out, config, hosted):
         def put(record):
             log.write(json.dumps(record) + "\n")
             log.flush()
-        put({"record": "header", "schema": 1, "version": "0.1.0", "run_id": "ab12", "peers": n, "hosted": hosted,
+        put({"record": "header", "schema": 1, "version": "0.1.0", "run_id": "ab12", "peers": n, "servers": 0, "hosted": hosted,
              "parameters": PARAMETERS, "time": "virtual" if len(hosted) == n else "real",
              "started": "2025-01-01T00:00:00Z",
              "topology": {**report, "edge_list": edge_list(report["topology"], n)}, "config": config})
@@ -133,7 +133,7 @@ def write_summary(out, config, reason="finished"):
     spread = {key: {"mean": now[key[5:]], "min": now[key[5:]] - 0.01, "max": now[key[5:]] + 0.01}
               for key in ("test_loss", "test_accuracy")}
     summary = {"schema": 1, "run_id": "ab12", "final_hash": f"{abs(hash(json.dumps(config))):x}", "reason": reason,
-               "peers": run["peers"], "rounds": run["rounds"], "parameters": PARAMETERS, "wall_seconds": 0.1,
+               "peers": run["peers"], "servers": 0, "rounds": run["rounds"], "parameters": PARAMETERS, "wall_seconds": 0.1,
                "virtual_seconds": 0.2, "node_steps": 100, "node_steps_per_second": 1000.0,
                "bytes_sent": run["rounds"] * report["bytes_per_round_per_peer"] * run["peers"], "topology": report,
                "config": config, "final": {"train_loss": spread["test_loss"], **spread,
@@ -186,6 +186,8 @@ def main(words):
         return
     config = read(target, [rest[i + 1] for i, word in enumerate(rest) if word == "--set"])
     if "--check" in rest:
+        if "--json" in rest:
+            print(json.dumps({"peers": config["run"]["peers"], "servers": 0, "parameters": PARAMETERS}))
         return
     out = Path(rest[rest.index("--out") + 1])
     if command == "peer":

@@ -16,7 +16,8 @@ import pytest
 PEERS, ROUNDS, SETTLED, NEAR = 16, 20_000, 8_000, 2e-4
 SYMMETRIC = ("ring", "torus", "hypercube", "complete")
 LAZY = ("topology.lazy=true",)  # D² needs it, and so does tracking in awc order at this step size on a bipartite graph
-GATHERING = [("allreduce", ())]
+GATHERING = [("allreduce", (f"algorithm.form={form}",)) for form in ("ring", "root", "all_to_all")] + \
+            [("server", (f"algorithm.servers={servers}",)) for servers in (1, 3)]
 CASES = (
     [(topology, "gradient_tracking", ()) for topology in (*SYMMETRIC, "exponential")]
     + [(topology, "gradient_tracking", ("algorithm.order=awc", *LAZY)) for topology in (*SYMMETRIC, "exponential")]

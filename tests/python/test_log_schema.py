@@ -84,6 +84,20 @@ def test_regression_run(gossamer: Path, tmp_path: Path) -> None:
     assert all(record["distance_to_optimum"] > 0 for record in records if record["record"] == "network")
 
 
+@pytest.mark.parametrize(("kind", "servers"), [("server", 1), ("async_server", 2), ("fedavg", 1)])
+def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: int) -> None:
+    extra = [] if servers == 1 else ["--set", f"algorithm.servers={servers}"]
+    records = run(gossamer, tmp_path, CLASSES.replace('"dpsgd"', f'"{kind}"'), *extra)
+    assert records[0]["servers"] == servers and records[0]["hosted"] == list(range(4 + servers))
+    mine = [record for record in records if record["record"] == "server"]
+    assert {record["server"] for record in mine} == set(range(4, 4 + servers))
+    assert all((record["test_accuracy"] is None) == (servers > 1) for record in mine), "a part of a model is not evaluated"
+    assert all(("staleness" in record) == (kind == "async_server" and record["round"] > 0) for record in mine)
+    last = [record for record in records if record["record"] in ("round", "server") and record["round"] == 5]
+    assert records[-1]["bytes_sent"] == sum(record["bytes_sent"] for record in last)
+    assert len(records[-1]["row_hashes"]) == (4 if servers > 1 else 5)
+
+
 def test_summary_agrees_with_the_log(gossamer: Path, tmp_path: Path) -> None:
     records = run(gossamer, tmp_path, CLASSES)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))

@@ -66,9 +66,60 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     ("algorithm.kind=choco", "codec.kind=topk", "model.kind=mlp", "model.hidden=[200]", "net.chunk_kib=4", "net.window=1"),
     ("algorithm.kind=choco", "codec.kind=randk", "topology.kind=star", "codec.fraction=0.02"),
     ("algorithm.kind=choco", "codec.kind=sign", "topology.kind=complete", *SMALL["linear"]),
+    ("algorithm.kind=allreduce", "algorithm.form=root", "net.chunk_kib=4", "net.window=1"),
+    ("algorithm.kind=allreduce", "algorithm.form=all_to_all", "net.chunk_kib=4", "net.window=1"),
 ], ids=lambda sets: "-".join(s.partition("=")[2] for s in sets))
 def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...]) -> None:
     check_same_as_one_process(network(4, *sets), ["0", "1", "2", "3"])
+
+
+@pytest.mark.parametrize(("groups", "sets"), [
+    (["0", "1", "2", "3", "4"], ("algorithm.kind=server", "net.chunk_kib=4", "net.window=1", "optimizer.momentum=0.9")),
+    (["0,4", "1-3", "5"], ("algorithm.kind=server", "algorithm.servers=2", "model.kind=mlp")),
+    (["0", "1", "2", "3", "4"], ("algorithm.kind=fedavg", "algorithm.fraction=0.5", "algorithm.dropout=0.3",
+                                 "algorithm.prox=0.1", "run.rounds=12")),
+    (["0,1", "2,3", "4"], ("algorithm.kind=fedavg", "algorithm.local_steps=2", "optimizer.momentum=0.9")),
+], ids=["server", "two-servers", "fedavg", "fedavg-in-groups"])
+def test_servers_have_the_bits_of_one_process(network: Make, groups: list[str], sets: tuple[str, ...]) -> None:
+    check_same_as_one_process(network(4, *sets), groups)
+
+
+def test_bytes_at_the_socket_are_those_predicted(network: Make) -> None:
+    net = network(4, "algorithm.kind=server")
+    for ids in "01234":
+        net.start(ids)
+    assert net.wait() == [0] * 5, [peer.said for peer in net.started]
+    row = 650 * 4 + 72  # softmax on 8 × 8 digits, one frame
+    assert net.summary()["bytes_sent"] == 5 * 2 * 4 * row
+    assert [record["bytes_sent"] for record in net.log(4) if record["record"] == "server"] == [t * 4 * row for t in (0, 2, 4, 5)]
+
+
+def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Make) -> None:
+    net = network(3, "algorithm.kind=async_server", "run.rounds=40", "log.every=10", "optimizer.rate=0.2")
+    for ids in ("0", "1", "2", "3"):
+        net.start(ids)
+    assert net.wait() == [0] * 4, [peer.said for peer in net.started]
+    mine = [record for record in net.log(3) if record["record"] == "server"]
+    assert sum(record["staleness"]["pushes"] for record in mine[1:]) == 3 * 40
+    assert mine[-1]["test_loss"] < 0.7 * mine[0]["test_loss"]
+    assert net.summary()["final"]["test_loss"]["max"] < 0.7 * mine[0]["test_loss"]
+
+
+@pytest.mark.parametrize(("victim", "named"), [(3, "peer 3"), (1, "peer 1")], ids=["server", "worker"])
+def test_a_lost_server_or_worker_ends_all_the_others(network: Make, victim: int, named: str) -> None:
+    net = network(3, "algorithm.kind=server", *FOREVER)
+    peers = [net.start(str(k)) for k in range(4)]
+    net.running(*range(4))
+    peers[victim].process.kill()
+    survivors_end(net, [peer for peer in peers if peer is not peers[victim]], 5, f"{named} (127.0.0.1:", "lost_peer")
+
+
+def test_collect_names_a_server_whose_files_are_missing(network: Make) -> None:
+    net = network(2, "algorithm.kind=server")
+    net.start("0,1"), net.start("2", out=net.folder / "elsewhere")
+    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    done = net.collect()
+    assert done.returncode == 3 and "the files of server 2 are missing" in done.stderr
 
 
 @pytest.mark.parametrize("groups", [[f"{k}-{k + 3}" for k in range(0, 16, 4)], [str(k) for k in range(16)]],
@@ -221,6 +272,10 @@ def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
     refused(net, 2, "0.0.0.0:0", "net.insecure", sets=("net.listen=0.0.0.0:0",))
     refused(net, 2, "centralized", "gossamer run", sets=("algorithm.kind=centralized",))
     refused(net, 2, "peer id 4", "0 to 3", ids="4")
+    refused(net, 2, "peer id 6", "0 to 3, and 4 to 5 for the servers of 'server'",
+            sets=("algorithm.kind=server", "algorithm.servers=2"), ids="6")
+    refused(net, 2, "net.peers: 4 addresses for 4 peers and, after them, 1 servers of 'fedavg'",
+            sets=("algorithm.kind=fedavg", "net.rendezvous=", "net.peers=[a:1, a:2, a:3, a:4]"))
     refused(net, 2, "--id", "'x'", ids="x")
     refused(net, 2, "--id", "names peer 0 twice", ids="0,0")
     refused(net, 2, "net.peers", sets=("net.rendezvous=",))

@@ -48,7 +48,7 @@ def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, fo
 @pytest.mark.parametrize("command", [("export", "--csv"), ("collect",)], ids=lambda command: command[0])
 def test_a_damaged_log_is_named_with_line_and_field(gossamer: Path, folder: Path, command: tuple[str, ...]) -> None:
     log = folder / "log-0.jsonl"
-    log.write_text(log.read_text(encoding="utf-8").replace('"peers":2,"hosted"', '"peers":2000000000,"hosted"'),
+    log.write_text(log.read_text(encoding="utf-8").replace('"peers":2,"servers"', '"peers":2000000000,"servers"'),
                    encoding="utf-8")
     done = call(gossamer, *command, folder)
     assert done.returncode == 3 and f"{log}:1: peers: 2000000000" in done.stderr and done.stdout == ""

@@ -1,78 +1,130 @@
-// All-reduce SGD: every peer takes the same step with the mean of all gradients. The mean is made by ring reduce-scatter and
-// all-gather (Patarasuk and Yuan 2009): 2(n−1) messages of d/n values a peer, whatever n.
+// All-reduce SGD: every peer takes the same step with the mean of all gradients. How the mean is made is a choice; root and
+// all_to_all add in ascending peer order and have the same bits, ring adds each part in an order of its own.
 #include <algorithm>
+#include <numeric>
 
 #include "gossip/node.hpp"
+#include "gossip/parts.hpp"
 
 namespace gossamer::gossip::algorithms {
 namespace {
 
+struct Options {
+  std::string form = "ring";
+};
+
+enum Row { kX, kSum };
+
 class AllReduce final : public Algorithm {
  public:
-  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override { return {{.name = "x", .initial = RowSpec::Initial::parameters}}; }
+  explicit AllReduce(const Options& options) : form_(options.form) {}
+
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
+    std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters}};
+    if (form_ == "all_to_all") rows.push_back({.name = "sum", .survives = false});
+    return rows;
+  }
   AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .equal_start = true}; }
   int steps_per_round() const override { return 1; }
+
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
-    const int n = schedule.peers(), previous = (i + n - 1) % n, next = (i + 1) % n;
-    if (n == 1) return {};
-    if (n == 2) return {next};
-    return {std::min(previous, next), std::max(previous, next)};
+    const int n = schedule.peers();
+    if (form_ == "ring") return ring_partners(i, n);
+    if (form_ == "root" && i > 0) return {0};
+    std::vector<int> others(static_cast<std::size_t>(n));
+    std::iota(others.begin(), others.end(), 0);
+    std::erase(others, i);
+    return others;
   }
 
-  /// Of the n parts of g, all but one in the reduce-scatter, and all but the one after it in the all-gather.
+  /// ring: of the n parts of g, all but one in the reduce-scatter, and all but the one after it in the all-gather.
   topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return [d](const topology::MixingMatrix& w, int me) -> std::uint64_t {
+    return [d, form = form_](const topology::MixingMatrix& w, int me) -> std::uint64_t {
       const int n = w.peers();
-      return n == 1 ? 0 : 2 * d - size(part(d, me + 1, n)) - size(part(d, me + 2, n));
+      const auto others = static_cast<std::uint64_t>(n - 1);
+      if (n == 1) return 0;
+      if (form == "ring") return 2 * d - part_of(d, me + 1, n).size() - part_of(d, me + 2, n).size();
+      return form == "root" && me > 0 ? d : others * d;
     };
   }
 
   // g ← (1/n) Σ_j ∇f_j(x; batch_j);  x ← x − γ g
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> g = node.row(kGradientRow);
+    std::span<float> g = node.row(kGradientRow);
     co_await node.gradient(node.x(), g);
-    const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
-    for (int s = 0; s < n - 1; ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
-      node.send(next, t, kGradientRow, part(g, me - s, n));
-      co_await node.receive(previous, t, kGradientRow, part(g, me - s - 1, n), Combine::add);
-    }
-    co_await node.sent(kGradientRow);
-    co_await node.scale(part(g, me + 1, n), 1.0F / static_cast<float>(n));
-    for (int s = 0; s < n - 1; ++s) {  // all-gather: each finished part goes round
-      node.send(next, t, kGradientRow, part(g, me + 1 - s, n));
-      co_await node.receive(previous, t, kGradientRow, part(g, me - s, n), Combine::replace);
-    }
-    co_await node.sent(kGradientRow);
-    co_await node.update(node.x(), g);
+    if (form_ == "ring") co_await ring(node, t, g);
+    else if (form_ == "root") co_await root(node, t, g);
+    else co_await all_to_all(node, t, g);
+    co_await node.update(node.x(), form_ == "all_to_all" ? node.row(kSum) : g);
   }
 
  private:
-  struct Part {
-    std::size_t begin, end;
-  };
-  static std::size_t size(const Part& part) { return part.end - part.begin; }
+  static std::vector<int> ring_partners(int i, int n) {
+    const int previous = (i + n - 1) % n, next = (i + 1) % n;
+    if (n == 1) return {};
+    if (n == 2) return {next};
+    return {std::min(previous, next), std::max(previous, next)};
+  }
 
-  /// Part k (modulo n) of n nearly equal ones; whole cache lines, so that parts do not share one.
-  static Part part(std::size_t d, int k, int n) {
-    constexpr std::size_t kLine = 16;
-    const std::size_t lines = (d + kLine - 1) / kLine;
-    const auto index = static_cast<std::size_t>(((k % n) + n) % n), parts = static_cast<std::size_t>(n);
-    return {std::min(d, index * lines / parts * kLine), std::min(d, (index + 1) * lines / parts * kLine)};
+  // Ring reduce-scatter and all-gather (Patarasuk and Yuan 2009): 2(n−1) messages of d/n values a peer, whatever n.
+  task<void> ring(Node& node, Round t, std::span<float> g) const {
+    const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
+    for (int s = 0; s < n - 1; ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
+      node.send(next, t, kGradientRow, part_of(g, me - s, n));
+      co_await node.receive(previous, t, kGradientRow, part_of(g, me - s - 1, n), Combine::add);
+    }
+    co_await node.sent(kGradientRow);
+    co_await node.scale(part_of(g, me + 1, n), 1.0F / static_cast<float>(n));
+    for (int s = 0; s < n - 1; ++s) {  // all-gather: each finished part goes round
+      node.send(next, t, kGradientRow, part_of(g, me + 1 - s, n));
+      co_await node.receive(previous, t, kGradientRow, part_of(g, me - s, n), Combine::replace);
+    }
+    co_await node.sent(kGradientRow);
   }
-  static std::span<float> part(std::span<float> g, int k, int n) {
-    const Part place = part(g.size(), k, n);
-    return g.subspan(place.begin, size(place));
+
+  // Reduce to peer 0 and broadcast: a row to the root and one back, and 2(n−1) rows through the root.
+  task<void> root(Node& node, Round t, std::span<float> g) const {
+    if (node.id() == 0) {
+      for (int j = 1; j < node.peers(); ++j) co_await node.receive(j, t, kGradientRow, g, Combine::add);
+      co_await node.scale(g, 1.0F / static_cast<float>(node.peers()));
+      for (int j = 1; j < node.peers(); ++j) node.send(j, t, kGradientRow, g);
+      co_await node.sent(kGradientRow);
+    } else {
+      node.send(0, t, kGradientRow, g);
+      co_await node.sent(kGradientRow);
+      co_await node.receive(0, t, kGradientRow, g, Combine::replace);
+    }
   }
+
+  // Everybody sends its gradient to everybody: n−1 rows out and as many in.
+  task<void> all_to_all(Node& node, Round t, std::span<float> g) const {
+    const std::span<float> sum = node.row(kSum);
+    for (int j = 0; j < node.peers(); ++j)
+      if (j != node.id()) node.send(j, t, kGradientRow, g);
+    for (int j = 0; j < node.peers(); ++j) {
+      if (j != node.id()) co_await node.receive(j, t, kGradientRow, sum, j == 0 ? Combine::replace : Combine::add);
+      else if (j == 0) co_await node.copy(g, sum);
+      else co_await node.axpy(1.0F, g, sum);
+    }
+    co_await node.scale(sum, 1.0F / static_cast<float>(node.peers()));
+    co_await node.sent(kGradientRow);
+  }
+
+  std::string form_;
 };
 
 }  // namespace
 
 AlgorithmKind allreduce() {
+  static const auto parameters = ParameterSet<Options>().add(
+      "form", &Options::form,
+      {.help = "how the mean is made: ring reduce-scatter and all-gather; reduce to peer 0 and broadcast; every gradient to everybody",
+       .choices = {"ring", "root", "all_to_all"}});
   return {.name = "allreduce",
-          .summary = "all-reduce SGD: one step with the mean of all gradients, by ring reduce-scatter and all-gather",
-          .source = "Patarasuk and Yuan 2009",
-          .parameters = {},
-          .make = make_plain<AllReduce>};
+          .summary = "all-reduce SGD: every peer takes the step with the mean of all gradients",
+          .source = "Patarasuk and Yuan 2009 (ring)",
+          .parameters = parameters.specs(),
+          .make = make_with<AllReduce>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

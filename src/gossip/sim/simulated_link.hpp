@@ -1,5 +1,5 @@
-// Links between peers of one process: chunks are handed over by pointer, after a latency and at a bandwidth in the
-// scheduler's time. With neither, delivery is immediate.
+// Links between nodes of one process: chunks are handed over by pointer, after a latency and at a bandwidth in the
+// scheduler's time, which the links of a node may share. With neither, delivery is immediate.
 #pragma once
 
 #include <deque>
@@ -7,41 +7,57 @@
 
 #include "gossip/link.hpp"
 #include "gossip/scheduler.hpp"
+#include "gossip/sim/capacity.hpp"
 
 namespace gossamer::gossip {
 
-/// Bytes and chunks that a peer has sent and received, frames included.
+/// Bytes and chunks that a node has sent and received, frames included.
 struct Traffic {
   std::uint64_t bytes_sent = 0, bytes_received = 0;
 };
 
 /// What every link of a simulated network has.
 struct LinkModel {
-  Time latency{0};                ///< from the last byte sent to its arrival
-  double bytes_per_second = 0;    ///< 0: without limit
+  Time latency{0};                ///< from a byte sent to its arrival
+  double bytes_per_second = 0;    ///< of the link alone; 0: without limit
+};
+
+/// What every node of a simulated network has: capacities shared by all of its links. 0: without limit.
+struct NodeModel {
+  double uplink_bytes_per_second = 0, downlink_bytes_per_second = 0;
+};
+
+/// One end of links in a simulated network: a node's traffic, and what its links share.
+struct SimulatedPort {
+  SimulatedPort() = default;
+  explicit SimulatedPort(const NodeModel& model)
+      : uplink(model.uplink_bytes_per_second), downlink(model.downlink_bytes_per_second) {}
+  Traffic traffic;
+  Capacity uplink, downlink;
 };
 
 class SimulatedLink final : public Link {
  public:
   using OnFault = std::function<void(Error)>;
 
-  /// `sender` and `receiver_traffic` are counted at departure and arrival. All outlive the link.
-  SimulatedLink(Scheduler& scheduler, Receiver& receiver, const LinkModel& model, Traffic& sender, Traffic& receiver_traffic,
+  /// Bytes are counted at the sender's port at departure and at the receiver's at arrival. All outlive the link.
+  SimulatedLink(Scheduler& scheduler, Receiver& receiver, const LinkModel& model, SimulatedPort& from, SimulatedPort& to,
                 OnFault on_fault);
   ~SimulatedLink() override;
 
   void send(Chunk chunk) override;
 
  private:
-  void deliver(Chunk chunk);
+  void enter_downlink(Capacity::Passage passage, std::uint64_t bytes);
+  void deliver_first();
 
   Scheduler& scheduler_;
   Receiver& receiver_;
   LinkModel model_;
-  Traffic& sender_;
-  Traffic& receiver_traffic_;
+  SimulatedPort& from_;
+  SimulatedPort& to_;
   OnFault on_fault_;
-  Time busy_until_{0};
+  Capacity capacity_;
   std::deque<Chunk> in_flight_;  ///< in order; each has a timer
 };
 

@@ -31,9 +31,13 @@ Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
   if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
   if (command.check) {
-    if (!command.quiet)
+    if (command.json) {
+      const Json found{{"peers", setup.config.run.peers}, {"servers", setup.servers()}, {"parameters", setup.parameters}};
+      fmt::print("{}\n", text_of(found, 2));
+    } else if (!command.quiet) {
       fmt::print(stderr, "gossamer: this can run: {} peers, {}, {} parameters each\n", setup.config.run.peers,
                  setup.config.topology.kind, setup.parameters);
+    }
     return 0;
   }
   std::signal(SIGINT, count_interrupt);
@@ -61,7 +65,7 @@ void add_run(CLI::App& app, int& exit_code) {
   command->config.add_to(*run);
   run->add_flag("--check", command->check, "check the configuration and stop");
   run->add_flag("--quiet,-q", command->quiet, "no progress and no summary");
-  run->add_flag("--json", command->json, "print summary.json");
+  run->add_flag("--json", command->json, "print summary.json; with --check: how many peers, servers and parameters");
   run->callback([command, &exit_code] {
     auto result = execute(*command);
     exit_code = result.ok() ? *result : report(result.error());

@@ -1,0 +1,74 @@
+// Synchronous parameter server: workers send their gradients to servers, which take one step with the mean and send the
+// parameters back. Each of s servers owns a contiguous part of the parameters. All start from the same parameters, so the
+// broadcast that a round would begin with ends the round before, and a worker's record is of what the servers hold.
+#include "gossip/node.hpp"
+#include "gossip/parts.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+struct Options {
+  int servers = 1;
+};
+
+enum Row { kX };
+
+class Server final : public Algorithm {
+ public:
+  explicit Server(const Options& options) : servers_(options.servers) {}
+
+  std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
+    return {{.name = "x", .initial = RowSpec::Initial::parameters}};
+  }
+  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .equal_start = true, .servers = servers_}; }
+  int steps_per_round() const override { return 1; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return server_partners(i, schedule.peers(), servers_);
+  }
+
+  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
+    return server_values_sent(d, servers_);
+  }
+
+  task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
+
+ private:
+  // g ← ∇f_i(x; batch_i), which goes to the servers;  x ← what they make of it
+  task<void> work(Node& node, Round t) const {
+    const std::span<float> x = node.x(), g = node.row(kGradientRow);
+    const int n = node.peers();
+    co_await node.gradient(x, g);
+    node.skip_update();
+    for (int k = 0; k < servers_; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers_));
+    for (int k = 0; k < servers_; ++k) co_await node.receive(n + k, t, kX, part_of(x, k, servers_), Combine::replace);
+    co_await node.sent(kGradientRow);
+  }
+
+  // g ← (1/n) Σ_i g_i, added in ascending order;  x ← x − γ g, which goes to the workers
+  task<void> serve(Node& node, Round t) const {
+    const int n = node.peers(), me = node.id() - n;
+    const std::span<float> x = part_of(node.x(), me, servers_), g = part_of(node.row(kGradientRow), me, servers_);
+    for (int i = 0; i < n; ++i) co_await node.receive(i, t, kGradientRow, g, i == 0 ? Combine::replace : Combine::add);
+    co_await node.scale(g, 1.0F / static_cast<float>(n));
+    co_await node.update_part(x, g, static_cast<std::size_t>(x.data() - node.x().data()), t);
+    for (int i = 0; i < n; ++i) node.send(i, t, kX, x);
+    co_await node.sent(kX);
+  }
+
+  int servers_;
+};
+
+}  // namespace
+
+AlgorithmKind server() {
+  static const auto parameters = ParameterSet<Options>().add(
+      "servers", &Options::servers,
+      {.help = "s: each owns a contiguous part of the parameters", .minimum = 1, .maximum = 1024, .unit = "servers"});
+  return {.name = "server",
+          .summary = "synchronous parameter server: gradients to servers, which take the step with their mean",
+          .source = "Li et al. 2014 (Scaling distributed machine learning with the parameter server)",
+          .parameters = parameters.specs(),
+          .make = make_with<Server>(parameters)};
+}
+
+}  // namespace gossamer::gossip::algorithms
