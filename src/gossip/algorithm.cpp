@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -22,6 +23,33 @@ topology::ValuesSent Algorithm::values_sent(const topology::MixingSchedule& sche
   std::uint64_t values = 0;
   for (const RowSpec& row : rows(schedule)) values += row.mixed ? d + row.extra : 0;
   return [values](const topology::MixingMatrix& w, int i) { return values * w.heard_by(i).size(); };
+}
+
+ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length) {
+  ExchangeLoad load{.message = length};
+  for (int i = 0; i < w.peers(); ++i) {
+    load.sent = std::max<std::uint64_t>(load.sent, w.heard_by(i).size() * length);
+    load.received = std::max<std::uint64_t>(load.received, w.hears(i).size() * length);
+  }
+  return load;
+}
+
+std::vector<ExchangeLoad> server_loads(std::size_t d, std::size_t clients, int servers) {
+  std::size_t part = 0;
+  for (int k = 0; k < servers; ++k) part = std::max(part, part_of(d, k, servers).size());
+  return {{.sent = d, .received = clients * part, .message = part}, {.sent = clients * part, .received = d, .message = part}};
+}
+
+std::optional<std::vector<ExchangeLoad>> Algorithm::loads(const topology::MixingSchedule& schedule,
+                                                          const topology::MixingMatrix& w, std::size_t d) const {
+  std::vector<ExchangeLoad> loads;
+  const std::vector<RowSpec> specs = rows(schedule);
+  for (std::size_t k = 0; k < specs.size(); ++k) {
+    if (!specs[k].mixed) continue;
+    loads.push_back(neighbours_load(w, d + specs[k].extra));
+    loads.back().beside_training = mixes_beside_training(static_cast<int>(k));
+  }
+  return loads;
 }
 
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule) {

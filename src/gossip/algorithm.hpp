@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,13 @@ struct AlgorithmNeeds {
   std::size_t row_length = 0; ///< d, where no model gives it; rows then start as standard normal numbers
 };
 
+/// One exchange of a round as its most loaded nodes see it, in values.
+struct ExchangeLoad {
+  std::uint64_t sent = 0, received = 0;  ///< by the node that sends, or receives, the most
+  std::uint64_t message = 0;             ///< over one link
+  bool beside_training = false;          ///< under way while gradients are computed
+};
+
 /// One algorithm with its parameters read. Immutable; shared by all nodes of a process.
 class Algorithm {
  public:
@@ -65,6 +73,15 @@ class Algorithm {
   /// What a node sends in a round, rows being d values long: every mixed row to all who hear it, unless said otherwise. A
   /// run's bytes are predicted from it.
   virtual topology::ValuesSent values_sent(const topology::MixingSchedule& schedule, std::size_t d) const;
+  /// The exchanges of a round that mixes with w, one after the other: every mixed row in turn, unless said otherwise. None where
+  /// a round has no end that all share. How long a round takes is predicted from it.
+  virtual std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule& schedule,
+                                                         const topology::MixingMatrix& w, std::size_t d) const;
+  /// Whether row k is mixed while gradients are computed.
+  virtual bool mixes_beside_training(int k) const {
+    (void)k;
+    return false;
+  }
   /// How many whole numbers node i keeps from round to round beside its rows (Node::counters); zero at the start.
   virtual std::size_t counters(int i, const topology::MixingSchedule& schedule) const {
     (void)i, (void)schedule;
@@ -114,6 +131,11 @@ std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule
 
 /// partners() of the algorithms with `servers` servers: each of `peers` peers talks to every server, and to nobody else.
 std::vector<int> server_partners(int i, int peers, int servers);
+
+/// The exchange of one row of `length` values with everybody who hears it in w.
+ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length);
+/// loads() of `clients` that each send d values to servers, which own equal parts of them, and get as many back.
+std::vector<ExchangeLoad> server_loads(std::size_t d, std::size_t clients, int servers);
 
 /// values_sent() of those that give each of `servers` servers a part of a row and get that part back.
 topology::ValuesSent server_values_sent(std::size_t d, int servers);

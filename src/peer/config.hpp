@@ -36,7 +36,8 @@ struct SimOptions {
   double bandwidth_mbit_s = 0;  ///< 0: without limit
   double uplink_mbit_s = 0;     ///< shared by all links out of a node; 0: without limit
   double downlink_mbit_s = 0;   ///< shared by all links into a node; 0: without limit
-  double compute_ms = 0;        ///< virtual time of a local step
+  double compute_ms = 0;        ///< virtual time of a local step,
+  double sample_ms = 0;         ///< and of each sample of its batch
   int slow_peers = 0;           ///< peers 0 … slow_peers−1 take slow_factor times as long
   double slow_factor = 10;
 };

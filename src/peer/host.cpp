@@ -24,8 +24,8 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channel
   return options;
 }
 
-gossip::StepTimes step_times(const SimOptions& sim) {
-  return {milliseconds(sim.compute_ms), sim.slow_peers, sim.slow_factor};
+gossip::StepTimes step_times(const Setup& setup) {
+  return {milliseconds(setup.step_ms()), setup.config.sim.slow_peers, setup.config.sim.slow_factor};
 }
 
 }  // namespace
@@ -37,7 +37,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       recorder_(recorder),
       request_(std::move(request)),
       specs_(setup.algorithm->rows(*setup.schedule)),
-      compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup.config.sim)),
+      compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup)),
       exchange_(scheduler, compute_, *setup.schedule,
                 exchange_options(setup, gossip::channels_of(specs_), [this](int peer) { return part_of(peer); }), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {

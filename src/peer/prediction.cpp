@@ -93,6 +93,14 @@ std::string ending(const Prediction& prediction) {
   return fmt::format("{}; without noise {}", where, bias.optimum == 0 ? "at the optimum" : fmt::format("{:.4g}", bias.optimum));
 }
 
+std::string round_text(const RoundTime& round) {
+  std::string text = fmt::format("{:.4g} s of virtual time: {:.4g} training", round.seconds(), round.training);
+  if (round.beside > 0) text += fmt::format(", {:.4g} exchange beside it", round.beside);
+  if (round.after > 0) text += fmt::format(", {:.4g} exchange after it", round.after);
+  if (round.after + std::max(0.0, round.beside - round.training) > round.training) text += "; communication takes over";
+  return text;
+}
+
 }  // namespace
 
 Prediction predict(const Setup& setup, double decay) {
@@ -104,6 +112,7 @@ Prediction predict(const Setup& setup, double decay) {
     prediction.outlook = topology::look_ahead(*setup.schedule, prediction.spectral_gap, setup.parameters, decay);
   }
   predict_bytes(setup, prediction);
+  prediction.round = round_time(setup);
   if (setup.codec->fidelity() != gossip::Fidelity::exact)
     prediction.not_known.push_back(fmt::format("curve: rows travel as '{}', whose errors are not linear in them",
                                                setup.config.codec.kind));
@@ -138,6 +147,10 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                       {"effective_neighbours", number(outlook->effective_neighbours)}};
   json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
+  json["round_seconds"] = {};
+  if (const auto& round = prediction.round)
+    json["round_seconds"] = {{"whole", round->seconds()}, {"training", round->training}, {"exchange_beside", round->beside},
+                             {"exchange_after", round->after}};
   json["not_known"] = prediction.not_known;
   return json;
 }
@@ -165,6 +178,8 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
   }
   line("sent a round by a peer", fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent) line("sent by all in the run", fmt::format("{} bytes, headers included", *prediction.bytes_sent));
+  if (prediction.round && prediction.round->seconds() > 0)
+    line("a round takes", round_text(*prediction.round));
   const std::size_t count = prediction.consensus_distance.size();
   if (count > 0)
     text += fmt::format("  {:>10}  {:>18}{}{}\n", "round", "consensus distance",

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "peer/files.hpp"
+#include "peer/round_time.hpp"
 #include "peer/setup.hpp"
 #include "theory/quadratic.hpp"
 #include "topology/outlook.hpp"
@@ -27,6 +28,7 @@ struct Prediction {
   /// Bytes of all peers in the whole run, headers included, exactly: where the algorithm does nothing but mix whole rows, by a
   /// W with a period, under sync.
   std::optional<std::uint64_t> bytes_sent;
+  std::optional<RoundTime> round;           ///< of virtual time; none: as round_time()
   std::vector<std::string> not_known;       ///< what is missing above, and why
 };
 

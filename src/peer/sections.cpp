@@ -100,6 +100,8 @@ const ParameterSet<SimOptions>& sim_parameters() {
                 .unit = "Mbit/s"})
           .add("compute_ms", &SimOptions::compute_ms,
                {.help = "virtual time of one local step", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+          .add("sample_ms", &SimOptions::sample_ms,
+               {.help = "virtual time of each sample of a batch, beside compute_ms", .minimum = 0, .maximum = 1e9, .unit = "ms"})
           .add("slow_peers", &SimOptions::slow_peers,
                {.help = "peers 0 to slow_peers - 1 take slow_factor times compute_ms for a step",
                 .minimum = 0,

@@ -108,7 +108,7 @@ Status check_virtual_time(const Setup& setup) {
   double sending = 0;
   for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
     if (mbit_s > 0) sending += bits / (mbit_s * 1e6);
-  const double computing = setup.algorithm->steps_per_round() * sim.compute_ms / 1e3 * std::max(1.0, sim.slow_factor);
+  const double computing = setup.algorithm->steps_per_round() * setup.step_ms() / 1e3 * std::max(1.0, sim.slow_factor);
   // At most: every message of an all-reduce after the other, or every row over one link.
   const double round = computing + 2 * n * (sim.latency_ms / 1e3 + sending);
   const double whole = round * static_cast<double>(setup.config.run.rounds);
@@ -172,6 +172,12 @@ std::size_t coding_bytes(const Setup& setup) {
 }
 
 }  // namespace
+
+double Setup::step_ms() const {
+  double samples = config.shards.batch;
+  if (samples == 0 && data) samples = static_cast<double>(data->train_count) / config.run.peers;
+  return config.sim.compute_ms + samples * config.sim.sample_ms;
+}
 
 void Setup::initialise(int peer, std::span<float> row) const {
   if (learner) {

@@ -48,6 +48,19 @@ class AllReduce final : public Algorithm {
     };
   }
 
+  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                                 std::size_t d) const override {
+    const int n = w.peers();
+    const std::uint64_t all = static_cast<std::uint64_t>(n - 1) * d;
+    if (n == 1) return std::vector<ExchangeLoad>{};
+    if (form_ == "root")
+      return std::vector<ExchangeLoad>{{.sent = d, .received = all, .message = d}, {.sent = all, .received = d, .message = d}};
+    if (form_ == "all_to_all") return std::vector<ExchangeLoad>{{.sent = all, .received = all, .message = d}};
+    std::size_t part = 0;
+    for (int k = 0; k < n; ++k) part = std::max(part, part_of(d, k, n).size());
+    return std::vector<ExchangeLoad>(2 * static_cast<std::size_t>(n - 1), {.sent = part, .received = part, .message = part});
+  }
+
   // g ← (1/n) Σ_j ∇f_j(x; batch_j);  x ← x − γ g
   task<void> round(Node& node, Round t) const override {
     std::span<float> g = node.row(kGradientRow);

@@ -59,6 +59,11 @@ class AsyncServer final : public Algorithm {
     return server_values_sent(d, servers_);
   }
 
+  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix&,
+                                                 std::size_t) const override {
+    return std::nullopt;  // nobody waits for anybody
+  }
+
   task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
 
  private:

@@ -45,6 +45,11 @@ class Choco final : public Algorithm {
     return [d](const topology::MixingMatrix& w, int i) { return d * w.heard_by(i).size(); };
   }
 
+  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                                 std::size_t d) const override {
+    return std::vector{neighbours_load(w, d)};
+  }
+
   // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;  x ← x + γ_c Σ_j W[i,j] (x̂_j − x̂)
   task<void> round(Node& node, Round t) const override {
     const std::span<float> x = node.x(), own = node.row(kEstimate), difference = node.row(kGradientRow);

@@ -30,6 +30,8 @@ class Dpsgd final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
+  bool mixes_beside_training(int k) const override { return overlapped_ && k == kX; }
+
   task<void> round(Node& node, Round t) const override { return overlapped_ ? awc(node, t) : atc(node, t); }
 
  private:

@@ -24,6 +24,8 @@ class Extra final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
+  bool mixes_beside_training(int k) const override { return k == kX; }
+
   // m ← mix(x);  x⁺ ← m − γ ∇f(x) − d;  d ← d + (x − m)/2
   task<void> round(Node& node, Round t) const override {
     const std::span<float> x = node.x(), d = node.row(kCorrection), difference = node.row(kDifference);

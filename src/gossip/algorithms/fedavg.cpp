@@ -49,6 +49,12 @@ class FedAvg final : public Algorithm {
     };
   }
 
+  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                                 std::size_t d) const override {
+    if (options_.local_steps == 0) return std::nullopt;  // how long a client trains depends on its shard
+    return server_loads(d, chosen_clients(w.peers()), 1);
+  }
+
   task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
 
  private:

@@ -70,6 +70,11 @@ class RelaySgd final : public Algorithm {
     return [d](const topology::MixingMatrix& tree, int i) { return d * tree.heard_by(i).size(); };
   }
 
+  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                                 std::size_t d) const override {
+    return std::vector{neighbours_load(w, d)};
+  }
+
   Status check(const topology::MixingSchedule& schedule) const override {
     const topology::Graph graph = topology::graph_of(*schedule.at(0));
     const std::int64_t edges = topology::count_edges(graph) / 2, n = schedule.peers();

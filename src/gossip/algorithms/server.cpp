@@ -30,6 +30,11 @@ class Server final : public Algorithm {
     return server_values_sent(d, servers_);
   }
 
+  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                                 std::size_t d) const override {
+    return server_loads(d, static_cast<std::size_t>(w.peers()), servers_);
+  }
+
   task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
 
  private:

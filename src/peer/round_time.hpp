@@ -1,0 +1,23 @@
+// How long a round takes in a simulated network, foretold: a latency and the busiest capacity for each exchange (the α-β
+// model: Hockney 1994; of all-reduce: Patarasuk and Yuan 2009), beside the training where they overlap and after it where not.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "peer/setup.hpp"
+
+namespace gossamer::peer {
+
+/// Seconds of virtual time, the mean over the rounds of a period.
+struct RoundTime {
+  double training = 0;
+  double beside = 0;  ///< exchanges under way while gradients are computed
+  double after = 0;   ///< those that training waits for, or that wait for it
+  double seconds() const { return std::max(training, beside) + after; }
+};
+
+/// None where nobody waits for all (policy async, async_server), or a round's local steps depend on the shard.
+std::optional<RoundTime> round_time(const Setup& setup);
+
+}  // namespace gossamer::peer
