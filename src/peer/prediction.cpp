@@ -156,7 +156,9 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
     line("spectral gap", std::isnan(prediction.spectral_gap) ? "not known" : fmt::format("{:.6g}", prediction.spectral_gap));
     line("mixing alone averages", outlook->rounds_to_exact ? "exactly, " + rounds(outlook->rounds_to_exact, "") : "never exactly");
     line("mixing alone to a millionth", rounds(outlook->rounds_to_millionth, "not known"));
-    line("effective neighbours", fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
+    line("effective neighbours", std::isnan(outlook->effective_neighbours)
+                                     ? "not known"
+                                     : fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
   }
   if (prediction.bytes_per_round_per_peer)
     line("sent a round by a peer", fmt::format("{:.0f} bytes (payload, busiest peer)", *prediction.bytes_per_round_per_peer));
