@@ -23,8 +23,10 @@ std::vector<Overrides> algorithms() {
   std::vector<Overrides> all;
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
     all.push_back({"algorithm.kind=" + kind.name});
-    for (const ParameterSpec& spec : kind.parameters)
+    for (const ParameterSpec& spec : kind.parameters) {
       if (spec.name == "order") all.push_back(all.back() + Overrides{"algorithm.order=awc"});
+      if (spec.name == "local_steps") all.back().push_back("algorithm.local_steps=2");
+    }
   }
   return all;
 }
@@ -87,7 +89,7 @@ TEST_CASE("two runs on a card are bit-identical, in whatever order its threads a
   late.late = true;
   for (const Overrides& algorithm : algorithms()) {
     CAPTURE(algorithm.front());
-    const Overrides problem = kDigits + rounds(5) + algorithm + kOnCard + Overrides{"topology.lazy=true"};
+    const Overrides problem = kDigits + rounds(5) + algorithm + kOnCard + graph_for(algorithm);
     const auto hash = [&] { return run_in(folder.path / std::to_string(made++), problem).hash(); };
     const std::string expected = hash();
     {
@@ -145,7 +147,7 @@ TEST_CASE("peers spread over cards: the bits of one card, for every algorithm, i
   int made = 0;
   for (const Overrides& algorithm : algorithms()) {
     CAPTURE(algorithm.front());
-    const Overrides problem = kDigits + rounds(4) + algorithm + kOnCard + Overrides{"topology.lazy=true"};
+    const Overrides problem = kDigits + rounds(4) + algorithm + kOnCard + graph_for(algorithm);
     const std::string expected = run_in(folder.path / std::to_string(made++), problem).hash();
     for (const int cards : {2, 3}) {
       CAPTURE(cards);

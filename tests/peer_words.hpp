@@ -67,6 +67,15 @@ inline Setup set_up(const Overrides& overrides) {
   return std::move(setup).value();
 }
 
+/// A graph of eight peers that the algorithm runs on: a ring, or, where it is for others, the complete graph, a tree or pairs.
+inline Overrides graph_for(const Overrides& algorithm) {
+  for (const Overrides& graph : {Overrides{"topology.kind=ring", "topology.lazy=true"}, {"topology.kind=complete"},
+                                 {"topology.kind=path"}, {"topology.kind=random_matching"}})
+    if (make_setup(configured(algorithm + graph + Overrides{"run.peers=8"})).ok()) return graph;
+  FAIL("no graph for " << algorithm.front());
+  return {};
+}
+
 /// What a run left behind.
 struct Left {
   Json summary;

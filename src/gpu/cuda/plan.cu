@@ -171,7 +171,7 @@ void write_updates(const PlanRequest<Real>& request, const Factors<Real>* factor
     const Job<Real>& job = request.jobs[p];
     tasks[p] = update_task(request.task.rule, job.parameters, job.state, static_cast<const Real*>(job.gradient),
                            request.task.program->parameters);
-    tasks[p].factors_at = factors + p;
+    tasks[p].factors_at = factors[p].v;
   }
 }
 

@@ -8,45 +8,45 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-// The element-wise operations: kIn rows in, kOut rows out.
+// The element-wise operations: kIn rows in, kOut rows out, kFactors numbers.
 
 struct Axpy {
-  static constexpr int kIn = 2, kOut = 1;
+  static constexpr int kIn = 2, kOut = 1, kFactors = 1;
   template <class Real>
   __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
     out[0] = plus(in[1], times(factors.v[0], in[0]));
   }
 };
 struct AddDifference {
-  static constexpr int kIn = 3, kOut = 1;
+  static constexpr int kIn = 3, kOut = 1, kFactors = 0;
   template <class Real>
   __device__ void operator()(const Real* in, Real* out, const Factors<Real>&) const {
     out[0] = plus(in[0], minus(in[1], in[2]));
   }
 };
 struct Scale {
-  static constexpr int kIn = 1, kOut = 1;
+  static constexpr int kIn = 1, kOut = 1, kFactors = 1;
   template <class Real>
   __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
     out[0] = times(factors.v[0], in[0]);
   }
 };
 struct Divide {
-  static constexpr int kIn = 1, kOut = 1;
+  static constexpr int kIn = 1, kOut = 1, kFactors = 1;
   template <class Real>
   __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
     out[0] = over(in[0], factors.v[0]);
   }
 };
 struct Copy {
-  static constexpr int kIn = 1, kOut = 1;
+  static constexpr int kIn = 1, kOut = 1, kFactors = 0;
   template <class Real>
   __device__ void operator()(const Real* in, Real* out, const Factors<Real>&) const {
     out[0] = in[0];
   }
 };
 struct Fill {
-  static constexpr int kIn = 0, kOut = 1;
+  static constexpr int kIn = 0, kOut = 1, kFactors = 1;
   template <class Real>
   __device__ void operator()(const Real*, Real* out, const Factors<Real>& factors) const {
     out[0] = factors.v[0];
@@ -55,7 +55,7 @@ struct Fill {
 /// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v). In: ∇f, x and, with momentum, v.
 template <bool kMomentum>
 struct Sgd {
-  static constexpr int kIn = kMomentum ? 3 : 2, kOut = kMomentum ? 2 : 1;
+  static constexpr int kIn = kMomentum ? 3 : 2, kOut = kMomentum ? 2 : 1, kFactors = 1;
   double momentum, decay;
   bool nesterov;
   template <class Real>
@@ -74,7 +74,7 @@ struct Sgd {
 /// g ← ∇f + (adam: d x);  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²;
 /// x ← x − γ (c1 m / (sqrt(c2 v) + ε) + (adamw: d x)). In: ∇f, x, m, v. Factors: γ, c1, c2.
 struct Adam {
-  static constexpr int kIn = 4, kOut = 3;
+  static constexpr int kIn = 4, kOut = 3, kFactors = 3;
   double beta1, beta2, epsilon, decay;
   bool decoupled;
   template <class Real>
@@ -99,8 +99,11 @@ __global__ void __launch_bounds__(kThreads)
   const Place at = place<Real>(rows);
   const RowTask<Real> task = tasks[at.row];
   if (at.begin >= task.length) return;
-  Factors<Real> factors = task.factors_at != nullptr ? *task.factors_at : task.factors;
-  if (task.first_factor_at != nullptr) factors.v[0] = *in_global(task.first_factor_at);
+  Factors<Real> factors = task.factors;
+  if (task.factors_at != nullptr) {
+#pragma unroll
+    for (int f = 0; f < Operation::kFactors; ++f) factors.v[f] = in_global(task.factors_at)[f];
+  }
   const int thread = static_cast<int>(threadIdx.x);
   if (!task.vectors || task.length - at.begin < kChunk<Real>) {
     const std::size_t end = min(task.length, at.begin + kChunk<Real>);
@@ -195,7 +198,7 @@ void scale(Lane& lane, std::span<const ScaleRequest<Real>> requests) {
 template <class Real>
 void divide(Lane& lane, std::span<const DivideRequest<Real>> requests) {
   run_rows<Real>(lane, requests, Divide{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.x}, .out = {r.out}, .first_factor_at = r.divisor};
+    return RowTask<Real>{.in = {r.x}, .out = {r.out}, .factors_at = r.divisor};
   });
 }
 template <class Real>

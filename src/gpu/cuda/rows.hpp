@@ -40,8 +40,7 @@ template <class Real>
 struct RowTask {
   const Real* in[4] = {};
   Real* out[3] = {};
-  const Factors<Real>* factors_at = nullptr;  ///< where the factors lie in device memory; null: `factors`
-  const Real* first_factor_at = nullptr;      ///< where the first of them lies, if apart
+  const Real* factors_at = nullptr;  ///< where as many as the operation has lie in device memory; null: in `factors`
   Factors<Real> factors = {};
   bool vectors = false;  ///< all rows begin at 16-byte boundaries
   std::size_t length = 0;
