@@ -110,6 +110,8 @@ TEST_CASE("with a codec too, consensus is exactly a fixed point") {
     class Still final : public Trainer {
       void run(TrainOperation, std::span<TrainRequest* const>) override {}
       double rate(std::uint64_t) const override { return 0; }
+      std::size_t shard_size(int) const override { return 1; }
+      std::uint64_t batches_per_epoch(int) const override { return 1; }
     } still;
     CHECK(network.run("choco", {}, 20, &still).rows == network.start);
   }

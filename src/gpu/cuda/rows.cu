@@ -20,8 +20,8 @@ struct Axpy {
 struct AddDifference {
   static constexpr int kIn = 3, kOut = 1, kFactors = 0;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
-    out[0] = plus(in[0], times(factors.v[0], minus(in[1], in[2])));
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>&) const {
+    out[0] = plus(in[0], minus(in[1], in[2]));
   }
 };
 struct Scale {
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads)
   Factors<Real> factors = task.factors;
   if (task.factors_at != nullptr) {
 #pragma unroll
-    for (int f = 0; f < Operation::kFactors; ++f) factors.v[f] = task.factors_at[f];
+    for (int f = 0; f < Operation::kFactors; ++f) factors.v[f] = in_global(task.factors_at)[f];
   }
   const int thread = static_cast<int>(threadIdx.x);
   if (!task.vectors || task.length - at.begin < kChunk<Real>) {
@@ -186,7 +186,7 @@ void axpy(Lane& lane, std::span<const AxpyRequest<Real>> requests) {
 template <class Real>
 void add_difference(Lane& lane, std::span<const DifferenceRequest<Real>> requests) {
   run_rows<Real>(lane, requests, AddDifference{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.out, r.a, r.b}, .out = {r.out}, .factors = {{r.factor}}};
+    return RowTask<Real>{.in = {r.out, r.a, r.b}, .out = {r.out}};
   });
 }
 template <class Real>
