@@ -90,8 +90,9 @@ TEST_CASE("the first two hundred rounds of every algorithm that is a linear iter
       {"algorithm.kind=allreduce"},
       {"algorithm.kind=centralized", "optimizer.momentum=0.5"}};
   for (const Overrides& algorithm : algorithms)
-    for (const char* kind : {"ring", "star", "exponential", "one_peer_exponential", "random_matching"}) {
-      Overrides overrides = kQuadratic + Overrides{std::string("topology.kind=") + kind, "run.rounds=200", "log.every=10"} + algorithm;
+    for (const std::string kind : {"ring", "exponential", "one_peer_exponential", "star", "random_matching"}) {
+      if ((kind == "star" || kind == "random_matching") && &algorithm != &algorithms.front()) continue;
+      Overrides overrides = kQuadratic + Overrides{"topology.kind=" + kind, "run.rounds=200", "log.every=10"} + algorithm;
       const bool starts_apart = algorithm.front() != "algorithm.kind=allreduce" && algorithm.front() != "algorithm.kind=centralized";
       if (starts_apart) overrides.push_back("run.init=different");
       CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
@@ -109,10 +110,10 @@ TEST_CASE("tracking, D² and EXTRA go at the spectral radius of their iteration"
   for (const Overrides& algorithm : {Overrides{"algorithm.kind=gradient_tracking"}, Overrides{"algorithm.kind=d2", "topology.lazy=true"},
                                      Overrides{"algorithm.kind=extra"}}) {
     CAPTURE(algorithm.front());
-    const Compared compared = compare(kQuadratic + algorithm + Overrides{"topology.kind=torus", "run.rounds=300", "log.every=100"});
+    const Compared compared = compare(kQuadratic + algorithm + Overrides{"topology.kind=torus", "data.dimension=3", "run.rounds=400", "log.every=200"});
     REQUIRE(compared.prediction.rate);
     CHECK(compared.prediction.limit->optimum == 0);
-    const double slope = std::pow(compared.measured_distance[3] / compared.measured_distance[1], 1.0 / 200);
+    const double slope = std::pow(compared.measured_distance[2] / compared.measured_distance[1], 1.0 / 200);
     CHECK(slope == doctest::Approx(*compared.prediction.rate).epsilon(5e-4));
   }
 }
@@ -145,7 +146,7 @@ TEST_CASE("gradient noise: where a run hovers is where it is expected to") {
   for (const Overrides& algorithm : {Overrides{"algorithm.kind=dpsgd"}, Overrides{"algorithm.kind=gradient_tracking"},
                                      Overrides{"algorithm.kind=allreduce"}}) {
     CAPTURE(algorithm.front());
-    const Compared compared = compare(kQuadratic + algorithm + Overrides{"data.gradient_noise=0.3", "topology.kind=torus",
+    const Compared compared = compare(kQuadratic + algorithm + Overrides{"data.gradient_noise=0.3", "topology.kind=torus", "topology.lazy=true",
                                                                          "optimizer.rate=0.4", "run.rounds=8000", "log.every=10"});
     REQUIRE(compared.prediction.limit);
     CHECK(compared.prediction.limit->optimum > compared.prediction.bias->optimum);
