@@ -25,8 +25,8 @@ struct Prediction {
   std::optional<theory::Distances> limit, bias;
   double spectral_gap = 0;                  ///< NaN: not known
   std::optional<topology::Outlook> outlook; ///< where the algorithm mixes
-  /// Bytes of all peers in the whole run, headers included, exactly: where the algorithm does nothing but mix whole rows, by a
-  /// W with a period, under sync.
+  /// Bytes of all peers in the whole run, headers included, exactly: where the algorithm sends nothing but mixed rows, by a W
+  /// with a period, under sync.
   std::optional<std::uint64_t> bytes_sent;
   std::optional<RoundTime> round;           ///< of virtual time; none: as round_time()
   std::vector<std::string> not_known;       ///< what is missing above, and why

@@ -20,8 +20,8 @@ struct Axpy {
 struct AddDifference {
   static constexpr int kIn = 3, kOut = 1, kFactors = 0;
   template <class Real>
-  __device__ void operator()(const Real* in, Real* out, const Factors<Real>&) const {
-    out[0] = plus(in[0], minus(in[1], in[2]));
+  __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
+    out[0] = plus(in[0], times(factors.v[0], minus(in[1], in[2])));
   }
 };
 struct Scale {
@@ -186,7 +186,7 @@ void axpy(Lane& lane, std::span<const AxpyRequest<Real>> requests) {
 template <class Real>
 void add_difference(Lane& lane, std::span<const DifferenceRequest<Real>> requests) {
   run_rows<Real>(lane, requests, AddDifference{}, [](const auto& r) {
-    return RowTask<Real>{.in = {r.out, r.a, r.b}, .out = {r.out}};
+    return RowTask<Real>{.in = {r.out, r.a, r.b}, .out = {r.out}, .factors = {{r.factor}}};
   });
 }
 template <class Real>
