@@ -1,5 +1,6 @@
 """The figures of a report as matplotlib objects, each with its file name, title, caption and text for screen readers."""
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -216,9 +217,10 @@ def bytes_text(value: float) -> str:
 def _columns(names: list[str]) -> int:
     """As many columns of a legend as the page is wide: names are set column by column, each with its line before it."""
     for columns in range(min(len(names), 6), 1, -1):
-        rows = math.ceil(len(names) / columns)
-        widest = [max(len(name) for name in names[first:first + rows]) for first in range(0, len(names), rows)]
-        if sum(widest) + _HANDLE_LETTERS * len(widest) <= _PAGE_LETTERS:
+        rows, longer = divmod(len(names), columns)  # the first columns are a name longer
+        starts = [column * rows + min(column, longer) for column in range(columns + 1)]
+        widest = [max(len(name) for name in names[first:last]) for first, last in itertools.pairwise(starts)]
+        if sum(widest) + _HANDLE_LETTERS * columns <= _PAGE_LETTERS:
             return columns
     return 1
 
