@@ -130,9 +130,6 @@ TEST_CASE_TEMPLATE("cards: operations on rows of several cards have the CPU's bi
     both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
       return CopyRequest<Real>{at(z, p + 1, on_cpu), at(copied, p, on_cpu), length};
     }, [](Device& some, auto& requests) { some.copy(std::span<const CopyRequest<Real>>(requests)); });
-    both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
-      return DivideRequest<Real>{at(z, p + 2, on_cpu), at(x, p + 1, on_cpu), at(copied, p, on_cpu), length};
-    }, [](Device& some, auto& requests) { some.divide(std::span<const DivideRequest<Real>>(requests)); });
     for (const auto* rows : {&x, &y, &z, &copied}) rows->check();
     both(*device, cpu, kPeers, [&](std::size_t p, bool on_cpu) {
       return DivideRequest<Real>{at(x, p + 1, on_cpu), at(y, p + 2, on_cpu), at(copied, p, on_cpu), length};

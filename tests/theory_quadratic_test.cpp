@@ -108,7 +108,7 @@ TEST_CASE("the rate is the slope at which a curve's error goes") {
       const auto late = static_cast<Round>(std::log(1e-9) / std::log(rate));  // what is slowest is left, and is not yet rounding
       run.rounds = {late - late / 5, late};
       const auto curve = predict(run).curve;
-      CHECK(close(rate, std::pow(curve[1].optimum / curve[0].optimum, 1.0 / static_cast<double>(late / 5)), 1e-3));
+      CHECK(std::pow(curve[1].optimum / curve[0].optimum, 1.0 / static_cast<double>(late / 5)) == doctest::Approx(rate).epsilon(1e-3));
     }
 }
 

@@ -140,7 +140,9 @@ void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state
     state_->each(requests, [](const auto& r) { kernels<Real>().scale(r.factor, r.y, r.length); });                       \
   }                                                                                                                      \
   void CpuDevice::divide(std::span<const DivideRequest<Real>> requests) {                                                \
-    state_->each(requests, [](const auto& r) { kernels<Real>().divide(r.x, *r.divisor, r.out, r.length); });             \
+    state_->each(requests, [](const auto& r) {                                                                            \
+      if (r.length > 0) kernels<Real>().divide(r.x, *r.divisor, r.out, r.length);                                         \
+    });                                                                                                                   \
   }                                                                                                                      \
   void CpuDevice::copy(std::span<const CopyRequest<Real>> requests) {                                                    \
     state_->each(requests, [](const auto& r) { std::copy_n(r.from, r.length, r.to); });                                  \

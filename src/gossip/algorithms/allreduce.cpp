@@ -68,7 +68,8 @@ class AllReduce final : public Algorithm {
     if (form_ == "ring") co_await ring(node, t, g);
     else if (form_ == "root") co_await root(node, t, g);
     else co_await all_to_all(node, t, g);
-    co_await node.update(node.x(), form_ == "all_to_all" ? node.row(kSum) : g);
+    if (form_ == "all_to_all") g = node.row(kSum);
+    co_await node.update(node.x(), g);
   }
 
  private:

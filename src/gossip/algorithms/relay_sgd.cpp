@@ -112,7 +112,8 @@ class RelaySgd final : public Algorithm {
   /// to(j) ← x + Σ_{k<j} from(k), and then + Σ_{k>j} from(k): for the centre of a star, as many additions as neighbours.
   task<void> write_messages(Node& node, int degree) const {
     for (int j = 0; j < degree; ++j) {
-      co_await node.copy(j == 0 ? node.x() : node.row(to(j - 1)), node.row(to(j)));
+      const std::span<const float> before = j == 0 ? node.x() : node.row(to(j - 1));
+      co_await node.copy(before, node.row(to(j)));
       if (j > 0) co_await node.axpy(1.0F, node.row(from(j - 1)), node.row(to(j)));
     }
     const std::span<float> later = node.row(kGradientRow);
