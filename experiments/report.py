@@ -20,6 +20,7 @@ from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
 from lab.page import Content, render, save_pictures
 from lab.predictions import Predictions
 from lab.results import read_sweep
+from lab.speedup import speedup_figure, speedup_points
 from lab.style import use_style
 from lab.tables import make_grid, print_grid
 
@@ -81,6 +82,8 @@ def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str
     pictures = [curves("learning", metric, words.metric_caption(metric, conditions))]
     if metric.name != CONSENSUS.name and any(run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs):
         pictures.append(curves("consensus", CONSENSUS, words.consensus_caption(conditions)))
+    if speedups := speedup_points(conditions, predictions):
+        pictures.append(speedup_figure(speedups))
     pictures.append(gap_figure(conditions, metric, targets, words.gap_caption(metric, targets, conditions)))
     pictures.append(graphs_figure(conditions, words.graphs_caption(conditions)))
     return pictures

@@ -3,6 +3,7 @@
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +23,16 @@ class Predictions:
     def __init__(self, conditions: list[Condition], sweep_folder: Path) -> None:
         self.missing = ""  # why nothing could be asked, in words
         self._curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
-        runs = [run for condition in conditions for run in condition.runs if _may_have_a_curve(run)]
+        self._round_seconds: dict[str, dict[str, float] | None] = {}
+        runs = [run for condition in conditions for run in condition.runs if _may_have_a_curve(run) or _takes_time(run)]
         if not runs:
             return
         try:
             program = find_binary()
             for run in runs:
-                self._curves[run.name] = _predict(program, sweep_folder / run.name)
+                said = _predict(program, sweep_folder / run.name)
+                self._curves[run.name] = _curves(said)
+                self._round_seconds[run.name] = said["round_seconds"]
         except LabError as error:
             self._curves.clear()
             self.missing = f"No predicted curves are drawn: {error}."
@@ -41,6 +45,10 @@ class Predictions:
             return None
         return curves[0][0], np.mean([values for _, values in curves], axis=0)
 
+    def round_seconds(self, run: Run) -> dict[str, float] | None:
+        """How long a round of the run takes, in virtual time: whole, training, …; None where that is not predicted."""
+        return self._round_seconds.get(run.name)
+
     def any(self, conditions: list[Condition], metric: str) -> bool:
         return any(self.curve(condition, metric) is not None for condition in conditions)
 
@@ -51,14 +59,21 @@ def _may_have_a_curve(run: Run) -> bool:
     return algorithm == "consensus" or curves.has("distance_to_optimum")
 
 
-def _predict(program: Path, folder: Path) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def _takes_time(run: Run) -> bool:
+    return bool(run.summary.get("virtual_seconds"))
+
+
+def _predict(program: Path, folder: Path) -> dict[str, Any]:
     resolved = min(folder.glob("resolved-*.toml"), default=None)
     if resolved is None:
         raise LabError(f"{folder}: no resolved-*.toml")
     done = subprocess.run([program, "predict", resolved, "--json"], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise LabError(f"{resolved}: {done.stderr.strip()}")
-    said = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def _curves(said: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if said["rounds"] is None:
         return {}
     rounds = np.array(said["rounds"], dtype=float)

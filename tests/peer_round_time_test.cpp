@@ -1,0 +1,70 @@
+// How long a round takes is foretold: against the virtual clock of the runs themselves.
+#include "peer/round_time.hpp"
+
+#include "peer_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+/// Slow enough links that messages matter, and a row of several chunks.
+const Overrides kSlow{"run.peers=8",        "run.rounds=12",          "log.every=0",         "model.kind=mlp",
+                      "model.hidden=[100]", "sim.latency_ms=5",       "sim.uplink_mbit_s=8", "sim.downlink_mbit_s=8",
+                      "sim.compute_ms=2",   "sim.bandwidth_mbit_s=6", "sim.sample_ms=0.25",  "data.batch=16"};
+
+struct Compared {
+  double measured = 0;
+  RoundTime predicted;
+};
+
+Compared compare(const std::filesystem::path& folder, const Overrides& overrides) {
+  const auto predicted = round_time(set_up(overrides));
+  REQUIRE(predicted);
+  const Left left = run_in(folder, overrides);
+  return {left.summary["virtual_seconds"].get<double>() / left.summary["rounds"].get<double>(), *predicted};
+}
+
+}  // namespace
+
+TEST_CASE("a round takes what is foretold: training, latencies, and bytes through the busiest link") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm : std::vector<Overrides>{
+           {"algorithm.kind=dpsgd", "topology.kind=ring"},
+           {"algorithm.kind=dpsgd", "topology.kind=complete", "algorithm.local_steps=3"},
+           {"algorithm.kind=dpsgd", "topology.kind=exponential", "algorithm.order=awc"},
+           {"algorithm.kind=dpsgd", "topology.kind=ring", "algorithm.order=awc", "sim.compute_ms=500"},
+           {"algorithm.kind=dpsgd", "topology.kind=one_peer_exponential", "codec.kind=int8"},
+           {"algorithm.kind=gradient_tracking", "topology.kind=torus"},
+           {"algorithm.kind=extra", "topology.kind=ring"},
+           {"algorithm.kind=choco", "topology.kind=ring", "codec.kind=topk", "codec.fraction=0.1"},
+           {"algorithm.kind=allreduce"},
+           {"algorithm.kind=allreduce", "algorithm.form=root"},
+           {"algorithm.kind=allreduce", "algorithm.form=all_to_all"},
+           {"algorithm.kind=server"},
+           {"algorithm.kind=server", "algorithm.servers=4"},
+           {"algorithm.kind=centralized"},
+           {"algorithm.kind=fedavg", "algorithm.local_steps=2", "algorithm.fraction=1"}}) {
+    CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
+    const Compared compared = compare(folder.path / std::to_string(made++), kSlow + algorithm);
+    CHECK(compared.measured == doctest::Approx(compared.predicted.seconds()).epsilon(0.05));
+  }
+}
+
+TEST_CASE("gossip takes as long whatever n is; a server as long as it has workers; slow peers slow all") {
+  const auto seconds = [](const Overrides& overrides) { return round_time(set_up(kSlow + overrides))->seconds(); };
+  const Overrides ring{"topology.kind=ring"}, server{"algorithm.kind=server"};
+  CHECK(seconds(ring + Overrides{"run.peers=4"}) == doctest::Approx(seconds(ring + Overrides{"run.peers=64"})));
+  const double latency = 2 * 0.005, training = 0.006;
+  const auto sending = [&](const char* peers) { return seconds(server + Overrides{peers}) - latency - training; };
+  CHECK(sending("run.peers=32") == doctest::Approx(2 * sending("run.peers=16")));
+  const RoundTime slow = *round_time(set_up(kSlow + ring + Overrides{"sim.slow_peers=1", "sim.slow_factor=10"}));
+  CHECK(slow.training == doctest::Approx(0.06));
+}
+
+TEST_CASE("where nobody waits for all, nothing is foretold") {
+  CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.policy=async"})));
+  CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=async_server"})));
+}
