@@ -106,6 +106,10 @@ Graph undirected_graph(int peers, std::span<const Edge> edges) {
 
 Graph reversed(const Graph& graph) {
   Graph result{std::vector<std::vector<int>>(graph.out.size())};
+  std::vector<std::size_t> degrees(graph.out.size(), 0);
+  for (const auto& out : graph.out)
+    for (const int to : out) ++degrees[static_cast<std::size_t>(to)];
+  for (std::size_t i = 0; i < degrees.size(); ++i) result.out[i].reserve(degrees[i]);
   for (int from = 0; from < graph.peers(); ++from)  // ascending, so every list of the result is ascending too
     for (const int to : graph.out[static_cast<std::size_t>(from)]) result.out[static_cast<std::size_t>(to)].push_back(from);
   return result;

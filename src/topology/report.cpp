@@ -66,10 +66,10 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, values_sent ? values_sent : one_row, tally);
   const Graph all = union_of(tally.graphs);
   report.edges = count_edges(all) / (report.symmetric ? 2 : 1);
-  report.connected = !find_unreachable(all);
   const bool alike = is_lattice(schedule);
   if (whole || alike || schedule.peers() <= kQuickDiameter)
     if (const auto found = diameter(all, alike)) report.diameter = found->hops, report.diameter_exact = found->exact;
+  report.connected = report.diameter || !find_unreachable(all);
   report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule) : std::numeric_limits<double>::quiet_NaN();
   report.spectral_gap_sampled = schedule.period() == 0;
   report.bytes_per_round_per_peer = (sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;

@@ -114,15 +114,20 @@ RowMatrix mixed_rows(const MixingMatrix& w, const RowMatrix& x) {
   return result;
 }
 
-// Going through the rows in order, the entries of column j come in the order of row j: a cursor a row is enough.
+// Going through the rows in order, the entries of column j come in the order of row j: a cursor a row is enough. Entries right of
+// the diagonal look for theirs on the left; a row that is come to has had all of its left ones found.
 bool is_symmetric(const MixingMatrix& w) {
   std::vector<std::size_t> next(static_cast<std::size_t>(w.peers()), 0);
-  for (int i = 0; i < w.peers(); ++i)
-    for (const auto& [j, weight] : w.hears(i)) {
+  for (int i = 0; i < w.peers(); ++i) {
+    const auto row = w.hears(i);
+    const std::size_t found = next[static_cast<std::size_t>(i)];
+    if (found < row.size() && row[found].peer < i) return false;
+    for (const auto& [j, weight] : row.subspan(found)) {
       const auto mirrored = w.hears(j);
       const std::size_t at = next[static_cast<std::size_t>(j)]++;
       if (at >= mirrored.size() || mirrored[at].peer != i || mirrored[at].weight != weight) return false;
     }
+  }
   return true;
 }
 

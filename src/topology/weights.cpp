@@ -116,7 +116,7 @@ Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::
                                                  "best_constant, out_degree, given", options.weights)};
   const Graph hears = reversed(graph);
   GOSSAMER_TRY_STATUS(balanced(hears, graph));
-  if (metropolis && !is_symmetric(graph)) GOSSAMER_TRY_STATUS(regular(hears));
+  if (metropolis && hears.out != graph.out) GOSSAMER_TRY_STATUS(regular(hears));  // directed
   const int largest = largest_degree(hears);
   return weigh_edges(hears, [&](int i, int j) {
     return share / (1 + (metropolis ? std::max(degree(hears, i), degree(hears, j)) : largest));
