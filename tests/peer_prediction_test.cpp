@@ -90,8 +90,9 @@ TEST_CASE("the first two hundred rounds of every algorithm that is a linear iter
       {"algorithm.kind=allreduce"},
       {"algorithm.kind=centralized", "optimizer.momentum=0.5"}};
   for (const Overrides& algorithm : algorithms)
-    for (const char* kind : {"ring", "star", "exponential", "one_peer_exponential", "random_matching"}) {
-      Overrides overrides = kQuadratic + Overrides{std::string("topology.kind=") + kind, "run.rounds=200", "log.every=10"} + algorithm;
+    for (const std::string kind : {"ring", "exponential", "one_peer_exponential", "star", "random_matching"}) {
+      if ((kind == "star" || kind == "random_matching") && &algorithm != &algorithms.front()) continue;
+      Overrides overrides = kQuadratic + Overrides{"topology.kind=" + kind, "run.rounds=200", "log.every=10"} + algorithm;
       const bool starts_apart = algorithm.front() != "algorithm.kind=allreduce" && algorithm.front() != "algorithm.kind=centralized";
       if (starts_apart) overrides.push_back("run.init=different");
       CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
@@ -109,10 +110,10 @@ TEST_CASE("tracking, D² and EXTRA go at the spectral radius of their iteration"
   for (const Overrides& algorithm : {Overrides{"algorithm.kind=gradient_tracking"}, Overrides{"algorithm.kind=d2", "topology.lazy=true"},
                                      Overrides{"algorithm.kind=extra"}}) {
     CAPTURE(algorithm.front());
-    const Compared compared = compare(kQuadratic + algorithm + Overrides{"topology.kind=torus", "run.rounds=300", "log.every=100"});
+    const Compared compared = compare(kQuadratic + algorithm + Overrides{"topology.kind=torus", "data.dimension=3", "run.rounds=400", "log.every=200"});
     REQUIRE(compared.prediction.rate);
     CHECK(compared.prediction.limit->optimum == 0);
-    const double slope = std::pow(compared.measured_distance[3] / compared.measured_distance[1], 1.0 / 200);
+    const double slope = std::pow(compared.measured_distance[2] / compared.measured_distance[1], 1.0 / 200);
     CHECK(slope == doctest::Approx(*compared.prediction.rate).epsilon(5e-4));
   }
 }
@@ -145,7 +146,7 @@ TEST_CASE("gradient noise: where a run hovers is where it is expected to") {
   for (const Overrides& algorithm : {Overrides{"algorithm.kind=dpsgd"}, Overrides{"algorithm.kind=gradient_tracking"},
                                      Overrides{"algorithm.kind=allreduce"}}) {
     CAPTURE(algorithm.front());
-    const Compared compared = compare(kQuadratic + algorithm + Overrides{"data.gradient_noise=0.3", "topology.kind=torus",
+    const Compared compared = compare(kQuadratic + algorithm + Overrides{"data.gradient_noise=0.3", "topology.kind=torus", "topology.lazy=true",
                                                                          "optimizer.rate=0.4", "run.rounds=8000", "log.every=10"});
     REQUIRE(compared.prediction.limit);
     CHECK(compared.prediction.limit->optimum > compared.prediction.bias->optimum);
@@ -166,8 +167,9 @@ TEST_CASE("bytes are predicted to the last one, headers included") {
   int made = 0;
   for (const Overrides& algorithm :
        {Overrides{"algorithm.kind=consensus", "algorithm.length=2500"}, Overrides{"algorithm.kind=dpsgd"},
-        Overrides{"algorithm.kind=gradient_tracking"}, Overrides{"algorithm.kind=extra"}, Overrides{"algorithm.kind=qg_momentum"}})
-    for (const char* kind : {"ring", "one_peer_exponential", "star", "base"}) {
+        Overrides{"algorithm.kind=gradient_tracking"}, Overrides{"algorithm.kind=extra"}, Overrides{"algorithm.kind=qg_momentum"},
+        Overrides{"algorithm.kind=push_sum"}, Overrides{"algorithm.kind=diloco"}})
+    for (const char* kind : {"ring", "one_peer_exponential", "star", "base", "complete"}) {
       const Overrides overrides = algorithm + Overrides{std::string("topology.kind=") + kind, "run.peers=8", "run.rounds=7",
                                                         "net.chunk_kib=4", "data.batch=4"};
       CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
@@ -195,7 +197,6 @@ TEST_CASE("where theory has no curve it says why, and what it knows all the same
   const Prediction digits = predicted({"run.peers=16", "topology.kind=one_peer_exponential", "run.rounds=10"});
   CHECK(digits.outlook->rounds_to_exact == 4);
   CHECK(digits.spectral_gap == 1);
-  CHECK(digits.bytes_per_round_per_peer == 650 * 4);
   const Prediction apart = predicted({"run.peers=4", "algorithm.kind=allreduce"});
   CHECK_FALSE(apart.outlook);
   CHECK_FALSE(apart.bytes_sent);

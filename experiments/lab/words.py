@@ -50,7 +50,7 @@ def predicted_caption(metric: Metric, predictions: Predictions, conditions: list
     if not predictions.any(conditions, metric.name):
         return ""
     return (" Thin dashed lines, predicted: the mean over the seeds of what `gossamer predict` says of these runs before they "
-            "start, with nothing fitted.")
+            "start, with nothing fitted; one that ends is exactly 0 from there on, where float32 leaves its rounding.")
 
 
 def gap_caption(metric: Metric, targets: dict[str, Target], conditions: list[Condition]) -> str:

@@ -28,10 +28,8 @@ std::vector<gossip::Round> points_of(const Config& config) {
 }
 
 void predict_bytes(const Setup& setup, Prediction& prediction) {
-  if (setup.config.exchange.policy != "sync") return;
-  prediction.bytes_per_round_per_peer = static_cast<double>(setup.report.bytes_per_round_per_peer);
   // Where all that is sent are mixed rows, headers can be counted too.
-  if (!setup.algorithm->needs().mixing_matrix || setup.schedule->period() == 0) return;
+  if (setup.config.exchange.policy != "sync" || !setup.algorithm->needs().mixing_matrix || setup.schedule->period() == 0) return;
   const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
   std::uint64_t rows = 0;  // of one message each
   for (const gossip::RowSpec& spec : setup.algorithm->rows(*setup.schedule)) {
@@ -133,7 +131,7 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                       {"rounds_to_millionth", or_null(outlook->rounds_to_millionth)},
                       {"decay", outlook->decay},
                       {"effective_neighbours", number(outlook->effective_neighbours)}};
-  json["bytes_per_round_per_peer"] = or_null(prediction.bytes_per_round_per_peer);
+  json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
   json["not_known"] = prediction.not_known;
   return json;
@@ -156,10 +154,11 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
     line("spectral gap", std::isnan(prediction.spectral_gap) ? "not known" : fmt::format("{:.6g}", prediction.spectral_gap));
     line("mixing alone averages", outlook->rounds_to_exact ? "exactly, " + rounds(outlook->rounds_to_exact, "") : "never exactly");
     line("mixing alone to a millionth", rounds(outlook->rounds_to_millionth, "not known"));
-    line("effective neighbours", fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
+    line("effective neighbours", std::isnan(outlook->effective_neighbours)
+                                     ? "not known"
+                                     : fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
   }
-  if (prediction.bytes_per_round_per_peer)
-    line("sent a round by a peer", fmt::format("{:.0f} bytes (payload, busiest peer)", *prediction.bytes_per_round_per_peer));
+  line("sent a round by a peer", fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent) line("sent by all in the run", fmt::format("{} bytes, headers included", *prediction.bytes_sent));
   const std::size_t count = prediction.consensus_distance.size();
   if (count > 0)

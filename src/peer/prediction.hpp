@@ -24,9 +24,8 @@ struct Prediction {
   std::optional<theory::Distances> limit, bias;
   double spectral_gap = 0;                  ///< NaN: not known
   std::optional<topology::Outlook> outlook; ///< where the algorithm mixes
-  /// Payload that the busiest peer sends in a round; bytes of all peers in the whole run, headers included, exactly. Where the
-  /// algorithm does nothing but mix whole rows, by a W with a period.
-  std::optional<double> bytes_per_round_per_peer;
+  /// Bytes of all peers in the whole run, headers included, exactly: where the algorithm sends nothing but mixed rows, by a W
+  /// with a period, under sync.
   std::optional<std::uint64_t> bytes_sent;
   std::vector<std::string> not_known;       ///< what is missing above, and why
 };

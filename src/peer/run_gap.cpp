@@ -12,6 +12,7 @@
 #include "peer/log_records.hpp"
 #include "peer/recorder.hpp"
 #include "peer/run_files.hpp"
+#include "peer/setup.hpp"
 #include "theory/realised.hpp"
 #include "topology/outlook.hpp"
 #include "topology/spectrum.hpp"
@@ -77,8 +78,10 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
                                                  config.algorithm.kind)};
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures, departures_in(logs, last));
-  GOSSAMER_TRY(const auto schedule, topology::make_schedule({config.topology.kind, config.topology.values, config.weights,
-                                                             {config.run.peers, config.run.seed}}));
+  GOSSAMER_TRY(const auto schedule, topology::make_schedule(schedule_request(config, *algorithm)));
+  if (schedule->weighing().only_columns())
+    return Error{ErrorKind::invalid, fmt::format("{}: W keeps only its columns, so rows do not come together but their ratios do "
+                                                 "(push-sum), of which there is no gap", folder.string())};
   if (schedule->peers() != first.peers)
     return bad(fmt::format("{} is of {} peers, {} of {}", first.path.string(), first.peers, resolved.string(), schedule->peers()));
   RunGap gap;

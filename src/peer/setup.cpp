@@ -187,15 +187,20 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
                              one ? "" : " there", lacking->room, one ? "" : " on all cards"));
 }
 
+topology::ScheduleRequest schedule_request(const Config& config, const gossip::Algorithm& algorithm) {
+  topology::ScheduleRequest request{config.topology.kind, config.topology.values, config.weights,
+                                    {config.run.peers, config.run.seed}};
+  if (algorithm.needs().only_columns) request.weights.automatic = "out_degree";
+  return request;
+}
+
 Result<Setup> make_setup(Config config, ProcessPlace place) {
   Setup setup;
   setup.config = std::move(config);
   const Config& decided = setup.config;
   GOSSAMER_TRY(setup.algorithm, gossip::make_algorithm(decided.algorithm.kind, decided.algorithm.values));
 
-  topology::ScheduleRequest request{decided.topology.kind, decided.topology.values, decided.weights,
-                                    {decided.run.peers, decided.run.seed}};
-  if (setup.algorithm->needs().only_columns) request.weights.automatic = "out_degree";
+  const topology::ScheduleRequest request = schedule_request(decided, *setup.algorithm);
   GOSSAMER_TRY(setup.schedule, topology::make_schedule(request));
   GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm, *setup.schedule));
 

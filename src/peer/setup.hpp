@@ -43,6 +43,9 @@ struct Setup {
   std::string configuration_hash() const;
 };
 
+/// The W that a configuration asks for, mixed by `algorithm`.
+topology::ScheduleRequest schedule_request(const Config& config, const gossip::Algorithm& algorithm);
+
 /// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would. `place`: where several
 /// processes of a machine share its cards; as it is, one process hosts all nodes.
 Result<Setup> make_setup(Config config, ProcessPlace place = {});

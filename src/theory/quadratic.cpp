@@ -40,7 +40,9 @@ Prepared prepare(const QuadraticRun& run) {
 }
 
 Distances distances(const Squares& squares, const Prepared& prepared, Eigen::Index peers) {
-  return {std::sqrt(squares.beside_mean / static_cast<double>(peers)), std::sqrt(squares.whole / prepared.scale)};
+  constexpr double kRounding = 1e-28;  // of a mean of equal rows
+  const double beside = squares.beside_mean <= kRounding * squares.whole ? 0 : squares.beside_mean;
+  return {std::sqrt(beside / static_cast<double>(peers)), std::sqrt(squares.whole / prepared.scale)};
 }
 
 Squares operator+(const Squares& a, const Squares& b) { return {a.whole + b.whole, a.beside_mean + b.beside_mean}; }
