@@ -4,7 +4,8 @@
     sweep.py CONFIG topology.kind=ring,torus,complete run.seed=0..2 -j 2
 
 A run counts only when its summary.json is whole, says `finished`, and was made from this very configuration. With
---rates, every cell is run at each step size and the best one, by --select over the seeds, is the cell's result.
+--rates, every cell is run at each step size and the best one, by --select over the seeds, is the cell's result. With
+--variants, the grid has one more axis: named groups of settings, tables [variants.NAME] of a TOML file.
 Exit status: 0; 1 when a run failed; 2 for a bad command; 130 when interrupted.
 """
 
@@ -20,14 +21,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from lab import cells as grid
-from lab.axes import Axis, parse_axes, parse_rates
+from lab.axes import VARIANT, Axis, Variants, parse_axes, parse_rates, read_variants
 from lab.binary import build_hash, find_binary
 from lab.cells import Cell
 from lab.crew import Plan, run_all
 from lab.errors import LabError
 from lab.launch import Outcome, Recipe, check
+from lab.measure import METRICS, final_value, parse_measure
 from lab.results import Result, write_sweep
-from lab.selection import METRICS, Choice, choose, final_value
+from lab.selection import Choice, choose
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
@@ -38,8 +40,12 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="folder of the sweep (default runs/<name of CONFIG>)")
     parser.add_argument("--processes", action="store_true", help="one process per peer, over TCP on this machine")
     parser.add_argument("--rates", default="", help="step sizes to select from, per cell: 0.02,0.05,0.1")
-    parser.add_argument("--select", choices=METRICS, default="test_loss",
-                        help="what selects the step size: final mean over peers and seeds (default test_loss)")
+    parser.add_argument("--variants", type=Path, help="a TOML file with named groups of settings, an axis of its own")
+    parser.add_argument("--only", action="append", help="with --variants: take this one; may be repeated")
+    parser.add_argument("--select", default="test_loss", metavar="MEASURE",
+                        help="what selects the step size, averaged over peers and seeds: the final value of\n"
+                        f"{', '.join(METRICS)};\n"
+                        "or 'rounds until test_accuracy 0.9', also bytes_sent, seconds (default test_loss)")
     parser.add_argument("--again", action="store_true", help="run every cell again, finished or not")
     return parser.parse_intermixed_args(words)
 
@@ -62,8 +68,13 @@ def sweep(options: argparse.Namespace, words: list[str]) -> int:
     config = grid.read_config(options.config)
     axes = parse_axes(options.axes)
     rates = parse_rates(options.rates) if options.rates else ()
+    if parse_measure(options.select).curve not in METRICS:
+        raise LabError(f"--select {options.select}: what was spent in all says nothing of a step size")
+    variants = chosen_variants(options)
+    if variants:
+        axes.insert(0, Axis(VARIANT, tuple(variants)))
     out = options.out or Path("runs") / options.config.stem
-    cells = grid.make_cells(axes, rates, out)
+    cells = grid.make_cells(axes, rates, out, variants)
     recipe = Recipe(find_binary(), options.config, threads(config, axes, options))
     refuse_bad_cells(recipe, cells, options.jobs)
     make_folder(out)
@@ -74,6 +85,18 @@ def sweep(options: argparse.Namespace, words: list[str]) -> int:
         except OSError as error:
             raise LabError(f"another sweep is at work in {out}") from error
         return carry_out(options, recipe, config, cells, about)
+
+
+def chosen_variants(options: argparse.Namespace) -> Variants:
+    if not options.variants:
+        if options.only:
+            raise LabError(f"--only {options.only[0]}: there are no --variants to take it from")
+        return {}
+    variants = read_variants(options.variants)
+    for name in options.only or ():
+        if name not in variants:
+            raise LabError(f"--only {name}: {options.variants} has {', '.join(variants)}")
+    return {name: settings for name, settings in variants.items() if not options.only or name in options.only}
 
 
 def make_folder(out: Path) -> None:
@@ -105,7 +128,7 @@ def carry_out(options: argparse.Namespace, recipe: Recipe, config: dict[str, Any
         results = [result_of(cell, hashes[cell.name], outcomes) for cell in cells]
         summaries = {r.cell.name: r.summary for r in results if r.summary}
         rates = tuple(about["rates"])
-        choices = choose(cells, summaries, rates, options.select) if rates else []
+        choices = choose(cells, summaries, rates, parse_measure(options.select)) if rates else []
         write_sweep(out, about, results, choices)
     return conclude(results, choices, options.select, out)
 
@@ -152,8 +175,9 @@ def result_of(cell: Cell, config_hash: str, outcomes: dict[str, Outcome]) -> Res
     return Result(cell, status or "missing", "" if status else "not run to its end")
 
 
-def conclude(results: list[Result], choices: list[Choice], metric: str, out: Path) -> int:
+def conclude(results: list[Result], choices: list[Choice], select: str, out: Path) -> int:
     """A diverged run is an answer to a grid of step sizes and a failure without one."""
+    metric = parse_measure(select).curve
     for choice in choices:
         name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
         if choice.rate is None:

@@ -1,12 +1,24 @@
-"""Axes of a grid as the command line gives them: `topology.kind=ring,torus`, `run.seed=0..2`."""
+"""Axes of a grid as the command line gives them: `topology.kind=ring,torus`, `run.seed=0..2`; and the axis whose values are
+named groups of settings, the variants, from a TOML file:
 
+    [variants."torus, lazy"]
+    "topology.kind" = "torus"
+    "topology.lazy" = true
+"""
+
+import json
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from lab.errors import LabError
 
 _KEY = re.compile(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
+
+VARIANT = "variant"
+Variants = dict[str, dict[str, str]]  # name → key → value as text for `--set`
 
 
 @dataclass(frozen=True)
@@ -35,6 +47,29 @@ def parse_axes(texts: list[str]) -> list[Axis]:
         if any(axis.key == other.key for other in axes[:i]):
             raise LabError(f"axis {axis.key} is given twice: put all its values in one")
     return axes
+
+
+def read_variants(path: Path) -> Variants:
+    """The groups of settings under [variants], in the file's order. Other tables of the file are not looked at."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("variants")
+    except OSError as error:
+        raise LabError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise LabError(f"{path}: not valid TOML: {error}") from error
+    if not isinstance(tables, dict) or not tables:
+        raise LabError(f'{path} has no variants: write tables as [variants.NAME] with "section.key" = value')
+    variants: Variants = {}
+    for name, settings in tables.items():
+        if not isinstance(settings, dict) or not all(_KEY.fullmatch(key) for key in settings):
+            raise LabError(f'{path}: variant {name}: its settings are written as "section.key" = value')
+        variants[name] = {key: setting_text(value) for key, value in settings.items()}
+    return variants
+
+
+def setting_text(value: object) -> str:
+    """A TOML value as `--set` takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def parse_rates(text: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.axes import Axis
+from lab.axes import VARIANT, Axis, Variants
 from lab.errors import LabError
 
 RATE = "optimizer.rate"
@@ -24,10 +24,11 @@ class Cell:
     name: str
     folder: Path
     overrides: dict[str, str]  # key → text, as given to `--set`
+    labels: dict[str, str]     # axis → value, as given: a variant by its name; without a step size that is selected
 
-    def condition(self, without: tuple[str, ...] = (SEED, RATE)) -> tuple[tuple[str, str], ...]:
-        """What is compared: the overrides without the seed and the step size."""
-        return tuple((key, value) for key, value in self.overrides.items() if key not in without)
+    def condition(self) -> tuple[tuple[str, str], ...]:
+        """What is compared: the place in the grid without the seed."""
+        return tuple((key, value) for key, value in self.labels.items() if key != SEED)
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -39,29 +40,41 @@ def read_config(path: Path) -> dict[str, Any]:
         raise LabError(f"{path}: not valid TOML: {error}") from error
 
 
-def make_cells(axes: list[Axis], rates: tuple[str, ...], out: Path) -> list[Cell]:
+def make_cells(axes: list[Axis], rates: tuple[str, ...], out: Path, variants: Variants | None = None) -> list[Cell]:
     """Every combination, seeds innermost but for the rates, so that a condition is complete early."""
     if rates and any(axis.key == RATE for axis in axes):
         raise LabError(f"{RATE} is an axis and --rates is given: the step size is either compared or selected, not both")
     whole = sorted(axes, key=lambda axis: axis.key == SEED) + ([Axis(RATE, rates)] if rates else [])
     cells = []
     for values in itertools.product(*(axis.values for axis in whole)):
-        overrides = dict(zip((axis.key for axis in whole), values, strict=True))
-        name = cell_name(overrides)
-        cells.append(Cell(name, out / name, overrides))
+        place = dict(zip((axis.key for axis in whole), values, strict=True))
+        name = cell_name(place)
+        labels = {key: value for key, value in place.items() if not (rates and key == RATE)}
+        cells.append(Cell(name, out / name, settings_of(place, variants or {}), labels))
     if len({cell.name for cell in cells}) != len(cells):
         raise LabError("two cells of the grid would share a folder: their values differ only in characters "
                        "that a folder's name cannot hold")
     return cells
 
 
-def cell_name(overrides: dict[str, str]) -> str:
-    """`ring-seed0-rate0.1`: kinds by value, everything else by the key's last word and its value."""
+def settings_of(place: dict[str, str], variants: Variants) -> dict[str, str]:
+    """What is set at a place in the grid: a variant stands for its settings."""
+    settings: dict[str, str] = {}
+    for key, value in place.items():
+        for name, text in (variants[value] if key == VARIANT else {key: value}).items():
+            if name in settings:
+                raise LabError(f"{name} is set by the variant {place[VARIANT]} and by the grid: leave it to one of them")
+            settings[name] = text
+    return settings
+
+
+def cell_name(place: dict[str, str]) -> str:
+    """`ring-seed0-rate0.1`: kinds and variants by value, everything else by the key's last word and its value."""
     words = []
-    for key, value in overrides.items():
+    for key, value in place.items():
         word = key.rpartition(".")[2]
         safe = re.sub(r"[^A-Za-z0-9.+]+", "_", value.strip('"')).strip("_")
-        words.append(safe if word == "kind" else f"{word}{safe}")
+        words.append(safe if word in ("kind", VARIANT) else f"{word}{safe}")
     return "-".join(words) or "run"
 
 

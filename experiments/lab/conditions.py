@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from lab.cells import RATE, SEED
+from lab.axes import VARIANT
+from lab.cells import SEED
 from lab.curves import Curves, read_curves
 from lab.errors import LabError
 from lab.results import Sweep
@@ -38,6 +39,7 @@ class Condition:
     runs: list[Run]
     expected: int  # seeds asked for
     choice: Choice | None
+    labels: dict[str, str]  # its place in the grid: axis → value
 
     def band(self, name: str) -> Band:
         shared = self.runs[0].curves.rounds
@@ -66,13 +68,13 @@ def read_conditions(sweep: Sweep) -> list[Condition]:
     choices = {tuple(choice.condition.items()): choice for choice in sweep.choices}
     expected = len(sweep.about["axes"].get(SEED, [0]))
     varied = [key for key, values in sweep.about["axes"].items() if len(values) > 1 and key != SEED]
-    series = KIND if KIND in varied else (varied[0] if varied else None)
+    series = next((key for key in (VARIANT, KIND, *varied) if key in varied), None)
     conditions = []
     for key, runs in compared.items():
-        overrides = dict(key) | _rate_of(sweep, runs[0])
-        facet = ", ".join(f"{_word(k)} = {overrides[k]}" for k in varied if k != series)
-        name = _series_name(series, overrides) if series else runs[0].curves.topology["topology"]
-        conditions.append(Condition(_plain(name), facet, runs, expected, choices.get(key)))
+        labels = dict(key)
+        facet = ", ".join(f"{word_of(k)} = {labels[k]}" for k in varied if k != series)
+        name = _series_name(series, labels) if series else runs[0].curves.topology["topology"]
+        conditions.append(Condition(_plain(name), facet, runs, expected, choices.get(key), labels))
     return conditions
 
 
@@ -83,19 +85,11 @@ def facets(conditions: list[Condition]) -> dict[str, list[Condition]]:
     return grouped
 
 
-def _rate_of(sweep: Sweep, run: Run) -> dict[str, str]:
-    """A step size on an axis of its own belongs to what is compared."""
-    if RATE not in sweep.about["axes"]:
-        return {}
-    return {RATE: next(r.cell.overrides[RATE] for r in sweep.results if r.cell.name == run.name)}
+def _series_name(key: str, labels: dict[str, str]) -> str:
+    return labels[key] if key == VARIANT or key.endswith(".kind") else f"{word_of(key)} = {labels[key]}"
 
 
-def _series_name(key: str, overrides: dict[str, str]) -> str:
-    word = _word(key)
-    return overrides[key] if key.endswith(".kind") else f"{word} = {overrides[key]}"
-
-
-def _word(key: str) -> str:
+def word_of(key: str) -> str:
     return key.rpartition(".")[2] if not key.endswith(".kind") else key.partition(".")[0]
 
 

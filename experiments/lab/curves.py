@@ -25,9 +25,22 @@ class Curves:
     values: dict[str, np.ndarray]
     topology: dict[str, Any]
     sketched: bool  # the consensus distance is estimated from sketches
+    peers: dict[str, np.ndarray]  # of per-peer curves: the peers' own, a row each
 
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
+
+    def by_time(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The mean over the peers of what each had last logged, at every moment at which one of them logs: peers that wait
+        for nobody reach a round at different times. A curve that is not per peer: at the peers' mean time."""
+        if name not in self.peers:
+            return self.values["seconds"], self.values[name]
+        changes = np.diff(self.peers[name], axis=1, prepend=0)
+        order = np.argsort(self.peers["seconds"], axis=None, kind="stable")
+        times = self.peers["seconds"].ravel()[order]
+        mean = np.cumsum(changes.ravel()[order]) / len(changes)
+        last = np.append(np.diff(times) > 0, True)  # of what happens at one moment, the end
+        return times[last], mean[last]
 
 
 def read_curves(folder: Path) -> Curves:
@@ -50,13 +63,15 @@ def read_curves(folder: Path) -> Curves:
     if not header:
         raise LabError(f"{logs[0]}: no header record")
     rounds = sorted(t for t, records in per_round.items() if len(records) == header["peers"])
-    values = {name: np.array([_mean(per_round[t], name) for t in rounds]) for name in _PER_PEER}
+    peers = {name: np.array([[_number(record.get(name)) for record in sorted(per_round[t], key=_peer)] for t in rounds]).T
+             for name in _PER_PEER}
+    values = {name: rows.mean(axis=0) for name, rows in peers.items()}
     for name in _NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
     sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
     if sketched:
         values["consensus_distance"] = np.array([consensus_from_sketches(per_round[t]) for t in rounds])
-    return Curves(np.array(rounds), values, header["topology"], sketched)
+    return Curves(np.array(rounds), values, header["topology"], sketched, peers)
 
 
 def consensus_from_sketches(records: list[Record]) -> float:
@@ -81,5 +96,5 @@ def _number(value: Any) -> float:
     return float(value) if isinstance(value, (int, float)) else float("nan")
 
 
-def _mean(records: list[Record], name: str) -> float:
-    return float(np.mean([_number(record.get(name)) for record in records]))
+def _peer(record: Record) -> int:
+    return int(record["peer"])

@@ -1,5 +1,6 @@
 """The figures of a report as matplotlib objects, each with its file name, title, caption and text for screen readers."""
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from lab.predictions import Predictions
 from lab.style import INK, PREDICTED, WIDTH_INCHES, series_style
 
 Styles = dict[str, dict[str, object]]
+_PAGE_LETTERS, _HANDLE_LETTERS = 104, 11  # of a legend's line, and what a handle takes of it
 
 
 @dataclass(frozen=True)
@@ -212,11 +214,22 @@ def bytes_text(value: float) -> str:
     return f"{value:.3g} B"
 
 
+def _columns(names: list[str]) -> int:
+    """As many columns of a legend as the page is wide: names are set column by column, each with its line before it."""
+    for columns in range(min(len(names), 6), 1, -1):
+        rows, longer = divmod(len(names), columns)  # the first columns are a name longer
+        starts = [column * rows + min(column, longer) for column in range(columns + 1)]
+        widest = [max(len(name) for name in names[first:last]) for first, last in itertools.pairwise(starts)]
+        if sum(widest) + _HANDLE_LETTERS * columns <= _PAGE_LETTERS:
+            return columns
+    return 1
+
+
 def finish(figure: Figure, title: str, styles: Styles) -> None:
     """The title at the left, and below it one legend in the order of the series."""
     drawn = {label: handle for panel in figure.axes
              for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
     names = [name for name in (*styles, "predicted") if name in drawn]
-    legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=min(len(names), 6),
+    legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=_columns(names),
                            title=title, alignment="left", borderaxespad=0.2, columnspacing=1.6)
     legend.get_title().set(fontweight="bold", fontsize=11, color=INK)

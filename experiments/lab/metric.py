@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from lab.conditions import Condition
+from lab.measure import first_at
 
 NEARNESS = 0.9
 
@@ -55,9 +54,7 @@ def reached(condition: Condition, metric: Metric, target: Target) -> list[tuple[
     """Per seed: the first logged round at the target, and the bytes that a peer had sent by then; NaN if never."""
     points = []
     for run in condition.runs:
-        values = run.curves.values[metric.name]
-        there = np.flatnonzero(values >= target.value if metric.more_is_better else values <= target.value)
-        first = there[0] if there.size else None
+        first = first_at(run.curves.values[metric.name], target.value, metric.more_is_better)
         points.append((float("nan"), float("nan")) if first is None else
                       (float(run.curves.rounds[first]), float(run.curves.values["bytes_sent"][first])))
     return points

@@ -12,7 +12,7 @@ from lab.cells import RATE, Cell, read_json
 from lab.errors import LabError
 from lab.selection import Choice
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Sweep:
 
 def write_sweep(folder: Path, about: dict[str, Any], results: list[Result], choices: list[Choice]) -> None:
     content = {"schema": SCHEMA, **about,
-               "cells": [{"name": r.cell.name, "overrides": r.cell.overrides, "status": r.status, "error": r.error}
-                         for r in results],
+               "cells": [{"name": r.cell.name, "overrides": r.cell.overrides, "labels": r.cell.labels,
+                          "status": r.status, "error": r.error} for r in results],
                "choices": [asdict(choice) for choice in choices]}
     _replace(folder / "sweep.json", json.dumps(content, indent=1) + "\n")
     _replace(folder / "results.csv", _table(results, choices).write_csv())
@@ -60,7 +60,7 @@ def read_sweep(folder: Path) -> Sweep:
         raise LabError(f"{folder / 'sweep.json'}: schema {content.get('schema')}, this report reads {SCHEMA}")
     results = []
     for entry in content.pop("cells"):
-        cell = Cell(entry["name"], folder / entry["name"], entry["overrides"])
+        cell = Cell(entry["name"], folder / entry["name"], entry["overrides"], entry["labels"])
         summary = read_json(cell.folder / "summary.json") if entry["status"] == "finished" else None
         gone = entry["status"] == "finished" and summary is None
         results.append(Result(cell, "missing" if gone else entry["status"],
@@ -73,7 +73,7 @@ def _table(results: list[Result], choices: list[Choice]) -> polars.DataFrame:
     chosen = {tuple(choice.condition.items()): choice.rate for choice in choices}
     rows = []
     for result in results:
-        row: dict[str, Any] = {"run": result.cell.name, **result.cell.overrides, "status": result.status}
+        row: dict[str, Any] = {"run": result.cell.name, **result.cell.labels, **result.cell.overrides, "status": result.status}
         if chosen:
             row["selected"] = chosen.get(result.cell.condition()) == result.cell.overrides[RATE]
         summary = result.summary or {}

@@ -8,8 +8,8 @@ from rich.table import Table
 
 from lab.conditions import Condition
 from lab.figures import bytes_text, known_number
+from lab.measure import METRICS, final_value
 from lab.metric import Metric, Target, reached
-from lab.selection import METRICS, final_value
 
 _NAMES = {"test_accuracy": "test accuracy", "averaged_accuracy": "averaged model", "test_loss": "test loss",
           "consensus_distance": "consensus distance", "distance_to_optimum": "distance to optimum"}

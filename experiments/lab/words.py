@@ -7,6 +7,7 @@ import numpy as np
 from lab.cells import RATE
 from lab.conditions import Condition, facets
 from lab.figures import negligible
+from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
 from lab.predictions import Predictions
 from lab.results import Sweep
@@ -98,8 +99,8 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
              "How one run is made up stands in its folder: resolved-*.toml runs it again, log-*.jsonl holds every figure "
              "used here."]
     if about["rates"]:
-        lines.append(f"Step sizes {', '.join(about['rates'])} were tried in every condition, and the one with the best "
-                     f"final {about['select'].replace('_', ' ')} (mean over the peers and seeds) is shown. "
+        lines.append(f"Step sizes {', '.join(about['rates'])} were tried in every condition, and the one with the "
+                     f"{parse_measure(about['select']).words} (mean over the peers and seeds) is shown. "
                      "The choice and the figures use the same test set.")
     else:
         rate = config.get("optimizer", {}).get("rate")

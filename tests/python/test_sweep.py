@@ -15,6 +15,7 @@ from conftest import ROOT
 from lab.axes import Axis, parse_axis, parse_rates
 from lab.cells import Cell, cell_name, configuration_hash, make_cells
 from lab.errors import LabError
+from lab.measure import parse_measure
 from lab.selection import choose
 
 
@@ -137,10 +138,10 @@ def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
 
 
 def test_a_step_size_with_a_seed_missing_is_not_judged() -> None:
-    cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}) for r in ("0.1", "0.2", "0.4") for s in "01"]
+    cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s}) for r in ("0.1", "0.2", "0.4") for s in "01"]
     summaries = {c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}} for c in cells}
     del summaries["0.4-1"]
-    (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), "test_loss")
+    (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), parse_measure("test_loss"))
     assert (choice.rate, choice.at_edge, choice.ruled_out) == ("0.2", False, ["0.4"])
 
 
