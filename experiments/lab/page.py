@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from lab.figures import Picture
 from lab.style import PNG_DPI
 from lab.tables import Grid
@@ -44,11 +46,16 @@ def save_pictures(pictures: list[Picture], folder: Path) -> dict[str, str]:
     drawn = {}
     for picture in pictures:
         picture.figure.savefig(folder / f"{picture.stem}.png", dpi=PNG_DPI)
-        text = io.StringIO()
-        picture.figure.savefig(text, format="svg", metadata={"Date": None, "Title": picture.title})
-        drawn[picture.stem] = text.getvalue()
-        (folder / f"{picture.stem}.svg").write_text(text.getvalue(), encoding="utf-8")
+        drawn[picture.stem] = save_svg(picture.figure, folder / f"{picture.stem}.svg", picture.title)
     return drawn
+
+
+def save_svg(figure: Figure, path: Path, title: str) -> str:
+    """Writes the figure and returns its text, which is the same for the same figure."""
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Title": title})
+    path.write_text(text.getvalue(), encoding="utf-8")
+    return text.getvalue()
 
 
 def inline_svg(text: str, stem: str, title: str) -> str:

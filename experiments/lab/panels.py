@@ -1,0 +1,165 @@
+"""The figure of a study: a row of panels, each curves, dots, lines or a scatter, in the report's style."""
+
+import math
+import re
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from lab.axes import VARIANT, parse_axis
+from lab.conditions import Condition, word_of
+from lab.figures import Styles, bytes_text, finish, number_text, set_ticks
+from lab.measure import NEVER
+from lab.outcome import Outcome, Row, average, deviation
+from lab.style import COLOURS, INK, MARKERS, WIDTH_INCHES, series_style
+from lab.study import Panel, Study, facet_at, facets, panel_part
+
+_SPENT = {"round": "round", "bytes_sent": "bytes sent per peer", "seconds": "virtual time in seconds"}
+_MOST_A_ROW = 3
+_MOST_POINTS = 120
+
+
+def draw(study: Study, outcome: Outcome, conditions: dict[str, list[Condition]]) -> Figure:
+    columns = min(len(study.panels), _MOST_A_ROW)
+    lines = math.ceil(len(study.panels) / columns)
+    figure = Figure(figsize=(WIDTH_INCHES, 0.9 + 2.7 * lines), layout="constrained")
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    styles = {name: series_style(i) for i, name in enumerate(study.variants)}
+    for axes in panels[len(study.panels):]:
+        axes.set_visible(False)
+    for axes, panel in zip(panels, study.panels, strict=False):
+        if panel.kind == "curve":
+            _curves(axes, panel, study, conditions, styles)
+        else:
+            {"dots": _dots, "lines": _lines, "scatter": _scatter}[panel.kind](axes, panel, study, outcome, styles)
+        axes.set_title(panel.title)
+        _say_axes(axes, panel)
+    finish(figure, study.title, styles)
+    return figure
+
+
+def _curves(axes: Axes, panel: Panel, study: Study, conditions: dict[str, list[Condition]], styles: Styles) -> None:
+    """Mean over the seeds and the band from the lowest to the highest."""
+    part = panel_part(study, panel)
+    facet = panel.where or facets(part)[0]
+    for condition in conditions[part.name]:
+        series = condition.labels[VARIANT]
+        if facet_at(part, condition.labels) != facet or (panel.variants and series not in panel.variants):
+            continue
+        x, *band = _band(condition, panel)
+        y, low, high = (np.where(v > 0, v, np.nan) if "y" in panel.log else v for v in band)
+        shown = _thinned(np.isfinite(y) & ((x > 0) | ("x" not in panel.log)) & (x <= (panel.xlim or [np.inf])[-1]))
+        style = {**styles[series], "markersize": 3.6}
+        axes.fill_between(x[shown], low[shown], high[shown], color=style["color"], alpha=0.15, linewidth=0)
+        axes.plot(x[shown], y[shown], label=series, markevery=_marks(x[shown], "x" in panel.log), markeredgecolor="white",
+                  markeredgewidth=0.5, **style)
+    if panel.target is not None:
+        axes.axhline(panel.target, color=INK, linewidth=0.7, linestyle=(0, (2, 2)))
+    axes.set(xlabel=panel.xlabel or _SPENT[panel.x], ylabel=panel.ylabel or panel.y.replace("_", " "))
+
+
+def _band(condition: Condition, panel: Panel) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """x, and mean, lowest and highest seed."""
+    if panel.x != "seconds":
+        band = condition.band(panel.y)
+        x = band.rounds.astype(float) if panel.x == "round" else condition.band(panel.x).mean
+        return x, band.mean, band.low, band.high
+    runs = [run.curves.by_time(panel.y) for run in condition.runs]
+    x = np.linspace(0, min(times[-1] for times, _ in runs), _MOST_POINTS)
+    rows = np.array([values[np.searchsorted(times, x, side="right") - 1] for times, values in runs])
+    return x, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0)
+
+
+def _thinned(shown: np.ndarray) -> np.ndarray:
+    """At most about _MOST_POINTS of the places to be shown, the last one among them: a file of a reasonable size."""
+    places = np.flatnonzero(shown)
+    return places[:: -max(1, len(places) // _MOST_POINTS)][::-1]
+
+
+def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
+    """About six markers, evenly spaced on the axis as drawn."""
+    position = np.log(x) if logarithmic else x
+    return sorted({int(np.abs(position - value).argmin()) for value in np.linspace(position[0], position[-1], 6)})
+
+
+def _rows(panel: Panel, study: Study, outcome: Outcome) -> list[Row]:
+    part = panel_part(study, panel)
+    rows = [row for row in outcome.of(part.name) if not panel.variants or row.series in panel.variants]
+    facet = panel.where or facets(part)[0]
+    return rows if panel.kind == "lines" else [row for row in rows if row.facet == facet]
+
+
+def _dots(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
+    """A line for each series, its mean as a large marker and its seeds as small ones; the first series on top."""
+    rows = _rows(panel, study, outcome)
+    for height, row in enumerate(reversed(rows)):
+        style = {key: value for key, value in styles[row.series].items() if key != "linestyle"}
+        values = row.values[panel.y]
+        if NEVER in values:
+            axes.text(0.97, height, "never", transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=8)
+            continue
+        axes.plot(values, [height] * len(values), linestyle="", alpha=0.5, markeredgewidth=0, **{**style, "markersize": 3.5})
+        axes.plot([average(values)], [height], linestyle="", markersize=8, markeredgecolor="white", **style)
+    named = any(other.kind == "curve" for other in study.panels)  # by the legend
+    axes.set_yticks(range(len(rows)), [""] * len(rows) if named else [row.series for row in reversed(rows)], fontsize=8)
+    axes.grid(axis="y", visible=False)
+    axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=panel.xlabel or panel.y)
+
+
+def _lines(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
+    """A column against an axis of the grid, a line for each series, bars of one standard deviation."""
+    places = next(axis.values for axis in map(parse_axis, panel_part(study, panel).axes) if axis.key == panel.x)
+    rows = _rows(panel, study, outcome)
+    names = list(dict.fromkeys(row.series for row in rows))
+    for number, name in enumerate(names):
+        points = {row.facet: row.values[panel.y] for row in rows if row.series == name}
+        values = [points.get(f"{word_of(panel.x)} = {place}", [NEVER]) for place in places]
+        shown = [i for i, found in enumerate(values) if average(found) != NEVER]
+        shift = 0.06 * (number - (len(names) - 1) / 2)  # so that bars stand beside one another
+        axes.errorbar([i + shift for i in shown], [average(values[i]) for i in shown],
+                      yerr=[deviation(values[i]) or 0 for i in shown], label=name, capsize=1.5, elinewidth=0.9,
+                      markeredgecolor="white", markeredgewidth=0.5, **styles[name])
+    axes.set_xticks(range(len(places)), places)
+    axes.set(xlabel=panel.xlabel or word_of(panel.x), ylabel=panel.ylabel or panel.y)
+
+
+def _scatter(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
+    """A point for each series, coloured by its family: its name without its last number (`ring 8`, `local SGD, H = 8`)."""
+    rows = _rows(panel, study, outcome)
+    families = list(dict.fromkeys(_family(row.series) for row in rows))
+    for name in families:
+        members = [row for row in rows if _family(row.series) == name]
+        number = families.index(name)
+        beside = {(row.series, row.facet): row for row in outcome.of(study.part(study.column(panel.x).part).name)}
+        x = [average(beside[row.series, row.facet].values[panel.x]) for row in members]
+        y = [average(row.values[panel.y]) for row in members]
+        axes.plot(x, y, linestyle="-", linewidth=0.6, alpha=0.9, marker=MARKERS[number % len(MARKERS)], markersize=5,
+                  color=COLOURS[number % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4, label=name)
+    styles.clear()  # the legend is of the families
+    styles.update({name: {} for name in families})
+    axes.set(xlabel=panel.xlabel or panel.x, ylabel=panel.ylabel or panel.y)
+
+
+def _family(series: str) -> str:
+    return re.sub(r"(, \w+ =)? \d+$", "", series)
+
+
+def _say_axes(axes: Axes, panel: Panel) -> None:
+    if panel.xlim:
+        axes.set_xlim(panel.xlim)
+    if panel.ylim:
+        axes.set_ylim(panel.ylim)
+    in_bytes = panel.x == "bytes_sent" or "byte" in axes.get_xlabel()
+    wide = len(axes.figure.axes) < _MOST_A_ROW
+    for which in panel.log:
+        axes.set(**{f"{which}scale": "log"})
+        set_ticks(axes, which, bytes_text if which == "x" and in_bytes else number_text, most=5 if wide or which == "y" else 3)
+    if "x" not in panel.log and panel.kind in ("curve", "dots", "scatter"):
+        axes.xaxis.set_major_locator(MaxNLocator(4))
+        if in_bytes:
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
+    for which, axis, label in (("x", axes.xaxis, axes.get_xlabel()), ("y", axes.yaxis, axes.get_ylabel())):
+        if "accuracy" in label and which not in panel.log:
+            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))
