@@ -104,7 +104,7 @@ class Study:
     panels: tuple[Panel, ...]
     variants: tuple[str, ...]
     target: str = ""     # stands for {target} in measures
-    full: dict[str, Any] = field(default_factory=dict)  # of the full-size study: axes, rates, target, variants (a file)
+    full: dict[str, Any] = field(default_factory=dict)  # of the full size: config, axes, rates, target, variants (a file)
     variants_file: str = "study.toml"
 
     @property
@@ -158,7 +158,8 @@ def full_size(study: Study) -> Study:
     def enlarged(text: str) -> str:
         return text.replace(study.target, target) if study.target else text
 
-    parts = tuple(replace(part, axes=merge_axes(part.axes, extra), select=enlarged(part.select),
+    parts = tuple(replace(part, config=study.full.get("config", part.config), axes=merge_axes(part.axes, extra),
+                          select=enlarged(part.select),
                           rates=study.full.get("rates", part.rates) if part.rates else "")
                   for part in study.parts if part.full)
     kept = {part.name: ["", *facets(part)] for part in parts}
