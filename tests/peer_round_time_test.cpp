@@ -37,7 +37,7 @@ TEST_CASE("a round takes what is foretold: training, latencies, and bytes throug
            {"algorithm.kind=dpsgd", "topology.kind=exponential", "algorithm.order=awc"},
            {"algorithm.kind=dpsgd", "topology.kind=ring", "algorithm.order=awc", "sim.compute_ms=500"},
            {"algorithm.kind=dpsgd", "topology.kind=one_peer_exponential", "codec.kind=int8"},
-           {"algorithm.kind=gradient_tracking", "topology.kind=torus"},
+           {"algorithm.kind=gradient_tracking", "topology.kind=hypercube"},
            {"algorithm.kind=extra", "topology.kind=ring"},
            {"algorithm.kind=choco", "topology.kind=ring", "codec.kind=topk", "codec.fraction=0.1"},
            {"algorithm.kind=allreduce"},

@@ -196,8 +196,11 @@ void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
 
 void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
   const std::size_t step = exchange_.options().chunk_values;
+  // Each begins with the peer after itself: if all began with peer 0, its down-link would be crowded and the others' idle.
+  const auto first = static_cast<std::size_t>(std::upper_bound(to.begin(), to.end(), peer_) - to.begin());
   for (std::size_t offset = 0; offset < values.size(); offset += step)
-    for (int receiver : to) {
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      const int receiver = to[(first + k) % to.size()];
       const ChunkHead head{peer_, receiver, t, channel, offset, values.size()};
       exchange_.link(peer_, receiver)
           .send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), lender.lend()));

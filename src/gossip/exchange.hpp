@@ -94,7 +94,8 @@ class Endpoint {
   /// Waits for the rest and swaps the halves: front is the new value, back the old one.
   task<void> finish_mix(Channel channel, MixedRow& row);
 
-  /// Sends `values`, which lie in `lender`'s memory, as one message to each; by turns, a chunk to each. Returns at once; zero-copy.
+  /// Sends `values`, which lie in `lender`'s memory, as one message to each of `to` (ascending); by turns, a chunk to each.
+  /// Returns at once; zero-copy.
   void send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
   /// The same, of a copy: `values` may change at once. Copies are kept for the next ones.
   void send_copy(int to, Round t, Channel channel, std::span<const float> values);

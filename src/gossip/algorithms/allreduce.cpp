@@ -113,8 +113,7 @@ class AllReduce final : public Algorithm {
   // Everybody sends its gradient to everybody: n−1 rows out and as many in.
   task<void> all_to_all(Node& node, Round t, std::span<float> g) const {
     const std::span<float> sum = node.row(kSum);
-    for (int j = 0; j < node.peers(); ++j)
-      if (j != node.id()) node.send(j, t, kGradientRow, g);
+    for (int k = 1; k < node.peers(); ++k) node.send((node.id() + k) % node.peers(), t, kGradientRow, g);
     for (int j = 0; j < node.peers(); ++j) {
       if (j != node.id()) co_await node.receive(j, t, kGradientRow, sum, j == 0 ? Combine::replace : Combine::add);
       else if (j == 0) co_await node.copy(g, sum);
