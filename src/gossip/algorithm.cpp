@@ -37,7 +37,10 @@ ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length
 std::vector<ExchangeLoad> server_loads(std::size_t d, std::size_t clients, int servers) {
   std::size_t part = 0;
   for (int k = 0; k < servers; ++k) part = std::max(part, part_of(d, k, servers).size());
-  return {{.sent = d, .received = clients * part, .message = part}, {.sent = clients * part, .received = d, .message = part}};
+  // Links go both ways at once: while servers still answer some, those answered first compute and send again. What a round
+  // waits for is the answers to all, and then what the last of them sends.
+  const std::uint64_t all = clients * part;
+  return {{.sent = all, .received = all, .message = part}, {.sent = d, .received = d, .message = part}};
 }
 
 std::optional<std::vector<ExchangeLoad>> Algorithm::loads(const topology::MixingSchedule& schedule,

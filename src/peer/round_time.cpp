@@ -23,9 +23,13 @@ double seconds_of(const Setup& setup, const gossip::ExchangeLoad& load) {
     const double messages = static_cast<double>(values) / static_cast<double>(load.message);
     return mbit_s > 0 ? 8 * bytes_of(setup, load.message, messages) / (mbit_s * 1e6) : 0;
   };
-  const double sending = std::max({through(sim.bandwidth_mbit_s, load.message), through(sim.uplink_mbit_s, load.sent),
-                                   through(sim.downlink_mbit_s, load.received)});
-  return sim.latency_ms / 1e3 + sending;
+  // All messages but one in turn through what is shared, and the last one through the slowest of all.
+  const double before = std::max(through(sim.uplink_mbit_s, load.sent - load.message),
+                                 through(sim.downlink_mbit_s, load.received - load.message));
+  double last = 0;
+  for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
+    last = std::max(last, through(mbit_s, load.message));
+  return sim.latency_ms / 1e3 + before + last;
 }
 
 }  // namespace

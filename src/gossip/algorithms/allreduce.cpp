@@ -54,7 +54,7 @@ class AllReduce final : public Algorithm {
     const std::uint64_t all = static_cast<std::uint64_t>(n - 1) * d;
     if (n == 1) return std::vector<ExchangeLoad>{};
     if (form_ == "root")
-      return std::vector<ExchangeLoad>{{.sent = d, .received = all, .message = d}, {.sent = all, .received = d, .message = d}};
+      return std::vector<ExchangeLoad>{{.sent = all, .received = all, .message = d}, {.sent = d, .received = d, .message = d}};
     if (form_ == "all_to_all") return std::vector<ExchangeLoad>{{.sent = all, .received = all, .message = d}};
     std::size_t part = 0;
     for (int k = 0; k < n; ++k) part = std::max(part, part_of(d, k, n).size());
