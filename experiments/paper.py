@@ -103,8 +103,8 @@ def run(study: Study, options: argparse.Namespace) -> int:
 
 def sweep_words(study: Study, part: Part, out: Path, options: argparse.Namespace) -> list[str]:
     """The command line of sweep.py that runs a part."""
-    words = [str(study.folder / part.config), *part.axes, "--variants", str(study.folder / study.variants_file), "--out", str(out / part.name),
-             "-j", str(options.jobs)]
+    words = [str(study.folder / part.config), *part.axes, "--variants", str(study.folder / study.variants_file),
+             "--out", str(out / part.name), "-j", str(options.jobs)]
     words += [word for name in part.variants for word in ("--only", name)]
     words += ["--rates", part.rates, "--select", part.select] if part.rates else []
     return words + (["--again"] if options.again else [])

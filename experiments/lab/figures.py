@@ -193,7 +193,7 @@ def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 
         if len(ticks) <= most:
             break
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)])
+    axis.set_ticks(ticks[:: math.ceil(len(ticks) / most)] if ticks else [low, high])
     axis.set_ticks([], minor=True)
     axis.set_major_formatter(FuncFormatter(lambda value, _: text(value)))
     axes.set(**{f"{which}lim": (low, high)})

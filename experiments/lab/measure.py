@@ -66,8 +66,8 @@ class Measure:
 def parse_measure(text: str) -> Measure:
     match = _FORM.fullmatch(text.strip())
     if not match or match["curve"] not in (*METRICS, *COSTS):
-        raise LabError(f"'{text}' is no measure: write one of {', '.join((*METRICS, *COSTS))}; or '{' | '.join(COSTS)} until CURVE TARGET', "
-                       "or 'CURVE at ROUND'")
+        raise LabError(f"'{text}' is no measure: write one of {', '.join((*METRICS, *COSTS))}; "
+                       f"or '{' | '.join(COSTS)} until CURVE TARGET', or 'CURVE at ROUND'")
     cost, target, at = match["cost"], match["target"], match["round"]
     if (cost is None) != (target is None) or (cost and (at or cost not in COSTS or match["curve"] in COSTS)):
         raise LabError(f"'{text}' is no measure: a target is written '{' | '.join(COSTS)} until {match['curve']} TARGET'")

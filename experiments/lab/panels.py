@@ -67,7 +67,7 @@ def _band(condition: Condition, panel: Panel) -> tuple[np.ndarray, np.ndarray, n
         x = band.rounds.astype(float) if panel.x == "round" else condition.band(panel.x).mean
         return x, band.mean, band.low, band.high
     runs = [run.curves.by_time(panel.y) for run in condition.runs]
-    x = np.linspace(0, min(times[-1] for times, _ in runs), _MOST_POINTS)
+    x = np.linspace(0, min([times[-1] for times, _ in runs] + list(panel.xlim[-1:])), _MOST_POINTS)
     rows = np.array([values[np.searchsorted(times, x, side="right") - 1] for times, values in runs])
     return x, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0)
 

@@ -18,7 +18,7 @@ from lab.errors import LabError
 from lab.launch import Recipe, check
 from lab.measure import NEVER, parse_measure
 from lab.outcome import Outcome, Row, check_columns, read_outcome, write_outcome
-from lab.study import Claim, Column, Study, full_size, merge_axes, read_study
+from lab.study import Claim, Column, Study, full_size, read_study
 from lab.verdict import FAILS, HOLDS, OPEN, compare, judge, spearman, verdict
 
 STUDIES = [paper.PAPERS / name for name in paper.study_names()]
@@ -330,9 +330,8 @@ def test_every_full_size_is_a_valid_run(folder: Path, gossamer: Path, tmp_path: 
     study = full_size(read_study(folder))
     variants = read_variants(folder / study.variants_file)
     for part in study.parts:
-        chosen = {name: variants[name] for name in part.variants or variants}
-        axes = merge_axes(part.axes, parse_axes([f"data.path={tmp_path}", "data.batch=1"]))
-        first = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(axes))]
+        chosen = {name: {**variants[name], "data.path": str(tmp_path), "data.batch": "1"} for name in part.variants or variants}
+        first = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(part.axes)) if axis.key != "data.batch"]
         for cell in make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen):
             assert check(Recipe(gossamer, folder / part.config), cell) == "", cell.name
 

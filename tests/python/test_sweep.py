@@ -138,7 +138,8 @@ def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
 
 
 def test_a_step_size_with_a_seed_missing_is_not_judged() -> None:
-    cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s}) for r in ("0.1", "0.2", "0.4") for s in "01"]
+    cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})
+             for r in ("0.1", "0.2", "0.4") for s in "01"]
     summaries = {c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}} for c in cells}
     del summaries["0.4-1"]
     (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), parse_measure("test_loss"))
