@@ -17,15 +17,15 @@ double bytes_of(const Setup& setup, std::uint64_t values, double messages) {
 }
 
 double seconds_of(const Setup& setup, const gossip::ExchangeLoad& load) {
-  if (load.message == 0) return 0;
+  if (load.sent == 0 && load.received == 0) return 0;  // nobody is there to talk to
   const SimOptions& sim = setup.config.sim;
   const auto through = [&](double mbit_s, std::uint64_t values) {
     const double messages = static_cast<double>(values) / static_cast<double>(load.message);
     return mbit_s > 0 ? 8 * bytes_of(setup, load.message, messages) / (mbit_s * 1e6) : 0;
   };
   // All messages but one in turn through what is shared, and the last one through the slowest of all.
-  const double before = std::max(through(sim.uplink_mbit_s, load.sent - load.message),
-                                 through(sim.downlink_mbit_s, load.received - load.message));
+  const double before = std::max(through(sim.uplink_mbit_s, load.sent - std::min(load.sent, load.message)),
+                                 through(sim.downlink_mbit_s, load.received - std::min(load.received, load.message)));
   double last = 0;
   for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
     last = std::max(last, through(mbit_s, load.message));
