@@ -45,7 +45,7 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     axes = figure.subplots()
     every = sorted({point.peers for points in series.values() for point in points})
     axes.plot(every, every, color="#AAAAAA", linewidth=1.0, linestyle=":", zorder=1)
-    axes.annotate("n times", (every[-1], every[-1]), xytext=(-6, -2), textcoords="offset points", ha="right", va="top", fontsize=8,
+    axes.annotate("n times", (every[-1], every[-1]), xytext=(-34, -2), textcoords="offset points", ha="right", va="top", fontsize=8,
                   color="#777777")
     for name, points in series.items():
         peers = [point.peers for point in points]

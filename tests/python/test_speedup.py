@@ -9,7 +9,7 @@ import pytest
 
 CONFIG = """
 [run]
-rounds = 6
+rounds = 60
 [topology]
 kind = "ring"
 [algorithm]
