@@ -89,7 +89,7 @@ TEST_CASE("mixing through a codec is x + Σ W (Q(x_j) − Q(x_i)), keeps the mea
       const auto mean = mean_of(network.start);
       network.run("consensus", {}, 300);
       const auto after = mean_of(network.rows);
-      for (std::size_t k = 0; k < kLength; ++k) CHECK(std::abs(after[k] - mean[k]) < 2e-6);
+      for (std::size_t k = 0; k < kLength; ++k) CHECK(std::abs(after[k] - mean[k]) < 1e-5);  // float32's roundings; the codec errs by a thousand times that
       CHECK(consensus_distance(network.rows) < 1e-2 * consensus_distance(network.start));
       CHECK(consensus_distance(network.rows) > 0);
     }
