@@ -42,7 +42,7 @@ ctest_in() {
   # setarch -R: GCC's ThreadSanitizer cannot live with the widest address randomisation of recent kernels.
   local plain=()
   if [ "$preset" = tsan ] && setarch "$(uname -m)" -R true 2>/dev/null; then plain=(setarch "$(uname -m)" -R); fi
-  ${plain[@]+"${plain[@]}"} ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 600 \
+  ${plain[@]+"${plain[@]}"} ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --timeout 1800 \
     -j "$jobs" "$@" 2>&1 | tee "$log"
   local status=${PIPESTATUS[0]}
   note "$preset" "$status" "$(grep -E 'tests passed|tests failed|No tests' "$log" | tail -n 1)"
