@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "gossip/node.hpp"
 #include "gossip/parts.hpp"
 
 namespace gossamer::gossip {
@@ -73,6 +74,17 @@ std::vector<int> server_partners(int i, int peers, int servers) {
   std::vector<int> partners(static_cast<std::size_t>(is_server ? peers : servers));
   std::iota(partners.begin(), partners.end(), is_server ? 0 : peers);
   return partners;
+}
+
+task<void> push_and_pull(Node& node, Round t, int servers) {
+  constexpr int kX = 0;
+  const std::span<float> x = node.x(), g = node.row(kGradientRow);
+  const int n = node.peers();
+  co_await node.gradient(x, g);
+  node.skip_update();
+  for (int k = 0; k < servers; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers));
+  for (int k = 0; k < servers; ++k) co_await node.receive(n + k, t, kX, part_of(x, k, servers), Combine::replace);
+  co_await node.sent(kGradientRow);
 }
 
 topology::ValuesSent server_values_sent(std::size_t d, int servers) {

@@ -137,6 +137,10 @@ ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length
 /// loads() of `clients` that each send d values to servers, which own equal parts of them, and get as many back.
 std::vector<ExchangeLoad> server_loads(std::size_t d, std::size_t clients, int servers);
 
+/// A worker's round with servers that each own a part of the parameters: g ← ∇f_i(x; batch_i), which goes to the servers;
+/// x, row 0, ← what they hold then.
+task<void> push_and_pull(Node& node, Round t, int servers);
+
 /// values_sent() of those that give each of `servers` servers a part of a row and get that part back.
 topology::ValuesSent server_values_sent(std::size_t d, int servers);
 

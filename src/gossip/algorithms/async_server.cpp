@@ -64,20 +64,11 @@ class AsyncServer final : public Algorithm {
     return std::nullopt;  // nobody waits for anybody
   }
 
-  task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
-
- private:
-  // g ← ∇f_i(x; batch_i): push;  x ← the servers' parameters: pull
-  task<void> work(Node& node, Round t) const {
-    const std::span<float> x = node.x(), g = node.row(kGradientRow);
-    const int n = node.peers();
-    co_await node.gradient(x, g);
-    node.skip_update();
-    for (int k = 0; k < servers_; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers_));
-    for (int k = 0; k < servers_; ++k) co_await node.receive(n + k, t, kX, part_of(x, k, servers_), Combine::replace);
-    co_await node.sent(kGradientRow);
+  task<void> round(Node& node, Round t) const override {
+    return node.is_server() ? serve(node, t) : push_and_pull(node, t, servers_);
   }
 
+ private:
   // x ← x − γ g for each push as it arrives. A round of the server is n pushes, whosever they are.
   task<void> serve(Node& node, Round t) const {
     const int n = node.peers(), me = node.id() - n;

@@ -35,20 +35,11 @@ class Server final : public Algorithm {
     return server_loads(d, static_cast<std::size_t>(w.peers()), servers_);
   }
 
-  task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
-
- private:
-  // g ← ∇f_i(x; batch_i), which goes to the servers;  x ← what they make of it
-  task<void> work(Node& node, Round t) const {
-    const std::span<float> x = node.x(), g = node.row(kGradientRow);
-    const int n = node.peers();
-    co_await node.gradient(x, g);
-    node.skip_update();
-    for (int k = 0; k < servers_; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers_));
-    for (int k = 0; k < servers_; ++k) co_await node.receive(n + k, t, kX, part_of(x, k, servers_), Combine::replace);
-    co_await node.sent(kGradientRow);
+  task<void> round(Node& node, Round t) const override {
+    return node.is_server() ? serve(node, t) : push_and_pull(node, t, servers_);
   }
 
+ private:
   // g ← (1/n) Σ_i g_i, added in ascending order;  x ← x − γ g, which goes to the workers
   task<void> serve(Node& node, Round t) const {
     const int n = node.peers(), me = node.id() - n;
