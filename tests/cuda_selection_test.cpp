@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cuda_words.hpp"
+#include "gpu/fault_word.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gpu;
@@ -67,21 +68,31 @@ TEST_CASE("card: values are added at their places, and none where one place is u
   const Held<float> chosen(*card, std::vector<float>{10, 20, 30});
   std::vector<Held<float>> rows;
   std::vector<Held<std::uint32_t>> indices;
+  std::vector<std::unique_ptr<FaultWord>> faults;
   std::vector<PlacedRequest> requests;
   for (const auto& each : places) {
     rows.emplace_back(*card, normal<float>(1000, 1));
     indices.emplace_back(*card, each);
-    requests.push_back({chosen.get(), indices.back().get(), each.size(), rows.back().get(), 1000});
+    faults.push_back(std::make_unique<FaultWord>(*card));
+    requests.push_back({chosen.get(), indices.back().get(), each.size(), rows.back().get(), 1000, faults.back()->word(),
+                        requests.size() + 1});
   }
   card->add_placed(requests);
+  card->finish();
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(i);
     auto expected = normal<float>(1000, 1);
     const bool sound = i == 0 || i == 4 || i == 6;
     for (std::size_t k = 0; sound && k < places[i].size(); ++k) expected[places[i][k]] += 10 * static_cast<float>(k + 1);
-    CHECK(requests[i].sound == sound);
+    CHECK(faults[i]->told() == (sound ? 0 : i + 1));
     CHECK(same_bits(rows[i].values(), expected));
   }
+  for (PlacedRequest& request : requests) request.tag += 100;  // the first stays
+  card->add_placed(requests);
+  for (PlacedRequest& request : requests) request.fault = nullptr;
+  card->add_placed(requests);
+  card->finish();
+  for (std::size_t i = 0; i < places.size(); ++i) CHECK((faults[i]->told() == 0 || faults[i]->told() == i + 1));
   card->add_placed({});
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "gossip_words.hpp"
+#include "gpu/fault_word.hpp"
 
 namespace gossamer::gossip::testing {
 

@@ -23,14 +23,15 @@ std::vector<float> message_of(const Codec& codec, const std::vector<float>& x, i
 
 struct Decoded {
   std::vector<float> values;
-  const char* fault;
+  std::uint64_t fault;
 };
 Decoded decoded(const Codec& codec, const std::vector<float>& message, std::vector<float> onto, Combine combine, int peer = 0,
                 Round round = 0) {
   gpu::CpuDevice device(1);
-  DecodeRequest request{message.data(), onto.data(), onto.size(), peer, round, combine};
+  const gpu::FaultWord fault(device);
+  const DecodeRequest request{message.data(), onto.data(), onto.size(), peer, round, combine, fault.word()};
   codec.decode(device, std::span(&request, 1));
-  return {onto, request.fault};
+  return {onto, fault.told()};
 }
 
 std::vector<float> normal(std::size_t length, std::uint64_t stream) {
@@ -67,7 +68,7 @@ TEST_CASE("every codec: declared whole, and its message has the size that is tol
         const auto message = message_of(*codec, x, peer, 5);
         const auto expected = compressed(c, x, peer, 5);
         const auto replaced = decoded(*codec, message, onto, Combine::replace, peer, 5);
-        CHECK(replaced.fault == nullptr);
+        CHECK(replaced.fault == 0);
         CHECK(replaced.values == expected);
         std::vector<float> sum = onto;
         for (std::size_t i = 0; i < d; ++i) sum[i] += expected[i];
@@ -140,9 +141,13 @@ TEST_CASE("a message of any bits is decoded or refused in words, and writes nowh
       RandomStream random(8, kNoPeer, Purpose::test, stream);
       std::vector<float> message(codec->words(d)), memory(d + 2 * kGuard, 1.0F);
       for (float& word : message) word = std::bit_cast<float>(random.next_u32());
-      DecodeRequest request{message.data(), memory.data() + kGuard, d, 2, 9, Combine::add};
+      const gpu::FaultWord fault(device);
+      DecodeRequest request{message.data(), memory.data() + kGuard, d, 2, 9, Combine::add, fault.word(), 77};
       codec->decode(device, std::span(&request, 1));
-      CHECK((request.fault != nullptr) == (c.kind == "topk"));
+      CHECK(fault.told() == (c.kind == "topk" ? 77 : 0));
+      CHECK((codec->refusal() != nullptr) == (c.kind == "topk"));
+      request.fault = nullptr;  // nobody is told
+      codec->decode(device, std::span(&request, 1));
       for (std::size_t i = 0; i < kGuard; ++i) CHECK((memory[i] == 1 && memory[kGuard + d + i] == 1));
     }
   }

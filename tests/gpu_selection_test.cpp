@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpu/cpu_device.hpp"
+#include "gpu/fault_word.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gpu;
@@ -37,9 +38,12 @@ Chosen largest_of(const std::vector<float>& row, std::size_t count) {
 }
 
 bool add_placed(std::vector<float>& row, Chosen chosen) {
-  PlacedRequest request{chosen.values.data(), chosen.indices.data(), chosen.values.size(), row.data(), row.size()};
-  CpuDevice(1).add_placed(std::span(&request, 1));
-  return request.sound;
+  CpuDevice device(1);
+  const FaultWord fault(device);
+  const PlacedRequest request{chosen.values.data(), chosen.indices.data(), chosen.values.size(), row.data(), row.size(),
+                              fault.word()};
+  device.add_placed(std::span(&request, 1));
+  return fault.told() == 0;
 }
 
 }  // namespace
@@ -79,6 +83,24 @@ TEST_CASE("values are added at sound indices only, and nothing is written for ot
     CHECK_FALSE(add_placed(row, {{10, 20}, indices}));
     CHECK(row == before);
   }
+}
+
+TEST_CASE("of the unsound requests that name a word, the first is told") {
+  CpuDevice device(1);
+  const FaultWord fault(device);
+  std::vector<float> row(4);
+  const float chosen[] = {1, 2};
+  const std::uint32_t sound[] = {0, 3}, unsound[] = {0, 4};
+  PlacedRequest request{chosen, sound, 2, row.data(), row.size(), fault.word(), 10};
+  for (const auto& [indices, told] : {std::pair(sound, 0), {unsound, 11}, {sound, 11}, {unsound, 11}}) {
+    request.indices = indices;
+    device.add_placed(std::span(&request, 1));
+    CHECK(fault.told() == static_cast<std::uint64_t>(told));
+    ++request.tag;
+  }
+  request.fault = nullptr;
+  device.add_placed(std::span(&request, 1));
+  CHECK(row == std::vector<float>{2, 0, 0, 4});
 }
 
 TEST_CASE("a sample has one value of every stratum, each as likely as the others, and comes back to its place") {

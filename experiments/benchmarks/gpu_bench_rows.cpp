@@ -1,46 +1,11 @@
 // Operations on rows against the bytes that they must move: each input read once, each output written once. The bound is
 // those bytes over the bandwidth of a copy of a row on the card (bytes read and written), measured in turn with it.
-#include <fmt/format.h>
+#include "gpu_bench_rows.hpp"
 
-#include <cmath>
 #include <limits>
-#include <stdexcept>
-
-#include "gpu/device_rows.hpp"
-#include "gpu_bench.hpp"
 
 namespace gossamer::bench {
 namespace {
-
-using Rows = gpu::DeviceRows<float>;
-
-/// Uniform in [0, 1), of a stream of its own for each row.
-Rows random_rows(gpu::Device& device, std::size_t count, std::size_t length) {
-  Rows rows(device, count, length);
-  for (std::size_t i = 0; i < count; ++i) {
-    const gpu::RandomRequest<float> request{.seed = 1, .peer = static_cast<std::uint32_t>(i), .out = rows.row(i).data(),
-                                            .length = length};
-    device.uniforms(std::span(&request, 1));
-  }
-  return rows;
-}
-
-/// A row's first, middle and last values, here.
-std::vector<float> sample(gpu::Device& device, std::span<const float> row) {
-  constexpr std::size_t kWindow = 256;
-  const std::size_t window = std::min(kWindow, row.size());
-  std::vector<float> values(3 * window);
-  const std::size_t starts[] = {0, (row.size() - window) / 2, row.size() - window};
-  for (std::size_t i = 0; i < 3; ++i)
-    device.download(values.data() + i * window, row.data() + starts[i], window * sizeof(float));
-  return values;
-}
-
-void expect_close(const std::vector<float>& got, const std::vector<double>& expected, const char* what) {
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (!(std::abs(static_cast<double>(got[i]) - expected[i]) <= 1e-5))
-      throw std::runtime_error(fmt::format("{}: a wrong result, {} where {} was due", what, got[i], expected[i]));
-}
 
 /// Mixes into a poisoned row and looks at the result: a figure of a wrong result would be none.
 void check_mix(gpu::Device& device, const gpu::MixRequest& request) {
@@ -56,8 +21,23 @@ void check_mix(gpu::Device& device, const gpu::MixRequest& request) {
   expect_close(sample(device, {request.out, request.length}), expected, "mix");
 }
 
-constexpr gpu::UpdateRule kMomentum{.momentum = 0.9};
+constexpr gpu::UpdateRule kMomentum{.momentum = 0.9}, kAdam{.kind = gpu::UpdateRule::Kind::adam};
 constexpr double kRate = 1e-3;
+
+void check_adam(gpu::Device& device, const gpu::UpdateJob<float>& job) {
+  const auto x = sample(device, {job.parameters, job.length}), g = sample(device, {job.gradient, job.length});
+  const auto m = sample(device, {job.state[0], job.length}), v = sample(device, {job.state[1], job.length});
+  device.update(kAdam, std::span(&job, 1));
+  std::vector<double> expected(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double first = kAdam.beta1 * m[i] + (1 - kAdam.beta1) * g[i];
+    const double second = kAdam.beta2 * v[i] + (1 - kAdam.beta2) * g[i] * g[i];
+    const double t = static_cast<double>(job.step) + 1;
+    expected[i] = x[i] - kRate * first / (1 - std::pow(kAdam.beta1, t)) /
+                             (std::sqrt(second / (1 - std::pow(kAdam.beta2, t))) + kAdam.epsilon);
+  }
+  expect_close(sample(device, {job.parameters, job.length}), expected, "adam");
+}
 
 void check_update(gpu::Device& device, const gpu::UpdateJob<float>& job) {
   const auto x = sample(device, {job.parameters, job.length}), v = sample(device, {job.state[0], job.length});
@@ -66,20 +46,6 @@ void check_update(gpu::Device& device, const gpu::UpdateJob<float>& job) {
   std::vector<double> expected(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) expected[i] = x[i] - kRate * (kMomentum.momentum * v[i] + g[i]);
   expect_close(sample(device, {job.parameters, job.length}), expected, "update");
-}
-
-/// An operation on `rows` random rows that moves `bytes` a value; `prepare` makes what is repeated.
-struct Operation {
-  const char* name;
-  std::size_t rows;
-  double bytes;
-  std::function<Work(gpu::Device&, const Rows&)> prepare;
-};
-
-/// The repeated call of a function of the device with one request.
-template <class Request, class Call>
-Work repeat(Request request, Call call) {
-  return [request, call]() mutable { call(std::span<Request>(&request, 1)); };
 }
 
 std::vector<Operation> operations() {
@@ -98,6 +64,11 @@ std::vector<Operation> operations() {
          check_update(d, job);
          return Work([&d, job] { d.update(kMomentum, std::span(&job, 1)); });
        }},
+      {"adam", 4, 28, [=](Device& d, const Rows& r) {
+         const gpu::UpdateJob<float> job{at(r, 0), {at(r, 1), at(r, 2)}, at(r, 3), r.length(), kRate, 1000};
+         check_adam(d, job);
+         return Work([&d, job] { d.update(kAdam, std::span(&job, 1)); });
+       }},
       {"copy_row", 2, 8, [=](Device& d, const Rows& r) {
          return repeat(gpu::CopyRequest<float>{at(r, 0), at(r, 1), r.length()}, [&d](auto q) { d.copy(q); });
        }},
@@ -111,26 +82,11 @@ std::vector<Operation> operations() {
       {"scale", 1, 8, [=](Device& d, const Rows& r) {
          return repeat(gpu::ScaleRequest<float>{1.0000001F, at(r, 0), r.length()}, [&d](auto q) { d.scale(q); });
        }},
+      {"divide", 3, 8, [=](Device& d, const Rows& r) {
+         return repeat(gpu::DivideRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()}, [&d](auto q) { d.divide(q); });
+       }},
       {"fill", 1, 4, [=](Device& d, const Rows& r) {
          return repeat(gpu::FillRequest<float>{0.7F, at(r, 0), r.length()}, [&d](auto q) { d.fill(q); });
-       }},
-      {"to_bf16", 2, 6, [=](Device& d, const Rows& r) {
-         return repeat(gpu::Bf16Request{at(r, 0), reinterpret_cast<std::uint16_t*>(at(r, 1)), r.length()},
-                       [&d](auto q) { d.to_bf16(q); });
-       }},
-      {"from_bf16", 2, 6, [=](Device& d, const Rows& r) {
-         const gpu::Bf16Request request{at(r, 0), reinterpret_cast<std::uint16_t*>(at(r, 1)), r.length()};
-         d.to_bf16(std::span(&request, 1));
-         return repeat(request, [&d](auto q) { d.from_bf16(q); });
-       }},
-      {"to_int8", 3, 5 + 4.0 / gpu::kInt8Block, [=](Device& d, const Rows& r) {
-         return repeat(gpu::Int8Request{at(r, 0), reinterpret_cast<std::int8_t*>(at(r, 1)), at(r, 2), r.length()},
-                       [&d](auto q) { d.to_int8(q); });
-       }},
-      {"from_int8", 3, 5 + 4.0 / gpu::kInt8Block, [=](Device& d, const Rows& r) {
-         const gpu::Int8Request request{at(r, 0), reinterpret_cast<std::int8_t*>(at(r, 1)), at(r, 2), r.length()};
-         d.to_int8(std::span(&request, 1));
-         return repeat(request, [&d](auto q) { d.from_int8(q); });
        }},
       {"integers", 1, 4, [=](Device& d, const Rows& r) {
          return repeat(gpu::RandomRequest<std::uint32_t>{.seed = 3, .out = reinterpret_cast<std::uint32_t*>(at(r, 0)),
@@ -232,11 +188,11 @@ void run_rows(gpu::Device& device, const Scale& scale, Parts& parts) {
       rates.push_back(side.bytes * repeats / seconds_of(side.work, repeats, side.finish));
     Line("rates").add("id", std::string_view("copy")).add("unit", std::string_view("bytes/s")).add("ours", rates).print();
   });
-  const auto all = operations();
-  for (const auto& operation : all) {
-    parts.run(operation.name, [&] { measure(device, scale, operation); });
-    if (operation.name == std::string_view("update")) parts.run("ring", [&] { measure_ring(device, scale); });
-  }
+  for (const auto& all : {operations(), coded_operations()})
+    for (const Operation& operation : all) {
+      parts.run(operation.name, [&] { measure(device, scale, operation); });
+      if (operation.name == std::string_view("update")) parts.run("ring", [&] { measure_ring(device, scale); });
+    }
 }
 
 }  // namespace gossamer::bench

@@ -45,6 +45,7 @@ FIGURES = (
     Row("copy", "copy of 100M floats on the card (bytes read and written)", "–"),
     Row("mix", "`mix` of 3 rows of 100M floats", COPY, 0.9),
     Row("update", "fused SGD + momentum, 100M floats", COPY, 0.9),
+    Row("adam", "fused Adam, 100M floats", COPY),
     Row("ring", "mixing round: 16 peers, ring, rows of 25M floats", f"{COPY}, each row read once and written once", 0.8),
     Row("ring_issued", "the same", f"{COPY}, three rows read and one written by each peer"),
     Row("mlp64_loop", "64 peers × MLP 784-128-10, batch 32", "PyTorch, one after the other, CUDA graph", 10, **STEPS),
@@ -60,8 +61,13 @@ FIGURES = (
     Row("sweep", "256 peers × 9 topologies × 3 seeds, MNIST's size, 10 epochs", "–", 300, at_most=True,
         scale=1, unit="s"),
     *(Row(name, f"`{name}` of 100M floats", COPY) for name in (
-        "copy_row", "axpy", "add_difference", "scale", "fill", "to_bf16", "from_bf16", "to_int8", "from_int8", "integers",
-        "uniforms", "dot", "squared_norm", "squared_distance", "all_finite", "sketch")),
+        "copy_row", "axpy", "add_difference", "scale", "divide", "fill", "integers", "uniforms", "dot", "squared_norm",
+        "squared_distance", "all_finite", "sketch", "to_bf16", "from_bf16", "to_int8", "from_int8", "to_signs",
+        "from_signs")),
+    *(Row(name, f"`{name}`: {what}", COPY) for name, what in (
+        ("largest", "the 10M largest of 100M floats, with their indices"),
+        ("add_placed", "10M values added at indices of 100M floats"),
+        ("sample", "10M random ones of 100M floats"), ("add_sampled", "10M values added at random places of 100M floats"))),
     Row("torch_copy", "PyTorch's copy of 100M floats", "–"),
     Row("torch_product", "PyTorch's fp32 product, 8192³", "–", scale=1e12, unit="TFLOP/s"),
 )

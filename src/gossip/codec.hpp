@@ -44,7 +44,8 @@ struct DecodeRequest {
   int peer = 0;
   Round round = 0;
   Combine combine = Combine::replace;
-  const char* fault = nullptr;  ///< out: why this is no message of this codec; null: it is one. `values` are undefined then
+  std::uint64_t* fault = nullptr;  ///< a gpu::FaultWord's, of no other request of the call; null: nobody is told
+  std::uint64_t tag = 1;           ///< not 0: what `fault` becomes where this is no message of this codec; `values` are undefined then
 };
 
 /// One codec with its parameters read. Immutable; shared by all nodes of a process. What is not finite in a row is not
@@ -56,7 +57,9 @@ class Codec {
   /// Words of the message of a row of `length` ≥ 1 values: of nothing but its length.
   virtual std::size_t words(std::size_t length) const = 0;
   virtual void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const = 0;
-  virtual void decode(gpu::Device& device, std::span<DecodeRequest> requests) const = 0;
+  virtual void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const = 0;
+  /// What is wrong with a message that decode refuses; null where any bits decode to something.
+  virtual const char* refusal() const { return nullptr; }
 };
 
 struct CodecContext {

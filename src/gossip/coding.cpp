@@ -29,24 +29,38 @@ task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float>
   co_await exchange_.compute().encode(codec, encode);
   const auto matrix = exchange_.schedule().at(t);
   send(matrix->heard_by(peer_), t, channel, message.values(), message);
-  const DecodeRequest decode{message.values().data(), own.data(), own.size(), peer_, t, combine};
-  const char* fault = co_await exchange_.compute().decode(codec, decode);
-  GOSSAMER_CHECK(fault == nullptr, "a codec cannot read its own message");
+  const DecodeRequest decode = coded.decode(message.values(), own, peer_, t, combine);
+  co_await exchange_.compute().decode(codec, decode);
   mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
 }
 
 task<void> Endpoint::receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
-  const std::span<float> message = coded(channel, into.size()).incoming();
+  CodedChannel& coded = this->coded(channel, into.size());
+  const std::span<float> message = coded.incoming();
   co_await receive(from, t, channel, message, Combine::replace);
   const Time begin = exchange_.scheduler().now();
-  const DecodeRequest decode{message.data(), into.data(), into.size(), from, t, combine};
-  const char* fault = co_await exchange_.compute().decode(*exchange_.options().codec, decode);
-  if (fault != nullptr) {
-    const ChunkHead head{from, peer_, t, channel, 0, message.size()};
-    exchange_.fault(protocol_error(head, fmt::format("a coded row that cannot be read: {}", fault)));
+  const DecodeRequest decode = coded.decode(message, into, from, t, combine);
+  co_await exchange_.compute().decode(*exchange_.options().codec, decode);
+  if (const Status read = coded_rows_read(); !read.ok()) {
+    exchange_.fault(read.error());
     co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
   }
   mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+}
+
+Status Endpoint::coded_rows_read() const {
+  for (const auto& [channel, coded] : coded_)
+    if (const std::optional<Received> unreadable = coded->unreadable()) {
+      GOSSAMER_CHECK(unreadable->from != peer_, "a codec cannot read its own message");
+      const ChunkHead head{unreadable->from, peer_, unreadable->round, channel, 0, coded->incoming().size()};
+      return protocol_error(head, fmt::format("a coded row that cannot be read: {}", exchange_.options().codec->refusal()));
+    }
+  return {};
+}
+
+Status Endpoint::settle_coded_rows() const {
+  if (!coded_.empty()) exchange_.compute().device().finish();
+  return coded_rows_read();
 }
 
 task<void> Endpoint::begin_coded_mix(Round t, Channel channel, MixedRow& row) {

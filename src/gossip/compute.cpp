@@ -34,8 +34,12 @@ bool Compute::run_pending(Time next_event) {
   ran |= run_rows(divisions_, [this](const auto& requests) { device_.divide(requests); });
   ran |= run_rows(copies_, [this](const auto& requests) { device_.copy(requests); });
   ran |= run_rows(fills_, [this](const auto& requests) { device_.fill(requests); });
-  ran |= run_rows(encodes_, [this](const auto& requests) { run_encodes(requests); });
-  ran |= run_rows(decodes_, [this](const auto& requests) { run_decodes(requests); });
+  ran |= run_rows(encodes_, [this](const auto& requests) {
+    run_coded(requests, [this](const Codec& codec, const auto& batch) { codec.encode(device_, batch); });
+  });
+  ran |= run_rows(decodes_, [this](const auto& requests) {
+    run_coded(requests, [this](const Codec& codec, const auto& batch) { codec.decode(device_, batch); });
+  });
   if (ran) return true;
   // While a batch is away, what is asked for meanwhile gathers into the next one.
   if (training_.empty() || batches_in_flight_ > 0) return false;
@@ -69,25 +73,13 @@ bool Compute::run_rows(RowQueue<Request>& queue, Serve serve) {
 }
 
 // A run has one codec: the requests of a batch that have the same one are neighbours.
-void Compute::run_encodes(std::span<const CodecRequest<EncodeRequest>> requests) {
-  std::vector<EncodeRequest> batch;
+template <class Request, class Serve>
+void Compute::run_coded(std::span<const CodecRequest<Request>> requests, Serve serve) {
+  std::vector<Request> batch;
   for (std::size_t i = 0; i < requests.size(); ++i) {
     batch.push_back(requests[i].request);
     if (i + 1 < requests.size() && requests[i + 1].codec == requests[i].codec) continue;
-    requests[i].codec->encode(device_, batch);
-    batch.clear();
-  }
-}
-
-void Compute::run_decodes(std::span<const Decoding> requests) {
-  std::vector<DecodeRequest> batch;
-  std::size_t first = 0;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    batch.push_back(*requests[i].request);
-    if (i + 1 < requests.size() && requests[i + 1].codec == requests[i].codec) continue;
-    requests[i].codec->decode(device_, batch);
-    for (std::size_t k = 0; k < batch.size(); ++k) requests[first + k].request->fault = batch[k].fault;
-    first = i + 1;
+    serve(*requests[i].codec, batch);
     batch.clear();
   }
 }

@@ -84,11 +84,13 @@ class Compute final : public IdleWork {
   auto copy(const gpu::CopyRequest<float>& request) { return RowAwaiter<gpu::CopyRequest<float>>(copies_, request); }
   auto fill(const gpu::FillRequest<float>& request) { return RowAwaiter<gpu::FillRequest<float>>(fills_, request); }
 
-  /// co_await compute.encode(codec, request), and decode, which gives DecodeRequest::fault: likewise. The codec outlives it.
+  /// co_await compute.encode(codec, request), and decode: likewise. The codec outlives it.
   auto encode(const Codec& codec, const EncodeRequest& request) {
     return RowAwaiter<CodecRequest<EncodeRequest>>(encodes_, {&codec, request, request.length});
   }
-  auto decode(const Codec& codec, const DecodeRequest& request) { return DecodeAwaiter(*this, codec, request); }
+  auto decode(const Codec& codec, const DecodeRequest& request) {
+    return RowAwaiter<CodecRequest<DecodeRequest>>(decodes_, {&codec, request, request.length});
+  }
 
   /// The optimizer's rate γ at a local step.
   double rate(std::uint64_t step) const { return trainer_->rate(step); }
@@ -147,26 +149,9 @@ class Compute final : public IdleWork {
     Request request;
     std::size_t length;
   };
-  struct Decoding {
-    const Codec* codec;
-    DecodeRequest* request;
-  };
-  struct DecodeAwaiter {
-    DecodeAwaiter(Compute& compute_in, const Codec& codec_in, const DecodeRequest& request_in)
-        : compute(compute_in), codec(codec_in), request(request_in) {}
-    Compute& compute;
-    const Codec& codec;
-    DecodeRequest request;
-    bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) {
-      compute.decodes_.requests.push_back({&codec, &request});
-      compute.decodes_.waiters.push_back(waiter);
-    }
-    const char* await_resume() const { return request.fault; }
-  };
 
-  void run_encodes(std::span<const CodecRequest<EncodeRequest>> requests);
-  void run_decodes(std::span<const Decoding> requests);
+  template <class Request, class Serve>
+  void run_coded(std::span<const CodecRequest<Request>> requests, Serve serve);
   void ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter);
   void run_mixes();
   template <class Request, class Serve>
@@ -188,7 +173,7 @@ class Compute final : public IdleWork {
   RowQueue<gpu::CopyRequest<float>> copies_;
   RowQueue<gpu::FillRequest<float>> fills_;
   RowQueue<CodecRequest<EncodeRequest>> encodes_;
-  RowQueue<Decoding> decodes_;
+  RowQueue<CodecRequest<DecodeRequest>> decodes_;
   int batches_in_flight_ = 0;
 };
 

@@ -109,8 +109,10 @@ class Endpoint {
   /// it to, `own`. Returns when `values` may change.
   task<void> send_coded(Round t, Channel channel, std::span<const float> values, std::span<float> own, Combine combine);
   /// Waits for the message of `from` in round t, and puts what it decodes to into, or adds it to, `into`. One at a time on a
-  /// channel.
+  /// channel. A message that cannot be read ends the run, perhaps some rounds later: no round waits for the device to tell.
   task<void> receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine);
+  /// Waits for the device, and says whether it could read every message that came.
+  Status settle_coded_rows() const;
 
   Status deliver(Chunk chunk);
 
@@ -132,6 +134,8 @@ class Endpoint {
   void begin_sync(Round t, Channel channel, MixedRow& row);
   void begin_async(Round t, Channel channel, MixedRow& row);
   bool mixes_coded() const;
+  /// Whether every message could be read, as far as the device has told by now.
+  Status coded_rows_read() const;
   CodedChannel& coded(Channel channel, std::size_t length);
   task<void> begin_coded_mix(Round t, Channel channel, MixedRow& row);
   task<void> finish_coded_mix(Channel channel, MixedRow& row);

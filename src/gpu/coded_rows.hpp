@@ -56,14 +56,16 @@ struct LargestRequest {
   std::size_t count = 0;             ///< 1 … length
 };
 
-/// values[indices[i]] ← values[indices[i]] + chosen[i], if the indices are sound.
+/// values[indices[i]] ← values[indices[i]] + chosen[i], if the indices are sound: if they ascend strictly and lie below
+/// `length`. Else `values` stay as they are and `fault`, where it is 0, becomes `tag`.
 struct PlacedRequest {
   const float* chosen = nullptr;           ///< [count]
   const std::uint32_t* indices = nullptr;  ///< [count]
   std::size_t count = 0;
   float* values = nullptr;
   std::size_t length = 0;
-  bool sound = true;  ///< out: the indices ascend strictly and lie below `length`; else `values` are as they were
+  std::uint64_t* fault = nullptr;  ///< a FaultWord's, of no other request of the call; null: nobody is told
+  std::uint64_t tag = 1;           ///< not 0: what tells this request from others
 };
 
 /// One value of each of `count` strata of a row, chosen at random: stratum i is [i · length / count, (i + 1) · length / count),

@@ -121,7 +121,7 @@ void CpuDevice::from_int8(std::span<const Int8Request> requests) { state_->each(
 void CpuDevice::to_signs(std::span<const SignRequest> requests) { state_->each(requests, gpu::to_signs); }
 void CpuDevice::from_signs(std::span<const SignRequest> requests) { state_->each(requests, gpu::from_signs); }
 void CpuDevice::largest(std::span<const LargestRequest> requests) { state_->each(requests, gpu::largest); }
-void CpuDevice::add_placed(std::span<PlacedRequest> requests) { state_->each(requests, gpu::add_placed); }
+void CpuDevice::add_placed(std::span<const PlacedRequest> requests) { state_->each(requests, gpu::add_placed); }
 void CpuDevice::sample(std::span<const SampledRequest> requests) { state_->each(requests, gpu::sample); }
 void CpuDevice::add_sampled(std::span<const SampledRequest> requests) { state_->each(requests, gpu::add_sampled); }
 void CpuDevice::integers(std::span<const RandomRequest<std::uint32_t>> requests) { state_->each(requests, gpu::integers); }

@@ -53,7 +53,7 @@ class CpuDevice : public Device {
   void to_signs(std::span<const SignRequest> requests) override;
   void from_signs(std::span<const SignRequest> requests) override;
   void largest(std::span<const LargestRequest> requests) override;
-  void add_placed(std::span<PlacedRequest> requests) override;
+  void add_placed(std::span<const PlacedRequest> requests) override;
   void sample(std::span<const SampledRequest> requests) override;
   void add_sampled(std::span<const SampledRequest> requests) override;
   void integers(std::span<const RandomRequest<std::uint32_t>> requests) override;

@@ -225,8 +225,8 @@ class Selections {
  public:
   virtual ~Selections() = default;
   virtual void largest(std::span<const LargestRequest> requests) = 0;
-  /// Whether the indices are sound is here when the call returns.
-  virtual void add_placed(std::span<PlacedRequest> requests) = 0;
+  /// The words of unsound requests are set when finish() has returned, and may be before.
+  virtual void add_placed(std::span<const PlacedRequest> requests) = 0;
   virtual void sample(std::span<const SampledRequest> requests) = 0;
   virtual void add_sampled(std::span<const SampledRequest> requests) = 0;
 };

@@ -127,6 +127,10 @@ gossip::task<void> Host::drive(Member& member) {
 
 gossip::task<void> Host::record(Member& member) {
   gossip::Node& node = *member.node;
+  if (Status read = node.endpoint().settle_coded_rows(); !read.ok()) {  // the host waits here anyway
+    fail(read.error());
+    co_return;
+  }
   RoundFigures figures;
   figures.round = member.round;
   figures.peer = node.id();

@@ -212,6 +212,20 @@ def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
     assert outcomes(GONE="1")["mix"] == "no figure: the card is gone"
 
 
+@pytest.mark.parametrize(("skipped", "outcome"), [
+    ("", "ok"), ("skipped: 2 cards are needed, 1 are here (cards: x)", "ok"), ("skipped: no NVIDIA card (x)", "**FAILED**"),
+])
+def test_one_card_is_enough_for_parity(tmp_path: Path, skipped: str, outcome: str) -> None:
+    tests, bench = tmp_path / "tests", tmp_path / "bench"
+    tests.write_text(f"#!/bin/sh\necho '{skipped}'\necho '[doctest] test cases: 3 | 3 passed | 0 failed'\n", encoding="utf-8")
+    bench.write_text(f"#!{sys.executable} -IS\n{CRASHING}", encoding="utf-8")
+    for program in (tests, bench):
+        program.chmod(0o755)
+    subprocess.run([FOLDER / "gpu.sh", "--bench", bench, "--tests", tests, "--out", tmp_path, "--only", "parity"],
+                   capture_output=True, check=False, timeout=60)
+    assert row(json.loads((tmp_path / "table.json").read_text(encoding="utf-8")), "parity")["outcome"] == outcome
+
+
 def test_the_suite_runs_on_the_emulated_card(gossamer: Path, tmp_path: Path) -> None:
     bench = gossamer.parent / "bench_gpu_emulated"
     if not bench.is_file():

@@ -18,7 +18,7 @@ class Bf16 final : public Codec {
     });
     device.to_bf16(coded);
   }
-  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+  void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     const auto coded = device_requests(requests, [](const DecodeRequest& r) {
       return gpu::Bf16Request{r.values, halves(r.message), r.length, r.combine == Combine::add};
     });

@@ -17,7 +17,7 @@ class RandK final : public Codec {
     device.sample(device_requests(
         requests, [this](const EncodeRequest& r) { return sampled(r, const_cast<float*>(r.values), r.message); }));
   }
-  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+  void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
     device.add_sampled(device_requests(
         requests, [this](const DecodeRequest& r) { return sampled(r, r.values, const_cast<float*>(r.message)); }));

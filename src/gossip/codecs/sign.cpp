@@ -18,7 +18,7 @@ class Sign final : public Codec {
     device.to_signs(
         device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));
   }
-  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+  void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     device.from_signs(device_requests(requests, [](const DecodeRequest& r) {
       return coded(r.values, r.message, r.length, r.combine == Combine::add);
     }));

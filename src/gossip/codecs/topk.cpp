@@ -19,16 +19,15 @@ class TopK final : public Codec {
     }));
   }
 
-  void decode(gpu::Device& device, std::span<DecodeRequest> requests) const override {
+  void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
-    auto placed = device_requests(requests, [this](const DecodeRequest& r) {
+    device.add_placed(device_requests(requests, [this](const DecodeRequest& r) {
       const std::size_t k = part_of(fraction_, r.length);
-      return gpu::PlacedRequest{r.message, reinterpret_cast<const std::uint32_t*>(r.message + k), k, r.values, r.length};
-    });
-    device.add_placed(placed);
-    for (std::size_t i = 0; i < placed.size(); ++i)
-      requests[i].fault = placed[i].sound ? nullptr : "its indices do not ascend, or do not all lie within the row";
+      return gpu::PlacedRequest{r.message, reinterpret_cast<const std::uint32_t*>(r.message + k), k, r.values, r.length,
+                                r.fault, r.tag};
+    }));
   }
+  const char* refusal() const override { return "its indices do not ascend, or do not all lie within the row"; }
 
  private:
   double fraction_;

@@ -70,9 +70,11 @@ void largest(const LargestRequest& r) {
   }
 }
 
-void add_placed(PlacedRequest& r) {
-  r.sound = are_sound(r);
-  if (!r.sound) return;
+void add_placed(const PlacedRequest& r) {
+  if (!are_sound(r)) {
+    if (r.fault != nullptr && *r.fault == 0) *r.fault = r.tag;
+    return;
+  }
   for (std::size_t i = 0; i < r.count; ++i) r.values[r.indices[i]] += r.chosen[i];
 }
 

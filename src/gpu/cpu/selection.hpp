@@ -6,7 +6,7 @@
 namespace gossamer::gpu {
 
 void largest(const LargestRequest& request);
-void add_placed(PlacedRequest& request);
+void add_placed(const PlacedRequest& request);
 void sample(const SampledRequest& request);
 void add_sampled(const SampledRequest& request);
 

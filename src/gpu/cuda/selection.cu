@@ -13,11 +13,8 @@ constexpr int kThreads = 256;
 
 /// `length` counts the chosen values.
 struct PlacedTask {
-  const float* chosen;
-  const std::uint32_t* indices;
+  PlacedRequest request;
   std::size_t length;
-  float* values;
-  std::size_t row_length;
   unsigned* unsound;
 };
 
@@ -26,16 +23,27 @@ __global__ void __launch_bounds__(kThreads) check_kernel(const PlacedTask* tasks
   const PlacedTask task = tasks[blockIdx.x % count];
   const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
   if (i >= task.length) return;
-  const std::uint32_t index = task.indices[i];
-  if (index >= task.row_length || (i > 0 && index <= task.indices[i - 1])) *task.unsound = 1;
+  const std::uint32_t index = task.request.indices[i];
+  if (index >= task.request.length || (i > 0 && index <= task.request.indices[i - 1])) *task.unsound = 1;
+}
+
+/// One thread of a request, once all of it has been looked at. The word is in the host's memory, where nobody else writes it.
+__device__ void tell(const PlacedRequest& request) {
+  volatile std::uint64_t* fault = request.fault;
+  if (fault != nullptr && *fault == 0) *fault = request.tag;
 }
 
 __global__ void __launch_bounds__(kThreads) add_placed_kernel(const PlacedTask* tasks, unsigned count) {
   const PlacedTask task = tasks[blockIdx.x % count];
   const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
   if (i >= task.length) return;
-  float& value = task.values[task.indices[i]];
-  value = plus(value, task.chosen[i]);
+  const PlacedRequest& r = task.request;
+  if (*task.unsound != 0) {
+    if (i == 0) tell(r);
+    return;
+  }
+  float& value = r.values[r.indices[i]];
+  value = plus(value, r.chosen[i]);
 }
 
 /// `length` counts the chosen values. A thread has the four of one Philox block.
@@ -69,22 +77,15 @@ std::vector<SampledTask> sampled_tasks(std::span<const SampledRequest> requests)
 
 }  // namespace
 
-void add_placed(Lane& lane, std::span<PlacedRequest> requests) {
+// The host waits for none of it: what the first kernel finds, the second one reads.
+void add_placed(Lane& lane, std::span<const PlacedRequest> requests) {
   if (requests.empty()) return;
   const std::size_t bytes = requests.size() * sizeof(unsigned);
   auto* unsound = static_cast<unsigned*>(lane.scratch(bytes));
   GOSSAMER_CUDA(cudaMemsetAsync, unsound, 0, bytes, lane.stream());
   std::vector<PlacedTask> tasks;
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    const PlacedRequest& r = requests[i];
-    tasks.push_back({r.chosen, r.indices, r.count, r.values, r.length, unsound + i});
-  }
+  for (const PlacedRequest& request : requests) tasks.push_back({request, request.count, unsound++});
   launch_chunks<PlacedTask>(lane, check_kernel, tasks, kThreads, kThreads);
-  const auto* verdicts = static_cast<const unsigned*>(lane.fetch(unsound, bytes));
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    requests[i].sound = verdicts[i] == 0;
-    if (!requests[i].sound) tasks[i].length = 0;
-  }
   launch_chunks<PlacedTask>(lane, add_placed_kernel, tasks, kThreads, kThreads);
 }
 

@@ -10,7 +10,7 @@ namespace gossamer::gpu::cuda {
 
 void largest(Lane& lane, std::span<const LargestRequest> requests);
 /// Waits for the verdict on the indices.
-void add_placed(Lane& lane, std::span<PlacedRequest> requests);
+void add_placed(Lane& lane, std::span<const PlacedRequest> requests);
 void sample(Lane& lane, std::span<const SampledRequest> requests);
 void add_sampled(Lane& lane, std::span<const SampledRequest> requests);
 
