@@ -104,6 +104,7 @@ struct NetworkOptions {
   LinkModel links = {};
   NodeModel ports = {};
   Policy policy = Policy::sync;
+  Round staleness = 4;
   std::size_t chunk_values = 1 << 18;
   std::size_t row_offset = 0;
   int threads = 1;
@@ -160,11 +161,17 @@ class Network {
     algorithm_ = std::move(made).value();
     const std::vector<RowSpec> specs = algorithm_->rows(*schedule_);
     VirtualScheduler scheduler;
+    scheduler_ = &scheduler;
     InlineExecutor executor;
     Compute compute(scheduler, executor, device_, trainer, {options_.step_time, options_.slow_peers, options_.slow_factor});
     auto codec = make_codec(options_.codec, options_.codec_values, {kCodecSeed});
     REQUIRE(codec.ok());
-    ExchangeOptions exchange_options{options_.policy, options_.chunk_values, length_, channels_of(specs)};
+    ExchangeOptions exchange_options;
+    exchange_options.policy = options_.policy;
+    exchange_options.chunk_values = options_.chunk_values;
+    exchange_options.row_length = length_;
+    exchange_options.channels = channels_of(specs);
+    exchange_options.staleness = options_.staleness;
     exchange_options.codec = codec->get();
     exchange_options.seed = kSeed;
     const int nodes = algorithm_->needs().one_node ? 1 : peers() + algorithm_->needs().servers;
@@ -233,7 +240,7 @@ class Network {
       steps_done_.push_back(node->steps_done());
       counters_.emplace_back(node->counters().begin(), node->counters().end());
       if (node->is_server()) staleness = node->take_staleness();
-      for (const Deviation& deviation : node->endpoint().take_deviations()) deviations.push_back(deviation);
+      for (const Deviation& deviation : node->endpoint().take_deviations()) deviations.push_back({deviation, node->id()});
     }
     every_row.clear();
     for (std::size_t k = 0; k < specs.size(); ++k) {
@@ -262,7 +269,13 @@ class Network {
   std::vector<std::vector<std::vector<float>>> every_row;  ///< by row of the algorithm and node, as the last run left them
   std::vector<std::uint64_t> bytes_sent;
   std::uint64_t values_sent = 0;  ///< by all peers
-  std::vector<Deviation> deviations;
+  struct PeersDeviation : Deviation {
+    PeersDeviation(const Deviation& deviation, int peer_in) : Deviation(deviation), peer(peer_in) {}
+    int peer;
+  };
+  std::vector<PeersDeviation> deviations;
+  /// Told when a node has done a round: how many it has done, and when.
+  std::function<void(int node, Round done, Time now)> watch = [](int, Round, Time) {};
   Staleness staleness;  ///< of the last server
   std::string fault;
   int finished = 0;
@@ -270,11 +283,15 @@ class Network {
 
  private:
   task<void> drive(Node& node, Round first, Round last) {
-    for (Round t = first; t < last; ++t) co_await algorithm_->round(node, t);
+    for (Round t = first; t < last; t = node.endpoint().next_round(t, last)) {
+      co_await algorithm_->round(node, t);
+      watch(node.id(), t + 1, scheduler_->now());
+    }
     ++finished;
   }
 
   std::unique_ptr<topology::MixingSchedule> schedule_;
+  Scheduler* scheduler_ = nullptr;  ///< of the run under way
   NetworkOptions options_;
   std::size_t length_;
   CountingDevice device_;

@@ -130,22 +130,26 @@ MixOperation& Endpoint::operation(Channel channel) {
   return *operation;
 }
 
-Stage& Endpoint::stage(int from, Channel channel, std::size_t length) {
-  auto& stage = stages_[{from, channel}];
-  if (!stage) stage = std::make_unique<Stage>(exchange_.compute().device(), inbox(from, channel), exchange_.options().part_of(peer_), length);
-  return *stage;
+StagedMix& Endpoint::staged_mix(Channel channel, std::size_t length) {
+  auto& staged = staged_[channel];
+  if (!staged) staged = std::make_unique<StagedMix>(*this, exchange_, channel, length);
+  return *staged;
 }
 
 task<void> Endpoint::begin_mix(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
   if (mixes_coded()) co_await begin_coded_mix(t, channel, row);
-  else if (exchange_.options().policy == Policy::async) begin_async(t, channel, row);
-  else begin_sync(t, channel, row);
+  else if (exchange_.options().policy == Policy::sync) begin_sync(t, channel, row);
+  else staged_mix(channel, row.values().size()).begin(t, row.values());
 }
 
 task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
   if (mixes_coded()) {
     co_await finish_coded_mix(channel, row);
+    co_return;
+  }
+  if (exchange_.options().policy != Policy::sync) {
+    co_await finish_staged(channel, row);
     co_return;
   }
   MixOperation& mix = operation(channel);
@@ -167,31 +171,48 @@ void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
     operation(channel).begin(t, channel, row.values(), row.back().values(), matrix->hears(peer_));
 }
 
-void Endpoint::begin_async(Round t, Channel channel, MixedRow& row) {
-  const auto matrix = exchange_.schedule().at(t);
-  GOSSAMER_CHECK(matrix->row_surplus(peer_) == 0, "rows that are late are mixed by differences");
-  const std::span<const float> x = row.values();
+task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
+  StagedMix& staged = staged_mix(channel, row.values().size());
+  co_await staged.decided();
+  StagedMix::Rows rows = staged.take(deviations_);
+  if (rows.sources.empty()) co_return;  // x stays
   MixOperation& mix = operation(channel);
-  if (!matrix->heard_by(peer_).empty()) {
-    LentRow& outgoing = mix.outgoing(x);
-    // A slow link that still reads the last row sent is let finish; this round's row is then not sent to anyone.
-    if (!outgoing.lent()) {
-      const gpu::CopyRequest<float> copy{x.data(), outgoing.values().data(), x.size()};
-      exchange_.compute().device().copy(std::span(&copy, 1));
-      send(matrix->heard_by(peer_), t, channel, outgoing.values(), outgoing);
-    }
+  mix.begin(row.values(), row.back().values(), std::move(rows));
+  co_await mix.finished();
+  mix.end();
+  row.swap();
+}
+
+Round Endpoint::next_round(Round t, Round last) {
+  Round next = t + 1;
+  if (exchange_.options().policy == Policy::deadline) next = std::max(next, pace_.next(t, others(), exchange_.scheduler().now()));
+  next = std::min(next, last);
+  if (next == t + 1 && next < last) return next;
+  for (auto& [channel, staged] : staged_) staged->skip_to(next);
+  for (Round skipped = t + 1; skipped < next; ++skipped) {
+    const auto matrix = exchange_.schedule().at(skipped);
+    for (const auto& [channel, staged] : staged_)
+      for (const topology::Neighbour& neighbour : matrix->hears(peer_))
+        deviations_.push_back({skipped, neighbour.peer, channel, true, 0});
   }
-  std::vector<gpu::MixSource> sources;
-  std::vector<std::shared_ptr<const StagedRow>> rows;
-  for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
-    auto newest = stage(neighbour.peer, channel, x.size()).newest();
-    if (!newest || newest->round != t)
-      deviations_.push_back({t, neighbour.peer, newest == nullptr, newest ? newest->round : 0});
-    if (!newest) continue;
-    sources.push_back({newest->row.row(0).data(), static_cast<float>(neighbour.weight)});
-    rows.push_back(std::move(newest));
+  return next;
+}
+
+Pace::Others Endpoint::others() const {
+  std::map<int, std::pair<Round, Time>> seen;
+  Pace::Others others;
+  for (const auto& [channel, staged] : staged_) {
+    staged->rounds_seen(seen);
+    others.took_part = others.took_part || staged->took_part();
   }
-  if (!sources.empty()) mix.begin(x, row.back().values(), std::move(sources), std::move(rows));
+  std::vector<std::pair<Round, Time>> rounds;
+  for (const auto& [peer, round] : seen) rounds.push_back(round);
+  if (rounds.empty()) return others;
+  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>((rounds.size() - 1) / 2);
+  std::ranges::nth_element(rounds, middle);
+  others.round = middle->first;
+  others.seen = middle->second;
+  return others;
 }
 
 void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
@@ -243,11 +264,15 @@ task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float
 
 Status Endpoint::deliver(Chunk chunk) {
   const ChunkHead head = chunk.head;
-  // Under async nobody may ever wait for a slow reader: rows are staged as they come, whether or not a mix has asked.
-  if (exchange_.options().policy == Policy::async) {
+  // Rows that are taken whole are staged as they come, whether or not a mix has asked: nobody ever waits for a slow reader.
+  if (exchange_.options().policy != Policy::sync) {
+    StagedMix& staged = staged_mix(head.channel, exchange_.options().row_length);
+    if (head.note != Note::none) return staged.heard(head);
     if (head.total != exchange_.options().row_length)
       return protocol_error(head, fmt::format("a row of {} values where {} were due", head.total, exchange_.options().row_length));
-    stage(head.from, head.channel, exchange_.options().row_length);
+    staged.expect(head.from);
+  } else if (head.note != Note::none) {
+    return protocol_error(head, "it speaks of deadlines under another policy");
   }
   chunk.arrival = arrivals_++;
   const Status status = inbox(head.from, head.channel).push(std::move(chunk));

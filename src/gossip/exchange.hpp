@@ -3,8 +3,8 @@
 //
 // `sync`: a round takes exactly its own rows of all neighbours. Pieces are mixed as they come and nothing is copied: memory
 // is the row's back half and the chunks that links lend (a window per neighbour).
-// `async`: a mix takes the newest whole row that has come from each neighbour and never waits; rows are staged whole, two
-// per neighbour and one going out.
+// `deadline`, `stale` and `async` take neighbours' rows whole, and wait for late ones a while, where they are too old, or never
+// (gossip/staged_mix.hpp): memory is up to four rows per neighbour, three that came and one that it still reads.
 // With a codec (sync only) rows travel as its messages and are decoded whole: gossip/coding.hpp.
 #pragma once
 
@@ -20,6 +20,7 @@
 #include "gossip/codec.hpp"
 #include "gossip/compute.hpp"
 #include "gossip/link.hpp"
+#include "gossip/pace.hpp"
 #include "gossip/row.hpp"
 #include "gossip/task.hpp"
 #include "gpu/device_rows.hpp"
@@ -27,13 +28,14 @@
 
 namespace gossamer::gossip {
 
-enum class Policy { sync, async };
+enum class Policy { sync, deadline, stale, async };
 
-/// Where what W_t planned was not what was used: peer `from`'s row in a mix of round `round` was that of `used_round`, or none
-/// had come (missing).
+/// Where what W_t planned was not what was used: peer `from`'s row in a mix of round `round` on `channel` was that of
+/// `used_round`, or there was none (missing).
 struct Deviation {
   Round round = 0;
   int from = 0;
+  Channel channel = 0;
   bool missing = false;
   Round used_round = 0;
 };
@@ -78,8 +80,8 @@ class AnyAwaiter;
 class OutgoingCopies;
 /// A mix under way on one row. Sources in ascending peer order, whatever order they come in.
 class MixOperation;
-/// A neighbour's rows under `async`.
-class Stage;
+/// A row's mixes under the policies that take rows whole.
+class StagedMix;
 
 /// One peer's side of the exchange. Thread: the scheduler's.
 class Endpoint {
@@ -116,6 +118,11 @@ class Endpoint {
 
   Status deliver(Chunk chunk);
 
+  /// The round that comes after round t: the next one, but under `deadline` for a peer that the others have left behind, which
+  /// then leaves out those that it would come too late for, and tells its neighbours. At most `last`, which is no round any
+  /// more: nobody need wait for this peer.
+  Round next_round(Round t, Round last);
+
   int peer() const { return peer_; }
   /// Time spent in mixing arithmetic so far.
   double mix_seconds() const { return mix_seconds_; }
@@ -126,13 +133,15 @@ class Endpoint {
 
  private:
   friend class MixOperation;
+  friend class StagedMix;
   friend class AnyAwaiter;
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
-  Stage& stage(int from, Channel channel, std::size_t length);
+  StagedMix& staged_mix(Channel channel, std::size_t length);
   void begin_sync(Round t, Channel channel, MixedRow& row);
-  void begin_async(Round t, Channel channel, MixedRow& row);
+  task<void> finish_staged(Channel channel, MixedRow& row);
+  Pace::Others others() const;
   bool mixes_coded() const;
   /// Whether every message could be read, as far as the device has told by now.
   Status coded_rows_read() const;
@@ -144,7 +153,8 @@ class Endpoint {
   int peer_;
   std::map<std::pair<int, Channel>, Inbox> inboxes_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
-  std::map<std::pair<int, Channel>, std::unique_ptr<Stage>> stages_;
+  std::map<Channel, std::unique_ptr<StagedMix>> staged_;
+  Pace pace_;
   std::map<Channel, std::unique_ptr<CodedChannel>> coded_;
   std::map<Channel, AnyAwaiter*> waiting_for_any_;
   std::uint64_t arrivals_ = 0;
@@ -155,6 +165,8 @@ class Endpoint {
 
 struct ExchangeOptions {
   Policy policy = Policy::sync;
+  Round staleness = 4;  ///< of `stale`: rounds that a peer may be ahead of a neighbour
+  double slack = 0.25;  ///< of `deadline`: for how much of a round a mix waits longer than rows usually take
   std::size_t chunk_values = 1 << 18;  ///< values a chunk carries at most: 1 MiB
   std::size_t row_length = 0;          ///< d
   Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused

@@ -17,15 +17,26 @@ using Round = std::uint64_t;
 /// A stream of messages between two peers; the receiver takes each channel's messages in the order they were sent.
 using Channel = std::uint16_t;
 
+/// What a chunk without values says; it keeps its place among those that the link carries.
+enum class Note : std::uint16_t {
+  none = 0,       ///< it has values
+  counted = 1,    ///< policy deadline: the exchange of `round` on this edge counts
+  declined = 2,   ///< up to `round`, those on which nothing was said before do not
+  withdrawn = 3,  ///< the sender wishes not to wait any longer for what is said of `round`
+  skipping = 4,   ///< up to `round`, the sender takes part in no exchange on which nothing was said before
+};
+inline constexpr std::uint16_t kNotes = 5;
+
 struct ChunkHead {
   int from = 0, to = 0;  ///< peers
   Round round = 0;
   Channel channel = 0;
   std::uint64_t offset = 0;  ///< values before this chunk in its message
   std::uint64_t total = 0;   ///< values of the whole message
+  Note note = Note::none;
 };
 
-/// Part of a message, in memory that the lease holds until the chunk is destroyed.
+/// Part of a message, in memory that the lease holds until the chunk is destroyed; or a note.
 struct Chunk {
   Chunk() = default;
   Chunk(const ChunkHead& head_in, std::span<const float> values_in, Lease lease_in)

@@ -6,31 +6,6 @@
 
 namespace gossamer::gossip {
 
-Stage::Stage(gpu::Device& device, Inbox& inbox, int part, std::size_t length)
-    : device_(device), inbox_(inbox), part_(part), length_(length) {
-  inbox_.consumer = this;
-  arrived();
-}
-
-void Stage::arrived() {
-  for (; !inbox_.chunks.empty(); inbox_.chunks.pop_front()) {
-    const Chunk& chunk = inbox_.chunks.front();
-    if (!assembling_) {
-      // Two rows take turns unless a mix still reads the older one.
-      assembling_ = spare_ && spare_.use_count() == 1 ? std::move(spare_)
-                                                      : std::make_shared<StagedRow>(device_, part_, length_);
-    }
-    assembling_->round = chunk.head.round;
-    const gpu::CopyRequest<float> copy{chunk.values.data(), assembling_->row.row(0).data() + chunk.head.offset,
-                                       chunk.values.size()};
-    device_.copy(std::span(&copy, 1));
-    if (chunk.head.offset + chunk.values.size() == chunk.head.total) {
-      spare_ = std::move(newest_);
-      newest_ = std::move(assembling_);
-    }
-  }
-}
-
 void MixOperation::begin(Round t, Channel channel, std::span<const float> x, std::span<float> out,
                          std::span<const topology::Neighbour> neighbours) {
   base_ = x;
@@ -62,25 +37,15 @@ void MixOperation::receive(Round t, Channel channel, std::span<const float> x, s
   arrived();
 }
 
-void MixOperation::begin(std::span<const float> x, std::span<float> out, std::vector<gpu::MixSource> sources,
-                         std::vector<std::shared_ptr<const StagedRow>> rows) {
+void MixOperation::begin(std::span<const float> x, std::span<float> out, StagedMix::Rows rows) {
   GOSSAMER_CHECK(!active_, "a row is mixed twice at once");
   active_ = true;
   x_ = x;
   out_ = out;
   sources_.clear();
-  held_rows_ = std::move(rows);
+  held_rows_ = std::move(rows.held);
   submitted_ = x.size();
-  submit({{x.data(), out.data(), {}, x.size()}, std::move(sources), {}});
-}
-
-LentRow& MixOperation::outgoing(std::span<const float> x) {
-  if (!outgoing_) {
-    gpu::Device& device = endpoint_.exchange_.compute().device();
-    outgoing_memory_ = gpu::DeviceRows<float>::on_part(device, device.part_of(x.data()), 1, x.size());
-    outgoing_.emplace().attach(endpoint_.exchange_.scheduler(), outgoing_memory_.row(0));
-  }
-  return *outgoing_;
+  submit({{x.data(), out.data(), {}, x.size()}, std::move(rows.sources), {}});
 }
 
 void MixOperation::end() {

@@ -7,34 +7,9 @@
 #include <vector>
 
 #include "gossip/exchange.hpp"
-#include "gpu/device_rows.hpp"
+#include "gossip/staged_mix.hpp"
 
 namespace gossamer::gossip {
-
-/// A whole row that has come from a neighbour, and its round, on a part of the device.
-struct StagedRow {
-  StagedRow(gpu::Memory& memory, int part, std::size_t length)
-      : row(gpu::DeviceRows<float>::on_part(memory, part, 1, length)) {}
-  Round round = 0;
-  gpu::DeviceRows<float> row;
-};
-
-/// A neighbour's newest whole row under `async`, where the row x is that it is mixed into. Chunks are copied as they come, so
-/// that nobody's buffers are held.
-class Stage final : public Inbox::Consumer {
- public:
-  Stage(gpu::Device& device, Inbox& inbox, int part, std::size_t length);
-  void arrived() override;
-  /// Null until a whole row has come. It stays as it is while the pointer is held.
-  std::shared_ptr<const StagedRow> newest() const { return newest_; }
-
- private:
-  gpu::Device& device_;
-  Inbox& inbox_;
-  int part_;
-  std::size_t length_;
-  std::shared_ptr<StagedRow> assembling_, newest_, spare_;
-};
 
 class MixOperation final : public Inbox::Consumer, public MixListener {
  public:
@@ -47,9 +22,8 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   /// take from a peer with many neighbours what has to be added again.
   void begin_sum(Round t, Channel channel, std::span<const float> x, std::span<float> out,
                  std::span<const topology::Neighbour> neighbours, double own);
-  /// Async: with rows that are here already, which are kept until the mix is done.
-  void begin(std::span<const float> x, std::span<float> out, std::vector<gpu::MixSource> sources,
-             std::vector<std::shared_ptr<const StagedRow>> rows);
+  /// The other policies: with rows that are here already, which are kept until the mix is done.
+  void begin(std::span<const float> x, std::span<float> out, StagedMix::Rows rows);
 
   /// Whether there is anything to wait for and swap.
   bool active() const { return active_; }
@@ -67,9 +41,6 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
 
   void arrived() override;
   void mixed(gpu::MixRequest& piece, double seconds) override;
-
-  /// The row x as it goes out under `async`: a copy, so that the row itself is never held by a slow link.
-  LentRow& outgoing(std::span<const float> x);
 
  private:
   struct Source {
@@ -105,8 +76,6 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   int in_flight_ = 0;
   std::deque<Piece> pieces_;
   std::vector<std::shared_ptr<const StagedRow>> held_rows_;
-  gpu::DeviceRows<float> outgoing_memory_;
-  std::optional<LentRow> outgoing_;
   std::coroutine_handle<> waiter_;
 };
 

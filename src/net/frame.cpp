@@ -72,6 +72,10 @@ Status check(const FrameHead& head, const FrameParties& parties) {
     case FrameKind::goodbye:
       if (head.payload_bytes != 0) return bad("a heartbeat or goodbye with a payload");
       return {};
+    case FrameKind::note:
+      if (head.payload_bytes != 0 || head.total != 0) return bad("a note with a payload");
+      if (head.offset == 0 || head.offset >= gossip::kNotes) return bad("a note that says nothing known");
+      return {};
     case FrameKind::abort:
       if (head.payload_bytes > kMaxAbortBytes)
         return bad(fmt::format("an abort of {} bytes, where {} is the limit", head.payload_bytes, kMaxAbortBytes));

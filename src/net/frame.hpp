@@ -12,7 +12,7 @@
 
 namespace gossamer::net {
 
-enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4 };
+enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4, note = 5 };
 
 /// Bytes before a frame's payload: magic, header length, header.
 inline constexpr std::size_t kFrameHeadBytes = 72;
@@ -23,7 +23,7 @@ inline constexpr std::size_t kMaxChunkBytes = std::size_t{4} << 20;
 /// A sentence that ends a run at most; longer ones are cut.
 inline constexpr std::size_t kMaxAbortBytes = 2048;
 
-/// A header's fields but the checksum. Of an abort, `round` is the ErrorKind.
+/// A header's fields but the checksum. Of an abort, `round` is the ErrorKind; of a note, `offset` is the gossip::Note.
 struct FrameHead {
   FrameKind kind = FrameKind::heartbeat;
   std::uint32_t run = 0;

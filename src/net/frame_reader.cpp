@@ -55,6 +55,7 @@ Result<std::optional<Frame>> FrameReader::next() {
 bool FrameReader::start_payload() {
   if (buffer_ != nullptr || dropping_) return true;
   const FrameHead& head = head_->head;
+  if (head.kind == FrameKind::note && hold_data_) return false;
   if (head.kind != FrameKind::data) {
     text_.resize(head.payload_bytes);  // at most kMaxAbortBytes
     return true;

@@ -26,6 +26,7 @@ struct FrameHeader {
     heartbeat @2;           # nothing else was said for a while
     goodbye @3;             # the sender says nothing more, and will close
     abort @4;               # the run ends: `round` holds the kind of error, the payload says why
+    note @5;                # what is to be made of round `round` on `channel`: `offset` holds it (gossip/link.hpp)
   }
   enum DType {
     none @0;

@@ -73,10 +73,11 @@ void Session::send(gossip::Chunk chunk) {
   GOSSAMER_CHECK(chunk.values.size_bytes() <= kMaxChunkBytes, "a chunk larger than frames can be");
   GOSSAMER_CHECK(chunk.head.from == local() && chunk.head.to == remote(), "a chunk on another pair's link");
   Outgoing outgoing;
-  outgoing.head = control(FrameKind::data);
+  const bool note = chunk.head.note != gossip::Note::none;
+  outgoing.head = control(note ? FrameKind::note : FrameKind::data);
   outgoing.head.round = chunk.head.round;
   outgoing.head.channel = chunk.head.channel;
-  outgoing.head.offset = chunk.head.offset;
+  outgoing.head.offset = note ? static_cast<std::uint64_t>(chunk.head.note) : chunk.head.offset;
   outgoing.head.total = chunk.head.total;
   outgoing.head.payload_bytes = static_cast<std::uint32_t>(chunk.values.size_bytes());
   outgoing.chunk = std::move(chunk);
@@ -218,13 +219,16 @@ void Session::handle(Frame frame) {
       if (state_ != State::aborting) owner_.aborted(*this, {error_kind(frame.head.round), printable(std::move(frame.text))});
       return;
     case FrameKind::data:
+    case FrameKind::note:
       break;
   }
   const FrameHead& head = frame.head;
   traffic_.data_bytes_received += kFrameHeadBytes + head.payload_bytes;
   round_ = std::max(round_.value_or(0), head.round);
   if (state_ != State::open) return;
-  const gossip::ChunkHead chunk_head{head.from, head.to, head.round, head.channel, head.offset, head.total};
+  const bool note = head.kind == FrameKind::note;
+  const gossip::ChunkHead chunk_head{head.from,  head.to,  head.round, head.channel, note ? 0 : head.offset, head.total,
+                                     note ? static_cast<gossip::Note>(head.offset) : gossip::Note::none};
   const Status status = owner_.deliver(gossip::Chunk(chunk_head, frame.values, std::move(frame.lease)));
   if (!status.ok()) fail(status.error().message);
 }

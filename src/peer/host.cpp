@@ -12,9 +12,17 @@ namespace {
 
 gossip::Time milliseconds(double count) { return gossip::Time(std::llround(count * 1e6)); }
 
+gossip::Policy policy_of(const std::string& name) {
+  if (name == "deadline") return gossip::Policy::deadline;
+  if (name == "stale") return gossip::Policy::stale;
+  return name == "async" ? gossip::Policy::async : gossip::Policy::sync;
+}
+
 gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channels, std::function<int(int peer)> part_of) {
   gossip::ExchangeOptions options;
-  options.policy = setup.config.exchange.policy == "async" ? gossip::Policy::async : gossip::Policy::sync;
+  options.policy = policy_of(setup.config.exchange.policy);
+  options.staleness = static_cast<gossip::Round>(setup.config.exchange.staleness);
+  options.slack = setup.config.exchange.slack;
   options.chunk_values = static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
   options.row_length = setup.parameters;
   options.channels = static_cast<gossip::Channel>(channels);
@@ -117,10 +125,14 @@ gossip::task<void> Host::drive(Member& member) {
   while (member.round < setup_.config.run.rounds && member.round < stop_after_.value_or(setup_.config.run.rounds)) {
     member.in_round = true;
     co_await setup_.algorithm->round(*member.node, member.round);
-    member.in_round = false;
-    ++member.round;
     check_interrupt();
-    if (is_logged(setup_.config, member.round) || member.round == stop_after_) co_await record(member);
+    member.in_round = false;
+    const gossip::Round last = stop_after_.value_or(setup_.config.run.rounds);
+    // A peer that leaves rounds out stands in all of them as it stands now.
+    for (const gossip::Round next = member.node->endpoint().next_round(member.round, last); member.round < next;) {
+      ++member.round;
+      if (is_logged(setup_.config, member.round) || member.round == stop_after_) co_await record(member);
+    }
   }
   if (++finished_ == members_.size()) request_.on_finished();
 }

@@ -139,7 +139,8 @@ Fault deviations_fault(const Json& record) {
     if (!deviation.is_object() || !deviation.contains("round") || !deviation.contains("from") || !deviation.contains("used_round"))
       return false;
     const Json& used = deviation.at("used_round");
-    return is_count(deviation.at("round"), 0, any) && is_count(deviation.at("from"), 0, kMostPeers - 1) &&
+    const bool of_row = !deviation.contains("row") || is_count(deviation.at("row"), 1, any);
+    return is_count(deviation.at("round"), 0, any) && is_count(deviation.at("from"), 0, kMostPeers - 1) && of_row &&
            (used.is_null() || is_count(used, 0, any));
   };
   if (found->is_array() && std::all_of(found->begin(), found->end(), is_deviation)) return {};

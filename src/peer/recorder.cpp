@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 Json deviation_json(const gossip::Deviation& deviation) {
   Json json{{"round", deviation.round}, {"from", deviation.from}};
   json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
+  if (deviation.channel > 0) json["row"] = deviation.channel;
   return json;
 }
 

@@ -44,7 +44,8 @@ Result<std::map<int, std::uint64_t>> last_rounds(const fs::path& folder, const s
                          missing.size(), logs.front().peers, fmt::join(missing, ", ")));
 }
 
-Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLog>& logs,
+/// Of the mixes of one row of the algorithm.
+Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLog>& logs, std::size_t row,
                                                      const std::map<int, std::uint64_t>& last) {
   std::vector<theory::Departure> departures;
   for (const ProcessLog& log : logs)
@@ -52,6 +53,7 @@ Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLo
       const auto deviations = record.find("deviations");
       if (deviations == record.end()) continue;
       for (const Json& deviation : *deviations) {
+        if (deviation.value("row", std::size_t{0}) != row) continue;
         theory::Departure departure{record.at("peer").get<int>(), deviation.at("round").get<std::uint64_t>(),
                                     deviation.at("from").get<int>(), std::nullopt};
         if (!deviation.at("used_round").is_null()) departure.used = deviation.at("used_round").get<std::uint64_t>();
@@ -77,8 +79,10 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
     return Error{ErrorKind::invalid, fmt::format("{}: '{}' does not mix, so there is no gap to it", folder.string(),
                                                  config.algorithm.kind)};
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
-  GOSSAMER_TRY(const auto departures, departures_in(logs, last));
   GOSSAMER_TRY(const auto schedule, topology::make_schedule(schedule_request(config, *algorithm)));
+  const auto rows = algorithm->rows(*schedule);
+  const auto mixed = std::ranges::find(rows, true, &gossip::RowSpec::mixed);
+  GOSSAMER_TRY(const auto departures, departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));
   if (schedule->weighing().only_columns())
     return Error{ErrorKind::invalid, fmt::format("{}: W keeps only its columns, so rows do not come together but their ratios do "
                                                  "(push-sum), of which there is no gap", folder.string())};

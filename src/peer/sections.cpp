@@ -74,10 +74,20 @@ const ParameterSet<RunOptions>& run_parameters() {
 }
 
 const ParameterSet<ExchangeChoice>& exchange_parameters() {
-  static const auto set = ParameterSet<ExchangeChoice>().add(
-      "policy", &ExchangeChoice::policy,
-      {.help = "whom a mix waits for: sync: all neighbours' rows of the round; async: nobody, the newest rows are taken",
-       .choices = {"sync", "async"}});
+  static const auto set =
+      ParameterSet<ExchangeChoice>()
+          .add("policy", &ExchangeChoice::policy,
+               {.help = "whom a mix waits for: sync: all neighbours' rows of the round; deadline: those that come in time, as "
+                        "both ends of an edge agree; stale: neighbours that would be left more than staleness rounds behind; "
+                        "async: nobody, the newest rows are taken",
+                .choices = {"sync", "deadline", "stale", "async"}})
+          .add("staleness", &ExchangeChoice::staleness,
+               {.help = "of policy stale: how far a peer may be ahead of a neighbour", .minimum = 1, .maximum = 1e6, .unit = "rounds"})
+          .add("slack", &ExchangeChoice::slack,
+               {.help = "of policy deadline: a mix waits as long as neighbours' rows usually take, and this part of a round longer",
+                .minimum = 0,
+                .maximum = 0.9,
+                .unit = "rounds"});
   return set;
 }
 

@@ -22,19 +22,25 @@ Error invalid(std::string message) { return {ErrorKind::invalid, std::move(messa
 Status check_combination(const Config& config, const gossip::Algorithm& algorithm,
                          const topology::MixingSchedule& schedule) {
   const gossip::AlgorithmNeeds needs = algorithm.needs();
-  if (config.exchange.policy == "async" && !needs.mixing_matrix)
+  const std::string& policy = config.exchange.policy;
+  if (policy != "sync" && !needs.mixing_matrix)
     return invalid(
         fmt::format("algorithm.policy: it says whom a mix waits for, and '{}' does not mix; leave the policy at sync or choose "
                     "an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
   const auto rows = algorithm.rows(schedule);
   const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const auto& row) { return row.conserved_sum; });
-  if (config.exchange.policy == "async" && keeps_sums)
+  if ((policy == "async" || policy == "stale") && keeps_sums)
     return invalid(
         fmt::format("algorithm.policy: '{}' keeps sums over the peers, which rows that are late or missing would break; leave "
                     "the policy at sync or choose an algorithm that keeps none (dpsgd)",
                     config.algorithm.kind));
-  if (config.exchange.policy == "async" && needs.synchronous)
+  if (policy == "deadline" && needs.fixed_matrix)
+    return invalid(
+        fmt::format("algorithm.policy: '{}' needs a W that is the same in every round, and a deadline changes it; leave the "
+                    "policy at sync or choose an algorithm that takes any (dpsgd, gradient_tracking)",
+                    config.algorithm.kind));
+  if (policy != "sync" && needs.synchronous)
     return invalid(
         fmt::format("algorithm.policy: '{}' takes rows of the same round, all of them; leave the policy at sync or choose an "
                     "algorithm that bears late rows (dpsgd)",
@@ -91,6 +97,10 @@ Status check_eigenvalues(const Setup& setup, double above) {
 
 Status check_matrix(const Setup& setup) {
   const gossip::AlgorithmNeeds needs = setup.algorithm->needs();
+  if (setup.config.exchange.policy == "deadline" && !setup.report.symmetric)
+    return invalid(fmt::format("algorithm.policy: under deadline the two ends of an edge leave a round's exchange out together, "
+                               "which takes a symmetric W, and that of '{}' is not; choose another topology, or policy stale",
+                               setup.config.topology.kind));
   if (!needs.fixed_matrix) return {};
   if (setup.report.symmetric && setup.report.period == 1) return check_eigenvalues(setup, needs.above);
   return invalid(fmt::format("topology.kind: '{}' needs a symmetric W that is the same in every round, and that of '{}' {}; "

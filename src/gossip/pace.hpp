@@ -1,0 +1,36 @@
+// Which round a peer goes on with when the others have left it behind (policy deadline).
+#pragma once
+
+#include <optional>
+
+#include "gossip/link.hpp"
+#include "gossip/scheduler.hpp"
+
+namespace gossamer::gossip {
+
+/// How fast this peer is, and how fast the others are. Thread: the scheduler's.
+class Pace {
+ public:
+  /// The neighbours, as their rows tell: the middle one, so that nobody follows a single one that is far ahead.
+  struct Others {
+    std::optional<Round> round;  ///< that it has begun to mix in
+    Time seen{0};                ///< when its row came
+    bool took_part = false;      ///< somebody's row was mixed in this peer's last round
+  };
+
+  /// This peer begins to mix, for the first time in its round or again.
+  void begin_mix(Time now) {
+    if (!busy_) busy_ = now - round_began_;
+  }
+  /// The round after t: the next one; of a peer that is behind, the first that the others will not have begun when it is
+  /// ready to mix again. To come for a round too late is to have come for nothing.
+  Round next(Round t, const Others& others, Time now);
+
+ private:
+  std::optional<Time> busy_;  ///< what this peer did by itself in its last round
+  Time round_began_{0};
+  std::optional<double> seconds_a_round_;  ///< of the others, smoothed
+  std::optional<Others> before_;           ///< as seen when the last round ended
+};
+
+}  // namespace gossamer::gossip

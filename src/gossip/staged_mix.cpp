@@ -1,0 +1,315 @@
+#include "gossip/staged_mix.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gossamer::gossip {
+namespace {
+
+constexpr double kSmoothing = 0.25;        // share of the newest sample in a running mean
+constexpr std::size_t kRoundsWatched = 64;  // a row that is later than so many rounds tells nothing about lateness
+
+double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
+Time from_seconds(double count) { return std::chrono::duration_cast<Time>(std::chrono::duration<double>(count)); }
+
+void smooth(std::optional<double>& mean, double sample) {
+  mean = mean ? *mean + kSmoothing * (sample - *mean) : sample;
+}
+
+}  // namespace
+
+void StagedMix::Reading::begin(StagedMix& staged, int peer, Copy& copy) {
+  staged_ = &staged;
+  peer_ = peer;
+  copy_ = copy.row.lend();
+}
+
+void StagedMix::Reading::give_back() {
+  if (--chunks_ > 0) return;
+  copy_.end();
+  Edge& edge = staged_->edge(peer_);
+  if (!edge.unsent) return;
+  // Whoever ended the lease may be in the middle of changing what a link's send() changes.
+  staged_->exchange_.scheduler().after(Time(0), [staged = staged_, peer = peer_] {
+    if (staged->edge(peer).unsent && !staged->edge(peer).reading.busy()) staged->send(peer);
+  });
+}
+
+StagedMix::StagedMix(Endpoint& endpoint, Exchange& exchange, Channel channel, std::size_t length)
+    : endpoint_(endpoint), exchange_(exchange), channel_(channel), length_(length) {}
+
+StagedMix::~StagedMix() {
+  if (timer_) exchange_.scheduler().cancel(*timer_);
+}
+
+StagedMix::Edge& StagedMix::edge(int peer) {
+  Edge& edge = edges_[peer];
+  if (!edge.stage)
+    edge.stage = std::make_unique<Stage>(exchange_.compute().device(), endpoint_.inbox(peer, channel_),
+                                         exchange_.options().part_of(endpoint_.peer()), length_, [this, peer] { row_came(peer); });
+  return edge;
+}
+
+void StagedMix::begin(Round t, std::span<const float> row) {
+  GOSSAMER_CHECK(!active_ && row.size() == length_, "a row is mixed twice at once, or changed its length");
+  active_ = true;
+  round_ = t;
+  endpoint_.pace_.begin_mix(exchange_.scheduler().now());
+  matrix_ = exchange_.schedule().at(t);
+  GOSSAMER_CHECK(matrix_->row_surplus(endpoint_.peer()) == 0, "rows that are late are mixed by differences");
+  const std::span<const int> hearers = matrix_->heard_by(endpoint_.peer());
+  if (!hearers.empty()) {
+    newest_copy_ = &free_copy();
+    newest_copy_->round = t;
+    const gpu::CopyRequest<float> copy{row.data(), newest_copy_->row.values().data(), row.size()};
+    exchange_.compute().device().copy(std::span(&copy, 1));
+  }
+  const bool deadline = exchange_.options().policy == Policy::deadline;
+  if (deadline) open_edges();
+  // Each begins with the peer after itself, as Endpoint::send does.
+  const auto first = static_cast<std::size_t>(std::upper_bound(hearers.begin(), hearers.end(), endpoint_.peer()) - hearers.begin());
+  for (std::size_t k = 0; k < hearers.size(); ++k) send(hearers[(first + k) % hearers.size()]);
+  if (deadline) begin_waiting();
+}
+
+StagedMix::Copy& StagedMix::free_copy() {
+  // At most one is read by each neighbour, so there are at most one more than neighbours.
+  for (auto& copy : copies_)
+    if (!copy->row.lent()) return *copy;
+  Copy& made = *copies_.emplace_back(std::make_unique<Copy>());
+  gpu::Device& device = exchange_.compute().device();
+  made.memory = gpu::DeviceRows<float>::on_part(device, exchange_.options().part_of(endpoint_.peer()), 1, length_);
+  made.row.attach(exchange_.scheduler(), made.memory.row(0));
+  return made;
+}
+
+/// A slow link that still reads an earlier row is let finish: under `deadline` this round's row is then not sent to it, else
+/// the newest one when it is done.
+void StagedMix::send(int to) {
+  Edge& edge = this->edge(to);
+  if (exchange_.options().policy == Policy::deadline && round_ < edge.declined_end) return;
+  edge.unsent = false;
+  if (edge.reading.busy()) {
+    if (exchange_.options().policy != Policy::deadline) edge.unsent = true;
+    else if (decides(to)) decide(to, edge, Outcome::declined);
+    else say(to, Note::withdrawn, round_);
+    return;
+  }
+  edge.reading.begin(*this, to, *newest_copy_);
+  const std::span<const float> values = newest_copy_->row.values();
+  const std::size_t step = exchange_.options().chunk_values;
+  Link& link = exchange_.link(endpoint_.peer(), to);
+  const Lease whole = edge.reading.lend();  // the first chunk may be done with before the second is sent
+  for (std::size_t offset = 0; offset < values.size(); offset += step) {
+    const ChunkHead head{endpoint_.peer(), to, newest_copy_->round, channel_, offset, values.size()};
+    link.send(Chunk(head, values.subspan(offset, std::min(step, values.size() - offset)), edge.reading.lend()));
+  }
+}
+
+void StagedMix::say(int to, Note note, Round t) {
+  const ChunkHead head{endpoint_.peer(), to, t, channel_, 0, 0, note};
+  exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
+}
+
+bool StagedMix::is_decided() {
+  const ExchangeOptions& options = exchange_.options();
+  if (options.policy == Policy::async) return true;
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    const Edge& edge = this->edge(neighbour.peer);
+    if (options.policy == Policy::deadline) {
+      if (edge.outcome == Outcome::open) return false;
+      continue;
+    }
+    const auto newest = edge.stage->newest();
+    const Round done_by_it = newest ? newest->round : 0;
+    if (round_ + 1 > done_by_it + options.staleness) return false;
+  }
+  return true;
+}
+
+void StagedMix::wake() {
+  if (waiter_ && is_decided()) exchange_.scheduler().post(std::exchange(waiter_, {}));
+}
+
+StagedMix::Rows StagedMix::take(std::vector<Deviation>& deviations) {
+  GOSSAMER_CHECK(active_, "a mix ends that has not begun");
+  active_ = false;
+  if (timer_) exchange_.scheduler().cancel(*timer_);
+  timer_.reset();
+  Rows rows;
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    Edge& edge = this->edge(neighbour.peer);
+    auto row = exchange_.options().policy == Policy::deadline ? std::exchange(edge.row, nullptr) : edge.stage->newest();
+    if (!row || row->round != round_)
+      deviations.push_back({round_, neighbour.peer, channel_, row == nullptr, row ? row->round : 0});
+    if (!row) continue;
+    rows.sources.push_back({row->row.row(0).data(), static_cast<float>(neighbour.weight)});
+    rows.held.push_back(std::move(row));
+  }
+  took_part_ = !rows.sources.empty();
+  return rows;
+}
+
+void StagedMix::rounds_seen(std::map<int, std::pair<Round, Time>>& seen) const {
+  for (const auto& [peer, edge] : edges_) {
+    const auto row = edge.stage->newest();
+    if (row && (edge.skip_end == 0 || row->round > edge.skip_end))
+      seen[peer] = std::max(seen[peer], std::pair(row->round, edge.came));
+  }
+}
+
+void StagedMix::row_came(int from) {
+  if (exchange_.options().policy == Policy::deadline) {
+    Edge& edge = edges_.at(from);
+    const auto row = edge.stage->newest();
+    edge.came = exchange_.scheduler().now();
+    if (decides(from)) {
+      note_lateness(edge, row->round);
+      if (active_ && edge.outcome == Outcome::open && edge.round == row->round) decide(from, edge, Outcome::counted);
+    }
+    if (active_) go_on();
+  }
+  wake();
+}
+
+// ---- deadline
+
+void StagedMix::open_edges() {
+  const Time now = exchange_.scheduler().now();
+  if (!began_.empty()) {
+    const auto& [round, time] = *began_.rbegin();
+    smooth(round_seconds_, seconds(now - time));
+  }
+  began_[round_] = now;
+  if (began_.size() > kRoundsWatched) began_.erase(began_.begin());
+  deadlines_passed_ = 0;
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    Edge& edge = this->edge(neighbour.peer);
+    edge.round = round_;
+    edge.outcome = round_ < edge.declined_end ? Outcome::declined : Outcome::open;
+    edge.waited_for = edge.punctual || round_ == waits_in_;
+  }
+}
+
+/// Our rows are out: what is said of an exchange comes after the row.
+void StagedMix::begin_waiting() {
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    Edge& edge = this->edge(neighbour.peer);
+    const auto row = edge.stage->newest();
+    if (!decides(neighbour.peer)) {
+      if (edge.outcome == Outcome::open && !edge.waited_for) say(neighbour.peer, Note::withdrawn, round_);
+    } else if (row && row->round == round_) {
+      note_lateness(edge, round_);
+      if (edge.outcome == Outcome::open) decide(neighbour.peer, edge, Outcome::counted);
+    }
+  }
+  go_on();
+}
+
+/// Where nobody is left that is waited for, the others are not waited for either; else there is a deadline.
+void StagedMix::go_on() {
+  bool waiting = false;
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    const Edge& edge = this->edge(neighbour.peer);
+    waiting = waiting || (edge.outcome == Outcome::open && edge.waited_for);
+  }
+  if (waiting) return arm();
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    Edge& edge = this->edge(neighbour.peer);
+    if (edge.outcome == Outcome::open && decides(neighbour.peer)) decide(neighbour.peer, edge, Outcome::declined);
+  }
+}
+
+void StagedMix::note_lateness(Edge& edge, Round t) {
+  const auto began = began_.find(t);
+  if (began != began_.end()) smooth(edge.lateness, seconds(exchange_.scheduler().now() - began->second));
+}
+
+void StagedMix::decide(int peer, Edge& edge, Outcome outcome) {
+  edge.outcome = outcome;
+  edge.punctual = outcome == Outcome::counted;
+  if (outcome == Outcome::counted) edge.row = edge.stage->newest();
+  else edge.declined_end = std::max(edge.declined_end, edge.round + 1);
+  if (decides(peer)) say(peer, outcome == Outcome::counted ? Note::counted : Note::declined, edge.round);
+}
+
+/// Twice what it usually takes until an exchange is known to count, and a part of a round beyond. Of the neighbours the middle
+/// one is asked (of two the quicker), so that a late one does not make others wait. Not known before the first.
+std::optional<double> StagedMix::patience() const {
+  std::vector<double> lateness;
+  for (const auto& [peer, edge] : edges_)
+    if (edge.lateness) lateness.push_back(*edge.lateness);
+  if (lateness.empty()) return std::nullopt;
+  const auto middle = lateness.begin() + static_cast<std::ptrdiff_t>((lateness.size() - 1) / 2);
+  std::nth_element(lateness.begin(), middle, lateness.end());
+  return 2 * *middle + exchange_.options().slack * round_seconds_.value_or(*middle);
+}
+
+void StagedMix::arm() {
+  if (timer_ || deadlines_passed_ == 2) return;
+  // Who has left rounds out to come in time waits until the others are there too.
+  Time from = began_.at(round_);
+  if (round_ == waits_in_) {
+    const auto hears = matrix_->hears(endpoint_.peer());
+    if (std::ranges::none_of(hears, [&](const auto& j) { return edge(j.peer).outcome == Outcome::counted; })) return;
+    from = exchange_.scheduler().now();
+  }
+  const std::optional<double> patience = this->patience();
+  // Who does not decide gives the other end twice as long: its answer comes after its own deadline.
+  if (patience)
+    timer_ = exchange_.scheduler().at(from + from_seconds(*patience * (1 + deadlines_passed_)), [this] { out_of_time(); });
+}
+
+void StagedMix::out_of_time() {
+  timer_.reset();
+  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    Edge& edge = this->edge(neighbour.peer);
+    if (edge.outcome != Outcome::open) continue;
+    const bool ours = decides(neighbour.peer);
+    if (deadlines_passed_ == 0 && ours) decide(neighbour.peer, edge, Outcome::declined);
+    if (deadlines_passed_ == 1 && !ours) say(neighbour.peer, Note::withdrawn, round_);
+  }
+  ++deadlines_passed_;
+  go_on();
+  wake();
+}
+
+Status StagedMix::heard(const ChunkHead& head) {
+  if (exchange_.options().policy != Policy::deadline)
+    return protocol_error(head, "it speaks of deadlines under another policy");
+  const bool ours = decides(head.from), skipping = head.note == Note::skipping;
+  if (!skipping && ours != (head.note == Note::withdrawn)) return protocol_error(head, "it decides what is not its to decide");
+  Edge& edge = this->edge(head.from);
+  const bool concerned = active_ && edge.outcome == Outcome::open && edge.round <= head.round;
+  if (head.note == Note::counted) {
+    const auto row = edge.stage->newest();
+    if (!concerned || edge.round != head.round || !row || row->round != head.round)
+      return protocol_error(head, "an exchange counts that was not waited for");
+    note_lateness(edge, head.round);
+    decide(head.from, edge, Outcome::counted);
+    go_on();
+    wake();
+    return {};
+  }
+  if (active_ && edge.outcome == Outcome::counted && edge.round == head.round) return {};  // that was said before
+  edge.declined_end = std::max(edge.declined_end, head.round + 1);
+  if (concerned) edge.outcome = Outcome::declined;
+  if (concerned && !skipping) edge.punctual = false;
+  if (skipping) edge.skip_end = head.round + 1;
+  else if (ours) say(head.from, Note::declined, head.round);
+  if (active_) go_on();
+  wake();
+  return {};
+}
+
+void StagedMix::skip_to(Round next) {
+  if (exchange_.options().policy != Policy::deadline || next == 0) return;
+  waits_in_ = next;
+  for (auto& [peer, edge] : edges_) {
+    edge.declined_end = std::max(edge.declined_end, next);
+    say(peer, Note::skipping, next - 1);
+  }
+}
+
+}  // namespace gossamer::gossip
