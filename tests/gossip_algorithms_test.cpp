@@ -65,10 +65,19 @@ TEST_CASE("every algorithm: declared whole, and the same bits when each round st
     CHECK(chunked.run(kind.name, values, 8, &trainer).rows == whole.rows);
 
     // It sends what it says that it sends.
-    const auto sent = (*made)->values_sent(whole.matrices(), 37);
     std::uint64_t predicted = 0;
-    for (Round t = 0; t < 8; ++t)
-      for (int i = 0; i < whole.finished; ++i) predicted += sent(*whole.matrices().at(t), i);
+    for (Round t = 0; t < 8; ++t) {
+      const auto w = whole.matrices().at(t);
+      const auto loads = (*made)->loads(whole.matrices(), *w, 37);
+      for (int i = 0; i < whole.finished; ++i) predicted += values_sent(loads, i);
+      for (const ExchangeLoad& load : loads) {  // and all of it is received
+        std::uint64_t sent = 0, received = 0, longest = 0;
+        for (int i = 0; i < whole.finished; ++i) sent += load.of(i).sent, received += load.of(i).received;
+        for (int i = 0; i < whole.finished; ++i) longest = std::max(longest, load.of(i).sent);
+        CHECK(sent == received);
+        CHECK(load.message <= longest);
+      }
+    }
     CHECK(whole.values_sent == predicted);
   }
 }

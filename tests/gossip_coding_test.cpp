@@ -109,7 +109,7 @@ TEST_CASE("with a codec too, consensus is exactly a fixed point") {
     std::fill(network.start.begin(), network.start.end(), network.start.front());
     class Still final : public Trainer {
       void run(TrainOperation, std::span<TrainRequest* const>) override {}
-      double rate(std::uint64_t) const override { return 0; }
+      double rate(int, std::uint64_t) const override { return 0; }
       std::size_t shard_size(int) const override { return 1; }
       std::uint64_t batches_per_epoch(int) const override { return 1; }
     } still;

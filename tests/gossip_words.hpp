@@ -54,7 +54,7 @@ class PullTrainer final : public Trainer {
           if (operation != TrainOperation::gradient) request->x[k] -= rate_ * request->gradient[k];
         }
   }
-  double rate(std::uint64_t) const override { return rate_; }
+  double rate(int, std::uint64_t) const override { return rate_; }
   std::size_t shard_size(int peer) const override { return 3 + static_cast<std::size_t>(peer); }
   std::uint64_t batches_per_epoch(int) const override { return 2; }
   /// b_i

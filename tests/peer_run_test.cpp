@@ -299,6 +299,18 @@ TEST_CASE("a server is kept where it holds the whole model, and is none of the n
   CHECK(collect(folder.path / "two").ok());
 }
 
+TEST_CASE("federated averaging: a schedule knows the steps of a client's epochs") {
+  const Setup setup = set_up({"run.peers=4", "run.rounds=10", "algorithm.kind=fedavg", "algorithm.local_epochs=3", "data.batch=16",
+                              "data.partition=dirichlet", "optimizer.schedule=cosine", "optimizer.rate=0.8"});
+  for (int peer = 0; peer < 4; ++peer) {
+    const std::uint64_t steps = 10 * 3 * setup.learner->batches_per_epoch(peer);
+    CHECK(setup.learner->rate(peer, 0) == 0.8);
+    CHECK(setup.learner->rate(peer, steps / 2) == doctest::Approx(0.4));
+    CHECK(setup.learner->rate(peer, steps - 1) > 0);
+    CHECK(setup.learner->rate(peer, steps) == 0);
+  }
+}
+
 TEST_CASE("thousands of peers start within a second or two") {
   const Setup setup = set_up({"run.peers=10000", "algorithm.kind=consensus", "algorithm.length=1"});
   CHECK(setup.report.spectral_gap == doctest::Approx(2.0 / 3 * (1 - std::cos(2 * std::numbers::pi / 10000))));

@@ -20,32 +20,32 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind, const
   return Error{ErrorKind::invalid, fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names)};
 }
 
-topology::ValuesSent Algorithm::values_sent(const topology::MixingSchedule& schedule, std::size_t d) const {
+std::uint64_t values_sent(const std::vector<ExchangeLoad>& loads, int node) {
   std::uint64_t values = 0;
-  for (const RowSpec& row : rows(schedule)) values += row.mixed ? d + row.extra : 0;
-  return [values](const topology::MixingMatrix& w, int i) { return values * w.heard_by(i).size(); };
+  for (const ExchangeLoad& load : loads) values += load.of(node).sent;
+  return values;
 }
 
 ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length) {
-  ExchangeLoad load{.message = length};
-  for (int i = 0; i < w.peers(); ++i) {
-    load.sent = std::max<std::uint64_t>(load.sent, w.heard_by(i).size() * length);
-    load.received = std::max<std::uint64_t>(load.received, w.hears(i).size() * length);
-  }
-  return load;
+  return {.message = length,
+          .of = [&w, length](int i) { return NodeLoad{w.heard_by(i).size() * length, w.hears(i).size() * length}; }};
 }
 
-std::vector<ExchangeLoad> server_loads(std::size_t d, std::size_t clients, int servers) {
-  std::size_t part = 0;
-  for (int k = 0; k < servers; ++k) part = std::max(part, part_of(d, k, servers).size());
+std::vector<ExchangeLoad> server_loads(std::size_t d, int peers, std::size_t clients, int servers) {
+  std::size_t longest = 0;
+  for (int k = 0; k < servers; ++k) longest = std::max(longest, part_of(d, k, servers).size());
   // Links go both ways at once: while servers still answer some, those answered first compute and send again. What a round
   // waits for is the answers to all, and then what the last of them sends.
-  const std::uint64_t all = clients * part;
-  return {{.sent = all, .received = all, .message = part}, {.sent = d, .received = d, .message = part}};
+  return {{.message = longest,
+           .of = [=](int i) {
+             const std::uint64_t values = i < peers ? d : clients * part_of(d, i - peers, servers).size();
+             return NodeLoad{values, values};
+           },
+           .last = d}};
 }
 
-std::optional<std::vector<ExchangeLoad>> Algorithm::loads(const topology::MixingSchedule& schedule,
-                                                          const topology::MixingMatrix& w, std::size_t d) const {
+std::vector<ExchangeLoad> Algorithm::loads(const topology::MixingSchedule& schedule, const topology::MixingMatrix& w,
+                                           std::size_t d) const {
   std::vector<ExchangeLoad> loads;
   const std::vector<RowSpec> specs = rows(schedule);
   for (std::size_t k = 0; k < specs.size(); ++k) {
@@ -85,12 +85,6 @@ task<void> push_and_pull(Node& node, Round t, int servers) {
   for (int k = 0; k < servers; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers));
   for (int k = 0; k < servers; ++k) co_await node.receive(n + k, t, kX, part_of(x, k, servers), Combine::replace);
   co_await node.sent(kGradientRow);
-}
-
-topology::ValuesSent server_values_sent(std::size_t d, int servers) {
-  return [d, servers](const topology::MixingMatrix& w, int i) -> std::uint64_t {
-    return i < w.peers() ? d : part_of(d, i - w.peers(), servers).size() * static_cast<std::size_t>(w.peers());
-  };
 }
 
 }  // namespace gossamer::gossip

@@ -46,15 +46,24 @@ struct AlgorithmNeeds {
   bool equal_start = false;   ///< it takes it that all nodes start from the same parameters
   int servers = 0;            ///< nodes n … n+servers−1 are servers: no shard, no place in W or in the network's figures
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
+  bool rounds_end_together = true;  ///< false: nobody waits for anybody, and how long a round takes is each node's own affair
   Fidelity codec = Fidelity::exact;  ///< the least faithful codec it is sound with; exact: its rows travel as they are
   std::size_t row_length = 0; ///< d, where no model gives it; rows then start as standard normal numbers
 };
 
-/// One exchange of a round as its most loaded nodes see it, in values.
+/// What a node sends and receives in one exchange of a round, in values.
+struct NodeLoad {
+  std::uint64_t sent = 0, received = 0;
+};
+
+/// One exchange of a round, in values.
 struct ExchangeLoad {
-  std::uint64_t sent = 0, received = 0;  ///< by the node that sends, or receives, the most
-  std::uint64_t message = 0;             ///< over one link
-  bool beside_training = false;          ///< under way while gradients are computed
+  std::uint64_t message = 0;              ///< the longest over one link
+  std::function<NodeLoad(int node)> of;   ///< peers, and the servers after them; a peer that may sit the round out does not
+  bool beside_training = false;           ///< under way while gradients are computed
+  /// Where nodes are answered one by one, and those answered first go on while others still wait: what the last of them
+  /// sends after everything else, which is part of `of` too. Else 0.
+  std::uint64_t last = 0;
 };
 
 /// One algorithm with its parameters read. Immutable; shared by all nodes of a process.
@@ -64,19 +73,17 @@ class Algorithm {
   /// The rows of every node; row 0 is x.
   virtual std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const = 0;
   virtual AlgorithmNeeds needs() const = 0;
-  /// Local steps of one node in a round.
+  /// Local steps of one node in a round; where epochs_per_round() is not 0, so many passes over its own shard instead.
   virtual int steps_per_round() const = 0;
+  virtual int epochs_per_round() const { return 0; }
   /// Round t of `node`. Locals live for this round only.
   virtual task<void> round(Node& node, Round t) const = 0;
   /// Whom node i, a peer or a server, sends to or hears from in the whole run, ascending. Links are made for these.
   virtual std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const = 0;
-  /// What a node sends in a round, rows being d values long: every mixed row to all who hear it, unless said otherwise. A
-  /// run's bytes are predicted from it.
-  virtual topology::ValuesSent values_sent(const topology::MixingSchedule& schedule, std::size_t d) const;
-  /// The exchanges of a round that mixes with w, one after the other: every mixed row in turn, unless said otherwise. None where
-  /// a round has no end that all share. How long a round takes is predicted from it.
-  virtual std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule& schedule,
-                                                         const topology::MixingMatrix& w, std::size_t d) const;
+  /// The exchanges of a round that mixes with w, one after the other, rows being d values long: every mixed row in turn to all
+  /// who hear it, unless said otherwise. Bytes and how long a round takes are predicted from it. w outlives what is returned.
+  virtual std::vector<ExchangeLoad> loads(const topology::MixingSchedule& schedule, const topology::MixingMatrix& w,
+                                          std::size_t d) const;
   /// Whether row k is mixed while gradients are computed.
   virtual bool mixes_beside_training(int k) const {
     (void)k;
@@ -132,16 +139,15 @@ std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule
 /// partners() of the algorithms with `servers` servers: each of `peers` peers talks to every server, and to nobody else.
 std::vector<int> server_partners(int i, int peers, int servers);
 
+/// What a node sends in all exchanges of a round, in values.
+std::uint64_t values_sent(const std::vector<ExchangeLoad>& loads, int node);
 /// The exchange of one row of `length` values with everybody who hears it in w.
 ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length);
-/// loads() of `clients` that each send d values to servers, which own equal parts of them, and get as many back.
-std::vector<ExchangeLoad> server_loads(std::size_t d, std::size_t clients, int servers);
+/// loads() of `clients` of the `peers` that each send d values to servers, which own equal parts of them, and get as many back.
+std::vector<ExchangeLoad> server_loads(std::size_t d, int peers, std::size_t clients, int servers);
 
 /// A worker's round with servers that each own a part of the parameters: g ← ∇f_i(x; batch_i), which goes to the servers;
 /// x, row 0, ← what they hold then.
 task<void> push_and_pull(Node& node, Round t, int servers);
-
-/// values_sent() of those that give each of `servers` servers a part of a row and get that part back.
-topology::ValuesSent server_values_sent(std::size_t d, int servers);
 
 }  // namespace gossamer::gossip

@@ -93,7 +93,7 @@ class Compute final : public IdleWork {
   }
 
   /// The optimizer's rate γ at a local step.
-  double rate(std::uint64_t step) const { return trainer_->rate(step); }
+  double rate(int peer, std::uint64_t step) const { return trainer_->rate(peer, step); }
   /// Samples of a peer's shard, and batches of one pass over it.
   std::size_t shard_size(int peer) const { return trainer_->shard_size(peer); }
   std::uint64_t batches_per_epoch(int peer) const { return trainer_->batches_per_epoch(peer); }

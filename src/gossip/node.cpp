@@ -45,6 +45,7 @@ TrainRequest Node::request_for(std::span<float> x, std::span<float> g) const {
   TrainRequest request;
   request.peer = request.shard_of = id_;
   request.step = steps_done_;
+  request.rate_lead = rate_lead_;
   request.x = x;
   request.gradient = g;
   request.state = memory_.state;

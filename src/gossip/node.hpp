@@ -71,7 +71,9 @@ class Node {
   std::uint64_t batches_per_epoch(int peer) const { return exchange_.compute().batches_per_epoch(peer); }
 
   /// γ of this peer's next step.
-  double rate() const { return exchange_.compute().rate(steps_done_); }
+  double rate() const { return exchange_.compute().rate(id_, steps_done_ + rate_lead_); }
+  /// The next step is step `step` on the schedule of step sizes, and so on from there: for one that has sat rounds out.
+  void set_rate_step(std::uint64_t step) { rate_lead_ = step - steps_done_; }
 
   // ---- exchange
   /// x_i ← x_i + Σ_j W_t[i][j] (x_j − x_i) on row k: Σ_j W_t[i][j] x_j, W_t[i][i] included.
@@ -156,7 +158,7 @@ class Node {
   std::vector<std::unique_ptr<MixedRow>> rows_;
   LentRow gradient_lender_;
   std::vector<std::uint64_t> counters_;
-  std::uint64_t steps_done_ = 0;
+  std::uint64_t steps_done_ = 0, rate_lead_ = 0;
   NodeTimes times_;
   Staleness staleness_;
 };

@@ -19,6 +19,7 @@ struct TrainRequest {
   int peer = 0;
   int shard_of = 0;        ///< whose shard the batch comes from: the peer's own, except in `centralized`
   std::uint64_t step = 0;  ///< number of the first local step
+  std::uint64_t rate_lead = 0;  ///< steps by which the schedule of step sizes is ahead of it
   int steps = 1;
   std::span<float> x;         ///< rows are in device memory
   std::span<float> gradient;
@@ -34,8 +35,8 @@ class Trainer {
   /// Serves all requests, which are of one operation and one number of steps. Peers are distinct. Rows are as after the
   /// call for what this thread asks of the device next; another thread waits for Memory::finish first.
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
-  /// The optimizer's rate γ at a local step. Any thread.
-  virtual double rate(std::uint64_t step) const = 0;
+  /// The optimizer's rate γ at a local step of a peer. Any thread.
+  virtual double rate(int peer, std::uint64_t step) const = 0;
   /// Samples of a peer's shard, of any peer of the network; and batches of one pass over it. Any thread.
   virtual std::size_t shard_size(int peer) const = 0;
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;

@@ -40,7 +40,7 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
     const auto peer = static_cast<std::size_t>(request->peer);
     const auto part = static_cast<std::size_t>(device_.part_of(request->x.data()));
     steps.push_back({request->shard_of, request->step, request->steps, request->x.data(), state_of(*request),
-                     request->gradient.data(), loss_sums_.row(part).data() + peer});
+                     request->gradient.data(), loss_sums_.row(part).data() + peer, request->rate_lead});
     losses_[peer] += static_cast<std::uint64_t>(request->steps);
   }
   operation == TrainOperation::local_steps ? learner_.local_steps(steps) : learner_.gradient(steps);
@@ -49,7 +49,8 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
 void LearnerTrainer::update(std::span<TrainRequest* const> requests) {
   std::vector<train::UpdateRequest<float>> updates;
   for (const TrainRequest* request : requests)
-    updates.push_back({request->step, request->x.data(), state_of(*request), request->gradient.data(), request->x.size()});
+    updates.push_back({request->step, request->x.data(), state_of(*request), request->gradient.data(), request->x.size(),
+                       request->peer, request->rate_lead});
   learner_.update(updates);
 }
 

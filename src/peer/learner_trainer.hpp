@@ -17,7 +17,7 @@ class LearnerTrainer final : public gossip::Trainer {
  public:
   LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers);
   void run(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests) override;
-  double rate(std::uint64_t step) const override { return learner_.rate(step); }
+  double rate(int peer, std::uint64_t step) const override { return learner_.rate(peer, step); }
   std::size_t shard_size(int peer) const override { return learner_.shard_size(peer); }
   std::uint64_t batches_per_epoch(int peer) const override { return learner_.batches_per_epoch(peer); }
   /// Peers are trained one by one, so that a peer's bits do not depend on who happens to be ready with it.

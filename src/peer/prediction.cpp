@@ -27,19 +27,24 @@ std::vector<gossip::Round> points_of(const Config& config) {
   return rounds;
 }
 
-/// Where all that is sent are mixed rows, headers can be counted too.
+/// Of algorithms that mix all messages of an exchange have one length, so headers can be counted too.
 void predict_bytes(const Setup& setup, Prediction& prediction) {
-  const bool only_mixes = setup.algorithm->needs().mixing_matrix;
-  if (!only_mixes || setup.config.exchange.policy != "sync" || setup.schedule->period() == 0) return;
+  const auto period = static_cast<gossip::Round>(setup.schedule->period());
+  const gossip::Round rounds = setup.config.run.rounds;
+  if (!setup.algorithm->needs().mixing_matrix || setup.config.exchange.policy != "sync" || period == 0) return;
   const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
-  const auto framed = [&](std::size_t extra) {
-    const std::uint64_t payload = (setup.codec->words(setup.parameters) + extra) * sizeof(float);
-    return payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes;
-  };
-  std::uint64_t rows = 0;  // of one message each
-  for (const gossip::RowSpec& spec : setup.algorithm->rows(*setup.schedule)) rows += spec.mixed ? framed(spec.extra) : 0;
-  if (setup.algorithm->needs().codec == gossip::Fidelity::partial) rows = framed(0);  // what it sends is no row that it keeps
-  prediction.bytes_sent = static_cast<std::uint64_t>(topology::messages_in(*setup.schedule, setup.config.run.rounds)) * rows;
+  std::uint64_t bytes = 0;
+  for (gossip::Round t = 0; t < std::min(period, rounds); ++t) {
+    const std::uint64_t times = rounds / period + (t < rounds % period ? 1 : 0);
+    const auto w = setup.schedule->at(t);
+    for (const gossip::ExchangeLoad& load : setup.algorithm->loads(*setup.schedule, *w, setup.parameters)) {
+      const std::uint64_t payload = setup.codec->words(load.message) * sizeof(float);
+      std::uint64_t messages = 0;
+      for (int i = 0; i < w->peers(); ++i) messages += load.of(i).sent / load.message;
+      bytes += times * messages * (payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes);
+    }
+  }
+  prediction.bytes_sent = bytes;
 }
 
 void predict_decay(const Setup& setup, Prediction& prediction) {

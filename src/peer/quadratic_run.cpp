@@ -45,7 +45,7 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
   recipe.momentum = optimizer.rule.momentum;
   recipe.nesterov = optimizer.rule.nesterov;
   recipe.weight_decay = optimizer.rule.weight_decay;
-  recipe.rate = [&learner = *setup.learner](std::uint64_t step) { return learner.rate(step); };
+  recipe.rate = [&learner = *setup.learner](std::uint64_t step) { return learner.rate(0, step); };
   if (optimizer.schedule.schedule == "constant") recipe.settled_rate = optimizer.rate;  // after a warm-up, where there is one
   return recipe;
 }

@@ -17,7 +17,7 @@ struct RoundTime {
   double seconds() const { return std::max(training, beside) + after; }
 };
 
-/// None where nobody waits for all (policy async, async_server), or a round's local steps depend on the shard.
+/// None where nobody waits for all (policy async, async_server), or where the peers' shards give them unequal numbers of local steps.
 std::optional<RoundTime> round_time(const Setup& setup);
 
 }  // namespace gossamer::peer

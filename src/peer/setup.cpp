@@ -118,7 +118,9 @@ Status check_virtual_time(const Setup& setup) {
   double sending = 0;
   for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
     if (mbit_s > 0) sending += bits / (mbit_s * 1e6);
-  const double computing = setup.algorithm->steps_per_round() * setup.step_ms() / 1e3 * std::max(1.0, sim.slow_factor);
+  std::uint64_t steps = 0;
+  for (int i = 0; i < setup.workers(); ++i) steps = std::max(steps, setup.steps_per_round(i));
+  const double computing = static_cast<double>(steps) * setup.step_ms() / 1e3 * std::max(1.0, sim.slow_factor);
   // At most: every message of an all-reduce after the other, or every row over one link.
   const double round = computing + 2 * n * (sim.latency_ms / 1e3 + sending);
   const double whole = round * static_cast<double>(setup.config.run.rounds);
@@ -142,6 +144,7 @@ Status make_learner(Setup& setup) {
   request.sampling = config.shards;
   request.optimizer = config.optimizer;
   request.local_steps = config.run.rounds * static_cast<std::uint64_t>(setup.algorithm->steps_per_round());
+  request.local_epochs = config.run.rounds * static_cast<std::uint64_t>(setup.algorithm->epochs_per_round());
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
   GOSSAMER_TRY(setup.learner, train::make_learner<float>(std::move(request), *setup.device));
@@ -182,6 +185,11 @@ std::size_t coding_bytes(const Setup& setup) {
 }
 
 }  // namespace
+
+std::uint64_t Setup::steps_per_round(int peer) const {
+  const auto epochs = static_cast<std::uint64_t>(algorithm->epochs_per_round());
+  return epochs > 0 ? epochs * learner->batches_per_epoch(peer) : static_cast<std::uint64_t>(algorithm->steps_per_round());
+}
 
 double Setup::step_ms() const {
   double samples = config.shards.batch;
@@ -267,8 +275,14 @@ Result<Setup> make_setup(Config config, ProcessPlace place) {
   }
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));
   const std::size_t words = setup.codec->words(setup.parameters);  // of a row as it travels
-  GOSSAMER_TRY(setup.report, topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick,
-                                                setup.algorithm->values_sent(*setup.schedule, words)));
+  const auto most_sent = [&setup, words](const topology::MixingMatrix& w) {
+    const auto loads = setup.algorithm->loads(*setup.schedule, w, words);
+    std::uint64_t most = 0;
+    for (int i = 0; i < setup.workers(); ++i) most = std::max(most, gossip::values_sent(loads, i));
+    return most;
+  };
+  GOSSAMER_TRY(setup.report,
+               topology::examine(*setup.schedule, request, setup.parameters, topology::Effort::quick, most_sent));
   GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
 }

@@ -43,6 +43,8 @@ struct Setup {
   bool is_server(int node) const { return node >= workers(); }
   /// Whether the node's row is a whole model, to be evaluated and kept: one of several servers has a part of it only.
   bool holds_model(int node) const { return !is_server(node) || servers() == 1; }
+  /// Local steps of a peer in a round that it takes part in.
+  std::uint64_t steps_per_round(int peer) const;
   /// Virtual time of one local step of a peer that is not slow, in milliseconds. Full batches count as shards of equal size.
   double step_ms() const;
   /// Starting value of a peer's parameters.

@@ -40,8 +40,8 @@ class MixingMatrix {
   std::vector<double> self_weights_, row_surplus_;
 };
 
-/// Values that a peer sends in a round of matrix w.
-using ValuesSent = std::function<std::uint64_t(const MixingMatrix& w, int peer)>;
+/// Values that the peer that sends most sends in a round of matrix w.
+using MostSent = std::function<std::uint64_t(const MixingMatrix& w)>;
 
 /// Rows and columns sum to 1, within what the checks allow.
 bool is_doubly_stochastic(const MixingMatrix& w);

@@ -18,16 +18,14 @@ struct Tally {
   std::uint64_t busiest_sends = 0;  ///< over the rounds, values of the peer that sends most
 };
 
-void add_round(const MixingMatrix& w, TopologyReport& report, const ValuesSent& values_sent, Tally& tally) {
+void add_round(const MixingMatrix& w, TopologyReport& report, const MostSent& most_sent, Tally& tally) {
   const bool first = tally.graphs.empty();
-  std::uint64_t busiest = 0;
   for (int i = 0; i < w.peers(); ++i) {
     const int degree = static_cast<int>(w.hears(i).size());
     report.degree_min = first && i == 0 ? degree : std::min(report.degree_min, degree);
     report.degree_max = std::max(report.degree_max, degree);
-    busiest = std::max(busiest, values_sent(w, i));
   }
-  tally.busiest_sends += busiest;
+  tally.busiest_sends += most_sent(w);
   tally.graphs.push_back(graph_of(w));
   report.symmetric = report.symmetric && is_symmetric(w);
   report.doubly_stochastic = report.doubly_stochastic && is_doubly_stochastic(w);
@@ -48,7 +46,7 @@ Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t par
 }
 
 Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters,
-                               Effort effort, const ValuesSent& values_sent) {
+                               Effort effort, const MostSent& most_sent) {
   const bool whole = effort == Effort::whole;
   if (parameters > kMaximumParameters)
     return Error{ErrorKind::invalid, fmt::format("{} parameters a row are too many, give at most {}", parameters,
@@ -62,8 +60,12 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
 
   const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : sampled_rounds(schedule.peers());
   Tally tally;
-  const ValuesSent one_row = [parameters](const MixingMatrix& w, int i) { return parameters * w.heard_by(i).size(); };
-  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, values_sent ? values_sent : one_row, tally);
+  const MostSent one_row = [parameters](const MixingMatrix& w) {
+    std::uint64_t hearers = 0;
+    for (int i = 0; i < w.peers(); ++i) hearers = std::max<std::uint64_t>(hearers, w.heard_by(i).size());
+    return parameters * hearers;
+  };
+  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, most_sent ? most_sent : one_row, tally);
   const Graph all = union_of(tally.graphs);
   report.edges = count_edges(all) / (report.symmetric ? 2 : 1);
   const bool alike = is_lattice(schedule);

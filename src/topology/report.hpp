@@ -44,10 +44,10 @@ inline constexpr int kQuickGapStatic = 1024, kQuickGapVarying = 512, kQuickDiame
 /// that parameters exceed kMaximumParameters.
 Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t parameters);
 
-/// Examines a schedule that make_schedule(request) returned. With Effort::quick any number of peers will do. `values_sent`:
-/// what is sent instead of one row to each who hears.
+/// Examines a schedule that make_schedule(request) returned. With Effort::quick any number of peers will do. `most_sent`:
+/// where something else is sent than one row to each who hears.
 Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters,
-                               Effort effort = Effort::whole, const ValuesSent& values_sent = {});
+                               Effort effort = Effort::whole, const MostSent& most_sent = {});
 
 /// [t][i][j] = W_t[i][j] of every round of the period (of one without period, of round 0): what --matrix prints. n² doubles
 /// a round.

@@ -99,12 +99,15 @@ class DeviceLearner final : public Learner<Real> {
     std::vector<gpu::UpdateJob<Real>> jobs;
     for (const UpdateRequest<Real>& request : requests)
       jobs.push_back({.parameters = request.parameters, .state = request.state, .gradient = request.gradient,
-                      .length = request.length, .rate = rate(request.step), .step = request.step});
+                      .length = request.length, .rate = rate(request.peer, request.step + request.rate_lead), .step = request.step});
     device_.update(request_.optimizer.rule, jobs);
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
-  double rate(std::uint64_t step) const override { return rate_at(request_.optimizer, step, request_.local_steps); }
+  double rate(int peer, std::uint64_t step) const override {
+    const std::uint64_t epochs = request_.local_epochs;
+    return rate_at(request_.optimizer, step, epochs > 0 ? epochs * batches_per_epoch(peer) : request_.local_steps);
+  }
   std::size_t shard_size(int peer) const override { return request_.shards.at(static_cast<std::size_t>(peer)).size(); }
   std::uint64_t batches_per_epoch(int peer) const override {
     return orders_.at(static_cast<std::size_t>(peer)).batches_per_epoch();
@@ -145,7 +148,7 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
       const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
       const auto batch = order.batch(step);
       samples_.insert(samples_.end(), batch.begin(), batch.end());
-      rates_.push_back(rate(step));
+      rates_.push_back(rate(request.peer, step + request.rate_lead));
     }
   }
   const std::uint32_t* samples = samples_.data();

@@ -26,6 +26,7 @@ struct StepRequest {
   gpu::StateRows<Real> state = {};  ///< local_steps: the optimizer's rows, as many as its rule keeps
   Real* gradient = nullptr;      ///< gradient: out. local_steps: scratch row
   double* loss = nullptr;        ///< device memory: the loss of each batch, before its step, is added
+  std::uint64_t rate_lead = 0;   ///< steps by which the schedule of step sizes is ahead of first_step
 };
 
 /// x ← one optimizer step with a gradient from elsewhere (all-reduce's mean, a tracker, …). Rows in device memory.
@@ -36,6 +37,8 @@ struct UpdateRequest {
   gpu::StateRows<Real> state = {};
   const Real* gradient = nullptr;
   std::size_t length = 0;  ///< values: parameters(), or fewer where the pointers are to a part of the rows
+  int peer = 0;            ///< whose schedule of step sizes it is
+  std::uint64_t rate_lead = 0;  ///< as in StepRequest
 };
 
 struct Evaluation {
@@ -55,7 +58,8 @@ struct LearnerRequest {
   ModelSpec model;
   ShardOptions sampling = {};  ///< batch
   OptimizerOptions optimizer = {};
-  std::uint64_t local_steps = 0;  ///< of a peer in the whole run: the length of a schedule that has one
+  std::uint64_t local_steps = 0;  ///< of a node in the whole run: the length of a schedule that has one; or, where not 0,
+  std::uint64_t local_epochs = 0; ///< a peer's passes over its shard
   std::uint64_t seed = 0;
   bool different_initial = false;  ///< run.init = "different": each peer its own start; else all equal
 };
@@ -74,8 +78,8 @@ class Learner {
   virtual void gradient(std::span<StepRequest<Real>> requests) = 0;
   virtual void update(std::span<UpdateRequest<Real>> requests) = 0;
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
-  /// The optimizer's rate at a local step. Any thread.
-  virtual double rate(std::uint64_t step) const = 0;
+  /// The optimizer's rate at a local step of a peer. Any thread.
+  virtual double rate(int peer, std::uint64_t step) const = 0;
   /// Samples of a peer's shard, and batches of one pass over it. Any thread.
   virtual std::size_t shard_size(int peer) const = 0;
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;

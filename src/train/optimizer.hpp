@@ -17,6 +17,7 @@ namespace gossamer::train {
 ///   step      γ = rate · factor^(number of milestones ≤ s)
 ///   cosine    γ = final_rate + (rate − final_rate) (1 + cos(π (s − warmup_steps) / (S − warmup_steps))) / 2, with S the
 ///             local steps of the whole run (Loshchilov and Hutter 2017, without restarts)
+/// Where a peer sits rounds out (fedavg), s and S count as if it did not.
 struct ScheduleOptions {
   std::string schedule = "constant";  ///< constant | step | cosine
   std::uint64_t warmup_steps = 0;

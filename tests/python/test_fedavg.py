@@ -2,6 +2,7 @@
 2020. Shards, who is chosen and who vanishes are drawn here anew, from the definition of the program's random streams."""
 
 import json
+import math
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -55,6 +56,17 @@ class Case:
     dropout: float = 0.0
     steps: int = 1
     prox: float = 0.0
+    cosine: bool = False  # a rate that falls over the whole run; its steps told as epochs, of one full batch each
+
+    def rate(self, t: int, step: int, rounds: int) -> float:
+        """Of a client's step in round t, however often it was chosen before."""
+        way = (t * self.steps + step) / (rounds * self.steps)
+        return RATE * (1 + math.cos(math.pi * way)) / 2 if self.cosine else RATE
+
+    def settings(self) -> list[str]:
+        local = "local_epochs" if self.cosine else "local_steps"
+        return [f"algorithm.fraction={self.fraction}", f"algorithm.dropout={self.dropout}", f"algorithm.{local}={self.steps}",
+                f"algorithm.prox={self.prox}", f"optimizer.schedule={'cosine' if self.cosine else 'constant'}"]
 
     def reporting(self, t: int) -> list[int]:
         chosen = shuffled(PEERS, stream(NOBODY, CLIENTS, t))[:max(1, round(self.fraction * PEERS))]
@@ -82,9 +94,10 @@ def federated(case: Case, model: Model, data: list[tuple[np.ndarray, np.ndarray]
         total, average = sum(len(data[k][1]) for k in reporting), [np.zeros_like(part) for part in model]
         for k in reporting:
             own = list(model)
-            for _ in range(case.steps):
+            for step in range(case.steps):
+                rate = case.rate(t, step, rounds)
                 slope = gradient((own[0], own[1]), *data[k])
-                own = [y - RATE * (g + case.prox * (y - x)) for y, g, x in zip(own, slope, model, strict=True)]
+                own = [y - rate * (g + case.prox * (y - x)) for y, g, x in zip(own, slope, model, strict=True)]
             for part, y in zip(average, own, strict=True):
                 part += len(data[k][1]) / total * y
         model = (average[0], average[1])
@@ -105,7 +118,9 @@ def server_model(file: Path) -> Model:
 
 
 @pytest.mark.parametrize("case", [Case(), Case(steps=4), Case(fraction=0.5, steps=3), Case(fraction=0.5, dropout=0.5, steps=2),
-                                  Case(fraction=0.2, dropout=0.6, steps=3, prox=0.8), Case(prox=1.5, steps=5)], ids=repr)
+                                  Case(fraction=0.2, dropout=0.6, steps=3, prox=0.8), Case(prox=1.5, steps=5),
+                                  Case(fraction=0.5, dropout=0.3, steps=2, cosine=True),
+                                  Case(fraction=0.5, steps=3, prox=0.5, cosine=True)], ids=repr)
 def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -> None:
     noise = np.random.default_rng(3)
     pixels = noise.integers(0, 256, (SAMPLES + 4, SIDE, SIDE), dtype=np.uint8)
@@ -120,8 +135,7 @@ def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -
     def run(rounds: int) -> Model:
         sets = [f"run.peers={PEERS}", f"run.rounds={rounds}", f"run.seed={SEED}", "model.kind=softmax", "data.kind=idx",
                 f"data.path={tmp_path}", f"data.train_count={SAMPLES}", f"data.classes={CLASSES}", "data.partition=iid",
-                "data.batch=0", f"optimizer.rate={RATE}", "algorithm.kind=fedavg", f"algorithm.fraction={case.fraction}",
-                f"algorithm.dropout={case.dropout}", f"algorithm.local_steps={case.steps}", f"algorithm.prox={case.prox}"]
+                "data.batch=0", f"optimizer.rate={RATE}", "algorithm.kind=fedavg", *case.settings()]
         out = tmp_path / f"rounds-{rounds}"
         done = subprocess.run([gossamer, "run", "--quiet", "--out", out, *(word for each in sets for word in ("--set", each))],
                               capture_output=True, text=True, check=False, timeout=120)

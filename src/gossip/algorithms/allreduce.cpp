@@ -37,28 +37,17 @@ class AllReduce final : public Algorithm {
     return others;
   }
 
-  /// ring: of the n parts of g, all but one in the reduce-scatter, and all but the one after it in the all-gather.
-  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return [d, form = form_](const topology::MixingMatrix& w, int me) -> std::uint64_t {
-      const int n = w.peers();
-      const auto others = static_cast<std::uint64_t>(n - 1);
-      if (n == 1) return 0;
-      if (form == "ring") return 2 * d - part_of(d, me + 1, n).size() - part_of(d, me + 2, n).size();
-      return form == "root" && me > 0 ? d : others * d;
-    };
-  }
-
-  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                                 std::size_t d) const override {
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
     const int n = w.peers();
-    const std::uint64_t all = static_cast<std::uint64_t>(n - 1) * d;
-    if (n == 1) return std::vector<ExchangeLoad>{};
-    if (form_ == "root")
-      return std::vector<ExchangeLoad>{{.sent = all, .received = all, .message = d}, {.sent = d, .received = d, .message = d}};
-    if (form_ == "all_to_all") return std::vector<ExchangeLoad>{{.sent = all, .received = all, .message = d}};
-    std::size_t part = 0;
-    for (int k = 0; k < n; ++k) part = std::max(part, part_of(d, k, n).size());
-    return std::vector<ExchangeLoad>(2 * static_cast<std::size_t>(n - 1), {.sent = part, .received = part, .message = part});
+    if (n == 1) return {};
+    if (form_ == "ring") return ring_loads(d, n);
+    const std::uint64_t all = static_cast<std::uint64_t>(n - 1) * d, last = form_ == "root" ? d : 0;
+    const auto of = [=](int i) {
+      const std::uint64_t values = last > 0 && i > 0 ? d : all;
+      return NodeLoad{values, values};
+    };
+    return {{.message = d, .of = of, .last = last}};
   }
 
   // g ← (1/n) Σ_j ∇f_j(x; batch_j);  x ← x − γ g
@@ -73,6 +62,19 @@ class AllReduce final : public Algorithm {
   }
 
  private:
+  /// As ring() sends: part me − s in step s of the reduce-scatter, and me + 1 − s in that of the all-gather.
+  static std::vector<ExchangeLoad> ring_loads(std::size_t d, int n) {
+    std::size_t longest = 0;
+    for (int k = 0; k < n; ++k) longest = std::max(longest, part_of(d, k, n).size());
+    std::vector<ExchangeLoad> loads;
+    for (const int first : {0, 1})
+      for (int s = 0; s < n - 1; ++s)
+        loads.push_back({.message = longest, .of = [=](int me) {
+                           return NodeLoad{part_of(d, me + first - s, n).size(), part_of(d, me + first - s - 1, n).size()};
+                         }});
+    return loads;
+  }
+
   static std::vector<int> ring_partners(int i, int n) {
     const int previous = (i + n - 1) % n, next = (i + 1) % n;
     if (n == 1) return {};

@@ -45,7 +45,7 @@ class AsyncServer final : public Algorithm {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
   }
   AlgorithmNeeds needs() const override {
-    return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = servers_};
+    return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = servers_, .rounds_end_together = false};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -55,13 +55,9 @@ class AsyncServer final : public Algorithm {
     return i >= schedule.peers() ? 3 * static_cast<std::size_t>(schedule.peers()) : 0;
   }
 
-  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return server_values_sent(d, servers_);
-  }
-
-  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix&,
-                                                 std::size_t) const override {
-    return std::nullopt;  // nobody waits for anybody
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
+    return server_loads(d, w.peers(), static_cast<std::size_t>(w.peers()), servers_);
   }
 
   task<void> round(Node& node, Round t) const override {

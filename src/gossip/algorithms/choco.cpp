@@ -41,13 +41,9 @@ class Choco final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
-  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return [d](const topology::MixingMatrix& w, int i) { return d * w.heard_by(i).size(); };
-  }
-
-  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                                 std::size_t d) const override {
-    return std::vector{neighbours_load(w, d)};
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
+    return {neighbours_load(w, d)};
   }
 
   // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;  x ← x + γ_c Σ_j W[i,j] (x̂_j − x̂)

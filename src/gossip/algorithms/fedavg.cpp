@@ -37,22 +37,16 @@ class FedAvg final : public Algorithm {
   AlgorithmNeeds needs() const override {
     return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = 1};
   }
-  int steps_per_round() const override { return std::max(options_.local_steps, options_.local_epochs); }
+  int steps_per_round() const override { return options_.local_steps; }
+  int epochs_per_round() const override { return options_.local_steps > 0 ? 0 : options_.local_epochs; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return server_partners(i, schedule.peers(), 1);
   }
 
-  /// Of a client that is chosen and reports: the others send nothing.
-  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return [d, this](const topology::MixingMatrix& w, int i) -> std::uint64_t {
-      return i < w.peers() ? d : d * chosen_clients(w.peers());
-    };
-  }
-
-  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                                 std::size_t d) const override {
-    if (options_.local_steps == 0) return std::nullopt;  // how long a client trains depends on its shard
-    return server_loads(d, chosen_clients(w.peers()), 1);
+  /// Of clients that are chosen and report: the others send nothing.
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
+    return server_loads(d, w.peers(), chosen_clients(w.peers()), 1);
   }
 
   task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
@@ -62,20 +56,22 @@ class FedAvg final : public Algorithm {
   task<void> work(Node& node, Round t) const {
     const int server = node.peers();
     if (reports(node, t, node.id())) {
-      co_await train(node, node.row(kLocal));
+      co_await train(node, t, node.row(kLocal));
       node.send(server, t, kLocal, node.row(kLocal));
     }
     if (is_chosen(node, t + 1, node.id())) co_await node.receive(server, t, kX, node.x(), Combine::replace);
     co_await node.sent(kLocal);
   }
 
-  // y ← y − γ (∇f_i(y; batch) + μ (y − x)), from y = x. Clients keep nothing of their optimizer from round to round.
-  task<void> train(Node& node, std::span<float> y) const {
+  // y ← y − γ (∇f_i(y; batch) + μ (y − x)), from y = x. Clients keep nothing of their optimizer from round to round, and γ is
+  // the round's: as if the client had been chosen for all of them.
+  task<void> train(Node& node, Round t, std::span<float> y) const {
     const std::span<const float> x = node.x();
     const std::span<float> g = node.row(kGradientRow);
     co_await node.copy(x, y);
     co_await node.reset_optimizer();
     const int steps = local_steps(node);
+    node.set_rate_step(t * static_cast<std::uint64_t>(steps));
     if (options_.prox == 0) {
       co_await node.local_steps(y, steps);
       co_return;

@@ -66,13 +66,9 @@ class RelaySgd final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
-  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return [d](const topology::MixingMatrix& tree, int i) { return d * tree.heard_by(i).size(); };
-  }
-
-  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                                 std::size_t d) const override {
-    return std::vector{neighbours_load(w, d)};
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
+    return {neighbours_load(w, d)};
   }
 
   Status check(const topology::MixingSchedule& schedule) const override {

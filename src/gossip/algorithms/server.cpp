@@ -26,13 +26,9 @@ class Server final : public Algorithm {
     return server_partners(i, schedule.peers(), servers_);
   }
 
-  topology::ValuesSent values_sent(const topology::MixingSchedule&, std::size_t d) const override {
-    return server_values_sent(d, servers_);
-  }
-
-  std::optional<std::vector<ExchangeLoad>> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                                 std::size_t d) const override {
-    return server_loads(d, static_cast<std::size_t>(w.peers()), servers_);
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
+    return server_loads(d, w.peers(), static_cast<std::size_t>(w.peers()), servers_);
   }
 
   task<void> round(Node& node, Round t) const override {
