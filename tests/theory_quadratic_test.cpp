@@ -55,7 +55,7 @@ TEST_CASE("exact methods end at the optimum, D-PSGD beside it; and every curve e
     CHECK(std::abs(outcome.curve.back().optimum - outcome.limit->optimum) < 1e-9);
     CHECK(std::abs(outcome.curve.back().consensus - outcome.limit->consensus) < 1e-9);
     const bool exact = recipe.method != Method::dpsgd_atc && recipe.method != Method::dpsgd_awc &&
-                       recipe.method != Method::qg_momentum && recipe.weight_decay == 0;
+                       recipe.method != Method::push_sum && recipe.method != Method::qg_momentum && recipe.weight_decay == 0;
     CHECK((outcome.bias->optimum == 0) == exact);
   }
 }
@@ -96,6 +96,59 @@ TEST_CASE("by modes, by coordinates and whole: the same rate, limit, curve and n
       }
     }
   }
+}
+
+TEST_CASE("push-sum on graphs that lean: as told by its paper, to its fixed point, at its rate") {
+  for (const char* kind : {"star", "dumbbell"}) {
+    const auto schedule = network(kind, 6).weighed({.weights = "out_degree"}).schedule();
+    REQUIRE_FALSE(topology::is_doubly_stochastic(*schedule->at(0)));
+    Recipe push = recipe(Method::push_sum, kRate);
+    push.weight_decay = 0.05;
+    push.local_steps = 2;
+    const Quadratics f = quadratics(6, 3, false);
+    QuadraticRun run = run_on(*schedule, push, f, {0, 1, 5, 60, 61, 4000});
+    const auto outcome = predict(run);
+    // Assran et al. 2019, Alg. 1, on parameters and not on errors.
+    const Eigen::MatrixXd w = topology::dense(*schedule->at(0));
+    Eigen::MatrixXd x = run.start;
+    Eigen::VectorXd weight = Eigen::VectorXd::Ones(6);
+    std::size_t next = 0;
+    double errors[2] = {};  // to the limit, in rounds 60 and 61
+    for (Round t = 0; next < run.rounds.size(); ++t) {
+      const Eigen::MatrixXd z = weight.cwiseInverse().asDiagonal() * x;
+      if (t == run.rounds[next]) {
+        const double distance = std::sqrt((z.rowwise() - f.optimum).squaredNorm() / 6) / f.optimum.norm();
+        CHECK(close(outcome.curve[next].optimum, distance));
+        CHECK(close(outcome.curve[next].consensus, std::sqrt((z.rowwise() - z.colwise().mean()).squaredNorm() / 6)));
+        if (t == 60 || t == 61) errors[t - 60] = std::abs(distance - outcome.limit->optimum);
+        ++next;
+      }
+      for (int h = 0; h < 2; ++h)
+        for (Eigen::Index i = 0; i < 6; ++i) {
+          const Eigen::RowVectorXd e = x.row(i) / weight(i) - f.optimum;
+          const Eigen::RowVectorXd g = e * f.hessians[static_cast<std::size_t>(i)] + f.gradients.row(i);
+          x.row(i) -= kRate * (g + 0.05 * x.row(i));
+        }
+      x = w * x, weight = w * weight;
+    }
+    REQUIRE(outcome.limit);
+    CHECK(close(outcome.curve.back().optimum, outcome.limit->optimum));
+    CHECK(close(outcome.curve.back().consensus, outcome.limit->consensus));
+    CHECK(errors[1] / errors[0] == doctest::Approx(*outcome.rate).epsilon(0.01));
+  }
+  // Equal Hessians, each coordinate on its own: the same.
+  const auto star = network("star", 6).weighed({.weights = "out_degree"}).schedule();
+  QuadraticRun run = run_on(*star, recipe(Method::push_sum, kRate), quadratics(6, 3, true), {30});
+  const auto apart = predict(run);
+  run.functions = told_n_times(run.functions);
+  const auto whole = predict(run);
+  CHECK(close(*apart.rate, *whole.rate, 1e-7));
+  CHECK(close(apart.limit->optimum, whole.limit->optimum));
+  CHECK(close(apart.curve[0].optimum, whole.curve[0].optimum));
+  run.gradient_noise = 0.1;  // weights that move: not foretold, and said so
+  const auto noisy = predict(run);
+  CHECK(noisy.curve.empty());
+  CHECK(noisy.not_known.size() == 1);
 }
 
 TEST_CASE("the rate is the slope at which a curve's error goes") {

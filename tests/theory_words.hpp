@@ -46,7 +46,7 @@ inline Recipe recipe(Method method, double rate) {
 inline std::vector<Recipe> recipes(double rate) {
   std::vector<Recipe> all;
   for (const Method method : {Method::dpsgd_atc, Method::dpsgd_awc, Method::tracking_atc, Method::tracking_awc, Method::d2,
-                              Method::extra, Method::qg_momentum, Method::gradient_descent})
+                              Method::extra, Method::qg_momentum, Method::push_sum, Method::gradient_descent})
     all.push_back(recipe(method, rate));
   all[6].quasi_global_momentum = 0.5;
   all.push_back(recipe(Method::dpsgd_awc, rate));

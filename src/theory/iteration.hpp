@@ -19,12 +19,13 @@ enum class Method {
   d2,                ///< Tang et al. 2018; Yuan et al. 2019
   extra,             ///< Shi et al. 2015
   qg_momentum,       ///< Lin et al. 2021
+  push_sum,          ///< Assran et al. 2019 (SGP); Kempe, Dobra and Gehrke 2003
   gradient_descent,  ///< every form of the mean of all gradients, from equal starts
 };
 
 struct Recipe {
   Method method = Method::dpsgd_atc;
-  int local_steps = 1;              ///< H; other than 1 for D-PSGD only
+  int local_steps = 1;              ///< H; other than 1 for D-PSGD and push-sum only
   double quasi_global_momentum = 0; ///< μ of qg_momentum
   double momentum = 0;              ///< the local optimizer's, as are the next two (train/optimizer.hpp)
   bool nesterov = false;
@@ -33,7 +34,8 @@ struct Recipe {
   std::optional<double> settled_rate;              ///< γ in the long run; none where it goes on changing
 
   bool has_memory() const {
-    return method != Method::dpsgd_atc && method != Method::dpsgd_awc && method != Method::gradient_descent;
+    return method != Method::dpsgd_atc && method != Method::dpsgd_awc && method != Method::push_sum &&
+           method != Method::gradient_descent;
   }
   /// Vectors that a round leaves to the next.
   int rows() const { return 1 + (has_memory() ? 1 : 0) + (momentum > 0 ? 1 : 0); }
@@ -45,9 +47,11 @@ class Iteration {
  public:
   using Vector = typename Space::Vector;
 
-  /// memory: tracker less last gradient, correction, or quasi-global momentum. The last two are empty where there are none.
+  /// memory: tracker less last gradient, correction, or quasi-global momentum. It and the next are empty where there are none.
+  /// Of push-sum, x are the sums, less x* as often as they weigh.
   struct State {
     Vector x, memory, momentum;
+    typename Space::Weights weights;
   };
 
   /// What does not depend on the state; null: nothing, which leaves the linear part of the iteration alone.
@@ -64,7 +68,13 @@ class Iteration {
     if (recipe_.has_memory()) state.memory = 0 * x;
     if (recipe_.momentum > 0) state.momentum = 0 * x;
     state.x = std::move(x);
+    state.weights = space_.equal_weights();
     return state;
+  }
+
+  /// The peers' models, less x*.
+  Vector models(const State& state) const {
+    return recipe_.method == Method::push_sum ? Vector(space_.divided(state.x, state.weights)) : state.x;
   }
 
   void round(State& state, Round t, const Input& input) const {
@@ -74,10 +84,12 @@ class Iteration {
       if (input.gradient != nullptr && (input.only_step < 0 || input.only_step == h)) g += *input.gradient;
       return g;
     };
+    const bool weighs = recipe_.method == Method::push_sum;
     // g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum · v : v)
     const auto update = [&](Vector& x, Vector g, int h = 0) {
       g += recipe_.weight_decay * x;
-      if (input.decay != nullptr) g += *input.decay;
+      if (input.decay != nullptr && weighs) g += space_.weighed(*input.decay, state.weights);
+      else if (input.decay != nullptr) g += *input.decay;
       const double rate = recipe_.rate(first + static_cast<std::uint64_t>(h));
       if (recipe_.momentum > 0) {
         Vector& v = state.momentum;
@@ -144,6 +156,12 @@ class Iteration {
         update(x, gradient(x, 0) + mu * memory);
         x = mixed(x);
         memory = mu * memory + (1 - mu) / rate * (before - x);
+        return;
+      }
+      case Method::push_sum: {  // x ← x − γ ∇f(x/w);  (x, w) ← W (x, w)
+        for (int h = 0; h < recipe_.local_steps; ++h) update(x, gradient(space_.divided(x, state.weights), h), h);
+        x = mixed(x);
+        state.weights = space_.mixed_weights(state.weights, t);
         return;
       }
       case Method::gradient_descent: {

@@ -67,14 +67,16 @@ std::string too_large(const std::string& what, double work) {
 /// One period of the iteration on a part of the space, as s ← M s + b; s is the part's state, vector by vector, peer by peer.
 class PeriodMap {
  public:
-  PeriodMap(const QuadraticRun& run, const Recipe& recipe, const PeerSpace& part)
-      : rounds_(static_cast<Round>(run.schedule.period())), part_(part), iteration_(part_, recipe), rows_(recipe.rows()) {}
+  /// `weights`: push-sum's, at the start of a period in the long run.
+  PeriodMap(const QuadraticRun& run, const Recipe& recipe, const PeerSpace& part, const PeerSpace::Weights& weights)
+      : rounds_(static_cast<Round>(run.schedule.period())), part_(part), iteration_(part_, recipe), rows_(recipe.rows()),
+        weights_(weights) {}
 
   Eigen::Index size() const { return rows_ * part_.peers() * part_.dimension(); }
 
   Eigen::MatrixXd matrix() const {
     const Eigen::Index n = part_.peers(), d = part_.dimension(), size = this->size();
-    auto state = iteration_.from(part_.zero(size));
+    auto state = from(part_.zero(size));
     for (Eigen::Index p = 0; p < size; ++p) (*vectors(state)[p / (n * d)])(p / d % n, p * d + p % d) = 1;
     for (Round t = 0; t < rounds_; ++t) iteration_.round(state, t, {});
     Eigen::MatrixXd matrix(size, size);
@@ -88,17 +90,23 @@ class PeriodMap {
   Squares fixed_point(const RowMatrix& gradient, const RowMatrix& decay, Round phase) const {
     const Eigen::Index n = part_.peers(), d = part_.dimension(), size = this->size();
     const PeerIteration::Input input{&gradient, &decay, -1};
-    auto state = iteration_.from(part_.zero());
+    auto state = from(part_.zero());
     for (Round t = 0; t < rounds_; ++t) iteration_.round(state, t, input);
     Eigen::VectorXd b(size);
     for (Eigen::Index q = 0; q < size; ++q) b(q) = (*vectors(state)[q / (n * d)])(q / d % n, q % d);
     const Eigen::VectorXd fixed = (Eigen::MatrixXd::Identity(size, size) - matrix()).partialPivLu().solve(b);
     for (Eigen::Index q = 0; q < size; ++q) (*vectors(state)[q / (n * d)])(q / d % n, q % d) = fixed(q);
     for (Round t = 0; t < phase; ++t) iteration_.round(state, t, input);
-    return part_.squares(state.x);
+    return part_.squares(iteration_.models(state));
   }
 
  private:
+  PeerIteration::State from(RowMatrix x) const {
+    auto state = iteration_.from(std::move(x));
+    state.weights = weights_;
+    return state;
+  }
+
   static std::vector<RowMatrix*> vectors(PeerIteration::State& state) {
     std::vector<RowMatrix*> found{&state.x};
     if (state.memory.size() > 0) found.push_back(&state.memory);
@@ -110,7 +118,26 @@ class PeriodMap {
   const PeerSpace& part_;
   PeerIteration iteration_;
   int rows_;
+  const PeerSpace::Weights& weights_;
 };
+
+/// Push-sum's weights at the start of a period in the long run: what its product P leaves as it is, n in sum. P's columns sum
+/// to 1, so v = (I − P + 11ᵀ/n)⁻¹ 1 is that: multiplied from the left with 1ᵀ it says 1ᵀv = n, and then (I − P) v = 0.
+PeerSpace::Weights settled_weights(const MixingSchedule& schedule, const PeerSpace& space) {
+  const Eigen::Index n = space.peers();
+  RowMatrix product = RowMatrix::Identity(n, n);
+  for (int t = 0; t < schedule.period(); ++t) product = space.mixed(product, static_cast<Round>(t));
+  const Eigen::MatrixXd system = Eigen::MatrixXd::Identity(n, n) - product + Eigen::MatrixXd::Constant(n, n, 1.0 / static_cast<double>(n));
+  return system.partialPivLu().solve(Eigen::VectorXd::Ones(n)).array();
+}
+
+/// Whether push-sum's weights leave 1.
+bool leans(const QuadraticRun& run) {
+  if (run.recipe.method != Method::push_sum) return false;
+  for (int t = 0; t < run.schedule.period(); ++t)
+    if (!topology::is_doubly_stochastic(*run.schedule.at(static_cast<Round>(t)))) return true;
+  return false;
+}
 
 /// The spectral radius of a period where modes go their own ways: of each mode's matrix of rows() × rows().
 double radius_by_mode(const ModeSpace& space, const Recipe& recipe, int period) {
@@ -154,7 +181,7 @@ NoiseResponse noise_response(const Space& space, const QuadraticRun& run, std::o
       typename Iteration<Space>::Input input;
       if (t == 0) input = {&units, nullptr, h};
       iteration.round(state, t, input);
-      const Squares left = space.squares(state.x);
+      const Squares left = space.squares(iteration.models(state));
       sum = sum + left;
       // What is still to come is at most about left / (1 − rate²), once the slowest part is what is left.
       const bool over = settles && left.whole <= 1e-8 * (1 - *rate * *rate) * sum.whole;
@@ -170,7 +197,8 @@ class Predictor {
  public:
   explicit Predictor(const QuadraticRun& run)
       : run_(run), prepared_(prepare(run)), space_(run.schedule, prepared_.curvature),
-        modes_(ModeSpace::make(run.schedule, prepared_.curvature)), long_run_(run.recipe) {
+        modes_(ModeSpace::make(run.schedule, prepared_.curvature)), long_run_(run.recipe), leans_(leans(run)),
+        weights_(space_.equal_weights()) {
     if (run.recipe.settled_rate) long_run_.rate = [rate = *run.recipe.settled_rate](std::uint64_t) { return rate; };
   }
 
@@ -194,11 +222,14 @@ class Predictor {
       radius = radius_by_mode(*modes_, long_run_, period);
     } else {
       const std::vector<PeerSpace> parts = space_.parts();
-      const double size = static_cast<double>(PeriodMap(run_, long_run_, parts.front()).size());
+      const double size = static_cast<double>(PeriodMap(run_, long_run_, parts.front(), weights_).size());
       if (const double work = 12 * std::pow(size, 3) * static_cast<double>(parts.size()); work > kMostWork)
         return leave_out(too_large("rate and limit", work));
+      if (leans_) weights_ = settled_weights(run_.schedule, space_);
       for (const PeerSpace& part : parts)
-        radius = std::max(radius, topology::spectral_radius(PeriodMap(run_, long_run_, part).matrix()));
+        radius = std::max(radius, topology::spectral_radius(PeriodMap(run_, long_run_, part, weights_).matrix()));
+      // The weights settle as fast as W mixes, and the models no faster than they.
+      if (leans_) radius = std::max(radius, std::pow(1 - topology::spectral_gap(run_.schedule), period));
     }
     outcome_.rate = std::pow(radius, 1.0 / period);
   }
@@ -206,14 +237,14 @@ class Predictor {
   void find_limit() {
     if (!outcome_.rate || *outcome_.rate >= 1) return;
     const std::vector<PeerSpace> parts = space_.parts();
-    const double size = static_cast<double>(PeriodMap(run_, long_run_, parts.front()).size());
+    const double size = static_cast<double>(PeriodMap(run_, long_run_, parts.front(), weights_).size());
     if (const double work = std::pow(size, 3) / 3 * static_cast<double>(parts.size()); work > kMostWork)
       return leave_out(too_large("limit", work));
     const Round phase = run_.rounds.empty() ? 0 : run_.rounds.back() % static_cast<Round>(run_.schedule.period());
     Squares sum;
     for (std::size_t p = 0; p < parts.size(); ++p) {
       const Eigen::Index first = static_cast<Eigen::Index>(p), width = parts[p].dimension();
-      sum = sum + PeriodMap(run_, long_run_, parts[p])
+      sum = sum + PeriodMap(run_, long_run_, parts[p], weights_)
                       .fixed_point(prepared_.gradients.middleCols(first, width), prepared_.decay.middleCols(first, width), phase);
     }
     Distances bias = distances(sum, prepared_, run_.start.rows());
@@ -232,7 +263,7 @@ class Predictor {
     Round t = 0;
     for (const Round round : run_.rounds) {
       for (; t < round; ++t) iteration.round(state, t, input);
-      outcome_.curve.push_back(distances(space_.squares(state.x), prepared_, run_.start.rows()));
+      outcome_.curve.push_back(distances(space_.squares(iteration.models(state)), prepared_, run_.start.rows()));
     }
   }
 
@@ -242,8 +273,8 @@ class Predictor {
       outcome_.curve.clear();
       leave_out(fmt::format("curve and limit: {}", why));
     };
-    if (run_.schedule.period() != 1 || run_.recipe.settled_rate != run_.recipe.rate(0))
-      return forget("what gradient noise adds is known where W and the step size stay as they are");
+    if (run_.schedule.period() != 1 || run_.recipe.settled_rate != run_.recipe.rate(0) || leans_)
+      return forget("what gradient noise adds is known where W, the step size and push-sum's weights stay as they are");
     NoiseResponse response;
     if (modes_) {
       const double work = 10.0 * static_cast<double>(modes_->size()) * run_.recipe.rows() * run_.recipe.local_steps;
@@ -267,6 +298,8 @@ class Predictor {
   PeerSpace space_;
   std::optional<ModeSpace> modes_;
   Recipe long_run_;  ///< at the settled rate
+  bool leans_;
+  PeerSpace::Weights weights_;  ///< push-sum's, in the long run
   QuadraticOutcome outcome_;
 };
 

@@ -50,6 +50,12 @@ class PeerSpace {
   /// Every row the mean of all.
   Vector averaged(const Vector& x) const;
   Squares squares(const Vector& x) const;
+  /// Push-sum's weights, one a peer.
+  using Weights = Eigen::ArrayXd;
+  Weights equal_weights() const { return Weights::Ones(peers()); }
+  Weights mixed_weights(const Weights& weights, Round t) const { return mixed(weights.matrix(), t).array(); }
+  Vector weighed(const Vector& x, const Weights& weights) const { return weights.matrix().asDiagonal() * x; }
+  Vector divided(const Vector& x, const Weights& weights) const { return weights.inverse().matrix().asDiagonal() * x; }
   /// A unit in each coordinate of each peer, one after the other, as so many probes as it takes to keep them apart.
   Vector units() const;
   /// The parts that no iteration joins: one a coordinate where Hessians are equal, else the space itself.
@@ -77,6 +83,12 @@ class ModeSpace {
   Vector curved(const Vector& x) const { return x.colwise() * curvature_; }
   Vector averaged(const Vector& x) const;
   Squares squares(const Vector& x) const;
+  /// Such W_t keep their rows' sums too (lattices, symmetric ones), so push-sum's weights stay 1.
+  struct Weights {};
+  Weights equal_weights() const { return {}; }
+  Weights mixed_weights(Weights weights, Round) const { return weights; }
+  const Vector& weighed(const Vector& x, Weights) const { return x; }
+  const Vector& divided(const Vector& x, Weights) const { return x; }
   /// As PeerSpace::units, in sum: an orthonormal change of basis keeps what independent noise of equal size does.
   Vector units() const { return Vector::Ones(size(), 1); }
 
