@@ -52,6 +52,11 @@ class Condition:
     def topology(self) -> dict[str, Any]:
         return self.runs[0].curves.topology
 
+    @property
+    def server_bytes(self) -> np.ndarray:
+        """Sent by each server of each run, in all."""
+        return np.concatenate([run.curves.server_bytes for run in self.runs])
+
     def finals(self, name: str) -> np.ndarray:
         """The last logged value of a curve, per seed."""
         return np.array([run.curves.values[name][-1] for run in self.runs])

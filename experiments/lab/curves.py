@@ -2,7 +2,7 @@
 
 import json
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Curves:
     topology: dict[str, Any]
     sketched: bool  # the consensus distance is estimated from sketches
     peers: dict[str, np.ndarray]  # of per-peer curves: the peers' own, a row each
+    server_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0))  # sent by each server in the whole run
 
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
@@ -51,6 +52,7 @@ def read_curves(folder: Path) -> Curves:
     header: Record = {}
     per_round: dict[int, list[Record]] = defaultdict(list)
     network: dict[int, Record] = {}
+    server_bytes: dict[int, float] = {}
     for log in logs:
         for record in _records(log):
             kind = record.get("record")
@@ -58,6 +60,8 @@ def read_curves(folder: Path) -> Curves:
                 header = header or record
             elif kind == "round":
                 per_round[record["round"]].append(record)
+            elif kind == "server":
+                server_bytes[record["server"]] = float(record["bytes_sent"])
             elif kind == "network":
                 network[record["round"]] = record
     if not header:
@@ -71,7 +75,8 @@ def read_curves(folder: Path) -> Curves:
     sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
     if sketched:
         values["consensus_distance"] = np.array([consensus_from_sketches(per_round[t]) for t in rounds])
-    return Curves(np.array(rounds), values, header["topology"], sketched, peers)
+    sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
+    return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent)
 
 
 def consensus_from_sketches(records: list[Record]) -> float:

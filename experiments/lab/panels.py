@@ -13,7 +13,7 @@ from lab.conditions import Condition, word_of
 from lab.figures import Styles, bytes_text, finish, number_text, set_ticks
 from lab.measure import NEVER
 from lab.outcome import Outcome, Row, average, deviation
-from lab.style import COLOURS, INK, MARKERS, WIDTH_INCHES, series_style
+from lab.style import INK, WIDTH_INCHES, series_style
 from lab.study import Panel, Study, facet_at, facets, panel_part
 
 _SPENT = {"round": "round", "bytes_sent": "bytes sent per peer", "seconds": "virtual time in seconds"}
@@ -135,8 +135,8 @@ def _scatter(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: S
         beside = {(row.series, row.facet): row for row in outcome.of(study.part(study.column(panel.x).part).name)}
         x = [average(beside[row.series, row.facet].values[panel.x]) for row in members]
         y = [average(row.values[panel.y]) for row in members]
-        axes.plot(x, y, linestyle="-", linewidth=0.6, alpha=0.9, marker=MARKERS[number % len(MARKERS)], markersize=5,
-                  color=COLOURS[number % len(COLOURS)], markeredgecolor="white", markeredgewidth=0.4, label=name)
+        axes.plot(x, y, linewidth=0.6, alpha=0.9, markersize=5, markeredgecolor="white", markeredgewidth=0.4, label=name,
+                  **(series_style(number) | {"linestyle": "-"}))
     styles.clear()  # the legend is of the families
     styles.update({name: {} for name in families})
     axes.set(xlabel=panel.xlabel or panel.x, ylabel=panel.ylabel or panel.y)

@@ -45,8 +45,8 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     axes = figure.subplots()
     every = sorted({point.peers for points in series.values() for point in points})
     axes.plot(every, every, color="#AAAAAA", linewidth=1.0, linestyle=":", zorder=1)
-    axes.annotate("n times", (every[-1], every[-1]), xytext=(-34, -2), textcoords="offset points", ha="right", va="top", fontsize=8,
-                  color="#777777")
+    axes.annotate("n times", (every[-1], every[-1]), xytext=(-34, -2), textcoords="offset points", ha="right", va="top",
+                  fontsize=8, color="#777777")
     for name, points in series.items():
         peers = [point.peers for point in points]
         style = styles[name] | {"linestyle": ""}
@@ -61,14 +61,15 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     axes.set_xticks(every, [str(n) for n in every])
     axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_ylim()
-    ticks = [2.0**power for power in range(int(np.floor(np.log2(low))), int(np.ceil(np.log2(high))) + 1) if low <= 2.0**power <= high]
+    powers = range(int(np.floor(np.log2(low))), int(np.ceil(np.log2(high))) + 1)
+    ticks = [2.0**power for power in powers if low <= 2.0**power <= high]
     axes.set_yticks(ticks, [number_text(tick) for tick in ticks])
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="peers", ylabel="speed-up over one peer")
     title = "Speed-up against the number of peers"
     finish(figure, title, styles)
-    caption = ("What n peers compute in a second of virtual time over what one alone would. Dots: measured, the mean over the seeds. "
-               "Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each exchange, beside "
+    caption = ("What n peers compute in a second of virtual time over what one alone would. Dots: measured, the mean over the "
+               "seeds. Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each exchange, beside "
                "training where they overlap and after it where not. A ring around a point: from there on more time goes into "
                "communication than into training.")
     return Picture("speedup", title, caption, figure)
@@ -77,8 +78,8 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
 def _mark_takeover(axes, points: list[Point], colour: str) -> None:
     first = next((point for point in points if point.talking), None)
     if first is not None:
-        axes.plot([first.peers], [first.predicted], marker="o", markersize=14, fillstyle="none", color=colour, markeredgewidth=1.1,
-                  linestyle="", zorder=5)
+        axes.plot([first.peers], [first.predicted], marker="o", markersize=14, fillstyle="none", color=colour,
+                  markeredgewidth=1.1, linestyle="", zorder=5)
 
 
 def _point(condition: Condition, predictions: Predictions) -> Point | None:

@@ -1,5 +1,5 @@
-"""How figures look: colours of Okabe and Ito (2008), told apart by colour-blind readers, and in black-and-white print by
-line style and marker as well."""
+"""How figures look: colours of Okabe and Ito (2008), told apart by colour-blind readers, then those of Tol (2021, muted);
+and in black-and-white print by line style and marker as well."""
 
 import matplotlib
 
@@ -8,7 +8,8 @@ matplotlib.use("Agg")
 from cycler import cycler  # noqa: E402
 from matplotlib import rcParams  # noqa: E402
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C7A00")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C7A00",
+           "#332288", "#882255", "#44AA99", "#999933", "#AA4499", "#117733", "#DDCC77", "#888888")
 LINES = ("-", (0, (5, 1.6)), (0, (1.2, 1.4)), (0, (6, 1.5, 1.2, 1.5)), (0, (3, 1.2, 1, 1.2, 1, 1.2)))
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 PREDICTED = {"color": "#111111", "linestyle": (0, (2.4, 1.8)), "linewidth": 0.9}  # theory, over any of the above
@@ -30,5 +31,8 @@ def use_style() -> None:
 
 
 def series_style(index: int) -> dict[str, object]:
-    return {"color": COLOURS[index % len(COLOURS)], "linestyle": LINES[index % len(LINES)],
-            "marker": MARKERS[index % len(MARKERS)]}
+    """Of a figure's series number `index`: no two of 64 share colour and marker. Markers, which are fewer than colours, begin one
+    further on in each lap, and so do lines."""
+    lap, place = divmod(index, len(MARKERS))
+    return {"color": COLOURS[index % len(COLOURS)], "linestyle": LINES[(place + lap) % len(LINES)],
+            "marker": MARKERS[(place + lap) % len(MARKERS)]}

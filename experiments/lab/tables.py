@@ -30,9 +30,10 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
         metrics.remove("test_loss")  # in results.csv
     rated = any(condition.choice for condition in conditions)
     faceted = any(condition.facet for condition in conditions)
+    served = any(condition.server_bytes.size for condition in conditions)
     header = ["condition", "gap", "degree", *(["step size"] if rated else []), "seeds",
               *(_NAMES[name] for name in metrics), *(["worst peer"] if "test_accuracy" in metrics else []),
-              "sent per peer", "rounds to target"]
+              "sent per peer", *(["sent per server"] if served else []), "rounds to target"]
     rows = []
     for condition in conditions:
         name = f"{condition.series} ({condition.facet})" if faceted else condition.series
@@ -48,6 +49,8 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
             worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
             row.append(f"{min(worst):.3f}")
         row.append(bytes_text(float(condition.finals("bytes_sent").mean())))
+        if served:
+            row.append(bytes_text(float(condition.server_bytes.mean())) if condition.server_bytes.size else "–")
         row.append(_rounds(reached(condition, metric, targets[condition.facet])))
         rows.append(row)
     return Grid(header, rows, _notes(rated, conditions, metrics))

@@ -107,8 +107,10 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
         size = f" ({rate:g})" if isinstance(rate, (int, float)) else ""
         lines.append("The step size is an axis of the grid." if RATE in about["axes"] else
                      f"One step size{size} in every condition: not tuned for each, and tuning may change the order.")
+    servers = any(condition.server_bytes.size for condition in conditions)
     lines.append("Test figures are those of each peer's own model on the whole test set, evaluated outside the timed steps. "
-                 "Bytes are counted where they are sent, with headers.")
+                 "Bytes are counted where they are sent, with headers."
+                 + (" What a server sends is in no peer's bytes, nor on the axes: it stands in the table." if servers else ""))
     where = "one process per peer over TCP on one machine" if about["processes"] else \
         "all peers in one process, virtual time"
     lines.append(f"Run as {where}; {about['machine']}.")

@@ -1,6 +1,7 @@
 """docs/log.schema.json holds for real runs, record by record, and it is itself a schema that refuses wrong records."""
 
 import copy
+import csv
 import json
 import subprocess
 from collections import Counter
@@ -92,6 +93,12 @@ def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: in
     mine = [record for record in records if record["record"] == "server"]
     assert {record["server"] for record in mine} == set(range(4, 4 + servers))
     assert all((record["test_accuracy"] is None) == (servers > 1) for record in mine), "a part of a model is not evaluated"
+    table = subprocess.run([gossamer, "export", tmp_path / "out", "--csv"], capture_output=True, text=True, check=True).stdout
+    rows = [row for row in csv.DictReader(table.splitlines()) if row["server"]]
+    assert [(row["round"], row["server"], row["bytes_sent"], row["peer"]) for row in rows] == \
+        [(str(record["round"]), str(record["server"]), str(record["bytes_sent"]), "")
+         for record in sorted(mine, key=lambda record: (record["round"], record["server"]))]
+    assert int(rows[-1]["bytes_sent"]) > 0
     assert all(("staleness" in record) == (kind == "async_server" and record["round"] > 0) for record in mine)
     last = [record for record in records if record["record"] in ("round", "server") and record["round"] == 5]
     assert records[-1]["bytes_sent"] == sum(record["bytes_sent"] for record in last)

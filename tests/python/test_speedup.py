@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import importlib
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,10 +45,21 @@ def points(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
         assert code == 0
         assert importlib.import_module("report").main([str(folder / "out")]) == 0
         assert (folder / "out" / "figures" / "speedup.svg").stat().st_size > 2000
+        page = html.unescape((folder / "out" / "report.html").read_text(encoding="utf-8"))
+        assert "sent per server" in page and "What a server sends is in no peer's bytes" in page
         conditions = importlib.import_module("lab.conditions").read_conditions(
             importlib.import_module("lab.results").read_sweep(folder / "out"))
         predictions = importlib.import_module("lab.predictions").Predictions(conditions, folder / "out")
         return importlib.import_module("lab.speedup").speedup_points(conditions, predictions)
+
+
+def test_the_published_picture_is_of_runs_that_run(gossamer: Path) -> None:
+    config = Path(__file__).resolve().parents[2] / "experiments" / "speedup.toml"
+    for kind in ("dpsgd", "allreduce", "server"):
+        done = subprocess.run([gossamer, "predict", config, "--json", "--set", f"algorithm.kind={kind}", "--set", "run.peers=64"],
+                              capture_output=True, text=True, check=True)
+        seconds = json.loads(done.stdout)["round_seconds"]
+        assert (seconds["whole"] > 2 * seconds["training"]) == (kind != "dpsgd")
 
 
 def test_measured_is_predicted(points: dict) -> None:
