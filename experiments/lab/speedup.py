@@ -69,9 +69,9 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     title = "Speed-up against the number of peers"
     finish(figure, title, styles)
     caption = ("What n peers compute in a second of virtual time over what one alone would. Dots: measured, the mean over the "
-               "seeds. Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each exchange, beside "
-               "training where they overlap and after it where not. A ring around a point: from there on more time goes into "
-               "communication than into training.")
+               "seeds. Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each "
+               "exchange, beside training where they overlap and after it where not. A ring around a point: from there on more "
+               "time goes into communication than into training.")
     return Picture("speedup", title, caption, figure)
 
 

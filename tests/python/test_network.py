@@ -57,6 +57,9 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     ("topology.kind=one_peer_exponential", "model.kind=mlp", "model.hidden=[40]", "net.chunk_kib=4"),
     ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
     ("algorithm.kind=gradient_tracking", "optimizer.kind=adamw", "optimizer.schedule=cosine"),
+    ("algorithm.kind=d2", "topology.lazy=true", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
+    ("algorithm.kind=extra", "topology.kind=star", "net.window=1"),
+    ("algorithm.kind=qg_momentum", "topology.kind=exponential", "optimizer.schedule=step", "optimizer.milestones=[2]"),
     ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
     ("algorithm.kind=push_sum", "topology.kind=star"),
     ("algorithm.kind=relay_sgd", "topology.kind=star", "net.window=1", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
@@ -77,7 +80,7 @@ def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...
     (["0", "1", "2", "3", "4"], ("algorithm.kind=server", "net.chunk_kib=4", "net.window=1", "optimizer.momentum=0.9")),
     (["0,4", "1-3", "5"], ("algorithm.kind=server", "algorithm.servers=2", "model.kind=mlp")),
     (["0", "1", "2", "3", "4"], ("algorithm.kind=fedavg", "algorithm.fraction=0.5", "algorithm.dropout=0.3",
-                                 "algorithm.prox=0.1", "run.rounds=12")),
+                                 "algorithm.prox=0.1", "optimizer.schedule=cosine", "run.rounds=12")),
     (["0,1", "2,3", "4"], ("algorithm.kind=fedavg", "algorithm.local_steps=2", "optimizer.momentum=0.9")),
 ], ids=["server", "two-servers", "fedavg", "fedavg-in-groups"])
 def test_servers_have_the_bits_of_one_process(network: Make, groups: list[str], sets: tuple[str, ...]) -> None:
