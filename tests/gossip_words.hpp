@@ -3,11 +3,13 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/compute.hpp"
 #include "gossip/exchange.hpp"
+#include "gossip/membership.hpp"
 #include "gossip/node.hpp"
 #include "gossip/sim/simulated_link.hpp"
 #include "gpu/cpu_device.hpp"
@@ -112,6 +115,9 @@ struct NetworkOptions {
   int slow_peers = 0;
   double slow_factor = 1;
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
+  bool bears_losses = false;
+  std::map<int, Time> deaths = {};  ///< of peers: from then on they do nothing, and their links are lost on both sides
+  std::function<void(const std::string&)> message = [](const std::string&) {};  ///< of the memberships
   std::string codec = "none";
   ParameterValues codec_values = {};
 };
@@ -121,10 +127,12 @@ class CountedLink final : public Link {
  public:
   explicit CountedLink(Link& link) : link_(link) {}
   void send(Chunk chunk) override {
+    if (cut) return;
     values += chunk.values.size();
     link_.send(std::move(chunk));
   }
   std::uint64_t values = 0;
+  bool cut = false;  ///< nothing more goes out
 
  private:
   Link& link_;
@@ -221,9 +229,31 @@ class Network {
                                                         }));
         counters.push_back(std::make_unique<CountedLink>(*links.back()));
         exchange.connect(i, to, *counters.back());
+        counted_links_[{i, to}] = counters.back().get();
       }
     }
     finished = 0;
+    memberships_.clear();
+    if (options_.bears_losses) {
+      Membership::Plan plan{{}, options_.message};
+      for (int i = 0; i < nodes; ++i) plan.partners.push_back(algorithm_->partners(i, *schedule_));
+      for (auto& node : members) {
+        memberships_.push_back(std::make_unique<Membership>(exchange, node->endpoint(), plan));
+        node->endpoint().on_news = [&membership = *memberships_.back()](const ChunkHead& head) { return membership.heard(head); };
+      }
+    }
+    for (const auto& [victim, when] : options_.deaths) {
+      scheduler.at(when, [&, victim] {
+        dead_.insert(victim);
+        for (const int other : algorithm_->partners(victim, *schedule_)) {
+          const auto cut = [&](int from, int to) { counted_links_.at({from, to})->cut = true; };
+          cut(victim, other), cut(other, victim);
+          scheduler.after(options_.links.latency, [&, victim, other] {  // what the victim had sent has come by then
+            if (!dead_.contains(other)) memberships_[static_cast<std::size_t>(other)]->lost(victim, fmt::format("peer {} died", victim));
+          });
+        }
+      });
+    }
     for (auto& node : members) {
       drivers.push_back(drive(*node, first, last));
       drivers.back().start(scheduler);
@@ -284,7 +314,9 @@ class Network {
  private:
   task<void> drive(Node& node, Round first, Round last) {
     for (Round t = first; t < last; t = node.endpoint().next_round(t, last)) {
+      if (!memberships_.empty() && memberships_[static_cast<std::size_t>(node.id())]->restarts(t)) co_await node.restart_rows();
       co_await algorithm_->round(node, t);
+      if (dead_.contains(node.id())) co_await std::suspend_always{};
       watch(node.id(), t + 1, scheduler_->now());
     }
     ++finished;
@@ -292,6 +324,9 @@ class Network {
 
   std::unique_ptr<topology::MixingSchedule> schedule_;
   Scheduler* scheduler_ = nullptr;  ///< of the run under way
+  std::vector<std::unique_ptr<Membership>> memberships_;
+  std::map<std::pair<int, int>, CountedLink*> counted_links_;
+  std::set<int> dead_;
   NetworkOptions options_;
   std::size_t length_;
   CountingDevice device_;

@@ -43,6 +43,7 @@ struct AlgorithmNeeds {
   bool synchronous = false;   ///< it is what it is only with every round's own rows: policy sync
   bool linear_steps = false;  ///< it rests on optimizer steps that are linear in the gradient and the same at any time, as Adam's are not
   bool trainer = true;        ///< it takes gradients: needs model and data
+  bool bears_losses = false;  ///< when a peer is lost the others go on: it mixes, and does nothing else with others
   bool equal_start = false;   ///< it takes it that all nodes start from the same parameters
   int servers = 0;            ///< nodes n … n+servers−1 are servers: no shard, no place in W or in the network's figures
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)

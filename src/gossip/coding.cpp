@@ -28,16 +28,17 @@ task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float>
   const EncodeRequest encode{values.data(), values.size(), message.values().data(), peer_, t};
   co_await exchange_.compute().encode(codec, encode);
   const auto matrix = exchange_.schedule().at(t);
-  send(matrix->heard_by(peer_), t, channel, message.values(), message);
+  send(heard_by(*matrix), t, channel, message.values(), message);
   const DecodeRequest decode = coded.decode(message.values(), own, peer_, t, combine);
   co_await exchange_.compute().decode(codec, decode);
   mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
 }
 
-task<void> Endpoint::receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
+task<bool> Endpoint::receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
   CodedChannel& coded = this->coded(channel, into.size());
   const std::span<float> message = coded.incoming();
-  co_await receive(from, t, channel, message, Combine::replace);
+  const bool whole = co_await receive_whole(from, t, channel, message, Combine::replace);
+  if (!whole) co_return false;
   const Time begin = exchange_.scheduler().now();
   const DecodeRequest decode = coded.decode(message, into, from, t, combine);
   co_await exchange_.compute().decode(*exchange_.options().codec, decode);
@@ -46,6 +47,7 @@ task<void> Endpoint::receive_coded(int from, Round t, Channel channel, std::span
     co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
   }
   mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  co_return true;
 }
 
 Status Endpoint::coded_rows_read() const {
@@ -82,7 +84,11 @@ task<void> Endpoint::finish_coded_mix(Channel channel, MixedRow& row) {
   const std::span<float> out = row.back().values(), own = coded.own(), theirs = coded.theirs();
   const auto matrix = exchange_.schedule().at(coded.round);
   for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
-    co_await receive_coded(neighbour.peer, coded.round, channel, theirs, Combine::replace);
+    const bool heard = co_await receive_coded(neighbour.peer, coded.round, channel, theirs, Combine::replace);
+    if (!heard) {
+      deviations_.push_back({coded.round, neighbour.peer, channel, true});
+      continue;
+    }
     const gpu::DifferenceRequest<float> add{out.data(), theirs.data(), own.data(), out.size(),
                                             static_cast<float>(neighbour.weight)};
     co_await exchange_.compute().add_difference(add);

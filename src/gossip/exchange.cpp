@@ -14,7 +14,7 @@ namespace {
 class ChunkAwaiter final : public Inbox::Consumer {
  public:
   ChunkAwaiter(Inbox& inbox, Scheduler& scheduler) : inbox_(inbox), scheduler_(scheduler) {}
-  bool await_ready() const { return !inbox_.chunks.empty(); }
+  bool await_ready() const { return !inbox_.chunks.empty() || inbox_.closed(); }
   void await_suspend(std::coroutine_handle<> waiter) {
     waiter_ = waiter;
     inbox_.consumer = this;
@@ -121,6 +121,13 @@ Status Inbox::push(Chunk chunk) {
   return {};
 }
 
+void Inbox::close() {
+  closed_ = true;
+  std::deque<Chunk> dropped;
+  dropped.swap(chunks);
+  if (consumer != nullptr) consumer->arrived();
+}
+
 Endpoint::Endpoint(Exchange& exchange, int peer) : exchange_(exchange), peer_(peer) {}
 Endpoint::~Endpoint() = default;
 
@@ -153,10 +160,6 @@ task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
     co_return;
   }
   MixOperation& mix = operation(channel);
-  if (!mix.active()) {  // nobody is heard in this round: x stays, but somebody may be reading it
-    co_await row.front().writable();
-    co_return;
-  }
   co_await mix.finished();
   mix.end();
   row.swap();
@@ -164,11 +167,54 @@ task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
 
 void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
-  send(matrix->heard_by(peer_), t, channel, row.values(), row.front());
-  if (matrix->row_surplus(peer_) != 0)
-    operation(channel).begin_sum(t, channel, row.values(), row.back().values(), matrix->hears(peer_), matrix->self_weight(peer_));
-  else if (!matrix->hears(peer_).empty())
-    operation(channel).begin(t, channel, row.values(), row.back().values(), matrix->hears(peer_));
+  send(heard_by(*matrix), t, channel, row.values(), row.front());
+  note_absent(t, channel);
+  // A peer that hears nobody copies its row: its halves then change places when the others' do, and what was prepared for
+  // the rows where they lie (a card's graphs) is found again.
+  if (matrix->row_surplus(peer_) == 0) operation(channel).begin(t, channel, row.values(), row.back().values(), hears(*matrix));
+  else operation(channel).begin_sum(t, channel, row.values(), row.back().values(), hears(*matrix), own_weight(*matrix));
+}
+
+/// W[i][i], and what those who are not there would have been given.
+double Endpoint::own_weight(const topology::MixingMatrix& w) const {
+  double own = w.self_weight(peer_);
+  for (const int lost : lost_)
+    for (const topology::Neighbour& neighbour : w.hears(lost))
+      if (neighbour.peer == peer_) own += neighbour.weight;
+  return own;
+}
+
+std::span<const topology::Neighbour> Endpoint::hears(const topology::MixingMatrix& w) {
+  if (lost_.empty()) return w.hears(peer_);
+  heard_here_.clear();
+  for (const topology::Neighbour& neighbour : w.hears(peer_))
+    if (present(neighbour.peer)) heard_here_.push_back(neighbour);
+  return heard_here_;
+}
+
+std::span<const int> Endpoint::heard_by(const topology::MixingMatrix& w) {
+  if (lost_.empty()) return w.heard_by(peer_);
+  hearing_here_.clear();
+  for (const int peer : w.heard_by(peer_))
+    if (present(peer)) hearing_here_.push_back(peer);
+  return hearing_here_;
+}
+
+/// Puts on record whom a mix misses because they are lost.
+void Endpoint::note_absent(Round t, Channel channel) {
+  if (lost_.empty()) return;
+  for (const topology::Neighbour& neighbour : exchange_.schedule().at(t)->hears(peer_))
+    if (!present(neighbour.peer)) deviations_.push_back({t, neighbour.peer, channel, true});
+}
+
+void Endpoint::lose(int peer) {
+  if (!lost_.insert(peer).second) return;
+  for (auto& [channel, mix] : operations_)
+    if (const auto deviation = mix->lose(peer)) deviations_.push_back(*deviation);
+  for (auto& [channel, staged] : staged_) staged->lose(peer);
+  for (auto& [key, inbox] : inboxes_)
+    if (key.first == peer) inbox.close();
+  for (auto& [channel, mix] : operations_) mix->arrived();
 }
 
 task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
@@ -187,6 +233,7 @@ Round Endpoint::next_round(Round t, Round last) {
   Round next = t + 1;
   if (exchange_.options().policy == Policy::deadline) next = std::max(next, pace_.next(t, others(), exchange_.scheduler().now()));
   next = std::min(next, last);
+  round_ = next;
   if (next == t + 1 && next < last) return next;
   for (auto& [channel, staged] : staged_) staged->skip_to(next);
   for (Round skipped = t + 1; skipped < next; ++skipped) {
@@ -244,10 +291,18 @@ task<Received> Endpoint::receive_any(Channel channel, std::span<float> into, Com
 }
 
 task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
+  const bool whole = co_await receive_whole(from, t, channel, into, combine);
+  if (whole) co_return;
+  exchange_.fault({ErrorKind::lost_peer, fmt::format("peer {} was lost, and what peer {} does needs its part", from, peer_)});
+  co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
+}
+
+task<bool> Endpoint::receive_whole(int from, Round t, Channel channel, std::span<float> into, Combine combine) {
   Inbox& inbox = this->inbox(from, channel);
   for (std::size_t received = 0; received < into.size();) {
     ChunkAwaiter some(inbox, exchange_.scheduler());
     co_await some;
+    if (inbox.chunks.empty()) co_return false;  // closed
     Chunk chunk = std::move(inbox.chunks.front());
     inbox.chunks.pop_front();
     if (chunk.head.round != t || chunk.head.total != into.size() || chunk.head.offset != received) {
@@ -260,10 +315,13 @@ task<void> Endpoint::receive(int from, Round t, Channel channel, std::span<float
     else co_await exchange_.compute().axpy({1.0F, chunk.values.data(), target, chunk.values.size()});
     received += chunk.values.size();
   }
+  co_return true;
 }
 
 Status Endpoint::deliver(Chunk chunk) {
   const ChunkHead head = chunk.head;
+  if (!present(head.from)) return {};  // what was still on its way
+  if (head.note == Note::link_lost) return on_news ? on_news(head) : protocol_error(head, "it tells of a loss that this run does not bear");
   // Rows that are taken whole are staged as they come, whether or not a mix has asked: nobody ever waits for a slow reader.
   if (exchange_.options().policy != Policy::sync) {
     StagedMix& staged = staged_mix(head.channel, exchange_.options().row_length);

@@ -10,8 +10,11 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,13 +34,14 @@ namespace gossamer::gossip {
 enum class Policy { sync, deadline, stale, async };
 
 /// Where what W_t planned was not what was used: peer `from`'s row in a mix of round `round` on `channel` was that of
-/// `used_round`, or there was none (missing).
+/// `used_round`, or there was none (missing), but for its first `values` values, which had come before it was lost.
 struct Deviation {
   Round round = 0;
   int from = 0;
   Channel channel = 0;
   bool missing = false;
   Round used_round = 0;
+  std::uint64_t values = 0;
 };
 
 /// Of whom a message was, and of which round.
@@ -67,11 +71,14 @@ class Inbox {
 
   /// Checks that the chunk continues the stream; then keeps it.
   Status push(Chunk chunk);
+  /// Nothing more comes, and what has come is let go.
+  void close();
+  bool closed() const { return closed_; }
 
  private:
   std::uint64_t next_offset_ = 0, total_ = 0;
   Round round_ = 0;
-  bool begun_ = false;
+  bool begun_ = false, closed_ = false;
 };
 
 /// Waits for the first message that anybody sends on a channel.
@@ -101,7 +108,8 @@ class Endpoint {
   void send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
   /// The same, of a copy: `values` may change at once. Copies are kept for the next ones.
   void send_copy(int to, Round t, Channel channel, std::span<const float> values);
-  /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length.
+  /// Waits for the next message of `from` on `channel`, which must be of round t and of into's length. Where `from` is lost,
+  /// the run ends.
   task<void> receive(int from, Round t, Channel channel, std::span<float> into, Combine combine);
   /// Takes the message on `channel`, of any peer and round, whose first chunk came first; waits where there is none. In
   /// virtual time the order is always the same, over TCP it is that of arrival. `into` has at least one value.
@@ -112,11 +120,21 @@ class Endpoint {
   task<void> send_coded(Round t, Channel channel, std::span<const float> values, std::span<float> own, Combine combine);
   /// Waits for the message of `from` in round t, and puts what it decodes to into, or adds it to, `into`. One at a time on a
   /// channel. A message that cannot be read ends the run, perhaps some rounds later: no round waits for the device to tell.
-  task<void> receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine);
+  /// False where `from` is lost.
+  task<bool> receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine);
   /// Waits for the device, and says whether it could read every message that came.
   Status settle_coded_rows() const;
 
   Status deliver(Chunk chunk);
+
+  /// The link to and from `peer` is gone: the mix under way goes on without what has not come of its row, and those that come
+  /// without it; its weight falls to this peer. Only of an algorithm that mixes and does nothing else.
+  void lose(int peer);
+  /// Who takes Note::link_lost; nobody: it is refused.
+  std::function<Status(const ChunkHead&)> on_news;
+  bool present(int peer) const { return !lost_.contains(peer); }
+  /// The round that this peer is in.
+  Round round() const { return round_; }
 
   /// The round that comes after round t: the next one, but under `deadline` for a peer that the others have left behind, which
   /// then leaves out those that it would come too late for, and tells its neighbours. At most `last`, which is no round any
@@ -136,10 +154,17 @@ class Endpoint {
   friend class StagedMix;
   friend class AnyAwaiter;
 
+  /// Whom this peer hears, and who hears it, of those who are there. Valid until the next call.
+  std::span<const topology::Neighbour> hears(const topology::MixingMatrix& w);
+  std::span<const int> heard_by(const topology::MixingMatrix& w);
+  void note_absent(Round t, Channel channel);
+  double own_weight(const topology::MixingMatrix& w) const;
+
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
   StagedMix& staged_mix(Channel channel, std::size_t length);
   void begin_sync(Round t, Channel channel, MixedRow& row);
+  task<bool> receive_whole(int from, Round t, Channel channel, std::span<float> into, Combine combine);
   task<void> finish_staged(Channel channel, MixedRow& row);
   Pace::Others others() const;
   bool mixes_coded() const;
@@ -159,6 +184,10 @@ class Endpoint {
   std::map<Channel, AnyAwaiter*> waiting_for_any_;
   std::uint64_t arrivals_ = 0;
   std::unique_ptr<OutgoingCopies> copies_;  ///< made when first needed
+  std::set<int> lost_;
+  std::vector<topology::Neighbour> heard_here_;
+  std::vector<int> hearing_here_;
+  Round round_ = 0;
   std::vector<Deviation> deviations_;
   double mix_seconds_ = 0;
 };

@@ -24,15 +24,16 @@ enum class Note : std::uint16_t {
   declined = 2,   ///< up to `round`, those on which nothing was said before do not
   withdrawn = 3,  ///< the sender wishes not to wait any longer for what is said of `round`
   skipping = 4,   ///< up to `round`, the sender takes part in no exchange on which nothing was said before
+  link_lost = 5,  ///< in `round`, a link was lost; `total` holds its ends (gossip/membership.hpp)
 };
-inline constexpr std::uint16_t kNotes = 5;
+inline constexpr std::uint16_t kNotes = 6;
 
 struct ChunkHead {
   int from = 0, to = 0;  ///< peers
   Round round = 0;
   Channel channel = 0;
   std::uint64_t offset = 0;  ///< values before this chunk in its message
-  std::uint64_t total = 0;   ///< values of the whole message
+  std::uint64_t total = 0;   ///< values of the whole message; of a note, what it is about
   Note note = Note::none;
 };
 

@@ -25,6 +25,7 @@ void MixOperation::receive(Round t, Channel channel, std::span<const float> x, s
   GOSSAMER_CHECK(!active_, "a row is mixed twice at once");
   active_ = true;
   round_ = t;
+  channel_ = channel;
   x_ = x;
   out_ = out;
   submitted_ = 0;
@@ -55,8 +56,16 @@ void MixOperation::end() {
   active_ = false;
 }
 
+std::optional<Deviation> MixOperation::lose(int peer) {
+  const auto source = std::ranges::find(sources_, peer, &Source::peer);
+  if (!active_ || submitted_ == x_.size() || source == sources_.end()) return std::nullopt;
+  source->inbox->consumer = nullptr;
+  sources_.erase(source);
+  return Deviation{round_, peer, channel_, true, 0, submitted_};
+}
+
 void MixOperation::arrived() {
-  while (submitted_ < x_.size()) {
+  while (active_ && submitted_ < x_.size()) {
     const std::size_t length = available();
     if (length == 0) return;
     submit(next_piece(length));

@@ -25,9 +25,9 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   /// The other policies: with rows that are here already, which are kept until the mix is done.
   void begin(std::span<const float> x, std::span<float> out, StagedMix::Rows rows);
 
-  /// Whether there is anything to wait for and swap.
-  bool active() const { return active_; }
   void end();
+  /// Goes on without what has not come of a source's row; nothing where it is no source. arrived() has to follow.
+  std::optional<Deviation> lose(int peer);
 
   auto finished() {
     struct Awaiter {
@@ -66,6 +66,7 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
 
   Endpoint& endpoint_;
   Round round_ = 0;
+  Channel channel_ = 0;
   bool active_ = false;
   std::span<const float> x_;
   std::span<const float> base_;  ///< what differences are taken to: x, or zeros

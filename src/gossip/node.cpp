@@ -5,7 +5,7 @@
 namespace gossamer::gossip {
 
 Node::Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows, const NodeMemory& memory)
-    : exchange_(exchange), endpoint_(exchange.endpoint(id)), id_(id), peers_(peers), memory_(memory), counters_(memory.counters) {
+    : exchange_(exchange), endpoint_(exchange.endpoint(id)), id_(id), peers_(peers), specs_(rows), memory_(memory), counters_(memory.counters) {
   for (std::size_t k = 0; k < rows.size(); ++k) {
     rows_.push_back(std::make_unique<MixedRow>());
     rows_.back()->front().attach(exchange.scheduler(), memory.front[k]);
@@ -35,6 +35,16 @@ task<void> Node::update_part(std::span<float> x, std::span<float> g, std::size_t
   request.state = state;
   co_await train(TrainOperation::update, request);
   ++steps_done_;
+}
+
+task<void> Node::restart_rows() {
+  for (std::size_t k = 0; k < specs_.size(); ++k) {
+    if (specs_[k].rejoin != RowSpec::Rejoin::restart || !specs_[k].survives) continue;
+    const std::span<float> row = this->row(static_cast<int>(k)), values = row.first(row.size() - specs_[k].extra);
+    co_await fill(row.subspan(values.size()), 1.0F);
+    if (specs_[k].initial == RowSpec::Initial::parameters) co_await copy(x().first(values.size()), values);
+    else co_await fill(values, 0.0F);
+  }
 }
 
 task<void> Node::reset_optimizer() {
@@ -101,7 +111,8 @@ task<void> Node::send_coded(Round t, int k, std::span<float> own) {
 task<void> Node::receive_coded(int from, Round t, int k, std::span<float> into) {
   const Time begin = exchange_.scheduler().now();
   const double mixing = endpoint_.mix_seconds();
-  co_await endpoint_.receive_coded(from, t, channel(k), into, Combine::add);
+  const bool heard = co_await endpoint_.receive_coded(from, t, channel(k), into, Combine::add);
+  GOSSAMER_CHECK(heard, "a peer was lost under an algorithm that needs everybody");
   const double seconds = std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }

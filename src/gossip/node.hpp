@@ -64,6 +64,9 @@ class Node {
   task<void> update_part(std::span<float> x, std::span<float> g, std::size_t first, std::uint64_t step);
   /// On to the next batch without an update here: a server does it.
   void skip_update() { ++steps_done_; }
+  /// Rows that begin again when a sum over the peers is lost (RowSpec::Rejoin::restart) are as at the start, but for x in the
+  /// place of the starting parameters.
+  task<void> restart_rows();
   /// The optimizer begins anew: its rows are zero.
   task<void> reset_optimizer();
   /// Samples of any peer's shard, and batches of one pass over it.
@@ -154,6 +157,7 @@ class Node {
   Exchange& exchange_;
   Endpoint& endpoint_;
   int id_, peers_;
+  std::vector<RowSpec> specs_;
   NodeMemory memory_;
   std::vector<std::unique_ptr<MixedRow>> rows_;
   LentRow gradient_lender_;

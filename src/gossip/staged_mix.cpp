@@ -28,11 +28,11 @@ void StagedMix::Reading::begin(StagedMix& staged, int peer, Copy& copy) {
 void StagedMix::Reading::give_back() {
   if (--chunks_ > 0) return;
   copy_.end();
-  Edge& edge = staged_->edge(peer_);
-  if (!edge.unsent) return;
+  if (!staged_->edges_.at(peer_).unsent) return;
   // Whoever ended the lease may be in the middle of changing what a link's send() changes.
   staged_->exchange_.scheduler().after(Time(0), [staged = staged_, peer = peer_] {
-    if (staged->edge(peer).unsent && !staged->edge(peer).reading.busy()) staged->send(peer);
+    const Edge& edge = staged->edges_.at(peer);
+    if (edge.unsent && !edge.reading.busy()) staged->send(peer);
   });
 }
 
@@ -58,7 +58,9 @@ void StagedMix::begin(Round t, std::span<const float> row) {
   endpoint_.pace_.begin_mix(exchange_.scheduler().now());
   matrix_ = exchange_.schedule().at(t);
   GOSSAMER_CHECK(matrix_->row_surplus(endpoint_.peer()) == 0, "rows that are late are mixed by differences");
-  const std::span<const int> hearers = matrix_->heard_by(endpoint_.peer());
+  const auto hears = endpoint_.hears(*matrix_);
+  heard_.assign(hears.begin(), hears.end());
+  const std::span<const int> hearers = endpoint_.heard_by(*matrix_);
   if (!hearers.empty()) {
     newest_copy_ = &free_copy();
     newest_copy_->round = t;
@@ -115,7 +117,7 @@ void StagedMix::say(int to, Note note, Round t) {
 bool StagedMix::is_decided() {
   const ExchangeOptions& options = exchange_.options();
   if (options.policy == Policy::async) return true;
-  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+  for (const topology::Neighbour& neighbour : heard_) {
     const Edge& edge = this->edge(neighbour.peer);
     if (options.policy == Policy::deadline) {
       if (edge.outcome == Outcome::open) return false;
@@ -139,6 +141,10 @@ StagedMix::Rows StagedMix::take(std::vector<Deviation>& deviations) {
   timer_.reset();
   Rows rows;
   for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+    if (!endpoint_.present(neighbour.peer)) {
+      deviations.push_back({round_, neighbour.peer, channel_, true});
+      continue;
+    }
     Edge& edge = this->edge(neighbour.peer);
     auto row = exchange_.options().policy == Policy::deadline ? std::exchange(edge.row, nullptr) : edge.stage->newest();
     if (!row || row->round != round_)
@@ -153,7 +159,7 @@ StagedMix::Rows StagedMix::take(std::vector<Deviation>& deviations) {
 
 void StagedMix::rounds_seen(std::map<int, std::pair<Round, Time>>& seen) const {
   for (const auto& [peer, edge] : edges_) {
-    const auto row = edge.stage->newest();
+    const auto row = edge.stage ? edge.stage->newest() : nullptr;
     if (row && (edge.skip_end == 0 || row->round > edge.skip_end))
       seen[peer] = std::max(seen[peer], std::pair(row->round, edge.came));
   }
@@ -184,7 +190,7 @@ void StagedMix::open_edges() {
   began_[round_] = now;
   if (began_.size() > kRoundsWatched) began_.erase(began_.begin());
   deadlines_passed_ = 0;
-  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+  for (const topology::Neighbour& neighbour : heard_) {
     Edge& edge = this->edge(neighbour.peer);
     edge.round = round_;
     edge.outcome = round_ < edge.declined_end ? Outcome::declined : Outcome::open;
@@ -194,7 +200,7 @@ void StagedMix::open_edges() {
 
 /// Our rows are out: what is said of an exchange comes after the row.
 void StagedMix::begin_waiting() {
-  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+  for (const topology::Neighbour& neighbour : heard_) {
     Edge& edge = this->edge(neighbour.peer);
     const auto row = edge.stage->newest();
     if (!decides(neighbour.peer)) {
@@ -210,12 +216,12 @@ void StagedMix::begin_waiting() {
 /// Where nobody is left that is waited for, the others are not waited for either; else there is a deadline.
 void StagedMix::go_on() {
   bool waiting = false;
-  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+  for (const topology::Neighbour& neighbour : heard_) {
     const Edge& edge = this->edge(neighbour.peer);
     waiting = waiting || (edge.outcome == Outcome::open && edge.waited_for);
   }
   if (waiting) return arm();
-  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+  for (const topology::Neighbour& neighbour : heard_) {
     Edge& edge = this->edge(neighbour.peer);
     if (edge.outcome == Outcome::open && decides(neighbour.peer)) decide(neighbour.peer, edge, Outcome::declined);
   }
@@ -251,8 +257,7 @@ void StagedMix::arm() {
   // Who has left rounds out to come in time waits until the others are there too.
   Time from = began_.at(round_);
   if (round_ == waits_in_) {
-    const auto hears = matrix_->hears(endpoint_.peer());
-    if (std::ranges::none_of(hears, [&](const auto& j) { return edge(j.peer).outcome == Outcome::counted; })) return;
+    if (std::ranges::none_of(heard_, [&](const auto& j) { return edge(j.peer).outcome == Outcome::counted; })) return;
     from = exchange_.scheduler().now();
   }
   const std::optional<double> patience = this->patience();
@@ -263,7 +268,7 @@ void StagedMix::arm() {
 
 void StagedMix::out_of_time() {
   timer_.reset();
-  for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
+  for (const topology::Neighbour& neighbour : heard_) {
     Edge& edge = this->edge(neighbour.peer);
     if (edge.outcome != Outcome::open) continue;
     const bool ours = decides(neighbour.peer);
@@ -303,10 +308,26 @@ Status StagedMix::heard(const ChunkHead& head) {
   return {};
 }
 
+void StagedMix::lose(int peer) {
+  const auto found = edges_.find(peer);
+  if (found == edges_.end()) return;
+  Edge& edge = found->second;  // what still reads of our copies knows it
+  edge.unsent = false;
+  edge.outcome = Outcome::declined;
+  edge.row.reset();
+  edge.lateness.reset();
+  endpoint_.inbox(peer, channel_).consumer = nullptr;
+  edge.stage.reset();
+  std::erase_if(heard_, [peer](const topology::Neighbour& neighbour) { return neighbour.peer == peer; });
+  if (active_ && exchange_.options().policy == Policy::deadline) go_on();
+  wake();
+}
+
 void StagedMix::skip_to(Round next) {
   if (exchange_.options().policy != Policy::deadline || next == 0) return;
   waits_in_ = next;
   for (auto& [peer, edge] : edges_) {
+    if (!endpoint_.present(peer)) continue;
     edge.declined_end = std::max(edge.declined_end, next);
     say(peer, Note::skipping, next - 1);
   }

@@ -57,6 +57,8 @@ class StagedMix {
   void rounds_seen(std::map<int, std::pair<Round, Time>>& seen) const;
   /// Whether the last mix had a row of anybody.
   bool took_part() const { return took_part_; }
+  /// `peer` is gone: its exchanges count no more, and nobody waits for it.
+  void lose(int peer);
   /// This peer mixes in no round before `next`: nobody need wait for it until then.
   void skip_to(Round next);
 
@@ -129,6 +131,7 @@ class StagedMix {
   bool active_ = false, took_part_ = false;
   Round round_ = 0;
   std::shared_ptr<const topology::MixingMatrix> matrix_;
+  std::vector<topology::Neighbour> heard_;  ///< in this round, of those who are there
   std::map<Round, Time> began_;        ///< the last rounds, and when this peer began to mix in them
   std::optional<double> round_seconds_;  ///< from one beginning to the next, smoothed
   std::optional<Scheduler::TimerId> timer_;

@@ -73,7 +73,7 @@ Status check(const FrameHead& head, const FrameParties& parties) {
       if (head.payload_bytes != 0) return bad("a heartbeat or goodbye with a payload");
       return {};
     case FrameKind::note:
-      if (head.payload_bytes != 0 || head.total != 0) return bad("a note with a payload");
+      if (head.payload_bytes != 0) return bad("a note with a payload");
       if (head.offset == 0 || head.offset >= gossip::kNotes) return bad("a note that says nothing known");
       return {};
     case FrameKind::abort:

@@ -28,6 +28,9 @@ struct NetworkSetup {
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// Lines for people: who is missing, strangers at the door.
   std::function<void(const std::string&)> message = [](const std::string&) {};
+  /// The link between a hosted peer and one elsewhere is lost, after join(): true where the run goes on without it. What it
+  /// sends is dropped from then on.
+  std::function<bool(int here, int there, const Error&)> lost = [](int, int, const Error&) { return false; };
   /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()
   /// returns or after leave() began. It may call stop() and the like, not destroy the network.
   std::function<void(const Error&)> fault = [](const Error&) {};

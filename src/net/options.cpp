@@ -32,6 +32,10 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .minimum = 0.05,
                 .maximum = 1e6,
                 .unit = "s"})
+          .add("on_loss", &NetOptions::on_loss,
+               {.help = "when a peer is lost: continue without it, where the algorithm bears that (it does nothing with others "
+                        "but mix), or stop",
+                .choices = {"continue", "stop"}})
           .add("insecure", &NetOptions::insecure,
                {.help = "listen where other machines can connect, although links are not encrypted"})
           .add("chunk_kib", &NetOptions::chunk_kib,

@@ -84,6 +84,7 @@ void TcpNetwork::failed(Session& session, Error error) {
     if (edge->calls()) call(*edge);
     return;
   }
+  if (joined_ && setup_.lost(session.local(), session.remote(), error)) return;
   end_run(std::move(error), nullptr);
 }
 
@@ -92,6 +93,8 @@ void TcpNetwork::aborted(Session& session, Error error) {
     setup_.message("another process ended the run when this one was done: " + error.message);
     return session.close();
   }
+  const Error ended{ErrorKind::lost_peer, fmt::format("{} has ended: {}", session.name(), error.message)};
+  if (joined_ && !error_ && setup_.lost(session.local(), session.remote(), ended)) return session.close();
   end_run(std::move(error), &session);
 }
 

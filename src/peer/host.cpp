@@ -68,9 +68,28 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
     members_[i].node = nodes_.back().get();
   }
   connect_locally();
+  if (setup.bears_losses()) watch_members();
 }
 
 Host::~Host() = default;
+
+void Host::watch_members() {
+  gossip::Membership::Plan plan;
+  for (int node = 0; node < setup_.nodes(); ++node) plan.partners.push_back(setup_.algorithm->partners(node, *setup_.schedule));
+  plan.message = request_.message;
+  for (Member& member : members_) {
+    member.membership = std::make_unique<gossip::Membership>(exchange_, member.node->endpoint(), plan);
+    member.node->endpoint().on_news = [&membership = *member.membership](const gossip::ChunkHead& head) {
+      return membership.heard(head);
+    };
+  }
+}
+
+void Host::lose(int here, int there, const Error& why) {
+  const auto member = std::ranges::find(members_, here, [](const Member& m) { return m.node->id(); });
+  GOSSAMER_CHECK(member != members_.end() && member->membership, "a loss that is not borne");
+  member->membership->lost(there, why.message);
+}
 
 void Host::set_initial_rows() {
   std::vector<float> initial(setup_.parameters);
@@ -124,6 +143,7 @@ gossip::task<void> Host::drive(Member& member) {
   co_await record(member);
   while (member.round < setup_.config.run.rounds && member.round < stop_after_.value_or(setup_.config.run.rounds)) {
     member.in_round = true;
+    if (member.membership && member.membership->restarts(member.round)) co_await member.node->restart_rows();
     co_await setup_.algorithm->round(*member.node, member.round);
     check_interrupt();
     member.in_round = false;

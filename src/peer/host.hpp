@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "gossip/compute.hpp"
 #include "gossip/exchange.hpp"
+#include "gossip/membership.hpp"
 #include "gossip/node.hpp"
 #include "gossip/sim/simulated_link.hpp"
 #include "gpu/device_rows.hpp"
@@ -28,6 +29,8 @@ struct HostRequest {
   std::function<bool()> interrupted = [] { return false; };
   /// Bytes of a hosted node's links to other processes.
   std::function<gossip::Traffic(int peer)> remote_traffic = [](int) { return gossip::Traffic(); };
+  /// Lines for people.
+  std::function<void(const std::string&)> message = [](const std::string&) {};
   /// Called once, when every hosted node has done its last round.
   std::function<void()> on_finished = [] {};
 };
@@ -46,6 +49,8 @@ class Host {
   int part_of(int node) const;
   /// Starts every node at round 0. Then run the scheduler.
   void start();
+  /// The link from a hosted peer to one elsewhere is lost, and the run goes on without it: of a run that bears losses.
+  void lose(int here, int there, const Error& why);
   /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.
   void fail(Error error);
 
@@ -61,6 +66,7 @@ class Host {
  private:
   struct Member {
     gossip::Node* node = nullptr;
+    std::unique_ptr<gossip::Membership> membership;  ///< where losses are borne
     gossip::task<void> driver;
     gossip::Round round = 0;  ///< completed
     std::uint64_t steps_recorded = 0;
@@ -70,6 +76,7 @@ class Host {
   void set_initial_rows();
   gossip::NodeMemory memory_of(std::size_t index);
   void connect_locally();
+  void watch_members();
   gossip::task<void> drive(Member& member);
   gossip::task<void> record(Member& member);
   void check_interrupt();

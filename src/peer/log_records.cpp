@@ -140,7 +140,8 @@ Fault deviations_fault(const Json& record) {
       return false;
     const Json& used = deviation.at("used_round");
     const bool of_row = !deviation.contains("row") || is_count(deviation.at("row"), 1, any);
-    return is_count(deviation.at("round"), 0, any) && is_count(deviation.at("from"), 0, kMostPeers - 1) && of_row &&
+    const bool in_part = !deviation.contains("values") || is_count(deviation.at("values"), 1, any);
+    return is_count(deviation.at("round"), 0, any) && is_count(deviation.at("from"), 0, kMostPeers - 1) && of_row && in_part &&
            (used.is_null() || is_count(used, 0, any));
   };
   if (found->is_array() && std::all_of(found->begin(), found->end(), is_deviation)) return {};

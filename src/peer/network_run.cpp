@@ -101,6 +101,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     const net::Traffic traffic = network->traffic(peer);
     return gossip::Traffic{traffic.data_bytes_sent, traffic.data_bytes_received};
   };
+  host_request.message = request.message;
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
   host = std::make_unique<Host>(setup, scheduler, *thread, *recorder, host_request);
   if (!setup.device->host_accessible())
@@ -113,6 +114,10 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
 
   net::NetworkSetup described = network_setup(setup, request);
   described.fault = [&host](const Error& error) { host->fail(error); };
+  described.lost = [&host, &setup](int here, int there, const Error& why) {
+    if (setup.bears_losses()) host->lose(here, there, why);
+    return setup.bears_losses();
+  };
   if (staging)
     described.chunk_memory = {[&device = *setup.device](std::size_t bytes) { return device.allocate_host(bytes); },
                               [&device = *setup.device](void* memory) { device.release_host(memory); }};

@@ -22,6 +22,7 @@ Json deviation_json(const gossip::Deviation& deviation) {
   Json json{{"round", deviation.round}, {"from", deviation.from}};
   json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
   if (deviation.channel > 0) json["row"] = deviation.channel;
+  if (deviation.values > 0) json["values"] = deviation.values;
   return json;
 }
 

@@ -36,6 +36,8 @@ struct Setup {
 
   /// Nodes that train: one per peer, or one in all (`centralized`).
   int workers() const { return algorithm->needs().one_node ? 1 : config.run.peers; }
+  /// Whether the run goes on when a peer is lost.
+  bool bears_losses() const { return algorithm->needs().bears_losses && config.net.on_loss == "continue"; }
   /// Nodes whose role is server; their ids follow the workers'.
   int servers() const { return algorithm->needs().servers; }
   /// Nodes of the whole run.

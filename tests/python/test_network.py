@@ -17,7 +17,7 @@ import pytest
 from network_words import DEADLINE, Network, Peer, eventually
 from test_log_schema import check_folder
 
-FOREVER = ("run.rounds=1000000000", "log.every=1")
+FOREVER = ("run.rounds=1000000000", "log.every=1", "net.on_loss=stop")
 SMALL = {"softmax": (), "linear": ("model.kind=linear", "data.kind=quadratic")}
 Make = Callable[..., Network]
 

@@ -78,7 +78,7 @@ def test_one_at_a_time_gives_the_same_bits(network: Make) -> None:
 
 
 def test_a_peer_that_is_killed_ends_the_others_with_its_name(network: Make) -> None:
-    net = network(3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete")
+    net = network(3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete", "net.on_loss=stop")
     peers = [net.start(str(i)) for i in range(3)]
     net.running(0, 1, 2)
     peers[1].process.kill()

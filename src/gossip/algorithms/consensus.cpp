@@ -15,7 +15,7 @@ class Consensus final : public Algorithm {
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters, .conserved_sum = true}};
   }
-  AlgorithmNeeds needs() const override { return {.trainer = false, .codec = Fidelity::rounded, .row_length = length_}; }
+  AlgorithmNeeds needs() const override { return {.trainer = false, .bears_losses = true, .codec = Fidelity::rounded, .row_length = length_}; }
   int steps_per_round() const override { return 0; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

@@ -17,7 +17,7 @@ class D2 final : public Algorithm {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart}};
   }
-  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .above = -1.0 / 3, .linear_steps = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .above = -1.0 / 3, .linear_steps = true, .bears_losses = true, .codec = Fidelity::rounded}; }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

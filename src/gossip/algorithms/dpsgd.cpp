@@ -24,7 +24,7 @@ class Dpsgd final : public Algorithm {
     if (overlapped_) rows.push_back({.name = "local", .survives = false});
     return rows;
   }
-  AlgorithmNeeds needs() const override { return {.codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override { return {.bears_losses = true, .codec = Fidelity::rounded}; }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

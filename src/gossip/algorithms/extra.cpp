@@ -18,7 +18,7 @@ class Extra final : public Algorithm {
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
             {.name = "difference", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .linear_steps = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .linear_steps = true, .bears_losses = true, .codec = Fidelity::rounded}; }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

@@ -22,7 +22,7 @@ class GradientTracking final : public Algorithm {
             {.name = "tracker", .mixed = true, .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
             {.name = "gradient", .rejoin = RowSpec::Rejoin::restart}};
   }
-  AlgorithmNeeds needs() const override { return {.codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override { return {.bears_losses = true, .codec = Fidelity::rounded}; }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

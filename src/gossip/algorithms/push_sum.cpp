@@ -26,7 +26,7 @@ class PushSum final : public Algorithm {
              .rejoin = RowSpec::Rejoin::restart,
              .extra = 1}};
   }
-  AlgorithmNeeds needs() const override { return {.only_columns = true}; }
+  AlgorithmNeeds needs() const override { return {.only_columns = true, .bears_losses = true}; }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

@@ -21,7 +21,7 @@ class QuasiGlobalMomentum final : public Algorithm {
             {.name = "quasi_global_momentum"},
             {.name = "way", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.linear_steps = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override { return {.linear_steps = true, .bears_losses = true, .codec = Fidelity::rounded}; }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

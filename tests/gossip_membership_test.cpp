@@ -1,0 +1,147 @@
+// Losses: who goes on, with what W, and what the sums over the peers are worth then.
+#include <algorithm>
+
+#include "gossip/membership.hpp"
+#include "gossip_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gossip;
+using namespace gossamer::gossip::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kLength = 10;
+
+/// A network in which peers die at given times: their links end on both sides, what is under way on them with it.
+struct Dying {
+  std::map<int, Time> deaths;
+  std::vector<std::string> messages = {};
+
+  NetworkOptions options(Policy policy = Policy::sync) {
+    NetworkOptions options;
+    options.policy = policy;
+    options.step_time = 10ms;
+    options.links = {2ms, 0};
+    options.bears_losses = true;
+    options.deaths = deaths;
+    options.message = [this](const std::string& line) { messages.push_back(line); };
+    return options;
+  }
+};
+
+/// The mean over the survivors of what they pull towards.
+std::vector<double> optimum_of(const PullTrainer& trainer, const std::vector<int>& peers) {
+  std::vector<double> mean(kLength);
+  for (const int i : peers)
+    for (std::size_t k = 0; k < kLength; ++k) mean[k] += trainer.target(i)[k] / static_cast<double>(peers.size());
+  return mean;
+}
+
+double distance(const std::vector<float>& row, const std::vector<double>& point) {
+  double sum = 0;
+  for (std::size_t k = 0; k < row.size(); ++k) sum += (row[k] - point[k]) * (row[k] - point[k]);
+  return std::sqrt(sum);
+}
+
+}  // namespace
+
+TEST_CASE("any one of eight peers dies, at any time: the others go on, under every policy") {
+  for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async})
+    for (int victim = 0; victim < 8; ++victim) {
+      CAPTURE(static_cast<int>(policy));
+      CAPTURE(victim);
+      Dying dying{.deaths = {{victim, 100ms + 1ms * victim}}};
+      PullTrainer trainer(8, kLength, 0.05F);
+      Network network("ring", 8, kLength, dying.options(policy));
+      network.run("dpsgd", {}, 60, &trainer);
+      CHECK(network.fault == "");
+      CHECK(network.finished == 7);
+    }
+}
+
+TEST_CASE("tracked gradients, D² and EXTRA end at the survivors' optimum") {
+  for (const char* algorithm : {"gradient_tracking", "d2", "extra"}) {
+    CAPTURE(algorithm);
+    Dying dying{.deaths = {{3, 305ms}, {6, 311ms}}};
+    PullTrainer trainer(9, kLength, 0.05F);
+    Network network("torus", 9, kLength, dying.options(), {.lazy = true});
+    network.run(algorithm, {}, 1500, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 7);
+    const std::vector<int> survivors{0, 1, 2, 4, 5, 7, 8};
+    const auto optimum = optimum_of(trainer, survivors);
+    for (const int i : survivors) CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
+  }
+}
+
+TEST_CASE("push-sum: the survivors' weights stay what they are worth, and their ratio ends at their optimum's neighbourhood") {
+  Dying dying{.deaths = {{2, 205ms}}};
+  PullTrainer trainer(7, kLength, 0.05F);
+  Network network("exponential", 7, kLength, dying.options(), {.weights = "out_degree"});
+  network.run("push_sum", {}, 600, &trainer);
+  CHECK(network.fault == "");
+  CHECK(network.finished == 6);
+  double weights = 0;
+  for (const int i : {0, 1, 3, 4, 5, 6}) weights += network.every_row[1][static_cast<std::size_t>(i)][kLength];
+  CHECK(weights == doctest::Approx(6).epsilon(1e-5));
+}
+
+TEST_CASE("what is left of W keeps the survivors' mean: replayed in double, to 1e-12") {
+  Dying dying{.deaths = {{4, 203ms}}};
+  PullTrainer still(8, kLength, 0.0F);
+  Network network("hypercube", 8, kLength, dying.options());
+  network.run("dpsgd", {}, 100, &still);
+  std::map<std::tuple<int, Round, int>, std::uint64_t> missing;
+  Round first = 100;
+  for (const auto& deviation : network.deviations) {
+    CHECK(deviation.from == 4);
+    missing[{deviation.peer, deviation.round, deviation.from}] = deviation.values;
+    first = std::min(first, deviation.round);
+  }
+  CHECK(missing.size() >= 3 * (100 - first) - 3);
+  std::vector<std::vector<double>> rows;
+  for (const auto& row : network.start) rows.emplace_back(row.begin(), row.end());
+  std::vector<double> mean_before(kLength), mean_after(kLength);
+  for (Round t = 0; t < 100; ++t) {
+    if (t == first + 1)
+      for (std::size_t i = 0; i < 8; ++i)
+        for (std::size_t k = 0; k < kLength && i != 4; ++k) mean_before[k] += rows[i][k] / 7;
+    const auto before = rows;
+    for (int i = 0; i < 8; ++i)
+      for (const topology::Neighbour& j : network.matrices().at(t)->hears(i)) {
+        const auto left_out = missing.find({i, t, j.peer});
+        const std::size_t used = left_out == missing.end() ? kLength : left_out->second;
+        for (std::size_t k = 0; k < used; ++k)
+          rows[static_cast<std::size_t>(i)][k] +=
+              j.weight * (before[static_cast<std::size_t>(j.peer)][k] - before[static_cast<std::size_t>(i)][k]);
+      }
+  }
+  for (std::size_t i = 0; i < 8; ++i)
+    for (std::size_t k = 0; k < kLength && i != 4; ++k) {
+      mean_after[k] += rows[i][k] / 7;
+      CHECK(network.rows[i][k] == doctest::Approx(rows[i][k]).epsilon(1e-5));
+    }
+  for (std::size_t k = 0; k < kLength; ++k) CHECK(std::abs(mean_after[k] - mean_before[k]) < 1e-12);
+}
+
+TEST_CASE("a ring that loses two peers falls apart: both parts go on, and say who is out of reach") {
+  Dying dying{.deaths = {{0, 100ms}, {4, 100ms}}};
+  PullTrainer trainer(8, kLength, 0.05F);
+  Network network("ring", 8, kLength, dying.options());
+  network.run("dpsgd", {}, 50, &trainer);
+  CHECK(network.finished == 6);
+  CHECK(std::ranges::count(dying.messages, "peer 0, 4, 5, 6, 7 is out of reach; 3 of 8 peers go on") >= 1);
+  CHECK(std::ranges::count(dying.messages, "peer 0, 1, 2, 3, 4 is out of reach; 3 of 8 peers go on") >= 1);
+}
+
+TEST_CASE("a codec that rounds: survivors go on too") {
+  Dying dying{.deaths = {{3, 103ms}}};
+  NetworkOptions options = dying.options();
+  options.codec = "bf16";
+  PullTrainer trainer(8, kLength, 0.05F);
+  Network network("ring", 8, kLength, options);
+  network.run("dpsgd", {}, 50, &trainer);
+  CHECK(network.fault == "");
+  CHECK(network.finished == 7);
+}

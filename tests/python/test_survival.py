@@ -1,0 +1,121 @@
+"""Networks of real processes that lose peers and go on."""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from network_words import Network, Peer, eventually
+
+FOREVER = ("run.rounds=1000000000", "log.every=1")
+Make = Callable[..., Network]
+
+
+@pytest.fixture
+def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
+    """network(4, "topology.kind=ring", …); whatever still runs at the test's end is killed."""
+    made: list[Network] = []
+
+    def make(peers: int, *sets: str) -> Network:
+        made.append(Network(gossamer, tmp_path / f"network-{len(made)}", peers, *sets))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()
+
+
+def last_round(net: Network, peer: int) -> int:
+    """That the peer's log has come to; its last line may be half written."""
+    text = (net.out / f"log-{peer}.jsonl").read_text(encoding="utf-8")
+    return text.count('"record":"round"') - 1
+
+
+def go_on(net: Network, survivors: list[Peer], rounds: int = 50) -> None:
+    """Each of them does so many rounds more."""
+    for peer in survivors:
+        begin = last_round(net, int(peer.ids))
+        eventually(f"peer {peer.ids} goes on, but: {peer.said}", lambda p=peer, b=begin: last_round(net, int(p.ids)) >= b + rounds)
+
+
+def stop(peers: list[Peer]) -> None:
+    for peer in peers:
+        peer.process.send_signal(signal.SIGINT)
+    assert [peer.wait() for peer in peers] == [130] * len(peers), [peer.said for peer in peers]
+
+
+def deviations(net: Network, peer: int) -> list[dict[str, Any]]:
+    return [each for record in net.log(peer) for each in record.get("deviations", [])]
+
+
+@pytest.mark.parametrize("victim", range(8))
+def test_any_one_of_eight_may_be_killed(network: Make, victim: int) -> None:
+    net = network(8, "topology.kind=ring", *FOREVER)
+    peers = [net.start(str(k)) for k in range(8)]
+    net.running(*range(8))
+    peers[victim].process.kill()
+    survivors = [peer for peer in peers if peer is not peers[victim]]
+    for k in ((victim - 1) % 8, (victim + 1) % 8):
+        peers[k].hears(f"peer {victim} (127.0.0.1:")
+    for peer in survivors:
+        peer.hears(f"peer {victim} is out of reach; 7 of 8 peers go on")
+    go_on(net, survivors)
+    stop(survivors)
+    # Both neighbours are without it from some round on, and everybody else realises W as planned.
+    for k in range(8):
+        if k in ((victim - 1) % 8, (victim + 1) % 8):
+            missing = deviations(net, k)
+            assert {each["from"] for each in missing} == {victim} and all(each["used_round"] is None for each in missing)
+            rounds = [each["round"] for each in missing]
+            assert rounds == list(range(rounds[0], rounds[0] + len(rounds)))
+        elif k != victim:
+            assert deviations(net, k) == []
+
+
+@pytest.mark.parametrize("sets", [("algorithm.policy=deadline",), ("algorithm.policy=stale",), ("algorithm.policy=async",),
+                                  ("algorithm.kind=gradient_tracking",), ("codec.kind=int8",)], ids=lambda sets: sets[0])
+def test_under_every_policy(network: Make, sets: tuple[str, ...]) -> None:
+    net = network(5, "topology.kind=complete", *sets, *FOREVER)
+    peers = [net.start(str(k)) for k in range(5)]
+    net.running(*range(5))
+    peers[0].process.kill()
+    go_on(net, peers[1:])
+    peers[3].process.kill()
+    left = [peers[k] for k in (1, 2, 4)]
+    go_on(net, left)
+    stop(left)
+
+
+def test_a_silent_peer_is_gone_after_the_silence(network: Make) -> None:
+    net = network(4, "topology.kind=ring", "net.silence=1", *FOREVER)
+    peers = [net.start(str(k)) for k in range(4)]
+    net.running(*range(4))
+    peers[1].process.send_signal(signal.SIGSTOP)
+    survivors = [peers[k] for k in (0, 2, 3)]
+    for peer in survivors:
+        peer.hears("peer 1 is out of reach; 3 of 4 peers go on")
+    go_on(net, survivors)
+    peers[1].process.send_signal(signal.SIGCONT)
+    peers[1].hears("peer 0, 2, 3 is out of reach; 1 of 4 peers go on")
+    stop(peers)
+
+
+def test_an_operator_takes_a_peer_away(network: Make) -> None:
+    net = network(4, "topology.kind=path", *FOREVER)
+    peers = [net.start(str(k)) for k in range(4)]
+    net.running(*range(4))
+    peers[3].process.send_signal(signal.SIGTERM)
+    assert peers[3].wait() == 130
+    peers[2].hears("has ended: peer 3 was stopped by its operator (SIGTERM); peer 2 goes on without it")
+    go_on(net, peers[:3])
+    stop(peers[:3])
+
+
+def test_an_algorithm_that_needs_everybody_ends_with_the_reason(network: Make) -> None:
+    net = network(3, "algorithm.kind=allreduce", *FOREVER)
+    peers = [net.start(str(k)) for k in range(3)]
+    net.running(0, 1, 2)
+    peers[1].process.kill()
+    assert [peers[0].wait(), peers[2].wait()] == [5, 5]
+    assert "peer 1 (127.0.0.1:" in peers[0].last_line
