@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 
-/// All peers and servers there, once each, of one run.
-Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& logs) {
+/// All peers and servers there, once each, of one run; the peers that are not, where that is allowed.
+Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector<ProcessLog>& logs, bool survivors) {
   const ProcessLog& first = logs.front();
   const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
   const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
@@ -39,18 +39,20 @@ Status check_complete(const fs::path& folder, const std::vector<ProcessLog>& log
         return bad(fmt::format("{}: {} {} has two logs below {}", log.path.string(), peer < log.peers ? "peer" : "server", peer,
                                folder.string()));
     if (log.end() == nullptr)
-      return bad(fmt::format("{} has no end: that process still runs, or was killed", log.path.string()));
+      return bad(fmt::format("{} has no end: that process still runs, or was killed (--survivors: sum up the others)",
+                             log.path.string()));
   }
   std::vector<int> missing;
   for (int peer = 0; peer < (one_node ? 1 : first.peers); ++peer)
     if (seen[static_cast<std::size_t>(peer)] == 0) missing.push_back(peer);
-  if (!missing.empty())
-    return bad(fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders here",
+  if (!missing.empty() && !survivors)
+    return bad(fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders here, or sum up the "
+                           "others (--survivors)",
                            folder.string(), missing.size(), first.peers, fmt::join(missing, ", ")));
   for (int server = first.peers; server < first.peers + first.servers; ++server)
     if (seen[static_cast<std::size_t>(server)] == 0)
       return bad(fmt::format("below {} the files of server {} are missing; copy its run folder here", folder.string(), server));
-  return {};
+  return missing;
 }
 
 /// Every process ran what `written`, the first one's resolved file, says: its header tells.
@@ -152,15 +154,20 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs, const std::vector<
 
 }  // namespace
 
-Result<Json> collect(const fs::path& folder, const std::vector<Override>& overrides) {
-  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder));
-  GOSSAMER_TRY_STATUS(check_complete(folder, logs));
+Result<Json> collect(const fs::path& folder, const std::vector<Override>& overrides, bool survivors) {
+  GOSSAMER_TRY(std::vector<ProcessLog> logs, read_logs(folder));
+  const fs::path any = logs.front().path;
+  if (survivors) std::erase_if(logs, [](const ProcessLog& log) { return log.end() == nullptr; });
+  if (logs.empty()) return bad(fmt::format("no log below {} has an end, {} neither: nobody survived", folder.string(), any.string()));
+  GOSSAMER_TRY(const std::vector<int> lost, missing_peers(folder, logs, survivors));
   GOSSAMER_TRY(const Setup setup, read_setup(logs, overrides));
   GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
   RowViews views;
   for (const auto& [peer, row] : rows)
     if (!setup.is_server(peer)) views.emplace_back(row);
-  Json summary = make_summary(setup, totals_of(logs), views);
+  RunTotals totals = totals_of(logs);
+  totals.lost = lost;
+  Json summary = make_summary(setup, totals, views);
   GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
   return summary;
 }

@@ -1,6 +1,7 @@
 #include "peer/summary.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -81,6 +82,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& r
   summary["reason"] = totals.reason;
   summary["peers"] = setup.config.run.peers;
   summary["servers"] = setup.servers();
+  summary["lost"] = totals.lost;
   summary["rounds"] = totals.rounds;
   summary["parameters"] = setup.parameters;
   summary["wall_seconds"] = totals.wall_seconds;
@@ -107,6 +109,8 @@ std::string summary_text(const Json& summary) {
       fmt::format("{} after {} rounds: {} peers, {}, {} parameters\n", summary["reason"].get<std::string>(),
                   summary["rounds"].get<std::uint64_t>(), summary["peers"].get<int>(),
                   summary["topology"]["topology"].get<std::string>(), summary["parameters"].get<std::uint64_t>());
+  if (const auto lost = summary["lost"].get<std::vector<int>>(); !lost.empty())
+    text += fmt::format("  {} peers were lost and are left out: {}\n", lost.size(), fmt::join(lost, ", "));
   const auto line = [&text](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<24}{}\n", name, value);
   };

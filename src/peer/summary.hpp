@@ -28,6 +28,7 @@ struct RunTotals {
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
   std::vector<double> train_losses;  ///< last logged one of each of these nodes; NaN where there is none
+  std::vector<int> lost = {};        ///< peers that are left out
 };
 
 /// `rows`: final parameters of all nodes that train, in order.

@@ -1,5 +1,6 @@
 """Networks of real processes that lose peers and go on."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -62,6 +63,10 @@ def test_any_one_of_eight_may_be_killed(network: Make, victim: int) -> None:
         peer.hears(f"peer {victim} is out of reach; 7 of 8 peers go on")
     go_on(net, survivors)
     stop(survivors)
+    assert "(--survivors: sum up the others)" in net.collect().stderr
+    done = net.collect("--survivors")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["lost"] == [victim]
     # Both neighbours are without it from some round on, and everybody else realises W as planned.
     for k in range(8):
         if k in ((victim - 1) % 8, (victim + 1) % 8):
