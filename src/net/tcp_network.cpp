@@ -93,6 +93,8 @@ void TcpNetwork::aborted(Session& session, Error error) {
     setup_.message("another process ended the run when this one was done: " + error.message);
     return session.close();
   }
+  // A network that was never whole is none that goes on, though this process's own neighbours were all there.
+  if (error.kind == ErrorKind::join_timeout || error.kind == ErrorKind::rejected) return end_run(std::move(error), &session);
   const Error ended{ErrorKind::lost_peer, fmt::format("{} has ended: {}", session.name(), error.message)};
   if (joined_ && !error_ && setup_.lost(session.local(), session.remote(), ended)) return session.close();
   end_run(std::move(error), &session);

@@ -133,7 +133,7 @@ def write_summary(out, config, reason="finished"):
     spread = {key: {"mean": now[key[5:]], "min": now[key[5:]] - 0.01, "max": now[key[5:]] + 0.01}
               for key in ("test_loss", "test_accuracy")}
     summary = {"schema": 1, "run_id": "ab12", "final_hash": f"{abs(hash(json.dumps(config))):x}", "reason": reason,
-               "peers": run["peers"], "servers": 0, "rounds": run["rounds"], "parameters": PARAMETERS, "wall_seconds": 0.1,
+               "peers": run["peers"], "servers": 0, "lost": [], "rounds": run["rounds"], "parameters": PARAMETERS, "wall_seconds": 0.1,
                "virtual_seconds": 0.2, "node_steps": 100, "node_steps_per_second": 1000.0,
                "bytes_sent": run["rounds"] * report["bytes_per_round_per_peer"] * run["peers"], "topology": report,
                "config": config, "final": {"train_loss": spread["test_loss"], **spread,
