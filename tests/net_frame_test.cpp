@@ -79,6 +79,7 @@ std::vector<std::byte> conversation() {
   add(data_frame(0));
   add(frame_bytes(control(FrameKind::abort), std::as_bytes(std::span("peer 9 was lost", 15))));
   add(data_frame(9000));
+  add(frame_bytes(control(FrameKind::statement), std::as_bytes(std::span("what I have", 11))));
   add(frame_bytes(control(FrameKind::goodbye), {}));
   return all;
 }
@@ -109,10 +110,10 @@ TEST_CASE("a stream in pieces of any size gives the same frames") {
   for (std::size_t piece : {1, 2, 3, 7, 8, 71, 72, 73, 1000, 16383, 16384, 16385, 1 << 20}) {
     Stream stream;
     REQUIRE(stream.feed(bytes, piece));
-    CHECK(stream.heads.size() == 7);
+    CHECK(stream.heads.size() == 8);
     CHECK(stream.values.size() == 9305);
     CHECK(stream.values.back() == 8999 % 8191);
-    CHECK(stream.text == "peer 9 was lost");
+    CHECK(stream.text == "peer 9 was lostwhat I have");
     CHECK_FALSE(stream.reader.inside_frame());
   }
 }
@@ -131,6 +132,7 @@ TEST_CASE("what a header may not say") {
   CHECK(refusal(data_head(3, 5, 2 << 20), (4 << 20) + 4) == "a chunk of 4194308 bytes, where 4194304 is the limit");
   CHECK(refusal(control(FrameKind::heartbeat), 1) == "a heartbeat or goodbye with a payload");
   CHECK(refusal(control(FrameKind::abort), kMaxAbortBytes + 1) == "an abort of 2049 bytes, where 2048 is the limit");
+  CHECK(refusal(control(FrameKind::statement), kMaxStatementBytes + 1) == "a statement of 4097 bytes, where 4096 is the limit");
   CHECK(refusal(control(FrameKind{0})) == "a frame of an unknown kind");
   CHECK(refusal(control(FrameKind{77})) == "a frame of an unknown kind");
 }

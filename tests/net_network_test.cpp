@@ -55,3 +55,55 @@ TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end
   CHECK(b.network->traffic(1).bytes_received == data + kHelloBytes);
   world.leave();
 }
+
+TEST_CASE("before they begin, what one process knows comes to all, an exchange at a time; then data flow as ever") {
+  const World::Pairs path = {{0, 1}, {1, 2}, {2, 3}};
+  World world(4);
+  for (int peer = 0; peer < 4; ++peer) world.add({peer}, path);
+  world.join();
+  std::vector<int> known{4, 7, 2, 9}, heard(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    Conference conference;
+    conference.exchanges = 3;
+    conference.say = [&known, i] { return std::to_string(known[i]); };
+    conference.hear = [&known, &heard, i](const std::string& statement) {
+      known[i] = std::max(known[i], std::stoi(statement));
+      ++heard[i];
+      return Status();
+    };
+    world.processes[i]->network->begin_confer(std::move(conference));
+  }
+  world.run_until([&] { return world.all([](Process& p) { return p.network->conferred(); }); });
+  CHECK(known == std::vector<int>{9, 9, 9, 9});
+  CHECK(heard == std::vector<int>{3, 6, 6, 3});
+  Row row(100);
+  world.processes[1]->network->link(1, 2).send(row.chunk(1, 2));
+  world.run_until([&] { return world.processes[2]->memory.heads.size() == 1; });
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+}
+
+TEST_CASE("a statement that nobody can make sense of, or that nobody waits for, ends the run by its sender's name") {
+  for (const bool awaited : {true, false}) {
+    World world(2);
+    Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+    world.join();
+    const auto conference = [](int exchanges, bool understands) {
+      Conference made;
+      made.exchanges = exchanges;
+      made.say = [] { return std::string(kMaxStatementBytes, 'x'); };
+      made.hear = [understands](const std::string& statement) {
+        return understands && statement.size() == kMaxStatementBytes ? Status() : Status(Error{ErrorKind::lost_peer, "it sent nonsense"});
+      };
+      return made;
+    };
+    a.network->begin_confer(conference(awaited ? 1 : 2, true));
+    b.network->begin_confer(conference(1, !awaited));
+    world.run_until([&] { return !a.faults.empty() && !b.faults.empty(); });
+    const std::string expected = awaited ? "broke the protocol: it sent nonsense" : "broke the protocol: it sent a statement that nobody waits for";
+    CHECK(b.faults.front().message.find("peer 0") != std::string::npos);
+    CHECK(b.faults.front().message.find(expected) != std::string::npos);
+    CHECK(a.faults.front().kind == ErrorKind::lost_peer);
+    world.leave();
+  }
+}

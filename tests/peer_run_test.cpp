@@ -3,7 +3,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "gossip/algorithm.hpp"
 #include "peer/collect.hpp"
 #include "peer_words.hpp"
 #include "topology/kind.hpp"
@@ -13,40 +12,6 @@ using namespace gossamer::peer;
 using namespace gossamer::peer::testing;
 
 namespace {
-
-struct Problem {
-  std::string name;
-  Overrides overrides;
-};
-
-const std::vector<Problem>& problems() {
-  static const std::vector<Problem> all{
-      {"softmax on digits", {"model.kind=softmax", "data.kind=digits", "data.batch=8", "optimizer.momentum=0.5"}},
-      {"linear on quadratic", {"model.kind=linear", "data.kind=quadratic", "data.batch=4", "data.gradient_noise=0.1"}}};
-  return all;
-}
-
-/// Every algorithm of the catalog, with each order or form where it has one, and with two servers.
-std::vector<Overrides> algorithms_of_the_catalog() {
-  std::vector<Overrides> all;
-  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
-    all.push_back({"algorithm.kind=" + kind.name});
-    for (const ParameterSpec& spec : kind.parameters) {
-      if (spec.name == "order") all.push_back({all.back().front(), "algorithm.order=awc"});
-      if (spec.name == "form")
-        for (const std::string form : {"root", "all_to_all"}) all.push_back({all.back().front(), "algorithm.form=" + form});
-      if (spec.name == "servers") all.push_back({all.back().front(), "algorithm.servers=2"});
-      if (spec.name == "local_steps") {
-        if (spec.default_value == ParameterValue(std::int64_t{1})) all.push_back(all.back());
-        all.back().push_back("algorithm.local_steps=2");
-      }
-      if (spec.name == "length") all.back().push_back("algorithm.length=2500");  // three chunks of 4 KiB
-    }
-  }
-  return all;
-}
-
-bool trains(const Overrides& algorithm) { return algorithm.front() != "algorithm.kind=consensus"; }
 
 /// Peers for which the kind can be built: 9, else 8.
 std::string peers_for(const topology::TopologyKind& kind) {

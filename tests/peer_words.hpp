@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "gossip/algorithm.hpp"
 #include "peer/config.hpp"
 #include "peer/run.hpp"
 #include "peer/run_files.hpp"
+#include "peer/safetensors.hpp"
 #include "peer/setup.hpp"
 
 namespace gossamer::peer::testing {
@@ -83,6 +85,40 @@ inline Overrides fitted(const Overrides& problem) {
   FAIL("none of the topologies fits");
   return problem;
 }
+
+struct Problem {
+  std::string name;
+  Overrides overrides;
+};
+
+inline const std::vector<Problem>& problems() {
+  static const std::vector<Problem> all{
+      {"softmax on digits", {"model.kind=softmax", "data.kind=digits", "data.batch=8", "optimizer.momentum=0.5"}},
+      {"linear on quadratic", {"model.kind=linear", "data.kind=quadratic", "data.batch=4", "data.gradient_noise=0.1"}}};
+  return all;
+}
+
+/// Every algorithm of the catalog, with each order or form where it has one, and with two servers.
+inline std::vector<Overrides> algorithms_of_the_catalog() {
+  std::vector<Overrides> all;
+  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
+    all.push_back({"algorithm.kind=" + kind.name});
+    for (const ParameterSpec& spec : kind.parameters) {
+      if (spec.name == "order") all.push_back({all.back().front(), "algorithm.order=awc"});
+      if (spec.name == "form")
+        for (const std::string form : {"root", "all_to_all"}) all.push_back({all.back().front(), "algorithm.form=" + form});
+      if (spec.name == "servers") all.push_back({all.back().front(), "algorithm.servers=2"});
+      if (spec.name == "local_steps") {
+        if (spec.default_value == ParameterValue(std::int64_t{1})) all.push_back(all.back());
+        all.back().push_back("algorithm.local_steps=2");
+      }
+      if (spec.name == "length") all.back().push_back("algorithm.length=2500");  // three chunks of 4 KiB
+    }
+  }
+  return all;
+}
+
+inline bool trains(const Overrides& algorithm) { return algorithm.front() != "algorithm.kind=consensus"; }
 
 /// What a run left behind.
 struct Left {

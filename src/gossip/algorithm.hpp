@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct AlgorithmNeeds {
   bool bears_losses = false;  ///< when a peer is lost the others go on: it mixes, and does nothing else with others
   bool equal_start = false;   ///< it takes it that all nodes start from the same parameters
   int servers = 0;            ///< nodes n … n+servers−1 are servers: no shard, no place in W or in the network's figures
+  bool bounded_lead = true;   ///< false: a node may be any number of rounds ahead of a partner, as one whose turn is seldom
   bool one_node = false;      ///< all shards feed a single node, in one process (`centralized`)
   bool rounds_end_together = true;  ///< false: nobody waits for anybody, and how long a round takes is each node's own affair
   Fidelity codec = Fidelity::exact;  ///< the least faithful codec it is sound with; exact: its rows travel as they are
@@ -94,6 +96,11 @@ class Algorithm {
   virtual std::size_t counters(int i, const topology::MixingSchedule& schedule) const {
     (void)i, (void)schedule;
     return 0;
+  }
+  /// Makes node i's counters, as they were when it had done the first t rounds, fit nodes that all begin round t now. Those that
+  /// count nothing but its own rounds do already.
+  virtual void resume(int i, Round t, std::span<std::uint64_t> counters, const topology::MixingSchedule& schedule) const {
+    (void)i, (void)t, (void)counters, (void)schedule;
   }
   /// Whether it may run on this topology: an error (invalid) says why not and what would fit.
   virtual Status check(const topology::MixingSchedule& schedule) const {

@@ -338,6 +338,13 @@ Status Endpoint::deliver(Chunk chunk) {
   return status;
 }
 
+std::uint64_t Endpoint::waiting_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, inbox] : inboxes_)
+    for (const Chunk& chunk : inbox.chunks) bytes += frame_bytes(chunk);
+  return bytes;
+}
+
 std::vector<Deviation> Endpoint::take_deviations() { return std::exchange(deviations_, {}); }
 
 Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::MixingSchedule& schedule, ExchangeOptions options,

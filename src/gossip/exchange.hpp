@@ -141,9 +141,14 @@ class Endpoint {
   /// more: nobody need wait for this peer.
   Round next_round(Round t, Round last);
 
+  /// Round `first` is everybody's first: a run that goes on. Before any other.
+  void begin_at(Round first) { pace_.begin_at(first); }
+
   int peer() const { return peer_; }
   /// Time spent in mixing arithmetic so far.
   double mix_seconds() const { return mix_seconds_; }
+  /// Of the frames that have come and wait for somebody to take them.
+  std::uint64_t waiting_bytes() const;
   /// Takes what deviated from W since the last call.
   std::vector<Deviation> take_deviations();
   /// Lets go of all that came and was not taken, and of its leases.

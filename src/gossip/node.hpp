@@ -142,6 +142,7 @@ class Node {
   /// Mean batch loss of the steps since the last call; NaN when there were none.
   task<double> take_train_loss();
   NodeTimes times() const { return times_; }
+  void set_times(const NodeTimes& times) { times_ = times; }
   /// Of the pushes since the last call.
   Staleness take_staleness() { return std::exchange(staleness_, {}); }
   Endpoint& endpoint() { return endpoint_; }

@@ -18,7 +18,7 @@ Round Pace::next(Round t, const Others& others, Time now) {
   busy_.reset();
   round_began_ = now;
   if (!others.round) return t + 1;
-  const Round rounds = *others.round - (before_ ? std::min(*before_->round, *others.round) : 0);
+  const Round rounds = *others.round - std::min(before_ ? *before_->round : first_, *others.round);
   const double sample = seconds(others.seen - (before_ ? before_->seen : Time(0))) / static_cast<double>(std::max<Round>(rounds, 1));
   if (rounds > 0) seconds_a_round_ = seconds_a_round_ ? *seconds_a_round_ + kSmoothing * (sample - *seconds_a_round_) : sample;
   before_ = others;

@@ -18,6 +18,8 @@ class Pace {
     bool took_part = false;      ///< somebody's row was mixed in this peer's last round
   };
 
+  /// Everybody's first round, where that is not 0: a run that goes on.
+  void begin_at(Round first) { first_ = first; }
   /// This peer begins to mix, for the first time in its round or again.
   void begin_mix(Time now) {
     if (!busy_) busy_ = now - round_began_;
@@ -27,6 +29,7 @@ class Pace {
   Round next(Round t, const Others& others, Time now);
 
  private:
+  Round first_ = 0;
   std::optional<Time> busy_;  ///< what this peer did by itself in its last round
   Time round_began_{0};
   std::optional<double> seconds_a_round_;  ///< of the others, smoothed

@@ -80,6 +80,10 @@ Status check(const FrameHead& head, const FrameParties& parties) {
       if (head.payload_bytes > kMaxAbortBytes)
         return bad(fmt::format("an abort of {} bytes, where {} is the limit", head.payload_bytes, kMaxAbortBytes));
       return {};
+    case FrameKind::statement:
+      if (head.payload_bytes > kMaxStatementBytes)
+        return bad(fmt::format("a statement of {} bytes, where {} is the limit", head.payload_bytes, kMaxStatementBytes));
+      return {};
   }
   return bad("a frame of an unknown kind");
 }

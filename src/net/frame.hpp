@@ -12,7 +12,7 @@
 
 namespace gossamer::net {
 
-enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4, note = 5 };
+enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4, note = 5, statement = 6 };
 
 /// Bytes before a frame's payload: magic, header length, header.
 inline constexpr std::size_t kFrameHeadBytes = 72;
@@ -22,6 +22,8 @@ static_assert(kFrameHeadBytes == gossip::kFrameOverheadBytes, "simulated links c
 inline constexpr std::size_t kMaxChunkBytes = std::size_t{4} << 20;
 /// A sentence that ends a run at most; longer ones are cut.
 inline constexpr std::size_t kMaxAbortBytes = 2048;
+/// What processes tell each other before they begin (Network::confer), at most.
+inline constexpr std::size_t kMaxStatementBytes = 4096;
 
 /// A header's fields but the checksum. Of an abort, `round` is the ErrorKind; of a note, `offset` is the gossip::Note.
 struct FrameHead {

@@ -57,7 +57,7 @@ bool FrameReader::start_payload() {
   const FrameHead& head = head_->head;
   if (head.kind == FrameKind::note && hold_data_) return false;
   if (head.kind != FrameKind::data) {
-    text_.resize(head.payload_bytes);  // at most kMaxAbortBytes
+    text_.resize(head.payload_bytes);  // decode_head has bounded it
     return true;
   }
   if (drop_data_) return dropping_ = true;

@@ -25,7 +25,7 @@ struct Frame {
   FrameHead head;
   std::span<const float> values;  ///< of a data frame; in the memory that the lease holds
   gossip::Lease lease;
-  std::string text;  ///< of an abort
+  std::string text;  ///< of an abort or a statement
 };
 
 /// Use: read into areas(), say filled(), then take frames with next() until it has none. Thread: the scheduler's.
@@ -69,7 +69,7 @@ class FrameReader {
 
   std::optional<CheckedHead> head_;  // of the frame whose payload is being read
   PooledBuffer* buffer_ = nullptr;   // for a data frame's payload
-  std::string text_;                 // for an abort's
+  std::string text_;                 // for an abort's or a statement's
   bool dropping_ = false;            // this frame's payload goes nowhere
   std::size_t got_ = 0;              // bytes of the payload so far
 

@@ -1,6 +1,6 @@
 # The header of every frame on a connection between two peers. Cap'n Proto as a format only: one segment, no pointers, so a
 # header always has the same size. On the wire a frame is: 4 bytes of magic, 4 bytes with the header's length in words, this
-# message's only segment, and then `payloadBytes` raw bytes (little-endian float32 values, or an abort's sentence).
+# message's only segment, and then `payloadBytes` raw bytes (little-endian float32 values, or the text of an abort or a note).
 @0xd1f7c0a4b96e3825;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -27,6 +27,7 @@ struct FrameHeader {
     goodbye @3;             # the sender says nothing more, and will close
     abort @4;               # the run ends: `round` holds the kind of error, the payload says why
     note @5;                # what is to be made of round `round` on `channel`: `offset` holds it (gossip/link.hpp)
+    statement @6;           # before the first chunk: what the payload says, for those above
   }
   enum DType {
     none @0;

@@ -1,4 +1,4 @@
-// How the edges of a network come to be connected, and the words about those that are not.
+// How the edges of a network come to be connected, the words about those that are not, and what is told before the first round.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -171,6 +171,52 @@ std::vector<std::string> TcpNetwork::missing() const {
 void TcpNetwork::report_missing() {
   for (const std::string& line : missing()) setup_.message("waiting for " + line);
   report_timer_ = scheduler_.after(kReportEvery, [this] { report_missing(); });
+}
+
+Status TcpNetwork::confer(Conference conference) {
+  joining_ = true;
+  begin_confer(std::move(conference));
+  scheduler_.run_until([&] { return conferred() || error_; });
+  joining_ = false;
+  if (error_) return *error_;
+  return conferred() ? Status() : Status(Error{ErrorKind::interrupted, "interrupted while waiting for other peers"});
+}
+
+void TcpNetwork::begin_confer(Conference conference) {
+  conference_ = std::move(conference);
+  if (!conferred()) say();
+  hear();
+}
+
+void TcpNetwork::say() {
+  const std::string statement = conference_->say();
+  for (auto& [pair, edge] : edges_)
+    if (edge.session) edge.session->tell(statement);
+}
+
+/// As long as every partner's next statement is here.
+void TcpNetwork::hear() {
+  while (!error_ && !conferred() && std::ranges::none_of(edges_, [](const auto& entry) { return entry.second.statements.empty(); })) {
+    for (auto& [pair, edge] : edges_) {
+      const Status heard = conference_->hear(edge.statements.front());
+      edge.statements.pop_front();
+      if (heard.ok()) continue;
+      return end_run({ErrorKind::lost_peer, fmt::format("{} broke the protocol: {}", edge.session->name(), heard.error().message)},
+                     nullptr);
+    }
+    ++exchanges_done_;
+    if (!conferred()) say();
+  }
+}
+
+Status TcpNetwork::told(Session& session, std::string statement) {
+  Edge& edge = *find_edge(session.local(), session.remote());
+  // A partner waits for our statement before it sends its next, so it is one ahead at most.
+  if (conferred() || edge.statements.size() == 2)
+    return Error{ErrorKind::lost_peer, fmt::format("{} broke the protocol: it sent a statement that nobody waits for", session.name())};
+  edge.statements.push_back(std::move(statement));
+  if (conference_ && joined_) hear();
+  return {};
 }
 
 }  // namespace gossamer::net

@@ -28,7 +28,7 @@ struct NetworkSetup {
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// Lines for people: who is missing, strangers at the door.
   std::function<void(const std::string&)> message = [](const std::string&) {};
-  /// The link between a hosted peer and one elsewhere is lost, after join(): true where the run goes on without it. What it
+  /// The link between a hosted peer and one elsewhere is lost, after join() and confer(): true where the run goes on without it. What it
   /// sends is dropped from then on.
   std::function<bool(int here, int there, const Error&)> lost = [](int, int, const Error&) { return false; };
   /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()
@@ -37,6 +37,14 @@ struct NetworkSetup {
 };
 
 /// Thread: the scheduler's, all of it.
+/// What the processes of a network tell each other before they begin: see Network::confer.
+struct Conference {
+  int exchanges = 0;
+  std::function<std::string()> say;  ///< at most kMaxStatementBytes
+  /// What a partner said in the same exchange; an error (lost_peer) says, behind its name, how it makes no sense.
+  std::function<Status(const std::string& statement)> hear;
+};
+
 class Network {
  public:
   /// Checks the setup. `receiver` is called from the end of join() on, by the scheduler's loop, never from within
@@ -52,6 +60,14 @@ class Network {
   /// and why. Errors: join_timeout with that list; rejected, when a peer refuses us; that of an abort(); interrupted, when
   /// the scheduler was stopped.
   virtual Status join() = 0;
+
+  /// Between join() and the first chunk, every process alike: so many times, the ends of each pair tell each other what `say`
+  /// gives, and hear what the other said before they say more. With as many exchanges as the network is wide, what one process
+  /// knows comes to all. Returns when it is done, or with what ended the run. Calls come from the scheduler's loop or from here.
+  virtual Status confer(Conference conference) = 0;
+  /// The two halves of confer(), for those who run the scheduler themselves.
+  virtual void begin_confer(Conference conference) = 0;
+  virtual bool conferred() const = 0;
 
   /// From a hosted peer to one elsewhere, for a pair of the setup; any other is a bug. Lives as long as the network; may be
   /// used before join(), but sends only after it.

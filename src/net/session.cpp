@@ -87,6 +87,16 @@ void Session::send(gossip::Chunk chunk) {
   queue(std::move(outgoing));
 }
 
+void Session::tell(std::string statement) {
+  if (closed() || state_ != State::open || heard_goodbye_) return;
+  GOSSAMER_CHECK(statement.size() <= kMaxStatementBytes, "a statement larger than frames can be");
+  Outgoing outgoing;
+  outgoing.head = control(FrameKind::statement);
+  outgoing.head.payload_bytes = static_cast<std::uint32_t>(statement.size());
+  outgoing.text = std::move(statement);
+  queue(std::move(outgoing));
+}
+
 void Session::queue(Outgoing outgoing) {
   if (!broken_.empty()) return;
   queue_.push_back(std::move(outgoing));
@@ -217,6 +227,10 @@ void Session::handle(Frame frame) {
       return;
     case FrameKind::abort:
       if (state_ != State::aborting) owner_.aborted(*this, {error_kind(frame.head.round), printable(std::move(frame.text))});
+      return;
+    case FrameKind::statement:
+      if (state_ == State::open)
+        if (const Status status = owner_.told(*this, std::move(frame.text)); !status.ok()) fail(status.error().message);
       return;
     case FrameKind::data:
     case FrameKind::note:

@@ -33,6 +33,8 @@ class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   virtual Status deliver(gossip::Chunk chunk) = 0;
+  /// They told something before the first chunk. An error says what is wrong with that, and ends the session.
+  virtual Status told(Session& session, std::string statement) = 0;
   /// The connection broke, fell silent, or brought what it must not: a whole sentence. The session is closed.
   virtual void failed(Session& session, Error error) = 0;
   /// The other side ended the run, for this reason.
@@ -61,6 +63,8 @@ class Session final : public SocketUser {
   void start();
   /// Queues a chunk of at most kMaxChunkBytes. A session that is closed or ending drops it.
   void send(gossip::Chunk chunk);
+  /// Queues a statement of at most kMaxStatementBytes.
+  void tell(std::string statement);
   /// Lets data through that was held back.
   void release_data();
 

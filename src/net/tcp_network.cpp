@@ -84,7 +84,7 @@ void TcpNetwork::failed(Session& session, Error error) {
     if (edge->calls()) call(*edge);
     return;
   }
-  if (joined_ && setup_.lost(session.local(), session.remote(), error)) return;
+  if (has_begun() && setup_.lost(session.local(), session.remote(), error)) return;
   end_run(std::move(error), nullptr);
 }
 
@@ -96,7 +96,7 @@ void TcpNetwork::aborted(Session& session, Error error) {
   // A network that was never whole is none that goes on, though this process's own neighbours were all there.
   if (error.kind == ErrorKind::join_timeout || error.kind == ErrorKind::rejected) return end_run(std::move(error), &session);
   const Error ended{ErrorKind::lost_peer, fmt::format("{} has ended: {}", session.name(), error.message)};
-  if (joined_ && !error_ && setup_.lost(session.local(), session.remote(), ended)) return session.close();
+  if (has_begun() && !error_ && setup_.lost(session.local(), session.remote(), ended)) return session.close();
   end_run(std::move(error), &session);
 }
 

@@ -1,6 +1,7 @@
 // Network over TCP: the edges of this process, how each comes to be connected, and what ends the run.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,9 @@ class TcpNetwork final : public Network, public SessionOwner {
   Status start() override;
   bool joined() const override { return joined_; }
   Status join() override;
+  Status confer(Conference conference) override;
+  void begin_confer(Conference conference) override;
+  bool conferred() const override { return conference_ && exchanges_done_ == conference_->exchanges; }
   gossip::Link& link(int from, int to) override;
   Traffic traffic(int peer) const override;
   Address address() const override { return door_->address(); }
@@ -38,6 +42,7 @@ class TcpNetwork final : public Network, public SessionOwner {
     std::unique_ptr<Caller> caller;    ///< while calling
     std::unique_ptr<Session> session;  ///< once connected; stays when closed
     std::string called_back;           ///< why a caller was refused, or lost again
+    std::deque<std::string> statements;     ///< that came and were not heard yet: two at most
 
     bool calls() const { return local < remote; }
     bool connected() const { return session != nullptr && !session->closed(); }
@@ -56,6 +61,13 @@ class TcpNetwork final : public Network, public SessionOwner {
   std::vector<std::string> missing() const;
   void report_missing();
   std::string known_address(int peer) const;
+
+  // Conferring (join.cpp).
+  /// Joined, and everything is told that is to be told before the first round.
+  bool has_begun() const { return joined_ && (!conference_ || conferred()); }
+  void say();
+  void hear();
+  Status told(Session& session, std::string statement) override;
 
   // Running.
   Status deliver(gossip::Chunk chunk) override;
@@ -79,6 +91,8 @@ class TcpNetwork final : public Network, public SessionOwner {
   std::unique_ptr<Door> door_;
 
   bool started_ = false, joined_ = false, joining_ = false, leaving_ = false;
+  std::optional<Conference> conference_;
+  int exchanges_done_ = 0;
   std::optional<Error> error_;  ///< what ended the run
   gossip::Time ticked_{0};
   gossip::Scheduler::TimerId tick_timer_, report_timer_, release_timer_;

@@ -37,7 +37,7 @@ Result<double> time_run(const Setup& setup, const std::filesystem::path& folder)
   gossip::VirtualScheduler scheduler;
   gossip::InlineExecutor executor;
   Host host(setup, scheduler, executor, *recorder, request);
-  host.start();
+  host.start(Host::Clock::virtual_time);
   scheduler.run();
   if (host.error()) return *host.error();
   return end - begin;

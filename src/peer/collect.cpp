@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 
 #include "base/hash.hpp"
+#include "peer/config_difference.hpp"
 #include "peer/log_records.hpp"
 #include "peer/recorder.hpp"
 #include "peer/run_files.hpp"
-#include "peer/sections.hpp"
+#include "peer/safetensors.hpp"
 #include "peer/setup.hpp"
 #include "peer/summary.hpp"
 
@@ -57,28 +57,10 @@ Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector
 
 /// Every process ran what `written`, the first one's resolved file, says: its header tells.
 Status check_agreement(const Config& written, const fs::path& resolved, const std::vector<ProcessLog>& logs) {
-  const Json expected = config_json(written);
-  const auto value_of = [](const Json& config, const std::string& section, const std::string& key) {
-    const auto found = config.find(section);
-    return found != config.end() && found->contains(key) ? found->at(key) : Json();
-  };
-  for (const ProcessLog& log : logs) {
-    const Json& config = log.header.at("config");
-    for (const Section& section : sections()) {
-      if (!section.shared) continue;
-      std::set<std::string> keys;
-      for (const Json* side : {&expected, &config})
-        if (const auto found = side->find(section.name); found != side->end())
-          for (const auto& [key, value] : found->items()) keys.insert(key);
-      for (const std::string& key : keys) {
-        const std::string name = section.name + "." + key;
-        const Json here = value_of(config, section.name, key), there = value_of(expected, section.name, key);
-        if (here == there || name == "run.id" || written.local_keys.contains(name)) continue;
-        return bad(fmt::format("{}:1: config: {} is {} here and {} in {}: all processes of a run have one configuration",
-                               log.path.string(), name, text_of(here), text_of(there), resolved.string()));
-      }
-    }
-  }
+  for (const ProcessLog& log : logs)
+    if (const auto found = config_difference(written, log.header.at("config"), config_json(written)))
+      return bad(fmt::format("{}:1: config: {} is {} here and {} in {}: all processes of a run have one configuration",
+                             log.path.string(), found->name, text_of(found->here), text_of(found->there), resolved.string()));
   return {};
 }
 

@@ -222,6 +222,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   GOSSAMER_TRY(config.net, net::net_parameters().read("net", read["net"].common));
   GOSSAMER_TRY(config.local, local_parameters().read("local", read["local"].common));
   GOSSAMER_TRY(config.log, log_parameters().read("log", read["log"].common));
+  GOSSAMER_TRY(config.checkpoint, checkpoint_parameters().read("checkpoint", read["checkpoint"].common));
   for (auto [name, choice] : {std::pair("topology", &config.topology), std::pair("algorithm", &config.algorithm),
                               std::pair("codec", &config.codec),
                               std::pair("model", &config.model), std::pair("data", &config.data)})

@@ -1,6 +1,6 @@
 // A run's configuration: one TOML file, `--set section.key=value` on top, every key declared (base/parameter.hpp), unknown
 // ones refused with the line and the choices. [run] [topology] [algorithm] [codec] [model] [data] [optimizer] are shared by all
-// peers and hashed; [sim] [net] [local] [log] are each machine's own. A relative path in a file is relative to that file's
+// peers and hashed; [sim] [net] [local] [log] [checkpoint] are each machine's own. A relative path in a file is relative to that file's
 // folder, one given with --set to the working directory; once read, paths are absolute.
 #pragma once
 
@@ -56,6 +56,12 @@ struct LogOptions {
   std::string sketch = "auto"; ///< auto | on | off; auto: where the process hosts not all peers
 };
 
+struct CheckpointOptions {
+  int every = 0;       ///< rounds between checkpoints; 0: none
+  std::string folder;  ///< empty: checkpoints in the run folder
+  int keep = 2;        ///< newest ones that stay
+};
+
 /// A plug-in chosen by name, and its own parameters.
 struct Choice {
   std::string kind;
@@ -78,6 +84,7 @@ struct Config {
   net::NetOptions net;
   LocalOptions local;
   LogOptions log;
+  CheckpointOptions checkpoint;
 
   /// section → key → value, defaults filled in: what the resolved file, the log's header and the hash are made of.
   std::map<std::string, ParameterValues> resolved;

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <bit>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <sstream>
 #include <utility>
 
@@ -29,50 +29,65 @@ Status write_all(int descriptor, const fs::path& path, std::string_view content)
   return {};
 }
 
-void sync_folder(const fs::path& folder) {
-  const int descriptor = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;  // the rename is done; a folder that cannot be synced is not worth an error
-  ::fsync(descriptor);
-  ::close(descriptor);
-}
-
-/// A file that appears under its name when all of it is on the disk.
-Status write_whole(const fs::path& path, const std::vector<std::string_view>& parts) {
-  const fs::path temporary = path.string() + fmt::format(".{}.part", ::getpid());
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return cannot("create", temporary, errno);
-  Status status;
-  for (std::string_view part : parts)
-    if (status.ok()) status = write_all(descriptor, path, part);
-  if (status.ok() && ::fsync(descriptor) != 0) status = cannot("write", path, errno);
-  if (::close(descriptor) != 0 && status.ok()) status = cannot("write", path, errno);
-  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) status = cannot("rename to", path, errno);
-  if (!status.ok()) ::unlink(temporary.c_str());
-  else sync_folder(path.parent_path());
-  return status;
-}
-
-/// As many values as the shape says; exact, whatever a damaged header claims.
-bool fits(const Tensor& tensor) {
-  std::uint64_t count = 1;
-  for (const std::int64_t extent : tensor.shape) {
-    if (extent < 0 || (extent > 0 && count > tensor.values.size() / static_cast<std::uint64_t>(extent))) return false;
-    count *= static_cast<std::uint64_t>(extent);
-  }
-  return count == tensor.values.size();
-}
-
 }  // namespace
 
-Status write_file(const fs::path& path, std::string_view content) { return write_whole(path, {content}); }
+Result<WholeFile> WholeFile::create(const fs::path& path, Disk& disk) {
+  fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporary);
+  const int descriptor = disk.create(temporary);
+  if (descriptor < 0) return cannot("create", temporary, -descriptor);
+  return WholeFile(path, std::move(temporary), descriptor, disk);
+}
 
-Result<std::string> read_file(const fs::path& path, std::uintmax_t most_bytes) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
+WholeFile::WholeFile(WholeFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      disk_(other.disk_) {}
+
+WholeFile::~WholeFile() {
+  if (descriptor_ >= 0) disk_->close(descriptor_);
+  if (!temporary_.empty()) disk_->remove(temporary_);
+}
+
+Status WholeFile::write(std::uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::int64_t written = disk_->write(descriptor_, offset, bytes);
+    if (written < 0) return cannot("write", path_, static_cast<int>(-written));
+    if (written == 0) return cannot("write", path_, EIO);
+    offset += static_cast<std::uint64_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status WholeFile::commit() {
+  if (const int failed = disk_->sync(descriptor_); failed < 0) return cannot("write", path_, -failed);
+  if (const int failed = disk_->close(std::exchange(descriptor_, -1)); failed < 0) return cannot("write", path_, -failed);
+  if (const int failed = disk_->rename(temporary_, path_); failed < 0) return cannot("rename to", path_, -failed);
+  temporary_.clear();
+  if (const int failed = disk_->sync_path(path_.parent_path()); failed < 0) return cannot("write the folder of", path_, -failed);
+  return {};
+}
+
+Status write_file(const fs::path& path, std::string_view content, Disk& disk) {
+  GOSSAMER_TRY(WholeFile file, WholeFile::create(path, disk));
+  GOSSAMER_TRY_STATUS(file.write(0, content));
+  return file.commit();
+}
+
+Result<std::uint64_t> size_of_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) return cannot("read", path, EISDIR);
   if (fs::exists(status) && !fs::is_regular_file(status))  // reading may never end, or never begin
     return Error{ErrorKind::data, fmt::format("cannot read {}: it is a device or a pipe, not a file", path.string())};
-  if (const std::uintmax_t bytes = fs::file_size(path, ignored); !ignored && bytes > most_bytes)
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  return error ? Result<std::uint64_t>(cannot("read", path, error.value())) : Result<std::uint64_t>(bytes);
+}
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t most_bytes) {
+  GOSSAMER_TRY(const std::uint64_t bytes, size_of_file(path));
+  if (bytes > most_bytes)
     return Error{ErrorKind::data,
                  fmt::format("cannot read {}: it has {} bytes, and {} are the most", path.string(), bytes, most_bytes)};
   errno = 0;
@@ -88,6 +103,12 @@ Result<RecordFile> RecordFile::create(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) return cannot("create", path, errno);
   return RecordFile(path, descriptor);
+}
+
+Result<RecordFile> RecordFile::append(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor < 0) return cannot("open", path, errno);
+  return RecordFile(path, descriptor, ::lseek(descriptor, 0, SEEK_END));
 }
 
 RecordFile::RecordFile(RecordFile&& other) noexcept
@@ -120,64 +141,5 @@ Status RecordFile::close() {
 }
 
 std::string text_of(const Json& json, int indent) { return json.dump(indent, ' ', false, Json::error_handler_t::replace); }
-
-Status write_safetensors(const fs::path& path, const std::vector<Tensor>& tensors,
-                         const std::map<std::string, std::string>& metadata) {
-  static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
-  Json header;
-  header["__metadata__"] = metadata;
-  std::uint64_t offset = 0;
-  for (const Tensor& tensor : tensors) {
-    const std::uint64_t end = offset + tensor.values.size_bytes();
-    header[tensor.name] = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
-    offset = end;
-  }
-  std::string text = text_of(header);
-  text.resize((text.size() + 7) / 8 * 8, ' ');  // the values begin at a multiple of 8
-  const std::uint64_t length = text.size();
-  std::vector<std::string_view> parts{{reinterpret_cast<const char*>(&length), sizeof length}, text};
-  for (const Tensor& tensor : tensors)
-    parts.emplace_back(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size_bytes());
-  return write_whole(path, parts);
-}
-
-Result<TensorFile> read_safetensors(const fs::path& path) {
-  const auto damaged = [&](const std::string& what) {
-    return Error{ErrorKind::data, fmt::format("{} is damaged: {}", path.string(), what)};
-  };
-  GOSSAMER_TRY(const std::string content, read_file(path));
-  std::uint64_t length = 0;
-  if (content.size() < sizeof length) return damaged("it is shorter than its first field");
-  std::memcpy(&length, content.data(), sizeof length);
-  if (length > content.size() - sizeof length) return damaged("its header is cut short");
-  const Json header = Json::parse(content.substr(sizeof length, length), nullptr, false);
-  if (!header.is_object()) return damaged("its header is not JSON");
-  TensorFile file;
-  file.memory.assign(content.begin() + static_cast<std::ptrdiff_t>(sizeof length + length), content.end());
-  std::uint64_t covered = 0;
-  try {
-    for (const auto& [name, entry] : header.items()) {
-      if (name == "__metadata__") {
-        file.metadata = entry.get<std::map<std::string, std::string>>();
-        continue;
-      }
-      if (entry.at("dtype") != "F32") return damaged(fmt::format("tensor {} is not F32", name));
-      const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>(),
-                 end = entry.at("data_offsets").at(1).get<std::uint64_t>();
-      if (begin > end || end > file.memory.size() || begin % sizeof(float) != 0 || (end - begin) % sizeof(float) != 0)
-        return damaged(fmt::format("tensor {} lies outside the file (cut short?)", name));
-      const std::span<const float> values(reinterpret_cast<const float*>(file.memory.data() + begin),
-                                          (end - begin) / sizeof(float));
-      file.tensors.push_back({name, entry.at("shape").get<std::vector<std::int64_t>>(), values});
-      if (!fits(file.tensors.back()))
-        return damaged(fmt::format("tensor {} has not as many values as its shape says", name));
-      covered += end - begin;
-    }
-  } catch (const Json::exception& error) {
-    return damaged(error.what());
-  }
-  if (covered != file.memory.size()) return damaged("its tensors are not all of the file");
-  return file;
-}
 
 }  // namespace gossamer::peer

@@ -3,26 +3,52 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "base/result.hpp"
+#include "peer/disk.hpp"
 
 namespace gossamer::peer {
 
 using Json = nlohmann::ordered_json;
 
-/// Writes `content` to `path`, whole or not at all: temporary file, fsync, rename, fsync of the folder. Errors (data) name
-/// the path and the system's reason.
-Status write_file(const std::filesystem::path& path, std::string_view content);
-/// All of a regular file. Errors (data) name the path and why: missing, a folder or a device, larger than `most_bytes`.
+/// A file that appears under its name when all of it is on the disk, and not before: temporary file, fsync, rename, fsync of
+/// the folder. Until then what had the name before stays. Errors (data) name the path and the system's reason. Any thread,
+/// one at a time.
+class WholeFile {
+ public:
+  /// Makes the temporary file. `disk` outlives this object.
+  static Result<WholeFile> create(const std::filesystem::path& path, Disk& disk = real_disk());
+  WholeFile(WholeFile&& other) noexcept;
+  WholeFile& operator=(WholeFile&&) = delete;
+  /// Takes the temporary file away, unless it was committed.
+  ~WholeFile();
+
+  Status write(std::uint64_t offset, std::string_view bytes);
+  /// Gives the file its name. After an error it may have it or not, and is whole if it has.
+  Status commit();
+
+ private:
+  WholeFile(std::filesystem::path path, std::filesystem::path temporary, int descriptor, Disk& disk)
+      : path_(std::move(path)), temporary_(std::move(temporary)), descriptor_(descriptor), disk_(&disk) {}
+  std::filesystem::path path_, temporary_;
+  int descriptor_;
+  Disk* disk_;
+};
+/// What the names of temporary files end with: whoever is killed leaves them behind.
+inline constexpr std::string_view kTemporary = ".part";
+
+/// Writes `content` to `path`, whole or not at all.
+Status write_file(const std::filesystem::path& path, std::string_view content, Disk& disk = real_disk());
+/// Bytes of a regular file. Errors (data) name the path and why not: missing, a folder or a device.
+Result<std::uint64_t> size_of_file(const std::filesystem::path& path);
+/// All of a regular file. Errors as of size_of_file, or that it is larger than `most_bytes`.
 Result<std::string> read_file(const std::filesystem::path& path,
-                              std::uintmax_t most_bytes = std::numeric_limits<std::uintmax_t>::max());
+                              std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
 
 /// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and
 /// that write's error, which names the path and the reason, is also every later one's.
@@ -30,6 +56,8 @@ class RecordFile {
  public:
   /// Creates `path`, which must not exist.
   static Result<RecordFile> create(const std::filesystem::path& path);
+  /// Goes on behind the last line of `path`, which must exist.
+  static Result<RecordFile> append(const std::filesystem::path& path);
   RecordFile(RecordFile&& other) noexcept;
   RecordFile& operator=(RecordFile&&) = delete;
   ~RecordFile();
@@ -39,7 +67,8 @@ class RecordFile {
   Status close();
 
  private:
-  RecordFile(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  RecordFile(std::filesystem::path path, int descriptor, std::int64_t whole_bytes = 0)
+      : path_(std::move(path)), descriptor_(descriptor), whole_bytes_(whole_bytes) {}
   std::filesystem::path path_;
   int descriptor_ = -1;
   std::int64_t whole_bytes_ = 0;  ///< of the lines written so far
@@ -48,23 +77,5 @@ class RecordFile {
 
 /// JSON on one line, or indented. Bytes that are not UTF-8, as in a file's name, become U+FFFD: writing never fails.
 std::string text_of(const Json& json, int indent = -1);
-
-/// Named float32 tensors as a safetensors file (huggingface/safetensors, format 1).
-struct Tensor {
-  std::string name;
-  std::vector<std::int64_t> shape;
-  std::span<const float> values;
-};
-Status write_safetensors(const std::filesystem::path& path, const std::vector<Tensor>& tensors,
-                         const std::map<std::string, std::string>& metadata);
-
-/// A safetensors file read whole. Tensors point into `memory`.
-struct TensorFile {
-  std::vector<char> memory;
-  std::vector<Tensor> tensors;  ///< in file order
-  std::map<std::string, std::string> metadata;
-};
-/// Errors (data) name the file and what is wrong: missing, cut short, damaged header, other types than F32.
-Result<TensorFile> read_safetensors(const std::filesystem::path& path);
 
 }  // namespace gossamer::peer

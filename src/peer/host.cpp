@@ -42,6 +42,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
            HostRequest request)
     : setup_(setup),
       scheduler_(scheduler),
+      executor_(executor),
       recorder_(recorder),
       request_(std::move(request)),
       specs_(setup.algorithm->rows(*setup.schedule)),
@@ -132,15 +133,20 @@ void Host::connect_locally() {
     }
 }
 
-void Host::start() {
+void Host::start(Clock clock) {
+  std::vector<gossip::Time> times;
+  for (const Member& member : members_) times.push_back(member.before.time);
+  clock_begin_ = clock == Clock::virtual_time ? std::ranges::min(times) : std::ranges::max(times);
   for (Member& member : members_) {
     member.driver = drive(member);
-    member.driver.start(scheduler_);
+    const gossip::Time wait = member.before.time - clock_begin_;
+    if (wait > gossip::Time(0)) scheduler_.after(wait, [this, &member] { member.driver.start(scheduler_); });
+    else member.driver.start(scheduler_);
   }
 }
 
 gossip::task<void> Host::drive(Member& member) {
-  co_await record(member);
+  if (is_logged(setup_.config, member.round)) co_await record(member);
   while (member.round < setup_.config.run.rounds && member.round < stop_after_.value_or(setup_.config.run.rounds)) {
     member.in_round = true;
     if (member.membership && member.membership->restarts(member.round)) co_await member.node->restart_rows();
@@ -151,6 +157,8 @@ gossip::task<void> Host::drive(Member& member) {
     // A peer that leaves rounds out stands in all of them as it stands now.
     for (const gossip::Round next = member.node->endpoint().next_round(member.round, last); member.round < next;) {
       ++member.round;
+      // The checkpoint first: a run that goes on from it writes the record again.
+      if (request_.checkpointer && (request_.checkpointer->due(member.round) || member.round == stop_after_)) co_await save(member);
       if (is_logged(setup_.config, member.round) || member.round == stop_after_) co_await record(member);
     }
   }
@@ -163,21 +171,24 @@ gossip::task<void> Host::record(Member& member) {
     fail(read.error());
     co_return;
   }
+  NodeFigures counted = figures_of(member);
   RoundFigures figures;
   figures.round = member.round;
   figures.peer = node.id();
-  figures.seconds = std::chrono::duration<double>(scheduler_.now()).count();
+  figures.seconds = std::chrono::duration<double>(counted.time).count();
   figures.train_loss = std::numeric_limits<double>::quiet_NaN();
-  figures.trained = setup_.trainer && !node.is_server() && node.steps_done() > std::exchange(member.steps_recorded, node.steps_done());
+  figures.trained = setup_.trainer && !node.is_server() && node.steps_done() > std::exchange(member.before.steps_recorded, node.steps_done());
   if (figures.trained) figures.train_loss = co_await node.take_train_loss();
-  figures.traffic = traffic_of(node.id());
-  figures.times = node.times();
-  figures.mix_seconds = node.endpoint().mix_seconds();
-  figures.deviations = node.endpoint().take_deviations();
+  figures.traffic = counted.traffic;
+  figures.times = counted.times;
+  figures.mix_seconds = counted.mix_seconds;
+  figures.deviations = std::move(counted.deviations);
+  figures.staleness = counted.staleness;
+  member.before.deviations.clear();
+  member.before.staleness = {};
   figures.test = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   const bool evaluated = setup_.trainer && setup_.holds_model(node.id());
   if (evaluated) figures.test = co_await node.evaluate();
-  figures.staleness = node.take_staleness();
   figures.row = node.x();
   if (Status status = recorder_.round(figures); !status.ok()) {
     fail(status.error());
@@ -236,8 +247,8 @@ std::uint64_t Host::bytes_sent() const {
 EndFigures Host::end_figures(double wall_seconds, const std::optional<Error>& stopped) const {
   EndFigures end;
   end.rounds = rounds_done();
-  end.seconds = std::chrono::duration<double>(scheduler_.now()).count();
-  end.wall_seconds = wall_seconds;
+  end.seconds = std::chrono::duration<double>(clock_begin_ + scheduler_.now()).count();
+  end.wall_seconds = wall_seconds_before_ + wall_seconds;
   end.node_steps = node_steps();
   end.bytes_sent = bytes_sent();
   if (stopped) {

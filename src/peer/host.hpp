@@ -2,6 +2,7 @@
 // (peer/run.cpp) and a networked peer (peer/network_run.cpp) differ in the scheduler, the links and the executor they give.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,8 @@
 #include "gossip/node.hpp"
 #include "gossip/sim/simulated_link.hpp"
 #include "gpu/device_rows.hpp"
+#include "peer/checkpointer.hpp"
+#include "peer/checkpoint_store.hpp"
 #include "peer/recorder.hpp"
 #include "peer/setup.hpp"
 
@@ -29,6 +32,8 @@ struct HostRequest {
   std::function<bool()> interrupted = [] { return false; };
   /// Bytes of a hosted node's links to other processes.
   std::function<gossip::Traffic(int peer)> remote_traffic = [](int) { return gossip::Traffic(); };
+  /// Writes this process's checkpoints; null: nobody does. Outlives the host.
+  Checkpointer* checkpointer = nullptr;
   /// Lines for people.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// Called once, when every hosted node has done its last round.
@@ -47,8 +52,12 @@ class Host {
   gossip::Exchange& exchange() { return exchange_; }
   /// The part of the device that a hosted node's rows are on; 0 for others.
   int part_of(int node) const;
-  /// Starts every node at round 0. Then run the scheduler.
-  void start();
+  /// Puts the nodes where they were. Before start(), from any one thread. Errors (data) name the file.
+  Status restore(const SavedStates& saved);
+  /// Starts every node at round 0, or where restore() put it: in virtual time when it was there, else at once. Then run the
+  /// scheduler.
+  enum class Clock { virtual_time, real_time };
+  void start(Clock clock);
   /// The link from a hosted peer to one elsewhere is lost, and the run goes on without it: of a run that bears losses.
   void lose(int here, int there, const Error& why);
   /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.
@@ -56,6 +65,8 @@ class Host {
 
   const std::optional<Error>& error() const { return error_; }
   bool was_interrupted() const { return stop_after_.has_value(); }
+  /// The round at which the nodes started.
+  gossip::Round first_round() const { return first_round_; }
   /// Rounds that every hosted node has completed.
   gossip::Round rounds_done() const;
   /// The run as it stands; `stopped`: why it ended early, if it did.
@@ -69,7 +80,7 @@ class Host {
     std::unique_ptr<gossip::Membership> membership;  ///< where losses are borne
     gossip::task<void> driver;
     gossip::Round round = 0;  ///< completed
-    std::uint64_t steps_recorded = 0;
+    NodeFigures before;       ///< what the log counts; time, traffic and times are counted elsewhere
     bool in_round = false;
   };
 
@@ -79,6 +90,11 @@ class Host {
   void watch_members();
   gossip::task<void> drive(Member& member);
   gossip::task<void> record(Member& member);
+  gossip::task<void> save(Member& member);
+  NodeSnapshot snapshot(Member& member);
+  Status restore(Member& member, const SavedStates::Node& saved);
+  /// What the log counts of the node, up to now; what is since the last record stays.
+  NodeFigures figures_of(Member& member);
   void check_interrupt();
   gossip::Traffic traffic_of(int peer) const;
   std::uint64_t node_steps() const;
@@ -87,6 +103,7 @@ class Host {
 
   const Setup& setup_;
   gossip::Scheduler& scheduler_;
+  gossip::Executor& executor_;
   Recorder& recorder_;
   HostRequest request_;
   std::vector<gossip::RowSpec> specs_;
@@ -101,6 +118,10 @@ class Host {
   std::vector<Member> members_;
   std::size_t finished_ = 0;
   std::optional<gossip::Round> stop_after_;
+  gossip::Round first_round_ = 0;
+  gossip::Time clock_begin_{0};     ///< of the log, when the scheduler's is 0
+  double wall_seconds_before_ = 0;  ///< of the run, until it was begun again here
+  std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<Error> error_;
 };
 

@@ -79,4 +79,21 @@ void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {
   }
 }
 
+LossSum LearnerTrainer::losses_of(int peer) const {
+  LossSum losses;
+  losses.count = losses_[static_cast<std::size_t>(peer)];
+  for (std::size_t part = 0; part < loss_sums_.count(); ++part) {
+    double sum = 0;
+    device_.download(&sum, loss_sums_.row(part).data() + peer, sizeof sum);
+    losses.sum += sum;
+  }
+  return losses;
+}
+
+void LearnerTrainer::set_losses(int peer, const LossSum& losses, const float* x) {
+  losses_[static_cast<std::size_t>(peer)] = losses.count;
+  const auto part = static_cast<std::size_t>(device_.part_of(x));
+  device_.upload(loss_sums_.row(part).data() + peer, &losses.sum, sizeof losses.sum);
+}
+
 }  // namespace gossamer::peer

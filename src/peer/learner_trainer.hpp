@@ -11,6 +11,12 @@
 
 namespace gossamer::peer {
 
+/// Batch losses of a peer that nobody has asked for yet.
+struct LossSum {
+  double sum = 0;
+  std::uint64_t count = 0;
+};
+
 /// Serves the protocol's training requests with a Learner, and keeps the sum of each peer's batch losses on the device until
 /// somebody asks. Thread: as Learner's.
 class LearnerTrainer final : public gossip::Trainer {
@@ -22,6 +28,11 @@ class LearnerTrainer final : public gossip::Trainer {
   std::uint64_t batches_per_epoch(int peer) const override { return learner_.batches_per_epoch(peer); }
   /// Peers are trained one by one, so that a peer's bits do not depend on who happens to be ready with it.
   void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
+
+  /// What take_loss would give of a peer, which stays; and that it gives what another trainer had. `x` lies where the peer's
+  /// rows do. Thread: as run's.
+  LossSum losses_of(int peer) const;
+  void set_losses(int peer, const LossSum& losses, const float* x);
 
  private:
   void train(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests);

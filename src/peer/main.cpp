@@ -46,6 +46,7 @@ int execute(int argc, char** argv) {
     add_list(app, exit_code);
     add_collect(app, exit_code);
     add_gap(app, exit_code);
+    add_average(app, exit_code);
     add_export(app, exit_code);
     add_bench(app, exit_code);
     add_doctor(app, exit_code);

@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "net/network.hpp"
+#include "peer/agreement.hpp"
+#include "peer/beginning.hpp"
 #include "peer/compute_thread.hpp"
 #include "peer/host.hpp"
 #include "peer/host_view.hpp"
@@ -59,7 +61,7 @@ Status check_addresses(const Setup& setup) {
 
 /// Whether the network ended before all of it was there. A process whose own neighbours were has begun by then.
 bool never_whole(const Host& host) {
-  if (!host.error() || host.rounds_done() > 0) return false;
+  if (!host.error() || host.rounds_done() > host.first_round()) return false;
   const ErrorKind kind = host.error()->kind;
   return kind == ErrorKind::join_timeout || kind == ErrorKind::rejected || kind == ErrorKind::network ||
          kind == ErrorKind::interrupted;
@@ -72,6 +74,31 @@ Error for_others(Error error, const std::vector<int>& hosted) {
   return error;
 }
 
+/// Finds the round at which all processes begin, and puts this one's nodes there.
+Status agree_and_settle(const Setup& setup, const NetworkRunRequest& request, net::Network& network, net::RealScheduler& scheduler,
+                        ComputeThread& thread, Beginning& beginning, Host& host) {
+  Agreement agreement(request.hosted.front(), beginning.rounds());
+  net::Conference conference;
+  conference.exchanges = exchanges_to_reach_all(setup);
+  conference.say = [&agreement] { return agreement.say(); };
+  conference.hear = [&agreement](const std::string& statement) { return agreement.hear(statement); };
+  GOSSAMER_TRY_STATUS(network.confer(std::move(conference)));
+  GOSSAMER_TRY(const gossip::Round round, agreement.outcome());
+  // Reading may take long: heartbeats go on beside it.
+  struct Settled {
+    Status status;
+    bool done = false;
+  };
+  const auto settled = std::make_shared<Settled>();  // an interrupt may end the wait before the reading
+  thread.execute([&beginning, &host, settled, round] { settled->status = beginning.settle(round, host); },
+                 [settled] { settled->done = true; });
+  scheduler.run_until([&] { return settled->done || host.error(); });
+  if (!settled->done) return *host.error();
+  GOSSAMER_TRY_STATUS(settled->status);
+  beginning.announce(round);
+  return {};
+}
+
 }  // namespace
 
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
@@ -79,8 +106,10 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_addresses(setup));
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
   GOSSAMER_TRY_STATUS(check_memory(setup, request.hosted.size()));
-  GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder, Recorder::create(setup, request.hosted, request.folder, "real"));
-  recorder->on_progress = request.on_progress;
+  GOSSAMER_TRY(Beginning beginning, Beginning::prepare(setup, {request.hosted, request.folder, request.resume,
+                                                               Host::Clock::real_time, request.message}));
+  Recorder& recorder = beginning.recorder();
+  recorder.on_progress = request.on_progress;
 
   // What is declared later ends earlier: the thread first, then the network, then the rows that both read, then the buffers
   // between the two.
@@ -101,9 +130,10 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     const net::Traffic traffic = network->traffic(peer);
     return gossip::Traffic{traffic.data_bytes_sent, traffic.data_bytes_received};
   };
-  host_request.message = request.message;
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
-  host = std::make_unique<Host>(setup, scheduler, *thread, *recorder, host_request);
+  host_request.checkpointer = beginning.checkpointer();
+  host_request.message = request.message;
+  host = std::make_unique<Host>(setup, scheduler, *thread, recorder, host_request);
   if (!setup.device->host_accessible())
     staging = std::make_unique<Staging>(
         *setup.device, host->exchange(),
@@ -124,7 +154,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   const auto pairs = described.pairs;
   auto made = net::Network::make(scheduler, std::move(described), receiver);
   if (!made.ok()) {
-    recorder->discard();
+    recorder.discard();
     return made.error();
   }
   network = std::move(made).value();
@@ -135,13 +165,17 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
 
   Status joined = network->join();
   if (!joined.ok() && !host->error()) host->fail(joined.error());
+  for (const auto& [here, there] : pairs) {  // before anything is lost: the others are told of it
+    gossip::Link& link = network->link(here, there);
+    host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
+  }
+  if (!host->error())
+    if (const Status settled = agree_and_settle(setup, request, *network, scheduler, *thread, beginning, *host);
+        !settled.ok() && !host->error())
+      fail(settled.error());
   const bool began = !host->error();
   if (began) {
-    for (const auto& [here, there] : pairs) {
-      gossip::Link& link = network->link(here, there);
-      host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
-    }
-    host->start();
+    host->start(Host::Clock::real_time);
     scheduler.run();
     if (staging) scheduler.run_io_until([&] { return staging->idle() || host->error(); });
   }
@@ -150,12 +184,12 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   thread.reset();  // a run that ended early may have left a step under way: it writes the rows that are read next
   if (staging) staging->close();
   if (!began || never_whole(*host)) {
-    recorder->discard();
+    recorder.discard();
     return *host->error();
   }
   const HostView rows(*setup.device, host->parameter_rows());
   const double seconds = std::chrono::duration<double>(scheduler.now()).count();
-  const Status written = recorder->end(host->end_figures(seconds, host->error()), rows.rows());
+  const Status written = recorder.end(host->end_figures(seconds, host->error()), rows.rows());
   if (host->error()) return *host->error();
   return written;
 }

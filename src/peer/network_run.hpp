@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "peer/recorder.hpp"
+#include "peer/resume.hpp"
 #include "peer/setup.hpp"
 
 namespace gossamer::peer {
@@ -14,6 +15,7 @@ namespace gossamer::peer {
 struct NetworkRunRequest {
   std::vector<int> hosted;  ///< ids of this process's peers, ascending
   std::filesystem::path folder;
+  ResumeChoice resume = {};
   std::function<void(const std::string&)> message = [](const std::string&) {};  ///< lines for people
   std::function<void(const Json&)> on_progress = [](const Json&) {};
 };

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+#include "peer/log_records.hpp"
 #include "peer/summary.hpp"
 #include "peer/version.hpp"
 
@@ -17,14 +18,6 @@ namespace gossamer::peer {
 namespace {
 
 namespace fs = std::filesystem;
-
-Json deviation_json(const gossip::Deviation& deviation) {
-  Json json{{"round", deviation.round}, {"from", deviation.from}};
-  json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
-  if (deviation.channel > 0) json["row"] = deviation.channel;
-  if (deviation.values > 0) json["values"] = deviation.values;
-  return json;
-}
 
 Status make_folder(const fs::path& folder) {
   std::error_code error;
@@ -35,6 +28,14 @@ Status make_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+Json deviation_json(const gossip::Deviation& deviation) {
+  Json json{{"round", deviation.round}, {"from", deviation.from}};
+  json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
+  if (deviation.channel > 0) json["row"] = deviation.channel;
+  if (deviation.values > 0) json["values"] = deviation.values;
+  return json;
+}
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -110,42 +111,93 @@ std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>
 Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vector<int> hosted, const fs::path& folder,
                                                    const std::string& clock) {
   GOSSAMER_TRY_STATUS(make_folder(folder));
-  const int k = hosted.front();
-  const fs::path log_path = folder / fmt::format("log-{}.jsonl", k);
-  if (fs::exists(log_path))
-    return Error{ErrorKind::data, fmt::format("{} holds a run already ({}): choose another folder with --out, or remove it",
-                                              folder.string(), log_path.filename().string())};
-  GOSSAMER_TRY_STATUS(write_file(folder / fmt::format("resolved-{}.toml", k), setup.config.to_toml()));
-  GOSSAMER_TRY(RecordFile log, RecordFile::create(log_path));
+  std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
+  if (fs::exists(recorder->log_path_))
+    return Error{ErrorKind::data, fmt::format("{} holds a run already ({}): go on with it with --resume auto, choose another "
+                                              "folder with --out, or remove it",
+                                              folder.string(), recorder->log_path_.filename().string())};
+  GOSSAMER_TRY_STATUS(recorder->begin(clock));
+  return recorder;
+}
 
+Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vector<int> hosted, const fs::path& folder,
+                                                   const std::string& clock) {
+  std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
+  const fs::path& path = recorder->log_path_;
+  if (!fs::exists(path)) return create(setup, recorder->hosted_, folder, clock);
+  GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(path, recorder->hosted_.front()));
+  if (!log) {  // killed while it wrote the header
+    std::error_code ignored;
+    fs::remove(path, ignored);
+    return create(setup, recorder->hosted_, folder, clock);
+  }
+  const Json ours = recorder->header(clock);
+  for (const char* field : {"run_id", "peers", "servers", "hosted", "parameters", "time"})
+    if (ours.at(field) != log->header.at(field))
+      return Error{ErrorKind::data, fmt::format("{} cannot go on with this run: its {} is {}, and here it is {}; choose another folder "
+                                                "with --out, and say with checkpoint.folder where the checkpoints are",
+                                                path.string(), field, text_of(log->header.at(field)), text_of(ours.at(field)))};
+  recorder->before_ = std::move(*log);
+  recorder->goes_on_ = true;
+  return recorder;
+}
+
+Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder)
+    : setup_(setup),
+      hosted_(std::move(hosted)),
+      folder_(std::move(folder)),
+      log_path_(folder_ / fmt::format("log-{}.jsonl", hosted_.front())),
+      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
+
+Status Recorder::begin(const std::string& clock) {
+  GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), setup_.config.to_toml()));
+  GOSSAMER_TRY(RecordFile log, RecordFile::create(log_path_));
+  log_.emplace(std::move(log));
+  const Status written = log_->write(header(clock));
+  if (!written.ok()) discard();
+  return written;
+}
+
+Json Recorder::header(const std::string& clock) const {
   Json header;
   header["record"] = "header";
   header["schema"] = 1;
   header["version"] = kVersion;
-  header["run_id"] = setup.config.run_id();
-  header["peers"] = setup.config.run.peers;
-  header["servers"] = setup.servers();
-  header["hosted"] = hosted;
-  header["parameters"] = setup.parameters;
-  header["device"] = setup.device->description();
+  header["run_id"] = setup_.config.run_id();
+  header["peers"] = setup_.config.run.peers;
+  header["servers"] = setup_.servers();
+  header["hosted"] = hosted_;
+  header["parameters"] = setup_.parameters;
+  header["device"] = setup_.device->description();
   header["time"] = clock;
   header["started"] = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-  header["topology"] = report_json(setup.report);
-  header["topology"]["edge_list"] = edge_list(*setup.schedule, setup.report);
-  header["config"] = config_json(setup.config);
-  const Status written = log.write(header);
-  std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder, std::move(log)));
-  if (written.ok()) return recorder;
-  recorder->discard();
-  return written.error();
+  header["topology"] = report_json(setup_.report);
+  header["topology"]["edge_list"] = edge_list(*setup_.schedule, setup_.report);
+  header["config"] = config_json(setup_.config);
+  return header;
 }
 
-Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder, RecordFile log)
-    : setup_(setup),
-      hosted_(std::move(hosted)),
-      folder_(std::move(folder)),
-      log_(std::move(log)),
-      train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
+Status Recorder::continue_from(gossip::Round round) {
+  if (!before_) return {};
+  if (const Json* end = before_->end(); round == 0 && end != nullptr && end->at("reason") == "finished")
+    return Error{ErrorKind::data, fmt::format("{} is of a run that finished, and there is no checkpoint to go on from: choose another "
+                                              "folder with --out, or remove it",
+                                              log_path_.string())};
+  std::string text = text_of(before_->header) + "\n";
+  for (const Json& record : before_->records) {
+    if (sort_of(record) == "end" || record.at("round").get<gossip::Round>() >= round) continue;
+    text += text_of(record) + "\n";
+    if (sort_of(record) != "round" || record.at("train_loss").is_null()) continue;
+    const auto node = std::ranges::lower_bound(hosted_, record.at("peer").get<int>());
+    train_losses_[static_cast<std::size_t>(node - hosted_.begin())] = record.at("train_loss").get<double>();
+  }
+  GOSSAMER_TRY_STATUS(write_file(log_path_, text));
+  GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), setup_.config.to_toml()));
+  GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
+  log_.emplace(std::move(log));
+  before_.reset();
+  return {};
+}
 
 std::size_t Recorder::workers() const {
   const auto end = std::partition_point(hosted_.begin(), hosted_.end(), [this](int node) { return !setup_.is_server(node); });
@@ -223,14 +275,15 @@ Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
 }
 
 void Recorder::discard() {
+  if (goes_on_) return;
   std::error_code ignored;
-  fs::remove(folder_ / fmt::format("log-{}.jsonl", hosted_.front()), ignored);
+  fs::remove(log_path_, ignored);
   fs::remove(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), ignored);
   fs::remove(folder_, ignored);  // where nothing else is in it
 }
 
 Status Recorder::write(const Json& record) {
-  const Status status = log_.write(record);
+  const Status status = log_->write(record);
   if (status.ok()) return status;
   return Error{status.error().kind,
                fmt::format("{}; the folder holds what was written before: remove it, or choose another with --out, before "
@@ -261,7 +314,7 @@ Status Recorder::end(const EndFigures& figures, const RowViews& rows) {
   record["row_hashes"] = Json::array();
   for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
   GOSSAMER_TRY_STATUS(write(record));
-  return log_.close();
+  return log_->close();
 }
 
 }  // namespace gossamer::peer

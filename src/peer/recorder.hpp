@@ -13,6 +13,8 @@
 #include "gossip/sim/simulated_link.hpp"
 #include "peer/files.hpp"
 #include "peer/figures.hpp"
+#include "peer/run_files.hpp"
+#include "peer/safetensors.hpp"
 #include "peer/setup.hpp"
 
 namespace gossamer::peer {
@@ -55,14 +57,23 @@ class Recorder {
   static Result<std::unique_ptr<Recorder>> create(const Setup& setup, std::vector<int> hosted,
                                                   const std::filesystem::path& folder, const std::string& clock);
 
+  /// The same in a folder that may hold a log of this very run, which goes on once continue_from() has said from where; until
+  /// then it stays as it is. Errors (data): the log is damaged, or of another run or other nodes.
+  static Result<std::unique_ptr<Recorder>> reopen(const Setup& setup, std::vector<int> hosted,
+                                                  const std::filesystem::path& folder, const std::string& clock);
+  /// The log as it was when every node had done `round` rounds and none had a record of that round: what came later goes.
+  /// Before any record.
+  Status continue_from(gossip::Round round);
+
   /// One node's record, and the network's once all have theirs. Errors (data) name the file.
   Status round(const RoundFigures& figures);
   /// The final parameters (`rows` in host memory), then the log's last record. Errors (data) name the file.
   Status end(const EndFigures& figures, const RowViews& rows);
-  /// Takes the files away again: the run has not begun, and may be tried again in the same folder.
+  /// Takes the files away again: the run has not begun, and may be tried again in the same folder. A log that was there before
+  /// stays.
   void discard();
 
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& log_path() const { return log_path_; }
   /// Last train loss in the records of each hosted node that trains; NaN where there was none.
   const std::vector<double>& train_losses() const { return train_losses_; }
   /// Called after each record of the network or, where not all nodes are here, of a node: for progress.
@@ -74,7 +85,11 @@ class Recorder {
     std::size_t arrived = 0;
   };
 
-  Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder, RecordFile log);
+  Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder);
+  /// The header of a new log.
+  Json header(const std::string& clock) const;
+  /// Makes the log and writes its header.
+  Status begin(const std::string& clock);
 
   /// Hosted nodes that train; servers come after them.
   std::size_t workers() const;
@@ -86,7 +101,10 @@ class Recorder {
   const Setup& setup_;
   std::vector<int> hosted_;
   std::filesystem::path folder_;
-  RecordFile log_;
+  std::filesystem::path log_path_;
+  std::optional<RecordFile> log_;
+  std::optional<ProcessLog> before_;  ///< the log that is to go on, until it does
+  bool goes_on_ = false;              ///< the log was there before
   std::map<gossip::Round, Snapshot> snapshots_;
   std::vector<double> train_losses_;
 };
@@ -99,6 +117,8 @@ Json report_json(const topology::TopologyReport& report);
 /// The edges of the union over the period, i < j where symmetric; null where they are more than kMostEdges.
 Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
 inline constexpr std::int64_t kMostEdges = 100000;
+/// As a round's record has it.
+Json deviation_json(const gossip::Deviation& deviation);
 /// A parameter value as JSON.
 Json to_json(const ParameterValue& value);
 Json config_json(const Config& config);

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "gossip/scheduler.hpp"
+#include "peer/beginning.hpp"
 #include "peer/host.hpp"
 #include "peer/host_view.hpp"
 #include "peer/summary.hpp"
@@ -35,16 +36,23 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.ports = {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
   host_request.interrupted = request.interrupted;
 
+  host_request.message = request.message;
+
   GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
-  GOSSAMER_TRY(const std::unique_ptr<Recorder> recorder,
-               Recorder::create(setup, host_request.hosted, request.folder, "virtual"));
-  recorder->on_progress = request.on_progress;
+  GOSSAMER_TRY(Beginning beginning, Beginning::prepare(setup, {host_request.hosted, request.folder, request.resume,
+                                                               Host::Clock::virtual_time, request.message}));
+  Recorder& recorder = beginning.recorder();
+  recorder.on_progress = request.on_progress;
+  host_request.checkpointer = beginning.checkpointer();
 
   const auto begin = std::chrono::steady_clock::now();
   gossip::VirtualScheduler scheduler;
   gossip::InlineExecutor executor;
-  Host host(setup, scheduler, executor, *recorder, host_request);
-  host.start();
+  Host host(setup, scheduler, executor, recorder, host_request);
+  const gossip::Round first = beginning.rounds().back();
+  GOSSAMER_TRY_STATUS(beginning.settle(first, host));
+  beginning.announce(first);
+  host.start(Host::Clock::virtual_time);
   scheduler.run();
 
   setup.device->finish();  // before the clock is read
@@ -55,10 +63,10 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
     stopped = Error{ErrorKind::interrupted, "interrupted after round " + std::to_string(host.rounds_done())};
   const EndFigures end = host.end_figures(wall_seconds, stopped);
   const HostView rows(*setup.device, host.parameter_rows());
-  GOSSAMER_TRY_STATUS(recorder->end(end, rows.rows()));
+  GOSSAMER_TRY_STATUS(recorder.end(end, rows.rows()));
 
   const RunTotals totals{end.reason, end.rounds, end.wall_seconds, end.seconds, end.node_steps, end.bytes_sent,
-                         recorder->train_losses()};
+                         recorder.train_losses()};
   RunOutcome outcome;
   outcome.stopped = std::move(stopped);
   RowViews workers = rows.rows();

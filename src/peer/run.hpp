@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "peer/recorder.hpp"
+#include "peer/resume.hpp"
 #include "peer/setup.hpp"
 
 namespace gossamer::peer {
@@ -14,6 +16,8 @@ struct RunRequest {
   std::filesystem::path folder;
   std::function<bool()> interrupted = [] { return false; };
   std::function<void(const Json&)> on_progress = [](const Json&) {};
+  std::function<void(const std::string&)> message = [](const std::string&) {};  ///< lines for people
+  ResumeChoice resume = {};
   std::size_t row_offset = 0;  ///< misaligns the rows, for tests
 };
 

@@ -47,25 +47,6 @@ Fault take_record(ProcessLog& log, Json record) {
   return {};
 }
 
-/// Nothing where the log is cut within its header.
-Result<std::optional<ProcessLog>> read_log(const fs::path& path, int number) {
-  GOSSAMER_TRY(const std::string content, read_file(path));
-  ProcessLog log;
-  log.lowest_peer = number;
-  log.path = path;
-  std::size_t line_number = 0;
-  for (std::size_t begin = 0; begin < content.size();) {
-    const std::size_t end = content.find('\n', begin);
-    ++line_number;
-    if (end == std::string::npos) break;  // torn: never taken for whole
-    if (const Fault fault = take_record(log, Json::parse(content.substr(begin, end - begin), nullptr, false)))
-      return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *fault)};
-    begin = end + 1;
-  }
-  if (log.header.is_null()) return std::optional<ProcessLog>();
-  return std::optional(std::move(log));
-}
-
 /// Puts the logs in `place` with `logs`.
 Status read_place(const fs::path& place, const std::function<void(const std::string&)>& left_out,
                   std::vector<ProcessLog>& logs) {
@@ -89,6 +70,24 @@ Status read_place(const fs::path& place, const std::function<void(const std::str
 }
 
 }  // namespace
+
+Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest) {
+  GOSSAMER_TRY(const std::string content, read_file(path));
+  ProcessLog log;
+  log.lowest_peer = lowest;
+  log.path = path;
+  std::size_t line_number = 0;
+  for (std::size_t begin = 0; begin < content.size();) {
+    const std::size_t end = content.find('\n', begin);
+    ++line_number;
+    if (end == std::string::npos) break;  // torn: never taken for whole
+    if (const Fault fault = take_record(log, Json::parse(content.substr(begin, end - begin), nullptr, false)))
+      return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *fault)};
+    begin = end + 1;
+  }
+  if (log.header.is_null()) return std::optional<ProcessLog>();
+  return std::optional(std::move(log));
+}
 
 const Json* ProcessLog::end() const {
   return records.empty() || sort_of(records.back()) != "end" ? nullptr : &records.back();

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,10 @@ struct ProcessLog {
   std::vector<Json> records;   ///< after the header; a torn last line (the process was killed) is left out
   const Json* end() const;     ///< the end record, or null
 };
+
+/// The log of the process whose lowest node is `lowest`; nothing where it is cut within its header. Errors (data) name the file,
+/// the line and the field.
+Result<std::optional<ProcessLog>> read_log(const std::filesystem::path& path, int lowest);
 
 /// The logs below `folder`, by lowest peer: in the folder itself or, one level down, in one folder per process. Errors
 /// (data) name the folder, or the file, line and field. A log cut within its header, whose process was killed before it

@@ -56,6 +56,7 @@ std::vector<Section> make_sections() {
       {.name = "net", .summary = "the real network of `gossamer peer`", .keys = net::net_parameters().specs()},
       {.name = "local", .summary = "this machine", .keys = local_parameters().specs()},
       {.name = "log", .summary = "what is recorded", .keys = log_parameters().specs()},
+      {.name = "checkpoint", .summary = "what a run can go on from (--resume)", .keys = checkpoint_parameters().specs()},
   };
 }
 
@@ -147,6 +148,17 @@ const ParameterSet<LogOptions>& log_parameters() {
                {.help = "log a sketch of each row, from which the consensus distance of a network is estimated; auto: where "
                         "a process hosts not all peers",
                 .choices = {"auto", "on", "off"}});
+  return set;
+}
+
+const ParameterSet<CheckpointOptions>& checkpoint_parameters() {
+  static const auto set =
+      ParameterSet<CheckpointOptions>()
+          .add("every", &CheckpointOptions::every,
+               {.help = "rounds between checkpoints; 0: none", .minimum = 0, .maximum = 1e9, .unit = "rounds"})
+          .add("folder", &CheckpointOptions::folder, {.help = "where they are; empty: checkpoints in the run folder", .path = true})
+          .add("keep", &CheckpointOptions::keep,
+               {.help = "so many of the newest stay", .minimum = 1, .maximum = 1e6, .unit = "checkpoints"});
   return set;
 }
 

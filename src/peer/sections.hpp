@@ -15,6 +15,7 @@ const ParameterSet<ExchangeChoice>& exchange_parameters();
 const ParameterSet<SimOptions>& sim_parameters();
 const ParameterSet<LocalOptions>& local_parameters();
 const ParameterSet<LogOptions>& log_parameters();
+const ParameterSet<CheckpointOptions>& checkpoint_parameters();
 
 /// A plug-in kind as the configuration sees it.
 struct KindSpec {

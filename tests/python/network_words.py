@@ -69,8 +69,9 @@ class Network:
     def command(self, verb: str, *words: str, sets: tuple[str, ...] = ()) -> list[str]:
         return [str(self.program), verb, str(self.config), *words, *(w for s in (*self.sets, *sets) for w in ("--set", s))]
 
-    def start(self, ids: str, *sets: str, out: Path | None = None, **options: Any) -> Peer:
-        peer = Peer(ids, self.command("peer", "--id", ids, "--out", str(out or self.out), sets=sets), self.folder, **options)
+    def start(self, ids: str, *sets: str, out: Path | None = None, resume: str = "none", **options: Any) -> Peer:
+        command = self.command("peer", "--id", ids, "--out", str(out or self.out), "--resume", resume, sets=sets)
+        peer = Peer(ids, command, self.folder, **options)
         self.started.append(peer)
         return peer
 

@@ -45,7 +45,12 @@ class AsyncServer final : public Algorithm {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
   }
   AlgorithmNeeds needs() const override {
-    return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = servers_, .rounds_end_together = false};
+    return {.mixing_matrix = false,
+            .linear_steps = true,
+            .equal_start = true,
+            .servers = servers_,
+            .bounded_lead = false,
+            .rounds_end_together = false};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -53,6 +58,15 @@ class AsyncServer final : public Algorithm {
   }
   std::size_t counters(int i, const topology::MixingSchedule& schedule) const override {
     return i >= schedule.peers() ? 3 * static_cast<std::size_t>(schedule.peers()) : 0;
+  }
+
+  /// A worker may have been ahead of the server's t rounds or behind them. All begin round t now: t pushes of each were applied
+  /// and answered.
+  void resume(int i, Round t, std::span<std::uint64_t> counters, const topology::MixingSchedule& schedule) const override {
+    if (i < schedule.peers()) return;
+    const Clocks clocks(counters, schedule.peers());
+    std::ranges::fill(clocks.pushes, t);
+    std::ranges::fill(clocks.pulls, t);
   }
 
   std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,

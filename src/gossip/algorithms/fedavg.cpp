@@ -35,7 +35,7 @@ class FedAvg final : public Algorithm {
     return rows;
   }
   AlgorithmNeeds needs() const override {
-    return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = 1};
+    return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = 1, .bounded_lead = options_.fraction == 1};
   }
   int steps_per_round() const override { return options_.local_steps; }
   int epochs_per_round() const override { return options_.local_steps > 0 ? 0 : options_.local_epochs; }

@@ -18,6 +18,7 @@ void add_predict(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_collect(CLI::App& app, int& exit_code);
 void add_gap(CLI::App& app, int& exit_code);
+void add_average(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
@@ -34,5 +35,8 @@ struct ConfigOptions {
   void add_to(CLI::App& command);
   Result<Config> load() const;
 };
+
+/// --resume, which says where a run begins (peer/resume.hpp).
+void add_resume(CLI::App& command, std::string& resume);
 
 }  // namespace gossamer::peer

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "peer/agreement.hpp"
 #include "peer/commands/commands.hpp"
 #include "peer/network_run.hpp"
 #include "peer/process_place.hpp"
@@ -18,6 +19,7 @@ namespace {
 struct PeerCommand {
   ConfigOptions config;
   std::string id;
+  std::string resume = "none";
   bool quiet = false;
 };
 
@@ -72,11 +74,14 @@ Result<int> execute(const PeerCommand& command) {
   NetworkRunRequest request;
   request.hosted = std::move(ids);
   request.folder = run_folder(setup.config);
+  request.resume = resume_choice(command.resume);
   request.message = [&progress](const std::string& line) {
     progress.end();
     fmt::print(stderr, "gossamer: {}\n", line);
   };
   request.on_progress = [&progress](const Json& record) { progress.show(record); };
+  if (const std::string warning = agreement_warning(setup); !warning.empty() && request.hosted.front() == 0)
+    fmt::print(stderr, "gossamer: {}\n", warning);
   const Status status = run_networked(setup, request);
   progress.end();
   if (!status.ok()) return report(status.error());
@@ -95,6 +100,7 @@ void add_peer(CLI::App& app, int& exit_code) {
   peer->add_option("--id", command->id,
                    "this peer's number, 0 to n-1 (else GOSSAMER_ID, RANK, SLURM_PROCID, OMPI_COMM_WORLD_RANK or PMI_RANK); "
                    "several in one process: 0,1 or 0-3");
+  add_resume(*peer, command->resume);
   peer->add_flag("--quiet,-q", command->quiet, "no progress");
   peer->callback([command, &exit_code] {
     auto result = execute(*command);

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <memory>
 
+#include "peer/agreement.hpp"
 #include "peer/commands/commands.hpp"
 #include "peer/progress.hpp"
 #include "peer/summary.hpp"
@@ -23,6 +24,7 @@ void count_interrupt(int signal) {
 
 struct RunCommand {
   ConfigOptions config;
+  std::string resume = "none";
   bool check = false, quiet = false, json = false;
 };
 
@@ -31,6 +33,7 @@ Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
   if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
   if (command.check) {
+    if (const std::string warning = agreement_warning(setup); !warning.empty()) fmt::print(stderr, "gossamer: {}\n", warning);
     if (command.json) {
       const Json found{{"peers", setup.config.run.peers}, {"servers", setup.servers()}, {"parameters", setup.parameters}};
       fmt::print("{}\n", text_of(found, 2));
@@ -48,6 +51,11 @@ Result<int> execute(const RunCommand& command) {
   RunRequest request;
   request.folder = run_folder(setup.config);
   request.interrupted = [] { return interrupts > 0; };
+  request.resume = resume_choice(command.resume);
+  request.message = [&progress](const std::string& line) {
+    progress.end();
+    fmt::print(stderr, "gossamer: {}\n", line);
+  };
   request.on_progress = [&progress](const Json& record) { progress.show(record); };
   const std::filesystem::path folder = request.folder;
   GOSSAMER_TRY(const RunOutcome outcome, run(setup, std::move(request)));
@@ -63,6 +71,7 @@ void add_run(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<RunCommand>();
   CLI::App* run = app.add_subcommand("run", "run all peers in this process, in virtual time");
   command->config.add_to(*run);
+  add_resume(*run, command->resume);
   run->add_flag("--check", command->check, "check the configuration and stop");
   run->add_flag("--quiet,-q", command->quiet, "no progress and no summary");
   run->add_flag("--json", command->json, "print summary.json; with --check: how many peers, servers and parameters");

@@ -1,0 +1,45 @@
+#include "peer/beginning.hpp"
+
+#include <fmt/format.h>
+
+namespace gossamer::peer {
+
+Result<Beginning> Beginning::prepare(const Setup& setup, BeginningRequest request) {
+  Beginning beginning(setup, std::move(request));
+  const BeginningRequest& decided = beginning.request_;
+  GOSSAMER_TRY(beginning.states_,
+               states_to_begin_with(setup, decided.hosted, decided.resume, decided.folder, decided.message));
+  const bool anew = decided.resume.kind == ResumeChoice::Kind::none;
+  const char* clock = decided.clock == Host::Clock::virtual_time ? "virtual" : "real";
+  GOSSAMER_TRY(beginning.recorder_, (anew ? Recorder::create : Recorder::reopen)(setup, decided.hosted, decided.folder, clock));
+  if (setup.config.checkpoint.every > 0)
+    beginning.checkpointer_ = std::make_unique<Checkpointer>(
+        setup, CheckpointerRequest{.hosted = decided.hosted,
+                                   .folder = checkpoint_folder(setup.config, decided.folder),
+                                   .log = beginning.recorder_->log_path()});
+  return beginning;
+}
+
+std::vector<gossip::Round> Beginning::rounds() const {
+  std::vector<gossip::Round> rounds;
+  const auto first_due = static_cast<gossip::Round>(setup_->config.checkpoint.every);
+  if (states_.empty() || states_.begin()->first == first_due) rounds.push_back(0);
+  for (const auto& [round, states] : states_) rounds.push_back(round);
+  return rounds;
+}
+
+Status Beginning::settle(gossip::Round round, Host& host) {
+  if (request_.resume.kind == ResumeChoice::Kind::none) return {};
+  if (round > 0) GOSSAMER_TRY_STATUS(host.restore(states_.at(round)));
+  GOSSAMER_TRY_STATUS(recorder_->continue_from(round));
+  drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder), request_.hosted.front(), round, real_disk());
+  return {};
+}
+
+void Beginning::announce(gossip::Round round) const {
+  if (request_.resume.kind == ResumeChoice::Kind::none) return;
+  request_.message(round > 0 ? fmt::format("going on from the checkpoint of round {}", round)
+                             : std::string("there is no checkpoint to go on from: beginning at round 0"));
+}
+
+}  // namespace gossamer::peer
