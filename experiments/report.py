@@ -14,7 +14,7 @@ from pathlib import Path
 from lab import words
 from lab.conditions import Condition, facets, read_conditions
 from lab.errors import LabError
-from lab.figures import Picture, curve_figure, gap_figure
+from lab.figures import Picture, curve_figure, gap_figure, spent_in
 from lab.graphs import graphs_figure
 from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
 from lab.page import Content, render, save_pictures
@@ -76,7 +76,8 @@ def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str
                   predictions: Predictions) -> list[Picture]:
     def curves(stem: str, shown: Metric, caption: str) -> Picture:
         caption += words.predicted_caption(shown, predictions, conditions)
-        title = f"{shown.label.capitalize()} against rounds and bytes"
+        spent = {"round": "rounds", "bytes_sent": "bytes", "seconds": "virtual time"}
+        title = f"{shown.label.capitalize()} against {words.listed([spent[by] for by in spent_in(conditions)])}"
         return curve_figure(stem, title, caption, conditions, shown, predictions)
 
     pictures = [curves("learning", metric, words.metric_caption(metric, conditions))]

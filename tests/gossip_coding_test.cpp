@@ -208,7 +208,7 @@ TEST_CASE("a coded row that cannot be read ends the run with the reason and the 
   VirtualScheduler scheduler;
   InlineExecutor executor;
   gpu::CpuDevice device(1);
-  Compute compute(scheduler, executor, device, nullptr, Time{0});
+  Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("path", 2);
   auto codec = make_codec("topk", {{"fraction", 0.3}}, {});
   REQUIRE(codec.ok());

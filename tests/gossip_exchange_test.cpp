@@ -137,7 +137,7 @@ TEST_CASE("what breaks the protocol is an error that names the sender, never a c
   VirtualScheduler scheduler;
   InlineExecutor executor;
   gpu::CpuDevice device(1);
-  Compute compute(scheduler, executor, device, nullptr, Time{0});
+  Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("ring", 4);
   std::string fault;
   Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 8, 10, 2}, {1}, [&](Error error) { fault = error.message; });
@@ -164,7 +164,7 @@ TEST_CASE("a row of the wrong round or length ends the run with the reason") {
   VirtualScheduler scheduler;
   InlineExecutor executor;
   gpu::CpuDevice device(1);
-  Compute compute(scheduler, executor, device, nullptr, Time{0});
+  Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("path", 2);
   for (const ChunkHead& head : {ChunkHead{1, 0, 5, 0, 0, 10}, ChunkHead{1, 0, 0, 0, 0, 9}}) {
     std::string fault;

@@ -114,6 +114,7 @@ struct NetworkOptions {
   Time step_time{0};
   int slow_peers = 0;
   double slow_factor = 1;
+  double step_spread = 0;
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
   bool bears_losses = false;
   std::map<int, Time> deaths = {};  ///< of peers: from then on they do nothing, and their links are lost on both sides
@@ -171,7 +172,8 @@ class Network {
     VirtualScheduler scheduler;
     scheduler_ = &scheduler;
     InlineExecutor executor;
-    Compute compute(scheduler, executor, device_, trainer, {options_.step_time, options_.slow_peers, options_.slow_factor});
+    Compute compute(scheduler, executor, device_, trainer,
+                    {options_.step_time, options_.slow_peers, options_.slow_factor, {.width = options_.step_spread}, kSeed});
     auto codec = make_codec(options_.codec, options_.codec_values, {kCodecSeed});
     REQUIRE(codec.ok());
     ExchangeOptions exchange_options;

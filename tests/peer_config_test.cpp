@@ -200,6 +200,16 @@ TEST_CASE("what cannot run is refused at the start, in words") {
              {"topology.kind", "d2", "symmetric", "gradient_tracking"}));
   CHECK(says(refused({"algorithm.kind=allreduce", "run.init=different"}), {"run.init", "allreduce", "same"}));
   CHECK(says(refused({"algorithm.kind=consensus", "sim.latency_ms=1e9", "run.rounds=1000000"}), {"virtual time"}));
+  const Folder folder;
+  const std::string table = written(folder.path / "ms.csv", "0 1 2\n1 0 x\n2 1 0\n");
+  CHECK(says(refused({"sim.latency_file=" + table}), {"sim.latency_file", "ms.csv:2", "'x'"}));
+  CHECK(says(refused({"sim.bandwidth_file=" + (folder.path / "none").string()}), {"sim.bandwidth_file", "none"}));
+  const std::string good = written(folder.path / "good.csv", "0 1 2\n1 0 1\n2 1 0\n");
+  CHECK(says(refused({"sim.latency_file=" + good, "run.peers=2"}), {"sim.latency_file", "good.csv", "3 regions", "2 peers"}));
+  CHECK(make_setup(configured({"sim.latency_file=" + good, "run.peers=2", "algorithm.kind=server"})).ok());  // one is the server's
+  CHECK(says(refused({"sim.latency_file=" + good, "sim.latency_ms=3"}), {"sim.latency_file", "sim.latency_ms", "leave one"}));
+  CHECK(says(refused({"sim.spread=uniform", "sim.latency_spread=1"}), {"sim.latency_spread", "below 1", "log_normal"}));
+  CHECK(says(refused({"algorithm.kind=consensus", "sim.latency_ms=1e6", "sim.latency_spread=2"}), {"virtual time"}));
   CHECK(says(refused({"data.batch=1000"}), {"peer", "1000", "data.batch"}));
   CHECK(says(refused({"run.peers=2000", "data.batch=1"}), {"2000", "data"}));
   CHECK(says(refused({"model.kind=linear"}), {"linear"}));

@@ -76,3 +76,10 @@ TEST_CASE("where nobody waits for all, nothing is foretold") {
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=async_server"})));
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=fedavg", "data.batch=1"})));  // 179 or 180 steps
 }
+
+TEST_CASE("nor where links or steps differ, unless by nothing") {
+  for (const char* random : {"sim.latency_spread=0.5", "sim.bandwidth_spread=0.5", "sim.jitter_ms=1", "sim.compute_spread=0.5"})
+    CHECK_FALSE(round_time(set_up(kSlow + Overrides{random})));
+  CHECK(round_time(set_up(kSlow + Overrides{"sim.latency_ms=0", "sim.latency_spread=0.5"})));
+  CHECK(round_time(set_up(kSlow + Overrides{"sim.compute_ms=0", "sim.sample_ms=0", "sim.compute_spread=0.5"})));
+}

@@ -64,7 +64,8 @@ TEST_CASE(
         CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3", "sim.compute_ms=2"}) ==
               hash);
         CHECK(hash_of(base + Overrides{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1", "sim.uplink_mbit_s=2",
-                                       "sim.downlink_mbit_s=3"},
+                                       "sim.downlink_mbit_s=3", "sim.latency_spread=1", "sim.bandwidth_spread=1",
+                                       "sim.jitter_ms=5", "sim.compute_ms=2", "sim.compute_spread=1"},
                       1) == hash);
         CHECK(hash_of(base + Overrides{"run.seed=1"}) != hash);
       }
@@ -244,6 +245,22 @@ TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change 
                                                       "algorithm.kind=server", "sim.downlink_mbit_s=1"});
   const double row = (650 * 4 + gossip::kFrameOverheadBytes) * 8 / 1e6;  // softmax on digits; the server takes in four of them
   CHECK(served.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * (0.005 + 4 * row + row)).epsilon(1e-6));
+}
+
+TEST_CASE("virtual time by tables of regions: a round takes the slowest of a ring's links") {
+  const Folder folder;
+  const Overrides base{"run.peers=4", "run.rounds=10", "log.every=0"};
+  const std::string latencies = written(folder.path / "ms.csv", "1, 80\n60, 2\n");
+  const std::string megabits = written(folder.path / "mbit.csv", "0 0\n0.5 0\n");
+  const Left plain = run_in(folder.path / "plain", base);
+  const Left far = run_in(folder.path / "far", base + Overrides{"sim.latency_file=" + latencies});
+  // Peers 0 and 1 are in one region, 2 and 3 in the other; 1 ⇄ 2 and 3 ⇄ 0 cross: there and back takes 140 ms, two rounds.
+  CHECK(far.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.07).epsilon(0.02));
+  CHECK(far.hash() == plain.hash());
+  const Left narrow = run_in(folder.path / "narrow", base + Overrides{"sim.bandwidth_file=" + megabits});
+  const double row = (650 * 4 + gossip::kFrameOverheadBytes) * 8 / 0.5e6;  // softmax on digits; only one way is slow
+  CHECK(narrow.summary["virtual_seconds"].get<double>() == doctest::Approx(row * 10).epsilon(0.02));
+  CHECK(narrow.hash() == plain.hash());
 }
 
 TEST_CASE("a server is kept where it holds the whole model, and is none of the network's figures") {

@@ -13,6 +13,7 @@ from lab.results import Sweep
 from lab.selection import Choice
 
 KIND = "topology.kind"
+_TIMES = 120  # points of a curve against time
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Band:
-    """Mean over the seeds, and the lowest and highest seed, at each logged round."""
+    """Mean over the seeds, and the lowest and highest seed, at each logged round (or moment)."""
 
     rounds: np.ndarray
     mean: np.ndarray
@@ -47,6 +48,23 @@ class Condition:
             shared = np.intersect1d(shared, run.curves.rounds)
         rows = np.array([run.curves.values[name][np.isin(run.curves.rounds, shared)] for run in self.runs])
         return Band(shared, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
+
+    def along(self, spent: str, name: str, last: float = np.inf, logarithmic: bool = False) -> tuple[np.ndarray, Band]:
+        """A curve against what was spent by then, the mean over the seeds: spent is round, bytes_sent or seconds. Of seconds
+        at most up to `last`, evenly spaced on the axis as drawn: peers and seeds reach a round at different times."""
+        if spent != "seconds":
+            band = self.band(name)
+            return (band.rounds.astype(float) if spent == "round" else self.band(spent).mean), band
+        runs = [run.curves.by_time(name) for run in self.runs]
+        end = min([*(times[-1] for times, _ in runs), last])
+        begin = max(times[times > 0][0] for times, _ in runs)
+        x = np.geomspace(begin, end, _TIMES) if logarithmic else np.linspace(0, end, _TIMES)
+        rows = np.array([values[np.searchsorted(times, x, side="right") - 1] for times, values in runs])
+        return x, Band(x, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
+
+    @property
+    def takes_virtual_time(self) -> bool:
+        return all(run.summary.get("virtual_seconds") for run in self.runs)
 
     @property
     def topology(self) -> dict[str, Any]:

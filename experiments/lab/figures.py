@@ -33,34 +33,51 @@ def styles_of(conditions: list[Condition]) -> Styles:
 
 def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition], metric: Metric,
                  predictions: Predictions) -> Picture:
-    """A row of two panels per facet: the metric by round, and by bytes that a peer has sent; over each what is predicted."""
+    """A row of panels per facet: the metric by round, by bytes that a peer has sent, and where runs took virtual time by that;
+    over each what is predicted."""
     rows = facets(conditions)
+    spent = spent_in(conditions)
     styles = styles_of(conditions)
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
-    axes = figure.subplots(len(rows), 2, squeeze=False, sharey="row")
+    figure.get_layout_engine().set(w_pad=0.08)  # or the last tick of a panel meets the next one's first
+    axes = figure.subplots(len(rows), len(spent), squeeze=False, sharey="row")
     for row, (facet, members) in zip(axes, rows.items(), strict=True):
         small = negligible(members, metric)
         if metric.logarithmic:
             row[0].set_yscale("log")
-        for condition in members:
-            if condition not in small:
-                _draw_curve(row[0], condition, metric, styles, by_bytes=False)
-                _draw_curve(row[1], condition, metric, styles, by_bytes=True)
-        for panel, by_bytes in zip(row, (False, True), strict=True):
-            _draw_predictions(panel, [c for c in members if c not in small], metric, predictions, by_bytes)
+        shown = [condition for condition in members if condition not in small]
+        for panel, by in zip(row, spent, strict=True):
+            for condition in shown:
+                _draw_curve(panel, condition, metric, styles, by)
+            _draw_predictions(panel, shown, metric, predictions, by)
             _say_below(panel, small)
-        prefix = f"{facet}: " if facet else ""
-        row[0].set(title=f"{prefix}by round", xlabel="round", ylabel=metric.label)
-        row[1].set(title=f"{prefix}by bytes", xlabel="bytes sent per peer (logarithmic)")
-        row[0].xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        row[1].set_xscale("log")
-        set_ticks(row[1], "x", bytes_text)
+            _say_spent(panel, by, f"{facet}: " if facet else "", wide=len(spent) < 3)
+        row[0].set_ylabel(metric.label)
         if metric.logarithmic:
             set_ticks(row[0], "y", number_text)
         else:
             row[0].yaxis.set_major_locator(MaxNLocator(6))
     finish(figure, title, styles)
     return Picture(stem, title, caption, figure)
+
+
+def spent_in(conditions: list[Condition]) -> tuple[str, ...]:
+    """What a curve may be held against: time, where every run took some."""
+    timed = all(condition.takes_virtual_time for condition in conditions)
+    return ("round", "bytes_sent", "seconds") if timed else ("round", "bytes_sent")
+
+
+def _say_spent(axes: Axes, by: str, prefix: str, wide: bool) -> None:
+    if by == "round":
+        axes.set(title=f"{prefix}by round", xlabel="round")
+        axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4, integer=True))
+    elif by == "seconds":
+        axes.set(title=f"{prefix}by time", xlabel="virtual seconds (log.)", xscale="log")
+        set_ticks(axes, "x", number_text, most=4)
+    else:
+        axes.set(title=f"{prefix}by bytes", xlabel="bytes sent per peer (logarithmic)" if wide else "bytes sent per peer (log.)",
+                 xscale="log")
+        set_ticks(axes, "x", bytes_text, most=6 if wide else 3)
 
 
 def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
@@ -79,21 +96,21 @@ def _say_below(axes: Axes, small: list[Condition]) -> None:
                   fontsize=8)
 
 
-def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles, by_bytes: bool) -> None:
-    band = condition.band(metric.name)
-    x = condition.band("bytes_sent").mean if by_bytes else band.rounds
-    # A logarithmic axis has no zero: no bytes yet, or exact agreement.
-    shown = np.isfinite(band.mean) & ((x > 0) | (not by_bytes)) & ((band.mean > 0) | (not metric.logarithmic))
+def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles, by: str) -> None:
+    logarithmic = by != "round"
+    x, band = condition.along(by, metric.name, logarithmic=logarithmic)
+    # A logarithmic axis has no zero: nothing spent yet, or exact agreement.
+    shown = np.isfinite(band.mean) & ((x > 0) | (not logarithmic)) & ((band.mean > 0) | (not metric.logarithmic))
     if not shown.any():
         return
     style = styles[condition.series]
     low = np.where(band.low > 0, band.low, np.nan) if metric.logarithmic else band.low
     axes.fill_between(x[shown], low[shown], band.high[shown], color=style["color"], alpha=0.18, linewidth=0)
-    axes.plot(x[shown], band.mean[shown], label=condition.series, markevery=_marks(x[shown], by_bytes),
+    axes.plot(x[shown], band.mean[shown], label=condition.series, markevery=_marks(x[shown], logarithmic),
               markeredgecolor="white", markeredgewidth=0.6, **style)
 
 
-def _draw_predictions(axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, by_bytes: bool) -> None:
+def _draw_predictions(axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, by: str) -> None:
     """Theory's curves over the measured ones. The axis stays as those have it: predictions know no rounding, and go on below
     where float32 ends."""
     limits = axes.get_ylim()
@@ -103,9 +120,9 @@ def _draw_predictions(axes: Axes, members: list[Condition], metric: Metric, pred
         if predicted is None:
             continue
         rounds, values = predicted
-        measured = condition.band("bytes_sent")
-        x = np.interp(rounds, measured.rounds, measured.mean) if by_bytes else rounds
-        shown = np.isfinite(values) & (values > 0) & ((x > 0) | (not by_bytes))
+        measured = condition.band("bytes_sent" if by == "round" else by)
+        x = rounds if by == "round" else np.interp(rounds, measured.rounds, measured.mean)
+        shown = np.isfinite(values) & (values > 0) & ((x > 0) | (by == "round"))
         if not shown.any():
             continue
         axes.plot(x[shown], values[shown], label="predicted", zorder=3, **PREDICTED)

@@ -55,7 +55,7 @@ class Measure:
         if not np.isfinite(values).any():
             raise LabError(f"these runs have no {self.curve}")
         if self.target is not None:
-            return _spent(curves, self.cost or "", self.curve, self.target)
+            return spent_until(curves, self.cost or "", self.curve, self.target)
         if self.round is None:
             return float(values[-1])
         if self.round > curves.rounds[-1]:
@@ -88,7 +88,8 @@ def final_value(summary: dict[str, Any], metric: str) -> float | None:
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def _spent(curves: Curves, cost: str, curve: str, target: float) -> float:
+def spent_until(curves: Curves, cost: str, curve: str, target: float) -> float:
+    """Rounds, bytes_sent or seconds until a curve is at its target; NEVER if it does not come there."""
     if cost == "seconds":
         spent, values = curves.by_time(curve)
     else:

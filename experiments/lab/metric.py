@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lab.conditions import Condition
-from lab.measure import first_at
+from lab.measure import first_at, spent_until
 
 NEARNESS = 0.9
 
@@ -48,6 +48,11 @@ def make_target(metric: Metric, conditions: list[Condition], asked: float | None
     value = min(finals) + (1 - NEARNESS) * (start - min(finals))
     return Target(value, f"{metric.label} {value:.3g}, {NEARNESS:.0%} of the way from the start ({start:.3g}) "
                          f"to the best final mean ({min(finals):.3g})")
+
+
+def seconds_to(condition: Condition, metric: Metric, target: Target) -> list[float]:
+    """Per seed: the first moment at which the peers' mean was at the target; not finite if never."""
+    return [spent_until(run.curves, "seconds", metric.name, target.value) for run in condition.runs]
 
 
 def reached(condition: Condition, metric: Metric, target: Target) -> list[tuple[float, float]]:

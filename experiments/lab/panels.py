@@ -48,8 +48,8 @@ def _curves(axes: Axes, panel: Panel, study: Study, conditions: dict[str, list[C
         series = condition.labels[VARIANT]
         if facet_at(part, condition.labels) != facet or (panel.variants and series not in panel.variants):
             continue
-        x, *band = _band(condition, panel)
-        y, low, high = (np.where(v > 0, v, np.nan) if "y" in panel.log else v for v in band)
+        x, band = condition.along(panel.x, panel.y, *panel.xlim[-1:])
+        y, low, high = (np.where(v > 0, v, np.nan) if "y" in panel.log else v for v in (band.mean, band.low, band.high))
         shown = _thinned(np.isfinite(y) & ((x > 0) | ("x" not in panel.log)) & (x <= (panel.xlim or [np.inf])[-1]))
         style = {**styles[series], "markersize": 3.6}
         axes.fill_between(x[shown], low[shown], high[shown], color=style["color"], alpha=0.15, linewidth=0)
@@ -58,18 +58,6 @@ def _curves(axes: Axes, panel: Panel, study: Study, conditions: dict[str, list[C
     if panel.target is not None:
         axes.axhline(panel.target, color=INK, linewidth=0.7, linestyle=(0, (2, 2)))
     axes.set(xlabel=panel.xlabel or _SPENT[panel.x], ylabel=panel.ylabel or panel.y.replace("_", " "))
-
-
-def _band(condition: Condition, panel: Panel) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """x, and mean, lowest and highest seed."""
-    if panel.x != "seconds":
-        band = condition.band(panel.y)
-        x = band.rounds.astype(float) if panel.x == "round" else condition.band(panel.x).mean
-        return x, band.mean, band.low, band.high
-    runs = [run.curves.by_time(panel.y) for run in condition.runs]
-    x = np.linspace(0, min([times[-1] for times, _ in runs] + list(panel.xlim[-1:])), _MOST_POINTS)
-    rows = np.array([values[np.searchsorted(times, x, side="right") - 1] for times, values in runs])
-    return x, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0)
 
 
 def _thinned(shown: np.ndarray) -> np.ndarray:

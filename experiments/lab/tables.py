@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.conditions import Condition
-from lab.figures import bytes_text, known_number
+from lab.figures import bytes_text, known_number, spent_in
 from lab.measure import METRICS, final_value
-from lab.metric import Metric, Target, reached
+from lab.metric import Metric, Target, reached, seconds_to
 
 _NAMES = {"test_accuracy": "test accuracy", "averaged_accuracy": "averaged model", "test_loss": "test loss",
           "consensus_distance": "consensus distance", "distance_to_optimum": "distance to optimum"}
@@ -31,9 +31,11 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
     rated = any(condition.choice for condition in conditions)
     faceted = any(condition.facet for condition in conditions)
     served = any(condition.server_bytes.size for condition in conditions)
+    timed = "seconds" in spent_in(conditions)
     header = ["condition", "gap", "degree", *(["step size"] if rated else []), "seeds",
               *(_NAMES[name] for name in metrics), *(["worst peer"] if "test_accuracy" in metrics else []),
-              "sent per peer", *(["sent per server"] if served else []), "rounds to target"]
+              "sent per peer", *(["sent per server"] if served else []), "rounds to target",
+              *(["seconds to target"] if timed else [])]
     rows = []
     for condition in conditions:
         name = f"{condition.series} ({condition.facet})" if faceted else condition.series
@@ -51,7 +53,10 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
         row.append(bytes_text(float(condition.finals("bytes_sent").mean())))
         if served:
             row.append(bytes_text(float(condition.server_bytes.mean())) if condition.server_bytes.size else "–")
-        row.append(_rounds(reached(condition, metric, targets[condition.facet])))
+        target = targets[condition.facet]
+        row.append(_to_target([rounds for rounds, _ in reached(condition, metric, target)], "{:.0f}"))
+        if timed:
+            row.append(_to_target(seconds_to(condition, metric, target), "{:.3g}"))
         rows.append(row)
     return Grid(header, rows, _notes(rated, conditions, metrics))
 
@@ -91,14 +96,14 @@ def _rate(condition: Condition) -> str:
     return "–" if choice is None or choice.rate is None else f"{choice.rate}{' (edge!)' if choice.at_edge else ''}"
 
 
-def _rounds(points: list[tuple[float, float]]) -> str:
-    rounds = [r for r, _ in points if np.isfinite(r)]
-    if not rounds:
+def _to_target(spent: list[float], form: str) -> str:
+    there = [value for value in spent if np.isfinite(value)]
+    if not there:
         return "never"
-    text = f"{np.mean(rounds):.0f}"
-    if min(rounds) != max(rounds):
-        text += f" ({min(rounds):.0f}–{max(rounds):.0f})"
-    return text if len(rounds) == len(points) else f"{text}; {len(points) - len(rounds)} of {len(points)} never"
+    text = form.format(np.mean(there))
+    if min(there) != max(there):
+        text += f" ({form.format(min(there))}–{form.format(max(there))})"
+    return text if len(there) == len(spent) else f"{text}; {len(spent) - len(there)} of {len(spent)} never"
 
 
 def _notes(rated: bool, conditions: list[Condition], metrics: list[str]) -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from lab.cells import RATE
 from lab.conditions import Condition, facets
-from lab.figures import negligible
+from lab.figures import negligible, spent_in
 from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
 from lab.predictions import Predictions
@@ -21,13 +21,21 @@ def seeds_words(conditions: list[Condition]) -> str:
     return f"Line: the mean over {number} seeds. Band: from the lowest to the highest seed, at each round."
 
 
+def listed(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]])
+
+
 def metric_caption(metric: Metric, conditions: list[Condition]) -> str:
     what = {"test_accuracy": "Share of the test set that the peers' own models get right, averaged over the peers",
             "test_loss": "Loss on the test set of the peers' own models, averaged over the peers",
             "distance_to_optimum": "Distance of the peers' models to the known optimum, relative to the optimum's norm",
             "consensus_distance": "How far the peers' models are from their mean"}[metric.name]
-    return (f"{what}; left against rounds, right against the bytes that a peer has sent by then (mean over peers). "
-            f"The left panel asks what a round teaches, the right one what a byte does. {seeds_words(conditions)}")
+    panels = {"round": "rounds", "bytes_sent": "the bytes that a peer has sent by then (mean over peers)",
+              "seconds": "virtual time on the simulated network"}
+    asked = {"round": "what a round teaches", "bytes_sent": "what a byte does", "seconds": "what a second does"}
+    spent = spent_in(conditions)
+    return (f"{what}; from the left, against {listed([panels[by] for by in spent])}: "
+            f"{listed([asked[by] for by in spent])}. {seeds_words(conditions)}")
 
 
 def consensus_caption(conditions: list[Condition]) -> str:

@@ -33,9 +33,11 @@ enum class Purpose : std::uint32_t {
   gradient_noise = 5,
   topology = 6,         ///< random graphs and matchings; step = round
   sketch = 7,
-  network = 8,          ///< simulated links
+  network = 8,          ///< what a simulated link has: peer and step are its ends
   initial_rows = 9,     ///< rows of `consensus`
   codec = 10,           ///< which values a peer sends; step = round
+  jitter = 11,          ///< of a simulated link's chunks: peer and step are its ends
+  step_time = 12,       ///< virtual time of local steps
   clients = 16,         ///< who trains in a round of federated averaging, and who vanishes; step = round
   test = 1000,
 };

@@ -19,8 +19,7 @@ void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutin
   GOSSAMER_CHECK(trainer_ != nullptr, "training asked of a run without a trainer");
   // What takes virtual time is the gradients: an update is arithmetic on a row that is here, and evaluation is not training.
   const bool timed = operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
-  const int timed_steps = timed ? request.steps : 0;
-  training_.push_back({operation, &request, waiter, scheduler_.now() + timed_steps * step_times_.of(request.peer)});
+  training_.push_back({operation, &request, waiter, scheduler_.now() + (timed ? step_times_.of(request) : Time{0})});
 }
 
 bool Compute::run_pending(Time next_event) {

@@ -6,7 +6,6 @@
 // that is pending before the first one falls due is one batch.
 #pragma once
 
-#include <cmath>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -15,6 +14,7 @@
 
 #include "gossip/codec.hpp"
 #include "gossip/scheduler.hpp"
+#include "gossip/step_times.hpp"
 #include "gossip/trainer.hpp"
 #include "gpu/device.hpp"
 
@@ -34,19 +34,6 @@ class InlineExecutor final : public Executor {
   void execute(std::function<void()> work, std::function<void()> done) override {
     work();
     done();
-  }
-};
-
-/// Virtual time of a local step: the same for all peers, but for the first `slow_peers`, which take `slow_factor` times as long.
-struct StepTimes {
-  StepTimes(Time each_in, int slow_peers_in = 0, double slow_factor_in = 1)
-      : each(each_in), slow_peers(slow_peers_in), slow_factor(slow_factor_in) {}
-  Time each;
-  int slow_peers;
-  double slow_factor;
-
-  Time of(int peer) const {
-    return peer < slow_peers ? Time(std::llround(static_cast<double>(each.count()) * slow_factor)) : each;
   }
 };
 

@@ -366,8 +366,11 @@ Endpoint& Exchange::endpoint(int peer) {
 
 Link& Exchange::link(int from, int to) {
   const auto found = links_.find({from, to});
-  GOSSAMER_CHECK(found != links_.end(), "an algorithm sends to a peer that partners() does not name");
-  return *found->second;
+  if (found != links_.end()) return *found->second;
+  GOSSAMER_CHECK(make_link_ && endpoints_.contains(to), "an algorithm sends to a peer that partners() does not name");
+  Link& made = make_link_(from, to);
+  connect(from, to, made);
+  return made;
 }
 
 Status Exchange::deliver(Chunk chunk) {

@@ -219,8 +219,10 @@ class Exchange final : public Receiver {
            std::vector<int> hosted, OnFault on_fault);
   ~Exchange() override;
 
-  /// Chunks from → to go over `link`. Every pair that an algorithm uses is connected before its first round.
+  /// Chunks from → to go over `link`. Every pair that an algorithm uses is connected before its first round,
   void connect(int from, int to, Link& link) { links_[{from, to}] = &link; }
+  /// or, where both ends are hosted, when it is first used: on random graphs anybody may meet anybody, and few pairs do.
+  void connect_hosted(std::function<Link&(int from, int to)> make) { make_link_ = std::move(make); }
   /// The endpoint of hosted peer `peer`.
   Endpoint& endpoint(int peer);
 
@@ -244,6 +246,7 @@ class Exchange final : public Receiver {
   bool faulted_ = false;
   std::map<int, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<int, int>, Link*> links_;
+  std::function<Link&(int from, int to)> make_link_;
   gpu::DeviceRows<float> zeros_;  // a row for each part of the device
 };
 

@@ -45,7 +45,7 @@ class Node {
 
   int id() const { return id_; }
   int peers() const { return peers_; }  ///< n
-  /// W_t. Kept by whoever looks into it: the matrix of a random sequence is built anew by every call.
+  /// W_t. Kept by whoever looks into it: the matrix of a random sequence may be built anew by every call.
   std::shared_ptr<const topology::MixingMatrix> matrix(Round t) const { return exchange_.schedule().at(t); }
   bool is_server() const { return id_ >= peers_; }
   std::uint64_t seed() const { return exchange_.options().seed; }

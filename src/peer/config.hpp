@@ -35,11 +35,18 @@ struct ExchangeChoice {
 
 struct SimOptions {
   double latency_ms = 0;
+  std::string latency_file;     ///< a table instead (gossip/sim/link_table.hpp)
+  double latency_spread = 0;    ///< width of the factors by which pairs of nodes differ
+  double jitter_ms = 0;
   double bandwidth_mbit_s = 0;  ///< 0: without limit
+  std::string bandwidth_file;
+  double bandwidth_spread = 0;
+  std::string spread = "log_normal";  ///< uniform | log_normal: how links' factors are drawn
   double uplink_mbit_s = 0;     ///< shared by all links out of a node; 0: without limit
   double downlink_mbit_s = 0;   ///< shared by all links into a node; 0: without limit
   double compute_ms = 0;        ///< virtual time of a local step,
-  double sample_ms = 0;         ///< and of each sample of its batch
+  double sample_ms = 0;         ///< and of each sample of its batch;
+  double compute_spread = 0;    ///< width of the log-normal factor of each step
   int slow_peers = 0;           ///< peers 0 … slow_peers−1 take slow_factor times as long
   double slow_factor = 10;
 };

@@ -33,7 +33,8 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channel
 }
 
 gossip::StepTimes step_times(const Setup& setup) {
-  return {milliseconds(setup.step_ms()), setup.config.sim.slow_peers, setup.config.sim.slow_factor};
+  const SimOptions& sim = setup.config.sim;
+  return {milliseconds(setup.step_ms()), sim.slow_peers, sim.slow_factor, {.width = sim.compute_spread}, setup.config.run.seed};
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       request_(std::move(request)),
       specs_(setup.algorithm->rows(*setup.schedule)),
       compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup)),
-      exchange_(scheduler, compute_, *setup.schedule,
+      rounds_(*setup.schedule),
+      exchange_(scheduler, compute_, rounds_,
                 exchange_options(setup, gossip::channels_of(specs_), [this](int peer) { return part_of(peer); }), request_.hosted,
                 [this](Error error) { fail(std::move(error)); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
@@ -68,8 +70,9 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
     nodes_.push_back(std::make_unique<gossip::Node>(exchange_, id, setup.config.run.peers, specs_, memory_of(i)));
     members_[i].node = nodes_.back().get();
   }
-  connect_locally();
-  if (setup.bears_losses()) watch_members();
+  exchange_.connect_hosted([this](int from, int to) -> gossip::Link& { return make_link(from, to); });
+  // Where all are in this process nobody can be lost, and on a random graph everybody's partners are everybody.
+  if (setup.bears_losses() && count < static_cast<std::size_t>(setup.nodes())) watch_members();
 }
 
 Host::~Host() = default;
@@ -122,15 +125,10 @@ int Host::part_of(int node) const {
   return setup_.device->part_of(fronts_.front().row(static_cast<std::size_t>(found - request_.hosted.begin())).data());
 }
 
-void Host::connect_locally() {
-  for (int from : request_.hosted)
-    for (int to : setup_.algorithm->partners(from, *setup_.schedule)) {
-      if (!ports_.contains(to)) continue;
-      links_.push_back(std::make_unique<gossip::SimulatedLink>(scheduler_, exchange_, request_.local_links, ports_[from],
-                                                               ports_[to],
-                                                               [this](Error error) { fail(std::move(error)); }));
-      exchange_.connect(from, to, *links_.back());
-    }
+gossip::Link& Host::make_link(int from, int to) {
+  links_.push_back(std::make_unique<gossip::SimulatedLink>(scheduler_, exchange_, request_.local_links(from, to), ports_.at(from),
+                                                           ports_.at(to), [this](Error error) { fail(std::move(error)); }));
+  return *links_.back();
 }
 
 void Host::start(Clock clock) {

@@ -20,13 +20,15 @@
 #include "peer/checkpoint_store.hpp"
 #include "peer/recorder.hpp"
 #include "peer/setup.hpp"
+#include "topology/recent_rounds.hpp"
 
 namespace gossamer::peer {
 
 struct HostRequest {
   std::vector<int> hosted;  ///< nodes of this process, ascending
   std::size_t row_offset = 0;  ///< values by which rows are misaligned, for the test that it changes nothing
-  gossip::LinkModel local_links;  ///< between hosted nodes
+  /// What links between hosted nodes have; as it is, nothing holds chunks up.
+  std::function<gossip::LinkModel(int from, int to)> local_links = [](int, int) { return gossip::LinkModel(); };
   gossip::NodeModel ports;        ///< of hosted nodes, for those links
   /// Asked after each round of each peer; true ends the run after the round that is under way.
   std::function<bool()> interrupted = [] { return false; };
@@ -86,7 +88,7 @@ class Host {
 
   void set_initial_rows();
   gossip::NodeMemory memory_of(std::size_t index);
-  void connect_locally();
+  gossip::Link& make_link(int from, int to);
   void watch_members();
   gossip::task<void> drive(Member& member);
   gossip::task<void> record(Member& member);
@@ -112,6 +114,7 @@ class Host {
   std::vector<gpu::DeviceRows<float>> states_;  // of the optimizer
   gossip::Compute compute_;
   std::map<int, gossip::SimulatedPort> ports_;  ///< by hosted node
+  topology::RecentRounds rounds_;
   std::vector<std::unique_ptr<gossip::Node>> nodes_;  ///< outlive what has leases on their rows: exchange, links, drivers
   gossip::Exchange exchange_;
   std::vector<std::unique_ptr<gossip::SimulatedLink>> links_;

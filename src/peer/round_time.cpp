@@ -57,6 +57,8 @@ std::optional<RoundTime> round_time(const Setup& setup) {
   const gossip::AlgorithmNeeds needs = setup.algorithm->needs();
   const auto steps = steps_of_all(setup);
   if (setup.config.exchange.policy != "sync" || !needs.rounds_end_together || !steps) return std::nullopt;
+  // Who waits for whom decides, where links or steps differ, and not the busiest link alone.
+  if (!setup.network.is_even() || (sim.compute_spread > 0 && setup.step_ms() > 0)) return std::nullopt;
   RoundTime time;
   const double slowest = sim.slow_peers > 0 ? std::max(1.0, sim.slow_factor) : 1.0;
   const double gradients = needs.one_node ? setup.config.run.peers : 1;

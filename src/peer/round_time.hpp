@@ -17,7 +17,8 @@ struct RoundTime {
   double seconds() const { return std::max(training, beside) + after; }
 };
 
-/// None where nobody waits for all (policy async, async_server), or where the peers' shards give them unequal numbers of local steps.
+/// None where nobody waits for all (policies but sync, async_server), where the peers' shards give them unequal numbers of local
+/// steps, or where links or steps are drawn at random or listed in a table.
 std::optional<RoundTime> round_time(const Setup& setup);
 
 }  // namespace gossamer::peer

@@ -1,7 +1,6 @@
 #include "peer/run.hpp"
 
 #include <chrono>
-#include <cmath>
 #include <numeric>
 
 #include "gossip/scheduler.hpp"
@@ -14,10 +13,6 @@ namespace gossamer::peer {
 namespace {
 
 double bytes_per_second(double mbit_s) { return mbit_s * 1e6 / 8; }
-
-gossip::LinkModel link_model(const SimOptions& sim) {
-  return {gossip::Time(std::llround(sim.latency_ms * 1e6)), bytes_per_second(sim.bandwidth_mbit_s)};
-}
 
 }  // namespace
 
@@ -32,7 +27,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
   host_request.row_offset = request.row_offset;
   const SimOptions& sim = setup.config.sim;
-  host_request.local_links = link_model(sim);
+  host_request.local_links = [&setup](int from, int to) { return setup.network.link(from, to); };
   host_request.ports = {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
   host_request.interrupted = request.interrupted;
 

@@ -97,8 +97,29 @@ const ParameterSet<SimOptions>& sim_parameters() {
       ParameterSet<SimOptions>()
           .add("latency_ms", &SimOptions::latency_ms,
                {.help = "of every link, one way", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+          .add("latency_file", &SimOptions::latency_file,
+               {.help = "instead of latency_ms, a square table, line: from, column: to, in ms, of numbers parted by blanks or "
+                        "commas; of all peers (and servers), or of regions that peers fill in blocks of equal size",
+                .path = true})
+          .add("latency_spread", &SimOptions::latency_spread,
+               {.help = "width of the factor, of mean 1, that each pair of peers draws once for its latency; 0: none",
+                .minimum = 0,
+                .maximum = 2})
+          .add("jitter_ms", &SimOptions::jitter_ms,
+               {.help = "each chunk comes up to so much later, drawn uniformly; the order on a link stays",
+                .minimum = 0,
+                .maximum = 1e9,
+                .unit = "ms"})
           .add("bandwidth_mbit_s", &SimOptions::bandwidth_mbit_s,
                {.help = "of every link by itself; 0: without limit", .minimum = 0, .maximum = 1e9, .unit = "Mbit/s"})
+          .add("bandwidth_file", &SimOptions::bandwidth_file,
+               {.help = "instead of bandwidth_mbit_s, a table as latency_file's, in Mbit/s; 0: without limit", .path = true})
+          .add("bandwidth_spread", &SimOptions::bandwidth_spread,
+               {.help = "as latency_spread, of the link's own bandwidth", .minimum = 0, .maximum = 2})
+          .add("spread", &SimOptions::spread,
+               {.help = "how links' factors are drawn: log_normal, the width being the logarithm's standard deviation, or "
+                        "uniform, between 1 - width and 1 + width",
+                .choices = {"log_normal", "uniform"}})
           .add("uplink_mbit_s", &SimOptions::uplink_mbit_s,
                {.help = "shared by all links out of a peer or server, first come first served; 0: without limit",
                 .minimum = 0,
@@ -113,6 +134,11 @@ const ParameterSet<SimOptions>& sim_parameters() {
                {.help = "virtual time of one local step", .minimum = 0, .maximum = 1e9, .unit = "ms"})
           .add("sample_ms", &SimOptions::sample_ms,
                {.help = "virtual time of each sample of a batch, beside compute_ms", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+          .add("compute_spread", &SimOptions::compute_spread,
+               {.help = "width (the logarithm's standard deviation) of the log-normal factor, of mean 1, that each local step "
+                        "draws for its time; 0: none",
+                .minimum = 0,
+                .maximum = 2})
           .add("slow_peers", &SimOptions::slow_peers,
                {.help = "peers 0 to slow_peers - 1 take slow_factor times compute_ms for a step",
                 .minimum = 0,

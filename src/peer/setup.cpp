@@ -10,6 +10,7 @@
 #include "base/hash.hpp"
 #include "base/philox.hpp"
 #include "gpu/device_rows.hpp"
+#include "peer/virtual_network.hpp"
 #include "topology/krylov.hpp"
 #include "topology/spectrum.hpp"
 
@@ -116,13 +117,14 @@ Status check_virtual_time(const Setup& setup) {
   const std::size_t words = std::max(setup.parameters, setup.codec->words(setup.parameters));
   const double n = setup.config.run.peers, bits = 8.0 * (4.0 * static_cast<double>(words) + 1e4);
   double sending = 0;
-  for (const double mbit_s : {sim.bandwidth_mbit_s, sim.uplink_mbit_s, sim.downlink_mbit_s})
+  for (const double mbit_s : {setup.network.least_bandwidth() * 8 / 1e6, sim.uplink_mbit_s, sim.downlink_mbit_s})
     if (mbit_s > 0) sending += bits / (mbit_s * 1e6);
+  const double step = setup.step_ms() / 1e3 * gossip::Spread{.width = sim.compute_spread}.largest();
   std::uint64_t steps = 0;
   for (int i = 0; i < setup.workers(); ++i) steps = std::max(steps, setup.steps_per_round(i));
-  const double computing = static_cast<double>(steps) * setup.step_ms() / 1e3 * std::max(1.0, sim.slow_factor);
+  const double computing = static_cast<double>(steps) * step * std::max(1.0, sim.slow_factor);
   // At most: every message of an all-reduce after the other, or every row over one link.
-  const double round = computing + 2 * n * (sim.latency_ms / 1e3 + sending);
+  const double round = computing + 2 * n * (setup.network.longest_latency() + sending);
   const double whole = round * static_cast<double>(setup.config.run.rounds);
   if (whole <= kLongest) return {};
   return invalid(fmt::format("run.rounds, sim: {} rounds may take {:.2g} s of virtual time, more than its clock can count "
@@ -263,6 +265,8 @@ Result<Setup> make_setup(Config config, ProcessPlace place) {
   GOSSAMER_TRY_STATUS(check_combination(decided, *setup.algorithm, *setup.schedule));
   GOSSAMER_TRY(setup.codec, gossip::make_codec(decided.codec.kind, decided.codec.values, {decided.run.seed}));
   GOSSAMER_TRY_STATUS(check_codec(decided, *setup.algorithm, *setup.codec));
+
+  GOSSAMER_TRY(setup.network, virtual_network(decided, setup.servers()));
 
   if (place.nodes == 0) place.nodes = setup.nodes();
   GOSSAMER_TRY(DeviceChoice choice, choose_device(decided.local, place));

@@ -8,6 +8,7 @@
 
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
+#include "gossip/sim/network_model.hpp"
 #include "gpu/device.hpp"
 #include "peer/config.hpp"
 #include "peer/device_choice.hpp"
@@ -27,6 +28,7 @@ struct Setup {
   topology::TopologyReport report;
   std::unique_ptr<gossip::Algorithm> algorithm;
   std::unique_ptr<gossip::Codec> codec;
+  gossip::NetworkModel network;  ///< what [sim] says of links
   std::unique_ptr<gpu::Device> device;
   std::string device_note;  ///< a line for people about the choice of the device; mostly empty
   std::shared_ptr<const train::Dataset> data;  ///< null where nothing trains

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
 
+#include "base/words.hpp"
 #include "topology/weights.hpp"
 
 namespace gossamer::topology {
@@ -17,27 +17,6 @@ namespace {
 
 Error wrong(const std::string& name, int line, const std::string& what) {
   return {ErrorKind::data, fmt::format("{}:{}: {}", name, line, what)};
-}
-
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ','; }
-
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  for (std::size_t at = 0; at < line.size();) {
-    while (at < line.size() && is_space(line[at])) ++at;
-    const std::size_t begin = at;
-    while (at < line.size() && !is_space(line[at])) ++at;
-    if (at > begin) words.push_back(line.substr(begin, at - begin));
-  }
-  return words;
 }
 
 /// What every edge must be, whatever the file's form.
@@ -118,11 +97,11 @@ class Tags {
 std::optional<std::string_view> attribute(const Tags::Tag& tag, std::string_view name) {
   const std::string_view text = tag.inside;
   for (std::size_t at = 0; at < text.size();) {
-    while (at < text.size() && is_space(text[at])) ++at;
+    while (at < text.size() && parts_words(text[at])) ++at;
     const std::size_t equals = text.find('=', at);
     if (equals == std::string_view::npos) return std::nullopt;
     std::string_view key = text.substr(at, equals - at);
-    while (!key.empty() && is_space(key.back())) key.remove_suffix(1);
+    while (!key.empty() && parts_words(key.back())) key.remove_suffix(1);
     const std::size_t open = text.find_first_of("\"'", equals);
     if (open == std::string_view::npos) return std::nullopt;
     const std::size_t close = text.find(text[open], open + 1);

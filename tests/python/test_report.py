@@ -145,6 +145,21 @@ def test_inlined_ids_do_not_meet() -> None:
     assert 'id="one-p1"' in svg and 'href="#one-p1"' in svg and "url(#one-p1)" in svg and "&quot;title" in svg
 
 
+def test_runs_in_virtual_time_are_shown_against_it(lab: Any, tmp_path: Path) -> None:
+    page, table = make(lab, tmp_path, "run.seed=0..1")
+    assert "and virtual time on the simulated network" in page
+    conditions = read_conditions(read_sweep(tmp_path / "out"))
+    metric = choose_metric(conditions)
+    picture = curve_figure("x", "x", "", conditions, metric, Predictions(conditions, tmp_path / "out"))
+    by_time = [panel for panel in picture.figure.axes if panel.get_xlabel().startswith("virtual seconds")]
+    assert len(by_time) == 1
+    for line, condition in zip(by_time[0].lines, conditions, strict=True):
+        assert line.get_xdata()[0] > 0
+        assert line.get_xdata()[-1] == pytest.approx(condition.band("seconds").mean[-1])
+        assert line.get_ydata()[-1] == pytest.approx(condition.band(metric.name).mean[-1])
+    assert "seconds to target" in table
+
+
 SMALL_QUADRATIC = ("model.kind=linear", "data.kind=quadratic", "data.batch=0", "data.dimension=4", "optimizer.rate=0.2", "log.every=5")
 
 

@@ -1,5 +1,8 @@
 #include "gossip/sim/simulated_link.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace gossamer::gossip {
 
 SimulatedLink::SimulatedLink(Scheduler& scheduler, Receiver& receiver, const LinkModel& model, SimulatedPort& from,
@@ -19,8 +22,10 @@ void SimulatedLink::send(Chunk chunk) {
   from_.traffic.bytes_sent += bytes;
   const Time now = scheduler_.now();
   Capacity::Passage passage = capacity_.pass(from_.uplink.pass({now, now}, bytes), bytes);
-  passage.first += model_.latency;
-  passage.last += model_.latency;
+  Time delay = model_.latency;
+  if (model_.jitter > Time{0})
+    delay += Time(std::llround(static_cast<double>(model_.jitter.count()) * model_.jitter_draws.next_double()));
+  passage = last_ = {std::max(last_.first, passage.first + delay), std::max(last_.last, passage.last + delay)};
   in_flight_.push_back(std::move(chunk));
   // The receiver's down-link takes chunks in the order in which they reach it, whoever sent them.
   if (passage.first > now) scheduler_.at(passage.first, [this, passage, bytes] { enter_downlink(passage, bytes); });

@@ -2,9 +2,10 @@
 // scheduler's time, which the links of a node may share. With neither, delivery is immediate.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <list>
 
+#include "base/philox.hpp"
 #include "gossip/link.hpp"
 #include "gossip/scheduler.hpp"
 #include "gossip/sim/capacity.hpp"
@@ -16,10 +17,12 @@ struct Traffic {
   std::uint64_t bytes_sent = 0, bytes_received = 0;
 };
 
-/// What every link of a simulated network has.
+/// What a link of a simulated network has.
 struct LinkModel {
   Time latency{0};                ///< from a byte sent to its arrival
   double bytes_per_second = 0;    ///< of the link alone; 0: without limit
+  Time jitter{0};                 ///< a chunk comes up to so much later, uniformly, and never before one sent earlier
+  RandomStream jitter_draws{0, kNoPeer, Purpose::jitter};  ///< a number for each chunk
 };
 
 /// What every node of a simulated network has: capacities shared by all of its links. 0: without limit.
@@ -58,7 +61,8 @@ class SimulatedLink final : public Link {
   SimulatedPort& to_;
   OnFault on_fault_;
   Capacity capacity_;
-  std::deque<Chunk> in_flight_;  ///< in order; each has a timer
+  Capacity::Passage last_{};    ///< when the chunk sent last comes
+  std::list<Chunk> in_flight_;  ///< in order; each has a timer. No memory while there is none: most links are idle
 };
 
 }  // namespace gossamer::gossip

@@ -1,0 +1,32 @@
+// A schedule that remembers the matrices of the last rounds that it was asked for. A random sequence builds a round's matrix
+// anew at every call, which costs O(n): a process that hosts many peers would build it once for each of them.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::topology {
+
+/// Thread: one at a time, unlike other schedules.
+class RecentRounds final : public MixingSchedule {
+ public:
+  /// `schedule` outlives it.
+  explicit RecentRounds(const MixingSchedule& schedule) : schedule_(schedule) {}
+
+  int peers() const override { return schedule_.peers(); }
+  int period() const override { return schedule_.period(); }
+  std::shared_ptr<const MixingMatrix> at(Round t) const override;
+  std::string hash() const override { return schedule_.hash(); }
+  const WeightOptions& weighing() const override { return schedule_.weighing(); }
+  const std::vector<int>& lattice() const override { return schedule_.lattice(); }
+
+ private:
+  static constexpr std::size_t kKept = 16;  ///< peers that wait for their neighbours are some rounds apart, seldom more
+
+  const MixingSchedule& schedule_;
+  mutable std::vector<std::pair<Round, std::shared_ptr<const MixingMatrix>>> recent_;  ///< the last asked for comes last
+};
+
+}  // namespace gossamer::topology
