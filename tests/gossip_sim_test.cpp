@@ -155,8 +155,10 @@ TEST_CASE("links are drawn once for each pair: keyed, alike both ways, their mea
     spec.seed = 1;
     CHECK(network_of(spec).link(3, 7).latency != network.link(3, 7).latency);
   }
-  CHECK(network_of({.latency_ms = 50}).is_even());
-  CHECK(network_of({.latency_spread = {.width = 1}}).is_even());  // a factor of nothing
+  NetworkSpec even;
+  even.latency_ms = 50;
+  even.bandwidth_spread.width = 1;  // a factor of nothing
+  CHECK(network_of(even).is_even());
 }
 
 TEST_CASE("jitter: every chunk up to so much later, in order on its link, as the seed says and whoever else sends") {
@@ -164,7 +166,11 @@ TEST_CASE("jitter: every chunk up to so much later, in order on its link, as the
     VirtualScheduler scheduler;
     Arrivals arrivals(scheduler), others(scheduler);
     SimulatedPort from, to;
-    NetworkSpec spec{.latency_ms = 5, .jitter_ms = 20, .peers = 4, .seed = seed};
+    NetworkSpec spec;
+    spec.latency_ms = 5;
+    spec.jitter_ms = 20;
+    spec.peers = 4;
+    spec.seed = seed;
     const NetworkModel network(spec);
     const auto no_fault = [](const Error&) {};
     SimulatedLink link(scheduler, arrivals, network.link(1, 2), from, to, no_fault);
@@ -231,8 +237,13 @@ TEST_CASE("a synchronous round waits for its slowest step; jitter, uneven links 
   Network even("complete", 6, 40);
   CHECK(network.rows == even.run("dpsgd", {}, 10, &trainer).rows);
 
-  const NetworkModel model({.latency_ms = 30, .bandwidth_mbit_s = 0.1, .latency_spread = {.width = 1},
-                            .bandwidth_spread = {.width = 1}, .jitter_ms = 50, .peers = 6});
+  NetworkSpec spec;
+  spec.latency_ms = 30;
+  spec.bandwidth_mbit_s = 0.1;
+  spec.latency_spread.width = spec.bandwidth_spread.width = 1;
+  spec.jitter_ms = 50;
+  spec.peers = 6;
+  const NetworkModel model(spec);
   random.link_model = [&model](int from, int to) { return model.link(from, to); };
   random.chunk_values = 7;
   Network uneven("complete", 6, 40, random);

@@ -183,10 +183,10 @@ TEST_CASE("infinity is no number to configure with") {
 }
 
 TEST_CASE("what cannot run is refused at the start, in words") {
-  const auto refused = [](const Overrides& overrides) {
+  const auto refused = [](const Overrides& overrides, ErrorKind kind = ErrorKind::invalid) {
     const auto setup = make_setup(configured(overrides));
     REQUIRE_FALSE(setup.ok());
-    CHECK(setup.error().kind == ErrorKind::invalid);
+    CHECK(setup.error().kind == kind);
     return setup.error().message;
   };
   CHECK(says(refused({"topology.kind=hypercube", "run.peers=12"}), {"12", "16"}));
@@ -202,8 +202,8 @@ TEST_CASE("what cannot run is refused at the start, in words") {
   CHECK(says(refused({"algorithm.kind=consensus", "sim.latency_ms=1e9", "run.rounds=1000000"}), {"virtual time"}));
   const Folder folder;
   const std::string table = written(folder.path / "ms.csv", "0 1 2\n1 0 x\n2 1 0\n");
-  CHECK(says(refused({"sim.latency_file=" + table}), {"sim.latency_file", "ms.csv:2", "'x'"}));
-  CHECK(says(refused({"sim.bandwidth_file=" + (folder.path / "none").string()}), {"sim.bandwidth_file", "none"}));
+  CHECK(says(refused({"sim.latency_file=" + table}, ErrorKind::data), {"sim.latency_file", "ms.csv:2", "'x'"}));
+  CHECK(says(refused({"sim.bandwidth_file=" + (folder.path / "none").string()}, ErrorKind::data), {"sim.bandwidth_file", "none"}));
   const std::string good = written(folder.path / "good.csv", "0 1 2\n1 0 1\n2 1 0\n");
   CHECK(says(refused({"sim.latency_file=" + good, "run.peers=2"}), {"sim.latency_file", "good.csv", "3 regions", "2 peers"}));
   CHECK(make_setup(configured({"sim.latency_file=" + good, "run.peers=2", "algorithm.kind=server"})).ok());  // one is the server's
