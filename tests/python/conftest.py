@@ -6,10 +6,11 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from network_words import Make, networks
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
@@ -21,6 +22,13 @@ def gossamer() -> Path:
     if not path.is_file():
         pytest.fail(f"no gossamer program at {path}: build it first, or set GOSSAMER_BIN")
     return path.resolve()
+
+
+@pytest.fixture
+def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
+    """network(4, "topology.kind=ring", …); whatever still runs at the test's end is killed."""
+    with networks(gossamer, tmp_path) as make:
+        yield make
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,11 @@
     codes = network.wait()
 """
 
+import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +128,20 @@ class Network:
     def end(self) -> None:
         for peer in self.started:
             peer.end()
+
+
+Make = Callable[..., Network]
+
+
+@contextlib.contextmanager
+def networks(program: Path, folder: Path, *first: str) -> Iterator[Make]:
+    """make(4, "topology.kind=ring", …), with the settings `first` before those; whatever still runs at the end is killed."""
+    made: list[Network] = []
+
+    def make(peers: int, *sets: str) -> Network:
+        made.append(Network(program, folder / f"network-{len(made)}", peers, *first, *sets))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.end()

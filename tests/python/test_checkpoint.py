@@ -6,29 +6,14 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
-from network_words import DEADLINE, Network, Peer, eventually
+from network_words import DEADLINE, Make, Network, Peer, eventually
 from safetensors.numpy import load_file, save_file
 from test_log_schema import check_folder
-
-
-@pytest.fixture
-def network(gossamer: Path, tmp_path: Path) -> Iterator[Any]:
-    """network(4, "topology.kind=ring", …); whatever still runs at the test's end is killed."""
-    made: list[Network] = []
-
-    def make(peers: int, *sets: str) -> Network:
-        made.append(Network(gossamer, tmp_path / f"network-{len(made)}", peers, *sets))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.end()
 
 
 def run(net: Network, *words: str, out: Path | None = None) -> dict[str, Any]:
@@ -58,7 +43,7 @@ def killed_at(byte: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_run_that_was_killed_goes_on_to_the_same_end(network: Any, seed: int) -> None:
+def test_a_run_that_was_killed_goes_on_to_the_same_end(network: Make, seed: int) -> None:
     net = network(4, "run.rounds=3000", "log.every=10", "checkpoint.every=250", "optimizer.momentum=0.5")
     whole = run(net, out=net.folder / "whole")
     size = (net.folder / "whole" / "log-0.jsonl").stat().st_size
@@ -77,7 +62,7 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(network: Any, seed: int) 
     check_folder(net.out, 4)
 
 
-def test_a_run_that_was_killed_by_sigkill_goes_on_to_the_same_end(network: Any) -> None:
+def test_a_run_that_was_killed_by_sigkill_goes_on_to_the_same_end(network: Make) -> None:
     net = network(4, "run.rounds=20000", "log.every=500", "checkpoint.every=500", "optimizer.kind=adam")
     process = Peer("all", net.command("run", "--out", str(net.out)), net.folder)
     net.started.append(process)
@@ -127,7 +112,7 @@ def check_same_as_undisturbed(net: Network) -> None:
     ("topology.kind=complete", "algorithm.kind=choco", "codec.kind=topk"),
     ("algorithm.kind=allreduce", "net.chunk_kib=4"),
 ], ids=lambda sets: "-".join(s.partition("=")[2] for s in sets))
-def test_a_network_whose_processes_all_died_goes_on_to_the_same_end(network: Any, sets: tuple[str, ...]) -> None:
+def test_a_network_whose_processes_all_died_goes_on_to_the_same_end(network: Make, sets: tuple[str, ...]) -> None:
     net = network(4, *LONG, *sets)
     kill_all(net)
     kill_all(net, resume="auto")
@@ -135,7 +120,7 @@ def test_a_network_whose_processes_all_died_goes_on_to_the_same_end(network: Any
     check_same_as_undisturbed(net)
 
 
-def test_a_network_goes_on_in_other_processes_than_those_that_wrote_its_checkpoints(network: Any) -> None:
+def test_a_network_goes_on_in_other_processes_than_those_that_wrote_its_checkpoints(network: Make) -> None:
     net = network(4, *LONG, "topology.kind=ring")
     kill_all(net)
     whole = net.run_here()
@@ -150,7 +135,7 @@ def test_a_network_goes_on_in_other_processes_than_those_that_wrote_its_checkpoi
     assert peer.wait() == 3 and "its hosted is [0], and here it is [0,1]" in peer.last_line, peer.said
 
 
-def test_processes_agree_on_the_newest_round_that_all_have_or_say_who_has_which(network: Any) -> None:
+def test_processes_agree_on_the_newest_round_that_all_have_or_say_who_has_which(network: Make) -> None:
     net = network(4, *LONG, "topology.kind=ring", "checkpoint.every=25")
     kill_all(net)  # at the eighth checkpoint of each, or later
     agreed = min(kept(net, k)[-1] for k in LOWEST)
@@ -173,7 +158,7 @@ def test_processes_agree_on_the_newest_round_that_all_have_or_say_who_has_which(
     check_same_as_undisturbed(net)
 
 
-def test_killed_before_all_had_their_first_checkpoint_a_network_begins_again(network: Any) -> None:
+def test_killed_before_all_had_their_first_checkpoint_a_network_begins_again(network: Make) -> None:
     net = network(4, *LONG, "topology.kind=ring", "checkpoint.keep=99")
     kill_all(net)
     for path in (net.out / "checkpoints").iterdir():
@@ -184,7 +169,7 @@ def test_killed_before_all_had_their_first_checkpoint_a_network_begins_again(net
     check_same_as_undisturbed(net)
 
 
-def test_one_that_dies_takes_all_with_it_and_all_go_on(network: Any) -> None:
+def test_one_that_dies_takes_all_with_it_and_all_go_on(network: Make) -> None:
     net = network(4, *LONG, "topology.kind=path", "algorithm.kind=server")
     peers = [net.start(str(k)) for k in range(5)]
     eventually("checkpoints", lambda: all(kept(net, k) for k in range(5)))
@@ -196,7 +181,7 @@ def test_one_that_dies_takes_all_with_it_and_all_go_on(network: Any) -> None:
     check_same_as_undisturbed(net)
 
 
-def test_a_check_says_where_checkpoints_may_have_no_round_in_common(network: Any) -> None:
+def test_a_check_says_where_checkpoints_may_have_no_round_in_common(network: Make) -> None:
     net = network(8, "topology.kind=path")
     for sets, words in ((("checkpoint.every=6",), "checkpoint.every = 7 or more makes it certain"),
                         (("checkpoint.every=6", "checkpoint.keep=1"), "checkpoint.keep = 2 and checkpoint.every = 7"),
@@ -206,7 +191,7 @@ def test_a_check_says_where_checkpoints_may_have_no_round_in_common(network: Any
         assert words in done.stderr if words else done.stderr == "", (sets, done.stderr)
 
 
-def test_checkpoints_are_read_by_the_format_s_own_library_and_averaged(network: Any, gossamer: Path) -> None:
+def test_checkpoints_are_read_by_the_format_s_own_library_and_averaged(network: Make, gossamer: Path) -> None:
     net = network(3, "run.rounds=20", "checkpoint.every=10", "algorithm.kind=gradient_tracking", "optimizer.kind=adam")
     run(net)
     checkpoint = load_file(net.out / "checkpoints" / "round-00000020-0.safetensors")

@@ -9,31 +9,16 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from network_words import DEADLINE, Network, Peer, eventually
+from network_words import DEADLINE, Make, Network, Peer, eventually
 from test_log_schema import check_folder
 
 FOREVER = ("run.rounds=1000000000", "log.every=1", "net.on_loss=stop")
 SMALL = {"softmax": (), "linear": ("model.kind=linear", "data.kind=quadratic")}
-Make = Callable[..., Network]
-
-
-@pytest.fixture
-def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
-    """network(4, "topology.kind=ring", …); whatever still runs at the test's end is killed."""
-    made: list[Network] = []
-
-    def make(peers: int, *sets: str) -> Network:
-        made.append(Network(gossamer, tmp_path / f"network-{len(made)}", peers, *sets))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.end()
 
 
 def check_same_as_one_process(net: Network, groups: list[str]) -> None:

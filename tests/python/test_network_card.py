@@ -4,13 +4,11 @@
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from network_words import Network
-
-Make = Callable[..., Network]
+from network_words import Make, networks
 
 
 @pytest.fixture
@@ -18,15 +16,8 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
     program = gossamer.with_name("gossamer_emulated")
     if not program.is_file():
         pytest.fail(f"no program at {program}: build it first")
-    made: list[Network] = []
-
-    def make(peers: int, *sets: str) -> Network:
-        made.append(Network(program, tmp_path / f"network-{len(made)}", peers, "local.device=cuda", *sets))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.end()
+    with networks(program, tmp_path, "local.device=cuda") as make:
+        yield make
 
 
 @pytest.mark.parametrize("groups", [["0", "1", "2", "3"], ["0,2", "1,3"]], ids=["4x1", "2x2"])

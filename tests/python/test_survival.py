@@ -2,29 +2,13 @@
 
 import json
 import signal
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from network_words import Network, Peer, eventually
+from network_words import Make, Network, Peer, eventually
 
 FOREVER = ("run.rounds=1000000000", "log.every=1")
-Make = Callable[..., Network]
-
-
-@pytest.fixture
-def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
-    """network(4, "topology.kind=ring", …); whatever still runs at the test's end is killed."""
-    made: list[Network] = []
-
-    def make(peers: int, *sets: str) -> Network:
-        made.append(Network(gossamer, tmp_path / f"network-{len(made)}", peers, *sets))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.end()
 
 
 def last_round(net: Network, peer: int) -> int:
