@@ -74,6 +74,7 @@ std::vector<std::byte> conversation() {
   std::vector<std::byte> all;
   auto add = [&all](const std::vector<std::byte>& bytes) { all.insert(all.end(), bytes.begin(), bytes.end()); };
   add(data_frame(5));
+  add(frame_bytes(control(FrameKind::running), {}));
   add(frame_bytes(control(FrameKind::heartbeat), {}));
   add(data_frame(300));
   add(data_frame(0));
@@ -110,7 +111,7 @@ TEST_CASE("a stream in pieces of any size gives the same frames") {
   for (std::size_t piece : {1, 2, 3, 7, 8, 71, 72, 73, 1000, 16383, 16384, 16385, 1 << 20}) {
     Stream stream;
     REQUIRE(stream.feed(bytes, piece));
-    CHECK(stream.heads.size() == 8);
+    CHECK(stream.heads.size() == 9);
     CHECK(stream.values.size() == 9305);
     CHECK(stream.values.back() == 8999 % 8191);
     CHECK(stream.text == "peer 9 was lostwhat I have");
@@ -130,7 +131,8 @@ TEST_CASE("what a header may not say") {
   CHECK(refusal(data_head(3, 5, ~0ull, ~0ull), 4).starts_with("a chunk of 1 values at 18446744073709551615"));
   CHECK(refusal(data_head(3, 5, 2), 0) == "an empty chunk of a message that is not empty");
   CHECK(refusal(data_head(3, 5, 2 << 20), (4 << 20) + 4) == "a chunk of 4194308 bytes, where 4194304 is the limit");
-  CHECK(refusal(control(FrameKind::heartbeat), 1) == "a heartbeat or goodbye with a payload");
+  for (FrameKind kind : {FrameKind::heartbeat, FrameKind::goodbye, FrameKind::running})
+    CHECK(refusal(control(kind), 1) == "a payload where none belongs");
   CHECK(refusal(control(FrameKind::abort), kMaxAbortBytes + 1) == "an abort of 2049 bytes, where 2048 is the limit");
   CHECK(refusal(control(FrameKind::statement), kMaxStatementBytes + 1) == "a statement of 4097 bytes, where 4096 is the limit");
   CHECK(refusal(control(FrameKind{0})) == "a frame of an unknown kind");

@@ -65,20 +65,23 @@ TEST_CASE("options that cannot work say why") {
 TEST_CASE("a hello says what it was told; long texts keep what tells them apart; strangers' bytes are safe to print") {
   Hello hello{Verdict::wrong_model, 3, 4, 5000ms, identity(8)};
   hello.identity.topology = std::string(300, 't');
+  hello.running = true;
   const auto read = decode_hello(encode_hello(hello));
   REQUIRE(read.has_value());
   CHECK(read->verdict == Verdict::wrong_model);
   CHECK(read->from == 3);
   CHECK(read->to == 4);
   CHECK(read->silence == 5000ms);
+  CHECK(read->running);
   CHECK(compare(hello.identity, read->identity) == Verdict::accepted);
   hello.identity.topology.back() = 'u';
   CHECK(compare(hello.identity, read->identity) == Verdict::wrong_topology);
 
   auto bytes = encode_hello(hello);
-  std::fill(bytes.begin() + 24, bytes.end(), std::byte{27});
+  std::fill(bytes.begin() + 28, bytes.end(), std::byte{27});
   CHECK(decode_hello(bytes)->identity.run_id == std::string(63, '?'));
   bytes[0] ^= std::byte{1};
   CHECK_FALSE(decode_hello(bytes).has_value());
+  CHECK_FALSE(decode_hello(encode_hello({Verdict::accepted, 3, 4, 5000ms, identity(8)}))->running);
   CHECK_FALSE(decode_hello_prefix(std::span(bytes).first<kHelloPrefixBytes>()).has_value());
 }

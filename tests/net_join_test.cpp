@@ -45,25 +45,22 @@ TEST_CASE("whoever runs something else is refused, and both sides say what diffe
 }
 
 TEST_CASE("a listener's words to callers that are not our own code") {
-  World world(3);
-  Process& one = world.add({1}, {{0, 1}});
+  World world(4);
+  Process& one = world.add({1}, {{0, 1}, {1, 3}});
   REQUIRE(one.network->start().ok());
   const Address address = one.network->address();
   auto verdict = [&](int from, int to, const Identity& who) {
     Stranger caller(world, address);
-    caller.say(encode_hello({Verdict::accepted, from, to, 5000ms, who}));
-    const auto answer = caller.hear(kHelloBytes);
-    REQUIRE(answer.size() == kHelloBytes);
-    return decode_hello(std::span(answer).first<kHelloBytes>())->verdict;
+    return caller.ask(from, to, who).verdict;
   };
-  Identity other = identity(3);
+  Identity other = identity(4);
   other.run_id = "run-2";
   CHECK(verdict(0, 1, other) == Verdict::wrong_run);
-  CHECK(verdict(3, 1, identity(3)) == Verdict::unknown_id);
-  CHECK(verdict(-1, 1, identity(3)) == Verdict::unknown_id);
-  CHECK(verdict(0, 2, identity(3)) == Verdict::not_hosted);
-  CHECK(verdict(2, 1, identity(3)) == Verdict::not_a_partner);
-  CHECK(verdict(1, 1, identity(3)) == Verdict::duplicate_id);
+  CHECK(verdict(4, 1, identity(4)) == Verdict::unknown_id);
+  CHECK(verdict(-1, 1, identity(4)) == Verdict::unknown_id);
+  CHECK(verdict(0, 2, identity(4)) == Verdict::not_hosted);
+  CHECK(verdict(2, 1, identity(4)) == Verdict::not_a_partner);
+  CHECK(verdict(1, 1, identity(4)) == Verdict::duplicate_id);
 
   // Another protocol version is refused by the 8 bytes that all versions share.
   Stranger future(world, address);
@@ -74,23 +71,25 @@ TEST_CASE("a listener's words to callers that are not our own code") {
   REQUIRE(prefix.has_value());
   CHECK(prefix->version == kProtocolVersion);
   CHECK(prefix->verdict == Verdict::wrong_version);
-  CHECK(one.said("its protocol version is 9, ours is 1"));
+  CHECK(one.said("its protocol version is 9, ours is 2"));
 
-  CHECK_FALSE(one.network->joined());
   Stranger peer(world, address);
-  peer.hello(0, 1, identity(3));
-  CHECK(one.network->joined());
-  CHECK(verdict(0, 1, identity(3)) == Verdict::duplicate_id);
+  peer.hello(0, 1, identity(4));
+  CHECK(verdict(0, 1, identity(4)) == Verdict::duplicate_id);  // the network has not begun
+  CHECK_FALSE(one.network->joined());
   CHECK(one.said("the id is taken: a peer 0 is connected already"));
   CHECK(one.faults.empty());
 }
 
 TEST_CASE("an id that is taken ends the second process, not the first") {
-  World world(2);
-  Process& one = world.add({1}, {{0, 1}});
-  world.add({0}, {{0, 1}});
-  world.join();
-  Process& second = world.add({0}, {{0, 1}});
+  World world(3);
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  Process& one = world.add({1}, path);
+  Process& first = world.add({0}, path);
+  REQUIRE(one.network->start().ok());
+  REQUIRE(first.network->start().ok());
+  world.run_until([&] { return first.network->joined(); });  // peer 2 is still to come
+  Process& second = world.add({0}, path);
   const Status status = second.network->join();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().kind == ErrorKind::rejected);
@@ -98,6 +97,9 @@ TEST_CASE("an id that is taken ends the second process, not the first") {
   CHECK(one.faults.empty());
   second.network->leave();
   world.processes.pop_back();
+  world.add({2}, path);
+  REQUIRE(world.processes.back()->network->start().ok());
+  world.run_until([&] { return one.network->joined(); });
   world.leave();
 }
 

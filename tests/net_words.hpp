@@ -3,6 +3,7 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,6 +63,7 @@ struct Row final : gossip::Lender {
 struct Memory final : gossip::Receiver {
   Status deliver(gossip::Chunk chunk) override {
     heads.push_back(chunk.head);
+    if (journal != nullptr) journal->push_back(fmt::format("chunk {}.{}", chunk.head.round, chunk.head.offset));
     bytes += chunk.values.size_bytes();
     received.insert(received.end(), chunk.values.begin(), chunk.values.end());
     if (hold) held.push_back(std::move(chunk));
@@ -74,6 +76,7 @@ struct Memory final : gossip::Receiver {
   std::size_t bytes = 0;
   bool hold = false;
   std::string refuse;
+  std::vector<std::string>* journal = nullptr;
 };
 
 inline Identity identity(int peers) { return {"run-1", peers, "ring 77ab", "mlp 0102", "conf 55aa"}; }
@@ -83,7 +86,11 @@ struct Process {
   Memory memory;
   std::vector<std::string> lines;
   std::vector<Error> faults;
+  std::vector<std::string> journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<Network> network;
+
+  /// How often the journal has the entry.
+  auto count(const std::string& entry) const { return std::ranges::count(journal, entry); }
 
   bool said(const std::string& part) const {
     for (const auto& line : lines)
@@ -120,6 +127,20 @@ class World {
     }
     setup.hosted = std::move(hosted);
     setup.message = [&process](const std::string& line) { process.lines.push_back(line); };
+    process.memory.journal = &process.journal;
+    setup.lost = [&process, borne = bears](int here, int there, const Error&) {
+      process.journal.push_back(fmt::format("lost {}-{}", here, there));
+      return borne;
+    };
+    setup.back = [&process](int here, int there) { process.journal.push_back(fmt::format("back {}-{}", here, there)); };
+    setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
+                            ++buffers;
+                            return memory.allocate(bytes);
+                          },
+                          [this, memory = setup.chunk_memory](void* area) {
+                            --buffers;
+                            memory.release(area);
+                          }};
     setup.fault = [&process](const Error& error) { process.faults.push_back(error); };
     auto made = Network::make(scheduler, std::move(setup), process.memory);
     REQUIRE_MESSAGE(made.ok(), made.error().message);
@@ -127,6 +148,11 @@ class World {
     return process;
   }
   Process& add(std::vector<int> hosted, const Pairs& edges) { return add(std::move(hosted), edges, identity(peers_)); }
+
+  /// Ends a process as a SIGKILL does: without a word.
+  void kill(Process& process) {
+    std::erase_if(processes, [&](const auto& each) { return each.get() == &process; });
+  }
 
   /// Runs until `done`, or fails the test after 20 s.
   void run_until(const std::function<bool()>& done) {
@@ -152,6 +178,8 @@ class World {
 
   Folder folder;
   NetOptions options;
+  bool bears = false;  ///< whether processes go on without a link that is lost
+  int buffers = 0;     ///< that chunks are read into, of all processes, alive or not
   RealScheduler scheduler;
   std::vector<std::unique_ptr<Process>> processes;
 
@@ -186,12 +214,16 @@ class Stranger {
     world_.run_until([&] { return !bytes.empty() || !ended.empty(); });
     return bytes;
   }
-  /// Says hello as peer `from` and wants to be accepted.
-  Stranger& hello(int from, int to, const Identity& who) {
+  /// Says hello as peer `from`; the answer.
+  Hello ask(int from, int to, const Identity& who) {
     say(encode_hello({Verdict::accepted, from, to, 60'000ms, who}));
     const auto answer = hear(kHelloBytes);
     REQUIRE(answer.size() == kHelloBytes);
-    REQUIRE(decode_hello(std::span(answer).first<kHelloBytes>())->verdict == Verdict::accepted);
+    return *decode_hello(std::span(answer).first<kHelloBytes>());
+  }
+  /// Says hello as peer `from` and wants to be accepted.
+  Stranger& hello(int from, int to, const Identity& who) {
+    REQUIRE(ask(from, to, who).verdict == Verdict::accepted);
     return *this;
   }
   void close() {
@@ -204,6 +236,81 @@ class Stranger {
  private:
   World& world_;
   std::shared_ptr<Talk> talk_;
+};
+
+/// Stands between a caller and a listener, and cuts what goes through it.
+class Relay {
+ public:
+  Relay(World& world, const Address& target) : world_(world), target_(target) {
+    auto opened = listen(world.scheduler, {"127.0.0.1", 0}, [this](std::unique_ptr<Socket> socket) { accept(std::move(socket)); });
+    REQUIRE(opened.ok());
+    listener_ = std::move(opened).value();
+  }
+  Address address() const { return listener_->address(); }
+  /// Ends all connections through it; new ones are made.
+  void cut() { pipes_.clear(); }
+
+ private:
+  struct End final : SocketUser {
+    void read_done(const Transfer& transfer) override {
+      if (transfer.end || transfer.error) return over();
+      left = transfer.bytes;
+      write_on();
+    }
+    void write_done(const Transfer& transfer) override {
+      if (transfer.error) return over();
+      other->written += transfer.bytes;
+      other->left -= transfer.bytes;
+      other->write_on();
+    }
+    void write_on() {
+      const Area area{bytes.data() + written, left};
+      if (left > 0) return other->socket->write({&area, 1});
+      written = 0;
+      const Area whole{bytes.data(), bytes.size()};
+      socket->read({&whole, 1});
+    }
+
+    std::unique_ptr<Socket> socket;
+    End* other = nullptr;
+    std::vector<std::byte> bytes = std::vector<std::byte>(65536);  // that came in and go out of the other
+    std::size_t written = 0, left = 0;
+    std::function<void()> over;
+  };
+  struct Pipe {
+    std::unique_ptr<Attempt> attempt;
+    End ends[2];
+  };
+
+  void accept(std::unique_ptr<Socket> socket) {
+    auto owned = std::make_shared<Pipe>();
+    Pipe& pipe = *owned;
+    pipes_.push_back(std::move(owned));
+    pipe.ends[0].socket = std::move(socket);
+    const auto over = [this, &pipe] {
+      const auto at = std::ranges::find_if(pipes_, [&](const auto& each) { return each.get() == &pipe; });
+      const auto gone = *at;  // alive until we return: one of its ends has called
+      pipes_.erase(at);
+      for (End& end : gone->ends)
+        if (end.socket) end.socket->close();
+      world_.scheduler.after(0ns, [gone] {});
+    };
+    pipe.attempt = connect(world_.scheduler, target_, [&pipe, over](Result<std::unique_ptr<Socket>> connected) {
+      if (!connected.ok()) return over();
+      pipe.ends[1].socket = std::move(connected).value();
+      for (int i : {0, 1}) {
+        pipe.ends[i].other = &pipe.ends[1 - i];
+        pipe.ends[i].over = over;
+        pipe.ends[i].socket->set_user(&pipe.ends[i]);
+      }
+      for (End& end : pipe.ends) end.write_on();
+    });
+  }
+
+  World& world_;
+  Address target_;
+  std::vector<std::shared_ptr<Pipe>> pipes_;
+  std::unique_ptr<Listener> listener_;
 };
 
 /// 200 bytes that are no frame and no hello.

@@ -6,18 +6,9 @@
 
 namespace gossamer::net {
 
-using namespace std::chrono_literals;
-
-namespace {
-
-constexpr gossip::Time kFirstPause = 50ms;
-constexpr gossip::Time kLongestPause = 1s;
-
-}  // namespace
-
 Caller::Caller(RealScheduler& scheduler, Plan plan)
     : scheduler_(scheduler), plan_(std::move(plan)), began_(scheduler.now()), pause_(kFirstPause) {
-  timer_ = scheduler_.after(0ns, [this] { call(); });
+  timer_ = scheduler_.after(plan_.pause, [this] { call(); });
 }
 
 Caller::~Caller() {
@@ -57,6 +48,7 @@ void Caller::retry(std::string why) {
 void Caller::talk(std::unique_ptr<Socket> socket) {
   talk_ = std::make_shared<Talk>(scheduler_, std::move(socket), plan_.deadline,
                                  [this](const std::string& why) { retry(why + " to our hello"); });
+  plan_.hello.running = plan_.running();
   talk_->write(encode_hello(plan_.hello), [this] { read_answer(); });
 }
 
@@ -77,8 +69,10 @@ void Caller::read_answer() {
 void Caller::judge(std::span<const std::byte> bytes) {
   const auto answer = decode_hello(bytes.first<kHelloBytes>());
   if (!answer) return retry("what answers there is no gossamer peer");
-  if (answer->verdict != Verdict::accepted)
-    return refuse(describe(answer->verdict, answer->identity, plan_.hello.identity, plan_.hello.from));
+  if (answer->verdict != Verdict::accepted) {
+    const std::string clause = describe(answer->verdict, answer->identity, plan_.hello.identity, plan_.hello.from);
+    return comes_again(answer->verdict) ? retry(clause) : refuse(clause);
+  }
   const Verdict ours = compare(plan_.hello.identity, answer->identity);
   if (ours != Verdict::accepted) return refuse(describe(ours, answer->identity, plan_.hello.identity, plan_.hello.from));
   if (answer->from != plan_.hello.to) return retry(fmt::format("peer {} answers there", answer->from));
@@ -89,7 +83,7 @@ void Caller::judge(std::span<const std::byte> bytes) {
 
 void Caller::refuse(const std::string& clause) {
   const auto refused = plan_.refused;  // may end this object
-  refused({ErrorKind::rejected, fmt::format("peer {} at {} refused us: {}", plan_.hello.to, address_, clause)});
+  if (refused({ErrorKind::rejected, fmt::format("peer {} at {} refused us: {}", plan_.hello.to, address_, clause)})) retry(clause);
 }
 
 }  // namespace gossamer::net

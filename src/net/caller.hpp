@@ -1,4 +1,4 @@
-// Calls one peer until it answers: look up, connect, hello, and again, with pauses from 50 ms to 1 s.
+// Calls one peer until it takes us: look up, connect, hello, and again, with growing pauses.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,19 @@ namespace gossamer::net {
 /// Thread: the scheduler's. Its end gives up the call.
 class Caller {
  public:
+  static constexpr gossip::Time kFirstPause = std::chrono::milliseconds(50);  ///< between two tries; doubles
+  static constexpr gossip::Time kLongestPause = std::chrono::seconds(1);
+
   struct Plan {
     Hello hello;  ///< what we say; `to` is who is called
+    std::function<bool()> running;  ///< Hello::running, asked at each try
     std::function<Result<Address>()> find;
     gossip::Time deadline{0};  ///< of one try
+    gossip::Time pause{0};     ///< before the first
     /// They accepted. May let the caller go.
     std::function<void(std::unique_ptr<Socket>, const Hello& answer)> connected;
-    /// They are there and will not have us: a whole sentence. May let the caller go.
-    std::function<void(Error)> refused;
+    /// They are there and will not have us: a whole sentence. True to try again all the same; else it may let the caller go.
+    std::function<bool(Error)> refused;
   };
 
   Caller(RealScheduler& scheduler, Plan plan);

@@ -53,12 +53,12 @@ void Door::judge(Strangers::iterator stranger, std::span<const std::byte> bytes)
 }
 
 void Door::answer(Strangers::iterator stranger, const Hello& hello, Verdict verdict) {
-  const Hello ours{verdict, hello.to, hello.from, plan_.silence, plan_.identity};
+  const Hello ours{verdict, hello.to, hello.from, plan_.silence, plan_.identity, plan_.running()};
   Talk& talk = *stranger->talk;
   if (verdict == Verdict::accepted) {
     talk.write(encode_hello(ours), [this, stranger, hello] {
       // Two calls of one peer may have been admitted before either was answered.
-      if (plan_.admit(hello.from, hello.to) != Verdict::accepted) return turn_away(stranger, "it called twice");
+      if (plan_.admit(hello.from, hello.to) != Verdict::accepted) return turn_away(stranger, "it called twice, or too late");
       auto socket = stranger->talk->release();
       strangers_.erase(stranger);
       plan_.admitted(std::move(socket), hello);
@@ -66,10 +66,10 @@ void Door::answer(Strangers::iterator stranger, const Hello& hello, Verdict verd
     return;
   }
   const std::string clause = describe(verdict, hello.identity, plan_.identity, hello.from);
-  if (hello.from >= 0)
-    report(fmt::format("refused peer {} ({}): {}", hello.from, talk.remote(), clause));
-  else
-    report(fmt::format("refused a peer at {}: {}", talk.remote(), clause));
+  if (!comes_again(verdict)) {  // else it calls perhaps many times
+    const std::string who = hello.from >= 0 ? fmt::format("peer {} ({})", hello.from, talk.remote()) : "a peer at " + talk.remote();
+    report(fmt::format("refused {}: {}", who, clause));
+  }
   plan_.refused(hello, clause);
   stranger->answered = true;
   talk.write(encode_hello(ours), [&talk] { talk.hang_up(); });

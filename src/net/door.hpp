@@ -19,6 +19,7 @@ class Door {
     Identity identity;
     gossip::Time deadline{0};  ///< for a caller to say its hello
     std::chrono::milliseconds silence{0};
+    std::function<bool()> running;  ///< Hello::running, asked for each answer
     /// Whether peer `from` may talk to peer `to`; accepted, or why not.
     std::function<Verdict(int from, int to)> admit;
     std::function<void(std::unique_ptr<Socket>, const Hello& hello)> admitted;

@@ -70,7 +70,8 @@ Status check(const FrameHead& head, const FrameParties& parties) {
       return check_data(head);
     case FrameKind::heartbeat:
     case FrameKind::goodbye:
-      if (head.payload_bytes != 0) return bad("a heartbeat or goodbye with a payload");
+    case FrameKind::running:
+      if (head.payload_bytes != 0) return bad("a payload where none belongs");
       return {};
     case FrameKind::note:
       if (head.payload_bytes != 0) return bad("a note with a payload");

@@ -12,7 +12,7 @@
 
 namespace gossamer::net {
 
-enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4, note = 5, statement = 6 };
+enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4, note = 5, statement = 6, running = 7 };
 
 /// Bytes before a frame's payload: magic, header length, header.
 inline constexpr std::size_t kFrameHeadBytes = 72;

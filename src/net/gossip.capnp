@@ -28,6 +28,7 @@ struct FrameHeader {
     abort @4;               # the run ends: `round` holds the kind of error, the payload says why
     note @5;                # what is to be made of round `round` on `channel`: `offset` holds it (gossip/link.hpp)
     statement @6;           # before the first chunk: what the payload says, for those above
+    running @7;             # the network has begun: whoever hears it is a latecomer, or knows
   }
   enum DType {
     none @0;

@@ -20,6 +20,7 @@ struct Wire {
   std::uint16_t verdict;
   std::int32_t from, to, peers;
   std::uint32_t silence_milliseconds;
+  std::uint32_t running;  // 0 or 1
   char run_id[kTextBytes], topology[kTextBytes], model[kTextBytes], configuration[kTextBytes];
 };
 static_assert(sizeof(Wire) == kHelloBytes);
@@ -59,6 +60,7 @@ std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello) {
   wire.to = hello.to;
   wire.peers = hello.identity.peers;
   wire.silence_milliseconds = static_cast<std::uint32_t>(hello.silence.count());
+  wire.running = hello.running ? 1 : 0;
   put(hello.identity.run_id, wire.run_id);
   put(hello.identity.topology, wire.topology);
   put(hello.identity.model, wire.model);
@@ -88,6 +90,7 @@ std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes)
   hello.silence = std::chrono::milliseconds(wire.silence_milliseconds);
   hello.identity = {get(wire.run_id), wire.peers, get(wire.topology), get(wire.model), get(wire.configuration),
                     wire.version};
+  hello.running = wire.running != 0;
   return hello;
 }
 
@@ -126,6 +129,10 @@ std::string describe(Verdict verdict, const Identity& theirs, const Identity& ou
       return fmt::format("peer {} is no neighbour of the peer that was called", id);
     case Verdict::duplicate_id:
       return fmt::format("the id is taken: a peer {} is connected already", id);
+    case Verdict::present:
+      return fmt::format("peer {} is there already", id);
+    case Verdict::later:
+      return "it takes no calls for now";
   }
   return fmt::format("it gave a reason that this version does not know ({})", static_cast<int>(verdict));
 }

@@ -12,7 +12,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kProtocolVersion = 2;
 
 /// What all processes of a run must agree on. Texts are compared, and shown when they differ: best a hash, or a name and a
 /// hash. What is longer than 63 bytes travels as its beginning and its hash.
@@ -37,17 +37,23 @@ enum class Verdict : std::uint16_t {
   not_hosted = 8,
   not_a_partner = 9,
   duplicate_id = 10,
+  present = 11,  ///< not yet, come again: of a network that runs, whose connection to the caller still looks alive
+  later = 12,    ///< not now, come again
 };
+
+/// Whether the caller that is told so tries again.
+inline bool comes_again(Verdict verdict) { return verdict == Verdict::present || verdict == Verdict::later; }
 
 struct Hello {
   Verdict verdict = Verdict::accepted;  ///< of an answer
   int from = 0, to = 0;
   std::chrono::milliseconds silence{0};  ///< after which the speaker takes the other for lost
   Identity identity;
+  bool running = false;  ///< the speaker's network has begun
 };
 
 inline constexpr std::size_t kHelloPrefixBytes = 8;  // magic, version, verdict: the same in every version
-inline constexpr std::size_t kHelloBytes = 280;
+inline constexpr std::size_t kHelloBytes = 284;
 
 std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello);
 

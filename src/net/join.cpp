@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "base/check.hpp"
 #include "net/tcp_network.hpp"
 
 namespace gossamer::net {
@@ -14,6 +16,8 @@ namespace {
 
 constexpr gossip::Time kReportEvery = 5s;
 constexpr gossip::Time kLongestTry = 5s;  // a machine that is not there answers nothing at all
+// What a latecomer gives its other partners: those that run and know that it was lost call at least so often.
+constexpr gossip::Time kGrace = Caller::kLongestPause + 200ms;
 
 }  // namespace
 
@@ -28,6 +32,7 @@ Status TcpNetwork::start() {
   plan.identity = setup_.identity;
   plan.deadline = std::min(silence_, kLongestTry);
   plan.silence = std::chrono::duration_cast<std::chrono::milliseconds>(silence_);
+  plan.running = [this] { return running(); };
   plan.admit = [this](int from, int to) { return admit(from, to); };
   plan.admitted = [this](std::unique_ptr<Socket> socket, const Hello& hello) { admitted(std::move(socket), hello); };
   plan.refused = [this](const Hello& hello, const std::string& clause) { refused(hello, clause); };
@@ -51,21 +56,22 @@ Status TcpNetwork::start() {
 Status TcpNetwork::join() {
   if (!started_) GOSSAMER_TRY_STATUS(start());
   joining_ = true;
-  bool late = false;
-  const auto deadline = scheduler_.after(seconds(setup_.options.join_timeout), [&late] { late = true; });
+  bool timed_out = false;
+  const auto deadline = scheduler_.after(seconds(setup_.options.join_timeout), [&timed_out] { timed_out = true; });
   report_timer_ = scheduler_.after(kReportEvery, [this] { report_missing(); });
-  scheduler_.run_until([&] { return joined_ || error_ || late; });
+  scheduler_.run_until([&] { return joined_ || error_ || timed_out; });
   scheduler_.cancel(deadline);
   scheduler_.cancel(report_timer_);
-  const Status status = outcome(late);
+  const Status status = outcome(timed_out);
   joining_ = false;
+  if (joined_) release_data();
   return status;
 }
 
-Status TcpNetwork::outcome(bool late) {
+Status TcpNetwork::outcome(bool timed_out) {
   if (error_) return *error_;
   if (joined_) return {};
-  if (!late) return Error{ErrorKind::interrupted, "interrupted while waiting for other peers"};
+  if (!timed_out) return Error{ErrorKind::interrupted, "interrupted while waiting for other peers"};
   // The others that wait for the same peers need not wait longer: they stop with this sentence too.
   end_run({ErrorKind::join_timeout, fmt::format("after {:.3g} s (net.join_timeout) peer {} misses {}",
                                                 setup_.options.join_timeout, setup_.hosted.front(),
@@ -74,11 +80,13 @@ Status TcpNetwork::outcome(bool late) {
   return *error_;
 }
 
-void TcpNetwork::call(Edge& edge) {
+void TcpNetwork::call(Edge& edge, gossip::Time pause) {
   Caller::Plan plan;
   plan.hello = {Verdict::accepted, edge.local, edge.remote,
                 std::chrono::duration_cast<std::chrono::milliseconds>(silence_), setup_.identity};
+  plan.running = [this] { return running(); };
   plan.deadline = std::min(silence_, kLongestTry);
+  plan.pause = pause;
   plan.find = [this, peer = edge.remote] { return find(peer); };
   plan.connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello& answer) {
     const std::string address = edge.caller->address();
@@ -86,8 +94,13 @@ void TcpNetwork::call(Edge& edge) {
     connect(edge, std::move(socket), answer, address);
   };
   plan.refused = [this, &edge](Error error) {
+    if (edge.lost) {  // a partner that was started again, wrongly, is no reason for a network that runs to end
+      if (error.message != std::exchange(edge.refusal, error.message)) setup_.message(error.message);
+      return true;
+    }
     edge.caller.reset();
     end_run(std::move(error), nullptr);
+    return false;
   };
   edge.caller = std::make_unique<Caller>(scheduler_, std::move(plan));
 }
@@ -100,13 +113,16 @@ Result<Address> TcpNetwork::find(int peer) const {
   return parse_address(setup_.options.peers[static_cast<std::size_t>(peer)]);
 }
 
-Verdict TcpNetwork::admit(int from, int to) {
+Verdict TcpNetwork::admit(int from, int to) const {
   if (from < 0 || from >= setup_.identity.peers) return Verdict::unknown_id;
   if (std::ranges::find(setup_.hosted, to) == setup_.hosted.end()) return Verdict::not_hosted;
   if (std::ranges::find(setup_.hosted, from) != setup_.hosted.end()) return Verdict::duplicate_id;
   const Edge* edge = find_edge(to, from);
   if (edge == nullptr || edge->calls()) return Verdict::not_a_partner;
-  return edge->connected() ? Verdict::duplicate_id : Verdict::accepted;
+  if (edge->connected()) return running() ? Verdict::present : Verdict::duplicate_id;
+  if (leaving_ || error_ || scheduler_.now() < edge->barred_until) return Verdict::later;
+  // After a goodbye nothing is missing that its sender had to give.
+  return edge->session && edge->session->heard_goodbye() ? Verdict::later : Verdict::accepted;
 }
 
 void TcpNetwork::admitted(std::unique_ptr<Socket> socket, const Hello& hello) {
@@ -115,13 +131,19 @@ void TcpNetwork::admitted(std::unique_ptr<Socket> socket, const Hello& hello) {
 }
 
 void TcpNetwork::refused(const Hello& hello, const std::string& clause) {
-  if (Edge* edge = find_edge(hello.to, hello.from); edge != nullptr && !edge->calls())
-    edge->called_back = "it called and was refused, " + clause;
+  Edge* edge = find_edge(hello.to, hello.from);
+  if (edge == nullptr || edge->calls()) return;
+  edge->called_back = "it called and was refused, " + clause;
+  if (!edge->connected() || !running()) return;
+  if (!edge->called_again) edge->called_again = scheduler_.now();
+  if (edge->said_twice || scheduler_.now() - *edge->called_again < silence_) return;  // the one before may have died and not be missed yet
+  edge->said_twice = true;
+  setup_.message(fmt::format("a peer {} calls, although the one that is connected lives: it must wait; was it started twice?", hello.from));
 }
 
 void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello& theirs, const std::string& address) {
   if (error_ || leaving_) return;
-  if (edge.session) old_sessions_.push_back(std::move(edge.session));
+  GOSSAMER_CHECK(!edge.connected(), "a second connection of a pair");
   SessionOptions options;
   options.incoming = {short_run(setup_.identity.run_id), edge.remote, edge.local};
   options.name = fmt::format("peer {} ({})", edge.remote, address);
@@ -130,22 +152,57 @@ void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello
   // Four beats fit into the shorter of the two silences.
   const gossip::Time shorter = std::min<gossip::Time>(silence_, std::max<gossip::Time>(theirs.silence, 50ms));
   options.heartbeat = shorter / 4;
-  options.hold_data = !joined_;
+  options.hold_data = !released_;
   options.hashes = &hashes_;
   options.chunk_memory = setup_.chunk_memory;
   Traffic& traffic = traffic_[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;
+  if (theirs.running) network_runs();
+  if (joined_) edge.begun.emplace();
+  edge.called_again.reset();
+  edge.said_twice = false;
+  edge.refusal.clear();
+  // One that was there before is closed, and in no call: calls are what the scheduler's loop makes, and so is this one.
   edge.session = std::make_unique<Session>(scheduler_, std::move(options), std::move(socket), traffic, *this);
   edge.session->start();
+  if (running()) edge.session->tell_running();  // the first word, for which the other end may wait
   check_joined();
 }
 
 void TcpNetwork::check_joined() {
-  if (joined_ || !std::ranges::all_of(edges_, [](const auto& entry) { return entry.second.connected(); })) return;
+  if (joined_ || error_ || leaving_) return;
+  const auto connected = [](const auto& entry) { return entry.second.connected(); };
+  const bool enough = late_ && grace_over_ && std::ranges::any_of(edges_, connected);
+  if (!enough && !std::ranges::all_of(edges_, connected)) return;
+  for (const std::string& line : missing()) setup_.message("the network runs already; joined it without " + line);
   joined_ = true;
-  release_timer_ = scheduler_.after(0ns, [this] {  // when join() has returned
-    for (auto& [pair, edge] : edges_) edge.session->release_data();
+  for (auto& [pair, edge] : edges_) edge.lost = !edge.connected();
+  if (!joining_) release_data();
+}
+
+/// Soon: not from within join().
+void TcpNetwork::release_data() {
+  scheduler_.cancel(release_timer_);
+  release_timer_ = scheduler_.after(0ns, [this] {
+    released_ = true;
+    for (auto& [pair, edge] : edges_)
+      if (edge.session) edge.session->release_data();
+  });
+}
+
+/// A partner says so. Those that we had told that we do not run must know too: they would wait for all of their partners, and then
+/// confer with us.
+void TcpNetwork::network_runs() {
+  if (running()) return;
+  late_ = true;
+  for (auto& [pair, edge] : edges_) {
+    edge.statements.clear();
+    if (edge.session) edge.session->tell_running();
+  }
+  grace_timer_ = scheduler_.after(kGrace, [this] {
+    grace_over_ = true;
+    check_joined();
   });
 }
 
@@ -210,6 +267,7 @@ void TcpNetwork::hear() {
 }
 
 Status TcpNetwork::told(Session& session, std::string statement) {
+  if (late_) return {};  // it does not know yet, but will in a moment
   Edge& edge = *find_edge(session.local(), session.remote());
   // A partner waits for our statement before it sends its next, so it is one ahead at most.
   if (conferred() || edge.statements.size() == 2)

@@ -1,6 +1,7 @@
 // The network as one process sees it: a TCP connection per pair of peers that must talk, from the first call to the
 // goodbye, and one way to end for all when something goes wrong: the first reason floods the graph, and every process
-// stops with the same sentence.
+// stops with the same sentence. Where the run bears the loss of a link, the link is called again for as long as the run goes
+// on, and a process that is started again joins a network that runs already.
 #pragma once
 
 #include <functional>
@@ -29,14 +30,18 @@ struct NetworkSetup {
   /// Lines for people: who is missing, strangers at the door.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// The link between a hosted peer and one elsewhere is lost, after join() and confer(): true where the run goes on without it. What it
-  /// sends is dropped from then on.
+  /// sends is dropped from then on, until `back`.
   std::function<bool(int here, int there, const Error&)> lost = [](int, int, const Error&) { return false; };
+  /// A link that was lost, or not there yet when a latecomer's join() returned, carries again: what is sent over link(here, there)
+  /// from now on goes out, and what comes is of the new connection. In each direction the first chunk of a channel begins a message: of
+  /// one that was begun before, the rest is dropped. Called from the scheduler's loop before anything of the new connection is
+  /// delivered, never from within send() or `lost`. It may do what `fault` may.
+  std::function<void(int here, int there)> back = [](int, int) {};
   /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()
   /// returns or after leave() began. It may call stop() and the like, not destroy the network.
   std::function<void(const Error&)> fault = [](const Error&) {};
 };
 
-/// Thread: the scheduler's, all of it.
 /// What the processes of a network tell each other before they begin: see Network::confer.
 struct Conference {
   int exchanges = 0;
@@ -45,6 +50,7 @@ struct Conference {
   std::function<Status(const std::string& statement)> hear;
 };
 
+/// Thread: the scheduler's, all of it.
 class Network {
  public:
   /// Checks the setup. `receiver` is called from the end of join() on, by the scheduler's loop, never from within
@@ -54,23 +60,29 @@ class Network {
 
   /// Listens and begins to call; returns at once. The error is this machine's: a port in use, a folder not writable.
   virtual Status start() = 0;
-  /// Whether all pairs are connected.
+  /// Whether all pairs are connected; of a latecomer, whether one is, and those that are not had a second to come.
   virtual bool joined() const = 0;
-  /// start() unless done, then runs the scheduler until all pairs are connected, and says every few seconds who is missing
-  /// and why. Errors: join_timeout with that list; rejected, when a peer refuses us; that of an abort(); interrupted, when
+  /// start() unless done, then runs the scheduler until joined(), and says every few seconds who is missing and why. Errors: join_timeout with that list; rejected, when a peer refuses us; that of an abort(); interrupted, when
   /// the scheduler was stopped.
   virtual Status join() = 0;
 
+  /// Whether the network had begun before this process joined it, as a partner said. It then takes no part in confer(), and has those
+  /// links that connected() names; the others come with NetworkSetup::back. Known when join() returns; only where all partners are
+  /// latecomers themselves may it turn out later, within confer().
+  virtual bool late() const = 0;
+  /// Whether the link between a hosted peer and one elsewhere carries: a pair of the setup, any other is a bug.
+  virtual bool connected(int here, int there) const = 0;
+
   /// Between join() and the first chunk, every process alike: so many times, the ends of each pair tell each other what `say`
   /// gives, and hear what the other said before they say more. With as many exchanges as the network is wide, what one process
-  /// knows comes to all. Returns when it is done, or with what ended the run. Calls come from the scheduler's loop or from here.
+  /// knows comes to all. Returns when it is done, or when it turns out that this process is late(), or with what ended the run. Calls come from the scheduler's loop or from here.
   virtual Status confer(Conference conference) = 0;
   /// The two halves of confer(), for those who run the scheduler themselves.
   virtual void begin_confer(Conference conference) = 0;
   virtual bool conferred() const = 0;
 
   /// From a hosted peer to one elsewhere, for a pair of the setup; any other is a bug. Lives as long as the network; may be
-  /// used before join(), but sends only after it.
+  /// used before join(), but sends only after it. Where the link is lost it drops what is sent.
   virtual gossip::Link& link(int from, int to) = 0;
   /// Of a hosted peer.
   virtual Traffic traffic(int peer) const = 0;
@@ -80,7 +92,7 @@ class Network {
   /// Ends the run everywhere with this reason; nothing is sent or delivered any more. A second call does nothing.
   virtual void abort(Error error) = 0;
   /// Orderly end: runs sockets and timers (no coroutines) until all that was sent is out, however slow its readers are as long
-  /// as they live, and then until all partners have said goodbye too or `patience` is over. After an abort or a fault, until
+  /// as they live, and then until all partners whose links are not lost have said goodbye too or `patience` is over. After an abort or a fault, until
   /// they have heard why, within `patience` in all. Always call it, before the rows that were sent go: a process that just
   /// ends may cut off its last words. abort() ends it at once.
   virtual void leave(gossip::Time patience = std::chrono::seconds(5)) = 0;

@@ -50,11 +50,17 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
   return {};
 }
 
-void Rendezvous::keep() {
+void Rendezvous::keep(bool insist) {
   std::error_code ignored;
   std::vector<int> gone;
-  for (int peer : announced_)
-    if (!fs::exists(file(peer), ignored)) gone.push_back(peer);
+  for (int peer : announced_) {
+    bool ours = fs::exists(file(peer), ignored);
+    if (ours && insist) {
+      const auto found = find(peer);
+      ours = !found.ok() || *found == address_;  // another run's file is not touched
+    }
+    if (!ours) gone.push_back(peer);
+  }
   for (int peer : gone) std::erase(announced_, peer);
   if (!gone.empty()) (void)announce(gone, address_);  // a folder that cannot be written: the wait's end will tell
 }

@@ -20,8 +20,9 @@ class Rendezvous {
 
   /// Writes `address` for each of the peers, each file whole or not at all. The error names the file.
   Status announce(const std::vector<int>& peers, const Address& address);
-  /// Writes again what is no longer there: another process with one of our ids, refused elsewhere, took its file away.
-  void keep();
+  /// Writes again what is no longer there: another process with one of our ids, refused elsewhere, took its file away. With
+  /// `insist`, also what such a process has written over.
+  void keep(bool insist);
   /// Where `peer` can be called; the error says that it is not known yet, and why.
   Result<Address> find(int peer) const;
 

@@ -50,7 +50,10 @@ Session::Session(RealScheduler& scheduler, SessionOptions options, std::unique_p
   reader_.hold_data(options_.hold_data);
 }
 
-Session::~Session() { close(); }
+Session::~Session() {
+  GOSSAMER_CHECK(!taking_frames_, "a session ends in the middle of its call");
+  close();
+}
 
 void Session::start() {
   socket_->set_user(this);
@@ -94,6 +97,13 @@ void Session::tell(std::string statement) {
   outgoing.head = control(FrameKind::statement);
   outgoing.head.payload_bytes = static_cast<std::uint32_t>(statement.size());
   outgoing.text = std::move(statement);
+  queue(std::move(outgoing));
+}
+
+void Session::tell_running() {
+  if (closed() || state_ != State::open || heard_goodbye_) return;
+  Outgoing outgoing;
+  outgoing.head = control(FrameKind::running);
   queue(std::move(outgoing));
 }
 
@@ -206,7 +216,7 @@ bool Session::take_frames() {
       if (state_ == State::aborting)
         close();
       else
-        fail(fmt::format("{} broke the protocol: it sent {}", name(), frame.error().message));
+        misuse(fmt::format("{} broke the protocol: it sent {}", name(), frame.error().message));
       return false;
     }
     if (!frame->has_value()) break;
@@ -218,9 +228,17 @@ bool Session::take_frames() {
 
 void Session::handle(Frame frame) {
   if (heard_goodbye_ && state_ != State::aborting && frame.head.kind != FrameKind::abort)
-    return fail(fmt::format("{} broke the protocol: it spoke after its goodbye", name()));
+    return misuse(fmt::format("{} broke the protocol: it spoke after its goodbye", name()));
+  if (!greeted_ && frame.head.kind != FrameKind::goodbye && frame.head.kind != FrameKind::abort) {
+    greeted_ = true;
+    owner_.greeted(*this);
+    if (closed()) return;
+  }
   switch (frame.head.kind) {
     case FrameKind::heartbeat:
+      return;
+    case FrameKind::running:
+      if (state_ == State::open) owner_.network_runs();
       return;
     case FrameKind::goodbye:
       heard_goodbye_ = true;
@@ -230,7 +248,7 @@ void Session::handle(Frame frame) {
       return;
     case FrameKind::statement:
       if (state_ == State::open)
-        if (const Status status = owner_.told(*this, std::move(frame.text)); !status.ok()) fail(status.error().message);
+        if (const Status status = owner_.told(*this, std::move(frame.text)); !status.ok()) misuse(status.error().message);
       return;
     case FrameKind::data:
     case FrameKind::note:
@@ -244,7 +262,7 @@ void Session::handle(Frame frame) {
   const gossip::ChunkHead chunk_head{head.from,  head.to,  head.round, head.channel, note ? 0 : head.offset, head.total,
                                      note ? static_cast<gossip::Note>(head.offset) : gossip::Note::none};
   const Status status = owner_.deliver(gossip::Chunk(chunk_head, frame.values, std::move(frame.lease)));
-  if (!status.ok()) fail(status.error().message);
+  if (!status.ok()) misuse(status.error().message);
 }
 
 void Session::release_data() {
@@ -305,6 +323,12 @@ void Session::ended(const Transfer& transfer) {
 void Session::lost(const std::string& why) {
   const std::string when = round_ ? fmt::format("in round {}", *round_) : std::string("before its first round");
   fail(fmt::format("{} was lost {}: {}", name(), when, why));
+}
+
+/// What came makes no sense, in the protocol's terms or in those of the receiver.
+void Session::misuse(std::string sentence) {
+  misused_ = true;
+  fail(std::move(sentence));
 }
 
 void Session::fail(std::string sentence) {

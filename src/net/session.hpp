@@ -35,6 +35,10 @@ class SessionOwner {
   virtual Status deliver(gossip::Chunk chunk) = 0;
   /// They told something before the first chunk. An error says what is wrong with that, and ends the session.
   virtual Status told(Session& session, std::string statement) = 0;
+  /// The first frame of theirs is here, and is about to be handled: somebody lives at the other end. Not for a goodbye or an abort.
+  virtual void greeted(Session& session) = 0;
+  /// They say that the network has begun.
+  virtual void network_runs() = 0;
   /// The connection broke, fell silent, or brought what it must not: a whole sentence. The session is closed.
   virtual void failed(Session& session, Error error) = 0;
   /// The other side ended the run, for this reason.
@@ -65,6 +69,8 @@ class Session final : public SocketUser {
   void send(gossip::Chunk chunk);
   /// Queues a statement of at most kMaxStatementBytes.
   void tell(std::string statement);
+  /// Queues the word that the network has begun.
+  void tell_running();
   /// Lets data through that was held back.
   void release_data();
 
@@ -86,6 +92,11 @@ class Session final : public SocketUser {
   /// All that was queued is written, or nothing can be any more.
   bool flushed() const { return closed() || queue_.empty(); }
   bool untouched() const { return !round_.has_value(); }
+  /// A frame of theirs has come, other than a goodbye or an abort.
+  bool greeted() const { return greeted_; }
+  bool heard_goodbye() const { return heard_goodbye_; }
+  /// It failed because of what they sent, not because the connection broke.
+  bool misused() const { return misused_; }
   int local() const { return options_.incoming.to; }
   int remote() const { return options_.incoming.from; }
   const std::string& name() const { return options_.name; }
@@ -120,6 +131,7 @@ class Session final : public SocketUser {
   void handle(Frame frame);
   void ended(const Transfer& transfer);
   void lost(const std::string& why);
+  void misuse(std::string sentence);
   void fail(std::string sentence);
 
   RealScheduler& scheduler_;
@@ -143,7 +155,7 @@ class Session final : public SocketUser {
   std::string broken_;  ///< why no more can be written; empty: it can
 
   State state_ = State::open;
-  bool heard_goodbye_ = false;
+  bool greeted_ = false, heard_goodbye_ = false, misused_ = false;
   std::optional<gossip::Round> round_;  ///< the latest that a chunk named
 };
 

@@ -5,12 +5,19 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/check.hpp"
 
 namespace gossamer::net {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+constexpr gossip::Time kKeepEvery = 1s;  // a look at each of our files in the rendezvous folder, when all are there
+
+}  // namespace
 
 Result<std::unique_ptr<Network>> Network::make(RealScheduler& scheduler, NetworkSetup setup, gossip::Receiver& receiver) {
   GOSSAMER_CHECK(!setup.hosted.empty() && std::ranges::is_sorted(setup.hosted), "hosted peers, ascending");
@@ -36,23 +43,40 @@ TcpNetwork::TcpNetwork(RealScheduler& scheduler, NetworkSetup setup, gossip::Rec
 }
 
 TcpNetwork::~TcpNetwork() {
-  for (const auto& timer : {tick_timer_, report_timer_, release_timer_}) scheduler_.cancel(timer);
+  for (const auto& timer : {tick_timer_, report_timer_, release_timer_, grace_timer_}) scheduler_.cancel(timer);
 }
 
 void TcpNetwork::Edge::send(gossip::Chunk chunk) {
-  GOSSAMER_CHECK(session != nullptr, "a chunk before the network was joined");
+  GOSSAMER_CHECK(session != nullptr || lost, "a chunk before the network was joined");
+  if (lost) return;
+  if (begun && chunk.head.note == gossip::Note::none) {
+    if (chunk.head.offset == 0)
+      begun->insert(chunk.head.channel);
+    else if (!begun->contains(chunk.head.channel))
+      return;
+  }
   session->send(std::move(chunk));
 }
 
-TcpNetwork::Edge* TcpNetwork::find_edge(int local, int remote) {
+const TcpNetwork::Edge* TcpNetwork::find_edge(int local, int remote) const {
   const auto found = edges_.find({local, remote});
   return found == edges_.end() ? nullptr : &found->second;
+}
+
+TcpNetwork::Edge* TcpNetwork::find_edge(int local, int remote) {
+  return const_cast<Edge*>(std::as_const(*this).find_edge(local, remote));
 }
 
 gossip::Link& TcpNetwork::link(int from, int to) {
   Edge* edge = find_edge(from, to);
   GOSSAMER_CHECK(edge != nullptr, "a link that the setup does not name");
   return *edge;
+}
+
+bool TcpNetwork::connected(int here, int there) const {
+  const Edge* edge = find_edge(here, there);
+  GOSSAMER_CHECK(edge != nullptr, "a pair that the setup does not name");
+  return edge->connected() && !edge->lost;
 }
 
 Traffic TcpNetwork::traffic(int peer) const { return traffic_.at(peer); }
@@ -68,24 +92,44 @@ void TcpNetwork::tick() {
   ticked_ = now;
   for (auto& [pair, edge] : edges_)
     if (edge.session) edge.session->tick(now, grace);
-  if (rendezvous_ && !joined_) rendezvous_->keep();
+  if (rendezvous_ && (!joined_ || now - kept_ >= kKeepEvery)) {
+    rendezvous_->keep(running());
+    kept_ = now;
+  }
   tick_timer_ = scheduler_.after(interval, [this] { tick(); });
 }
 
 void TcpNetwork::failed(Session& session, Error error) {
-  Edge* edge = find_edge(session.local(), session.remote());
+  Edge& edge = *find_edge(session.local(), session.remote());
   if (leaving_ || error_) {
     if (!error_) setup_.message(error.message + ", when this process was done");
     return;
   }
-  if (!joined_ && session.untouched()) {
-    // Nothing was said yet: as if it had not been there, it may come again.
-    edge->called_back = "it called, but was lost again";
-    if (edge->calls()) call(*edge);
-    return;
-  }
-  if (has_begun() && setup_.lost(session.local(), session.remote(), error)) return;
-  end_run(std::move(error), nullptr);
+  // Whoever sends nonsense, or takes calls and drops them, is not asked to do so without end.
+  const bool slowly = session.misused() || (edge.lost && !session.greeted());
+  const gossip::Time pause = slowly ? Caller::kLongestPause : 0ns;
+  if (session.misused()) edge.barred_until = scheduler_.now() + pause;
+  if (!joined_ && session.untouched())
+    edge.called_back = "it called, but was lost again";  // nothing was said yet: as if it had not been there, it may come again
+  else if (!lose(edge, error))
+    return end_run(std::move(error), nullptr);
+  if (edge.calls() && !error_ && !leaving_) call(edge, pause);
+}
+
+/// An edge whose session is at its end. Whether the run goes on without it.
+bool TcpNetwork::lose(Edge& edge, const Error& why) {
+  if (edge.lost) return true;
+  if (!has_begun()) return edge.lost = joined_ && late_;
+  edge.lost = true;
+  return setup_.lost(edge.local, edge.remote, why);
+}
+
+/// The link is back only now: whoever called may have given up, and its call lain in a queue until we came to it.
+void TcpNetwork::greeted(Session& session) {
+  Edge& edge = *find_edge(session.local(), session.remote());
+  if (!edge.lost) return;
+  edge.lost = false;
+  if (has_begun()) setup_.back(edge.local, edge.remote);
 }
 
 void TcpNetwork::aborted(Session& session, Error error) {
@@ -93,11 +137,14 @@ void TcpNetwork::aborted(Session& session, Error error) {
     setup_.message("another process ended the run when this one was done: " + error.message);
     return session.close();
   }
-  // A network that was never whole is none that goes on, though this process's own neighbours were all there.
-  if (error.kind == ErrorKind::join_timeout || error.kind == ErrorKind::rejected) return end_run(std::move(error), &session);
+  Edge& edge = *find_edge(session.local(), session.remote());
+  // A network that was never whole is none that goes on, though this process's own neighbours were all there; but a latecomer that
+  // did not come to its end is no more than that.
+  const bool never_whole = error.kind == ErrorKind::join_timeout || error.kind == ErrorKind::rejected;
   const Error ended{ErrorKind::lost_peer, fmt::format("{} has ended: {}", session.name(), error.message)};
-  if (has_begun() && !error_ && setup_.lost(session.local(), session.remote(), ended)) return session.close();
-  end_run(std::move(error), &session);
+  if (error_ || (never_whole && !edge.begun) || !lose(edge, ended)) return end_run(std::move(error), &session);
+  session.close();
+  if (edge.calls() && !error_ && !leaving_) call(edge, Caller::kLongestPause);
 }
 
 void TcpNetwork::abort(Error error) {
@@ -130,7 +177,11 @@ void TcpNetwork::begin_leave() {
   leaving_ = true;
   for (auto& [pair, edge] : edges_) {
     edge.caller.reset();
-    if (edge.session && !error_) edge.session->say_goodbye();
+    if (!edge.session || error_) continue;
+    if (edge.lost)
+      edge.session->close();
+    else
+      edge.session->say_goodbye();
   }
 }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,9 +25,11 @@ class TcpNetwork final : public Network, public SessionOwner {
   Status start() override;
   bool joined() const override { return joined_; }
   Status join() override;
+  bool late() const override { return late_; }
+  bool connected(int here, int there) const override;
   Status confer(Conference conference) override;
   void begin_confer(Conference conference) override;
-  bool conferred() const override { return conference_ && exchanges_done_ == conference_->exchanges; }
+  bool conferred() const override { return late_ || (conference_ && exchanges_done_ == conference_->exchanges); }
   gossip::Link& link(int from, int to) override;
   Traffic traffic(int peer) const override;
   Address address() const override { return door_->address(); }
@@ -40,9 +43,19 @@ class TcpNetwork final : public Network, public SessionOwner {
   struct Edge final : gossip::Link {
     int local = 0, remote = 0;
     std::unique_ptr<Caller> caller;    ///< while calling
-    std::unique_ptr<Session> session;  ///< once connected; stays when closed
+    std::unique_ptr<Session> session;  ///< once connected; stays when closed, until there is another
     std::string called_back;           ///< why a caller was refused, or lost again
     std::deque<std::string> statements;     ///< that came and were not heard yet: two at most
+
+    /// It carries nothing, and those above know that, or will ask. True while the network runs and there is no session, or one from
+    /// which nothing was heard yet: a connection that was made while its caller gave up is none.
+    bool lost = false;
+    /// Of a session made after joining: the channels on which it has carried the beginning of a message.
+    std::optional<std::set<gossip::Channel>> begun;
+    gossip::Time barred_until{0};  ///< not admitted before: it sent what it must not
+    std::optional<gossip::Time> called_again;  ///< when it did first, although connected
+    bool said_twice = false;                   ///< that it must have been started twice
+    std::string refusal;           ///< what it said last when it was called again and refused us
 
     bool calls() const { return local < remote; }
     bool connected() const { return session != nullptr && !session->closed(); }
@@ -50,21 +63,26 @@ class TcpNetwork final : public Network, public SessionOwner {
   };
 
   // Joining (join.cpp).
-  void call(Edge& edge);
+  void call(Edge& edge, gossip::Time pause = gossip::Time(0));
   Result<Address> find(int peer) const;
-  Verdict admit(int from, int to);
+  Verdict admit(int from, int to) const;
   void admitted(std::unique_ptr<Socket> socket, const Hello& hello);
   void refused(const Hello& hello, const std::string& clause);
   void connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello& theirs, const std::string& address);
   void check_joined();
+  void release_data();
+  void network_runs() override;
   Status outcome(bool late);
   std::vector<std::string> missing() const;
   void report_missing();
   std::string known_address(int peer) const;
 
   // Conferring (join.cpp).
-  /// Joined, and everything is told that is to be told before the first round.
-  bool has_begun() const { return joined_ && (!conference_ || conferred()); }
+  /// Joined, and everything is told that is to be told before the first round: those above hear of losses and returns. What happens
+  /// to a latecomer's links before join() or confer() return, they learn by connected().
+  bool has_begun() const { return joined_ && (late_ || !conference_ ? !joining_ : conferred()); }
+  /// What our hellos say.
+  bool running() const { return late_ || has_begun(); }
   void say();
   void hear();
   Status told(Session& session, std::string statement) override;
@@ -73,9 +91,12 @@ class TcpNetwork final : public Network, public SessionOwner {
   Status deliver(gossip::Chunk chunk) override;
   void failed(Session& session, Error error) override;
   void aborted(Session& session, Error error) override;
+  void greeted(Session& session) override;
+  bool lose(Edge& edge, const Error& why);
   void end_run(Error error, const Session* heard_from);
   void tick();
   Edge* find_edge(int local, int remote);
+  const Edge* find_edge(int local, int remote) const;
   bool each_session(const std::function<bool(const Session&)>& holds) const;
 
   RealScheduler& scheduler_;
@@ -87,15 +108,17 @@ class TcpNetwork final : public Network, public SessionOwner {
   std::map<std::pair<int, int>, Edge> edges_;  ///< by (local, remote)
   std::map<int, Traffic> traffic_;
   std::optional<Rendezvous> rendezvous_;
-  std::vector<std::unique_ptr<Session>> old_sessions_;  ///< lost while joining; kept, for they may be in a call
   std::unique_ptr<Door> door_;
 
-  bool started_ = false, joined_ = false, joining_ = false, leaving_ = false;
+  bool started_ = false, joined_ = false, leaving_ = false;
+  bool joining_ = false;   ///< within join() or confer()
+  bool released_ = false;  ///< chunks are delivered
+  bool late_ = false, grace_over_ = false;
   std::optional<Conference> conference_;
   int exchanges_done_ = 0;
   std::optional<Error> error_;  ///< what ended the run
-  gossip::Time ticked_{0};
-  gossip::Scheduler::TimerId tick_timer_, report_timer_, release_timer_;
+  gossip::Time ticked_{0}, kept_{0};
+  gossip::Scheduler::TimerId tick_timer_, report_timer_, release_timer_, grace_timer_;
 };
 
 }  // namespace gossamer::net

@@ -1,0 +1,496 @@
+// Links that come back, and processes that join a network which runs already.
+#include <algorithm>
+
+#include "net/caller.hpp"
+#include "net_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::net;
+using namespace gossamer::net::words;
+
+namespace {
+
+using Journal = std::vector<std::string>;
+
+const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
+
+/// Peers 0 and 1, joined, and between them a relay.
+struct Cuttable {
+  Cuttable() : world(2), front(world.folder.path() + "/front", "run-1") {
+    world.bears = true;
+    one = &world.add({1}, {{0, 1}});
+    REQUIRE(one->network->start().ok());
+    relay = std::make_unique<Relay>(world, one->network->address());
+    REQUIRE(front.announce({1}, relay->address()).ok());
+    world.options.rendezvous += "/front";  // where peer 0 looks
+    zero = &world.add({0}, {{0, 1}});
+    REQUIRE(zero->network->start().ok());
+    world.run_until([&] { return zero->network->joined() && one->network->joined(); });
+  }
+  ~Cuttable() {
+    for (auto& process : world.processes) process->memory.held.clear();
+  }
+  bool both_back(long times) const { return zero->count("back 0-1") == times && one->count("back 1-0") == times; }
+
+  World world;
+  Rendezvous front;
+  Process *zero, *one;
+  std::unique_ptr<Relay> relay;
+};
+
+/// Peer 1 of a network of two, which runs and bears losses, and whoever comes as peer 0.
+struct Host {
+  explicit Host(double silence = 20) : world(2) {
+    world.bears = true;
+    world.options.silence = silence;
+    one = &world.add({1}, {{0, 1}});
+    REQUIRE(one->network->start().ok());
+  }
+  std::unique_ptr<Stranger> stranger() { return std::make_unique<Stranger>(world, one->network->address()); }
+  /// Calls as peer 0 until it is admitted.
+  std::unique_ptr<Stranger> admitted() {
+    std::unique_ptr<Stranger> caller;
+    world.run_until([&] {
+      caller = stranger();
+      return caller->ask(0, 1, identity(2)).verdict == Verdict::accepted;
+    });
+    return caller;
+  }
+
+  World world;
+  Process* one;
+};
+
+std::vector<std::byte> control(FrameKind kind) {
+  FrameHead head = data_head(0, 1, 0);
+  head.kind = kind;
+  return frame_bytes(head, {});
+}
+
+std::vector<std::byte> data(std::size_t count, gossip::Round round, std::uint64_t damage = 0) {
+  const Row row(count);
+  FrameHead head = data_head(0, 1, count);
+  head.round = round;
+  return frame_bytes(head, std::as_bytes(std::span(row.values)), damage);
+}
+
+/// Starts a process again, and joins it.
+Process& again(World& world, int peer, const World::Pairs& pairs) {
+  Process& process = world.add({peer}, pairs);
+  const Status joined = process.network->join();
+  REQUIRE_MESSAGE(joined.ok(), joined.error().message);
+  return process;
+}
+
+/// A row from a to b arrives whole, and its lease ends.
+void check_carries(World& world, Process& a, int from, Process& b, int to) {
+  Row row(1000, static_cast<float>(from));
+  const std::size_t chunks = b.memory.heads.size();
+  b.memory.received.clear();
+  a.network->link(from, to).send(row.chunk(from, to, 0, 0, 400));
+  a.network->link(from, to).send(row.chunk(from, to, 0, 400));
+  world.run_until([&] { return b.memory.heads.size() == chunks + 2 && row.leases == 0; });
+  CHECK(b.memory.received == row.values);
+}
+
+}  // namespace
+
+TEST_CASE("a connection that is cut comes back, both ends hear of it, and what it carries begins with a message") {
+  Cuttable pair;
+  World& world = pair.world;
+  pair.one->memory.hold = true;  // so that the row is cut in the middle
+  Row old(4 << 20), fresh(1000);
+  const std::size_t step = 1 << 18;
+  for (std::size_t begin = 0; begin + step < old.values.size(); begin += step)
+    pair.zero->network->link(0, 1).send(old.chunk(0, 1, 5, begin, step));
+  world.run_until([&] { return pair.one->memory.held.size() == 2; });
+  pair.relay->cut();
+  world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
+  CHECK(old.leases == 0);  // nothing of it waits any more
+  CHECK_FALSE(pair.zero->network->connected(0, 1));
+  pair.zero->network->link(0, 1).send(fresh.chunk(0, 1, 6));  // to nobody
+  CHECK(fresh.leases == 0);
+  pair.one->memory.hold = false;
+  pair.one->memory.held.clear();
+  world.run_until([&] { return pair.both_back(1); });
+  CHECK(pair.zero->journal == Journal{"lost 0-1", "back 0-1"});
+  CHECK(pair.zero->network->connected(0, 1));
+
+  // The rest of a message whose beginning went to the old connection, on its channel; a whole one on the same and on another.
+  gossip::Link& link = pair.zero->network->link(0, 1);
+  link.send(old.chunk(0, 1, 5, old.values.size() - step));
+  gossip::Chunk other = fresh.chunk(0, 1, 7, 0, 400);
+  other.head.channel = 3;
+  link.send(std::move(other));
+  link.send(old.chunk(0, 1, 5, old.values.size() - 10));
+  link.send(fresh.chunk(0, 1, 8, 0, 400));
+  link.send(fresh.chunk(0, 1, 8, 400));
+  world.run_until([&] { return pair.one->count("chunk 8.400") == 1; });
+  const auto back = std::ranges::find(pair.one->journal, "back 1-0");
+  CHECK(Journal(back - 1, pair.one->journal.end()) == Journal{"lost 1-0", "back 1-0", "chunk 7.0", "chunk 8.0", "chunk 8.400"});
+  // Before that, what came of the old row came in order.
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i + 3 < pair.one->memory.heads.size(); ++i, expected += step) CHECK(pair.one->memory.heads[i].offset == expected);
+  check_carries(world, *pair.one, 1, *pair.zero, 0);
+  CHECK(old.leases == 0);
+  world.run_until([&] { return fresh.leases == 0; });
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+}
+
+TEST_CASE("fifty cuts leave nothing behind") {
+  Row there(300'000), back(300'000);
+  int most = 0;
+  {
+    Cuttable pair;
+    for (long i = 1; i <= 50; ++i) {
+      pair.zero->network->link(0, 1).send(there.chunk(0, 1));
+      pair.one->network->link(1, 0).send(back.chunk(1, 0));
+      pair.zero->memory.hold = pair.one->memory.hold = i % 2 == 0;  // a chunk may outlive its connection
+      if (i % 3 != 0) pair.world.run_until([&] { return !pair.one->memory.heads.empty(); });
+      pair.relay->cut();
+      pair.world.run_until([&] { return pair.both_back(i); });
+      CHECK(pair.zero->count("lost 0-1") == i);
+      CHECK(pair.one->count("lost 1-0") == i);
+      CHECK(there.leases == 0);
+      CHECK(back.leases == 0);
+      for (Process* process : {pair.zero, pair.one}) {
+        process->memory.held.clear();
+        process->memory.heads.clear();
+      }
+      most = std::max(most, pair.world.buffers);
+    }
+    CHECK(most <= 2 * 2);  // net.window of each end's one session
+    pair.zero->memory.hold = pair.one->memory.hold = false;
+    check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
+    check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
+    pair.world.leave();
+    CHECK(pair.world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+    pair.world.processes.clear();
+    CHECK(pair.world.buffers == 0);
+  }
+}
+
+TEST_CASE("any process of a network that runs may end and start again") {
+  for (int peer : {0, 1, 2}) {
+    World world(3);
+    world.bears = true;
+    for (int each : {0, 1, 2}) world.add({each}, kTriangle);
+    world.join();
+    CHECK(world.all([](Process& p) { return !p.network->late(); }));
+    world.kill(*world.processes[static_cast<std::size_t>(peer)]);
+    Process& newcomer = again(world, peer, kTriangle);
+    CHECK(newcomer.network->late());
+    CHECK(newcomer.journal.empty());
+    CHECK(newcomer.lines.empty());
+    for (std::size_t i : {0u, 1u}) {
+      Process& other = *world.processes[i];
+      const int id = static_cast<int>(i) + (static_cast<int>(i) >= peer ? 1 : 0);
+      CHECK(newcomer.network->connected(peer, id));
+      world.run_until([&] { return other.journal.size() == 2; });
+      CHECK(other.journal == Journal{fmt::format("lost {}-{}", id, peer), fmt::format("back {}-{}", id, peer)});
+      CHECK_FALSE(other.network->late());
+      check_carries(world, newcomer, peer, other, id);
+      check_carries(world, other, id, newcomer, peer);
+    }
+    check_carries(world, *world.processes[0], peer == 0 ? 1 : 0, *world.processes[1], peer == 2 ? 1 : 2);
+    world.leave();
+    CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+  }
+}
+
+TEST_CASE("a latecomer begins with those that are there; a partner that is away for longer comes back to it") {
+  World world(3);
+  world.bears = true;
+  for (int each : {0, 1, 2}) world.add({each}, kTriangle);
+  world.join();
+  world.kill(*world.processes[2]);
+  world.kill(*world.processes[1]);
+  Process& zero = *world.processes[0];
+  Process& one = again(world, 1, kTriangle);
+  CHECK(one.network->late());
+  CHECK(one.network->connected(1, 0));
+  CHECK_FALSE(one.network->connected(1, 2));
+  CHECK(one.said("the network runs already; joined it without peer 2: "));
+  Row row(10);
+  one.network->link(1, 2).send(row.chunk(1, 2));  // to nobody
+  CHECK(row.leases == 0);
+  check_carries(world, one, 1, zero, 0);
+  CHECK(one.journal.empty());
+  one.memory.heads.clear();
+
+  Process& two = again(world, 2, kTriangle);
+  CHECK(two.network->late());
+  CHECK(two.network->connected(2, 0));
+  CHECK(two.network->connected(2, 1));
+  world.run_until([&] { return one.count("back 1-2") == 1 && zero.count("back 0-2") == 1; });
+  CHECK(one.journal == Journal{"back 1-2"});
+  check_carries(world, one, 1, two, 2);
+  check_carries(world, two, 2, one, 1);
+  CHECK(std::ranges::count_if(zero.journal, [](const auto& entry) { return !entry.starts_with("chunk"); }) == 4);
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+}
+
+TEST_CASE("who joined only latecomers that did not know it is told, and does not confer") {
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  World world(3);
+  world.bears = true;
+  const std::string common = world.options.rendezvous;
+  world.options.rendezvous = common + "/front";  // where peer 0 looks for peer 1
+  Process& zero = world.add({0}, path);
+  world.options.rendezvous = common;
+  Process* one = &world.add({1}, path);
+  Process* two = &world.add({2}, path);
+  auto front = std::make_unique<Rendezvous>(common + "/front", "run-1");
+  REQUIRE(one->network->start().ok());
+  REQUIRE(front->announce({1}, one->network->address()).ok());
+  for (Process* process : {&zero, two}) REQUIRE(process->network->start().ok());
+  world.run_until([&] { return world.all([](Process& p) { return p.network->joined(); }); });
+  front.reset();
+  world.kill(*one);
+  world.kill(*two);
+  world.run_until([&] { return zero.count("lost 0-1") == 1; });
+
+  one = &world.add({1}, path);
+  two = &world.add({2}, path);
+  for (Process* process : {one, two}) REQUIRE(process->network->start().ok());
+  world.run_until([&] { return two->network->joined(); });
+  CHECK_FALSE(two->network->late());
+  CHECK_FALSE(one->network->joined());
+  Conference conference;
+  conference.exchanges = 2;
+  conference.say = [] { return std::string("what peer 2 has"); };
+  conference.hear = [](const std::string&) { return Status(); };
+  two->network->begin_confer(std::move(conference));
+  CHECK_FALSE(two->network->conferred());
+  front = std::make_unique<Rendezvous>(common + "/front", "run-1");
+  REQUIRE(front->announce({1}, one->network->address()).ok());
+  world.run_until([&] { return two->network->conferred() && one->network->joined() && zero.count("back 0-1") == 1; });
+  CHECK(two->network->late());
+  CHECK(one->network->late());
+  check_carries(world, *two, 2, *one, 1);
+  check_carries(world, *one, 1, *two, 2);
+  check_carries(world, zero, 0, *one, 1);
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+}
+
+TEST_CASE("an id that is started twice while the network runs waits, is told why, and disturbs nobody") {
+  World world(2);
+  world.bears = true;
+  world.options.silence = 0.3;
+  for (int each : {0, 1}) world.add({each}, {{0, 1}});
+  world.join();
+  Process &zero = *world.processes[0], &one = *world.processes[1];
+  world.options.join_timeout = 1;
+  Process& second = world.add({0}, {{0, 1}});
+  const Status joined = second.network->join();
+  REQUIRE_FALSE(joined.ok());
+  CHECK(joined.error().kind == ErrorKind::join_timeout);
+  CHECK(joined.error().message.find("): peer 0 is there already, ") != std::string::npos);
+  check_carries(world, zero, 0, one, 1);
+  check_carries(world, one, 1, zero, 0);
+  CHECK(one.lines.size() == 1);
+  CHECK(one.said("a peer 0 calls, although the one that is connected lives: "));
+  // Its file in the folder was written over; whoever looks for peer 0 finds the one that runs.
+  const Rendezvous folder(world.folder.path(), "run-1");
+  world.run_until([&] {
+    const auto found = folder.find(0);
+    return found.ok() && *found == zero.network->address();
+  });
+  second.network->leave();
+  world.processes.pop_back();
+  world.leave();
+  CHECK(one.count("lost 1-0") == 0);
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+}
+
+TEST_CASE("a partner that was started again with another configuration is refused, and nobody ends but it") {
+  World world(2);
+  world.bears = true;
+  Process& zero = world.add({0}, {{0, 1}});
+  world.add({1}, {{0, 1}});
+  world.join();
+  world.kill(*world.processes[1]);
+  Identity other = identity(2);
+  other.model = "cnn 1111";
+  Process& wrong = world.add({1}, {{0, 1}}, other);
+  REQUIRE(wrong.network->start().ok());
+  world.run_until([&] { return zero.said(" refused us: its model is cnn 1111, ours is mlp 0102"); });
+  world.kill(wrong);
+  Process& right = again(world, 1, {{0, 1}});
+  world.run_until([&] { return zero.count("back 0-1") == 1; });
+  check_carries(world, zero, 0, right, 1);
+  world.leave();
+  CHECK(zero.lines.size() == 1);
+  CHECK(zero.faults.empty());
+}
+
+TEST_CASE("a latecomer that does not come to its end takes nobody with it") {
+  World world(3);
+  world.bears = true;
+  for (int each : {0, 1, 2}) world.add({each}, kTriangle);
+  world.join();
+  world.kill(*world.processes[2]);
+  world.kill(*world.processes[1]);
+  Process& zero = *world.processes[0];
+  world.options.join_timeout = 0.3;  // less than a latecomer waits for its other partners
+  Process& one = world.add({1}, kTriangle);
+  const Status joined = one.network->join();
+  REQUIRE_FALSE(joined.ok());
+  CHECK(joined.error().kind == ErrorKind::join_timeout);
+  CHECK(one.network->late());
+  world.run_until([&] { return zero.count("lost 0-1") == zero.count("back 0-1") + 1; });
+  world.kill(one);
+  world.options.join_timeout = 20;
+  check_carries(world, zero, 0, again(world, 1, kTriangle), 1);
+  CHECK(zero.faults.empty());
+}
+
+TEST_CASE("the end does not wait for links that are lost") {
+  for (const bool aborts : {false, true}) {
+    World world(3);
+    world.bears = true;
+    for (int each : {0, 1, 2}) world.add({each}, kTriangle);
+    world.join();
+    world.kill(*world.processes[1]);  // 0 calls it, 2 waits for it
+    Process &zero = *world.processes[0], &two = *world.processes[1];
+    world.run_until([&] { return zero.count("lost 0-1") == 1 && two.count("lost 2-1") == 1; });
+    if (aborts) {
+      zero.network->abort({ErrorKind::interrupted, "peer 0 was interrupted by its operator"});
+      world.run_until([&] { return two.count("lost 2-0") == 1; });
+    }
+    world.leave();
+    const gossip::Time begin = world.scheduler.now();
+    zero.network->leave(60s);
+    two.network->leave(60s);
+    CHECK(world.scheduler.now() - begin < 30s);
+    CHECK(zero.faults.size() == (aborts ? 1 : 0));
+    CHECK(two.faults.empty());
+    CHECK(two.count("lost 2-0") == (aborts ? 1 : 0));
+    CHECK(zero.lines.empty());
+  }
+}
+
+TEST_CASE("who calls a process that is leaving must call again, and is not connected") {
+  Host host;
+  {
+    const auto first = host.admitted();
+    host.world.run_until([&] { return host.one->network->joined(); });
+  }
+  host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
+  host.one->network->begin_leave();
+  CHECK(host.stranger()->ask(0, 1, identity(2)).verdict == Verdict::later);
+  CHECK(host.one->network->left());
+  CHECK(host.one->count("back 1-0") == 0);
+}
+
+TEST_CASE("after a goodbye nobody comes back") {
+  Host host;
+  const auto first = host.admitted();
+  host.world.run_until([&] { return host.one->network->joined(); });
+  first->say(control(FrameKind::goodbye)).close();
+  host.world.run_until([&] { return host.stranger()->ask(0, 1, identity(2)).verdict == Verdict::later; });
+  CHECK(host.one->journal.empty());
+  CHECK(host.one->faults.empty());
+}
+
+TEST_CASE("half a frame of a lost connection is forgotten, and a link is back when something comes") {
+  Host host;
+  World& world = host.world;
+  Process& one = *host.one;
+  auto zero = host.admitted();
+  world.run_until([&] { return one.network->joined(); });
+  const auto torn = data(100'000, 3);
+  zero->say(std::span(torn).first(200'000)).close();
+  world.run_until([&] { return one.count("lost 1-0") == 1; });
+
+  // A call that was given up while it lay in the queue: it was answered, but nobody is there.
+  for (int i = 0; i < 3; ++i) host.admitted()->close();
+  zero = host.stranger();
+  world.run_until([&] {
+    zero = host.stranger();
+    const Hello answer = zero->ask(0, 1, identity(2));
+    CHECK(answer.running);
+    return answer.verdict == Verdict::accepted;
+  });
+  Row row(10);
+  one.network->link(1, 0).send(row.chunk(1, 0));
+  CHECK(row.leases == 0);  // not back yet
+  CHECK_FALSE(one.network->connected(1, 0));
+  CHECK(one.journal == Journal{"lost 1-0"});
+  CHECK(host.stranger()->ask(0, 1, identity(2)).verdict == Verdict::present);
+  zero->say(data(5, 8));
+  world.run_until([&] { return one.memory.heads.size() == 1; });
+  CHECK(one.journal == Journal{"lost 1-0", "back 1-0", "chunk 8.0"});
+  CHECK(one.memory.received == std::vector<float>{0, 1, 2, 3, 4});
+  CHECK(one.network->connected(1, 0));
+  one.network->link(1, 0).send(row.chunk(1, 0, 9));
+  // What it says: that it runs, as its first word, and the row.
+  auto bytes = zero->hear(kFrameHeadBytes);
+  CHECK(decode_head(std::span(bytes).first<kFrameHeadBytes>(), {short_run("run-1"), 1, 0})->head.kind == FrameKind::running);
+  bytes = zero->hear(kFrameHeadBytes);
+  CHECK(decode_head(std::span(bytes).first<kFrameHeadBytes>(), {short_run("run-1"), 1, 0})->head.round == 9);
+  zero->close();
+  world.run_until([&] { return one.count("lost 1-0") == 2; });
+  one.network->leave();
+  world.processes.clear();
+  CHECK(world.buffers == 0);
+}
+
+TEST_CASE("who sends what it must not is let in again, but not at once") {
+  Host host;
+  auto zero = host.admitted();
+  host.world.run_until([&] { return host.one->network->joined(); });
+  const gossip::Time begin = host.world.scheduler.now();
+  zero->say(data(10, 0, 1));
+  host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
+  CHECK(host.stranger()->ask(0, 1, identity(2)).verdict == Verdict::later);
+  zero = host.admitted();
+  CHECK(host.world.scheduler.now() - begin >= Caller::kLongestPause);
+  zero->say(control(FrameKind::heartbeat));
+  host.world.run_until([&] { return host.one->count("back 1-0") == 1; });
+  CHECK(host.one->faults.empty());
+}
+
+TEST_CASE("a caller pauses too when it was sent what must not be") {
+  Cuttable pair;
+  pair.zero->memory.refuse = "peer 1 sent round 3 again";
+  Row row(10);
+  pair.one->network->link(1, 0).send(row.chunk(1, 0));
+  pair.world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
+  const gossip::Time begin = pair.world.scheduler.now();
+  pair.zero->memory.refuse.clear();
+  pair.world.run_until([&] { return pair.both_back(1); });
+  CHECK(pair.world.scheduler.now() - begin >= Caller::kLongestPause);
+  check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
+}
+
+TEST_CASE("noise at the door of a network that runs changes nothing") {
+  World world(3);
+  world.bears = true;
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  for (int each : {0, 1, 2}) world.add({each}, path);
+  world.join();
+  Process& one = *world.processes[1];
+  const Address address = one.network->address();
+  std::vector<std::unique_ptr<Stranger>> crowd;
+  for (int i = 0; i < 80; ++i) crowd.push_back(std::make_unique<Stranger>(world, address));
+  Identity other = identity(3);
+  other.run_id = "run-2";
+  CHECK(Stranger(world, address).ask(0, 1, other).verdict == Verdict::wrong_run);
+  CHECK(Stranger(world, address).ask(7, 1, identity(3)).verdict == Verdict::unknown_id);
+  CHECK(Stranger(world, address).ask(2, 1, identity(3)).verdict == Verdict::not_a_partner);  // it is called, and does not call
+  Stranger(world, address).say(garbage());
+  const auto hello = encode_hello({Verdict::accepted, 0, 1, 0ms, identity(3)});
+  Stranger(world, address).say(std::span(hello).first(100)).close();
+  check_carries(world, *world.processes[0], 0, one, 1);
+  check_carries(world, one, 1, *world.processes[2], 2);
+  world.kill(*world.processes[0]);
+  Process& zero = again(world, 0, path);
+  check_carries(world, zero, 0, one, 1);
+  CHECK(one.journal.size() == 2 + 2 + 2);
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+}
