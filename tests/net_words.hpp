@@ -81,12 +81,15 @@ struct Memory final : gossip::Receiver {
 
 inline Identity identity(int peers) { return {"run-1", peers, "ring 77ab", "mlp 0102", "conf 55aa"}; }
 
+using Journal = std::vector<std::string>;
+
 /// One process: its network, and all that it said.
 struct Process {
   Memory memory;
   std::vector<std::string> lines;
   std::vector<Error> faults;
-  std::vector<std::string> journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
+  std::function<void()> on_back = [] {};
+  Journal journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<Network> network;
 
   /// How often the journal has the entry.
@@ -132,7 +135,10 @@ class World {
       process.journal.push_back(fmt::format("lost {}-{}", here, there));
       return borne;
     };
-    setup.back = [&process](int here, int there) { process.journal.push_back(fmt::format("back {}-{}", here, there)); };
+    setup.back = [&process](int here, int there) {
+      process.journal.push_back(fmt::format("back {}-{}", here, there));
+      process.on_back();
+    };
     setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
                             ++buffers;
                             return memory.allocate(bytes);
@@ -152,6 +158,14 @@ class World {
   /// Ends a process as a SIGKILL does: without a word.
   void kill(Process& process) {
     std::erase_if(processes, [&](const auto& each) { return each.get() == &process; });
+  }
+
+  /// Starts a process again, with one peer, and joins it.
+  Process& again(int peer, const Pairs& edges) {
+    Process& process = add({peer}, edges);
+    const Status joined = process.network->join();
+    REQUIRE_MESSAGE(joined.ok(), joined.error().message);
+    return process;
   }
 
   /// Runs until `done`, or fails the test after 20 s.
@@ -238,80 +252,16 @@ class Stranger {
   std::shared_ptr<Talk> talk_;
 };
 
-/// Stands between a caller and a listener, and cuts what goes through it.
-class Relay {
- public:
-  Relay(World& world, const Address& target) : world_(world), target_(target) {
-    auto opened = listen(world.scheduler, {"127.0.0.1", 0}, [this](std::unique_ptr<Socket> socket) { accept(std::move(socket)); });
-    REQUIRE(opened.ok());
-    listener_ = std::move(opened).value();
-  }
-  Address address() const { return listener_->address(); }
-  /// Ends all connections through it; new ones are made.
-  void cut() { pipes_.clear(); }
-
- private:
-  struct End final : SocketUser {
-    void read_done(const Transfer& transfer) override {
-      if (transfer.end || transfer.error) return over();
-      left = transfer.bytes;
-      write_on();
-    }
-    void write_done(const Transfer& transfer) override {
-      if (transfer.error) return over();
-      other->written += transfer.bytes;
-      other->left -= transfer.bytes;
-      other->write_on();
-    }
-    void write_on() {
-      const Area area{bytes.data() + written, left};
-      if (left > 0) return other->socket->write({&area, 1});
-      written = 0;
-      const Area whole{bytes.data(), bytes.size()};
-      socket->read({&whole, 1});
-    }
-
-    std::unique_ptr<Socket> socket;
-    End* other = nullptr;
-    std::vector<std::byte> bytes = std::vector<std::byte>(65536);  // that came in and go out of the other
-    std::size_t written = 0, left = 0;
-    std::function<void()> over;
-  };
-  struct Pipe {
-    std::unique_ptr<Attempt> attempt;
-    End ends[2];
-  };
-
-  void accept(std::unique_ptr<Socket> socket) {
-    auto owned = std::make_shared<Pipe>();
-    Pipe& pipe = *owned;
-    pipes_.push_back(std::move(owned));
-    pipe.ends[0].socket = std::move(socket);
-    const auto over = [this, &pipe] {
-      const auto at = std::ranges::find_if(pipes_, [&](const auto& each) { return each.get() == &pipe; });
-      const auto gone = *at;  // alive until we return: one of its ends has called
-      pipes_.erase(at);
-      for (End& end : gone->ends)
-        if (end.socket) end.socket->close();
-      world_.scheduler.after(0ns, [gone] {});
-    };
-    pipe.attempt = connect(world_.scheduler, target_, [&pipe, over](Result<std::unique_ptr<Socket>> connected) {
-      if (!connected.ok()) return over();
-      pipe.ends[1].socket = std::move(connected).value();
-      for (int i : {0, 1}) {
-        pipe.ends[i].other = &pipe.ends[1 - i];
-        pipe.ends[i].over = over;
-        pipe.ends[i].socket->set_user(&pipe.ends[i]);
-      }
-      for (End& end : pipe.ends) end.write_on();
-    });
-  }
-
-  World& world_;
-  Address target_;
-  std::vector<std::shared_ptr<Pipe>> pipes_;
-  std::unique_ptr<Listener> listener_;
-};
+/// A row from a to b arrives whole, and its lease ends.
+inline void check_carries(World& world, Process& a, int from, Process& b, int to) {
+  Row row(1000, static_cast<float>(from));
+  const std::size_t chunks = b.memory.heads.size();
+  b.memory.received.clear();
+  a.network->link(from, to).send(row.chunk(from, to, 0, 0, 400));
+  a.network->link(from, to).send(row.chunk(from, to, 0, 400));
+  world.run_until([&] { return b.memory.heads.size() == chunks + 2 && row.leases == 0; });
+  CHECK(b.memory.received == row.values);
+}
 
 /// 200 bytes that are no frame and no hello.
 inline std::vector<std::byte> garbage() { return std::vector<std::byte>(200, std::byte{'x'}); }

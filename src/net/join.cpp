@@ -136,9 +136,11 @@ void TcpNetwork::refused(const Hello& hello, const std::string& clause) {
   edge->called_back = "it called and was refused, " + clause;
   if (!edge->connected() || !running()) return;
   if (!edge->called_again) edge->called_again = scheduler_.now();
-  if (edge->said_twice || scheduler_.now() - *edge->called_again < silence_) return;  // the one before may have died and not be missed yet
+  // The one before may have died, and not be missed yet.
+  if (edge->said_twice || scheduler_.now() - *edge->called_again < silence_) return;
   edge->said_twice = true;
-  setup_.message(fmt::format("a peer {} calls, although the one that is connected lives: it must wait; was it started twice?", hello.from));
+  setup_.message(fmt::format("a peer {} calls, although the one that is connected lives: it must wait; was it started twice?",
+                             hello.from));
 }
 
 void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello& theirs, const std::string& address) {

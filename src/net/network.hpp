@@ -29,13 +29,13 @@ struct NetworkSetup {
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// Lines for people: who is missing, strangers at the door.
   std::function<void(const std::string&)> message = [](const std::string&) {};
-  /// The link between a hosted peer and one elsewhere is lost, after join() and confer(): true where the run goes on without it. What it
-  /// sends is dropped from then on, until `back`.
+  /// The link between a hosted peer and one elsewhere is lost, after join() and confer(): true where the run goes on without it.
+  /// What it sends is dropped from then on, until `back`.
   std::function<bool(int here, int there, const Error&)> lost = [](int, int, const Error&) { return false; };
   /// A link that was lost, or not there yet when a latecomer's join() returned, carries again: what is sent over link(here, there)
-  /// from now on goes out, and what comes is of the new connection. In each direction the first chunk of a channel begins a message: of
-  /// one that was begun before, the rest is dropped. Called from the scheduler's loop before anything of the new connection is
-  /// delivered, never from within send() or `lost`. It may do what `fault` may.
+  /// from now on goes out, and what comes is of the new connection. In each direction the first chunk of a channel begins a
+  /// message: of one that was begun before, the rest is dropped. Called from the scheduler's loop before anything of the new
+  /// connection is delivered, never from within send() or `lost`. It may do what `fault` may.
   std::function<void(int here, int there)> back = [](int, int) {};
   /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()
   /// returns or after leave() began. It may call stop() and the like, not destroy the network.
@@ -62,20 +62,22 @@ class Network {
   virtual Status start() = 0;
   /// Whether all pairs are connected; of a latecomer, whether one is, and those that are not had a second to come.
   virtual bool joined() const = 0;
-  /// start() unless done, then runs the scheduler until joined(), and says every few seconds who is missing and why. Errors: join_timeout with that list; rejected, when a peer refuses us; that of an abort(); interrupted, when
-  /// the scheduler was stopped.
+  /// start() unless done, then runs the scheduler until joined(), and says every few seconds who is missing and why. Errors:
+  /// join_timeout with that list; rejected, when a peer refuses us; that of an abort(); interrupted, when the scheduler was
+  /// stopped.
   virtual Status join() = 0;
 
-  /// Whether the network had begun before this process joined it, as a partner said. It then takes no part in confer(), and has those
-  /// links that connected() names; the others come with NetworkSetup::back. Known when join() returns; only where all partners are
-  /// latecomers themselves may it turn out later, within confer().
+  /// Whether the network had begun before this process joined it, as a partner said. It then takes no part in confer(), and has
+  /// those links that connected() names; the others come with NetworkSetup::back. Known when join() returns; only where all
+  /// partners are latecomers themselves may it turn out later, within confer().
   virtual bool late() const = 0;
   /// Whether the link between a hosted peer and one elsewhere carries: a pair of the setup, any other is a bug.
   virtual bool connected(int here, int there) const = 0;
 
   /// Between join() and the first chunk, every process alike: so many times, the ends of each pair tell each other what `say`
   /// gives, and hear what the other said before they say more. With as many exchanges as the network is wide, what one process
-  /// knows comes to all. Returns when it is done, or when it turns out that this process is late(), or with what ended the run. Calls come from the scheduler's loop or from here.
+  /// knows comes to all. Returns when it is done, or when it turns out that this process is late(), or with what ended the run.
+  /// Calls come from the scheduler's loop or from here.
   virtual Status confer(Conference conference) = 0;
   /// The two halves of confer(), for those who run the scheduler themselves.
   virtual void begin_confer(Conference conference) = 0;
@@ -92,9 +94,9 @@ class Network {
   /// Ends the run everywhere with this reason; nothing is sent or delivered any more. A second call does nothing.
   virtual void abort(Error error) = 0;
   /// Orderly end: runs sockets and timers (no coroutines) until all that was sent is out, however slow its readers are as long
-  /// as they live, and then until all partners whose links are not lost have said goodbye too or `patience` is over. After an abort or a fault, until
-  /// they have heard why, within `patience` in all. Always call it, before the rows that were sent go: a process that just
-  /// ends may cut off its last words. abort() ends it at once.
+  /// as they live, and then until all partners whose links are not lost have said goodbye too or `patience` is over. After an
+  /// abort or a fault, until they have heard why, within `patience` in all. Always call it, before the rows that were sent go: a
+  /// process that just ends may cut off its last words. abort() ends it at once.
   virtual void leave(gossip::Time patience = std::chrono::seconds(5)) = 0;
   /// The two halves of leave(), for those who run the scheduler themselves.
   virtual void begin_leave() = 0;
