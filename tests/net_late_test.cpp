@@ -122,6 +122,23 @@ TEST_CASE("who joined only latecomers that did not know it is told, and does not
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
 }
 
+TEST_CASE("a port that one peer had may be another's when the first starts again") {
+  World world(3);
+  const World::Pairs star = {{0, 1}, {0, 2}};
+  Process &zero = world.add({0}, star), &two = world.add({2}, star);
+  REQUIRE(two.network->start().ok());
+  Rendezvous killed(world.folder.path(), "run-1");  // nobody took its file away
+  REQUIRE(killed.announce({1}, two.network->address()).ok());
+  REQUIRE(zero.network->start().ok());
+  world.run_until([&] { return two.said("): the peer that was called does not live at this address"); });
+  Process& one = world.add({1}, star);
+  REQUIRE(one.network->start().ok());
+  world.run_until([&] { return world.all([](Process& p) { return p.network->joined(); }); });
+  check_carries(world, zero, 0, one, 1);
+  world.leave();
+  CHECK(zero.faults.empty());
+}
+
 TEST_CASE("an id that is started twice while the network runs waits, is told why, and disturbs nobody") {
   World world(2);
   world.bears = true;

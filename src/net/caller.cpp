@@ -71,7 +71,8 @@ void Caller::judge(std::span<const std::byte> bytes) {
   if (!answer) return retry("what answers there is no gossamer peer");
   if (answer->verdict != Verdict::accepted) {
     const std::string clause = describe(answer->verdict, answer->identity, plan_.hello.identity, plan_.hello.from);
-    return comes_again(answer->verdict) ? retry(clause) : refuse(clause);
+    const bool moved = plan_.moving && answer->verdict == Verdict::not_hosted;
+    return moved || comes_again(answer->verdict) ? retry(clause) : refuse(clause);
   }
   const Verdict ours = compare(plan_.hello.identity, answer->identity);
   if (ours != Verdict::accepted) return refuse(describe(ours, answer->identity, plan_.hello.identity, plan_.hello.from));

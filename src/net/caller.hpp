@@ -20,6 +20,7 @@ class Caller {
     Hello hello;  ///< what we say; `to` is who is called
     std::function<bool()> running;  ///< Hello::running, asked at each try
     std::function<Result<Address>()> find;
+    bool moving = false;  ///< what `find` gives may be of the past: that somebody else lives there is no refusal
     gossip::Time deadline{0};  ///< of one try
     gossip::Time pause{0};     ///< before the first
     /// They accepted. May let the caller go.

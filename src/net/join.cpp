@@ -88,6 +88,7 @@ void TcpNetwork::call(Edge& edge, gossip::Time pause) {
   plan.deadline = std::min(silence_, kLongestTry);
   plan.pause = pause;
   plan.find = [this, peer = edge.remote] { return find(peer); };
+  plan.moving = rendezvous_.has_value();
   plan.connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello& answer) {
     const std::string address = edge.caller->address();
     edge.caller.reset();
