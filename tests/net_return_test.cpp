@@ -109,6 +109,14 @@ TEST_CASE("a connection that is cut comes back, both ends hear of it, and what i
     CHECK(pair.one->memory.heads[i].offset == expected);
   check_carries(world, *pair.one, 1, *pair.zero, 0);
   CHECK(old.leases == 0);
+  // And again, for a message that began on the second connection.
+  link.send(fresh.chunk(0, 1, 9, 0, 400));
+  world.run_until([&] { return pair.one->count("chunk 9.0") == 1; });
+  pair.relay->cut();
+  world.run_until([&] { return pair.both_back(2); });
+  link.send(fresh.chunk(0, 1, 9, 400));
+  check_carries(world, *pair.zero, 0, *pair.one, 1);
+  CHECK(pair.one->count("chunk 9.400") == 0);
   world.run_until([&] { return fresh.leases == 0; });
   world.leave();
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
