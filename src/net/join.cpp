@@ -199,10 +199,8 @@ void TcpNetwork::release_data() {
 void TcpNetwork::network_runs() {
   if (running()) return;
   late_ = true;
-  for (auto& [pair, edge] : edges_) {
-    edge.statements.clear();
+  for (auto& [pair, edge] : edges_)
     if (edge.session) edge.session->tell_running();
-  }
   grace_timer_ = scheduler_.after(kGrace, [this] {
     grace_over_ = true;
     check_joined();
