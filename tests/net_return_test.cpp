@@ -263,9 +263,9 @@ TEST_CASE("a caller pauses too when it was sent what must not be") {
   Cuttable pair;
   pair.zero->memory.refuse = "peer 1 sent round 3 again";
   Row row(10);
+  const gossip::Time begin = pair.world.scheduler.now();
   pair.one->network->link(1, 0).send(row.chunk(1, 0));
   pair.world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
-  const gossip::Time begin = pair.world.scheduler.now();
   pair.zero->memory.refuse.clear();
   pair.world.run_until([&] { return pair.both_back(1); });
   CHECK(pair.world.scheduler.now() - begin >= Caller::kLongestPause);
