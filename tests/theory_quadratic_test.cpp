@@ -101,7 +101,7 @@ TEST_CASE("by modes, by coordinates and whole: the same rate, limit, curve and n
 TEST_CASE("push-sum on graphs that lean: as told by its paper, to its fixed point, at its rate") {
   for (const char* kind : {"star", "dumbbell"}) {
     const auto schedule = network(kind, 6).weighed({.weights = "out_degree"}).schedule();
-    REQUIRE_FALSE(topology::is_doubly_stochastic(*schedule->at(0)));
+    REQUIRE_FALSE(schedule->at(0)->doubly_stochastic());
     Recipe push = recipe(Method::push_sum, kRate);
     push.weight_decay = 0.05;
     push.local_steps = 2;

@@ -47,8 +47,8 @@ void check_matrix(const MixingMatrix& w, const Graph& graph) {
   }
   CHECK(missing == 0);
   CHECK(extra == 0);
-  CHECK(is_symmetric(w) == (whole == whole.transpose()));
-  if (is_symmetric(graph)) CHECK(is_symmetric(w));
+  CHECK(w.symmetric() == (whole == whole.transpose()));
+  if (is_symmetric(graph)) CHECK(w.symmetric());
 }
 
 void check_refusal(const Network& refused, const std::string& message) {

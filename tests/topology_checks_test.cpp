@@ -164,12 +164,12 @@ TEST_CASE("out-degree weights: on any graph columns sum to 1, and rows where the
     CHECK(w.self_weight(2) == doctest::Approx(1 - share / 2));
     CHECK(w.row_surplus(0) == doctest::Approx(share * (1.0 / 2 - 2.0 / 3)));
     CHECK(w.row_surplus(2) == doctest::Approx(share * (1.0 / 3 + 1.0 / 2 - 1.0 / 2)));
-    CHECK_FALSE(is_doubly_stochastic(w));
+    CHECK_FALSE(w.doubly_stochastic());
   }
   const auto ring = make_schedule(static_topology(ring4()), {.weights = "out_degree"}, "");
   REQUIRE(ring.ok());
   for (int i = 0; i < 4; ++i) CHECK((*ring)->at(0)->row_surplus(i) == 0);
-  CHECK(is_doubly_stochastic(*(*ring)->at(0)));
+  CHECK((*ring)->at(0)->doubly_stochastic());
 }
 
 TEST_CASE("random undirected graphs: every weighing passes the checks, and is the formula") {

@@ -135,7 +135,7 @@ PeerSpace::Weights settled_weights(const MixingSchedule& schedule, const PeerSpa
 bool leans(const QuadraticRun& run) {
   if (run.recipe.method != Method::push_sum) return false;
   for (int t = 0; t < run.schedule.period(); ++t)
-    if (!topology::is_doubly_stochastic(*run.schedule.at(static_cast<Round>(t)))) return true;
+    if (!run.schedule.at(static_cast<Round>(t))->doubly_stochastic()) return true;
   return false;
 }
 

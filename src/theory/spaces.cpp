@@ -65,7 +65,7 @@ std::optional<std::vector<Eigen::ArrayXcd>> shared_modes(const MixingSchedule& s
     }
     return rounds;
   }
-  if (schedule.period() != 1 || schedule.peers() > ModeSpace::kMostModes || !topology::is_symmetric(*schedule.at(0)))
+  if (schedule.period() != 1 || schedule.peers() > ModeSpace::kMostModes || !schedule.at(0)->symmetric())
     return std::nullopt;
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(topology::dense(*schedule.at(0)), Eigen::EigenvaluesOnly);
   rounds.emplace_back(solver.eigenvalues().reverse().array().cast<std::complex<double>>());

@@ -115,7 +115,17 @@ Graph reversed(const Graph& graph) {
   return result;
 }
 
-bool is_symmetric(const Graph& graph) { return reversed(graph).out == graph.out; }
+// Going through the lists in order, whoever hears j comes in the order of j's own list: a cursor a peer is enough.
+bool is_symmetric(const Graph& graph) {
+  std::vector<std::size_t> next(graph.out.size(), 0);
+  for (int from = 0; from < graph.peers(); ++from)
+    for (const int to : graph.out[static_cast<std::size_t>(from)]) {
+      const auto& back = graph.out[static_cast<std::size_t>(to)];
+      const std::size_t at = next[static_cast<std::size_t>(to)]++;
+      if (at == back.size() || back[at] != from) return false;
+    }
+  return true;
+}
 
 Graph union_of(std::span<const Graph> graphs) {
   GOSSAMER_CHECK(!graphs.empty(), "a union of no graphs has no peers");
@@ -140,6 +150,7 @@ std::optional<Unreachable> find_unreachable(const Graph& graph) {
   };
   if (graph.peers() == 0) return std::nullopt;
   if (const int to = first_missing(hops_from(graph, 0)); to < graph.peers()) return Unreachable{0, to};
+  if (is_symmetric(graph)) return std::nullopt;
   if (const int from = first_missing(hops_from(reversed(graph), 0)); from < graph.peers()) return Unreachable{from, 0};
   return std::nullopt;
 }

@@ -26,17 +26,23 @@ MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal di
   for (std::size_t i = 0; i < hears_.size(); ++i) {
     self_weights_[i] = static_cast<double>(1 - (by_column ? given[i] : taken[i]));
     if (by_column) row_surplus_[i] = static_cast<double>(taken[i] - given[i]);
+    const long double column_surplus = given[i] + self_weights_[i] - 1;
+    if (std::max<long double>(std::abs(row_surplus_[i]), std::abs(column_surplus)) > kSumTolerance) doubly_stochastic_ = false;
   }
+  symmetric_ = entries_are_mirrored();
 }
 
-bool is_doubly_stochastic(const MixingMatrix& w) {
-  std::vector<long double> sums(static_cast<std::size_t>(w.peers()));
-  for (int i = 0; i < w.peers(); ++i) {
-    if (std::abs(w.row_surplus(i)) > kSumTolerance) return false;
-    sums[static_cast<std::size_t>(i)] += w.self_weight(i);
-    for (const Neighbour& entry : w.hears(i)) sums[static_cast<std::size_t>(entry.peer)] += entry.weight;
-  }
-  return std::all_of(sums.begin(), sums.end(), [](long double sum) { return std::abs(sum - 1) <= kSumTolerance; });
+// Going through the rows in order, the entries of column j come in the order of row j: a cursor a row finds for every entry the
+// one across the diagonal.
+bool MixingMatrix::entries_are_mirrored() const {
+  std::vector<std::size_t> next(hears_.size(), 0);
+  for (int i = 0; i < peers(); ++i)
+    for (const auto& [j, weight] : hears(i)) {
+      const auto mirrored = hears(j);
+      const std::size_t at = next[static_cast<std::size_t>(j)]++;
+      if (at == mirrored.size() || mirrored[at].peer != i || mirrored[at].weight != weight) return false;
+    }
+  return true;
 }
 
 Graph graph_of(const MixingMatrix& w) {

@@ -33,18 +33,22 @@ class MixingMatrix {
   double self_weight(int i) const { return self_weights_[static_cast<std::size_t>(i)]; }
   /// Σ_j W[i][j] − 1, the diagonal included: 0 but for a W that keeps only its columns.
   double row_surplus(int i) const { return row_surplus_[static_cast<std::size_t>(i)]; }
+  /// W equals its transpose, bit by bit.
+  bool symmetric() const { return symmetric_; }
+  /// Rows and columns sum to 1, within what the checks allow.
+  bool doubly_stochastic() const { return doubly_stochastic_; }
 
  private:
+  bool entries_are_mirrored() const;
+
   std::vector<std::vector<Neighbour>> hears_;
   std::vector<std::vector<int>> heard_by_;
   std::vector<double> self_weights_, row_surplus_;
+  bool symmetric_ = true, doubly_stochastic_ = true;
 };
 
 /// Values that the peer that sends most sends in a round of matrix w.
 using MostSent = std::function<std::uint64_t(const MixingMatrix& w)>;
-
-/// Rows and columns sum to 1, within what the checks allow.
-bool is_doubly_stochastic(const MixingMatrix& w);
 
 /// Who hears whom along W's entries.
 Graph graph_of(const MixingMatrix& w);

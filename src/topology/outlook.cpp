@@ -68,7 +68,7 @@ double covariance_variance(const MixingSchedule& schedule, double decay) {
 bool is_doubly_stochastic(const MixingSchedule& schedule) {
   if (!schedule.weighing().only_columns()) return true;
   for (int t = 0; t < std::max(schedule.period(), 1); ++t)
-    if (!is_doubly_stochastic(*schedule.at(static_cast<Round>(t)))) return false;
+    if (!schedule.at(static_cast<Round>(t))->doubly_stochastic()) return false;
   return schedule.period() > 0;
 }
 
@@ -85,7 +85,7 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
     return static_cast<Round>(period) * static_cast<Round>(std::ceil(rounds / period));
   };
   // Static and symmetric: modes that are known are left out as the mean is, and added as the formula has them.
-  const bool symmetric = schedule.period() == 1 && is_symmetric(*schedule.at(0));
+  const bool symmetric = schedule.period() == 1 && schedule.at(0)->symmetric();
   const Modes known = symmetric ? clear_modes(*schedule.at(0)) : Modes{};
   const Eigen::ArrayXd squares = known.values.array().square();
   const Round settling = whole_periods(decay > 0 ? std::log(1e-2) / std::log(decay) : 1);
@@ -126,7 +126,7 @@ double effective_neighbours(const MixingSchedule& schedule, double decay, bool& 
   const bool exact = schedule.period() > 0 && schedule.peers() <= kDense;
   sampled = !exact;
   if (!exact) return alone / simulated_variance(schedule, decay);
-  const bool symmetric = schedule.period() == 1 && is_symmetric(*schedule.at(0));
+  const bool symmetric = schedule.period() == 1 && schedule.at(0)->symmetric();
   return alone / (symmetric ? spectrum_variance(*schedule.at(0), decay) : covariance_variance(schedule, decay));
 }
 
@@ -146,7 +146,7 @@ double messages_in(const MixingSchedule& schedule, Round rounds) {
 Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay) {
   Outlook outlook;
   for (int t = 0; t < schedule.period(); ++t)
-    outlook.round_gaps.push_back(schedule.period() == 1 && is_symmetric(*schedule.at(0))
+    outlook.round_gaps.push_back(schedule.period() == 1 && schedule.at(0)->symmetric()
                                      ? gap
                                      : round_gap(*schedule.at(static_cast<Round>(t)), schedule.lattice()));
   outlook.rounds_to_exact = rounds_to_exact(schedule);

@@ -27,8 +27,8 @@ void add_round(const MixingMatrix& w, TopologyReport& report, const MostSent& mo
   }
   tally.busiest_sends += most_sent(w);
   tally.graphs.push_back(graph_of(w));
-  report.symmetric = report.symmetric && is_symmetric(w);
-  report.doubly_stochastic = report.doubly_stochastic && is_doubly_stochastic(w);
+  report.symmetric = report.symmetric && w.symmetric();
+  report.doubly_stochastic = report.doubly_stochastic && w.doubly_stochastic();
 }
 
 /// A spectrum without a period is sampled, which is cheap at any size.

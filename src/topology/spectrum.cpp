@@ -14,7 +14,7 @@ namespace gossamer::topology {
 namespace {
 
 bool is_static_and_symmetric(const MixingSchedule& schedule) {
-  return schedule.period() == 1 && is_symmetric(*schedule.at(0));
+  return schedule.period() == 1 && schedule.at(0)->symmetric();
 }
 
 /// The ends of a symmetric W by its whole spectrum: 1 is its largest eigenvalue, since W is doubly stochastic.
@@ -114,23 +114,6 @@ RowMatrix mixed_rows(const MixingMatrix& w, const RowMatrix& x) {
   return result;
 }
 
-// Going through the rows in order, the entries of column j come in the order of row j: a cursor a row is enough. Entries right of
-// the diagonal look for theirs on the left; a row that is come to has had all of its left ones found.
-bool is_symmetric(const MixingMatrix& w) {
-  std::vector<std::size_t> next(static_cast<std::size_t>(w.peers()), 0);
-  for (int i = 0; i < w.peers(); ++i) {
-    const auto row = w.hears(i);
-    const std::size_t found = next[static_cast<std::size_t>(i)];
-    if (found < row.size() && row[found].peer < i) return false;
-    for (const auto& [j, weight] : row.subspan(found)) {
-      const auto mirrored = w.hears(j);
-      const std::size_t at = next[static_cast<std::size_t>(j)]++;
-      if (at >= mirrored.size() || mirrored[at].peer != i || mirrored[at].weight != weight) return false;
-    }
-  }
-  return true;
-}
-
 // Gelfand: ρ(A) = lim ‖A^k‖^{1/k}, with k = 1, 2, 4, … by squaring. Needs no convergence of a QR iteration, is a few matrix
 // products where a general eigensolver takes 25 n³, and what a squaring rounds enters the estimate divided by k.
 // With A_0 = A/s_0 and A_{m+1} = A_m²/s_{m+1}, every norm 1: log ‖A^{2^m}‖^{1/2^m} = Σ_{j≤m} log(s_j) / 2^j.
@@ -198,8 +181,8 @@ double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
     for (std::size_t k = 1; k < eigenvalues->size(); ++k) radius = std::max(radius, std::abs((*eigenvalues)[k]));
     return 1 - radius;
   }
-  if (!is_doubly_stochastic(w)) return std::numeric_limits<double>::quiet_NaN();
-  if (is_symmetric(w)) return find_unreachable(graph_of(w)) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
+  if (!w.doubly_stochastic()) return std::numeric_limits<double>::quiet_NaN();
+  if (w.symmetric()) return find_unreachable(graph_of(w)) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
   const Operator square = [&w](const Eigen::VectorXd& x) {
     const Eigen::VectorXd y = mixed(w, x);
     Eigen::VectorXd result(x.size());

@@ -18,9 +18,6 @@ Eigen::MatrixXd dense(const MixingMatrix& w);
 using RowMatrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 RowMatrix mixed_rows(const MixingMatrix& w, const RowMatrix& x);
 
-/// W equals its transpose, bit by bit.
-bool is_symmetric(const MixingMatrix& w);
-
 /// The largest modulus of a square matrix's eigenvalues, within about 1e-12 relative where they are well conditioned.
 /// O(n³), about 45 matrix products.
 double spectral_radius(Eigen::MatrixXd matrix);

@@ -114,9 +114,13 @@ Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::
   if (!metropolis && options.weights != "uniform")
     return Error{ErrorKind::invalid, fmt::format("topology.weights: '{}' is not one of auto, metropolis, uniform, "
                                                  "best_constant, out_degree, given", options.weights)};
-  const Graph hears = reversed(graph);
-  GOSSAMER_TRY_STATUS(balanced(hears, graph));
-  if (metropolis && hears.out != graph.out) GOSSAMER_TRY_STATUS(regular(hears));  // directed
+  const bool symmetric = is_symmetric(graph);
+  const Graph turned = symmetric ? Graph{} : reversed(graph);
+  const Graph& hears = symmetric ? graph : turned;
+  if (!symmetric) {
+    GOSSAMER_TRY_STATUS(balanced(hears, graph));
+    if (metropolis) GOSSAMER_TRY_STATUS(regular(hears));
+  }
   const int largest = largest_degree(hears);
   return weigh_edges(hears, [&](int i, int j) {
     return share / (1 + (metropolis ? std::max(degree(hears, i), degree(hears, j)) : largest));
