@@ -15,7 +15,9 @@ constexpr std::size_t kLength = 10;
 
 /// A network in which peers die at given times: their links end on both sides, what is under way on them with it.
 struct Dying {
-  std::map<int, Time> deaths;
+  std::map<int, Time> deaths = {};
+  std::vector<NetworkOptions::Cut> cuts = {};
+  std::map<int, Time> joins = {};
   std::vector<std::string> messages = {};
 
   NetworkOptions options(Policy policy = Policy::sync) {
@@ -25,6 +27,8 @@ struct Dying {
     options.links = {2ms, 0};
     options.bears_losses = true;
     options.deaths = deaths;
+    options.cuts = cuts;
+    options.joins = joins;
     options.message = [this](const std::string& line) { messages.push_back(line); };
     return options;
   }
@@ -36,6 +40,22 @@ std::vector<double> optimum_of(const PullTrainer& trainer, const std::vector<int
   for (const int i : peers)
     for (std::size_t k = 0; k < kLength; ++k) mean[k] += trainer.target(i)[k] / static_cast<double>(peers.size());
   return mean;
+}
+
+/// (from, to, round) of what a run went without, but for what is still missing in its last rounds.
+std::set<std::tuple<int, int, Round>> missing_in(const Network& network) {
+  std::set<std::tuple<int, int, Round>> missing;
+  for (const auto& deviation : network.deviations)
+    if (deviation.missing) missing.insert({deviation.from, deviation.peer, deviation.round});
+  return missing;
+}
+
+/// Rounds in which one end of an edge mixed and the other did not.
+std::size_t one_sided(const std::set<std::tuple<int, int, Round>>& missing) {
+  return static_cast<std::size_t>(std::ranges::count_if(missing, [&](const auto& entry) {
+    const auto& [from, to, round] = entry;
+    return !missing.contains({to, from, round});
+  }));
 }
 
 double distance(const std::vector<float>& row, const std::vector<double>& point) {
@@ -144,4 +164,108 @@ TEST_CASE("a codec that rounds: survivors go on too") {
   network.run("dpsgd", {}, 50, &trainer);
   CHECK(network.fault == "");
   CHECK(network.finished == 7);
+}
+
+TEST_CASE("a link that comes back counts again, under every policy, and both its ends agree from which round on") {
+  for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async}) {
+    CAPTURE(static_cast<int>(policy));
+    Dying world{.cuts = {{0, 1, 103ms, 301ms}}};
+    PullTrainer trainer(8, kLength, 0.05F);
+    Network network("ring", 8, kLength, world.options(policy));
+    network.run("dpsgd", {}, 80, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 8);
+    const auto missing = missing_in(network);
+    Round last = 0;
+    for (const auto& [from, to, round] : missing) last = std::max(last, round);
+    CHECK(last >= 20);
+    CHECK(last < 45);
+    if (policy == Policy::sync) CHECK(one_sided(missing) <= 1);  // in the round in which it broke
+    const std::string line = fmt::format("peer 1 is back: from round {} on peer 0 mixes with it again", last + 1);
+    if (policy == Policy::sync) CHECK(std::ranges::count(world.messages, line) == 1);
+  }
+}
+
+TEST_CASE("two parts of a network find together again, and tracked gradients end at the optimum of all") {
+  for (const char* algorithm : {"gradient_tracking", "d2", "extra"}) {
+    CAPTURE(algorithm);
+    Dying world{.cuts = {{0, 7, 205ms, 903ms}, {3, 4, 203ms, 905ms}}};
+    PullTrainer trainer(8, kLength, 0.05F);
+    Network network("ring", 8, kLength, world.options(), {.lazy = true});
+    network.run(algorithm, {}, 2500, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 8);
+    CHECK(std::ranges::count(world.messages, "all 8 peers are within reach") == 8);
+    for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-4);
+  }
+}
+
+TEST_CASE("a peer that joins a running network begins with a neighbour's rows, and all end at the optimum of all") {
+  for (const char* algorithm : {"gradient_tracking", "d2", "extra"})
+    for (const int joiner : {0, 3, 8}) {
+      CAPTURE(algorithm);
+      CAPTURE(joiner);
+      Dying world{.joins = {{joiner, 303ms}}};
+      PullTrainer trainer(9, kLength, 0.05F);
+      Network network("torus", 9, kLength, world.options(), {.lazy = true});
+      network.run(algorithm, {}, 1500, &trainer);
+      CHECK(network.fault == "");
+      CHECK(network.finished == 9);
+      for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-4);
+    }
+}
+
+TEST_CASE("peers that join, several at once, under every policy, and one after the other is the first") {
+  for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async}) {
+    CAPTURE(static_cast<int>(policy));
+    Dying world{.joins = {{2, 303ms}, {3, 303ms}, {6, 52ms}}};
+    PullTrainer trainer(8, kLength, 0.05F);
+    Network network("ring", 8, kLength, world.options(policy));
+    network.run("dpsgd", {}, 120, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 8);
+    CHECK(distance(network.rows[2], trainer.optimum()) < 1.5);
+  }
+}
+
+TEST_CASE("a peer that was cut off from all and comes back leaps to the others' round") {
+  Dying world{.cuts = {{2, 1, 103ms, 700ms}, {2, 3, 103ms, 710ms}}};
+  NetworkOptions options = world.options();
+  options.slow_peers = 1;  // peer 0: the others wait for it, the one that is alone does not
+  options.slow_factor = 3;
+  PullTrainer trainer(8, kLength, 0.05F);
+  Network network("ring", 8, kLength, options);
+  network.run("dpsgd", {}, 200, &trainer);
+  CHECK(network.fault == "");
+  CHECK(network.finished == 8);
+}
+
+TEST_CASE("links come and go at random: nobody waits for ever, and the ends of a link agree") {
+  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+    CAPTURE(seed);
+    RandomStream random(seed, 0, Purpose::test);
+    const auto between = [&](double low, double high) { return Time(static_cast<std::int64_t>(1e6 * (low + (high - low) * random.next_double()))); };
+    Dying world;
+    const std::vector<std::pair<int, int>> edges{{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {0, 7}};
+    std::map<std::pair<int, int>, Time> free;  // from when on a link can be cut again
+    for (int k = 0; k < 24; ++k) {
+      const auto edge = edges[static_cast<std::size_t>(random.next_double() * 8)];
+      const Time from = free[edge] + between(5, 300), until = from + between(3, 250);
+      world.cuts.push_back({edge.first, edge.second, from, until});
+      free[edge] = until + 5ms;
+    }
+    if (seed % 3 == 0) world.joins[static_cast<int>(seed / 3 % 8)] = 40ms;
+    if (seed % 3 == 0)  // the joiner's links are not there to be cut before
+      std::erase_if(world.cuts, [&](const auto& cut) { return world.joins.contains(cut.a) || world.joins.contains(cut.b); });
+    NetworkOptions options = world.options(seed % 4 == 3 ? Policy::deadline : Policy::sync);
+    options.step_spread = 0.5;
+    PullTrainer trainer(8, kLength, 0.05F);
+    Network network("ring", 8, kLength, options, {.lazy = true});
+    network.run(seed % 2 == 0 || seed % 4 == 3 ? "dpsgd" : "gradient_tracking", {}, 1200, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 8);
+    if (seed % 2 == 1 && seed % 4 != 3)
+      for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-3);
+    if (seed % 4 != 3) CHECK(one_sided(missing_in(network)) <= 2 * world.cuts.size());
+  }
 }

@@ -118,6 +118,13 @@ struct NetworkOptions {
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
   bool bears_losses = false;
   std::map<int, Time> deaths = {};  ///< of peers: from then on they do nothing, and their links are lost on both sides
+  /// Links that are cut, what is under way on them with it, and come back.
+  struct Cut {
+    int a = 0, b = 0;
+    Time from{0}, until{0};
+  };
+  std::vector<Cut> cuts = {};
+  std::map<int, Time> joins = {};  ///< of peers: nobody hears of them before
   std::function<void(const std::string&)> message = [](const std::string&) {};  ///< of the memberships
   std::string codec = "none";
   ParameterValues codec_values = {};
@@ -237,12 +244,39 @@ class Network {
     finished = 0;
     memberships_.clear();
     if (options_.bears_losses) {
-      Membership::Plan plan{{}, options_.message};
-      for (int i = 0; i < nodes; ++i) plan.partners.push_back(algorithm_->partners(i, *schedule_));
-      for (auto& node : members) {
-        memberships_.push_back(std::make_unique<Membership>(exchange, node->endpoint(), plan));
-        node->endpoint().on_news = [&membership = *memberships_.back()](const ChunkHead& head) { return membership.heard(head); };
+      auto partners = std::make_shared<std::vector<std::vector<int>>>();
+      for (int i = 0; i < nodes; ++i) partners->push_back(algorithm_->partners(i, *schedule_));
+      for (auto& node : members)
+        memberships_.push_back(
+            std::make_unique<Membership>(exchange, *node, Membership::Plan{partners, options_.message}));
+    }
+    const auto set_cut = [&](int a, int b, bool cut) { counted_links_.at({a, b})->cut = counted_links_.at({b, a})->cut = cut; };
+    const auto membership = [&](int i) -> Membership& { return *memberships_[static_cast<std::size_t>(i)]; };
+    const auto lose_link = [&](int a, int b) {
+      set_cut(a, b, true);
+      membership(a).lost(b, fmt::format("peer {} is cut off", b));
+      membership(b).lost(a, fmt::format("peer {} is cut off", a));
+    };
+    const auto return_link = [&](int a, int b) {
+      set_cut(a, b, false);
+      membership(a).back(b);
+      membership(b).back(a);
+    };
+    for (const NetworkOptions::Cut& cut : options_.cuts) {
+      scheduler.at(cut.from, [&, cut] { set_cut(cut.a, cut.b, true); });
+      scheduler.at(cut.from + options_.links.latency, [&, cut] { lose_link(cut.a, cut.b); });
+      scheduler.at(cut.until, [&, cut] { return_link(cut.a, cut.b); });
+    }
+    for (const auto& [joiner, when] : options_.joins) {
+      for (const int other : algorithm_->partners(joiner, *schedule_)) {
+        const auto joins_too = options_.joins.find(other);
+        if (joins_too == options_.joins.end()) membership(other).lost(joiner, "it is not there yet");
+        else if (other < joiner) continue;  // the link between the two is made once
+        set_cut(joiner, other, true);
+        const Time both = joins_too == options_.joins.end() ? when : std::max(when, joins_too->second);
+        scheduler.at(both, [&, joiner, other] { return_link(joiner, other); });
       }
+      membership(joiner).join();
     }
     for (const auto& [victim, when] : options_.deaths) {
       scheduler.at(when, [&, victim] {
@@ -284,6 +318,7 @@ class Network {
     for (const SimulatedPort& port : ports) bytes_sent.push_back(port.traffic.bytes_sent);
     values_sent = 0;
     for (const auto& counter : counters) values_sent += counter->values;
+    for (auto& node : members) node->endpoint().drop_arrivals();  // of a run that did not end; they may lie in nodes' rows
     return *this;
   }
 
@@ -315,8 +350,14 @@ class Network {
 
  private:
   task<void> drive(Node& node, Round first, Round last) {
-    for (Round t = first; t < last; t = node.endpoint().next_round(t, last)) {
-      if (!memberships_.empty() && memberships_[static_cast<std::size_t>(node.id())]->restarts(t)) co_await node.restart_rows();
+    Membership* membership = memberships_.empty() ? nullptr : memberships_[static_cast<std::size_t>(node.id())].get();
+    Round t = first;
+    if (options_.joins.contains(node.id())) {
+      const Round joined = co_await membership->arrive();
+      t = joined;
+    }
+    for (; t < last; t = node.endpoint().next_round(t, last)) {
+      if (membership != nullptr) co_await membership->attend(t);
       co_await algorithm_->round(node, t);
       if (dead_.contains(node.id())) co_await std::suspend_always{};
       watch(node.id(), t + 1, scheduler_->now());

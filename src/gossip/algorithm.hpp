@@ -32,6 +32,7 @@ struct RowSpec {
   Initial initial = Initial::zero;
   bool conserved_sum = false;  ///< its sum over the peers is kept (a tracker, a correction)
   Rejoin rejoin = Rejoin::from_neighbour;
+  bool is_handed_over() const { return survives && rejoin == Rejoin::from_neighbour; }
   std::size_t extra = 0;  ///< values after the d ones, 1 at first (push-sum's weight): they travel with the row
 };
 

@@ -28,7 +28,7 @@ task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float>
   const EncodeRequest encode{values.data(), values.size(), message.values().data(), peer_, t};
   co_await exchange_.compute().encode(codec, encode);
   const auto matrix = exchange_.schedule().at(t);
-  send(heard_by(*matrix), t, channel, message.values(), message);
+  send(heard_by(*matrix, t), t, channel, message.values(), message);
   const DecodeRequest decode = coded.decode(message.values(), own, peer_, t, combine);
   co_await exchange_.compute().decode(codec, decode);
   mix_seconds_ += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
@@ -84,7 +84,8 @@ task<void> Endpoint::finish_coded_mix(Channel channel, MixedRow& row) {
   const std::span<float> out = row.back().values(), own = coded.own(), theirs = coded.theirs();
   const auto matrix = exchange_.schedule().at(coded.round);
   for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
-    const bool heard = co_await receive_coded(neighbour.peer, coded.round, channel, theirs, Combine::replace);
+    bool heard = present(neighbour.peer, coded.round);
+    if (heard) heard = co_await receive_coded(neighbour.peer, coded.round, channel, theirs, Combine::replace);
     if (!heard) {
       deviations_.push_back({coded.round, neighbour.peer, channel, true});
       continue;

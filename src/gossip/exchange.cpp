@@ -128,6 +128,11 @@ void Inbox::close() {
   if (consumer != nullptr) consumer->arrived();
 }
 
+void Inbox::reopen() {
+  closed_ = begun_ = false;
+  next_offset_ = total_ = round_ = 0;
+}
+
 Endpoint::Endpoint(Exchange& exchange, int peer) : exchange_(exchange), peer_(peer) {}
 Endpoint::~Endpoint() = default;
 
@@ -167,54 +172,81 @@ task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
 
 void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
-  send(heard_by(*matrix), t, channel, row.values(), row.front());
+  send(heard_by(*matrix, t), t, channel, row.values(), row.front());
   note_absent(t, channel);
   // A peer that hears nobody copies its row: its halves then change places when the others' do, and what was prepared for
   // the rows where they lie (a card's graphs) is found again.
-  if (matrix->row_surplus(peer_) == 0) operation(channel).begin(t, channel, row.values(), row.back().values(), hears(*matrix));
-  else operation(channel).begin_sum(t, channel, row.values(), row.back().values(), hears(*matrix), own_weight(*matrix));
+  if (matrix->row_surplus(peer_) == 0) operation(channel).begin(t, channel, row.values(), row.back().values(), hears(*matrix, t));
+  else operation(channel).begin_sum(t, channel, row.values(), row.back().values(), hears(*matrix, t), own_weight(*matrix, t));
+}
+
+bool Endpoint::present(int peer, Round t) const {
+  if (lost_.contains(peer)) return false;
+  const auto entered = entered_.find(peer);
+  return entered == entered_.end() || entered->second <= t;
 }
 
 /// W[i][i], and what those who are not there would have been given.
-double Endpoint::own_weight(const topology::MixingMatrix& w) const {
+double Endpoint::own_weight(const topology::MixingMatrix& w, Round t) const {
   double own = w.self_weight(peer_);
-  for (const int lost : lost_)
-    for (const topology::Neighbour& neighbour : w.hears(lost))
+  for (const int hearer : w.heard_by(peer_)) {
+    if (present(hearer, t)) continue;
+    for (const topology::Neighbour& neighbour : w.hears(hearer))
       if (neighbour.peer == peer_) own += neighbour.weight;
+  }
   return own;
 }
 
-std::span<const topology::Neighbour> Endpoint::hears(const topology::MixingMatrix& w) {
-  if (lost_.empty()) return w.hears(peer_);
+std::span<const topology::Neighbour> Endpoint::hears(const topology::MixingMatrix& w, Round t) {
+  if (lost_.empty() && entered_.empty()) return w.hears(peer_);
   heard_here_.clear();
   for (const topology::Neighbour& neighbour : w.hears(peer_))
-    if (present(neighbour.peer)) heard_here_.push_back(neighbour);
+    if (present(neighbour.peer, t)) heard_here_.push_back(neighbour);
   return heard_here_;
 }
 
-std::span<const int> Endpoint::heard_by(const topology::MixingMatrix& w) {
-  if (lost_.empty()) return w.heard_by(peer_);
+std::span<const int> Endpoint::heard_by(const topology::MixingMatrix& w, Round t) {
+  if (lost_.empty() && entered_.empty()) return w.heard_by(peer_);
   hearing_here_.clear();
   for (const int peer : w.heard_by(peer_))
-    if (present(peer)) hearing_here_.push_back(peer);
+    if (present(peer, t)) hearing_here_.push_back(peer);
   return hearing_here_;
 }
 
-/// Puts on record whom a mix misses because they are lost.
+/// Puts on record whom a mix misses because they are not there.
 void Endpoint::note_absent(Round t, Channel channel) {
-  if (lost_.empty()) return;
+  if (lost_.empty() && entered_.empty()) return;
   for (const topology::Neighbour& neighbour : exchange_.schedule().at(t)->hears(peer_))
-    if (!present(neighbour.peer)) deviations_.push_back({t, neighbour.peer, channel, true});
+    if (!present(neighbour.peer, t)) deviations_.push_back({t, neighbour.peer, channel, true});
 }
 
 void Endpoint::lose(int peer) {
-  if (!lost_.insert(peer).second) return;
-  for (auto& [channel, mix] : operations_)
-    if (const auto deviation = mix->lose(peer)) deviations_.push_back(*deviation);
-  for (auto& [channel, staged] : staged_) staged->lose(peer);
+  if (lost_.insert(peer).second) {
+    entered_.erase(peer);
+    for (auto& [channel, mix] : operations_)
+      if (const auto deviation = mix->lose(peer)) deviations_.push_back(*deviation);
+    for (auto& [channel, staged] : staged_) staged->lose(peer);
+  }
   for (auto& [key, inbox] : inboxes_)
     if (key.first == peer) inbox.close();
   for (auto& [channel, mix] : operations_) mix->arrived();
+}
+
+void Endpoint::enter(int peer, Round first) {
+  GOSSAMER_CHECK(lost_.contains(peer) && first >= earliest_next(), "one enters that is there, or in a round that has begun");
+  lost_.erase(peer);
+  entered_[peer] = first;
+  for (auto& [key, inbox] : inboxes_)
+    if (key.first == peer) inbox.reopen();
+  for (auto& [channel, staged] : staged_) staged->enter(peer, first);
+}
+
+Channel Endpoint::handed_over() const { return exchange_.options().channels; }
+
+void Endpoint::expect_rows_of(std::optional<int> giver) {
+  if (giver_) inbox(*giver_, handed_over()).close();
+  giver_ = giver;
+  if (giver_) inbox(*giver_, handed_over()).reopen();
 }
 
 task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
@@ -232,15 +264,19 @@ task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
 Round Endpoint::next_round(Round t, Round last) {
   Round next = t + 1;
   if (exchange_.options().policy == Policy::deadline) next = std::max(next, pace_.next(t, others(), exchange_.scheduler().now()));
-  next = std::min(next, last);
+  next = std::min(std::max(next, leap_), last);
   round_ = next;
   if (next == t + 1 && next < last) return next;
   for (auto& [channel, staged] : staged_) staged->skip_to(next);
   for (Round skipped = t + 1; skipped < next; ++skipped) {
     const auto matrix = exchange_.schedule().at(skipped);
-    for (const auto& [channel, staged] : staged_)
+    const auto leave_out = [&](Channel channel) {
       for (const topology::Neighbour& neighbour : matrix->hears(peer_))
-        deviations_.push_back({skipped, neighbour.peer, channel, true, 0});
+        deviations_.push_back({skipped, neighbour.peer, channel, true});
+    };
+    for (const auto& [channel, staged] : staged_) leave_out(channel);
+    if (exchange_.options().policy == Policy::sync)
+      for (const auto& [channel, mix] : operations_) leave_out(channel);
   }
   return next;
 }
@@ -320,8 +356,13 @@ task<bool> Endpoint::receive_whole(int from, Round t, Channel channel, std::span
 
 Status Endpoint::deliver(Chunk chunk) {
   const ChunkHead head = chunk.head;
+  if (is_of_membership(head.note))
+    return on_news ? on_news(head) : protocol_error(head, "it tells of a loss that this run does not bear");
+  if (head.channel == handed_over()) {
+    if (head.from == giver_) return keep(std::move(chunk));
+    return {};
+  }
   if (!present(head.from)) return {};  // what was still on its way
-  if (head.note == Note::link_lost) return on_news ? on_news(head) : protocol_error(head, "it tells of a loss that this run does not bear");
   // Rows that are taken whole are staged as they come, whether or not a mix has asked: nobody ever waits for a slow reader.
   if (exchange_.options().policy != Policy::sync) {
     StagedMix& staged = staged_mix(head.channel, exchange_.options().row_length);
@@ -332,6 +373,11 @@ Status Endpoint::deliver(Chunk chunk) {
   } else if (head.note != Note::none) {
     return protocol_error(head, "it speaks of deadlines under another policy");
   }
+  return keep(std::move(chunk));
+}
+
+Status Endpoint::keep(Chunk chunk) {
+  const ChunkHead head = chunk.head;
   chunk.arrival = arrivals_++;
   const Status status = inbox(head.from, head.channel).push(std::move(chunk));
   if (const auto found = waiting_for_any_.find(head.channel); found != waiting_for_any_.end()) found->second->arrived();
@@ -377,7 +423,7 @@ Status Exchange::deliver(Chunk chunk) {
   const ChunkHead head = chunk.head;
   const auto found = endpoints_.find(head.to);
   if (found == endpoints_.end()) return protocol_error(head, "that peer does not live here");
-  if (head.channel >= options_.channels) return protocol_error(head, fmt::format("there are {} channels", options_.channels));
+  if (head.channel > options_.channels) return protocol_error(head, fmt::format("there are {} channels", options_.channels));
   return found->second->deliver(std::move(chunk));
 }
 

@@ -8,6 +8,7 @@
 // With a codec (sync only) rows travel as its messages and are decoded whole: gossip/coding.hpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -74,6 +75,8 @@ class Inbox {
   /// Nothing more comes, and what has come is let go.
   void close();
   bool closed() const { return closed_; }
+  /// Of one that was closed: messages come again, from the beginning of one on.
+  void reopen();
 
  private:
   std::uint64_t next_offset_ = 0, total_ = 0;
@@ -114,6 +117,8 @@ class Endpoint {
   /// Takes the message on `channel`, of any peer and round, whose first chunk came first; waits where there is none. In
   /// virtual time the order is always the same, over TCP it is that of arrival. `into` has at least one value.
   task<Received> receive_any(Channel channel, std::span<float> into, Combine combine);
+  /// Waits for the next message of `from` on `channel`, as receive(); false where `from` is lost.
+  task<bool> receive_whole(int from, Round t, Channel channel, std::span<float> into, Combine combine);
 
   /// Sends the codec's message of `values` to those who hear this peer in round t, and puts what it decodes to into, or adds
   /// it to, `own`. Returns when `values` may change.
@@ -130,19 +135,33 @@ class Endpoint {
   /// The link to and from `peer` is gone: the mix under way goes on without what has not come of its row, and those that come
   /// without it; its weight falls to this peer. Only of an algorithm that mixes and does nothing else.
   void lose(int peer);
-  /// Who takes Note::link_lost; nobody: it is refused.
+  /// `peer`, which was lost, takes part again in the rounds from `first` on, none of which has begun.
+  void enter(int peer, Round first);
+  /// Who takes the notes of membership; nobody: they are refused.
   std::function<Status(const ChunkHead&)> on_news;
+  /// Whether `peer` is there, in this round or in one to come.
   bool present(int peer) const { return !lost_.contains(peer); }
+  bool present(int peer, Round t) const;
   /// The round that this peer is in.
   Round round() const { return round_; }
+  /// Where rows come for a peer that joins: messages of round 0. Only those of `giver` are kept, of anybody else's nothing.
+  Channel handed_over() const;
+  void expect_rows_of(std::optional<int> giver);
 
   /// The round that comes after round t: the next one, but under `deadline` for a peer that the others have left behind, which
   /// then leaves out those that it would come too late for, and tells its neighbours. At most `last`, which is no round any
   /// more: nobody need wait for this peer.
   Round next_round(Round t, Round last);
 
-  /// Round `first` is everybody's first: a run that goes on. Before any other.
-  void begin_at(Round first) { pace_.begin_at(first); }
+  /// Round `first` is this peer's first: of a run that goes on, or of one that it joins. Before any other.
+  void begin_at(Round first) {
+    pace_.begin_at(first);
+    round_ = first;
+  }
+  /// The round that comes next is `t` at least: those before are left out. Of a peer whom nobody hears in them.
+  void leap_to(Round t) { leap_ = t; }
+  /// The first round that may come after this one.
+  Round earliest_next() const { return std::max(round_ + 1, leap_); }
 
   int peer() const { return peer_; }
   /// Time spent in mixing arithmetic so far.
@@ -159,17 +178,17 @@ class Endpoint {
   friend class StagedMix;
   friend class AnyAwaiter;
 
-  /// Whom this peer hears, and who hears it, of those who are there. Valid until the next call.
-  std::span<const topology::Neighbour> hears(const topology::MixingMatrix& w);
-  std::span<const int> heard_by(const topology::MixingMatrix& w);
+  /// Whom this peer hears in round t, and who hears it, of those who are there. Valid until the next call.
+  std::span<const topology::Neighbour> hears(const topology::MixingMatrix& w, Round t);
+  std::span<const int> heard_by(const topology::MixingMatrix& w, Round t);
   void note_absent(Round t, Channel channel);
-  double own_weight(const topology::MixingMatrix& w) const;
+  Status keep(Chunk chunk);
+  double own_weight(const topology::MixingMatrix& w, Round t) const;
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
   StagedMix& staged_mix(Channel channel, std::size_t length);
   void begin_sync(Round t, Channel channel, MixedRow& row);
-  task<bool> receive_whole(int from, Round t, Channel channel, std::span<float> into, Combine combine);
   task<void> finish_staged(Channel channel, MixedRow& row);
   Pace::Others others() const;
   bool mixes_coded() const;
@@ -190,6 +209,9 @@ class Endpoint {
   std::uint64_t arrivals_ = 0;
   std::unique_ptr<OutgoingCopies> copies_;  ///< made when first needed
   std::set<int> lost_;
+  std::map<int, Round> entered_;  ///< of those who were lost and are back: the first round that they take part in again
+  std::optional<int> giver_;
+  Round leap_ = 0;
   std::vector<topology::Neighbour> heard_here_;
   std::vector<int> hearing_here_;
   Round round_ = 0;
@@ -203,7 +225,7 @@ struct ExchangeOptions {
   double slack = 0.25;  ///< of `deadline`: for how much of a round a mix waits longer than rows usually take
   std::size_t chunk_values = 1 << 18;  ///< values a chunk carries at most: 1 MiB
   std::size_t row_length = 0;          ///< d
-  Channel channels = 1;                ///< rows that may be mixed or sent: chunks on others are refused
+  Channel channels = 1;                ///< rows that may be mixed or sent; one more is for rows handed over, others are refused
   std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
   const Codec* codec = nullptr;        ///< what mixing and coded rows go through; null: rows are mixed as they are. Sync only
   std::uint64_t seed = 0;              ///< of the run: keys what algorithms draw

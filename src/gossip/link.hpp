@@ -24,9 +24,16 @@ enum class Note : std::uint16_t {
   declined = 2,   ///< up to `round`, those on which nothing was said before do not
   withdrawn = 3,  ///< the sender wishes not to wait any longer for what is said of `round`
   skipping = 4,   ///< up to `round`, the sender takes part in no exchange on which nothing was said before
-  link_lost = 5,  ///< in `round`, a link was lost; `total` holds its ends (gossip/membership.hpp)
+  // Of membership (gossip/membership.hpp).
+  link_lost = 5,  ///< in `round`, a link was lost; `total` holds its ends, `channel` whether that is old news
+  link_back = 6,  ///< from `round` on, a link that was lost counts again; the same
+  here = 7,       ///< a link that was lost is there again; the sender is in `round`
+  joins = 8,      ///< the same, but the sender is in no round yet: it asks for a row to begin with
+  enter = 9,      ///< the sender wishes the link to count from `round` on; to one that joins, `total` is its number of local steps
+  late = 10,      ///< that was not possible: the sender is in `round` already
 };
-inline constexpr std::uint16_t kNotes = 6;
+inline constexpr std::uint16_t kNotes = 11;
+inline constexpr bool is_of_membership(Note note) { return note >= Note::link_lost; }
 
 struct ChunkHead {
   int from = 0, to = 0;  ///< peers

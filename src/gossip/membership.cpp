@@ -8,7 +8,9 @@
 namespace gossamer::gossip {
 namespace {
 
-constexpr int kIdBits = 16;  // run.peers is at most 65,535
+constexpr int kIdBits = 16;      // run.peers is at most 65,535
+constexpr Channel kOldNews = 1;  // nothing follows from it but who is there
+constexpr Round kMostMargin = 1 << 20;
 
 std::uint64_t pack(std::pair<int, int> ends) {
   return static_cast<std::uint64_t>(ends.first) << kIdBits | static_cast<std::uint64_t>(ends.second);
@@ -16,49 +18,267 @@ std::uint64_t pack(std::pair<int, int> ends) {
 
 }  // namespace
 
-Membership::Membership(Exchange& exchange, Endpoint& endpoint, Plan plan)
-    : exchange_(exchange), endpoint_(endpoint), plan_(std::move(plan)), reachable_(reachable().size()) {}
-
-void Membership::lost(int peer, const std::string& why) {
-  if (!endpoint_.present(peer)) return;
-  plan_.message(fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
-  const Round t = endpoint_.round();
-  endpoint_.lose(peer);
-  take(std::minmax(endpoint_.peer(), peer), t, endpoint_.peer());
+Membership::Membership(Exchange& exchange, Node& node, Plan plan)
+    : exchange_(exchange), node_(node), endpoint_(node.endpoint()), plan_(std::move(plan)) {
+  for (const int partner : partners_of(endpoint_.peer())) links_[partner];
+  reachable_ = static_cast<std::size_t>(peers());
+  endpoint_.on_news = [this](const ChunkHead& head) { return heard(head); };
 }
 
+void Membership::say(int to, Note note, Round t, std::uint64_t total, bool old) {
+  const ChunkHead head{endpoint_.peer(), to, t, old ? kOldNews : Channel{0}, 0, total, note};
+  exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
+}
+
+// ---- losses
+
+void Membership::lost(int peer, const std::string& why) {
+  OwnLink& link = this->link(peer);
+  if (!link.up) return;
+  const LinkEnds ends = std::minmax(endpoint_.peer(), peer);
+  const auto told = states_.find(ends);
+  // One that had come back may not count yet, but the others may have heard so from its other end.
+  const bool counted = link.entered || (told != states_.end() && told->second.back);
+  link = OwnLink::gone();
+  std::erase(joiners_, peer);
+  const Round t = endpoint_.round();
+  endpoint_.lose(peer);
+  if (giver_ == peer) {
+    giver_.reset();
+    place_.reset();
+    ask_for_rows();
+    wake();
+  }
+  if (!counted) return;
+  plan_.message(fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
+  take(ends, {t, false}, endpoint_.peer(), false);
+}
+
+// ---- coming back
+
+void Membership::back(int peer) {
+  OwnLink& link = this->link(peer);
+  GOSSAMER_CHECK(!link.up, "a link came back that was not lost");
+  link.up = true;
+  if (!joining_) say(peer, Note::here, endpoint_.round());
+}
+
+/// The other end of a link that came back was in round `seen`: of the two the lower id proposes, or who did before.
+void Membership::meet(int peer, Round seen, bool again) {
+  if (!again && peer < endpoint_.peer()) return;
+  propose(peer, std::max(seen + 1, endpoint_.earliest_next()) + link(peer).margin, 0);
+}
+
+/// From round t on, which this peer has not begun.
+void Membership::propose(int peer, Round t, std::uint64_t steps) {
+  withdraw(peer);
+  if (alone()) endpoint_.leap_to(t);
+  endpoint_.enter(peer, t);
+  link(peer).proposed = t;
+  say(peer, Note::enter, t, steps);
+}
+
+void Membership::withdraw(int peer) {
+  OwnLink& link = this->link(peer);
+  if (link.proposed) endpoint_.lose(peer);
+  link.proposed.reset();
+}
+
+/// To a proposal.
+void Membership::answer(int peer, Round first) {
+  if (first < endpoint_.earliest_next()) return say(peer, Note::late, endpoint_.earliest_next() - 1);
+  if (alone()) endpoint_.leap_to(first);  // nobody is left behind by it, and nobody waits for us to get there
+  endpoint_.enter(peer, first);
+  agreed(peer, first);
+}
+
+void Membership::agreed(int peer, Round first) {
+  OwnLink& link = this->link(peer);
+  link.proposed.reset();
+  link.seen.reset();
+  link.entered = true;
+  link.margin = 1;
+  plan_.message(fmt::format("peer {} is back: from round {} on peer {} mixes with it again", peer, first, endpoint_.peer()));
+  // The other end is told too: that is the answer, and comes before all else that is said of later rounds.
+  take(std::minmax(endpoint_.peer(), peer), {first, true}, endpoint_.peer(), false);
+  tell_links(peer);
+}
+
+void Membership::tell_links(int peer) {
+  for (const auto& [ends, state] : states_) {
+    // What all know by now is no reason to begin rows again; the rest comes as it does to others.
+    const bool old = state.since + static_cast<Round>(peers()) <= endpoint_.round();
+    say(peer, state.back ? Note::link_back : Note::link_lost, state.since, pack(ends), old);
+  }
+}
+
+/// Nobody waits for this peer in any round.
+bool Membership::alone() const {
+  return std::ranges::none_of(links_, [](const auto& entry) { return entry.second.entered || entry.second.proposed; });
+}
+
+// ---- joining
+
+void Membership::join() {
+  joining_ = true;
+  for (auto& [peer, link] : links_) {
+    link = OwnLink::gone();
+    endpoint_.lose(peer);
+    learn(std::minmax(endpoint_.peer(), peer), {0, false});
+  }
+}
+
+/// One of those who run: who joins has nothing to give.
+void Membership::ask_for_rows() {
+  const auto found = std::ranges::find_if(links_, [](const auto& entry) { return entry.second.up && entry.second.seen; });
+  endpoint_.expect_rows_of(std::nullopt);
+  if (found == links_.end()) return;
+  giver_ = found->first;
+  endpoint_.expect_rows_of(giver_);
+  say(*giver_, Note::joins, 0);
+  wake();
+}
+
+task<Round> Membership::arrive() {
+  GOSSAMER_CHECK(joining_, "a peer arrives that does not join");
+  while (true) {
+    while (!giver_) co_await changed();
+    const int giver = *giver_;
+    const bool whole = co_await node_.take_rows_over(giver);
+    if (!whole) continue;
+    while (giver_ == giver && !place_) co_await changed();
+    if (giver_ == giver) break;
+  }
+  const Place place = *place_;
+  node_.set_steps_done(place.steps);
+  co_await node_.restart_rows();
+  settle(place);
+  co_return place.round;
+}
+
+void Membership::settle(const Place& place) {
+  joining_ = false;
+  const int giver = *std::exchange(giver_, std::nullopt);
+  endpoint_.expect_rows_of(std::nullopt);
+  endpoint_.begin_at(place.round - 1);  // it has not begun the round in which it enters
+  answer(giver, place.round);
+  reachable_ = reachable().size();
+  for (auto& [peer, link] : links_) {
+    if (!link.up || link.entered) continue;
+    say(peer, Note::here, place.round);
+    if (link.seen) meet(peer, *link.seen);
+  }
+  endpoint_.begin_at(place.round);
+}
+
+void Membership::wake() {
+  if (waiter_) exchange_.scheduler().post(std::exchange(waiter_, {}));
+}
+
+// ---- what partners say
+
 Status Membership::heard(const ChunkHead& head) {
+  if (!links_.contains(head.from)) return protocol_error(head, "it is no partner of this peer");
+  if (!link(head.from).up) return {};  // what was still on its way
+  return head.note == Note::link_lost || head.note == Note::link_back ? heard_of_link(head) : heard_of_end(head);
+}
+
+Status Membership::heard_of_end(const ChunkHead& head) {
+  OwnLink& link = this->link(head.from);
+  if (link.entered) return protocol_error(head, "it comes back where it was not lost");
+  switch (head.note) {
+    case Note::joins:
+      withdraw(head.from);
+      if (std::ranges::find(joiners_, head.from) == joiners_.end()) joiners_.push_back(head.from);
+      return {};
+    case Note::here:
+      if (joining_) {
+        link.seen = head.round;
+        if (!giver_) ask_for_rows();
+      } else if (!link.proposed) {
+        meet(head.from, head.round);
+      }
+      return {};
+    case Note::late:
+      if (!link.proposed || head.round < *link.proposed) return protocol_error(head, "it is late for what was not proposed");
+      link.margin = std::min(2 * link.margin, kMostMargin);
+      link.proposed.reset();
+      endpoint_.lose(head.from);
+      meet(head.from, head.round, true);
+      return {};
+    case Note::enter:
+      if (!joining_) {
+        answer(head.from, head.round);
+        return {};
+      }
+      if (giver_ != head.from || head.round == 0) return protocol_error(head, "it says where to begin, and was not asked");
+      place_ = Place{head.round, head.total};
+      wake();
+      return {};
+    default:
+      return protocol_error(head, "it says of membership what is not known");
+  }
+}
+
+Status Membership::heard_of_link(const ChunkHead& head) {
   const auto id = [&](int shift) { return static_cast<int>(head.total >> shift & ((1U << kIdBits) - 1)); };
   const LinkEnds ends{id(kIdBits), id(0)};
-  const auto n = static_cast<int>(plan_.partners.size());
-  if (head.total >> (2 * kIdBits) != 0 || ends.first >= ends.second || ends.second >= n ||
-      !std::ranges::binary_search(plan_.partners[static_cast<std::size_t>(ends.first)], ends.second))
+  if (head.total >> (2 * kIdBits) != 0 || ends.first >= ends.second || ends.second >= peers() ||
+      !std::ranges::binary_search(partners_of(ends.first), ends.second) || head.channel > kOldNews)
     return protocol_error(head, "it tells of a link that there is not");
-  take(ends, head.round, head.from);
+  const bool back = head.note == Note::link_back, old = head.channel == kOldNews;
+  OwnLink& link = this->link(head.from);
+  const bool ours = ends == LinkEnds(std::minmax(endpoint_.peer(), head.from));
+  if (back && ours && !old && link.proposed == head.round) {
+    agreed(head.from, head.round);
+    return {};
+  }
+  if (!link.entered) return {};  // all is told when it is
+  take(ends, {head.round, back}, head.from, old);
   return {};
 }
 
-/// News of a link's loss in round t, from `from`, goes on to everybody else.
-void Membership::take(LinkEnds ends, Round t, int from) {
-  if (!news_.insert({ends, t}).second) return;
-  lost_.insert(ends);
-  const Round restart = t + plan_.partners.size();
-  if (restart > endpoint_.round()) restarts_.insert(restart);
-  else take(ends, endpoint_.round(), endpoint_.peer());  // it came too late (deadline): all begin again once more
-  for (const int partner : plan_.partners[static_cast<std::size_t>(endpoint_.peer())]) {
-    if (partner == from || !endpoint_.present(partner)) continue;
-    const ChunkHead head{endpoint_.peer(), partner, t, 0, 0, pack(ends), Note::link_lost};
-    exchange_.link(endpoint_.peer(), partner).send(Chunk(head, {}, {}));
-  }
+/// News of a link, from `from`, goes on to everybody else.
+void Membership::take(LinkEnds ends, LinkState state, int from, bool old) {
+  if (!news_.insert({ends, state.since, state.back}).second) return;
+  const bool changed = learn(ends, state);
+  const Round restart = state.since + static_cast<Round>(peers());
+  if (!old && restart > endpoint_.round()) restarts_.insert(restart);
+  else if (!old && changed) take(ends, {endpoint_.round(), state.back}, endpoint_.peer(), false);  // too late: all once more
+  for (const auto& [partner, link] : links_)
+    if (partner != from && link.entered)
+      say(partner, state.back ? Note::link_back : Note::link_lost, state.since, pack(ends), old);
+  say_who_is_there();
+}
+
+/// Whether it says more than what was known: the later one counts, and of one round the loss.
+bool Membership::learn(LinkEnds ends, LinkState state) {
+  const auto known = states_.find(ends);
+  if (known != states_.end() && (known->second.since > state.since || (known->second.since == state.since && state.back)))
+    return false;
+  states_[ends] = state;
+  return true;
+}
+
+void Membership::say_who_is_there() {
   const std::vector<int> here = reachable();
   if (here.size() == std::exchange(reachable_, here.size())) return;
   std::vector<int> gone;
-  for (int peer = 0; peer < static_cast<int>(plan_.partners.size()); ++peer)
+  for (int peer = 0; peer < peers(); ++peer)
     if (!std::ranges::binary_search(here, peer)) gone.push_back(peer);
-  plan_.message(fmt::format("peer {} is out of reach; {} of {} peers go on", fmt::join(gone, ", "), here.size(),
-                            plan_.partners.size()));
+  if (gone.empty()) return plan_.message(fmt::format("all {} peers are within reach", peers()));
+  plan_.message(fmt::format("peer {} is out of reach; {} of {} peers go on", fmt::join(gone, ", "), here.size(), peers()));
 }
 
+task<void> Membership::attend(Round t) {
+  if (restarts(t)) co_await node_.restart_rows();
+  for (const int joiner : std::exchange(joiners_, {})) {
+    node_.hand_rows_over(joiner);
+    propose(joiner, endpoint_.earliest_next(), node_.steps_done());
+  }
+}
+
+/// Whether rows with a conserved sum begin again between the last call and round t.
 bool Membership::restarts(Round t) {
   const auto end = restarts_.upper_bound(t);
   const bool any = end != restarts_.begin();
@@ -67,12 +287,16 @@ bool Membership::restarts(Round t) {
 }
 
 std::vector<int> Membership::reachable() const {
-  std::vector<bool> seen(plan_.partners.size());
+  std::vector<bool> seen(plan_.partners->size());
   std::vector<int> reached{endpoint_.peer()};
   seen[static_cast<std::size_t>(endpoint_.peer())] = true;
+  const auto carries = [this](int a, int b) {
+    const auto state = states_.find(std::minmax(a, b));
+    return state == states_.end() || state->second.back;
+  };
   for (std::size_t k = 0; k < reached.size(); ++k)
-    for (const int partner : plan_.partners[static_cast<std::size_t>(reached[k])]) {
-      if (seen[static_cast<std::size_t>(partner)] || lost_.contains(std::minmax(reached[k], partner))) continue;
+    for (const int partner : partners_of(reached[k])) {
+      if (seen[static_cast<std::size_t>(partner)] || !carries(reached[k], partner)) continue;
       seen[static_cast<std::size_t>(partner)] = true;
       reached.push_back(partner);
     }

@@ -1,21 +1,35 @@
-// Who is still there, as one peer knows it: which links were lost, told from neighbour to neighbour, and what follows from it.
+// Who is there, as one peer knows it: which links were lost and which came back, told from neighbour to neighbour, and what
+// follows from it.
 //
 // Nobody decides for others. A peer that loses a link goes on without it, and so does the other end, if it lives: mixing by
 // differences then leaves the rest of W symmetric and doubly stochastic. That the link is lost is told to all, each peer
 // passing on what it hears for the first time. From the links that are left follows who is out of reach.
 //
-// Rows whose sum over the peers is conserved lose it with a link: they begin again, at the same round everywhere. A loss in
-// round t has come to every peer that can be reached by round t + n, because news travels before the rows of a round, so that
-// is the round.
+// A link that is there again counts from a round on that neither end has begun. One end proposes it, `enter`: the lower id, or
+// of one that runs and one that joins, the former. Where the other has begun that round already it says so, `late`, and a later
+// one is proposed; else it tells the network that the link is back, and that is the answer. Until it comes, the proposer goes no
+// further than that round. Both then tell each other of all links that they know, for there may have been two networks.
+//
+// A peer that joins, a process that was started again, has no round and no rows. It asks one partner, which sends it its own
+// rows and proposes the next round; there it begins, and the others then take it for one that runs.
+//
+// Rows whose sum over the peers is conserved lose it with a link, and again when one comes back: they begin again, at the same
+// round everywhere. News of round t has come to every peer that can be reached by round t + n, because news travels before
+// the rows of a round, so that is the round.
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "gossip/exchange.hpp"
+#include "gossip/node.hpp"
 
 namespace gossamer::gossip {
 
@@ -23,35 +37,109 @@ namespace gossamer::gossip {
 class Membership {
  public:
   struct Plan {
-    std::vector<std::vector<int>> partners;  ///< by peer, ascending: the links of the whole network
+    /// By peer, ascending: the links of the whole network.
+    std::shared_ptr<const std::vector<std::vector<int>>> partners;
     /// Lines for people: what changed, as this peer knows it.
     std::function<void(const std::string&)> message = [](const std::string&) {};
   };
 
-  /// The endpoint outlives it.
-  Membership(Exchange& exchange, Endpoint& endpoint, Plan plan);
+  /// The node outlives it; its endpoint tells it of notes.
+  Membership(Exchange& exchange, Node& node, Plan plan);
 
   /// This peer's link to `peer` is lost; `why` is a whole sentence.
   void lost(int peer, const std::string& why);
-  /// News from a partner: Note::link_lost.
+  /// The link to `peer`, which was lost, carries again; nothing comes any more of what was sent before.
+  void back(int peer);
+  /// What a partner says.
   Status heard(const ChunkHead& head);
-  /// Whether rows with a conserved sum begin again between this peer's last call and round t.
-  bool restarts(Round t);
+
+  /// What is to be done before this peer's round t: rows with a conserved sum begin again where that is due, and partners that
+  /// join are given rows.
+  task<void> attend(Round t);
+
+  /// This peer joins: all of its links are taken for lost, until they are back. Before any of them is.
+  void join();
+  /// Waits for a partner that runs, and for its rows; the node is then where the giver was, but for its optimizer and for rows
+  /// that begin anew. Gives the round that is its first: begin it at once.
+  task<Round> arrive();
+
   /// Peers that links lead to, this one among them, ascending.
   std::vector<int> reachable() const;
 
  private:
   using LinkEnds = std::pair<int, int>;  ///< ascending
+  struct LinkState {
+    Round since = 0;
+    bool back = false;
+  };
+  /// To a partner.
+  struct OwnLink {
+    bool up = true;                 ///< it carries
+    bool entered = true;            ///< and counts, or will from an agreed round on
+    std::optional<Round> proposed;  ///< by us, and not answered
+    std::optional<Round> seen;      ///< the round that the other end was in when the link came back
+    Round margin = 1;               ///< rounds between the further end and what we propose
 
-  void take(LinkEnds ends, Round t, int from);
+    static OwnLink gone() {
+      OwnLink link;
+      link.up = link.entered = false;
+      return link;
+    }
+  };
+
+  /// Where one that joins begins.
+  struct Place {
+    Round round = 0;
+    std::uint64_t steps = 0;  ///< local steps that the giver of its rows has done
+  };
+
+  OwnLink& link(int peer) { return links_.at(peer); }
+  const std::vector<int>& partners_of(int peer) const { return (*plan_.partners)[static_cast<std::size_t>(peer)]; }
+  int peers() const { return static_cast<int>(plan_.partners->size()); }
+  Status heard_of_link(const ChunkHead& head);
+  Status heard_of_end(const ChunkHead& head);
+  void meet(int peer, Round seen, bool again = false);
+  void propose(int peer, Round t, std::uint64_t steps);
+  void withdraw(int peer);
+  void answer(int peer, Round first);
+  void agreed(int peer, Round first);
+  void tell_links(int peer);
+  void say(int to, Note note, Round t, std::uint64_t total = 0, bool old = false);
+  void take(LinkEnds ends, LinkState state, int from, bool old);
+  bool learn(LinkEnds ends, LinkState state);
+  void say_who_is_there();
+  bool alone() const;
+  bool restarts(Round t);
+  void ask_for_rows();
+  void settle(const Place& place);
+  void wake();
 
   Exchange& exchange_;
+  Node& node_;
   Endpoint& endpoint_;
   Plan plan_;
-  std::set<LinkEnds> lost_;
-  std::set<std::pair<LinkEnds, Round>> news_;  ///< that have come: both ends of a link tell of its loss, each in its round
+  std::map<int, OwnLink> links_;
+  std::map<LinkEnds, LinkState> states_;  ///< of links that were ever lost
+  std::set<std::tuple<LinkEnds, Round, bool>> news_;  ///< that have come: both ends of a link tell of it, each in its round
   std::set<Round> restarts_;
+  std::vector<int> joiners_;
   std::size_t reachable_;
+  // Of one that joins.
+  bool joining_ = false;
+  std::optional<int> giver_;
+  std::optional<Place> place_;
+  std::coroutine_handle<> waiter_;  ///< until there is a giver, or a place
+
+  /// co_await changed(): until one of these changes.
+  auto changed() {
+    struct Awaiter {
+      Membership& membership;
+      bool await_ready() const { return false; }
+      void await_suspend(std::coroutine_handle<> waiter) { membership.waiter_ = waiter; }
+      void await_resume() const {}
+    };
+    return Awaiter{*this};
+  }
 };
 
 }  // namespace gossamer::gossip

@@ -47,6 +47,21 @@ task<void> Node::restart_rows() {
   }
 }
 
+void Node::hand_rows_over(int to) {
+  for (std::size_t k = 0; k < specs_.size(); ++k)
+    if (specs_[k].is_handed_over()) endpoint_.send_copy(to, 0, endpoint_.handed_over(), row(static_cast<int>(k)));
+}
+
+task<bool> Node::take_rows_over(int giver) {
+  bool whole = true;
+  for (std::size_t k = 0; k < specs_.size() && whole; ++k)
+    if (specs_[k].is_handed_over()) {
+      const std::span<float> row = this->row(static_cast<int>(k));
+      whole = co_await endpoint_.receive_whole(giver, 0, endpoint_.handed_over(), row, Combine::replace);
+    }
+  co_return whole;
+}
+
 task<void> Node::reset_optimizer() {
   for (const std::span<float> row : memory_.state) co_await fill(row, 0.0F);
 }

@@ -67,6 +67,10 @@ class Node {
   /// Rows that begin again when a sum over the peers is lost (RowSpec::Rejoin::restart) are as at the start, but for x in the
   /// place of the starting parameters.
   task<void> restart_rows();
+  /// Sends copies of the rows that a peer which joins begins with (RowSpec::Rejoin::from_neighbour) to `to`.
+  void hand_rows_over(int to);
+  /// Waits for those of `giver`, and takes them; false where it is lost before all have come.
+  task<bool> take_rows_over(int giver);
   /// The optimizer begins anew: its rows are zero.
   task<void> reset_optimizer();
   /// Samples of any peer's shard, and batches of one pass over it.

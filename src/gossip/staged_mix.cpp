@@ -58,9 +58,9 @@ void StagedMix::begin(Round t, std::span<const float> row) {
   endpoint_.pace_.begin_mix(exchange_.scheduler().now());
   matrix_ = exchange_.schedule().at(t);
   GOSSAMER_CHECK(matrix_->row_surplus(endpoint_.peer()) == 0, "rows that are late are mixed by differences");
-  const auto hears = endpoint_.hears(*matrix_);
+  const auto hears = endpoint_.hears(*matrix_, t);
   heard_.assign(hears.begin(), hears.end());
-  const std::span<const int> hearers = endpoint_.heard_by(*matrix_);
+  const std::span<const int> hearers = endpoint_.heard_by(*matrix_, t);
   if (!hearers.empty()) {
     newest_copy_ = &free_copy();
     newest_copy_->round = t;
@@ -141,7 +141,7 @@ StagedMix::Rows StagedMix::take(std::vector<Deviation>& deviations) {
   timer_.reset();
   Rows rows;
   for (const topology::Neighbour& neighbour : matrix_->hears(endpoint_.peer())) {
-    if (!endpoint_.present(neighbour.peer)) {
+    if (!endpoint_.present(neighbour.peer, round_)) {
       deviations.push_back({round_, neighbour.peer, channel_, true});
       continue;
     }
@@ -321,6 +321,14 @@ void StagedMix::lose(int peer) {
   std::erase_if(heard_, [peer](const topology::Neighbour& neighbour) { return neighbour.peer == peer; });
   if (active_ && exchange_.options().policy == Policy::deadline) go_on();
   wake();
+}
+
+void StagedMix::enter(int peer, Round first) {
+  Edge& edge = this->edge(peer);
+  edge.declined_end = first;
+  edge.skip_end = 0;
+  edge.punctual = true;
+  edge.came = Time(0);
 }
 
 void StagedMix::skip_to(Round next) {

@@ -59,6 +59,8 @@ class StagedMix {
   bool took_part() const { return took_part_; }
   /// `peer` is gone: its exchanges count no more, and nobody waits for it.
   void lose(int peer);
+  /// `peer` is back, and takes part in the rounds from `first` on.
+  void enter(int peer, Round first);
   /// This peer mixes in no round before `next`: nobody need wait for it until then.
   void skip_to(Round next);
 

@@ -78,15 +78,11 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
 Host::~Host() = default;
 
 void Host::watch_members() {
-  gossip::Membership::Plan plan;
-  for (int node = 0; node < setup_.nodes(); ++node) plan.partners.push_back(setup_.algorithm->partners(node, *setup_.schedule));
-  plan.message = request_.message;
-  for (Member& member : members_) {
-    member.membership = std::make_unique<gossip::Membership>(exchange_, member.node->endpoint(), plan);
-    member.node->endpoint().on_news = [&membership = *member.membership](const gossip::ChunkHead& head) {
-      return membership.heard(head);
-    };
-  }
+  auto partners = std::make_shared<std::vector<std::vector<int>>>();
+  for (int node = 0; node < setup_.nodes(); ++node) partners->push_back(setup_.algorithm->partners(node, *setup_.schedule));
+  for (Member& member : members_)
+    member.membership =
+        std::make_unique<gossip::Membership>(exchange_, *member.node, gossip::Membership::Plan{partners, request_.message});
 }
 
 void Host::lose(int here, int there, const Error& why) {
@@ -147,7 +143,7 @@ gossip::task<void> Host::drive(Member& member) {
   if (is_logged(setup_.config, member.round)) co_await record(member);
   while (member.round < setup_.config.run.rounds && member.round < stop_after_.value_or(setup_.config.run.rounds)) {
     member.in_round = true;
-    if (member.membership && member.membership->restarts(member.round)) co_await member.node->restart_rows();
+    if (member.membership) co_await member.membership->attend(member.round);
     co_await setup_.algorithm->round(*member.node, member.round);
     check_interrupt();
     member.in_round = false;
