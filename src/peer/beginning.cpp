@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace gossamer::peer {
 
 Result<Beginning> Beginning::prepare(const Setup& setup, BeginningRequest request) {
@@ -34,6 +36,12 @@ Status Beginning::settle(gossip::Round round, Host& host) {
   GOSSAMER_TRY_STATUS(recorder_->continue_from(round));
   drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder), request_.hosted.front(), round, real_disk());
   return {};
+}
+
+/// Other peers of this process may begin a little earlier: as many rounds as news takes through the network.
+Status Beginning::join(gossip::Round round) {
+  const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
+  return recorder_->continue_from(round - std::min(round, nodes));
 }
 
 void Beginning::announce(gossip::Round round) const {

@@ -39,6 +39,8 @@ class Beginning {
   /// Begins at `round`, one of rounds(): the host's nodes are where they were, the log and the checkpoints end there. Before
   /// Host::start(), on any one thread.
   Status settle(gossip::Round round, Host& host);
+  /// Of a process that joins a network which is in round `round`: the log goes on there.
+  Status join(gossip::Round round);
   /// Says where it begins, where that was asked for.
   void announce(gossip::Round round) const;
 

@@ -85,10 +85,39 @@ void Host::watch_members() {
         std::make_unique<gossip::Membership>(exchange_, *member.node, gossip::Membership::Plan{partners, request_.message});
 }
 
-void Host::lose(int here, int there, const Error& why) {
-  const auto member = std::ranges::find(members_, here, [](const Member& m) { return m.node->id(); });
+gossip::Membership& Host::membership(int node) {
+  const auto member = std::ranges::find(members_, node, [](const Member& m) { return m.node->id(); });
   GOSSAMER_CHECK(member != members_.end() && member->membership, "a loss that is not borne");
-  member->membership->lost(there, why.message);
+  return *member->membership;
+}
+
+void Host::lose(int here, int there, const Error& why) { membership(here).lost(there, why.message); }
+
+void Host::back(int here, int there) { membership(here).back(there); }
+
+void Host::join(const std::vector<std::pair<int, int>>& connected) {
+  for (Member& member : members_) member.membership->join();
+  for (const auto& [here, there] : connected) membership(here).back(there);
+  for (const int here : request_.hosted)
+    for (const int there : setup_.algorithm->partners(here, *setup_.schedule))
+      if (std::ranges::binary_search(request_.hosted, there)) membership(here).back(there);
+  for (Member& member : members_) {
+    member.driver = arrive(member);
+    member.driver.start(scheduler_);
+  }
+}
+
+gossip::task<void> Host::arrive(Member& member) {
+  member.round = co_await member.membership->arrive();
+  if (!std::exchange(arrived_, true)) {
+    first_round_ = member.round;
+    if (Status ready = request_.on_arrival(member.round); !ready.ok()) {
+      fail(ready.error());
+      co_return;
+    }
+  }
+  request_.message(fmt::format("peer {} joins in round {}", member.node->id(), member.round));
+  co_await drive(member);
 }
 
 void Host::set_initial_rows() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -38,6 +39,8 @@ struct HostRequest {
   Checkpointer* checkpointer = nullptr;
   /// Lines for people.
   std::function<void(const std::string&)> message = [](const std::string&) {};
+  /// Of a process that joins: called once, when the first of its nodes knows the round in which it begins.
+  std::function<Status(gossip::Round first)> on_arrival = [](gossip::Round) { return Status(); };
   /// Called once, when every hosted node has done its last round.
   std::function<void()> on_finished = [] {};
 };
@@ -60,8 +63,13 @@ class Host {
   /// scheduler.
   enum class Clock { virtual_time, real_time };
   void start(Clock clock);
+  /// In place of start(), of a run that bears losses: every node begins where the network is, with the rows of a neighbour, as
+  /// soon as one of its links is there. `connected` are those to other processes that are; the others come back().
+  void join(const std::vector<std::pair<int, int>>& connected);
   /// The link from a hosted peer to one elsewhere is lost, and the run goes on without it: of a run that bears losses.
   void lose(int here, int there, const Error& why);
+  /// It is there again.
+  void back(int here, int there);
   /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.
   void fail(Error error);
 
@@ -90,6 +98,8 @@ class Host {
   gossip::NodeMemory memory_of(std::size_t index);
   gossip::Link& make_link(int from, int to);
   void watch_members();
+  gossip::Membership& membership(int node);
+  gossip::task<void> arrive(Member& member);
   gossip::task<void> drive(Member& member);
   gossip::task<void> record(Member& member);
   gossip::task<void> save(Member& member);
@@ -122,6 +132,7 @@ class Host {
   std::size_t finished_ = 0;
   std::optional<gossip::Round> stop_after_;
   gossip::Round first_round_ = 0;
+  bool arrived_ = false;  ///< of a process that joins
   gossip::Time clock_begin_{0};     ///< of the log, when the scheduler's is 0
   double wall_seconds_before_ = 0;  ///< of the run, until it was begun again here
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

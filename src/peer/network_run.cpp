@@ -74,6 +74,19 @@ Error for_others(Error error, const std::vector<int>& hosted) {
   return error;
 }
 
+Error nobody_joins(const Setup& setup) {
+  return {ErrorKind::rejected,
+          fmt::format("the network runs already, and nobody can join it: {}",
+                      setup.config.net.on_loss == "stop" ? std::string("net.on_loss is stop")
+                                                         : fmt::format("algorithm '{}' needs everybody from the start",
+                                                                       setup.config.algorithm.kind))};
+}
+
+std::vector<std::pair<int, int>> connected_pairs(const net::Network& network, std::vector<std::pair<int, int>> pairs) {
+  std::erase_if(pairs, [&network](const auto& pair) { return !network.connected(pair.first, pair.second); });
+  return pairs;
+}
+
 /// Finds the round at which all processes begin, and puts this one's nodes there.
 Status agree_and_settle(const Setup& setup, const NetworkRunRequest& request, net::Network& network, net::RealScheduler& scheduler,
                         ComputeThread& thread, Beginning& beginning, Host& host) {
@@ -83,6 +96,7 @@ Status agree_and_settle(const Setup& setup, const NetworkRunRequest& request, ne
   conference.say = [&agreement] { return agreement.say(); };
   conference.hear = [&agreement](const std::string& statement) { return agreement.hear(statement); };
   GOSSAMER_TRY_STATUS(network.confer(std::move(conference)));
+  if (network.late()) return {};
   GOSSAMER_TRY(const gossip::Round round, agreement.outcome());
   // Reading may take long: heartbeats go on beside it.
   struct Settled {
@@ -130,6 +144,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     const net::Traffic traffic = network->traffic(peer);
     return gossip::Traffic{traffic.data_bytes_sent, traffic.data_bytes_received};
   };
+  host_request.on_arrival = [&beginning](gossip::Round first) { return beginning.join(first); };
   host_request.on_finished = [&scheduler] { scheduler.stop(); };
   host_request.checkpointer = beginning.checkpointer();
   host_request.message = request.message;
@@ -148,6 +163,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     if (setup.bears_losses()) host->lose(here, there, why);
     return setup.bears_losses();
   };
+  described.back = [&host](int here, int there) { host->back(here, there); };
   if (staging)
     described.chunk_memory = {[&device = *setup.device](std::size_t bytes) { return device.allocate_host(bytes); },
                               [&device = *setup.device](void* memory) { device.release_host(memory); }};
@@ -169,13 +185,15 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     gossip::Link& link = network->link(here, there);
     host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
   }
-  if (!host->error())
+  if (!host->error() && !network->late())
     if (const Status settled = agree_and_settle(setup, request, *network, scheduler, *thread, beginning, *host);
         !settled.ok() && !host->error())
       fail(settled.error());
+  if (!host->error() && network->late() && !setup.bears_losses()) host->fail(nobody_joins(setup));
   const bool began = !host->error();
   if (began) {
-    host->start(Host::Clock::real_time);
+    if (network->late()) host->join(connected_pairs(*network, pairs));
+    else host->start(Host::Clock::real_time);
     scheduler.run();
     if (staging) scheduler.run_io_until([&] { return staging->idle() || host->error(); });
   }
