@@ -49,6 +49,7 @@ int execute(int argc, char** argv) {
     add_average(app, exit_code);
     add_export(app, exit_code);
     add_bench(app, exit_code);
+    add_simulate(app, exit_code);
     add_doctor(app, exit_code);
     try {
       app.parse(argc, argv);

@@ -21,6 +21,7 @@ void add_gap(CLI::App& app, int& exit_code);
 void add_average(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_simulate(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 
 /// Prints the error for people and returns its exit code.

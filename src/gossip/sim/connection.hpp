@@ -1,0 +1,113 @@
+// A connection between two peers of different processes, as TCP makes it: in each direction, what is sent comes once, in order
+// and undamaged, or the connection is broken; each end finds out by itself, and nothing is delivered at an end that has.
+// So the protocol never sees a frame lost, doubled or out of order; what it sees are delays of any length, and
+// connections that end after any chunk, for one end earlier than for the other.
+//
+//   sender's queue (chunks lent) → on the way (copies, a bounded number) → receiver's buffers (a window of them) → exchange
+//
+// An end finds its connection broken when the other end's closing comes, which takes at most kResetTime where anything
+// passes; when a frame is damaged; or when nothing has come for the silence although it reads: heartbeats come from every
+// process that lives and is not held up.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "gossip/link.hpp"
+#include "gossip/sim/capacity.hpp"
+#include "gossip/sim/world.hpp"
+
+namespace gossamer::gossip::sim {
+
+/// The longest from the end of one end to the other end's knowing, where the network passes it on.
+inline constexpr Time kResetTime = std::chrono::milliseconds(100);
+
+/// One direction.
+class Wire final : public Link {
+ public:
+  Wire(World& world, int from, int to);
+  ~Wire() override;
+
+  void send(Chunk chunk) override;
+
+  /// Takes from the sender's queue what has room on the way.
+  void fill();
+  /// Delivers what has come.
+  void pump();
+
+  /// Chunks that leave from now on come so much later than they would.
+  Time delay{0};
+  /// Nothing passes, or what waited does again. Several may stop it; all must let go.
+  void stop() { ++stops_, hear(); }
+  void go() { --stops_, hear(), pump(); }
+  /// The next frame that comes is damaged.
+  void damage() { damaged_ = true; }
+
+  /// The sender's end is closed: what waited there is gone. With `told`, what is on the way is followed by the news, but for a
+  /// part of it that the closing may take away.
+  void close(bool told, bool cuts_off);
+  /// The receiver reads no more.
+  void shut();
+  bool shut_down() const { return shut_; }
+
+  /// Whether the receiver hears anything may have changed: where it does not, the silence begins.
+  void hear();
+  /// A receiver that was held up itself begins to listen anew: what they sent may lie unread.
+  void listen();
+
+ private:
+  class Buffer;
+  struct Travelling {
+    ChunkHead head;
+    std::vector<float> values;
+    Time arrives{0};
+    bool closing = false;
+    std::uint64_t bytes() const { return kFrameOverheadBytes + values.size() * sizeof(float); }
+  };
+
+  bool mute() const;
+  bool reads() const;
+  Buffer* free_buffer();
+  void returned();
+  void watch();
+  Time leaves(std::uint64_t bytes);
+
+  World& world_;
+  int from_, to_;
+  std::deque<Chunk> waiting_;       ///< the sender's
+  bool closed_ = false;             ///< the sender's end
+  std::deque<Travelling> on_the_way_;
+  Capacity capacity_;
+  Time last_arrival_{0};
+  int stops_ = 0;
+  bool damaged_ = false, shut_ = false, fill_due_ = false, pump_due_ = false;
+  std::vector<std::unique_ptr<Buffer>> buffers_;  ///< the receiver's
+  bool mute_ = false;
+  Time heard_{0};  ///< while mute: when the last byte came, or waiting for one began
+};
+
+class Connection {
+ public:
+  /// a < b.
+  Connection(World& world, int a, int b);
+
+  Wire& wire(int from) { return from == ends_[0] ? *wires_[0] : *wires_[1]; }
+  std::array<int, 2> ends() const { return ends_; }
+  /// Peer `end` finds the connection broken, and the other end will.
+  void lost(int end, const std::string& why);
+  /// The process of peer `end` has ended; `told`: its machine says so to the other end.
+  void ended(int end, bool told);
+  /// Peer `end` closes it in the middle of a frame.
+  void broken_off(int end);
+
+ private:
+  int other(int end) const { return end == ends_[0] ? ends_[1] : ends_[0]; }
+
+  World& world_;
+  std::array<int, 2> ends_;
+  std::array<std::unique_ptr<Wire>, 2> wires_;
+};
+
+}  // namespace gossamer::gossip::sim

@@ -1,0 +1,33 @@
+// The algorithms' rounds as the oracle sees them: which rows go into a mix, which come out, and what happens in between, from
+// a peer's rows at both ends of a round and from what its trainer did. Written from the papers' formulas, in double.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gossip/sim/scenario.hpp"
+#include "gossip/sim/trace.hpp"
+
+namespace gossamer::gossip::sim {
+
+using Row = std::vector<double>;
+
+/// A row's mix in one round.
+struct MixForm {
+  Channel channel = 0;
+  Row in;   ///< what the peer sent and mixed; empty: its process ended before
+  Row out;  ///< what came of it; empty: its process ended before
+  double slack = 0;  ///< values that were added and taken away again to know `out`: as large as this
+};
+
+/// The mixes of a round, and what is wrong with the rest of it: sentences without a subject.
+struct RoundForm {
+  std::vector<MixForm> mixes;
+  std::vector<std::string> wrong;
+};
+RoundForm form_of(const Scenario& scenario, const RoundRecord& record);
+
+/// Half a unit in the last place of a float next to 1.
+inline constexpr double kRounding = 0x1p-24;
+
+}  // namespace gossamer::gossip::sim

@@ -1,0 +1,44 @@
+// The oracle: judges a trace in double, knowing W, the start rows, what peers logged and what their trainers did, and nothing
+// of the protocol. What it holds a run to:
+//
+//   replay     each mix of each peer in each round is what the logged W makes of the rows that went in: within
+//              4 (k + 4) 2⁻²⁴ M for k neighbours and values up to M; and what comes between the mixes is the algorithm's
+//   log        what deviates from W is logged, and only where it may: sync lacks lost peers alone, stale is never staler than
+//              it says, rounds that are used never go back
+//   edges      under sync and deadline both ends agree whether, and how much of, a row counted, but for the rounds in which
+//              the link broke
+//   mean       under sync and deadline, with a symmetric W, the sum over the peers keeps what it had, to 1e-12, but for edges that
+//              counted at one end: these are added up and reported as drift
+//   restarts   after a loss, rows with a conserved sum begin again at the round that is due, at all who are left together
+//   sums       in the end, conserved sums of each part that is left are what they are worth
+//   healing    after the last fault each part comes together at the rate of its own gap, and what is exact ends at its optimum
+//   progress   whoever lives does all its rounds within a bound of virtual time
+//   queues     what waits at a peer stays below a bound
+//   faults     nobody complains of anybody
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gossip/sim/scenario.hpp"
+#include "gossip/sim/trace.hpp"
+
+namespace gossamer::gossip::sim {
+
+struct Verdict {
+  std::vector<std::string> violations;            ///< whole sentences, the first few of each kind
+  std::map<std::string, std::uint64_t> checked;   ///< how often each property was looked at
+  double drift = 0;           ///< of the mean, by edges that counted at one end: the norm, over all rounds
+  double rounding = 0;        ///< the largest part of the bound on rounding that was taken up
+  std::uint64_t one_sided = 0;
+  bool ok() const { return violations.empty(); }
+};
+
+/// Virtual time by which everybody is done: rounds of the slowest, and what the faults hold up.
+Time time_limit(const Scenario& scenario, const Parts& parts);
+
+Verdict judge(const Scenario& scenario, const Parts& parts, const Trace& trace);
+
+}  // namespace gossamer::gossip::sim

@@ -1,0 +1,187 @@
+#include "gossip/sim/process.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace gossamer::gossip::sim {
+
+namespace {
+
+FloatRow normal_row(const Scenario& scenario, int peer, std::uint64_t step) {
+  RandomStream random(scenario.seed, static_cast<std::uint32_t>(peer), kScenarioPurpose, step);
+  FloatRow row(static_cast<std::size_t>(scenario.length));
+  for (float& value : row) value = static_cast<float>(random.next_normal());
+  return row;
+}
+
+FloatRow copy_of(std::span<const float> row) { return {row.begin(), row.end()}; }
+
+}  // namespace
+
+FloatRow target_of(const Scenario& scenario, int peer) { return normal_row(scenario, peer, 2); }
+FloatRow start_of(const Scenario& scenario, int peer) { return normal_row(scenario, peer, 3); }
+
+void RecordingTrainer::run(TrainOperation operation, std::span<TrainRequest* const> requests) {
+  for (TrainRequest* request : requests) {
+    FloatRow& target = targets_[request->shard_of];
+    if (target.empty()) target = target_of(world_.scenario(), request->shard_of);
+    Trained trained{operation, copy_of(request->x), {}, {}};
+    const auto rate = static_cast<float>(world_.scenario().rate);
+    for (int step = 0; step < request->steps; ++step)
+      for (std::size_t k = 0; k < request->x.size(); ++k) {
+        if (operation != TrainOperation::update) request->gradient[k] = request->x[k] - target[k];
+        if (operation != TrainOperation::gradient) request->x[k] -= rate * request->gradient[k];
+      }
+    trained.gradient = copy_of(request->gradient.first(request->x.size()));
+    trained.after = copy_of(request->x);
+    world_.record(request->peer).rounds.back().trained.push_back(std::move(trained));
+  }
+}
+
+struct Process::Place {
+  Place(World& world, const std::vector<int>& hosted, const StepTimes& times)
+      : scheduler(world), device(1), trainer(world), compute(scheduler, executor, device, &trainer, times),
+        exchange(scheduler, compute, *world.parts().schedule, options_of(world), hosted,
+                 [&world](Error error) { world.trace().complaints.push_back(error.message); }) {}
+
+  static ExchangeOptions options_of(const World& world) {
+    ExchangeOptions options;
+    options.policy = world.parts().policy;
+    options.staleness = static_cast<Round>(world.scenario().staleness);
+    options.chunk_values = static_cast<std::size_t>(world.scenario().chunk_values);
+    options.row_length = static_cast<std::size_t>(world.scenario().length);
+    options.channels = channels_of(world.parts().rows);
+    options.seed = world.scenario().seed;
+    return options;
+  }
+
+  ProcessScheduler scheduler;
+  InlineExecutor executor;
+  gpu::CpuDevice device;
+  RecordingTrainer trainer;
+  Compute compute;
+  std::vector<Rows<float>> fronts, backs;
+  Rows<float> gradients;
+  SimulatedPort port;
+  Exchange exchange;
+  std::vector<std::unique_ptr<SimulatedLink>> links;
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::vector<std::unique_ptr<Membership>> memberships;
+  std::vector<task<void>> drivers;
+};
+
+Process::Process(World& world, int number) : world_(world), number_(number) {
+  const Scenario& scenario = world.scenario();
+  for (int peer = 0; peer < scenario.peers; ++peer)
+    if (scenario.homes[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
+  StepTimes times{.each = Time(std::llround(scenario.step_ms * 1e6)), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
+  for (const Fault& fault : scenario.fault_list())
+    if (fault.kind == FaultKind::slow && fault.process == number) times.each = Time(std::llround(static_cast<double>(times.each.count()) * fault.amount));
+  place_ = std::make_unique<Place>(world, hosted_, times);
+}
+
+Process::~Process() { end(); }
+
+void Process::end() {
+  if (!place_) return;
+  // Chunks that wait between peers of this process lie in its nodes' rows.
+  for (const int peer : hosted_) place_->exchange.endpoint(peer).drop_arrivals();
+  place_.reset();
+}
+
+void Process::start() {
+  const std::vector<RowSpec>& specs = world_.parts().rows;
+  const auto length = static_cast<std::size_t>(world_.scenario().length);
+  Place& place = *place_;
+  for (const RowSpec& spec : specs) {
+    place.fronts.emplace_back(hosted_.size(), length + spec.extra);
+    place.backs.emplace_back(spec.mixed ? hosted_.size() : 0, length + spec.extra);
+  }
+  place.gradients = Rows<float>(hosted_.size(), length);
+  Membership::Plan plan;
+  for (int i = 0; i < world_.scenario().peers; ++i) plan.partners.push_back(world_.parts().algorithm->partners(i, *world_.parts().schedule));
+  place.exchange.connect_hosted([&place, this](int, int) -> Link& {
+    place.links.push_back(std::make_unique<SimulatedLink>(place.scheduler, place.exchange, LinkModel{}, place.port, place.port, [this](Error error) {
+      world_.trace().complaints.push_back(error.message);
+    }));
+    return *place.links.back();
+  });
+  for (std::size_t index = 0; index < hosted_.size(); ++index) {
+    const int peer = hosted_[index];
+    const FloatRow start = start_of(world_.scenario(), peer);
+    NodeMemory memory;
+    for (std::size_t k = 0; k < specs.size(); ++k) {
+      const std::span<float> front = place.fronts[k].row(index);
+      std::fill(front.begin() + static_cast<std::ptrdiff_t>(length), front.end(), 1.0F);
+      if (specs[k].initial == RowSpec::Initial::parameters) std::ranges::copy(start, front.begin());
+      memory.front.push_back(front);
+      memory.back.push_back(specs[k].mixed ? place.backs[k].row(index) : std::span<float>());
+    }
+    memory.gradient = place.gradients.row(index);
+    memory.counters = world_.parts().algorithm->counters(peer, *world_.parts().schedule);
+    place.nodes.push_back(std::make_unique<Node>(place.exchange, peer, world_.scenario().peers, specs, memory));
+    Endpoint& endpoint = place.nodes.back()->endpoint();
+    place.memberships.push_back(std::make_unique<Membership>(place.exchange, endpoint, plan));
+    endpoint.on_news = [&membership = *place.memberships.back()](const ChunkHead& head) { return membership.heard(head); };
+    for (const int to : plan.partners[static_cast<std::size_t>(peer)])
+      if (!std::ranges::binary_search(hosted_, to)) place.exchange.connect(peer, to, world_.link(peer, to));
+  }
+  for (std::size_t index = 0; index < hosted_.size(); ++index) place.drivers.push_back(drive(place, index));
+  for (task<void>& driver : place.drivers) driver.start(place.scheduler);
+  touched_ = true;
+}
+
+task<void> Process::drive(Place& place, std::size_t index) {
+  Node& node = *place.nodes[index];
+  PeerRecord& log = world_.record(node.id());
+  const auto rows = static_cast<int>(world_.parts().rows.size()), last = world_.scenario().rounds;
+  for (Round t = 0; t < static_cast<Round>(last);) {
+    const bool restarts = place.memberships[index]->restarts(t);
+    if (restarts) co_await node.restart_rows();
+    RoundRecord& record = log.rounds.emplace_back();
+    record.round = t;
+    record.restarted = restarts;
+    for (int k = 0; k < rows; ++k) record.begin.push_back(copy_of(node.row(k)));
+    co_await world_.parts().algorithm->round(node, t);
+    RoundRecord& done = log.rounds.back();
+    for (int k = 0; k < rows; ++k) done.end.push_back(copy_of(node.row(k)));
+    done.deviations = node.endpoint().take_deviations();
+    world_.note({static_cast<std::uint64_t>(node.id()), t, static_cast<std::uint64_t>(world_.now().count())});
+    t = node.endpoint().next_round(t, static_cast<Round>(last));
+    for (const Deviation& deviation : node.endpoint().take_deviations()) log.skipped.push_back(deviation);
+  }
+  log.finished = true;
+  log.finished_at = world_.now();
+}
+
+void Process::settle() {
+  if (!touched_ || paused_ || !place_) return;
+  touched_ = false;
+  place_->scheduler.run();
+  for (const int peer : hosted_) {
+    PeerRecord& record = world_.record(peer);
+    record.most_waiting_bytes = std::max(record.most_waiting_bytes, place_->exchange.endpoint(peer).waiting_bytes());
+  }
+}
+
+Time Process::next() const { return place_ && !paused_ ? place_->scheduler.next() : Time::max(); }
+
+void Process::fire() {
+  place_->scheduler.fire();
+  touched_ = true;
+}
+
+Status Process::deliver(Chunk chunk) {
+  touched_ = true;
+  return place_->exchange.deliver(std::move(chunk));
+}
+
+void Process::lost(int peer, int other, const std::string& why) {
+  const auto index = static_cast<std::size_t>(std::ranges::find(hosted_, peer) - hosted_.begin());
+  touched_ = true;
+  world_.trace().losses.push_back({peer, other, place_->exchange.endpoint(peer).round(), world_.now()});
+  place_->memberships[index]->lost(other, why);
+}
+
+}  // namespace gossamer::gossip::sim

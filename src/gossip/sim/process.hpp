@@ -1,0 +1,95 @@
+// A process of the simulated world: the protocol as a program runs it, for the peers that live there. It has its own scheduler,
+// exchange, rows and coroutines, so it can end at any moment without anybody else knowing.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/rows.hpp"
+#include "gossip/compute.hpp"
+#include "gossip/exchange.hpp"
+#include "gossip/membership.hpp"
+#include "gossip/node.hpp"
+#include "gossip/sim/simulated_link.hpp"
+#include "gossip/sim/world.hpp"
+#include "gpu/cpu_device.hpp"
+
+namespace gossamer::gossip::sim {
+
+/// Runs when the world says so, at the world's time.
+class ProcessScheduler final : public Scheduler {
+ public:
+  explicit ProcessScheduler(const World& world) : world_(world) {}
+  Time now() const override { return world_.now(); }
+  /// All that is ready.
+  void run() override { drain(); }
+  bool fire() { return fire_due(now()); }
+  Time next() const { return next_timer(); }
+
+ private:
+  const World& world_;
+};
+
+/// Peer i minimises ½ ‖x − b_i‖², b_i random; what it is asked for goes on record.
+class RecordingTrainer final : public Trainer {
+ public:
+  explicit RecordingTrainer(World& world) : world_(world) {}
+  void run(TrainOperation operation, std::span<TrainRequest* const> requests) override;
+  double rate(int, std::uint64_t) const override { return world_.scenario().rate; }
+  std::size_t shard_size(int) const override { return 1; }
+  std::uint64_t batches_per_epoch(int) const override { return 1; }
+
+ private:
+  World& world_;
+  std::map<int, FloatRow> targets_;
+};
+
+/// b_i of a scenario, and the row that peer i starts from.
+FloatRow target_of(const Scenario& scenario, int peer);
+FloatRow start_of(const Scenario& scenario, int peer);
+
+class Process {
+ public:
+  Process(World& world, int number);
+  ~Process();
+
+  int number() const { return number_; }
+  const std::vector<int>& peers() const { return hosted_; }
+  bool alive() const { return place_ != nullptr; }
+  bool paused() const { return paused_; }
+  void pause(bool paused) { paused_ = paused, touched_ |= !paused; }
+  /// Ends here and now: coroutines, timers and leases with it.
+  void end();
+
+  /// Starts its peers.
+  void start();
+  /// Runs what is ready, if anything happened to it.
+  void settle();
+  /// When its next timer falls due; Time::max() where it has none, or is not running.
+  Time next() const;
+  void fire();
+  void touch() { touched_ = true; }
+
+  /// For a peer here.
+  Status deliver(Chunk chunk);
+  /// A peer's connection to `other` is gone.
+  void lost(int peer, int other, const std::string& why);
+  /// How fast it takes chunks from its connections (0: as fast as they come), and when it takes the next.
+  double read_bytes_per_second = 0;
+  Time reads_again{0};
+
+ private:
+  /// All that ends with the process.
+  struct Place;
+  task<void> drive(Place& place, std::size_t index);
+
+  World& world_;
+  int number_;
+  std::vector<int> hosted_;
+  bool paused_ = false, touched_ = false;
+  std::unique_ptr<Place> place_;
+};
+
+}  // namespace gossamer::gossip::sim

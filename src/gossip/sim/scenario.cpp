@@ -1,0 +1,356 @@
+#include "gossip/sim/scenario.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/philox.hpp"
+#include "base/words.hpp"
+#include "topology/spectrum.hpp"
+
+namespace gossamer::gossip::sim {
+namespace {
+
+constexpr int kMostPeers = 64;
+constexpr double kForever = 1e6;  // seconds
+const std::vector<std::string> kPolicies{"sync", "deadline", "stale", "async"};
+
+Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+
+const FaultForm& form_of(FaultKind kind) {
+  return *std::ranges::find(fault_forms(), kind, &FaultForm::kind);
+}
+
+}  // namespace
+
+const std::vector<FaultForm>& fault_forms() {
+  static const std::vector<FaultForm> forms{
+      {FaultKind::crash, "crash", true, false, false, false},
+      {FaultKind::vanish, "vanish", true, false, false, false},
+      {FaultKind::pause, "pause", true, true, false, false},
+      {FaultKind::slow, "slow", false, false, false, true},
+      {FaultKind::delay, "delay", true, true, true, true},
+      {FaultKind::stall, "stall", true, true, true, false},
+      {FaultKind::cut, "cut", true, false, true, false},
+      {FaultKind::corrupt, "corrupt", true, false, true, false},
+      {FaultKind::close, "close", true, false, true, false},
+      {FaultKind::slow_reader, "slow_reader", true, true, false, true},
+  };
+  return forms;
+}
+
+std::string to_string(const Fault& fault) {
+  const FaultForm& form = form_of(fault.kind);
+  std::string text = fmt::format("{} process={}", form.name, fault.process);
+  if (form.other) text += fmt::format(" other={}", fault.other);
+  if (form.at) text += fmt::format(" at={}", fault.at);
+  if (form.lasts) text += fmt::format(" lasts={}", fault.lasts);
+  if (form.amount) text += fmt::format(" amount={}", fault.amount);
+  return text;
+}
+
+Result<Fault> parse_fault(const std::string& text) {
+  const auto words = words_of(text);
+  std::vector<std::string> names;
+  for (const FaultForm& form : fault_forms()) names.push_back(form.name);
+  const auto form = words.empty() ? fault_forms().end() : std::ranges::find(fault_forms(), words.front(), &FaultForm::name);
+  if (form == fault_forms().end())
+    return invalid(fmt::format("faults: '{}' begins with none of: {}", text, fmt::join(names, ", ")));
+  Fault fault{.kind = form->kind};
+  bool process = false, other = !form->other, at = !form->at, lasts = !form->lasts, amount = !form->amount;
+  for (const std::string_view word : std::span(words).subspan(1)) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const std::string_view key = word.substr(0, equals), value = word.substr(std::min(equals + 1, word.size()));
+    const auto whole = number_in<int>(value);
+    const auto real = number_in<double>(value);
+    const auto number = [&](bool wanted, bool& given, double& into) {
+      if (!wanted || given || !real || !(*real >= 0 && *real <= kForever)) return false;
+      into = *real;
+      return given = true;
+    };
+    const auto id = [&](bool wanted, bool& given, int& into) {
+      if (!wanted || given || !whole || *whole < 0) return false;
+      into = *whole;
+      return given = true;
+    };
+    const bool understood = key == "process"  ? id(true, process, fault.process)
+                            : key == "other"  ? id(form->other, other, fault.other)
+                            : key == "at"     ? number(form->at, at, fault.at)
+                            : key == "lasts"  ? number(form->lasts, lasts, fault.lasts)
+                            : key == "amount" ? number(form->amount, amount, fault.amount)
+                                              : false;
+    if (!understood) return invalid(fmt::format("faults: '{}': '{}' is not understood", text, word));
+  }
+  if (!process || !other || !at || !lasts || !amount)
+    return invalid(fmt::format("faults: '{}' leaves out what {} takes", text, form->name));
+  return fault;
+}
+
+int Scenario::processes() const { return homes.empty() ? 0 : *std::ranges::max_element(homes) + 1; }
+
+std::vector<Fault> Scenario::fault_list() const {
+  std::vector<Fault> list;
+  for (const std::string& text : faults) list.push_back(parse_fault(text).value());
+  return list;
+}
+
+const ParameterSet<Scenario>& scenario_parameters() {
+  static const auto set =
+      ParameterSet<Scenario>()
+          .add("seed", &Scenario::seed, {.help = "keys all that is left to chance", .minimum = 0})
+          .add("topology", &Scenario::topology, {.help = "a kind of topology, with its default parameters"})
+          .add("lazy", &Scenario::lazy, {.help = "(I + W)/2"})
+          .add("peers", &Scenario::peers, {.help = "n", .minimum = 2, .maximum = kMostPeers})
+          .add("homes", &Scenario::homes, {.help = "by peer: its process"})
+          .add("policy", &Scenario::policy, {.help = "whom a mix waits for", .choices = kPolicies})
+          .add("staleness", &Scenario::staleness, {.help = "of policy stale", .minimum = 1, .maximum = 1000})
+          .add("algorithm", &Scenario::algorithm, {.help = "one that bears losses"})
+          .add("order", &Scenario::order, {.help = "of dpsgd and gradient_tracking", .choices = {"atc", "awc"}})
+          .add("local_steps", &Scenario::local_steps, {.help = "of dpsgd and push_sum", .minimum = 1, .maximum = 100})
+          .add("rounds", &Scenario::rounds, {.help = "rounds to run", .minimum = 1, .maximum = 100000})
+          .add("rate", &Scenario::rate, {.help = "step size", .minimum = 0, .maximum = 1})
+          .add("length", &Scenario::length, {.help = "d", .minimum = 1, .maximum = 100000})
+          .add("chunk_values", &Scenario::chunk_values, {.help = "values of a chunk", .minimum = 1, .maximum = 100000})
+          .add("window", &Scenario::window, {.help = "chunks that a receiver holds of a connection", .minimum = 1, .maximum = 64})
+          .add("buffer_chunks", &Scenario::buffer_chunks, {.help = "chunks on their way on a connection", .minimum = 1, .maximum = 1000})
+          .add("step_ms", &Scenario::step_ms, {.help = "of a local step, the mean", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+          .add("step_spread", &Scenario::step_spread, {.help = "of step times, log-normal", .minimum = 0, .maximum = 1})
+          .add("latency_ms", &Scenario::latency_ms, {.help = "of every connection, one way", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+          .add("jitter_ms", &Scenario::jitter_ms, {.help = "chunks come up to so much later", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+          .add("bandwidth_mbit_s", &Scenario::bandwidth_mbit_s,
+               {.help = "of every connection; 0: without limit", .minimum = 0, .maximum = 1e6, .unit = "Mbit/s"})
+          .add("silence", &Scenario::silence, {.help = "after which a peer is lost", .minimum = 0.1, .maximum = 1000, .unit = "s"})
+          .add("faults", &Scenario::faults, {.help = "what goes wrong, and when"});
+  return set;
+}
+
+ParameterValues values_of(const Scenario& s) {
+  const auto whole = [](auto number) { return static_cast<std::int64_t>(number); };
+  return {{"seed", whole(s.seed)},
+          {"topology", s.topology},
+          {"lazy", s.lazy},
+          {"peers", whole(s.peers)},
+          {"homes", std::vector<std::int64_t>(s.homes.begin(), s.homes.end())},
+          {"policy", s.policy},
+          {"staleness", whole(s.staleness)},
+          {"algorithm", s.algorithm},
+          {"order", s.order},
+          {"local_steps", whole(s.local_steps)},
+          {"rounds", whole(s.rounds)},
+          {"rate", s.rate},
+          {"length", whole(s.length)},
+          {"chunk_values", whole(s.chunk_values)},
+          {"window", whole(s.window)},
+          {"buffer_chunks", whole(s.buffer_chunks)},
+          {"step_ms", s.step_ms},
+          {"step_spread", s.step_spread},
+          {"latency_ms", s.latency_ms},
+          {"jitter_ms", s.jitter_ms},
+          {"bandwidth_mbit_s", s.bandwidth_mbit_s},
+          {"silence", s.silence},
+          {"faults", s.faults}};
+}
+
+std::string to_text(const Scenario& scenario) {
+  struct Write {
+    std::string operator()(bool value) const { return value ? "true" : "false"; }
+    std::string operator()(std::int64_t value) const { return fmt::format("{}", value); }
+    std::string operator()(double value) const {
+      const std::string text = fmt::format("{}", value);
+      return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+    }
+    std::string operator()(const std::string& value) const { return fmt::format("\"{}\"", value); }
+    std::string operator()(const std::vector<std::int64_t>& value) const { return fmt::format("[{}]", fmt::join(value, ", ")); }
+    std::string operator()(const std::vector<std::string>& value) const {
+      std::string text = "[";
+      for (const std::string& item : value) text += fmt::format("\n  \"{}\",", item);
+      return text + (value.empty() ? "]" : "\n]");
+    }
+  };
+  const ParameterValues values = values_of(scenario);
+  std::string text;
+  for (const ParameterSpec& spec : scenario_parameters().specs())
+    text += fmt::format("{} = {}\n", spec.name, std::visit(Write{}, values.at(spec.name)));
+  return text;
+}
+
+Result<Scenario> scenario_of(const ParameterValues& values) {
+  GOSSAMER_TRY(const Scenario scenario, scenario_parameters().read("scenario", values));
+  if (static_cast<int>(scenario.homes.size()) != scenario.peers)
+    return invalid(fmt::format("scenario.homes: {} processes for {} peers", scenario.homes.size(), scenario.peers));
+  std::vector<int> homes = scenario.homes;
+  std::ranges::sort(homes);
+  homes.erase(std::ranges::unique(homes).begin(), homes.end());
+  for (std::size_t k = 0; k < homes.size(); ++k)
+    if (homes[k] != static_cast<int>(k)) return invalid("scenario.homes: processes are numbered from 0 without a gap");
+  for (const std::string& text : scenario.faults) {
+    GOSSAMER_TRY(const Fault fault, parse_fault(text));
+    const auto processes = static_cast<int>(homes.size());
+    if (fault.process >= processes || fault.other >= processes || (form_of(fault.kind).other && fault.other == fault.process))
+      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, and another one is not itself", text, processes - 1));
+  }
+  auto parts = build(scenario);
+  if (!parts.ok()) return parts.error();
+  return scenario;
+}
+
+Result<Parts> build(const Scenario& scenario) {
+  Parts parts;
+  parts.policy = static_cast<Policy>(std::ranges::find(kPolicies, scenario.policy) - kPolicies.begin());
+  ParameterValues values;
+  for (const AlgorithmKind& kind : algorithms::catalog()) {
+    if (kind.name != scenario.algorithm) continue;
+    for (const ParameterSpec& spec : kind.parameters) {
+      if (spec.name == "order") values["order"] = scenario.order;
+      if (spec.name == "local_steps") values["local_steps"] = static_cast<std::int64_t>(scenario.local_steps);
+      if (spec.name == "length") values["length"] = static_cast<std::int64_t>(scenario.length);
+    }
+  }
+  GOSSAMER_TRY(parts.algorithm, make_algorithm(scenario.algorithm, values));
+  const AlgorithmNeeds needs = parts.algorithm->needs();
+  if (!needs.bears_losses) return invalid(fmt::format("scenario.algorithm: {} needs everybody", scenario.algorithm));
+  topology::WeightOptions weights{.lazy = scenario.lazy};
+  if (needs.only_columns) weights.automatic = "out_degree";
+  GOSSAMER_TRY(parts.schedule, topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));
+  parts.rows = parts.algorithm->rows(*parts.schedule);
+  bool symmetric = true;
+  for (int t = 0; t < std::max(parts.schedule->period(), 1); ++t)
+    symmetric = symmetric && topology::is_symmetric(*parts.schedule->at(static_cast<Round>(t)));
+  const bool keeps_sums = std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
+  if ((parts.policy == Policy::stale || parts.policy == Policy::async) && keeps_sums)
+    return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
+  if (parts.policy != Policy::sync && needs.only_columns) return invalid("scenario.policy: push_sum goes with sync");
+  if (parts.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
+    return invalid("scenario.policy: deadline takes a symmetric W, and an algorithm that bears a changed one");
+  if (needs.fixed_matrix && !(symmetric && parts.schedule->period() == 1))
+    return invalid("scenario.topology: the algorithm takes a symmetric W that stays the same");
+  if (needs.above > -1 && !scenario.lazy) return invalid("scenario.lazy: the algorithm asks for it");
+  GOSSAMER_TRY_STATUS(parts.algorithm->check(*parts.schedule));
+  return parts;
+}
+
+Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names, std::uint64_t seed) {
+  std::vector<FaultKind> families;
+  if (names == std::vector<std::string>{"none"}) return families;
+  if (names == std::vector<std::string>{"swarm"}) {
+    // Families left out let the others show what they do alone (Groce et al. 2012: "Swarm testing").
+    RandomStream random(seed, kNoPeer, kScenarioPurpose, 1);
+    for (const FaultForm& form : fault_forms())
+      if (random.below(2) == 1) families.push_back(form.kind);
+    return families;
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> known{"swarm", "none"};
+    for (const FaultForm& form : fault_forms()) {
+      known.push_back(form.name);
+      if (form.name == name) families.push_back(form.kind);
+    }
+    if (families.empty() || form_of(families.back()).name != name)
+      return invalid(fmt::format("--faults: there is no '{}' beside others; there are: {}", name, fmt::join(known, ", ")));
+  }
+  return families;
+}
+
+namespace {
+
+/// Numbers of a seed's scenario, to three digits so that its text is short and exact.
+class Draws {
+ public:
+  explicit Draws(RandomStream& random) : random_(random) {}
+  int whole(int least, int most) { return least + static_cast<int>(random_.below(static_cast<std::uint32_t>(most - least + 1))); }
+  bool chance(double probability) { return random_.next_double() < probability; }
+  double real(double least, double most) { return std::round((least + (most - least) * random_.next_double()) * 1e3) / 1e3; }
+  /// Evenly in the logarithm.
+  double wide(double least, double most) {
+    return std::round(std::exp(std::log(least) + (std::log(most) - std::log(least)) * random_.next_double()) * 1e3) / 1e3;
+  }
+  template <class Item>
+  const Item& one_of(const std::vector<Item>& items) {
+    return items[random_.below(static_cast<std::uint32_t>(items.size()))];
+  }
+
+ private:
+  RandomStream& random_;
+};
+
+const std::vector<std::string> kTopologies{"ring",        "path",          "star",   "complete",        "torus",
+                                           "hypercube",   "exponential",   "grid",   "random_matching", "one_peer_exponential",
+                                           "binary_tree", "erdos_renyi",   "dumbbell", "random_regular"};
+const std::vector<std::string> kAlgorithms{"consensus", "dpsgd", "dpsgd", "gradient_tracking", "d2", "extra", "qg_momentum", "push_sum"};
+
+void draw_network(Scenario& s, Draws& draw) {
+  s.topology = draw.one_of(kTopologies);
+  s.lazy = draw.chance(0.5);
+  s.peers = draw.whole(4, 12);
+  s.policy = draw.chance(0.4) ? "sync" : draw.one_of(kPolicies);
+  s.staleness = draw.whole(1, 6);
+  s.algorithm = draw.one_of(kAlgorithms);
+  s.order = draw.chance(0.5) ? "atc" : "awc";
+  s.local_steps = draw.whole(1, 3);
+  s.rate = draw.wide(0.03, 0.2);
+  s.length = draw.whole(1, 24);
+  s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
+}
+
+void draw_homes(Scenario& s, Draws& draw) {
+  const bool crowded = draw.chance(0.4);
+  const int places = crowded ? draw.whole(2, s.peers) : s.peers;
+  std::vector<int> names(static_cast<std::size_t>(places), -1);
+  int next = 0;
+  for (int i = 0; i < s.peers; ++i) {
+    int& name = names[static_cast<std::size_t>(crowded ? draw.whole(0, places - 1) : i)];
+    if (name < 0) name = next++;
+    s.homes.push_back(name);
+  }
+}
+
+Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw) {
+  Fault fault{.kind = kind};
+  const FaultForm& form = form_of(kind);
+  fault.process = draw.whole(0, s.processes() - 1);
+  if (form.other) fault.other = (fault.process + draw.whole(1, s.processes() - 1)) % s.processes();
+  if (form.at) fault.at = draw.real(0, horizon);
+  // Mostly shorter than the silence, and at times longer.
+  if (form.lasts) fault.lasts = draw.wide(0.02, 3 * s.silence);
+  if (kind == FaultKind::slow) fault.amount = draw.wide(1.5, 10);
+  if (kind == FaultKind::delay) fault.amount = draw.wide(0.001, 0.5);
+  if (kind == FaultKind::slow_reader) fault.amount = draw.wide(200, 20000);
+  return fault;
+}
+
+}  // namespace
+
+Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families) {
+  RandomStream random(seed, kNoPeer, kScenarioPurpose);
+  Draws draw(random);
+  Scenario s;
+  s.seed = seed;
+  do draw_network(s, draw);
+  while (!build(s).ok());
+  draw_homes(s, draw);
+  s.rounds = draw.whole(30, 150);
+  s.window = draw.whole(1, 4);
+  s.buffer_chunks = draw.whole(1, 6);
+  s.step_ms = draw.wide(1, 20);
+  s.step_spread = draw.chance(0.5) ? draw.real(0, 0.5) : 0;
+  s.latency_ms = draw.wide(0.1, 40);
+  s.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
+  s.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
+  s.silence = draw.wide(0.3, 2);
+  if (families.empty() || s.processes() < 2) return s;
+  const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
+  const double horizon = std::max(0.01, 0.7 * s.rounds * round_seconds);
+  int deaths = 0;
+  for (int k = draw.whole(1, 6); k > 0; --k) {
+    const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);
+    const bool death = fault.kind == FaultKind::crash || fault.kind == FaultKind::vanish;
+    if (death && ++deaths >= s.processes()) continue;  // somebody is to be left
+    s.faults.push_back(to_string(fault));
+  }
+  return s;
+}
+
+}  // namespace gossamer::gossip::sim

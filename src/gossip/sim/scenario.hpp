@@ -1,0 +1,107 @@
+// What one run of the simulator is: peers, processes, links, policy, algorithm, and what goes wrong when. A seed expands to
+// one; its text can be read again, so that a scenario that was made smaller can be repeated.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/philox.hpp"
+#include "gossip/algorithm.hpp"
+#include "gossip/exchange.hpp"
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::gossip::sim {
+
+/// What a scenario's random numbers are for.
+inline constexpr Purpose kScenarioPurpose{13};
+
+enum class FaultKind {
+  crash,        ///< the process ends; its connections are reset, and what of its chunks still comes differs from link to link
+  vanish,       ///< the machine ends: nobody is told, there is silence
+  pause,        ///< the process does nothing for a while, and what comes waits
+  slow,         ///< from the start, the process's local steps take `amount` times as long
+  delay,        ///< for a while, chunks between two processes come `amount` seconds later
+  stall,        ///< for a while nothing passes from a process to another one, and what is sent waits
+  cut,          ///< nothing passes between two processes any more
+  corrupt,      ///< the next frame of a connection from a process to another one is damaged, which its receiver sees
+  close,        ///< a process's connection to another one ends in the middle of a frame
+  slow_reader,  ///< for a while the process takes `amount` bytes a second from its connections
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::crash;
+  double at = 0;     ///< seconds
+  double lasts = 0;  ///< seconds; of those that last a while
+  int process = 0;
+  int other = 0;     ///< a process; of those that concern two
+  double amount = 0;
+  bool operator==(const Fault&) const = default;
+};
+
+/// What a kind of fault is called and which of a fault's fields it uses.
+struct FaultForm {
+  FaultKind kind;
+  const char* name;
+  bool at, lasts, other, amount;
+};
+const std::vector<FaultForm>& fault_forms();
+/// "stall process=1 other=2 at=0.5 lasts=0.25"
+std::string to_string(const Fault& fault);
+/// The error (invalid) says which word is not understood.
+Result<Fault> parse_fault(const std::string& text);
+
+struct Scenario {
+  std::uint64_t seed = 0;          ///< keys jitter, step times, start rows, optima and what faults leave to chance
+  std::string topology = "ring";
+  bool lazy = false;
+  int peers = 4;
+  std::vector<int> homes;          ///< by peer: its process; processes are numbered from 0 without a gap
+  std::string policy = "sync";
+  int staleness = 4;
+  std::string algorithm = "dpsgd";
+  std::string order = "atc";       ///< of those that have one
+  int local_steps = 1;             ///< of those that take several
+  int rounds = 100;
+  double rate = 0.1;
+  int length = 8;                  ///< values of a row
+  int chunk_values = 8;
+  int window = 2;                  ///< chunks that a receiver holds of a connection
+  int buffer_chunks = 2;           ///< chunks on their way on a connection; what is sent beyond waits at its sender
+  double step_ms = 5, step_spread = 0;
+  double latency_ms = 5, jitter_ms = 0;
+  double bandwidth_mbit_s = 0;     ///< of a connection; 0: without limit
+  double silence = 2;              ///< seconds
+  std::vector<std::string> faults; ///< to_string of each
+
+  int processes() const;
+  std::vector<Fault> fault_list() const;
+};
+
+/// The names, ranges and units of its fields.
+const ParameterSet<Scenario>& scenario_parameters();
+ParameterValues values_of(const Scenario& scenario);
+/// TOML: a line for each field.
+std::string to_text(const Scenario& scenario);
+/// Reads and checks; the error (invalid) names the field.
+Result<Scenario> scenario_of(const ParameterValues& values);
+
+/// What a scenario is made of, built: the same for all its processes.
+struct Parts {
+  std::unique_ptr<topology::MixingSchedule> schedule;
+  std::unique_ptr<Algorithm> algorithm;
+  std::vector<RowSpec> rows;
+  Policy policy = Policy::sync;
+};
+/// The error (invalid) says what does not go together.
+Result<Parts> build(const Scenario& scenario);
+
+/// Families of faults that a seed draws from: names of fault_forms(); "swarm": each or not, as the seed has it; "none".
+Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names, std::uint64_t seed);
+/// A seed's scenario, with faults of these families.
+Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families);
+
+}  // namespace gossamer::gossip::sim

@@ -1,0 +1,30 @@
+// One scenario from beginning to end: run twice, judged, and where nothing was lost held against the same network in a single
+// process; and made smaller where it fails.
+#pragma once
+
+#include <functional>
+
+#include "gossip/sim/oracle.hpp"
+#include "gossip/sim/scenario.hpp"
+#include "gossip/sim/trace.hpp"
+
+namespace gossamer::gossip::sim {
+
+struct Outcome {
+  Verdict verdict;
+  std::uint64_t hash = 0;        ///< of the trace
+  double virtual_seconds = 0;
+  std::uint64_t events = 0;
+  std::size_t losses = 0;        ///< ends that were told of a loss
+};
+
+/// The scenario is one that build() takes.
+Outcome simulate(const Scenario& scenario);
+
+/// The trace of one run.
+Trace run_scenario(const Scenario& scenario, const Parts& parts);
+
+/// A smaller scenario that `fails` too: fewer faults, rounds and peers, simpler links, as long as it does. At most `runs` calls.
+Scenario shrink(Scenario scenario, const std::function<bool(const Scenario&)>& fails, int runs = 400);
+
+}  // namespace gossamer::gossip::sim

@@ -1,0 +1,187 @@
+#include "gossip/sim/world.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "base/hash.hpp"
+#include "gossip/sim/connection.hpp"
+#include "gossip/sim/process.hpp"
+
+namespace gossamer::gossip::sim {
+namespace {
+
+constexpr std::uint64_t kMostEvents = 20'000'000;
+
+Time seconds(double count) { return Time(std::llround(count * 1e9)); }
+
+}  // namespace
+
+World::World(const Scenario& scenario, const Parts& parts)
+    : scenario_(scenario), parts_(parts), chance_(scenario.seed, kNoPeer, kScenarioPurpose, 4) {
+  trace_.peers.resize(static_cast<std::size_t>(scenario.peers));
+  for (int k = 0; k < scenario.processes(); ++k) processes_.push_back(std::make_unique<Process>(*this, k));
+  connect();
+}
+
+World::~World() {
+  for (const auto& process : processes_)
+    for (Connection* connection : of(process->number()))
+      for (const int end : connection->ends())
+        if (scenario_.homes[static_cast<std::size_t>(end)] == process->number()) connection->ended(end, false);
+  processes_.clear();
+}
+
+void World::connect() {
+  for (int a = 0; a < scenario_.peers; ++a)
+    for (const int b : parts_.algorithm->partners(a, *parts_.schedule))
+      if (a < b && &process_of(a) != &process_of(b)) connections_.emplace(std::pair(a, b), std::make_unique<Connection>(*this, a, b));
+}
+
+Connection& World::connection(int a, int b) { return *connections_.at(std::minmax(a, b)); }
+Link& World::link(int from, int to) { return connection(from, to).wire(from); }
+
+void World::at(Time when, std::function<void()> event) { events_.emplace(Scheduler::TimerId{when, events_made_++}, std::move(event)); }
+
+void World::note(std::initializer_list<std::uint64_t> words) {
+  std::vector<std::uint64_t> all{trace_.hash};
+  all.insert(all.end(), words);
+  trace_.hash = hash64(std::as_bytes(std::span<const std::uint64_t>(all)));
+}
+
+void World::note(const FloatRow& row) { note({hash64(std::as_bytes(std::span<const float>(row)))}); }
+
+std::vector<Connection*> World::of(int process) {
+  std::vector<Connection*> found;
+  for (const auto& [ends, connection] : connections_)
+    if (process_of(ends.first).number() == process || process_of(ends.second).number() == process) found.push_back(connection.get());
+  return found;
+}
+
+std::vector<Connection*> World::between(int process, int other) {
+  std::vector<Connection*> found;
+  for (Connection* connection : of(process)) {
+    const auto [a, b] = connection->ends();
+    if (process_of(a).number() == other || process_of(b).number() == other) found.push_back(connection);
+  }
+  return found;
+}
+
+void World::end_process(Process& process, bool told) {
+  if (!process.alive()) return;
+  for (const int peer : process.peers()) record(peer).alive = false;
+  for (Connection* connection : of(process.number()))
+    connection->ended(process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
+  process.end();
+  for (Connection* connection : of(process.number()))
+    for (const int end : connection->ends()) connection->wire(end).hear();
+}
+
+void World::hold_up(Process& process, Time until) {
+  if (!process.alive() || process.paused()) return;
+  const auto tell = [this, &process] {
+    for (Connection* connection : of(process.number()))
+      for (const int end : connection->ends()) connection->wire(end).hear();
+  };
+  process.pause(true);
+  tell();
+  at(until, [this, &process, tell] {
+    process.pause(false);
+    if (!process.alive()) return;
+    tell();
+    for (Connection* connection : of(process.number()))
+      for (const int end : connection->ends()) {
+        if (&process_of(end) != &process) connection->wire(end).listen();
+        connection->wire(end).pump();
+        connection->wire(end).fill();
+      }
+  });
+}
+
+void World::plan(const Fault& fault) {
+  Process& process = *processes_[static_cast<std::size_t>(fault.process)];
+  const Time begin = seconds(fault.at), end = begin + seconds(fault.lasts);
+  // Of each connection with the other process: this process's end.
+  const auto each = [this, fault](auto act) {
+    for (Connection* connection : between(fault.process, fault.other)) {
+      const auto [a, b] = connection->ends();
+      act(*connection, process_of(a).number() == fault.process ? a : b, process_of(a).number() == fault.process ? b : a);
+    }
+  };
+  switch (fault.kind) {
+    case FaultKind::crash: return at(begin, [this, &process] { end_process(process, true); });
+    case FaultKind::vanish: return at(begin, [this, &process] { end_process(process, false); });
+    case FaultKind::pause: return at(begin, [this, &process, end] { hold_up(process, end); });
+    case FaultKind::slow: return;  // its steps take their time from the start
+    case FaultKind::delay: {
+      const auto add = [each](Time more) {
+        each([more](Connection& connection, int here, int there) {
+          connection.wire(here).delay += more;
+          connection.wire(there).delay += more;
+        });
+      };
+      at(begin, [add, fault] { add(seconds(fault.amount)); });
+      return at(end, [add, fault] { add(-seconds(fault.amount)); });
+    }
+    case FaultKind::stall:
+      at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).stop(); }); });
+      return at(end, [each] { each([](Connection& connection, int here, int) { connection.wire(here).go(); }); });
+    case FaultKind::cut:
+      return at(begin, [each] {
+        each([](Connection& connection, int here, int there) {
+          connection.wire(here).stop();
+          connection.wire(there).stop();
+        });
+      });
+    case FaultKind::corrupt:
+      return at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).damage(); }); });
+    case FaultKind::close:
+      return at(begin, [each, &process] {
+        if (!process.alive() || process.paused()) return;
+        each([](Connection& connection, int here, int) { connection.broken_off(here); });
+      });
+    case FaultKind::slow_reader:
+      at(begin, [&process, fault] { process.read_bytes_per_second = fault.amount; });
+      return at(end, [&process] { process.read_bytes_per_second = 0; });
+  }
+}
+
+void World::settle() {
+  for (const auto& process : processes_) process->settle();
+}
+
+bool World::step(Time limit) {
+  Process* first = nullptr;
+  Time next = events_.empty() ? Time::max() : events_.begin()->first.first;
+  for (const auto& process : processes_)
+    if (process->next() < next) {
+      next = process->next();
+      first = process.get();
+    }
+  if (next == Time::max()) return false;
+  if (next > limit || ++trace_.events > kMostEvents) {
+    trace_.out_of_time = true;
+    return false;
+  }
+  now_ = std::max(now_, next);
+  if (first != nullptr) {
+    first->fire();
+  } else {
+    auto event = events_.extract(events_.begin());
+    event.mapped()();
+  }
+  return true;
+}
+
+Trace World::run(Time limit) {
+  for (const Fault& fault : scenario_.fault_list()) plan(fault);
+  for (const auto& process : processes_) process->start();
+  settle();
+  while (step(limit)) settle();
+  trace_.end = now_;
+  for (const PeerRecord& peer : trace_.peers)
+    for (const FloatRow& row : peer.rounds.empty() ? std::vector<FloatRow>{} : peer.rounds.back().end) note(row);
+  return std::move(trace_);
+}
+
+}  // namespace gossamer::gossip::sim

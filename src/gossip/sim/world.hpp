@@ -1,0 +1,74 @@
+// The simulated world: processes, the connections between their peers, and one virtual clock. Everything happens in the order
+// of time, and what falls due together in a fixed order, so a scenario always gives the same trace.
+//
+// A process runs when it is touched: something came, a timer fired, it was let go on. Only one runs at a time, and what it
+// does to others goes through the world's events. It may end at any of those moments, with all that it has under way.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/philox.hpp"
+#include "gossip/scheduler.hpp"
+#include "gossip/sim/scenario.hpp"
+#include "gossip/sim/trace.hpp"
+
+namespace gossamer::gossip::sim {
+
+class Connection;
+class Process;
+
+class World {
+ public:
+  /// `parts` are the scenario's, and outlive the world.
+  World(const Scenario& scenario, const Parts& parts);
+  ~World();
+
+  /// Runs until nothing is left to do or `limit` is reached. Once.
+  Trace run(Time limit);
+
+  // ---- for processes and connections
+  Time now() const { return now_; }
+  const Scenario& scenario() const { return scenario_; }
+  const Parts& parts() const { return parts_; }
+  Trace& trace() { return trace_; }
+  PeerRecord& record(int peer) { return trace_.peers[static_cast<std::size_t>(peer)]; }
+  /// Calls back at `when`, or as soon after as possible; equal times in the order of the calls.
+  void at(Time when, std::function<void()> event);
+  /// Adds to the trace's hash.
+  void note(std::initializer_list<std::uint64_t> words);
+  void note(const FloatRow& row);
+  /// What chance adds, drawn in the order of the run.
+  double chance() { return chance_.next_double(); }
+  Process& process_of(int peer) { return *processes_[static_cast<std::size_t>(scenario_.homes[static_cast<std::size_t>(peer)])]; }
+  Connection& connection(int a, int b);
+  /// The link from → to, of different processes.
+  Link& link(int from, int to);
+
+ private:
+  void connect();
+  void plan(const Fault& fault);
+  void end_process(Process& process, bool told);
+  void hold_up(Process& process, Time until);
+  void settle();
+  bool step(Time limit);
+  /// The connections between two processes, or of one with all others.
+  std::vector<Connection*> between(int process, int other);
+  std::vector<Connection*> of(int process);
+
+  const Scenario& scenario_;
+  const Parts& parts_;
+  Time now_{0};
+  Trace trace_;
+  RandomStream chance_;
+  std::map<Scheduler::TimerId, std::function<void()>> events_;
+  std::uint64_t events_made_ = 0;
+  std::map<std::pair<int, int>, std::unique_ptr<Connection>> connections_;  ///< by peers, ascending
+  std::vector<std::unique_ptr<Process>> processes_;
+};
+
+}  // namespace gossamer::gossip::sim

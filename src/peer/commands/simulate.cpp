@@ -1,0 +1,101 @@
+// gossamer simulate: thousands of networks in virtual time, with faults, each judged by an oracle and repeated from its seed.
+#include "peer/simulate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <thread>
+
+#include "base/words.hpp"
+#include "peer/commands/commands.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+namespace sim = gossip::sim;
+
+struct SimulateCommand {
+  std::string seeds = "0..99", scenario;
+  std::vector<std::string> faults{"swarm"};
+  int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
+  bool print = false, shrink = false, json = false;
+};
+
+Result<SimulatedSeeds> seeds_of(const SimulateCommand& command) {
+  const std::string_view text = command.seeds;
+  const std::size_t dots = text.find("..");
+  const auto first = number_in<std::uint64_t>(text.substr(0, dots));
+  const auto last = dots == std::string_view::npos ? first : number_in<std::uint64_t>(text.substr(dots + 2));
+  constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (!first || !last || *first > *last || *last > kMost || *last - *first >= 1'000'000'000)
+    return Error{ErrorKind::invalid, fmt::format("--seeds {}: write it as 17 or 0..499", command.seeds)};
+  return SimulatedSeeds{*first, *last, command.faults, command.threads};
+}
+
+bool fails(const sim::Scenario& scenario) { return !sim::simulate(scenario).verdict.ok(); }
+
+/// One scenario: shown, or run, and made smaller where it fails.
+int one(const SimulateCommand& command, sim::Scenario scenario) {
+  if (command.print) {
+    fmt::print("{}", sim::to_text(scenario));
+    return 0;
+  }
+  const sim::Outcome outcome = sim::simulate(scenario);
+  const int code = outcome.verdict.ok() ? 0 : static_cast<int>(ErrorKind::internal);
+  if (code != 0 && command.shrink) {
+    scenario = sim::shrink(std::move(scenario), fails);
+    fmt::print("{}", sim::to_text(scenario));
+    fmt::print(stderr, "{}", outcome_text(sim::simulate(scenario)));
+    return code;
+  }
+  fmt::print("{}trace {:016x}, {:.3f} s of virtual time, {} events, {} ends of links lost\n", outcome_text(outcome), outcome.hash,
+             outcome.virtual_seconds, outcome.events, outcome.losses);
+  return code;
+}
+
+Result<int> execute(const SimulateCommand& command) {
+  if (!command.scenario.empty()) {
+    GOSSAMER_TRY(sim::Scenario scenario, read_scenario(command.scenario));
+    return one(command, std::move(scenario));
+  }
+  GOSSAMER_TRY(const SimulatedSeeds seeds, seeds_of(command));
+  if (command.print) {
+    GOSSAMER_TRY(const auto families, sim::fault_families(seeds.faults, seeds.first));
+    return one(command, sim::draw_scenario(seeds.first, families));
+  }
+  GOSSAMER_TRY(const SimulationReport report, simulate_seeds(seeds));
+  const std::string faults = fmt::format("{}", fmt::join(command.faults, ","));
+  fmt::print("{}", command.json ? text_of(report_json(report)) + "\n" : report_text(report, faults));
+  if (report.failed.empty()) return 0;
+  if (command.shrink) {
+    const std::uint64_t seed = report.failed.front().seed;
+    fmt::print(stderr, "seed {}, made smaller:\n", seed);
+    return one(command, sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()));
+  }
+  return static_cast<int>(ErrorKind::internal);
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  auto command = std::make_shared<SimulateCommand>();
+  CLI::App* simulate = app.add_subcommand("simulate", "the protocol under faults, in virtual time, judged by an oracle");
+  simulate->add_option("--seeds", command->seeds, "a seed, or A..B, both included")->capture_default_str();
+  simulate->add_option("--faults", command->faults, "swarm (a choice of families by seed), none, or families: crash, vanish, pause, …")
+      ->delimiter(',')
+      ->capture_default_str();
+  simulate->add_option("--scenario", command->scenario, "a scenario's TOML file, as --print writes it, instead of seeds");
+  simulate->add_option("--threads", command->threads, "seeds under way at a time")->capture_default_str()->check(CLI::Range(1, 1024));
+  simulate->add_flag("--print", command->print, "show the scenario of the (first) seed, and run nothing");
+  simulate->add_flag("--shrink", command->shrink, "make the first that fails smaller, and print it");
+  simulate->add_flag("--json", command->json, "one JSON object");
+  simulate->callback([command, &exit_code] {
+    auto result = execute(*command);
+    exit_code = result.ok() ? *result : report(result.error());
+  });
+}
+
+}  // namespace gossamer::peer
