@@ -216,7 +216,8 @@ std::span<const int> Endpoint::heard_by(const topology::MixingMatrix& w, Round t
 /// Puts on record whom a mix misses because they are not there.
 void Endpoint::note_absent(Round t, Channel channel) {
   if (lost_.empty() && entered_.empty()) return;
-  for (const topology::Neighbour& neighbour : exchange_.schedule().at(t)->hears(peer_))
+  const auto matrix = exchange_.schedule().at(t);
+  for (const topology::Neighbour& neighbour : matrix->hears(peer_))
     if (!present(neighbour.peer, t)) deviations_.push_back({t, neighbour.peer, channel, true});
 }
 
