@@ -102,6 +102,7 @@ class Judge {
         for (const std::string& wrong : form.wrong) hold(false, "replay", "in round {}, peer {} {}", record.round, i, wrong);
         for (MixForm& mix : form.mixes) {
           if (!record.end.empty()) read_used(i, record, mix.channel);
+          else mix.out.clear();  // what was used for it was not logged
           mixes_[{i, record.round, mix.channel}] = std::move(mix);
         }
       }
