@@ -268,14 +268,14 @@ void StagedMix::arm() {
 
 void StagedMix::out_of_time() {
   timer_.reset();
+  const int before = deadlines_passed_++;  // first: an answer may come while it is being said, and sets the next one
   for (const topology::Neighbour& neighbour : heard_) {
     Edge& edge = this->edge(neighbour.peer);
     if (edge.outcome != Outcome::open) continue;
     const bool ours = decides(neighbour.peer);
-    if (deadlines_passed_ == 0 && ours) decide(neighbour.peer, edge, Outcome::declined);
-    if (deadlines_passed_ == 1 && !ours) say(neighbour.peer, Note::withdrawn, round_);
+    if (before == 0 && ours) decide(neighbour.peer, edge, Outcome::declined);
+    if (before == 1 && !ours) say(neighbour.peer, Note::withdrawn, round_);
   }
-  ++deadlines_passed_;
   go_on();
   wake();
 }
