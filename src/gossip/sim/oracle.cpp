@@ -353,7 +353,7 @@ class Judge {
     for (Eigen::Index a = 0; a < size; ++a)
       for (const topology::Neighbour& j : w(t).hears(part[static_cast<std::size_t>(a)])) {
         const auto b = std::ranges::lower_bound(part, j.peer);
-        if (b == part.end() || *b != j.peer) continue;
+        if (b == part.end() || *b != j.peer || lost_in(part[static_cast<std::size_t>(a)], j.peer) != kNever || lost_in(j.peer, part[static_cast<std::size_t>(a)]) != kNever) continue;
         rows(a, b - part.begin()) += j.weight;
         rows(a, a) -= j.weight;
       }
