@@ -1,0 +1,128 @@
+// The simulator: that it holds the protocol to what is promised, repeats itself, and sees what is wrong.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "gossip/sim/simulation.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gossip;
+using namespace gossamer::gossip::sim;
+
+namespace {
+
+Scenario scenario_of_seed(std::uint64_t seed, const std::string& faults) {
+  return draw_scenario(seed, fault_families({faults}, seed).value());
+}
+
+/// Six peers on a ring, each in its own process.
+Scenario ring(const std::string& algorithm, std::vector<std::string> faults = {}) {
+  Scenario scenario;
+  scenario.peers = 6;
+  scenario.homes = {0, 1, 2, 3, 4, 5};
+  scenario.algorithm = algorithm;
+  scenario.lazy = true;
+  scenario.rounds = 80;
+  scenario.chunk_values = 3;
+  scenario.faults = std::move(faults);
+  return scenario;
+}
+
+/// What a run of the scenario is judged to be once `tamper` has been at its trace.
+template <class Tamper>
+Verdict judged(const Scenario& scenario, Tamper tamper) {
+  const Parts parts = build(scenario).value();
+  Trace trace = run_scenario(scenario, parts);
+  tamper(trace);
+  return judge(scenario, parts, trace);
+}
+
+bool violates(const Verdict& verdict, const std::string& property) {
+  return std::ranges::any_of(verdict.violations, [&](const std::string& sentence) { return sentence.starts_with(property + ":"); });
+}
+
+}  // namespace
+
+TEST_CASE("seeds with faults, and without, violate nothing") {
+  for (const char* faults : {"swarm", "none"})
+    for (std::uint64_t seed = 0; seed < 24; ++seed) {
+      CAPTURE(faults);
+      CAPTURE(seed);
+      const Outcome outcome = simulate(scenario_of_seed(seed, faults));
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.verdict.checked.at("replay") > 0);
+    }
+}
+
+TEST_CASE("every family of faults does what it says, and is borne") {
+  for (const FaultForm& form : fault_forms()) {
+    CAPTURE(form.name);
+    Fault fault{.kind = form.kind, .at = 0.2, .lasts = form.lasts ? 3.0 : 0, .process = 1, .other = form.other ? 2 : 0, .amount = form.amount ? 0.3 : 0};
+    if (form.kind == FaultKind::slow) fault.amount = 4;
+    if (form.kind == FaultKind::slow_reader) fault.amount = 2000;
+    Scenario scenario = ring("dpsgd", {to_string(fault)});
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    const bool breaks = form.kind != FaultKind::slow && form.kind != FaultKind::delay && form.kind != FaultKind::slow_reader;
+    CHECK((outcome.losses > 0) == breaks);
+    scenario.faults.clear();
+    CHECK(simulate(scenario).hash != outcome.hash);
+  }
+}
+
+TEST_CASE("a silence that ends in time, and one that does not") {
+  CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=1.5"})).losses == 0);
+  CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=2.5"})).losses == 4);
+  CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=1.5"})).losses == 0);
+  CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=2.5"})).losses == 2);
+}
+
+TEST_CASE("a scenario's text says all of it") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Scenario scenario = scenario_of_seed(seed, "swarm");
+    const auto read = scenario_of(values_of(scenario));
+    REQUIRE(read.ok());
+    CHECK(to_text(*read) == to_text(scenario));
+    for (const std::string& text : scenario.faults) CHECK(to_string(parse_fault(text).value()) == text);
+  }
+  for (const char* wrong : {"", "flood process=1", "crash", "crash process=1", "crash process=1 at=-1", "crash process=1 at=1 other=2",
+                            "pause process=0 at=1 lasts=x", "crash process=1 at=1 at=2"})
+    CHECK(!parse_fault(wrong).ok());
+  Scenario scenario = ring("dpsgd", {"crash process=6 at=1"});
+  CHECK(!scenario_of(values_of(scenario)).ok());
+  scenario = ring("allreduce");
+  CHECK(!scenario_of(values_of(scenario)).ok());
+  scenario = ring("dpsgd");
+  scenario.homes = {0, 1, 2, 3, 5, 5};
+  CHECK(!scenario_of(values_of(scenario)).ok());
+  CHECK(!fault_families({"swarm", "crash"}, 0).ok());
+}
+
+TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
+  const Scenario scenario = ring("gradient_tracking", {"crash process=2 at=0.2"});
+  CHECK(judged(scenario, [](Trace&) {}).ok());
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[0].rounds[5].end[0][1] += 1e-4F; }), "replay"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[0].rounds[5].begin[1][0] += 1e-4F; }), "chain"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2}); }), "log"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[1].rounds[60].deviations.clear(); }), "log"));
+  CHECK(violates(judged(scenario, [](Trace& trace) {
+    for (RoundRecord& record : trace.peers[5].rounds) record.restarted = false;
+  }), "restarts"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[3].finished = false; }), "progress"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[3].most_waiting_bytes = 1 << 20; }), "queues"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.complaints.push_back("peer 1 broke the protocol"); }), "faults"));
+}
+
+TEST_CASE("what fails is made smaller, as long as it fails") {
+  Scenario scenario = ring("gradient_tracking", {"pause process=3 at=0.1 lasts=0.2", "crash process=2 at=0.2", "slow process=1 amount=3"});
+  scenario.jitter_ms = 3;
+  const auto loses = [](const Scenario& candidate) { return simulate(candidate).losses > 0; };
+  const Scenario small = shrink(scenario, loses);
+  CHECK(loses(small));
+  CHECK(small.faults.size() == 1);
+  CHECK(small.peers <= 3);
+  CHECK(small.jitter_ms == 0);
+  CHECK(small.length == 1);
+  CHECK(small.algorithm == "consensus");
+}

@@ -1,0 +1,43 @@
+"""`gossamer simulate`: hundreds of seeds with faults, repeated from their numbers and from files."""
+
+import json
+import subprocess
+from pathlib import Path
+
+
+def simulate(program: Path, *words: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(program), "simulate", *map(str, words)], capture_output=True, text=True, timeout=600, check=False)
+
+
+def test_500_seeds_with_faults_violate_nothing(gossamer: Path) -> None:
+    done = simulate(gossamer, "--seeds", "0..499", "--faults", "swarm", "--json")
+    report = json.loads(done.stdout)
+    assert report["failed"] == []
+    assert done.returncode == 0
+    assert report["seeds"] == 500
+    assert report["with_losses"] > 250
+    for property in ("replay", "log", "edges", "mean", "restarts", "sums", "healing", "progress", "queues", "repeats", "bits"):
+        assert report["checked"][property] > 50, property
+
+
+def test_the_hash_does_not_depend_on_threads(gossamer: Path) -> None:
+    hashes = {json.loads(simulate(gossamer, "--seeds", "3..22", "--threads", threads, "--json").stdout)["hash"] for threads in (1, 3)}
+    assert len(hashes) == 1
+
+
+def test_a_scenario_can_be_repeated_from_its_file(gossamer: Path, tmp_path: Path) -> None:
+    shown = simulate(gossamer, "--seeds", 17, "--print")
+    assert shown.returncode == 0
+    file = tmp_path / "scenario.toml"
+    file.write_text(shown.stdout, encoding="utf-8")
+    assert simulate(gossamer, "--scenario", file, "--print").stdout == shown.stdout
+    assert simulate(gossamer, "--scenario", file).returncode == 0
+
+
+def test_what_cannot_be_is_said_in_words(gossamer: Path, tmp_path: Path) -> None:
+    for words, part in ((("--seeds", "9..3"), "--seeds 9..3"), (("--faults", "flood"), "flood"), (("--faults", "none,crash"), "none")):
+        done = simulate(gossamer, *words)
+        assert (done.returncode, part in done.stderr) == (2, True), done.stderr
+    file = tmp_path / "scenario.toml"
+    file.write_text('algorithm = "allreduce"\n', encoding="utf-8")
+    assert simulate(gossamer, "--scenario", file).returncode == 2
