@@ -270,12 +270,14 @@ void Membership::say_who_is_there() {
   plan_.message(fmt::format("peer {} is out of reach; {} of {} peers go on", fmt::join(gone, ", "), here.size(), peers()));
 }
 
-task<void> Membership::attend(Round t) {
-  if (restarts(t)) co_await node_.restart_rows();
+task<bool> Membership::attend(Round t) {
+  const bool begins_again = restarts(t);
+  if (begins_again) co_await node_.restart_rows();
   for (const int joiner : std::exchange(joiners_, {})) {
     node_.hand_rows_over(joiner);
     propose(joiner, endpoint_.earliest_next(), node_.steps_done());
   }
+  co_return begins_again;
 }
 
 /// Whether rows with a conserved sum begin again between the last call and round t.

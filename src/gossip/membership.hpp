@@ -53,9 +53,9 @@ class Membership {
   /// What a partner says.
   Status heard(const ChunkHead& head);
 
-  /// What is to be done before this peer's round t: rows with a conserved sum begin again where that is due, and partners that
-  /// join are given rows.
-  task<void> attend(Round t);
+  /// What is to be done before this peer's round t: rows with a conserved sum begin again where that is due (it gives whether),
+  /// and partners that join are given rows.
+  task<bool> attend(Round t);
 
   /// This peer joins: all of its links are taken for lost, until they are back. Before any of them is.
   void join();

@@ -87,7 +87,63 @@ def test_a_silent_peer_is_gone_after_the_silence(network: Make) -> None:
     go_on(net, survivors)
     peers[1].process.send_signal(signal.SIGCONT)
     peers[1].hears("peer 0, 2, 3 is out of reach; 1 of 4 peers go on")
+    for peer in peers:  # it was only held up: it comes back by itself
+        peer.hears("all 4 peers are within reach")
+    go_on(net, peers)
     stop(peers)
+
+
+def come_back(net: Network, victim: int, *sets: str) -> Peer:
+    """The process started again, once it takes part again."""
+    peer = net.start(str(victim), *sets, resume="auto")
+    peer.hears(f"peer {victim} joins in round")
+    peer.hears(f"all {net.peers} peers are within reach")
+    return peer
+
+
+@pytest.mark.parametrize("victim", [0, 3, 7])
+def test_a_process_started_again_joins_the_network_that_went_on(network: Make, victim: int) -> None:
+    net = network(8, "topology.kind=ring", *FOREVER)
+    peers = [net.start(str(k)) for k in range(8)]
+    net.running(*range(8))
+    peers[victim].process.kill()
+    survivors = [peer for peer in peers if peer is not peers[victim]]
+    for peer in survivors:
+        peer.hears(f"peer {victim} is out of reach; 7 of 8 peers go on")
+    go_on(net, survivors, 20)
+    peers[victim] = come_back(net, victim)
+    for peer in survivors:
+        peer.hears("all 8 peers are within reach")
+    go_on(net, survivors)
+    stop(peers)
+    for neighbour in ((victim - 1) % 8, (victim + 1) % 8):
+        rounds = [each["round"] for each in missed(net, neighbour, victim)]
+        assert rounds == list(range(rounds[0], rounds[0] + len(rounds))), "without it for a while, and then with it"
+        assert rounds[-1] < last_round(net, neighbour) - 40
+    records = [record["round"] for record in net.log(victim) if record["record"] == "round"]
+    assert records == sorted(set(records)) and len(records) < records[-1], "its log has a gap"
+
+
+@pytest.mark.parametrize("algorithm", ["dpsgd", "gradient_tracking"])
+def test_values_do_not_suffer(network: Make, algorithm: str) -> None:
+    """One of six is killed and comes back, and then another: all end where they would have ended."""
+    sets = ("topology.kind=ring", "log.every=50", f"algorithm.kind={algorithm}", "model.kind=linear", "data.kind=quadratic",
+            "data.heterogeneity=1", "optimizer.rate=0.02", "data.batch=0")
+    undisturbed = network(6, *sets, "run.rounds=4000")
+    undisturbed.run_here()
+    records = (undisturbed.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
+    wanted = {r["peer"]: r["test_loss"] for r in map(json.loads, records) if r.get("round") == 4000 and r["record"] == "round"}
+    net = network(6, *sets, "run.rounds=1000000000")
+    peers = [net.start(str(k)) for k in range(6)]
+    for victim in (0, 4):
+        net.running(*range(6))
+        peers[victim].process.kill()
+        peers[(victim + 1) % 6].hears(f"peer {victim} is out of reach")
+        peers[victim] = come_back(net, victim)
+    go_on(net, peers, 60)  # of the records; each is of 50 rounds
+    stop(peers)
+    ended = {k: [r["test_loss"] for r in net.log(k) if r["record"] == "round"][-2] for k in range(6)}  # the last: while all stopped
+    assert ended == pytest.approx(wanted, rel=0.01), (ended, wanted)
 
 
 def test_an_operator_takes_a_peer_away(network: Make) -> None:

@@ -99,8 +99,8 @@ void Process::start() {
     place.backs.emplace_back(spec.mixed ? hosted_.size() : 0, length + spec.extra);
   }
   place.gradients = Rows<float>(hosted_.size(), length);
-  Membership::Plan plan;
-  for (int i = 0; i < world_.scenario().peers; ++i) plan.partners.push_back(world_.parts().algorithm->partners(i, *world_.parts().schedule));
+  const auto partners = std::make_shared<std::vector<std::vector<int>>>();
+  for (int i = 0; i < world_.scenario().peers; ++i) partners->push_back(world_.parts().algorithm->partners(i, *world_.parts().schedule));
   place.exchange.connect_hosted([&place, this](int, int) -> Link& {
     place.links.push_back(std::make_unique<SimulatedLink>(place.scheduler, place.exchange, LinkModel{}, place.port, place.port, [this](Error error) {
       world_.trace().complaints.push_back(error.message);
@@ -121,10 +121,8 @@ void Process::start() {
     memory.gradient = place.gradients.row(index);
     memory.counters = world_.parts().algorithm->counters(peer, *world_.parts().schedule);
     place.nodes.push_back(std::make_unique<Node>(place.exchange, peer, world_.scenario().peers, specs, memory));
-    Endpoint& endpoint = place.nodes.back()->endpoint();
-    place.memberships.push_back(std::make_unique<Membership>(place.exchange, endpoint, plan));
-    endpoint.on_news = [&membership = *place.memberships.back()](const ChunkHead& head) { return membership.heard(head); };
-    for (const int to : plan.partners[static_cast<std::size_t>(peer)])
+    place.memberships.push_back(std::make_unique<Membership>(place.exchange, *place.nodes.back(), Membership::Plan{partners}));
+    for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!std::ranges::binary_search(hosted_, to)) place.exchange.connect(peer, to, world_.link(peer, to));
   }
   for (std::size_t index = 0; index < hosted_.size(); ++index) place.drivers.push_back(drive(place, index));
@@ -137,8 +135,7 @@ task<void> Process::drive(Place& place, std::size_t index) {
   PeerRecord& log = world_.record(node.id());
   const auto rows = static_cast<int>(world_.parts().rows.size()), last = world_.scenario().rounds;
   for (Round t = 0; t < static_cast<Round>(last);) {
-    const bool restarts = place.memberships[index]->restarts(t);
-    if (restarts) co_await node.restart_rows();
+    const bool restarts = co_await place.memberships[index]->attend(t);
     RoundRecord& record = log.rounds.emplace_back();
     record.round = t;
     record.restarted = restarts;

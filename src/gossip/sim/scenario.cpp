@@ -218,7 +218,7 @@ Result<Parts> build(const Scenario& scenario) {
   parts.rows = parts.algorithm->rows(*parts.schedule);
   bool symmetric = true;
   for (int t = 0; t < std::max(parts.schedule->period(), 1); ++t)
-    symmetric = symmetric && topology::is_symmetric(*parts.schedule->at(static_cast<Round>(t)));
+    symmetric = symmetric && parts.schedule->at(static_cast<Round>(t))->symmetric();
   const bool keeps_sums = std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
   if ((parts.policy == Policy::stale || parts.policy == Policy::async) && keeps_sums)
     return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
