@@ -268,17 +268,21 @@ Round Endpoint::next_round(Round t, Round last) {
   next = std::min(std::max(next, leap_), last);
   round_ = next;
   if (next == t + 1 && next < last) return next;
-  for (auto& [channel, staged] : staged_) staged->skip_to(next);
   for (Round skipped = t + 1; skipped < next; ++skipped) {
     const auto matrix = exchange_.schedule().at(skipped);
     const auto leave_out = [&](Channel channel) {
       for (const topology::Neighbour& neighbour : matrix->hears(peer_))
         deviations_.push_back({skipped, neighbour.peer, channel, true});
     };
-    for (const auto& [channel, staged] : staged_) leave_out(channel);
     if (exchange_.options().policy == Policy::sync)
       for (const auto& [channel, mix] : operations_) leave_out(channel);
+    for (const auto& [channel, staged] : staged_) {
+      leave_out(channel);
+      for (const topology::Neighbour& neighbour : matrix->hears(peer_))  // told too, though they may never have been met
+        if (present(neighbour.peer)) staged->expect(neighbour.peer);
+    }
   }
+  for (auto& [channel, staged] : staged_) staged->skip_to(next);
   return next;
 }
 
