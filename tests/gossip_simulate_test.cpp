@@ -58,7 +58,12 @@ TEST_CASE("seeds with faults, and without, violate nothing") {
 TEST_CASE("every family of faults does what it says, and is borne") {
   for (const FaultForm& form : fault_forms()) {
     CAPTURE(form.name);
-    Fault fault{.kind = form.kind, .at = 0.2, .lasts = form.lasts ? 3.0 : 0, .process = 1, .other = form.other ? 2 : 0, .amount = form.amount ? 0.3 : 0};
+    Fault fault{.kind = form.kind,
+                .at = 0.2,
+                .lasts = form.lasts ? 3.0 : 0,
+                .process = 1,
+                .other = form.other ? 2 : 0,
+                .amount = form.amount ? 0.3 : 0};
     if (form.kind == FaultKind::slow) fault.amount = 4;
     if (form.kind == FaultKind::slow_reader) fault.amount = 2000;
     Scenario scenario = ring("dpsgd", {to_string(fault)});
@@ -86,8 +91,8 @@ TEST_CASE("a scenario's text says all of it") {
     CHECK(to_text(*read) == to_text(scenario));
     for (const std::string& text : scenario.faults) CHECK(to_string(parse_fault(text).value()) == text);
   }
-  for (const char* wrong : {"", "flood process=1", "crash", "crash process=1", "crash process=1 at=-1", "crash process=1 at=1 other=2",
-                            "pause process=0 at=1 lasts=x", "crash process=1 at=1 at=2"})
+  for (const char* wrong : {"", "flood process=1", "crash", "crash process=1", "crash process=1 at=-1",
+                            "crash process=1 at=1 other=2", "pause process=0 at=1 lasts=x", "crash process=1 at=1 at=2"})
     CHECK(!parse_fault(wrong).ok());
   Scenario scenario = ring("dpsgd", {"crash process=6 at=1"});
   CHECK(!scenario_of(values_of(scenario)).ok());
@@ -104,7 +109,11 @@ TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
   CHECK(judged(scenario, [](Trace&) {}).ok());
   CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[0].rounds[5].end[0][1] += 1e-4F; }), "replay"));
   CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[0].rounds[5].begin[1][0] += 1e-4F; }), "chain"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2}); }), "log"));
+  CHECK(violates(judged(scenario,
+                        [](Trace& trace) {
+                          trace.peers[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2});
+                        }),
+                 "log"));
   CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[1].rounds[60].deviations.clear(); }), "log"));
   CHECK(violates(judged(scenario, [](Trace& trace) {
     for (RoundRecord& record : trace.peers[5].rounds) record.restarted = false;
@@ -115,7 +124,8 @@ TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
 }
 
 TEST_CASE("what fails is made smaller, as long as it fails") {
-  Scenario scenario = ring("gradient_tracking", {"pause process=3 at=0.1 lasts=0.2", "crash process=2 at=0.2", "slow process=1 amount=3"});
+  Scenario scenario =
+      ring("gradient_tracking", {"pause process=3 at=0.1 lasts=0.2", "crash process=2 at=0.2", "slow process=1 amount=3"});
   scenario.jitter_ms = 3;
   const auto loses = [](const Scenario& candidate) { return simulate(candidate).losses > 0; };
   const Scenario small = shrink(scenario, loses);

@@ -76,7 +76,9 @@ Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
 Json report_json(const SimulationReport& report) {
   Json failed = Json::array();
   for (const FailedSeed& seed : report.failed)
-    failed.push_back({{"seed", seed.seed}, {"trace_hash", fmt::format("{:016x}", seed.outcome.hash)}, {"violations", seed.outcome.verdict.violations}});
+    failed.push_back({{"seed", seed.seed},
+                      {"trace_hash", fmt::format("{:016x}", seed.outcome.hash)},
+                      {"violations", seed.outcome.verdict.violations}});
   return {{"seeds", report.seeds},           {"failed", std::move(failed)},
           {"with_losses", report.with_losses}, {"one_sided_edges", report.one_sided},
           {"most_drift", report.most_drift},   {"most_rounding", report.most_rounding},
@@ -94,7 +96,8 @@ std::string outcome_text(const sim::Outcome& outcome) {
 std::string report_text(const SimulationReport& report, const std::string& faults) {
   std::string text;
   for (const FailedSeed& seed : report.failed)
-    text += fmt::format("seed {} fails:\n{}  gossamer simulate --seeds {} --faults {}\n", seed.seed, outcome_text(seed.outcome), seed.seed, faults);
+    text += fmt::format("seed {} fails:\n{}  gossamer simulate --seeds {} --faults {}\n", seed.seed, outcome_text(seed.outcome),
+                        seed.seed, faults);
   text += fmt::format("{} seeds, {} failed; {} with losses; {:.0f} s of virtual time, {} events, in {:.1f} s\n", report.seeds,
                       report.failed.size(), report.with_losses, report.virtual_seconds, report.events, report.wall_seconds);
   text += fmt::format("edges that counted at one end: {}, drift of a mean at most {:.3g}; rounding at most {:.2f} of its bound\n",
@@ -110,7 +113,9 @@ Result<sim::Scenario> read_scenario(const std::string& path) {
   try {
     for (const auto& [name, node] : toml::parse(content, path)) {
       auto value = value_of(node);
-      if (!value.ok()) return Error{ErrorKind::invalid, fmt::format("{}:{}: {}: {}", path, node.source().begin.line, name.str(), value.error().message)};
+      if (!value.ok())
+        return Error{ErrorKind::invalid,
+                     fmt::format("{}:{}: {}: {}", path, node.source().begin.line, name.str(), value.error().message)};
       values[std::string(name.str())] = std::move(value).value();
     }
   } catch (const toml::parse_error& error) {

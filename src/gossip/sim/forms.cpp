@@ -53,11 +53,14 @@ class Former {
     if (record_.trained[index].operation != operation) form_.wrong.push_back("trained in another order");
     return &record_.trained[index];
   }
-  void mix(Channel channel, Row in, Row out, double slack = 0) { form_.mixes.push_back({channel, std::move(in), std::move(out), slack}); }
+  void mix(Channel channel, Row in, Row out, double slack = 0) {
+    form_.mixes.push_back({channel, std::move(in), std::move(out), slack});
+  }
   void same(const char* what, const Row& is, const Row& due, double slack) {
     for (std::size_t k = 0; k < due.size(); ++k)
       if (const double bound = 8 * kRounding * (slack + std::abs(due[k])); !(std::abs(is[k] - due[k]) <= bound)) {
-        form_.wrong.push_back(fmt::format("has {} = {:.9g} at value {}, where {:.9g} was due, to {:.2g}", what, is[k], k, due[k], bound));
+        form_.wrong.push_back(
+            fmt::format("has {} = {:.9g} at value {}, where {:.9g} was due, to {:.2g}", what, is[k], k, due[k], bound));
         return;
       }
   }
@@ -82,7 +85,8 @@ class Former {
   // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
   void tracking() {
     const Trained *fresh = trained(0, TrainOperation::gradient), *update = trained(1, TrainOperation::update);
-    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1), fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
+    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
+        fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
     mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
     if (!done() || update == nullptr) return;
     same("x before its step", update->before, record_.begin[0]);
@@ -94,7 +98,8 @@ class Former {
   void tracking_overlapped() {
     const Trained *fresh = trained(0, TrainOperation::gradient), *update = trained(1, TrainOperation::update);
     mix(0, begin(0), update != nullptr ? wide(update->before) : Row());
-    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1), fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
+    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
+        fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
     if (!done() || update == nullptr) return;
     same("x after its step", record_.end[0], update->after);
     same("the last gradient", record_.end[2], fresh->gradient);

@@ -75,9 +75,11 @@ Process::Process(World& world, int number) : world_(world), number_(number) {
   const Scenario& scenario = world.scenario();
   for (int peer = 0; peer < scenario.peers; ++peer)
     if (scenario.homes[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
-  StepTimes times{.each = Time(std::llround(scenario.step_ms * 1e6)), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
+  StepTimes times{
+      .each = Time(std::llround(scenario.step_ms * 1e6)), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
   for (const Fault& fault : scenario.fault_list())
-    if (fault.kind == FaultKind::slow && fault.process == number) times.each = Time(std::llround(static_cast<double>(times.each.count()) * fault.amount));
+    if (fault.kind == FaultKind::slow && fault.process == number)
+      times.each = Time(std::llround(static_cast<double>(times.each.count()) * fault.amount));
   place_ = std::make_unique<Place>(world, hosted_, times);
 }
 
@@ -100,11 +102,12 @@ void Process::start() {
   }
   place.gradients = Rows<float>(hosted_.size(), length);
   const auto partners = std::make_shared<std::vector<std::vector<int>>>();
-  for (int i = 0; i < world_.scenario().peers; ++i) partners->push_back(world_.parts().algorithm->partners(i, *world_.parts().schedule));
+  for (int i = 0; i < world_.scenario().peers; ++i)
+    partners->push_back(world_.parts().algorithm->partners(i, *world_.parts().schedule));
   place.exchange.connect_hosted([&place, this](int, int) -> Link& {
-    place.links.push_back(std::make_unique<SimulatedLink>(place.scheduler, place.exchange, LinkModel{}, place.port, place.port, [this](Error error) {
-      world_.trace().complaints.push_back(error.message);
-    }));
+    place.links.push_back(
+        std::make_unique<SimulatedLink>(place.scheduler, place.exchange, LinkModel{}, place.port, place.port,
+                                        [this](Error error) { world_.trace().complaints.push_back(error.message); }));
     return *place.links.back();
   });
   for (std::size_t index = 0; index < hosted_.size(); ++index) {

@@ -114,15 +114,20 @@ const ParameterSet<Scenario>& scenario_parameters() {
           .add("rate", &Scenario::rate, {.help = "step size", .minimum = 0, .maximum = 1})
           .add("length", &Scenario::length, {.help = "d", .minimum = 1, .maximum = 100000})
           .add("chunk_values", &Scenario::chunk_values, {.help = "values of a chunk", .minimum = 1, .maximum = 100000})
-          .add("window", &Scenario::window, {.help = "chunks that a receiver holds of a connection", .minimum = 1, .maximum = 64})
-          .add("buffer_chunks", &Scenario::buffer_chunks, {.help = "chunks on their way on a connection", .minimum = 1, .maximum = 1000})
+          .add("window", &Scenario::window,
+               {.help = "chunks that a receiver holds of a connection", .minimum = 1, .maximum = 64})
+          .add("buffer_chunks", &Scenario::buffer_chunks,
+               {.help = "chunks on their way on a connection", .minimum = 1, .maximum = 1000})
           .add("step_ms", &Scenario::step_ms, {.help = "of a local step, the mean", .minimum = 0, .maximum = 1e6, .unit = "ms"})
           .add("step_spread", &Scenario::step_spread, {.help = "of step times, log-normal", .minimum = 0, .maximum = 1})
-          .add("latency_ms", &Scenario::latency_ms, {.help = "of every connection, one way", .minimum = 0, .maximum = 1e6, .unit = "ms"})
-          .add("jitter_ms", &Scenario::jitter_ms, {.help = "chunks come up to so much later", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+          .add("latency_ms", &Scenario::latency_ms,
+               {.help = "of every connection, one way", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+          .add("jitter_ms", &Scenario::jitter_ms,
+               {.help = "chunks come up to so much later", .minimum = 0, .maximum = 1e6, .unit = "ms"})
           .add("bandwidth_mbit_s", &Scenario::bandwidth_mbit_s,
                {.help = "of every connection; 0: without limit", .minimum = 0, .maximum = 1e6, .unit = "Mbit/s"})
-          .add("silence", &Scenario::silence, {.help = "after which a peer is lost", .minimum = 0.1, .maximum = 1000, .unit = "s"})
+          .add("silence", &Scenario::silence,
+               {.help = "after which a peer is lost", .minimum = 0.1, .maximum = 1000, .unit = "s"})
           .add("faults", &Scenario::faults, {.help = "what goes wrong, and when"});
   return set;
 }
@@ -190,7 +195,8 @@ Result<Scenario> scenario_of(const ParameterValues& values) {
     GOSSAMER_TRY(const Fault fault, parse_fault(text));
     const auto processes = static_cast<int>(homes.size());
     if (fault.process >= processes || fault.other >= processes || (form_of(fault.kind).other && fault.other == fault.process))
-      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, and another one is not itself", text, processes - 1));
+      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, and another one is not itself", text,
+                                 processes - 1));
   }
   auto parts = build(scenario);
   if (!parts.ok()) return parts.error();
@@ -219,7 +225,8 @@ Result<Parts> build(const Scenario& scenario) {
   bool symmetric = true;
   for (int t = 0; t < std::max(parts.schedule->period(), 1); ++t)
     symmetric = symmetric && parts.schedule->at(static_cast<Round>(t))->symmetric();
-  const bool keeps_sums = std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
+  const bool keeps_sums =
+      std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
   if ((parts.policy == Policy::stale || parts.policy == Policy::async) && keeps_sums)
     return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
   if (parts.policy != Policy::sync && needs.only_columns) return invalid("scenario.policy: push_sum goes with sync");
@@ -279,7 +286,8 @@ class Draws {
 const std::vector<std::string> kTopologies{"ring",        "path",          "star",   "complete",        "torus",
                                            "hypercube",   "exponential",   "grid",   "random_matching", "one_peer_exponential",
                                            "binary_tree", "erdos_renyi",   "dumbbell", "random_regular"};
-const std::vector<std::string> kAlgorithms{"consensus", "dpsgd", "dpsgd", "gradient_tracking", "d2", "extra", "qg_momentum", "push_sum"};
+const std::vector<std::string> kAlgorithms{"consensus", "dpsgd", "dpsgd",       "gradient_tracking",
+                                           "d2",        "extra", "qg_momentum", "push_sum"};
 
 void draw_network(Scenario& s, Draws& draw) {
   s.topology = draw.one_of(kTopologies);

@@ -33,17 +33,21 @@ Trace run_scenario(const Scenario& scenario, const Parts& parts) { return World(
 Outcome simulate(const Scenario& scenario) {
   const Parts parts = build(scenario).value();
   const Trace trace = run_scenario(scenario, parts);
-  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(), trace.events, trace.losses.size()};
+  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(), trace.events,
+                  trace.losses.size()};
   const auto hold = [&](bool holds, const char* property, const std::string& sentence) {
     ++outcome.verdict.checked[property];
     if (!holds) outcome.verdict.violations.push_back(fmt::format("{}: {}", property, sentence));
   };
   const Trace again = run_scenario(scenario, parts);
-  hold(again.hash == trace.hash, "repeats", fmt::format("a second run gives the trace {:016x} instead of {:016x}", again.hash, trace.hash));
-  const bool everybody = trace.losses.empty() && std::ranges::all_of(trace.peers, [](const PeerRecord& peer) { return peer.alive && peer.finished; });
+  hold(again.hash == trace.hash, "repeats",
+       fmt::format("a second run gives the trace {:016x} instead of {:016x}", again.hash, trace.hash));
+  const bool everybody = trace.losses.empty() &&
+                         std::ranges::all_of(trace.peers, [](const PeerRecord& peer) { return peer.alive && peer.finished; });
   if (parts.policy == Policy::sync && everybody) {
     const Scenario plain = in_one_process(scenario);
-    hold(final_rows(run_scenario(plain, parts)) == final_rows(trace), "bits", "the rows are other than those of the same network in one process");
+    hold(final_rows(run_scenario(plain, parts)) == final_rows(trace), "bits",
+         "the rows are other than those of the same network in one process");
   }
   return outcome;
 }

@@ -35,13 +35,16 @@ World::~World() {
 void World::connect() {
   for (int a = 0; a < scenario_.peers; ++a)
     for (const int b : parts_.algorithm->partners(a, *parts_.schedule))
-      if (a < b && &process_of(a) != &process_of(b)) connections_.emplace(std::pair(a, b), std::make_unique<Connection>(*this, a, b));
+      if (a < b && &process_of(a) != &process_of(b))
+        connections_.emplace(std::pair(a, b), std::make_unique<Connection>(*this, a, b));
 }
 
 Connection& World::connection(int a, int b) { return *connections_.at(std::minmax(a, b)); }
 Link& World::link(int from, int to) { return connection(from, to).wire(from); }
 
-void World::at(Time when, std::function<void()> event) { events_.emplace(Scheduler::TimerId{when, events_made_++}, std::move(event)); }
+void World::at(Time when, std::function<void()> event) {
+  events_.emplace(Scheduler::TimerId{when, events_made_++}, std::move(event));
+}
 
 void World::note(std::initializer_list<std::uint64_t> words) {
   std::vector<std::uint64_t> all{trace_.hash};
@@ -54,7 +57,8 @@ void World::note(const FloatRow& row) { note({hash64(std::as_bytes(std::span<con
 std::vector<Connection*> World::of(int process) {
   std::vector<Connection*> found;
   for (const auto& [ends, connection] : connections_)
-    if (process_of(ends.first).number() == process || process_of(ends.second).number() == process) found.push_back(connection.get());
+    if (process_of(ends.first).number() == process || process_of(ends.second).number() == process)
+      found.push_back(connection.get());
   return found;
 }
 
@@ -71,7 +75,8 @@ void World::end_process(Process& process, bool told) {
   if (!process.alive()) return;
   for (const int peer : process.peers()) record(peer).alive = false;
   for (Connection* connection : of(process.number()))
-    connection->ended(process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
+    connection->ended(
+        process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
   process.end();
   for (Connection* connection : of(process.number()))
     for (const int end : connection->ends()) connection->wire(end).hear();

@@ -84,11 +84,15 @@ void add_simulate(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<SimulateCommand>();
   CLI::App* simulate = app.add_subcommand("simulate", "the protocol under faults, in virtual time, judged by an oracle");
   simulate->add_option("--seeds", command->seeds, "a seed, or A..B, both included")->capture_default_str();
-  simulate->add_option("--faults", command->faults, "swarm (a choice of families by seed), none, or families: crash, vanish, pause, …")
+  simulate
+      ->add_option("--faults", command->faults,
+                   "swarm (a choice of families by seed), none, or families: crash, vanish, pause, …")
       ->delimiter(',')
       ->capture_default_str();
   simulate->add_option("--scenario", command->scenario, "a scenario's TOML file, as --print writes it, instead of seeds");
-  simulate->add_option("--threads", command->threads, "seeds under way at a time")->capture_default_str()->check(CLI::Range(1, 1024));
+  simulate->add_option("--threads", command->threads, "seeds under way at a time")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   simulate->add_flag("--print", command->print, "show the scenario of the (first) seed, and run nothing");
   simulate->add_flag("--shrink", command->shrink, "make the first that fails smaller, and print it");
   simulate->add_flag("--json", command->json, "one JSON object");
