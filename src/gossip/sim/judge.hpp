@@ -95,7 +95,7 @@ class Judge {
 
   void read_records() {
     for (int t = 0; t < std::max(parts_.schedule->period(), 1); ++t)
-      symmetric_ = symmetric_ && topology::is_symmetric(w(static_cast<Round>(t)));
+      symmetric_ = symmetric_ && w(static_cast<Round>(t)).symmetric();
     for (int i = 0; i < n_; ++i)
       for (const RoundRecord& record : peer(i).rounds) {
         records_[{i, record.round}] = &record;
