@@ -126,6 +126,7 @@ void Membership::join() {
     endpoint_.lose(peer);
     learn(std::minmax(endpoint_.peer(), peer), {0, false});
   }
+  reachable_ = 1;
 }
 
 /// One of those who run: who joins has nothing to give.
@@ -157,12 +158,12 @@ task<Round> Membership::arrive() {
 }
 
 void Membership::settle(const Place& place) {
+  plan_.message(fmt::format("peer {} joins in round {}", endpoint_.peer(), place.round));
   joining_ = false;
   const int giver = *std::exchange(giver_, std::nullopt);
   endpoint_.expect_rows_of(std::nullopt);
   endpoint_.begin_at(place.round - 1);  // it has not begun the round in which it enters
   answer(giver, place.round);
-  reachable_ = reachable().size();
   for (auto& [peer, link] : links_) {
     if (!link.up || link.entered) continue;
     say(peer, Note::here, place.round);

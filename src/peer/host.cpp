@@ -109,6 +109,7 @@ void Host::join(const std::vector<std::pair<int, int>>& connected) {
 
 gossip::task<void> Host::arrive(Member& member) {
   member.round = co_await member.membership->arrive();
+  member.before.steps_recorded = member.node->steps_done();  // those were another peer's
   if (!std::exchange(arrived_, true)) {
     first_round_ = member.round;
     if (Status ready = request_.on_arrival(member.round); !ready.ok()) {
@@ -116,7 +117,6 @@ gossip::task<void> Host::arrive(Member& member) {
       co_return;
     }
   }
-  request_.message(fmt::format("peer {} joins in round {}", member.node->id(), member.round));
   co_await drive(member);
 }
 
