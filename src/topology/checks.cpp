@@ -83,13 +83,15 @@ Status check_jointly_connected(std::span<const WeightRows> rounds) {
   std::vector<Graph> graphs;
   for (const WeightRows& w : rounds) {
     Graph graph{std::vector<std::vector<int>>(w.size())};
+    for (std::size_t i = 0; i < w.size(); ++i) graph.out[i].reserve(w[i].size());  // as a rule as many hear a peer as it hears
     for (std::size_t i = 0; i < w.size(); ++i)
       for (const Neighbour& entry : w[i])
         if (entry.weight != 0 && entry.peer != static_cast<int>(i))
           graph.out[static_cast<std::size_t>(entry.peer)].push_back(static_cast<int>(i));
     graphs.push_back(std::move(graph));
   }
-  if (const auto pair = find_unreachable(union_of(graphs)))
+  if (graphs.size() != 1) graphs = {union_of(graphs)};
+  if (const auto pair = find_unreachable(graphs.front()))
     return Error{ErrorKind::invalid,
                  fmt::format("mixing matrices: joint connectivity check failed: over {} round(s), what peer {} says never "
                              "reaches peer {}, so the network cannot come to agree; add edges that join them",

@@ -156,8 +156,13 @@ std::optional<Unreachable> find_unreachable(const Graph& graph) {
 }
 
 std::optional<Diameter> diameter(const Graph& graph, bool alike, double most_steps) {
-  if (graph.peers() == 0 || find_unreachable(graph)) return std::nullopt;
-  if (alike) return Diameter{farthest(hops_from(graph, 0)).hops, true};
+  if (graph.peers() == 0) return std::nullopt;
+  if (alike) {  // and if one reaches all, so do all
+    const std::vector<int> hops = hops_from(graph, 0);
+    if (std::ranges::find(hops, kNotReached) != hops.end()) return std::nullopt;
+    return Diameter{farthest(hops).hops, true};
+  }
+  if (find_unreachable(graph)) return std::nullopt;
   const double looks = most_steps / static_cast<double>(count_edges(graph) + graph.peers());
   if (is_symmetric(graph)) return symmetric_diameter(graph, looks);
   Diameter longest;
