@@ -90,7 +90,8 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
   const Eigen::ArrayXd squares = known.values.array().square();
   const Round settling = whole_periods(decay > 0 ? std::log(1e-2) / std::log(decay) : 1);
   const double affordable = 2e8 / (edges_of(*schedule.at(0)) + n);  // rounds
-  const Round counted = whole_periods(std::clamp(std::min(4e6 / n, affordable), 20.0, 4000.0));
+  const double enough = (schedule.period() > 0 ? 4e6 : 1e6) / n;  // matrices of a random sequence are built for each round
+  const Round counted = whole_periods(std::clamp(std::min(enough, affordable), 20.0, 4000.0));
   Eigen::VectorXd z = Eigen::VectorXd::Zero(n);
   double sum = 0;
   for (Round t = 0; t < settling + counted; ++t) {

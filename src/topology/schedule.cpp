@@ -19,8 +19,9 @@ MixingMatrix matrix_of(WeightRows rows, const WeightOptions& weighing) {
 }
 
 Result<WeightRows> weigh_and_check(const Topology& topology, Round round, const WeightOptions& options) {
-  GOSSAMER_TRY(WeightRows rows, weigh_round(topology, round, options));
-  GOSSAMER_TRY_STATUS(check_round(rows, topology.graph(round), round, options.only_columns()));
+  const Graph graph = topology.graph(round);
+  GOSSAMER_TRY(WeightRows rows, weigh_round(topology, graph, round, options));
+  GOSSAMER_TRY_STATUS(check_round(rows, graph, round, options.only_columns()));
   return rows;
 }
 
@@ -49,18 +50,20 @@ Status check_sampled(const Topology& topology, const WeightOptions& options) {
   return connected.ok() ? connected : check_jointly_connected(kept);
 }
 
-/// Every matrix, as 64-bit words: n, period, then of each row its length and its (peer, weight's bits).
+/// n, period, and of every row of every matrix the hash of its (peer, weight's bits), as 64-bit words: a matrix of many entries is
+/// not copied for it.
 std::string hash_of(const std::vector<std::shared_ptr<const MixingMatrix>>& period) {
-  std::vector<std::uint64_t> words = {static_cast<std::uint64_t>(period.front()->peers()), period.size()};
+  std::vector<std::uint64_t> hashes = {static_cast<std::uint64_t>(period.front()->peers()), period.size()}, row;
   for (const auto& w : period)
     for (int i = 0; i < w->peers(); ++i) {
-      words.push_back(w->hears(i).size());
+      row.clear();
       for (const Neighbour& entry : w->hears(i)) {
-        words.push_back(static_cast<std::uint64_t>(entry.peer));
-        words.push_back(std::bit_cast<std::uint64_t>(entry.weight));
+        row.push_back(static_cast<std::uint64_t>(entry.peer));
+        row.push_back(std::bit_cast<std::uint64_t>(entry.weight));
       }
+      hashes.push_back(hash64(std::as_bytes(std::span(row))));
     }
-  return hash_hex(std::as_bytes(std::span(words)));
+  return hash_hex(std::as_bytes(std::span(hashes)));
 }
 
 class PeriodicSchedule final : public MixingSchedule {

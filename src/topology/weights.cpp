@@ -127,10 +127,10 @@ Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::
   });
 }
 
-Result<WeightRows> weigh_round(const Topology& topology, Round t, const WeightOptions& options) {
-  if (options.weights != "given" && options.weights != "auto") return weigh(topology.graph(t), options, topology.lattice());
+Result<WeightRows> weigh_round(const Topology& topology, const Graph& graph, Round t, const WeightOptions& options) {
+  if (options.weights != "given" && options.weights != "auto") return weigh(graph, options, topology.lattice());
   std::optional<WeightRows> own = topology.weights(t);
-  if (!own && options.weights == "auto") return weigh(topology.graph(t), options, topology.lattice());
+  if (!own && options.weights == "auto") return weigh(graph, options, topology.lattice());
   if (!own)
     return Error{ErrorKind::invalid, "topology.weights: 'given', but none are: this topology prescribes no weights (choose "
                                      "metropolis, uniform or best_constant)"};

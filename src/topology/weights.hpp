@@ -22,9 +22,9 @@ namespace gossamer::topology {
 /// Topology::lattice(), which best_constant's eigenvalues are found faster with.
 Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options, std::span<const int> lattice = {});
 
-/// W of round t of a topology: its own weights where `options` says "given", or "auto" and it has some; else by the rule. The
-/// error is that of weigh(), or says that "given" finds none.
-Result<WeightRows> weigh_round(const Topology& topology, Round t, const WeightOptions& options);
+/// W of round t of a topology, whose graph of that round is `graph`: its own weights where `options` says "given", or "auto" and it
+/// has some; else by the rule. The error is that of weigh(), or says that "given" finds none.
+Result<WeightRows> weigh_round(const Topology& topology, const Graph& graph, Round t, const WeightOptions& options);
 
 /// `options` with "auto" made what it means for this topology: "given" where it has weights, else `automatic`.
 WeightOptions resolve(const Topology& topology, const WeightOptions& options);
