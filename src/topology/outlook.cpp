@@ -78,16 +78,48 @@ double edges_of(const MixingMatrix& w) {
   return static_cast<double>(edges);
 }
 
+double random_sign(RandomStream& random, std::uint32_t& bits, int i) {
+  if (i % 32 == 0) bits = random.next_u32();
+  return (bits >> (i % 32)) & 1 ? 1 : -1;
+}
+
+/// Of a static symmetric W: Σ_k γ^k tr(W^{2(k+1)})/n, the trace estimated with vectors of ±1 (Hutchinson 1990), several at once,
+/// for W is large. Modes that are known, the mean among them, are left out, and added as the formula has them. What is cut off the
+/// sum is bounded: no term is more than γ times the one before.
+double traced_variance(const MixingMatrix& w, double decay) {
+  constexpr int kValues = 1 << 16;
+  constexpr double kCutOff = 1e-4;
+  const int n = w.peers();
+  const Modes known = clear_modes(w);
+  RowMatrix x(n, std::clamp(kValues / n, 4, 64));
+  for (int column = 0; column < x.cols(); ++column) {
+    RandomStream random(0, kNoPeer, Purpose::topology, static_cast<std::uint64_t>(column));
+    std::uint32_t bits = 0;
+    for (int i = 0; i < n; ++i) x(i, column) = random_sign(random, bits, i);
+  }
+  const auto leave_known_out = [&] {
+    x.rowwise() -= x.colwise().mean();
+    if (known.values.size() > 0) x -= known.vectors * (known.vectors.transpose() * x);
+  };
+  leave_known_out();
+  double sum = 0;
+  for (double weight = 1; weight > kCutOff; weight *= decay) {
+    x = mixed_rows(w, x);
+    leave_known_out();  // what rounding has brought back
+    const double term = weight * x.squaredNorm() / static_cast<double>(x.cols());
+    sum += term;
+    if (term * decay / (1 - decay) <= kCutOff * sum) break;
+  }
+  const Eigen::ArrayXd squares = known.values.array().square();
+  return (sum + (squares / (1 - decay * squares)).sum() + 1 / (1 - decay)) / n;
+}
+
 /// Definition A, run: noise of ±1, the mean left out, whose variance is known.
 double simulated_variance(const MixingSchedule& schedule, double decay) {
   const int n = schedule.peers(), period = std::max(schedule.period(), 1);
   const auto whole_periods = [period](double rounds) {
     return static_cast<Round>(period) * static_cast<Round>(std::ceil(rounds / period));
   };
-  // Static and symmetric: modes that are known are left out as the mean is, and added as the formula has them.
-  const bool symmetric = schedule.period() == 1 && schedule.at(0)->symmetric();
-  const Modes known = symmetric ? clear_modes(*schedule.at(0)) : Modes{};
-  const Eigen::ArrayXd squares = known.values.array().square();
   const Round settling = whole_periods(decay > 0 ? std::log(1e-2) / std::log(decay) : 1);
   const double affordable = 2e8 / (edges_of(*schedule.at(0)) + n);  // rounds
   const double enough = (schedule.period() > 0 ? 4e6 : 1e6) / n;  // matrices of a random sequence are built for each round
@@ -97,16 +129,12 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
   for (Round t = 0; t < settling + counted; ++t) {
     RandomStream random(0, kNoPeer, Purpose::topology, t);
     std::uint32_t bits = 0;
-    for (int i = 0; i < n; ++i, bits >>= 1) {
-      if (i % 32 == 0) bits = random.next_u32();
-      z(i) = std::sqrt(decay) * z(i) + (bits & 1 ? 1 : -1);
-    }
+    for (int i = 0; i < n; ++i) z(i) = std::sqrt(decay) * z(i) + random_sign(random, bits, i);
     z = mixed(*schedule.at(t), z);
     z.array() -= z.mean();
-    if (known.values.size() > 0) z -= known.vectors * (known.vectors.transpose() * z);
     if (t >= settling) sum += z.squaredNorm();
   }
-  return (sum / static_cast<double>(counted) + (squares / (1 - decay * squares)).sum() + 1 / (1 - decay)) / n;
+  return (sum / static_cast<double>(counted) + 1 / (1 - decay)) / n;
 }
 
 std::optional<Round> rounds_to_millionth(double gap, const std::optional<Round>& exact) {
@@ -126,9 +154,9 @@ double effective_neighbours(const MixingSchedule& schedule, double decay, bool& 
   if (const auto variance = lattice_variance(schedule, decay)) return alone / *variance;
   const bool exact = schedule.period() > 0 && schedule.peers() <= kDense;
   sampled = !exact;
-  if (!exact) return alone / simulated_variance(schedule, decay);
-  const bool symmetric = schedule.period() == 1 && schedule.at(0)->symmetric();
-  return alone / (symmetric ? spectrum_variance(*schedule.at(0), decay) : covariance_variance(schedule, decay));
+  if (schedule.period() == 1 && schedule.at(0)->symmetric())
+    return alone / (exact ? spectrum_variance(*schedule.at(0), decay) : traced_variance(*schedule.at(0), decay));
+  return alone / (exact ? covariance_variance(schedule, decay) : simulated_variance(schedule, decay));
 }
 
 double messages_in(const MixingSchedule& schedule, Round rounds) {
