@@ -180,76 +180,6 @@ void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   else operation(channel).begin_sum(t, channel, row.values(), row.back().values(), hears(*matrix, t), own_weight(*matrix, t));
 }
 
-bool Endpoint::present(int peer, Round t) const {
-  if (lost_.contains(peer)) return false;
-  const auto entered = entered_.find(peer);
-  return entered == entered_.end() || entered->second <= t;
-}
-
-/// W[i][i], and what those who are not there would have been given.
-double Endpoint::own_weight(const topology::MixingMatrix& w, Round t) const {
-  double own = w.self_weight(peer_);
-  for (const int hearer : w.heard_by(peer_)) {
-    if (present(hearer, t)) continue;
-    for (const topology::Neighbour& neighbour : w.hears(hearer))
-      if (neighbour.peer == peer_) own += neighbour.weight;
-  }
-  return own;
-}
-
-std::span<const topology::Neighbour> Endpoint::hears(const topology::MixingMatrix& w, Round t) {
-  if (lost_.empty() && entered_.empty()) return w.hears(peer_);
-  heard_here_.clear();
-  for (const topology::Neighbour& neighbour : w.hears(peer_))
-    if (present(neighbour.peer, t)) heard_here_.push_back(neighbour);
-  return heard_here_;
-}
-
-std::span<const int> Endpoint::heard_by(const topology::MixingMatrix& w, Round t) {
-  if (lost_.empty() && entered_.empty()) return w.heard_by(peer_);
-  hearing_here_.clear();
-  for (const int peer : w.heard_by(peer_))
-    if (present(peer, t)) hearing_here_.push_back(peer);
-  return hearing_here_;
-}
-
-/// Puts on record whom a mix misses because they are not there.
-void Endpoint::note_absent(Round t, Channel channel) {
-  if (lost_.empty() && entered_.empty()) return;
-  const auto matrix = exchange_.schedule().at(t);
-  for (const topology::Neighbour& neighbour : matrix->hears(peer_))
-    if (!present(neighbour.peer, t)) deviations_.push_back({t, neighbour.peer, channel, true});
-}
-
-void Endpoint::lose(int peer) {
-  if (lost_.insert(peer).second) {
-    entered_.erase(peer);
-    for (auto& [channel, mix] : operations_)
-      if (const auto deviation = mix->lose(peer)) deviations_.push_back(*deviation);
-    for (auto& [channel, staged] : staged_) staged->lose(peer);
-  }
-  for (auto& [key, inbox] : inboxes_)
-    if (key.first == peer) inbox.close();
-  for (auto& [channel, mix] : operations_) mix->arrived();
-}
-
-void Endpoint::enter(int peer, Round first) {
-  GOSSAMER_CHECK(lost_.contains(peer) && first >= earliest_next(), "one enters that is there, or in a round that has begun");
-  lost_.erase(peer);
-  entered_[peer] = first;
-  for (auto& [key, inbox] : inboxes_)
-    if (key.first == peer) inbox.reopen();
-  for (auto& [channel, staged] : staged_) staged->enter(peer, first);
-}
-
-Channel Endpoint::handed_over() const { return exchange_.options().channels; }
-
-void Endpoint::expect_rows_of(std::optional<int> giver) {
-  if (giver_) inbox(*giver_, handed_over()).close();
-  giver_ = giver;
-  if (giver_) inbox(*giver_, handed_over()).reopen();
-}
-
 task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
   StagedMix& staged = staged_mix(channel, row.values().size());
   co_await staged.decided();
@@ -260,47 +190,6 @@ task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
   co_await mix.finished();
   mix.end();
   row.swap();
-}
-
-Round Endpoint::next_round(Round t, Round last) {
-  Round next = t + 1;
-  if (exchange_.options().policy == Policy::deadline) next = std::max(next, pace_.next(t, others(), exchange_.scheduler().now()));
-  next = std::min(std::max(next, leap_), last);
-  round_ = next;
-  if (next == t + 1 && next < last) return next;
-  for (Round skipped = t + 1; skipped < next; ++skipped) {
-    const auto matrix = exchange_.schedule().at(skipped);
-    const auto leave_out = [&](Channel channel) {
-      for (const topology::Neighbour& neighbour : matrix->hears(peer_))
-        deviations_.push_back({skipped, neighbour.peer, channel, true});
-    };
-    if (exchange_.options().policy == Policy::sync)
-      for (const auto& [channel, mix] : operations_) leave_out(channel);
-    for (const auto& [channel, staged] : staged_) {
-      leave_out(channel);
-      for (const topology::Neighbour& neighbour : matrix->hears(peer_))  // told too, though they may never have been met
-        if (present(neighbour.peer)) staged->expect(neighbour.peer);
-    }
-  }
-  for (auto& [channel, staged] : staged_) staged->skip_to(next);
-  return next;
-}
-
-Pace::Others Endpoint::others() const {
-  std::map<int, std::pair<Round, Time>> seen;
-  Pace::Others others;
-  for (const auto& [channel, staged] : staged_) {
-    staged->rounds_seen(seen);
-    others.took_part = others.took_part || staged->took_part();
-  }
-  std::vector<std::pair<Round, Time>> rounds;
-  for (const auto& [peer, round] : seen) rounds.push_back(round);
-  if (rounds.empty()) return others;
-  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>((rounds.size() - 1) / 2);
-  std::ranges::nth_element(rounds, middle);
-  others.round = middle->first;
-  others.seen = middle->second;
-  return others;
 }
 
 void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
