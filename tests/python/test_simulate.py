@@ -43,3 +43,10 @@ def test_what_cannot_be_is_said_in_words(gossamer: Path, tmp_path: Path) -> None
     file = tmp_path / "scenario.toml"
     file.write_text('algorithm = "allreduce"\n', encoding="utf-8")
     assert simulate(gossamer, "--scenario", file).returncode == 2
+
+
+def test_the_bugs_that_it_is_to_find_can_still_be_planted() -> None:
+    root = Path(__file__).resolve().parents[2]
+    for patch in sorted((root / "tests" / "bugs").glob("*.patch")):
+        done = subprocess.run(["git", "apply", "--check", str(patch)], cwd=root, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{patch.name}: {done.stderr}"
