@@ -70,9 +70,11 @@ class Network:
     def command(self, verb: str, *words: str, sets: tuple[str, ...] = ()) -> list[str]:
         return [str(self.program), verb, str(self.config), *words, *(w for s in (*self.sets, *sets) for w in ("--set", s))]
 
-    def start(self, ids: str, *sets: str, out: Path | None = None, resume: str = "none", **options: Any) -> Peer:
+    def start(self, ids: str, *sets: str, out: Path | None = None, resume: str = "none", prefix: list[str] | None = None,
+              **options: Any) -> Peer:
+        """The process that hosts the peers `ids`; `prefix` is what the command begins with, where it is to run elsewhere."""
         command = self.command("peer", "--id", ids, "--out", str(out or self.out), "--resume", resume, sets=sets)
-        peer = Peer(ids, command, self.folder, **options)
+        peer = Peer(ids, [*(prefix or []), *command], self.folder, **options)
         self.started.append(peer)
         return peer
 

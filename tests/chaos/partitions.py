@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Trains in network namespaces, and lets routes between them vanish and return: no reset is seen, packets just do not arrive.
+
+    sudo tests/chaos/partitions.py --program build/release/bin/gossamer --partitions 20
+
+Each process has a namespace and an address of its own on one bridge. A partition is blackhole routes on one side, or on both: half of the
+processes are out of the others' reach, or one is, for longer than the silence, or for less. Afterwards all must be one network again.
+Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of one in the smaller
+part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it is), and the largest
+relative difference of a peer's loss from a run in which nothing happened. Exit code 1: a process ended by itself, they did not find
+together, or values differ by more than one percent. Needs root and iproute2; without them exit code 77, and the reason.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from chaos_words import Peer, Trial, eventually, parser, run
+
+
+def ip(*words: object) -> None:
+    subprocess.run(["ip", *map(str, words)], check=True, capture_output=True, text=True)
+
+
+def address(peer: int) -> str:
+    return f"10.213.7.{peer + 1}"
+
+
+@contextlib.contextmanager
+def namespaces(names: list[str], bridge: str) -> Iterator[None]:
+    """One for each name, joined by a bridge in one more; gone afterwards, with all that is in them."""
+    try:
+        ip("netns", "add", bridge)
+        ip("-n", bridge, "link", "add", "middle", "type", "bridge")
+        ip("-n", bridge, "link", "set", "middle", "up")
+        for k, name in enumerate(names):
+            ip("netns", "add", name)
+            ip("-n", name, "link", "add", "outside", "type", "veth", "peer", "name", f"to{k}", "netns", bridge)
+            ip("-n", bridge, "link", "set", f"to{k}", "master", "middle", "up")
+            ip("-n", name, "address", "add", f"{address(k)}/24", "dev", "outside")
+            ip("-n", name, "link", "set", "outside", "up")
+            ip("-n", name, "link", "set", "lo", "up")
+        yield
+    finally:
+        for name in (*names, bridge):
+            subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
+
+
+class NamespacedTrial(Trial):
+    names: list[str]
+
+    def launch(self, peer: int) -> Peer:
+        inside = ["ip", "netns", "exec", self.names[peer]]
+        return self.net.start(str(peer), f"net.listen={address(peer)}:0", "net.insecure=true", prefix=inside)
+
+
+def part(trial: NamespacedTrial, silence: float) -> str:
+    """One partition, and its end."""
+    chance = trial.chance
+    all_within = f"all {len(trial.everybody)} peers are within reach"
+    count = chance.choice([1, len(trial.everybody) // 2])
+    here = sorted(chance.sample(trial.everybody, count))
+    there = [k for k in trial.everybody if k not in here]
+    both = chance.random() < 0.5
+    long = chance.random() < 0.7
+    holes = [(a, b) for a in here for b in there] + ([(b, a) for a in here for b in there] if both else [])
+    said = [trial.peers[k].said.count(all_within) for k in trial.everybody]
+    trial.apart = set(here)
+    for a, b in holes:
+        ip("-n", trial.names[a], "route", "add", "blackhole", f"{address(b)}/32")
+    trial.wait(silence * (chance.uniform(1.5, 3) if long else chance.uniform(0.1, 0.4)))
+    for a, b in holes:
+        ip("-n", trial.names[a], "route", "delete", "blackhole", f"{address(b)}/32")
+    if long:
+        def together() -> bool:
+            trial.wait(0.05)
+            return all(trial.peers[k].said.count(all_within) > said[k] for k in trial.everybody)
+
+        eventually("all find together", together)
+    begin = {k: trial.records(k) for k in here}
+
+    def all_go_on() -> bool:
+        trial.wait(0.05)
+        return all(trial.records(k) > begin[k] for k in here)
+
+    eventually("who was cut off goes on", all_go_on, 300)
+    trial.apart = set()
+    trial.wait(chance.uniform(0.5, 2))
+    return f"{'long' if long else 'short'}, {'both ways' if both else 'one way'}"
+
+
+def main() -> int:
+    words = parser(__doc__)
+    words.add_argument("--partitions", type=int, default=10)
+    words.add_argument("--silence", type=float, default=2, help="net.silence, in seconds")
+    options = words.parse_args()
+    if os.geteuid() != 0 or shutil.which("ip") is None:
+        print("needs root and iproute2", file=sys.stderr)
+        return 77
+    options.sets.append(f"net.silence={options.silence}")
+    with NamespacedTrial(options) as trial:
+        trial.names = [f"gossamer-{os.getpid()}-{k}" for k in trial.everybody]
+        with namespaces(trial.names, f"gossamer-{os.getpid()}-bridge"):
+            trial.start()
+            done: dict[str, int] = {}
+            for index in range(options.partitions):
+                kind = part(trial, options.silence)
+                done[kind] = done.get(kind, 0) + 1
+                trial.tell(f"{index + 1} of {options.partitions}")
+            return trial.settle({"partitions": dict(sorted(done.items())), "longest_pause_apart_seconds": round(trial.longest_apart, 3)})
+
+
+if __name__ == "__main__":
+    sys.exit(run(main))
