@@ -11,6 +11,22 @@ function(gossamer_library name)
   add_library(gossamer_${name} STATIC ${sources})
   target_include_directories(gossamer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(gossamer_${name} PUBLIC gossamer_flags ${ARG_DEPS})
+  gossamer_precompile(gossamer_${name})
+endfunction()
+
+# gossamer_precompile(target HEADER…): what most of the target's sources include, and `HEADER…`, is read once.
+function(gossamer_precompile target)
+  if(GOSSAMER_PRECOMPILE)
+    target_precompile_headers(${target} PRIVATE <fmt/format.h> <algorithm> <functional> <map> <memory> <string> <vector> ${ARGN})
+  endif()
+endfunction()
+
+# gossamer_together(target): its sources are compiled several at a time. For a target whose headers take longer than its own
+# code: templates of CLI11 and JSON are then made once for all of them. No two of its files may give one name two meanings.
+function(gossamer_together target)
+  if(GOSSAMER_PRECOMPILE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
 endfunction()
 
 # gossamer_catalog(name FOLDER kinds TYPE TopologyKind HEADER topology/kind.hpp NAMESPACE gossamer::topology)
