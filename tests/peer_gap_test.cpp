@@ -50,6 +50,27 @@ TEST_CASE("rows that come late: the realised gap is the rate at which the run's 
   CHECK(1 - factor == doctest::Approx(gap.realised).epsilon(0.02));
 }
 
+TEST_CASE("a peer that was away and joined again was without its neighbours as they were without it") {
+  const Folder folder;
+  const Left left = run_in(folder.path, kMixing + Overrides{"topology.kind=complete", "run.peers=4", "log.every=1"});
+  std::string lines = left.log.header.dump() + "\n";
+  for (Json record : left.log.records) {
+    const auto round = record.value("round", 0);
+    if (record["record"] == "round" && record["peer"] == 2) {
+      if (round == 12) lines += Json({{"record", "membership"}, {"round", 12}, {"peer", 2}, {"seconds", 1.0}, {"event", "joined"},
+                                      {"of", nullptr}, {"within_reach", 4}}).dump() + "\n";
+      if (round > 10 && round <= 12) continue;  // it did rounds to 10, and began again at 12
+    } else if (record["record"] == "round" && (round == 11 || round == 12)) {
+      record["deviations"] = Json::array({{{"round", round - 1}, {"from", 2}, {"used_round", nullptr}}});
+    }
+    lines += record.dump() + "\n";
+  }
+  written(folder.path / "log-0.jsonl", lines);
+  const RunGap gap = gap_in(folder.path);
+  CHECK(gap.missing == 2 * 2 * 3);
+  CHECK(gap.rounds == 300);
+}
+
 TEST_CASE("what is no whole run that mixes is refused") {
   const Folder folder;
   const auto refused = [](const fs::path& path, ErrorKind kind, const char* words) {

@@ -50,7 +50,7 @@ void Membership::lost(int peer, const std::string& why) {
     wake();
   }
   if (!counted) return;
-  plan_.message(fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
+  tell({Change::Kind::lost, t, peer}, fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
   take(ends, {t, false}, endpoint_.peer(), false);
 }
 
@@ -98,7 +98,8 @@ void Membership::agreed(int peer, Round first) {
   link.seen.reset();
   link.entered = true;
   link.margin = 1;
-  plan_.message(fmt::format("peer {} is back: from round {} on peer {} mixes with it again", peer, first, endpoint_.peer()));
+  tell({Change::Kind::back, first, peer},
+       fmt::format("peer {} is back: from round {} on peer {} mixes with it again", peer, first, endpoint_.peer()));
   // The other end is told too: that is the answer, and comes before all else that is said of later rounds.
   take(std::minmax(endpoint_.peer(), peer), {first, true}, endpoint_.peer(), false);
   tell_links(peer);
@@ -267,8 +268,14 @@ void Membership::say_who_is_there() {
   std::vector<int> gone;
   for (int peer = 0; peer < peers(); ++peer)
     if (!std::ranges::binary_search(here, peer)) gone.push_back(peer);
-  if (gone.empty()) return plan_.message(fmt::format("all {} peers are within reach", peers()));
-  plan_.message(fmt::format("peer {} is out of reach; {} of {} peers go on", fmt::join(gone, ", "), here.size(), peers()));
+  tell({Change::Kind::reach, endpoint_.round(), static_cast<int>(here.size())},
+       gone.empty() ? fmt::format("all {} peers are within reach", peers())
+                    : fmt::format("peer {} is out of reach; {} of {} peers go on", fmt::join(gone, ", "), here.size(), peers()));
+}
+
+void Membership::tell(const Change& change, const std::string& words) {
+  plan_.message(words);
+  plan_.on_change(change);
 }
 
 task<bool> Membership::attend(Round t) {

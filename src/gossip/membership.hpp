@@ -36,11 +36,25 @@ namespace gossamer::gossip {
 /// Thread: the scheduler's.
 class Membership {
  public:
+  /// Of who is there, as this peer knows it.
+  struct Change {
+    enum class Kind {
+      lost,   ///< the link to a peer, in the round under way
+      back,   ///< it counts again, from `round` on
+      reach,  ///< more or fewer peers can be reached
+    };
+    Kind kind = Kind::lost;
+    Round round = 0;
+    int value = 0;  ///< the other end; for reach: how many peers links lead to, this one among them
+  };
+
   struct Plan {
     /// By peer, ascending: the links of the whole network.
     std::shared_ptr<const std::vector<std::vector<int>>> partners;
     /// Lines for people: what changed, as this peer knows it.
     std::function<void(const std::string&)> message = [](const std::string&) {};
+    /// The same for the log.
+    std::function<void(const Change&)> on_change = [](const Change&) {};
   };
 
   /// The node outlives it; its endpoint tells it of notes.
@@ -108,6 +122,7 @@ class Membership {
   void take(LinkEnds ends, LinkState state, int from, bool old);
   bool learn(LinkEnds ends, LinkState state);
   void say_who_is_there();
+  void tell(const Change& change, const std::string& words);
   bool alone() const;
   bool restarts(Round t);
   void ask_for_rows();

@@ -80,9 +80,23 @@ Host::~Host() = default;
 void Host::watch_members() {
   auto partners = std::make_shared<std::vector<std::vector<int>>>();
   for (int node = 0; node < setup_.nodes(); ++node) partners->push_back(setup_.algorithm->partners(node, *setup_.schedule));
-  for (Member& member : members_)
-    member.membership =
-        std::make_unique<gossip::Membership>(exchange_, *member.node, gossip::Membership::Plan{partners, request_.message});
+  for (Member& member : members_) {
+    gossip::Membership::Plan plan{partners, request_.message, {}};
+    plan.on_change = [this, here = member.node->id()](const gossip::Membership::Change& change) { log_change(here, change); };
+    member.membership = std::make_unique<gossip::Membership>(exchange_, *member.node, std::move(plan));
+  }
+}
+
+void Host::log_change(int here, const gossip::Membership::Change& change) {
+  using enum gossip::Membership::Change::Kind;
+  MembershipFigures figures{change.round, here, 0, change.kind == lost ? "lost" : change.kind == back ? "back" : "reach", {}, {}};
+  (change.kind == reach ? figures.within_reach : figures.of) = change.value;
+  log_membership(figures);
+}
+
+void Host::log_membership(MembershipFigures figures) {
+  figures.seconds = std::chrono::duration<double>(clock_begin_ + scheduler_.now()).count();
+  if (const Status written = recorder_.membership(figures); !written.ok()) fail(written.error());
 }
 
 gossip::Membership& Host::membership(int node) {
@@ -117,6 +131,9 @@ gossip::task<void> Host::arrive(Member& member) {
       co_return;
     }
   }
+  const auto reachable = static_cast<int>(member.membership->reachable().size());
+  log_membership({member.round, member.node->id(), 0, "joined", std::nullopt, reachable});
+  if (error_) co_return;
   co_await drive(member);
 }
 

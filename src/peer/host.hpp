@@ -98,6 +98,9 @@ class Host {
   gossip::NodeMemory memory_of(std::size_t index);
   gossip::Link& make_link(int from, int to);
   void watch_members();
+  void log_change(int here, const gossip::Membership::Change& change);
+  /// All but the time.
+  void log_membership(MembershipFigures figures);
   gossip::Membership& membership(int node);
   gossip::task<void> arrive(Member& member);
   gossip::task<void> drive(Member& member);

@@ -15,7 +15,7 @@ constexpr std::uint64_t kMostPeers = 65535;  // as run.peers
 constexpr std::uint64_t kMostNodes = 2 * kMostPeers;
 
 /// What a field holds.
-enum class Form { schema, count, positive, peers, peer_list, seconds, figure, text, name, reason, clock, config, hashes };
+enum class Form { schema, count, positive, peers, peer_list, seconds, figure, text, name, reason, clock, config, hashes, event, node };
 
 struct Field {
   const char* name;
@@ -42,11 +42,18 @@ constexpr Field kNetwork[] = {{"round", Form::count},
                               {"averaged_loss", Form::figure},
                               {"averaged_accuracy", Form::figure},
                               {"distance_to_optimum", Form::figure}};
+constexpr Field kMembership[] = {{"round", Form::count}, {"peer", Form::count}, {"seconds", Form::seconds},
+                                 {"event", Form::event}, {"of", Form::node},    {"within_reach", Form::node}};
 constexpr Field kEnd[] = {{"reason", Form::reason},        {"message", Form::text},     {"rounds", Form::count},
                           {"seconds", Form::seconds},      {"wall_seconds", Form::seconds}, {"node_steps", Form::count},
                           {"bytes_sent", Form::count},     {"row_hashes", Form::hashes}};
 
 constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged", "failed"};
+constexpr std::string_view kEvents[] = {"lost", "back", "reach", "joined"};
+
+bool is_one_of(const Json& value, std::span<const std::string_view> words) {
+  return value.is_string() && std::find(words.begin(), words.end(), value.get_ref<const std::string&>()) != words.end();
+}
 
 bool is_text(const Json& value) { return value.is_string() && !value.get_ref<const std::string&>().empty(); }
 
@@ -87,9 +94,9 @@ bool fits(const Json& value, Form form) {
     case Form::clock: return value == "virtual" || value == "real";
     case Form::config: return is_config(value);
     case Form::hashes: return value.is_array() && std::all_of(value.begin(), value.end(), is_text);
-    case Form::reason:
-      return value.is_string() &&
-             std::find(std::begin(kReasons), std::end(kReasons), value.get_ref<const std::string&>()) != std::end(kReasons);
+    case Form::reason: return is_one_of(value, kReasons);
+    case Form::event: return is_one_of(value, kEvents);
+    case Form::node: return value.is_null() || is_count(value, 0, kMostNodes);
   }
   return false;
 }
@@ -109,6 +116,8 @@ std::string words_for(Form form) {
     case Form::config: return "a configuration, by section and key";
     case Form::hashes: return "a list of hashes";
     case Form::reason: return fmt::format("one of {}", fmt::join(kReasons, ", "));
+    case Form::event: return fmt::format("one of {}", fmt::join(kEvents, ", "));
+    case Form::node: return fmt::format("a node or a number of them, from 0 to {}, or null", kMostNodes);
   }
   return {};
 }
@@ -170,9 +179,11 @@ Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size
   const std::string sort = sort_of(record);
   if (sort == "header") return "record: a second header";
   if (sort == "network") return fields_fault(record, kNetwork);
-  if (sort == "round" || sort == "server") {
-    const char* who = sort == "round" ? "peer" : "server";
-    if (Fault fault = sort == "round" ? fields_fault(record, kRound) : fields_fault(record, kServer)) return fault;
+  if (sort == "round" || sort == "server" || sort == "membership") {
+    const char* who = sort == "server" ? "server" : "peer";
+    const std::span<const Field> fields = sort == "round" ? std::span<const Field>(kRound)
+                                          : sort == "server" ? std::span<const Field>(kServer) : std::span<const Field>(kMembership);
+    if (Fault fault = fields_fault(record, fields)) return fault;
     if (Fault fault = deviations_fault(record)) return fault;
     const auto node = record.at(who).get<std::uint64_t>();
     if (node < kMostNodes && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(node))) return {};
@@ -183,7 +194,7 @@ Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size
     if (record.at("row_hashes").size() == models) return {};
     return fmt::format("row_hashes: {} of {} rows", record.at("row_hashes").size(), models);
   }
-  return "record: not one of header, round, server, network, end";
+  return "record: not one of header, round, server, network, membership, end";
 }
 
 }  // namespace gossamer::peer

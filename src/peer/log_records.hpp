@@ -16,7 +16,7 @@ using Fault = std::optional<std::string>;
 /// The first record of a log: schema 1, a network of 1 to 65,535 peers and perhaps servers, hosted nodes ascending and of them.
 Fault header_fault(const Json& record);
 
-/// A later record: round, server, network or end. `hosted`: the nodes of the log's process, ascending; `models` of them have a row in
+/// A later record: round, server, network, membership or end. `hosted`: the nodes of the log's process, ascending; `models` of them have a row in
 /// its final parameters.
 Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size_t models);
 

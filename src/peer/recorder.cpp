@@ -260,6 +260,19 @@ Status Recorder::round(const RoundFigures& figures) {
   return network_record(figures.round, RowViews(whole.rows.begin(), whole.rows.end()));
 }
 
+Status Recorder::membership(const MembershipFigures& figures) {
+  if (!log_) return {};  // of a process that joins, and has not begun
+  Json record;
+  record["record"] = "membership";
+  record["round"] = figures.round;
+  record["peer"] = figures.peer;
+  record["seconds"] = figures.seconds;
+  record["event"] = figures.event;
+  record["of"] = figures.of ? Json(*figures.of) : Json();
+  record["within_reach"] = figures.within_reach ? Json(*figures.within_reach) : Json();
+  return write(record);
+}
+
 Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
   const NetworkFigures figures = network_figures(setup_, rows);
   Json record;

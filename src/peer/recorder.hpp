@@ -35,6 +35,16 @@ struct RoundFigures {
   std::span<const float> row;  ///< the parameters, in device memory; read before the call returns
 };
 
+/// A change in who is there, as a hosted peer knows it.
+struct MembershipFigures {
+  gossip::Round round = 0;  ///< lost, reach: the one under way; back, joined: the first with it
+  int peer = 0;
+  double seconds = 0;
+  std::string event;                ///< lost | back | reach | joined
+  std::optional<int> of;            ///< the other end of the link: of lost and back
+  std::optional<int> within_reach;  ///< peers that links lead to, this one among them: of reach and joined
+};
+
 /// The end of a process's run.
 struct EndFigures {
   std::string reason = "finished";  ///< finished | interrupted | lost_peer | diverged | failed
@@ -67,6 +77,9 @@ class Recorder {
 
   /// One node's record, and the network's once all have theirs. Errors (data) name the file.
   Status round(const RoundFigures& figures);
+  /// That a link of a hosted peer was lost or is back, or that it joined the network that ran, and who is within its reach. Errors
+  /// (data) name the file.
+  Status membership(const MembershipFigures& figures);
   /// The final parameters (`rows` in host memory), then the log's last record. Errors (data) name the file.
   Status end(const EndFigures& figures, const RowViews& rows);
   /// Takes the files away again: the run has not begun, and may be tried again in the same folder. A log that was there before

@@ -44,6 +44,37 @@ Result<std::map<int, std::uint64_t>> last_rounds(const fs::path& folder, const s
                          missing.size(), logs.front().peers, fmt::join(missing, ", ")));
 }
 
+/// The rounds that a peer missed before its process, started again, joined the network: without a record of its own.
+struct Absence {
+  int peer = 0;
+  std::uint64_t after = 0, before = 0;
+};
+
+std::vector<Absence> absences_in(const std::vector<ProcessLog>& logs) {
+  std::vector<Absence> absences;
+  for (const ProcessLog& log : logs) {
+    std::map<int, std::uint64_t> last;
+    for (const Json& record : log.records) {
+      if (sort_of(record) != "round" && sort_of(record) != "membership") continue;
+      const int peer = record.at("peer").get<int>();
+      const auto round = record.at("round").get<std::uint64_t>();
+      if (sort_of(record) == "round") last[peer] = round;
+      else if (record.at("event") == "joined") absences.push_back({peer, last[peer], round});
+    }
+  }
+  return absences;
+}
+
+/// Whoever was absent mixed with those no more than they with it.
+void mirror(std::vector<theory::Departure>& departures, const std::vector<Absence>& absences) {
+  for (const Absence& absence : absences)
+    for (std::size_t k = departures.size(); k-- > 0;) {
+      const theory::Departure of = departures[k];
+      if (of.from == absence.peer && !of.used && of.round >= absence.after && of.round < absence.before)
+        departures.push_back({absence.peer, of.round, of.peer, std::nullopt});
+    }
+}
+
 /// Of the mixes of one row of the algorithm.
 Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLog>& logs, std::size_t row,
                                                      const std::map<int, std::uint64_t>& last) {
@@ -64,6 +95,7 @@ Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLo
         departures.push_back(departure);
       }
     }
+  mirror(departures, absences_in(logs));
   return departures;
 }
 

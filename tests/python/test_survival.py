@@ -24,6 +24,11 @@ def go_on(net: Network, survivors: list[Peer], rounds: int = 50) -> None:
         eventually(f"peer {peer.ids} goes on, but: {peer.said}", lambda p=peer, b=begin: last_round(net, int(p.ids)) >= b + rounds)
 
 
+def events(net: Network, peer: int) -> list[tuple[str, int | None, int | None]]:
+    """What the peer's log says of who is there: event, other end, peers within reach."""
+    return [(r["event"], r["of"], r["within_reach"]) for r in net.log(peer) if r["record"] == "membership"]
+
+
 def stop(peers: list[Peer]) -> None:
     for peer in peers:
         peer.process.send_signal(signal.SIGINT)
@@ -122,6 +127,8 @@ def test_a_process_started_again_joins_the_network_that_went_on(network: Make, v
         rounds = [each["round"] for each in missed(net, k, victim) if each["round"] <= before_the_end[k]]
         assert rounds == list(range(rounds[0], rounds[0] + len(rounds))), "without it for a while, and then with it"
         assert rounds[-1] < before_the_end[k] - 40
+        assert events(net, k)[:4] == [("lost", victim, None), ("reach", None, 7), ("back", victim, None), ("reach", None, 8)]
+    assert ("joined", None) in [event[:2] for event in events(net, victim)]
     records = [record["round"] for record in net.log(victim) if record["record"] == "round"]
     assert records == sorted(set(records)) and len(records) < records[-1], "its log has a gap"
 
