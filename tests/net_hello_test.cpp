@@ -65,7 +65,8 @@ TEST_CASE("options that cannot work say why") {
 TEST_CASE("a hello says what it was told; long texts keep what tells them apart; strangers' bytes are safe to print") {
   Hello hello{Verdict::wrong_model, 3, 4, 5000ms, identity(8)};
   hello.identity.topology = std::string(300, 't');
-  hello.running = true;
+  hello.running = hello.resumes = true;
+  hello.session = 0x123456789ABCDEF0;
   const auto read = decode_hello(encode_hello(hello));
   REQUIRE(read.has_value());
   CHECK(read->verdict == Verdict::wrong_model);
@@ -73,12 +74,14 @@ TEST_CASE("a hello says what it was told; long texts keep what tells them apart;
   CHECK(read->to == 4);
   CHECK(read->silence == 5000ms);
   CHECK(read->running);
+  CHECK(read->resumes);
+  CHECK(read->session == 0x123456789ABCDEF0);
   CHECK(compare(hello.identity, read->identity) == Verdict::accepted);
   hello.identity.topology.back() = 'u';
   CHECK(compare(hello.identity, read->identity) == Verdict::wrong_topology);
 
   auto bytes = encode_hello(hello);
-  std::fill(bytes.begin() + 28, bytes.end(), std::byte{27});
+  std::fill(bytes.begin() + 40, bytes.end(), std::byte{27});
   CHECK(decode_hello(bytes)->identity.run_id == std::string(63, '?'));
   bytes[0] ^= std::byte{1};
   CHECK_FALSE(decode_hello(bytes).has_value());

@@ -198,7 +198,10 @@ TEST_CASE("a partner that was started again with another configuration is refuse
   other.model = "cnn 1111";
   Process& wrong = world.add({1}, {{0, 1}}, other);
   REQUIRE(wrong.network->start().ok());
-  world.run_until([&] { return wrong.lines.size() == 4; });  // it was called so often
+  world.run_until([&] { return wrong.faults.size() == 1; });  // it need not wait for its partners to find that out
+  CHECK(wrong.faults[0].kind == ErrorKind::rejected);
+  CHECK(wrong.faults[0].message == "peer 0 of a network that runs already calls: its model is mlp 0102, ours is cnn 1111");
+  world.run_until([&] { return !zero.lines.empty(); });
   CHECK(zero.said(" refused us: its model is cnn 1111, ours is mlp 0102"));
   world.kill(wrong);
   Process& right = world.again(1, {{0, 1}});

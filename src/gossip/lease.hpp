@@ -12,6 +12,8 @@ class Lender {
   virtual ~Lender() = default;
   /// One lease has ended. Thread: the scheduler's.
   virtual void give_back() = 0;
+  /// Somebody waits until no lease is out: whoever can as well read a copy, should. Thread: the scheduler's.
+  virtual bool wanted() const { return false; }
 };
 
 /// Move-only; its end gives the memory back to the lender. An empty lease lends nothing.
@@ -28,6 +30,8 @@ class Lease {
     return *this;
   }
   ~Lease() { end(); }
+
+  bool wanted() const { return lender_ != nullptr && lender_->wanted(); }
 
   void end() {
     if (Lender* lender = std::exchange(lender_, nullptr)) lender->give_back();

@@ -38,6 +38,8 @@ class LentRow final : public Lender {
     if (--readers_ == 0 && writer_) scheduler_->post(std::exchange(writer_, {}));
   }
 
+  bool wanted() const override { return writer_ != nullptr; }
+
   /// co_await row.writable(): until no lease is out. One waiter at a time.
   auto writable() {
     struct Awaiter {

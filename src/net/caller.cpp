@@ -25,13 +25,16 @@ std::string Caller::trouble() const {
 
 void Caller::call() {
   const auto address = plan_.find();
-  if (!address.ok()) return retry(address.error().message);
+  if (!address.ok()) return plan_.absent ? give_up() : retry(address.error().message);
   address_ = to_string(*address);
   ++tries_;
   timer_ = scheduler_.after(plan_.deadline, [this] { retry("no answer"); });
   attempt_ = connect(scheduler_, *address, [this](Result<std::unique_ptr<Socket>> socket) {
     scheduler_.cancel(timer_);
-    if (!socket.ok()) return retry(socket.error().message);
+    if (!socket.ok()) {
+      const bool nobody = plan_.absent && socket.error().kind == ErrorKind::rejected;
+      return nobody ? give_up() : retry(socket.error().message);
+    }
     talk(std::move(socket).value());
   });
 }
@@ -69,7 +72,7 @@ void Caller::read_answer() {
 void Caller::judge(std::span<const std::byte> bytes) {
   const auto answer = decode_hello(bytes.first<kHelloBytes>());
   if (!answer) return retry("what answers there is no gossamer peer");
-  if (answer->verdict != Verdict::accepted) {
+  if (!takes(answer->verdict)) {
     const std::string clause = describe(answer->verdict, answer->identity, plan_.hello.identity, plan_.hello.from);
     const bool moved = plan_.moving && answer->verdict == Verdict::not_hosted;
     return moved || comes_again(answer->verdict) ? retry(clause) : refuse(clause);
@@ -80,6 +83,11 @@ void Caller::judge(std::span<const std::byte> bytes) {
   auto socket = talk_->release();
   const auto connected = plan_.connected;  // may end this object
   connected(std::move(socket), *answer);
+}
+
+void Caller::give_up() {
+  const auto absent = plan_.absent;  // may end this object
+  absent();
 }
 
 void Caller::refuse(const std::string& clause) {

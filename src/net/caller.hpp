@@ -27,6 +27,9 @@ class Caller {
     std::function<void(std::unique_ptr<Socket>, const Hello& answer)> connected;
     /// They are there and will not have us: a whole sentence. True to try again all the same; else it may let the caller go.
     std::function<bool(Error)> refused;
+    /// If given: nobody listens there, or it is not known where that is, and this is called in place of another try. May let the
+    /// caller go.
+    std::function<void()> absent;
   };
 
   Caller(RealScheduler& scheduler, Plan plan);
@@ -43,6 +46,7 @@ class Caller {
   void talk(std::unique_ptr<Socket> socket);
   void read_answer();
   void judge(std::span<const std::byte> bytes);
+  void give_up();
   void refuse(const std::string& clause);
 
   RealScheduler& scheduler_;

@@ -48,31 +48,32 @@ void Door::judge(Strangers::iterator stranger, std::span<const std::byte> bytes)
   const auto hello = decode_hello(bytes.first<kHelloBytes>());
   if (!hello) return turn_away(stranger, "it does not speak our protocol");
   Verdict verdict = compare(plan_.identity, hello->identity);
-  if (verdict == Verdict::accepted) verdict = plan_.admit(hello->from, hello->to);
+  if (verdict == Verdict::accepted) verdict = plan_.admit(*hello);
   answer(stranger, *hello, verdict);
 }
 
 void Door::answer(Strangers::iterator stranger, const Hello& hello, Verdict verdict) {
-  const Hello ours{verdict, hello.to, hello.from, plan_.silence, plan_.identity, plan_.running()};
+  const Hello ours{verdict, hello.to, hello.from, plan_.silence, plan_.identity, plan_.running(),
+                   hello.session};
   Talk& talk = *stranger->talk;
-  if (verdict == Verdict::accepted) {
-    talk.write(encode_hello(ours), [this, stranger, hello] {
+  if (takes(verdict)) {
+    talk.write(encode_hello(ours), [this, stranger, hello, verdict] {
       // Two calls of one peer may have been admitted before either was answered.
-      if (plan_.admit(hello.from, hello.to) != Verdict::accepted) return turn_away(stranger, "it called twice, or too late");
+      if (plan_.admit(hello) != verdict) return turn_away(stranger, "it called twice, or too late");
       auto socket = stranger->talk->release();
       strangers_.erase(stranger);
-      plan_.admitted(std::move(socket), hello);
+      plan_.admitted(std::move(socket), hello, verdict);
     });
     return;
   }
   const std::string clause = describe(verdict, hello.identity, plan_.identity, hello.from);
-  if (!comes_again(verdict)) {  // else it calls perhaps many times
+  if (!comes_again(verdict) && verdict != Verdict::gone) {  // else it calls perhaps many times, or is no stranger
     const std::string who = hello.from >= 0 ? fmt::format("peer {} ({})", hello.from, talk.remote()) : "a peer at " + talk.remote();
     report(fmt::format("refused {}: {}", who, clause));
   }
-  plan_.refused(hello, clause);
   stranger->answered = true;
   talk.write(encode_hello(ours), [&talk] { talk.hang_up(); });
+  plan_.refused(hello, verdict, clause);
 }
 
 void Door::turn_away(Strangers::iterator stranger, const std::string& why) {

@@ -20,11 +20,11 @@ class Door {
     gossip::Time deadline{0};  ///< for a caller to say its hello
     std::chrono::milliseconds silence{0};
     std::function<bool()> running;  ///< Hello::running, asked for each answer
-    /// Whether peer `from` may talk to peer `to`; accepted, or why not.
-    std::function<Verdict(int from, int to)> admit;
-    std::function<void(std::unique_ptr<Socket>, const Hello& hello)> admitted;
-    /// Known peer or not, it was refused: for the record of who is missing.
-    std::function<void(const Hello& hello, const std::string& clause)> refused;
+    /// Whether the caller may talk to the peer it asks for; accepted, resumed, or why not.
+    std::function<Verdict(const Hello& hello)> admit;
+    std::function<void(std::unique_ptr<Socket>, const Hello& hello, Verdict verdict)> admitted;
+    /// Known peer or not, it was refused.
+    std::function<void(const Hello& hello, Verdict verdict, const std::string& clause)> refused;
     std::function<void(const std::string&)> message;
   };
 

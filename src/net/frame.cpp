@@ -71,6 +71,7 @@ Status check(const FrameHead& head, const FrameParties& parties) {
     case FrameKind::heartbeat:
     case FrameKind::goodbye:
     case FrameKind::running:
+    case FrameKind::received:
       if (head.payload_bytes != 0) return bad("a payload where none belongs");
       return {};
     case FrameKind::note:

@@ -12,7 +12,21 @@
 
 namespace gossamer::net {
 
-enum class FrameKind : std::uint16_t { data = 1, heartbeat = 2, goodbye = 3, abort = 4, note = 5, statement = 6, running = 7 };
+enum class FrameKind : std::uint16_t {
+  data = 1,
+  heartbeat = 2,
+  goodbye = 3,
+  abort = 4,
+  note = 5,
+  statement = 6,
+  running = 7,
+  received = 8  ///< how many frames that count have come, since the session began
+};
+
+/// Whether a frame is one of those that come once each, in order, though the connection break. Both ends count them.
+inline constexpr bool is_counted(FrameKind kind) {
+  return kind != FrameKind::heartbeat && kind != FrameKind::abort && kind != FrameKind::received;
+}
 
 /// Bytes before a frame's payload: magic, header length, header.
 inline constexpr std::size_t kFrameHeadBytes = 72;
@@ -25,7 +39,8 @@ inline constexpr std::size_t kMaxAbortBytes = 2048;
 /// What processes tell each other before they begin (Network::confer), at most.
 inline constexpr std::size_t kMaxStatementBytes = 4096;
 
-/// A header's fields but the checksum. Of an abort, `round` is the ErrorKind; of a note, `offset` is the gossip::Note.
+/// A header's fields but the checksum. Of an abort, `round` is the ErrorKind; of a note, `offset` is the gossip::Note; of `received`,
+/// `round` is the count.
 struct FrameHead {
   FrameKind kind = FrameKind::heartbeat;
   std::uint32_t run = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -34,21 +35,31 @@ void FrameReader::filled(std::size_t bytes) {
 }
 
 Result<std::optional<Frame>> FrameReader::next() {
-  for (;;) {
-    if (!head_) {
-      if (end_ - begin_ < kFrameHeadBytes) return std::optional<Frame>();
-      const std::span<const std::byte, kFrameHeadBytes> bytes(inbox_.data() + begin_, kFrameHeadBytes);
-      GOSSAMER_TRY(head_, decode_head(bytes, parties_));
-      begin_ += kFrameHeadBytes;
-      got_ = 0;
-      dropping_ = false;
-    }
-    if (!start_payload()) return std::optional<Frame>();
-    take_from_inbox();
-    if (got_ < head_->head.payload_bytes) return std::optional<Frame>();
-    if (!dropping_) return finish_frame();
-    head_.reset();
+  if (!head_) {
+    if (end_ - begin_ < kFrameHeadBytes) return std::optional<Frame>();
+    const std::span<const std::byte, kFrameHeadBytes> bytes(inbox_.data() + begin_, kFrameHeadBytes);
+    GOSSAMER_TRY(head_, decode_head(bytes, parties_));
+    begin_ += kFrameHeadBytes;
+    got_ = 0;
+    dropping_ = false;
   }
+  if (!start_payload()) return std::optional<Frame>();
+  take_from_inbox();
+  if (got_ < head_->head.payload_bytes) return std::optional<Frame>();
+  if (!dropping_) return finish_frame();
+  Frame dropped;
+  dropped.head = head_->head;
+  dropped.dropped = true;
+  head_.reset();
+  return std::optional<Frame>(std::move(dropped));
+}
+
+void FrameReader::restart() {
+  if (PooledBuffer* buffer = std::exchange(buffer_, nullptr)) gossip::Lease(*buffer).end();
+  head_.reset();
+  text_.clear();
+  begin_ = end_ = got_ = 0;
+  dropping_ = false;
 }
 
 /// Finds a place for the current frame's payload; false when it must wait.

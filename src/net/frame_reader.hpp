@@ -26,6 +26,7 @@ struct Frame {
   std::span<const float> values;  ///< of a data frame; in the memory that the lease holds
   gossip::Lease lease;
   std::string text;  ///< of an abort or a statement
+  bool dropped = false;  ///< its values were not kept, nor its checksum looked at
 };
 
 /// Use: read into areas(), say filled(), then take frames with next() until it has none. Thread: the scheduler's.
@@ -49,6 +50,8 @@ class FrameReader {
   void hold_data(bool hold) { hold_data_ = hold; }
   /// From now on data frames are read and dropped.
   void drop_data() { drop_data_ = true; }
+  /// The next bytes are those of another connection: what was half read is forgotten.
+  void restart();
   /// Bytes of a frame have been read, and some are missing.
   bool inside_frame() const { return head_.has_value() || begin_ != end_; }
 

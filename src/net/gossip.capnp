@@ -29,6 +29,7 @@ struct FrameHeader {
     note @5;                # what is to be made of round `round` on `channel`: `offset` holds it (gossip/link.hpp)
     statement @6;           # before the first chunk: what the payload says, for those above
     running @7;             # the network has begun: whoever hears it is a latecomer, or knows
+    received @8;            # `round` holds how many frames have come, all but heartbeats, aborts and these
   }
   enum DType {
     none @0;

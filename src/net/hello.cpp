@@ -21,6 +21,7 @@ struct Wire {
   std::int32_t from, to, peers;
   std::uint32_t silence_milliseconds;
   std::uint32_t running;  // 0 or 1
+  std::uint32_t session[2], resumes;
   char run_id[kTextBytes], topology[kTextBytes], model[kTextBytes], configuration[kTextBytes];
 };
 static_assert(sizeof(Wire) == kHelloBytes);
@@ -61,6 +62,9 @@ std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello) {
   wire.peers = hello.identity.peers;
   wire.silence_milliseconds = static_cast<std::uint32_t>(hello.silence.count());
   wire.running = hello.running ? 1 : 0;
+  wire.session[0] = static_cast<std::uint32_t>(hello.session);
+  wire.session[1] = static_cast<std::uint32_t>(hello.session >> 32);
+  wire.resumes = hello.resumes ? 1 : 0;
   put(hello.identity.run_id, wire.run_id);
   put(hello.identity.topology, wire.topology);
   put(hello.identity.model, wire.model);
@@ -91,6 +95,8 @@ std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes)
   hello.identity = {get(wire.run_id), wire.peers, get(wire.topology), get(wire.model), get(wire.configuration),
                     wire.version};
   hello.running = wire.running != 0;
+  hello.session = std::uint64_t{wire.session[1]} << 32 | wire.session[0];
+  hello.resumes = wire.resumes != 0;
   return hello;
 }
 
@@ -133,6 +139,12 @@ std::string describe(Verdict verdict, const Identity& theirs, const Identity& ou
       return fmt::format("peer {} is there already", id);
     case Verdict::later:
       return "it takes no calls for now";
+    case Verdict::resumed:
+      return "the connection goes on";
+    case Verdict::gone:
+      return "it does not know the connection that broke";
+    case Verdict::calls:
+      return "it calls itself";
   }
   return fmt::format("it gave a reason that this version does not know ({})", static_cast<int>(verdict));
 }

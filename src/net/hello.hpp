@@ -12,7 +12,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 2;
+inline constexpr std::uint16_t kProtocolVersion = 3;
 
 /// What all processes of a run must agree on. Texts are compared, and shown when they differ: best a hash, or a name and a
 /// hash. What is longer than 63 bytes travels as its beginning and its hash.
@@ -39,10 +39,16 @@ enum class Verdict : std::uint16_t {
   duplicate_id = 10,
   present = 11,  ///< not yet, come again: of a network that runs, whose connection to the caller still looks alive
   later = 12,    ///< not now, come again
+  resumed = 13,  ///< accepted, and what the session has not carried yet goes on over this connection
+  gone = 14,     ///< the session is not known: another process lives here, or this one has given it up
+  calls = 15,    ///< whoever was called calls itself
 };
 
+/// Whether the connection is a session's from now on.
+inline bool takes(Verdict verdict) { return verdict == Verdict::accepted || verdict == Verdict::resumed; }
+
 /// Whether the caller that is told so tries again.
-inline bool comes_again(Verdict verdict) { return verdict == Verdict::present || verdict == Verdict::later; }
+inline bool comes_again(Verdict verdict) { return verdict == Verdict::present || verdict == Verdict::later || verdict == Verdict::calls; }
 
 struct Hello {
   Verdict verdict = Verdict::accepted;  ///< of an answer
@@ -50,10 +56,14 @@ struct Hello {
   std::chrono::milliseconds silence{0};  ///< after which the speaker takes the other for lost
   Identity identity;
   bool running = false;  ///< the speaker's network has begun
+  /// Of the caller: the session that it wishes to begin, or, if `resumes`, to go on with and no other. Drawn at random;
+  /// 0: one that cannot be gone on with.
+  std::uint64_t session = 0;
+  bool resumes = false;
 };
 
 inline constexpr std::size_t kHelloPrefixBytes = 8;  // magic, version, verdict: the same in every version
-inline constexpr std::size_t kHelloBytes = 284;
+inline constexpr std::size_t kHelloBytes = 296;
 
 std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello);
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <random>
 #include <utility>
 
 #include "base/check.hpp"
@@ -33,9 +34,11 @@ Status TcpNetwork::start() {
   plan.deadline = std::min(silence_, kLongestTry);
   plan.silence = std::chrono::duration_cast<std::chrono::milliseconds>(silence_);
   plan.running = [this] { return running(); };
-  plan.admit = [this](int from, int to) { return admit(from, to); };
-  plan.admitted = [this](std::unique_ptr<Socket> socket, const Hello& hello) { admitted(std::move(socket), hello); };
-  plan.refused = [this](const Hello& hello, const std::string& clause) { refused(hello, clause); };
+  plan.admit = [this](const Hello& hello) { return admit(hello); };
+  plan.admitted = [this](std::unique_ptr<Socket> socket, const Hello& hello, Verdict verdict) {
+    admitted(std::move(socket), hello, verdict);
+  };
+  plan.refused = [this](const Hello& hello, Verdict verdict, const std::string& clause) { refused(hello, verdict, clause); };
   plan.message = setup_.message;
   door_ = std::make_unique<Door>(scheduler_, std::move(plan));
   GOSSAMER_TRY_STATUS(door_->open(listen));
@@ -80,19 +83,29 @@ Status TcpNetwork::outcome(bool timed_out) {
   return *error_;
 }
 
-void TcpNetwork::call(Edge& edge, gossip::Time pause) {
+Caller::Plan TcpNetwork::plan_call(const Edge& edge, gossip::Time pause) {
   Caller::Plan plan;
-  plan.hello = {Verdict::accepted, edge.local, edge.remote,
-                std::chrono::duration_cast<std::chrono::milliseconds>(silence_), setup_.identity};
+  plan.hello = {Verdict::accepted, edge.local, edge.remote, std::chrono::duration_cast<std::chrono::milliseconds>(silence_),
+                setup_.identity};
   plan.running = [this] { return running(); };
   plan.deadline = std::min(silence_, kLongestTry);
   plan.pause = pause;
   plan.find = [this, peer = edge.remote] { return find(peer); };
   plan.moving = rendezvous_.has_value();
+  return plan;
+}
+
+/// For a session that is to begin.
+void TcpNetwork::call(Edge& edge, gossip::Time pause) {
+  Caller::Plan plan = plan_call(edge, pause);
+  std::random_device dice;
+  plan.hello.session = edge.called = std::uint64_t{dice()} << 32 | dice();
   plan.connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello& answer) {
     const std::string address = edge.caller->address();
     edge.caller.reset();
-    connect(edge, std::move(socket), answer, address);
+    Hello theirs = answer;
+    theirs.session = edge.called;
+    connect(edge, std::move(socket), theirs, address);
   };
   plan.refused = [this, &edge](Error error) {
     if (edge.lost) {  // a partner that was started again, wrongly, is no reason for a network that runs to end
@@ -106,6 +119,25 @@ void TcpNetwork::call(Edge& edge, gossip::Time pause) {
   edge.caller = std::make_unique<Caller>(scheduler_, std::move(plan));
 }
 
+/// For a session whose connection broke, or brings nothing. Where the other end is the one to call, this asks it to, and finds out
+/// whether there still is one.
+void TcpNetwork::call_again(Edge& edge, gossip::Time pause) {
+  if (edge.caller || error_) return;
+  Caller::Plan plan = plan_call(edge, pause);
+  plan.hello.session = edge.session->id();
+  plan.hello.resumes = true;
+  plan.connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello&) { attach(edge, std::move(socket), true); };
+  plan.absent = [&edge] {
+    const auto over = std::move(edge.caller);  // alive until we return
+    edge.session->give_up();
+  };
+  plan.refused = [absent = plan.absent](const Error&) {
+    absent();
+    return false;
+  };
+  edge.caller = std::make_unique<Caller>(scheduler_, std::move(plan));
+}
+
 Result<Address> TcpNetwork::find(int peer) const {
   if (rendezvous_) {
     auto found = rendezvous_->find(peer);
@@ -114,28 +146,44 @@ Result<Address> TcpNetwork::find(int peer) const {
   return parse_address(setup_.options.peers[static_cast<std::size_t>(peer)]);
 }
 
-Verdict TcpNetwork::admit(int from, int to) const {
-  if (from < 0 || from >= setup_.identity.peers) return Verdict::unknown_id;
-  if (std::ranges::find(setup_.hosted, to) == setup_.hosted.end()) return Verdict::not_hosted;
-  if (std::ranges::find(setup_.hosted, from) != setup_.hosted.end()) return Verdict::duplicate_id;
-  const Edge* edge = find_edge(to, from);
-  if (edge == nullptr || edge->calls()) return Verdict::not_a_partner;
-  if (edge->connected()) return running() ? Verdict::present : Verdict::duplicate_id;
-  if (leaving_ || error_ || scheduler_.now() < edge->barred_until) return Verdict::later;
+Verdict TcpNetwork::admit(const Hello& hello) const {
+  if (hello.from < 0 || hello.from >= setup_.identity.peers) return Verdict::unknown_id;
+  if (std::ranges::find(setup_.hosted, hello.to) == setup_.hosted.end()) return Verdict::not_hosted;
+  if (std::ranges::find(setup_.hosted, hello.from) != setup_.hosted.end()) return Verdict::duplicate_id;
+  const Edge* edge = find_edge(hello.to, hello.from);
+  if (edge == nullptr) return Verdict::not_a_partner;
+  const bool known = edge->knows(hello.session) && !error_;
+  if (edge->calls()) {
+    if (!hello.resumes) return Verdict::not_a_partner;
+    return known || (edge->caller && edge->called == hello.session) ? Verdict::calls : Verdict::gone;
+  }
+  if (known) return Verdict::resumed;
+  if (hello.resumes) return Verdict::gone;
+  if (edge->attached()) return running() ? Verdict::present : Verdict::duplicate_id;
+  if (edge->connected() || leaving_ || error_ || scheduler_.now() < edge->barred_until) return Verdict::later;
   // After a goodbye nothing is missing that its sender had to give.
   return edge->session && edge->session->heard_goodbye() ? Verdict::later : Verdict::accepted;
 }
 
-void TcpNetwork::admitted(std::unique_ptr<Socket> socket, const Hello& hello) {
+void TcpNetwork::admitted(std::unique_ptr<Socket> socket, const Hello& hello, Verdict verdict) {
+  Edge& edge = *find_edge(hello.to, hello.from);
+  if (verdict == Verdict::resumed) return attach(edge, std::move(socket), true);
   const auto known = setup_.options.peers.empty() ? socket->remote() : known_address(hello.from);
-  connect(*find_edge(hello.to, hello.from), std::move(socket), hello, known);
+  connect(edge, std::move(socket), hello, known);
 }
 
-void TcpNetwork::refused(const Hello& hello, const std::string& clause) {
+void TcpNetwork::refused(const Hello& hello, Verdict verdict, const std::string& clause) {
   Edge* edge = find_edge(hello.to, hello.from);
-  if (edge == nullptr || edge->calls()) return;
+  if (edge == nullptr) return;
+  if (verdict == Verdict::calls) return call_again(*edge, 0ns);
+  if (edge->calls() || verdict == Verdict::gone) return;
+  if (hello.running && !joined_ && verdict >= Verdict::wrong_peers && verdict <= Verdict::wrong_configuration)
+    return end_run({ErrorKind::rejected, fmt::format("peer {} of a network that runs already calls: {}", hello.from, clause)}, nullptr);
   edge->called_back = "it called and was refused, " + clause;
-  if (!edge->connected() || !running()) return;
+  if (!edge->connected()) return;
+  // Whoever had the session that broke would go on with it: this is another process, or one that has given it up.
+  if (!edge->attached()) return edge->session->give_up();
+  if (!running()) return;
   if (!edge->called_again) edge->called_again = scheduler_.now();
   // The one before may have died, and not be missed yet.
   if (edge->said_twice || scheduler_.now() - *edge->called_again < silence_) return;
@@ -144,12 +192,25 @@ void TcpNetwork::refused(const Hello& hello, const std::string& clause) {
                              hello.from));
 }
 
+/// Another connection of the edge's session.
+void TcpNetwork::attach(Edge& edge, std::unique_ptr<Socket> socket, bool resumes) {
+  edge.caller.reset();
+  if (!edge.connected()) return;  // it ended meanwhile
+  Traffic& traffic = traffic_[edge.local];
+  traffic.bytes_sent += kHelloBytes;
+  traffic.bytes_received += kHelloBytes;
+  edge.session->attach(std::move(socket), resumes);
+  check_joined();
+}
+
+/// The first connection of a session. Of a call whose answer was lost on the way, the other end may know the session already.
 void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello& theirs, const std::string& address) {
   if (error_ || leaving_) return;
   GOSSAMER_CHECK(!edge.connected(), "a second connection of a pair");
   SessionOptions options;
   options.incoming = {short_run(setup_.identity.run_id), edge.remote, edge.local};
   options.name = fmt::format("peer {} ({})", edge.remote, address);
+  options.id = theirs.session;
   options.window = setup_.options.window;
   options.silence = silence_;
   // Four beats fit into the shorter of the two silences.
@@ -158,24 +219,23 @@ void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello
   options.hold_data = !released_;
   options.hashes = &hashes_;
   options.chunk_memory = setup_.chunk_memory;
-  Traffic& traffic = traffic_[edge.local];
-  traffic.bytes_sent += kHelloBytes;
-  traffic.bytes_received += kHelloBytes;
+  options.call_again = [this, &edge](gossip::Time pause) { call_again(edge, pause); };
+  options.message = setup_.message;
   if (theirs.running) network_runs();
   if (joined_) edge.begun.emplace();
   edge.called_again.reset();
   edge.said_twice = false;
   edge.refusal.clear();
   // One that was there before is closed, and in no call: calls are what the scheduler's loop makes, and so is this one.
-  edge.session = std::make_unique<Session>(scheduler_, std::move(options), std::move(socket), traffic, *this);
-  edge.session->start();
-  if (running()) edge.session->tell_running();  // the first word, for which the other end may wait
-  check_joined();
+  edge.session = std::make_unique<Session>(scheduler_, std::move(options), traffic_[edge.local], *this);
+  const bool runs = running();  // before this connection completes the network
+  attach(edge, std::move(socket), theirs.verdict == Verdict::resumed);
+  if (runs) edge.session->tell_running();  // the first word, for which the other end may wait
 }
 
 void TcpNetwork::check_joined() {
   if (joined_ || error_ || leaving_) return;
-  const auto connected = [](const auto& entry) { return entry.second.connected(); };
+  const auto connected = [](const auto& entry) { return entry.second.attached(); };
   const bool enough = late_ && grace_over_ && std::ranges::any_of(edges_, connected);
   if (!enough && !std::ranges::all_of(edges_, connected)) return;
   for (const std::string& line : missing()) setup_.message("the network runs already; joined it without " + line);

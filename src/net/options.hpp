@@ -15,7 +15,7 @@ struct NetOptions {
   std::string listen;              ///< instead of the hosted peers' address
   std::string rendezvous;          ///< a folder that all processes see, instead of addresses
   double join_timeout = 120;       ///< seconds: time to start all machines by hand
-  double silence = 5;              ///< seconds; the others have stopped within 10
+  double silence = 2;              ///< seconds: four heartbeats
   std::string on_loss = "continue";  ///< continue | stop: what the others do when a peer is lost
   bool insecure = false;           ///< links are not encrypted yet
   int chunk_kib = 1024;            ///< large enough for few system calls, small enough to mix while it streams

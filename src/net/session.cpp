@@ -3,17 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.hpp"
-#include "base/hash.hpp"
 
 namespace gossamer::net {
 
+using namespace std::chrono_literals;
+
 namespace {
 
-// A write takes about this much: large enough that system calls do not count, small enough that what was hashed is still in
-// the cache when the kernel copies it.
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
+// A message that the sender keeps lent is acknowledged when it is whole, a long one each time that so much has come; anything
+// else with the next thing that is said, or with the next tick.
+constexpr std::size_t kTellBytes = std::size_t{2} << 20;
+// How long an owner waits for its row at most where the row is kept for an acknowledgement alone.
+constexpr gossip::Time kLookAtLeases = 2ms;
 
 /// The error that an abort frame names, if it is one we know.
 ErrorKind error_kind(std::uint64_t value) {
@@ -32,32 +36,21 @@ std::string printable(std::string text) {
 
 }  // namespace
 
-std::span<const std::byte> Session::Outgoing::payload() const {
-  return head.kind == FrameKind::data ? std::as_bytes(chunk.values) : std::as_bytes(std::span(text));
-}
-
-Session::Session(RealScheduler& scheduler, SessionOptions options, std::unique_ptr<Socket> socket, Traffic& traffic,
-                 SessionOwner& owner)
+Session::Session(RealScheduler& scheduler, SessionOptions options, Traffic& traffic, SessionOwner& owner)
     : scheduler_(scheduler),
       options_(std::move(options)),
-      socket_(std::move(socket)),
       traffic_(traffic),
       owner_(owner),
       pool_(static_cast<std::size_t>(options_.window), [this] { buffer_returned(); }, options_.chunk_memory),
       reader_(options_.incoming, pool_),
-      heard_(scheduler.now()),
-      spoke_(heard_) {
+      outbox_(*options_.hashes),
+      spoke_(scheduler.now()) {
   reader_.hold_data(options_.hold_data);
 }
 
 Session::~Session() {
   GOSSAMER_CHECK(!taking_frames_, "a session ends in the middle of its call");
   close();
-}
-
-void Session::start() {
-  socket_->set_user(this);
-  read_more();
 }
 
 // Sending.
@@ -72,125 +65,99 @@ FrameHead Session::control(FrameKind kind) const {
 }
 
 void Session::send(gossip::Chunk chunk) {
-  if (closed() || state_ != State::open || heard_goodbye_) return;
+  if (!takes_words()) return;
   GOSSAMER_CHECK(chunk.values.size_bytes() <= kMaxChunkBytes, "a chunk larger than frames can be");
   GOSSAMER_CHECK(chunk.head.from == local() && chunk.head.to == remote(), "a chunk on another pair's link");
-  Outgoing outgoing;
   const bool note = chunk.head.note != gossip::Note::none;
-  outgoing.head = control(note ? FrameKind::note : FrameKind::data);
-  outgoing.head.round = chunk.head.round;
-  outgoing.head.channel = chunk.head.channel;
-  outgoing.head.offset = note ? static_cast<std::uint64_t>(chunk.head.note) : chunk.head.offset;
-  outgoing.head.total = chunk.head.total;
-  outgoing.head.payload_bytes = static_cast<std::uint32_t>(chunk.values.size_bytes());
-  outgoing.chunk = std::move(chunk);
-  outgoing.lent = options_.hashes->lent();
-  round_ = std::max(round_.value_or(0), outgoing.head.round);
-  traffic_.data_bytes_sent += outgoing.size();
-  queue(std::move(outgoing));
+  FrameHead head = control(note ? FrameKind::note : FrameKind::data);
+  head.round = chunk.head.round;
+  head.channel = chunk.head.channel;
+  head.offset = note ? static_cast<std::uint64_t>(chunk.head.note) : chunk.head.offset;
+  head.total = chunk.head.total;
+  head.payload_bytes = static_cast<std::uint32_t>(chunk.values.size_bytes());
+  round_ = std::max(round_.value_or(0), head.round);
+  traffic_.data_bytes_sent += kFrameHeadBytes + head.payload_bytes;
+  say(head, std::move(chunk));
 }
 
 void Session::tell(std::string statement) {
-  if (closed() || state_ != State::open || heard_goodbye_) return;
+  if (!takes_words()) return;
   GOSSAMER_CHECK(statement.size() <= kMaxStatementBytes, "a statement larger than frames can be");
-  Outgoing outgoing;
-  outgoing.head = control(FrameKind::statement);
-  outgoing.head.payload_bytes = static_cast<std::uint32_t>(statement.size());
-  outgoing.text = std::move(statement);
-  queue(std::move(outgoing));
+  FrameHead head = control(FrameKind::statement);
+  head.payload_bytes = static_cast<std::uint32_t>(statement.size());
+  say(head, {}, std::move(statement));
 }
 
 void Session::tell_running() {
-  if (closed() || state_ != State::open || heard_goodbye_) return;
-  Outgoing outgoing;
-  outgoing.head = control(FrameKind::running);
-  queue(std::move(outgoing));
+  if (takes_words()) say(control(FrameKind::running));
 }
 
-void Session::queue(Outgoing outgoing) {
-  if (!broken_.empty()) return;
-  queue_.push_back(std::move(outgoing));
-  if (in_flight_ == 0) write_more();
+void Session::say(const FrameHead& head, gossip::Chunk chunk, std::string text) {
+  if (abandoned_) return;
+  outbox_.push(head, std::move(chunk), std::move(text));
+  write_more();
+  if (outbox_.is_interrupted()) look_after_leases();
 }
 
-/// Gathers headers and payloads of the first frames into one write. A frame is hashed when it is first gathered, just before
-/// the kernel reads the same bytes.
+/// Writes what waits, and before it how much has come, if they do not know.
 void Session::write_more() {
-  std::size_t areas = 0, bytes = 0, skip = front_written_;
-  in_flight_ = 0;
-  for (Outgoing& frame : queue_) {
-    if (areas + 2 > areas_.size() || bytes >= kWriteBytes) break;
-    const auto payload = frame.payload();
-    if (!frame.encoded) {
-      encode_head(frame.head, head_checksum(frame.head) ^ options_.hashes->hash(payload, frame.lent), frame.bytes);
-      frame.encoded = true;
-    }
-    if (skip < kFrameHeadBytes) areas_[areas++] = {frame.bytes.data() + skip, kFrameHeadBytes - skip};
-    const std::size_t skip_payload = skip > kFrameHeadBytes ? skip - kFrameHeadBytes : 0;
-    if (payload.size() > skip_payload)
-      areas_[areas++] = {const_cast<std::byte*>(payload.data()) + skip_payload, payload.size() - skip_payload};
-    bytes += frame.size() - skip;
-    skip = 0;
-    ++in_flight_;
+  if (!attached() || outbox_.writing() || !write_error_.empty()) return;
+  if (state_ != State::aborting && (tell_now_ || (received_ != told_ && !outbox_.empty()))) {
+    FrameHead head = control(FrameKind::received);
+    head.round = told_ = received_;
+    head.offset = outbox_.pushed_count();
+    outbox_.push_first(head);
+    untold_bytes_ = 0;
+    tell_now_ = false;
   }
-  if (in_flight_ > 0) socket_->write({areas_.data(), areas});
+  if (const auto areas = outbox_.gather(); !areas.empty()) socket_->write(areas);
 }
 
 void Session::write_done(const Transfer& transfer) {
-  if (transfer.error) return stop_writing(transfer);
+  if (transfer.error) return write_broke(transfer);
   spoke_ = scheduler_.now();
   traffic_.bytes_sent += transfer.bytes;
-  written(transfer.bytes);
-  if (closed()) return;
+  outbox_.written(transfer.bytes);
   write_more();
-  if (in_flight_ == 0 && state_ == State::aborting) socket_->finish_sending();
+  look_after_leases();
+  if (attached() && !outbox_.writing() && state_ == State::aborting) socket_->finish_sending();
 }
 
-/// Takes whole frames off the queue; with them their chunks' leases end.
-void Session::written(std::size_t bytes) {
-  front_written_ += bytes;
-  while (!closed() && !queue_.empty() && front_written_ >= queue_.front().size()) {
-    front_written_ -= queue_.front().size();
-    const Outgoing done = std::move(queue_.front());  // ends after the queue is in order: a lease's end may send more
-    queue_.pop_front();
-    options_.hashes->release(done.payload());
-  }
+/// The other side is gone, but what it said last may lie unread: reading goes on, and another connection is asked for meanwhile.
+void Session::write_broke(const Transfer& transfer) {
+  write_error_ = reason(transfer);
+  outbox_.interrupted();
+  if (state_ == State::aborting || abandoned_) return outbox_.drop();
+  look_after_leases();
+  options_.call_again(0ns);
 }
 
-/// The other side is gone, but what it said last (a goodbye, or why the run ends) may lie unread: reading finds out.
-void Session::stop_writing(const Transfer& transfer) {
-  broken_ = reason(transfer);
-  in_flight_ = 0;
-  front_written_ = 0;
-  drop_unwritten(0);
-}
-
-/// Drops all but the first `keep` frames.
-void Session::drop_unwritten(std::size_t keep) {
-  std::deque<Outgoing> dropped;
-  while (queue_.size() > keep) {
-    dropped.push_front(std::move(queue_.back()));
-    queue_.pop_back();
-    options_.hashes->release(dropped.front().payload());
-  }
+/// As long as something is lent that only waits to be acknowledged.
+void Session::look_after_leases() {
+  if (closed() || lease_timer_ || !outbox_.lends()) return;
+  lease_timer_ = scheduler_.after(kLookAtLeases, [this] {
+    lease_timer_.reset();
+    if (outbox_.copy_wanted()) look_after_leases();
+  });
 }
 
 // Receiving.
 
 void Session::read_more() {
-  if (closed() || reading_ || taking_frames_) return;
+  if (!attached() || reading_ || taking_frames_) return;
   if (!take_frames()) return;
+  if (tell_now_) write_more();
   const auto areas = reader_.areas();
   if (areas.empty()) return;  // no free buffer: a lease's end goes on
   reading_ = true;
-  heard_ = scheduler_.now();
+  quiet_ = 0ns;
   socket_->read(areas);
 }
 
 /// A lease has ended, and with it perhaps the wait for a buffer. Whoever ended it may be in the middle of changing what
 /// deliver() changes, so reading goes on from the scheduler's loop.
 void Session::buffer_returned() {
-  if (closed() || reading_ || taking_frames_ || resume_) return;
+  if (!attached() || reading_ || taking_frames_ || resume_) return;
   resume_ = scheduler_.after(gossip::Time(0), [this] {
     resume_.reset();
     read_more();
@@ -200,23 +167,20 @@ void Session::buffer_returned() {
 void Session::read_done(const Transfer& transfer) {
   reading_ = false;
   if (transfer.end || transfer.error) return ended(transfer);
-  heard_ = scheduler_.now();
+  if (std::exchange(suspected_, false)) options_.message(fmt::format("{} is heard again", name()));
   traffic_.bytes_received += transfer.bytes;
   reader_.filled(transfer.bytes);
   read_more();
 }
 
-/// Handles the frames that are whole. False if that closed the session.
+/// Handles the frames that are whole. False if that ended the connection.
 bool Session::take_frames() {
   taking_frames_ = true;
   while (!closed()) {
     auto frame = reader_.next();
     if (!frame.ok()) {
       taking_frames_ = false;
-      if (state_ == State::aborting)
-        close();
-      else
-        misuse(fmt::format("{} broke the protocol: it sent {}", name(), frame.error().message));
+      damaged(frame.error().message);
       return false;
     }
     if (!frame->has_value()) break;
@@ -226,17 +190,58 @@ bool Session::take_frames() {
   return !closed();
 }
 
+/// What the network may have done is borne once: the frame is asked for again. Twice the same is the sender's doing.
+void Session::damaged(const std::string& what) {
+  std::string sentence = fmt::format("{} broke the protocol: it sent {}", name(), what);
+  if (state_ == State::aborting) return close();
+  if (std::exchange(damaged_at_, received_) == received_) return misuse(std::move(sentence));
+  misused_ = true;
+  options_.message(fmt::format("{} sent {}; it is asked for it again", name(), what));
+  broke(std::move(sentence));
+}
+
+void Session::count(const Frame& frame) {
+  ++received_;
+  progressed();
+  const FrameHead& head = frame.head;
+  untold_bytes_ += kFrameHeadBytes + head.payload_bytes;
+  const bool values = head.kind == FrameKind::data;
+  const bool last = values && head.offset + head.payload_bytes / sizeof(float) == head.total;
+  if (untold_bytes_ >= kTellBytes || head.kind == FrameKind::goodbye || (last && head.total * sizeof(float) > Outbox::kSmallBytes))
+    tell_now_ = true;
+}
+
+void Session::progressed() {
+  troubled_ = false;
+  fruitless_ = 0;
+}
+
+void Session::hear_count(const FrameHead& head) {
+  if (state_ == State::aborting || abandoned_) return;
+  const std::uint64_t before = outbox_.acknowledged_count();
+  const bool resumes = std::exchange(counts_due_, false);
+  if (!(resumes ? outbox_.resume(head.round) : outbox_.acknowledged(head.round)))
+    return misuse(fmt::format("{} broke the protocol: it has received what was never sent", name()));
+  const bool nothing_due = resumes && outbox_.settled() && head.offset == received_;
+  if (head.round > before || nothing_due) progressed();
+  if (resumes) write_more();
+}
+
 void Session::handle(Frame frame) {
-  if (heard_goodbye_ && state_ != State::aborting && frame.head.kind != FrameKind::abort)
+  if (heard_goodbye_ && state_ != State::aborting && frame.head.kind != FrameKind::abort && frame.head.kind != FrameKind::received)
     return misuse(fmt::format("{} broke the protocol: it spoke after its goodbye", name()));
   if (!greeted_ && frame.head.kind != FrameKind::goodbye && frame.head.kind != FrameKind::abort) {
     greeted_ = true;
     owner_.greeted(*this);
     if (closed()) return;
   }
+  if (is_counted(frame.head.kind)) count(frame);
+  if (frame.dropped) return;
   switch (frame.head.kind) {
     case FrameKind::heartbeat:
       return;
+    case FrameKind::received:
+      return hear_count(frame.head);
     case FrameKind::running:
       if (state_ == State::open) owner_.network_runs();
       return;
@@ -268,87 +273,6 @@ void Session::handle(Frame frame) {
 void Session::release_data() {
   reader_.hold_data(false);
   read_more();
-}
-
-// Ending.
-
-void Session::say_goodbye() {
-  if (closed() || state_ != State::open) return;
-  state_ = State::leaving;
-  reader_.drop_data();
-  Outgoing outgoing;
-  outgoing.head = control(FrameKind::goodbye);
-  queue(std::move(outgoing));
-  read_more();
-}
-
-void Session::abort(const Error* reason) {
-  if (closed() || state_ == State::aborting) return;
-  state_ = State::aborting;
-  reader_.drop_data();
-  // The frame that the kernel has a part of must go out whole, or what follows cannot be read. Those that a write under way
-  // may touch stay too.
-  const std::size_t keep = std::max<std::size_t>(in_flight_, front_written_ > 0 ? 1 : 0);
-  drop_unwritten(keep);
-  if (reason != nullptr) {
-    Outgoing outgoing;
-    outgoing.head = control(FrameKind::abort);
-    outgoing.head.round = static_cast<std::uint64_t>(reason->kind);
-    outgoing.text = reason->message.substr(0, kMaxAbortBytes);
-    outgoing.head.payload_bytes = static_cast<std::uint32_t>(outgoing.text.size());
-    queue(std::move(outgoing));
-  } else if (in_flight_ == 0) {
-    socket_->finish_sending();
-  }
-  read_more();
-}
-
-void Session::close() {
-  if (closed()) return;
-  if (resume_) scheduler_.cancel(*resume_);
-  resume_.reset();
-  socket_.reset();
-  in_flight_ = 0;
-  front_written_ = 0;
-  drop_unwritten(0);
-}
-
-/// The connection is at its end: as agreed, or not.
-void Session::ended(const Transfer& transfer) {
-  if (state_ == State::aborting || heard_goodbye_) return close();
-  if (transfer.end && reader_.inside_frame()) return lost("the connection was closed in the middle of a frame");
-  lost(broken_.empty() ? reason(transfer) : broken_);
-}
-
-void Session::lost(const std::string& why) {
-  const std::string when = round_ ? fmt::format("in round {}", *round_) : std::string("before its first round");
-  fail(fmt::format("{} was lost {}: {}", name(), when, why));
-}
-
-/// What came makes no sense, in the protocol's terms or in those of the receiver.
-void Session::misuse(std::string sentence) {
-  misused_ = true;
-  fail(std::move(sentence));
-}
-
-void Session::fail(std::string sentence) {
-  if (closed()) return;
-  close();
-  owner_.failed(*this, {ErrorKind::lost_peer, std::move(sentence)});
-}
-
-void Session::tick(gossip::Time now, bool grace) {
-  if (closed()) return;
-  if (grace) heard_ = now;
-  if (reading_ && !heard_goodbye_ && now - heard_ > options_.silence) {
-    if (state_ == State::aborting) return close();
-    return lost(fmt::format("nothing came from it for {:.3g} s", std::chrono::duration<double>(now - heard_).count()));
-  }
-  if (in_flight_ == 0 && state_ == State::open && now - spoke_ >= options_.heartbeat) {
-    Outgoing outgoing;
-    outgoing.head = control(FrameKind::heartbeat);
-    queue(std::move(outgoing));
-  }
 }
 
 }  // namespace gossamer::net

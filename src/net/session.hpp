@@ -1,13 +1,16 @@
-// One connection between a peer here and a peer elsewhere, after the hello: chunks out, chunks in, heartbeats, and the ways
-// it can end (goodbye, abort, loss).
+// What a peer here and a peer elsewhere have to say to each other, after the hello: chunks out, chunks in, heartbeats, and the
+// ways it can end (goodbye, abort, loss).
 //
-// Out: a chunk's values go from the row to the socket without a copy, and its lease ends when the socket has taken them.
-// In: values go from the socket to a pooled buffer. When all buffers are lent the session stops reading, TCP holds the
-// sender back, and the silence that follows counts against nobody.
+// A session outlives its connection. Both ends count the frames that came; when a connection breaks they ask for another one,
+// tell each other the counts over it, and go on where it was, so that each frame comes once. They give up when the other
+// process is gone or has forgotten the session, or when the silence is over.
+//
+// Out: a chunk's values go from the row to the socket without a copy, and its lease ends when the other side has them
+// (net/outbox.hpp). In: values go from the socket to a pooled buffer. When all buffers are lent the session stops reading, TCP
+// holds the sender back, and the silence that follows counts against nobody.
 #pragma once
 
-#include <array>
-#include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +18,7 @@
 
 #include "net/frame_reader.hpp"
 #include "net/hash_memo.hpp"
+#include "net/outbox.hpp"
 #include "net/socket.hpp"
 
 namespace gossamer::net {
@@ -39,7 +43,7 @@ class SessionOwner {
   virtual void greeted(Session& session) = 0;
   /// They say that the network has begun.
   virtual void network_runs() = 0;
-  /// The connection broke, fell silent, or brought what it must not: a whole sentence. The session is closed.
+  /// The other side is gone, fell silent, or sent what it must not: a whole sentence. The session is closed.
   virtual void failed(Session& session, Error error) = 0;
   /// The other side ended the run, for this reason.
   virtual void aborted(Session& session, Error error) = 0;
@@ -48,23 +52,30 @@ class SessionOwner {
 struct SessionOptions {
   FrameParties incoming;  ///< what their headers say; `to` is the peer here
   std::string name;       ///< "peer 5 (127.0.0.1:40113)"
+  std::uint64_t id = 0;   ///< by which both ends know it
   int window = 2;
-  gossip::Time silence{0};    ///< longest time without a byte from them
+  gossip::Time silence{0};    ///< longest time without a byte from them, or without a connection that carries something
   gossip::Time heartbeat{0};  ///< longest time without one from us
   bool hold_data = false;
   HashMemo* hashes = nullptr;  ///< shared by a process's sessions
   BufferMemory chunk_memory = BufferMemory::ordinary();
+  /// The connection broke, or nothing comes over it: attach() another one, `pause` from now, or give_up(). Called from the
+  /// scheduler's loop.
+  std::function<void(gossip::Time pause)> call_again = [](gossip::Time) {};
+  std::function<void(const std::string&)> message = [](const std::string&) {};  ///< lines for people
 };
 
 /// Thread: the scheduler's.
 class Session final : public SocketUser {
  public:
-  Session(RealScheduler& scheduler, SessionOptions options, std::unique_ptr<Socket> socket, Traffic& traffic,
-          SessionOwner& owner);
+  Session(RealScheduler& scheduler, SessionOptions options, Traffic& traffic, SessionOwner& owner);
   ~Session() override;
 
-  /// Begins to read.
-  void start();
+  /// Takes a connection, in place of the one before if there is one. `resumes`: the other end knows the session already; both
+  /// tell first how much has come.
+  void attach(std::unique_ptr<Socket> socket, bool resumes);
+  /// There will be no other connection: the session ends, unless the one that there is still brings something.
+  void give_up();
   /// Queues a chunk of at most kMaxChunkBytes. A session that is closed or ending drops it.
   void send(gossip::Chunk chunk);
   /// Queues a statement of at most kMaxStatementBytes.
@@ -82,21 +93,24 @@ class Session final : public SocketUser {
   /// Closes at once.
   void close();
 
-  /// Sends a heartbeat if one is due; reports a silence that is too long. `grace`: this process itself was held up, so
-  /// what they sent may lie unread.
-  void tick(gossip::Time now, bool grace);
+  /// Sends a heartbeat if one is due; suspects and reports a silence that is too long. `counted`: how much of the time since the
+  /// last tick this process was running, which is all that counts against others: what they sent while it was not lies unread.
+  void tick(gossip::Time now, gossip::Time counted);
 
-  bool closed() const { return socket_ == nullptr; }
-  /// Nothing is left to do: both said goodbye and all is written, or it is closed.
-  bool finished() const { return closed() || (state_ == State::leaving && heard_goodbye_ && queue_.empty()); }
-  /// All that was queued is written, or nothing can be any more.
-  bool flushed() const { return closed() || queue_.empty(); }
+  bool closed() const { return closed_; }
+  /// It has a connection.
+  bool attached() const { return socket_ != nullptr; }
+  /// Nothing is left to do: both said goodbye and know it, or it is closed.
+  bool finished() const { return closed() || (state_ == State::leaving && heard_goodbye_ && outbox_.settled() && told_ == received_); }
+  /// All that was queued has come to the other side, or nothing will any more.
+  bool flushed() const { return closed() || outbox_.settled(); }
   bool untouched() const { return !round_.has_value(); }
   /// A frame of theirs has come, other than a goodbye or an abort.
   bool greeted() const { return greeted_; }
   bool heard_goodbye() const { return heard_goodbye_; }
   /// It failed because of what they sent, not because the connection broke.
   bool misused() const { return misused_; }
+  std::uint64_t id() const { return options_.id; }
   int local() const { return options_.incoming.to; }
   int remote() const { return options_.incoming.from; }
   const std::string& name() const { return options_.name; }
@@ -107,30 +121,25 @@ class Session final : public SocketUser {
  private:
   enum class State { open, leaving, aborting };
 
-  struct Outgoing {
-    FrameHead head;
-    gossip::Chunk chunk;
-    std::string text;
-    std::array<std::byte, kFrameHeadBytes> bytes{};
-    bool encoded = false;
-    HashMemo::Moment lent = 0;
-
-    std::span<const std::byte> payload() const;
-    std::size_t size() const { return kFrameHeadBytes + head.payload_bytes; }
-  };
-
   FrameHead control(FrameKind kind) const;
-  void queue(Outgoing outgoing);
+  bool takes_words() const { return !closed() && state_ == State::open && !heard_goodbye_ && !abandoned_; }
+  void say(const FrameHead& head, gossip::Chunk chunk = {}, std::string text = {});
   void write_more();
-  void written(std::size_t bytes);
-  void drop_unwritten(std::size_t keep);
-  void stop_writing(const Transfer& transfer);
+  void write_broke(const Transfer& transfer);
+  void look_after_leases();
   void read_more();
   void buffer_returned();
   bool take_frames();
   void handle(Frame frame);
+  void count(const Frame& frame);
+  void hear_count(const FrameHead& head);
+  void progressed();
   void ended(const Transfer& transfer);
-  void lost(const std::string& why);
+  void damaged(const std::string& what);
+  void detach();
+  void broke(std::string sentence);
+  void finish(std::string sentence);
+  std::string lost(const std::string& why) const;
   void misuse(std::string sentence);
   void fail(std::string sentence);
 
@@ -145,16 +154,32 @@ class Session final : public SocketUser {
   bool reading_ = false;
   bool taking_frames_ = false;
   std::optional<gossip::Scheduler::TimerId> resume_;  ///< reading goes on when it fires
-  gossip::Time heard_{0};  ///< when the last byte came, or waiting for one began
+  gossip::Time quiet_{0};      ///< for how long nothing has come, of the time that counts
+  bool suspected_ = false;
 
-  std::deque<Outgoing> queue_;
-  std::size_t front_written_ = 0;  ///< bytes of the first frame that are out
-  std::size_t in_flight_ = 0;      ///< frames that the write under way may touch; 0: none is
-  std::array<Area, Socket::kMaxAreas> areas_;
+  Outbox outbox_;
   gossip::Time spoke_{0};
-  std::string broken_;  ///< why no more can be written; empty: it can
+  std::string write_error_;  ///< why no more can be written to this connection; empty: it can
+  std::optional<gossip::Scheduler::TimerId> lease_timer_;
+
+  std::uint64_t received_ = 0;  ///< frames that count
+  std::uint64_t told_ = 0;      ///< of those, how many they know of, or will when all is written
+  std::size_t untold_bytes_ = 0;
+  bool tell_now_ = false;
+  bool counts_due_ = false;     ///< nothing that counts is said before they have told how much has come
+
+  // Connections.
+  std::string broken_;           ///< what the last break is called if it is the end
+  gossip::Time attached_at_{0};
+  gossip::Time trouble_{0};      ///< time without a connection that carries something; slowly forgotten
+  bool troubled_ = false;        ///< since the last break nothing has got through
+  int fruitless_ = 0;            ///< connections in a row that brought nothing
+  int breaks_ = 0;
+  bool abandoned_ = false;       ///< nobody will take what is said
+  std::optional<std::uint64_t> damaged_at_;  ///< received_ when a frame came that could not be read
 
   State state_ = State::open;
+  bool closed_ = false;
   bool greeted_ = false, heard_goodbye_ = false, misused_ = false;
   std::optional<gossip::Round> round_;  ///< the latest that a chunk named
 };

@@ -138,11 +138,12 @@ class TcpAttempt final : public Attempt {
     work->endpoints = std::move(endpoints);
     asio::async_connect(work->socket, work->endpoints, [work](const std::error_code& failed, const tcp::endpoint& remote) {
       if (!work->done) return;
-      if (failed) return work->finish(Error{ErrorKind::network, words(failed)});
+      if (failed)
+        return work->finish(Error{failed == asio::error::connection_refused ? ErrorKind::rejected : ErrorKind::network, words(failed)});
       // A port nobody listens on can be the very one that the system chose for the caller: it would talk to itself.
       std::error_code error;
       if (work->socket.local_endpoint(error) == remote || error)
-        return work->finish(Error{ErrorKind::network, "connection refused"});
+        return work->finish(Error{ErrorKind::rejected, "connection refused"});
       work->finish(std::make_unique<Socket>(std::make_shared<Socket::State>(std::move(work->socket))));
     });
   }

@@ -67,8 +67,8 @@ class Attempt {
   virtual ~Attempt() = default;
 };
 
-/// Resolves and connects, then calls `done`, never from within. The error is the reason alone, in words. No deadline: the
-/// caller ends the attempt.
+/// Resolves and connects, then calls `done`, never from within. The error is the reason alone, in words; its kind is `rejected`
+/// where the machine is there and nobody listens, else `network`. No deadline: the caller ends the attempt.
 std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address, OnConnected done);
 
 /// Takes connections until its end.

@@ -88,10 +88,10 @@ void TcpNetwork::tick() {
   const gossip::Time interval = std::clamp<gossip::Time>(silence_ / 16, 5ms, 250ms);
   const gossip::Time now = scheduler_.now();
   // When this process itself was held up (stopped, or starved of its processor), what the others sent lies unread.
-  const bool grace = now - ticked_ > interval + silence_ / 4;
+  const gossip::Time counted = std::min(now - ticked_, 2 * interval);
   ticked_ = now;
   for (auto& [pair, edge] : edges_)
-    if (edge.session) edge.session->tick(now, grace);
+    if (edge.session) edge.session->tick(now, counted);
   if (rendezvous_ && (!joined_ || now - kept_ >= kKeepEvery)) {
     rendezvous_->keep(running());
     kept_ = now;
@@ -101,6 +101,7 @@ void TcpNetwork::tick() {
 
 void TcpNetwork::failed(Session& session, Error error) {
   Edge& edge = *find_edge(session.local(), session.remote());
+  edge.caller.reset();
   if (leaving_ || error_) {
     if (!error_) setup_.message(error.message + ", when this process was done");
     return;
@@ -144,6 +145,7 @@ void TcpNetwork::aborted(Session& session, Error error) {
   const Error ended{ErrorKind::lost_peer, fmt::format("{} has ended: {}", session.name(), error.message)};
   if (error_ || (never_whole && !edge.begun) || !lose(edge, ended)) return end_run(std::move(error), &session);
   session.close();
+  edge.caller.reset();
   if (edge.calls() && !error_ && !leaving_) call(edge, Caller::kLongestPause);
 }
 
@@ -176,7 +178,7 @@ void TcpNetwork::begin_leave() {
   if (leaving_) return;
   leaving_ = true;
   for (auto& [pair, edge] : edges_) {
-    edge.caller.reset();
+    if (!edge.connected()) edge.caller.reset();
     if (!edge.session || error_) continue;
     if (edge.lost)
       edge.session->close();

@@ -42,8 +42,9 @@ class TcpNetwork final : public Network, public SessionOwner {
   /// A pair and its connection. Of the two, the lower id calls.
   struct Edge final : gossip::Link {
     int local = 0, remote = 0;
-    std::unique_ptr<Caller> caller;    ///< while calling
+    std::unique_ptr<Caller> caller;    ///< while calling, for a first connection or for another one of the session's
     std::unique_ptr<Session> session;  ///< once connected; stays when closed, until there is another
+    std::uint64_t called = 0;          ///< the session that was called for last
     std::string called_back;           ///< why a caller was refused, or lost again
     std::deque<std::string> statements;     ///< that came and were not heard yet: two at most
 
@@ -58,17 +59,23 @@ class TcpNetwork final : public Network, public SessionOwner {
     std::string refusal;           ///< what it said last when it was called again and refused us
 
     bool calls() const { return local < remote; }
+    /// There is a session, though perhaps without a connection at the moment.
     bool connected() const { return session != nullptr && !session->closed(); }
+    bool attached() const { return connected() && session->attached(); }
+    bool knows(std::uint64_t id) const { return id != 0 && connected() && session->id() == id; }
     void send(gossip::Chunk chunk) override;
   };
 
   // Joining (join.cpp).
   void call(Edge& edge, gossip::Time pause = gossip::Time(0));
   Result<Address> find(int peer) const;
-  Verdict admit(int from, int to) const;
-  void admitted(std::unique_ptr<Socket> socket, const Hello& hello);
-  void refused(const Hello& hello, const std::string& clause);
+  void call_again(Edge& edge, gossip::Time pause);
+  Caller::Plan plan_call(const Edge& edge, gossip::Time pause);
+  Verdict admit(const Hello& hello) const;
+  void admitted(std::unique_ptr<Socket> socket, const Hello& hello, Verdict verdict);
+  void refused(const Hello& hello, Verdict verdict, const std::string& clause);
   void connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello& theirs, const std::string& address);
+  void attach(Edge& edge, std::unique_ptr<Socket> socket, bool resumes);
   void check_joined();
   void release_data();
   void network_runs() override;

@@ -63,6 +63,7 @@ class Staging::Lane {
       taken = false;
       lane->pump();
     }
+    bool wanted() const override { return !lane->waiting_.empty(); }
   };
 
   virtual float* allocate(std::size_t values) = 0;
