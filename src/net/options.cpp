@@ -28,7 +28,8 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .minimum_excluded = true,
                 .unit = "s"})
           .add("silence", &NetOptions::silence,
-               {.help = "a peer that says nothing for so long is lost",
+               {.help = "a peer that says nothing for so long is lost, and suspected after half of it; as long, in all, nothing may get "
+                        "through a connection that breaks again and again",
                 .minimum = 0.05,
                 .maximum = 1e6,
                 .unit = "s"})
