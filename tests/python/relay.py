@@ -56,8 +56,10 @@ class Relay:
                 with self._lock:
                     self._open += [caller, called]
                     left = [self.life(self._draw)]
+                for each in (caller, called):
+                    with contextlib.suppress(OSError):
+                        each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 for pair in ((caller, called), (called, caller)):
-                    pair[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     threading.Thread(target=self._pass_on, args=(*pair, left), daemon=True).start()
 
     def _pass_on(self, source: socket.socket, sink: socket.socket, left: list[int]) -> None:

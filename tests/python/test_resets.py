@@ -9,7 +9,7 @@ RING = ("topology.kind=ring", "run.rounds=40", "net.chunk_kib=8", "net.silence=2
 
 def run_through_resets(net: Network, seed: int) -> int:
     """All ends well, and nobody has missed anybody; how many connections were cut."""
-    with Relays(net, seed, lambda draw: draw.randrange(30_000, 400_000)) as relays:
+    with Relays(net, seed, lambda draw: draw.randrange(10_000, 60_000)) as relays:
         peers = [net.start(str(k), relays.settings(k)) for k in range(net.peers)]
         relays.connect()
         assert net.wait() == [0] * net.peers, [peer.said for peer in peers]
@@ -22,11 +22,11 @@ def run_through_resets(net: Network, seed: int) -> int:
 def test_the_same_bits_through_resets(network: Make, sets: tuple[str, ...]) -> None:
     net = network(4, *RING, *sets)
     cuts = run_through_resets(net, seed=1)
-    assert cuts >= 10
+    assert cuts >= 3
     assert net.summary()["final_hash"] == net.run_here()["final_hash"]
     assert all(record.get("deviations", []) == [] for peer in range(4) for record in net.log(peer))
 
 
 @pytest.mark.parametrize("policy", ["deadline", "stale", "async"])
 def test_every_policy_goes_through_resets(network: Make, policy: str) -> None:
-    assert run_through_resets(network(4, *RING, f"algorithm.policy={policy}"), seed=2) >= 10
+    assert run_through_resets(network(4, *RING, f"algorithm.policy={policy}"), seed=2) >= 3
