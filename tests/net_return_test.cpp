@@ -213,15 +213,18 @@ TEST_CASE("half a frame of a lost connection is forgotten, and a link is back wh
   CHECK(one.memory.received == std::vector<float>{0, 1, 2, 3, 4});
   CHECK(one.network->connected(1, 0));
   one.network->link(1, 0).send(row.chunk(1, 0, 9));
-  // What it says: that it runs, as its first word, what has come, and the row.
-  auto bytes = zero->hear(kFrameHeadBytes);
-  CHECK(decode_head(std::span(bytes).first<kFrameHeadBytes>(), {short_run("run-1"), 1, 0})->head.kind == FrameKind::running);
-  bytes = zero->hear(kFrameHeadBytes);
-  const auto count = decode_head(std::span(bytes).first<kFrameHeadBytes>(), {short_run("run-1"), 1, 0});
-  CHECK(count->head.kind == FrameKind::received);
-  CHECK(count->head.round == 1);
-  bytes = zero->hear(kFrameHeadBytes);
-  CHECK(decode_head(std::span(bytes).first<kFrameHeadBytes>(), {short_run("run-1"), 1, 0})->head.round == 9);
+  // What it says: that it runs, as its first word, and the row; perhaps before that how much has come.
+  const auto heard = [&] {
+    const auto bytes = zero->hear(kFrameHeadBytes);
+    return decode_head(std::span(bytes).first<kFrameHeadBytes>(), {short_run("run-1"), 1, 0})->head;
+  };
+  CHECK(heard().kind == FrameKind::running);
+  FrameHead next = heard();
+  if (next.kind == FrameKind::received) {
+    CHECK(next.round == 1);
+    next = heard();
+  }
+  CHECK(next.round == 9);
   zero->close();
   world.run_until([&] { return one.count("lost 1-0") == 2; });
   one.network->leave();

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 namespace {
 
 // A message that the sender keeps lent is acknowledged when it is whole, a long one each time that so much has come; anything
-// else with the next thing that is said, or with the next tick.
-constexpr std::size_t kTellBytes = std::size_t{2} << 20;
+// else with what is said next, if it is worth a frame, or with the next tick.
+constexpr std::size_t kTellBytes = std::size_t{2} << 20, kWorthTelling = Outbox::kSmallBytes;
 // How long an owner waits for its row at most where the row is kept for an acknowledgement alone.
 constexpr gossip::Time kLookAtLeases = 2ms;
 
@@ -102,7 +102,7 @@ void Session::say(const FrameHead& head, gossip::Chunk chunk, std::string text) 
 /// Writes what waits, and before it how much has come, if they do not know.
 void Session::write_more() {
   if (!attached() || outbox_.writing() || !write_error_.empty()) return;
-  if (state_ != State::aborting && (tell_now_ || (received_ != told_ && !outbox_.empty()))) {
+  if (state_ != State::aborting && (tell_now_ || (untold_bytes_ >= kWorthTelling && !outbox_.empty()))) {
     FrameHead head = control(FrameKind::received);
     head.round = told_ = received_;
     head.offset = outbox_.pushed_count();
