@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -126,6 +127,10 @@ struct NetworkOptions {
   std::vector<Cut> cuts = {};
   std::map<int, Time> joins = {};  ///< of peers: nobody hears of them before
   std::function<void(const std::string&)> message = [](const std::string&) {};  ///< of the memberships
+  /// Every peer is a process of its own: what comes is judged, and who is to blame for a fault dies, while the others go on.
+  bool apart = false;
+  /// May change the values of chunks on their way.
+  std::function<void(const ChunkHead&, std::span<float>)> tamper = {};
   std::string codec = "none";
   ParameterValues codec_values = {};
 };
@@ -137,13 +142,20 @@ class CountedLink final : public Link {
   void send(Chunk chunk) override {
     if (cut) return;
     values += chunk.values.size();
+    if (tamper && !chunk.values.empty()) {
+      std::vector<float>& copy = copies_.emplace_back(chunk.values.begin(), chunk.values.end());
+      tamper(chunk.head, copy);
+      chunk = Chunk(chunk.head, copy, {});
+    }
     link_.send(std::move(chunk));
   }
   std::uint64_t values = 0;
+  std::function<void(const ChunkHead&, std::span<float>)> tamper;
   bool cut = false;  ///< nothing more goes out
 
  private:
   Link& link_;
+  std::deque<std::vector<float>> copies_;
 };
 
 class Network {
@@ -194,10 +206,22 @@ class Network {
     const int nodes = algorithm_->needs().one_node ? 1 : peers() + algorithm_->needs().servers;
     std::vector<int> hosted;
     for (int i = 0; i < nodes; ++i) hosted.push_back(i);
-    Exchange exchange(scheduler, compute, *schedule_, exchange_options, hosted, [this, &scheduler](Error error) {
-      fault = error.message;
-      scheduler.stop();
-    });
+    faults.clear();
+    refused.clear();
+    std::function<void(int)> die;
+    std::function<void(int, int)> refuse;
+    std::vector<std::unique_ptr<Exchange>> exchanges;  // of all, or one for each
+    for (int i = 0; i < (options_.apart ? nodes : 1); ++i)
+      exchanges.push_back(std::make_unique<Exchange>(
+          scheduler, compute, *schedule_, exchange_options, options_.apart ? std::vector<int>{i} : hosted, [&, i](Error error) {
+            if (options_.apart && options_.bears_losses) {
+              faults[i] = error.message;
+              return die(i);
+            }
+            fault = error.message;
+            scheduler.stop();
+          }));
+    const auto exchange_of = [&](int i) -> Exchange& { return *exchanges[options_.apart ? static_cast<std::size_t>(i) : 0]; };
     std::vector<Rows<float>> fronts, backs;
     for (const RowSpec& spec : specs) {
       fronts.emplace_back(nodes, length_ + spec.extra, options_.row_offset);
@@ -225,19 +249,23 @@ class Network {
       }
       memory.gradient = gradients.row(index);
       memory.counters = algorithm_->counters(i, *schedule_);
-      members.push_back(std::make_unique<Node>(exchange, i, peers(), specs, memory));
+      members.push_back(std::make_unique<Node>(exchange_of(i), i, peers(), specs, memory));
       if (first > 0) {
         members.back()->set_steps_done(steps_done_[index]);
         std::copy(counters_[index].begin(), counters_[index].end(), members.back()->counters().begin());
       }
       for (int to : algorithm_->partners(i, *schedule_)) {
         const LinkModel model = options_.link_model ? options_.link_model(i, to) : options_.links;
-        links.push_back(std::make_unique<SimulatedLink>(scheduler, exchange, model, ports[index],
-                                                        ports[static_cast<std::size_t>(to)], [this](Error error) {
-                                                          fault = error.message;
-                                                        }));
+        links.push_back(std::make_unique<SimulatedLink>(
+            scheduler, exchange_of(to), model, ports[index], ports[static_cast<std::size_t>(to)], [&, i, to](Error error) {
+              refused.push_back(error.message);
+              if (options_.apart && options_.bears_losses) return refuse(i, to);
+              fault = error.message;
+              if (options_.apart) scheduler.stop();
+            }));
         counters.push_back(std::make_unique<CountedLink>(*links.back()));
-        exchange.connect(i, to, *counters.back());
+        counters.back()->tamper = options_.tamper;
+        exchange_of(i).connect(i, to, *counters.back());
         counted_links_[{i, to}] = counters.back().get();
       }
     }
@@ -248,7 +276,7 @@ class Network {
       for (int i = 0; i < nodes; ++i) partners->push_back(algorithm_->partners(i, *schedule_));
       for (auto& node : members)
         memberships_.push_back(
-            std::make_unique<Membership>(exchange, *node, Membership::Plan{partners, options_.message}));
+            std::make_unique<Membership>(exchange_of(node->id()), *node, Membership::Plan{partners, options_.message}));
     }
     const auto set_cut = [&](int a, int b, bool cut) { counted_links_.at({a, b})->cut = counted_links_.at({b, a})->cut = cut; };
     const auto membership = [&](int i) -> Membership& { return *memberships_[static_cast<std::size_t>(i)]; };
@@ -278,18 +306,22 @@ class Network {
       }
       membership(joiner).join();
     }
-    for (const auto& [victim, when] : options_.deaths) {
-      scheduler.at(when, [&, victim] {
-        dead_.insert(victim);
-        for (const int other : algorithm_->partners(victim, *schedule_)) {
-          const auto cut = [&](int from, int to) { counted_links_.at({from, to})->cut = true; };
-          cut(victim, other), cut(other, victim);
-          scheduler.after(options_.links.latency, [&, victim, other] {  // what the victim had sent has come by then
-            if (!dead_.contains(other)) memberships_[static_cast<std::size_t>(other)]->lost(victim, fmt::format("peer {} died", victim));
-          });
-        }
-      });
-    }
+    die = [&](int victim) {
+      dead_.insert(victim);
+      for (const int other : algorithm_->partners(victim, *schedule_)) {
+        set_cut(victim, other, true);
+        scheduler.after(options_.links.latency, [&, victim, other] {  // what the victim had sent has come by then
+          if (!dead_.contains(other)) membership(other).lost(victim, fmt::format("peer {} died", victim));
+          if (options_.apart) membership(victim).lost(other, "it died");  // and with it what had come to it
+        });
+      }
+    };
+    refuse = [&](int from, int to) {  // the receiver ends the connection, and the sender sees that
+      set_cut(from, to, true);
+      membership(to).lost(from, refused.back());
+      scheduler.after(Time(0), [&, from, to] { membership(from).lost(to, fmt::format("peer {} closed the connection", to)); });
+    };
+    for (const auto& [victim, when] : options_.deaths) scheduler.at(when, [&, victim] { die(victim); });
     for (auto& node : members) {
       drivers.push_back(drive(*node, first, last));
       drivers.back().start(scheduler);
@@ -345,6 +377,8 @@ class Network {
   std::function<void(int node, Round done, Time now)> watch = [](int, Round, Time) {};
   Staleness staleness;  ///< of the last server
   std::string fault;
+  std::map<int, std::string> faults;  ///< of peers that are apart: why they ended
+  std::vector<std::string> refused;   ///< why chunks were
   int finished = 0;
   Time virtual_time{0};
 

@@ -62,6 +62,7 @@ struct Row final : gossip::Lender {
 /// Keeps what comes: values copied and the buffer given back, or the whole chunk if `hold`.
 struct Memory final : gossip::Receiver {
   Status deliver(gossip::Chunk chunk) override {
+    if (receiver != nullptr) return receiver->deliver(std::move(chunk));
     heads.push_back(chunk.head);
     if (journal != nullptr) journal->push_back(fmt::format("chunk {}.{}", chunk.head.round, chunk.head.offset));
     bytes += chunk.values.size_bytes();
@@ -77,6 +78,7 @@ struct Memory final : gossip::Receiver {
   bool hold = false;
   std::string refuse;
   std::vector<std::string>* journal = nullptr;
+  gossip::Receiver* receiver = nullptr;  ///< takes it instead
 };
 
 inline Identity identity(int peers) { return {"run-1", peers, "ring 77ab", "mlp 0102", "conf 55aa"}; }
@@ -89,6 +91,7 @@ struct Process {
   std::vector<std::string> lines;
   std::vector<Error> faults;
   std::function<void()> on_back = [] {};
+  std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
   Journal journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<Network> network;
 
@@ -131,8 +134,9 @@ class World {
     setup.hosted = std::move(hosted);
     setup.message = [&process](const std::string& line) { process.lines.push_back(line); };
     process.memory.journal = &process.journal;
-    setup.lost = [&process, borne = bears](int here, int there, const Error&) {
+    setup.lost = [&process, borne = bears](int here, int there, const Error& why) {
       process.journal.push_back(fmt::format("lost {}-{}", here, there));
+      process.on_lost(there, why);
       return borne;
     };
     setup.back = [&process](int here, int there) {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/magnitude.hpp"
+
 namespace gossamer::gossip {
 
 Result<std::unique_ptr<Codec>> make_codec(const std::string& kind, const ParameterValues& values,
@@ -28,6 +30,12 @@ const ParameterSet<FractionOptions>& fraction_parameters() {
 std::size_t part_of(double fraction, std::size_t length) {
   const auto count = static_cast<std::size_t>(std::llround(fraction * static_cast<double>(length)));
   return std::clamp<std::size_t>(count, 1, length);
+}
+
+std::size_t first_number_beyond(const MessagePart& part, std::size_t numbers, float largest) {
+  const std::size_t count = part.first < numbers ? std::min(numbers - part.first, part.words.size()) : 0;
+  const std::size_t at = first_beyond(part.words.first(count), largest);
+  return at == count ? part.words.size() : at;
 }
 
 void clear_replaced(gpu::Device& device, std::span<const DecodeRequest> requests) {

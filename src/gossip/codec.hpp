@@ -48,6 +48,12 @@ struct DecodeRequest {
   std::uint64_t tag = 1;           ///< not 0: what `fault` becomes where this is no message of this codec; `values` are undefined then
 };
 
+/// Words of a message, from word `first` on, of `total`. Host memory.
+struct MessagePart {
+  std::span<const float> words;
+  std::size_t first = 0, total = 0;
+};
+
 /// One codec with its parameters read. Immutable; shared by all nodes of a process. What is not finite in a row is not
 /// finite in what is decoded, so that a run that diverges is seen to. Thread: the scheduler's.
 class Codec {
@@ -58,6 +64,8 @@ class Codec {
   virtual std::size_t words(std::size_t length) const = 0;
   virtual void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const = 0;
   virtual void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const = 0;
+  /// Index of the first of `part`'s words that decodes to what is not within [−largest, largest]; its size where there is none.
+  virtual std::size_t first_beyond(const MessagePart& part, float largest) const = 0;
   /// What is wrong with a message that decode refuses; null where any bits decode to something.
   virtual const char* refusal() const { return nullptr; }
 };
@@ -104,6 +112,9 @@ auto device_requests(std::span<Request> requests, To to) {
   for (Request& request : requests) made.push_back(to(request));
   return made;
 }
+
+/// Codec::first_beyond where the first `numbers` words of a message are numbers, and any bits do in the others.
+std::size_t first_number_beyond(const MessagePart& part, std::size_t numbers, float largest);
 
 /// Sets the rows to 0 that a decoded message replaces.
 void clear_replaced(gpu::Device& device, std::span<const DecodeRequest> requests);

@@ -20,6 +20,7 @@ CodedChannel& Endpoint::coded(Channel channel, std::size_t length) {
 
 task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float> values, std::span<float> own,
                                 Combine combine) {
+  if (!exchange_.may_be_coded(peer_, t, channel, values)) co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
   CodedChannel& coded = this->coded(channel, values.size());
   LentRow& message = coded.outgoing();
   co_await message.writable();

@@ -193,6 +193,7 @@ task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
 }
 
 void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
+  if (to.empty() || !exchange_.may_leave(peer_, t, channel, values)) return;
   const std::size_t step = exchange_.options().chunk_values;
   // Each begins with the peer after itself: if all began with peer 0, its down-link would be crowded and the others' idle.
   const auto first = static_cast<std::size_t>(std::upper_bound(to.begin(), to.end(), peer_) - to.begin());
@@ -318,6 +319,8 @@ Status Exchange::deliver(Chunk chunk) {
   const auto found = endpoints_.find(head.to);
   if (found == endpoints_.end()) return protocol_error(head, "that peer does not live here");
   if (head.channel > options_.channels) return protocol_error(head, fmt::format("there are {} channels", options_.channels));
+  if (!endpoints_.contains(head.from) && compute_.device().host_accessible())
+    GOSSAMER_TRY_STATUS(judge_arrival(head, chunk.values));
   return found->second->deliver(std::move(chunk));
 }
 

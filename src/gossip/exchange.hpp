@@ -229,6 +229,7 @@ struct ExchangeOptions {
   std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
   const Codec* codec = nullptr;        ///< what mixing and coded rows go through; null: rows are mixed as they are. Sync only
   std::uint64_t seed = 0;              ///< of the run: keys what algorithms draw
+  float largest_value = 1e18F;         ///< in magnitude, of what peers tell each other; finite
 };
 
 /// The endpoints of one process. Thread: the scheduler's.
@@ -256,10 +257,23 @@ class Exchange final : public Receiver {
   const ExchangeOptions& options() const { return options_; }
   Link& link(int from, int to);
   void fault(Error error);
+
+  // ---- what may be mixed (gossip/judging.cpp). Host memory; `values` are those of a chunk, or a whole message
+  /// An error (lost_peer) names the sender of what is not finite or beyond the bound.
+  Status judge_arrival(const ChunkHead& head, std::span<const float> values) const;
+  /// The same of what a hosted peer is about to send: the error is `diverged`.
+  Status judge_departure(const ChunkHead& head, std::span<const float> values) const;
+  /// Whether a whole message may be sent; else that is the fault that ends this process's run. True on a device whose memory the
+  /// host cannot read.
+  bool may_leave(int peer, Round t, Channel channel, std::span<const float> message);
+  /// The same of a row of which a message is to be made: that may leave out what is wrong with it.
+  bool may_be_coded(int peer, Round t, Channel channel, std::span<const float> row);
   /// As many zeros as x has values, on x's part of the device, for all endpoints; rows are of one length.
   std::span<const float> zeros(std::span<const float> x);
 
  private:
+  std::optional<std::string> objection(const ChunkHead& head, std::span<const float> values) const;
+
   Scheduler& scheduler_;
   Compute& compute_;
   const topology::MixingSchedule& schedule_;

@@ -62,6 +62,7 @@ void StagedMix::begin(Round t, std::span<const float> row) {
   heard_.assign(hears.begin(), hears.end());
   const std::span<const int> hearers = endpoint_.heard_by(*matrix_, t);
   if (!hearers.empty()) {
+    if (!exchange_.may_leave(endpoint_.peer(), t, channel_, row)) return;  // the run ends
     newest_copy_ = &free_copy();
     newest_copy_->round = t;
     const gpu::CopyRequest<float> copy{row.data(), newest_copy_->row.values().data(), row.size()};

@@ -31,6 +31,7 @@ struct ExchangeChoice {
   std::string policy = "sync";  ///< sync | deadline | stale | async
   int staleness = 4;            ///< of stale: rounds that a peer may be ahead of a neighbour
   double slack = 0.25;          ///< of deadline: for how much of a round a mix waits longer than rows usually take
+  double largest_value = 1e18;  ///< in magnitude, of what peers tell each other
 };
 
 struct SimOptions {

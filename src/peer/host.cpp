@@ -29,6 +29,7 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channel
   options.part_of = std::move(part_of);
   options.codec = setup.codec.get();
   options.seed = setup.config.run.seed;
+  options.largest_value = static_cast<float>(setup.config.exchange.largest_value);
   return options;
 }
 
@@ -51,7 +52,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       rounds_(*setup.schedule),
       exchange_(scheduler, compute_, rounds_,
                 exchange_options(setup, gossip::channels_of(specs_), [this](int peer) { return part_of(peer); }), request_.hosted,
-                [this](Error error) { fail(std::move(error)); }) {
+                [this](Error error) { fail(with_advice(std::move(error))); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
   const auto rows = [&](std::size_t peers, std::size_t extra = 0) {
     return gpu::DeviceRows<float>(*setup.device, peers, d + extra, request_.row_offset);
@@ -236,10 +237,8 @@ gossip::task<void> Host::record(Member& member) {
   }
   const bool lost = (figures.trained && !std::isfinite(figures.train_loss)) || (evaluated && !std::isfinite(figures.test.loss));
   if (lost && member.round > 0)
-    fail({ErrorKind::diverged, fmt::format("{} {} diverged: by round {} its loss was no longer finite; a smaller "
-                                           "optimizer.rate than {} is what usually helps",
-                                           node.is_server() ? "server" : "peer", node.id(), member.round,
-                                           setup_.config.optimizer.rate)});
+    fail(with_advice({ErrorKind::diverged, fmt::format("{} {} diverged: by round {} its loss was no longer finite",
+                                                       node.is_server() ? "server" : "peer", node.id(), member.round)}));
 }
 
 void Host::check_interrupt() {
@@ -248,6 +247,12 @@ void Host::check_interrupt() {
   gossip::Round furthest = 0;
   for (const Member& member : members_) furthest = std::max(furthest, member.round + (member.in_round ? 1 : 0));
   stop_after_ = furthest;
+}
+
+Error Host::with_advice(Error error) const {
+  if (error.kind == ErrorKind::diverged && setup_.trainer)
+    error.message += fmt::format("; a smaller optimizer.rate than {} is what usually helps", setup_.config.optimizer.rate);
+  return error;
 }
 
 void Host::fail(Error error) {

@@ -110,6 +110,8 @@ class Host {
   Status restore(Member& member, const SavedStates::Node& saved);
   /// What the log counts of the node, up to now; what is since the last record stays.
   NodeFigures figures_of(Member& member);
+  /// What usually helps, where a run diverged.
+  Error with_advice(Error error) const;
   void check_interrupt();
   gossip::Traffic traffic_of(int peer) const;
   std::uint64_t node_steps() const;

@@ -154,6 +154,8 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
         *setup.device, host->exchange(),
         Staging::Hooks{.post = [&](std::function<void()> report) { scheduler.post_external(std::move(report)); },
                        .on_fault = fail,
+                       .arrives = [&host](const gossip::Chunk& c) { return host->exchange().judge_arrival(c.head, c.values); },
+                       .departs = [&host](const gossip::Chunk& c) { return host->exchange().judge_departure(c.head, c.values); },
                        .part_of = [&host](int peer) { return host->part_of(peer); }});
   gossip::Receiver& receiver = staging ? static_cast<gossip::Receiver&>(*staging) : host->exchange();
 

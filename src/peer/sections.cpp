@@ -88,7 +88,12 @@ const ParameterSet<ExchangeChoice>& exchange_parameters() {
                {.help = "of policy deadline: a mix waits as long as neighbours' rows usually take, and this part of a round longer",
                 .minimum = 0,
                 .maximum = 0.9,
-                .unit = "rounds"});
+                .unit = "rounds"})
+          .add("largest_value", &ExchangeChoice::largest_value,
+               {.help = "in magnitude, of what peers tell each other: who comes to larger values, or to none that are finite, has "
+                        "diverged and stops; who sends such loses its links. The default's products are still finite",
+                .minimum = 1e-30,
+                .maximum = 1e37});
   return set;
 }
 

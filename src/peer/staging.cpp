@@ -148,7 +148,10 @@ class Staging::Outgoing final : public Lane, public gossip::Link {
   void begin_copy(float* to, std::span<const float> from, std::function<void()> done) override {
     shared_->device.begin_download(to, from.data(), from.size_bytes(), std::move(done));
   }
-  void forward(gossip::Chunk chunk) override { network_.send(std::move(chunk)); }
+  void forward(gossip::Chunk chunk) override {
+    if (Status judged = shared_->hooks.departs(chunk); !judged.ok()) return shared_->hooks.on_fault(judged.error());
+    network_.send(std::move(chunk));
+  }
 
   gossip::Link& network_;
 };
@@ -196,6 +199,7 @@ gossip::Link& Staging::link(int from, int to, gossip::Link& network) {
 }
 
 Status Staging::deliver(gossip::Chunk chunk) {
+  GOSSAMER_TRY_STATUS(shared_->hooks.arrives(chunk));
   auto& lane = incoming_[{chunk.head.from, chunk.head.to}];
   if (!lane) lane = std::make_unique<Incoming>(shared_, shared_->hooks.part_of(chunk.head.to));
   lane->push(std::move(chunk));

@@ -25,6 +25,10 @@ class Staging final : public gossip::Receiver {
     std::function<void(std::function<void()>)> post;
     /// The receiver refused a chunk.
     std::function<void(Error)> on_fault;
+    /// Judge chunks in host memory: what came before it goes to the card, and what goes out before it reaches the network.
+    /// An error of the first is returned to the network, one of the second is a fault.
+    std::function<Status(const gossip::Chunk&)> arrives = [](const gossip::Chunk&) { return Status(); };
+    std::function<Status(const gossip::Chunk&)> departs = [](const gossip::Chunk&) { return Status(); };
     /// The part of the device that a hosted peer's memory is on.
     std::function<int(int peer)> part_of = [](int) { return 0; };
   };

@@ -1,4 +1,7 @@
 // bf16: the upper half of each float, two values to a word. A value is off by 2⁻⁸ of itself at most.
+#include <bit>
+
+#include "base/magnitude.hpp"
 #include "gossip/codec.hpp"
 
 namespace gossamer::gossip::codecs {
@@ -12,6 +15,14 @@ class Bf16 final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::rounded; }
   std::size_t words(std::size_t length) const override { return (length + 1) / 2; }
+  std::size_t first_beyond(const MessagePart& part, float largest) const override {
+    const auto most = std::bit_cast<std::uint32_t>(largest);
+    for (std::size_t i = 0; i < part.words.size(); ++i) {
+      const auto word = std::bit_cast<std::uint32_t>(part.words[i]);
+      if ((word << 16 & kMagnitudeBits) > most || (word & 0xFFFF0000U & kMagnitudeBits) > most) return i;
+    }
+    return part.words.size();
+  }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     const auto coded = device_requests(requests, [](const EncodeRequest& r) {
       return gpu::Bf16Request{const_cast<float*>(r.values), halves(r.message), r.length};

@@ -14,6 +14,11 @@ class Int8 final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::rounded; }
   std::size_t words(std::size_t length) const override { return gpu::int8_blocks(length) + (length + 3) / 4; }
+  // d values in b blocks are b + ⌈d / 4⌉ words: above 65 (b − 1) of them, and 65 b at most.
+  std::size_t first_beyond(const MessagePart& part, float largest) const override {
+    constexpr std::size_t block_words = 1 + gpu::kInt8Block / 4;
+    return first_number_beyond(part, (part.total + block_words - 1) / block_words, largest / 128);  // of bytes −128 … 127
+  }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     device.to_int8(
         device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));

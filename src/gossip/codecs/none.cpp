@@ -8,6 +8,9 @@ class None final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::exact; }
   std::size_t words(std::size_t length) const override { return length; }
+  std::size_t first_beyond(const MessagePart& part, float largest) const override {
+    return first_number_beyond(part, part.total, largest);
+  }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     const auto copies = device_requests(
         requests, [](const EncodeRequest& r) { return gpu::CopyRequest<float>{r.values, r.message, r.length}; });

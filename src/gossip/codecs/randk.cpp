@@ -13,6 +13,9 @@ class RandK final : public Codec {
   Fidelity fidelity() const override { return Fidelity::partial; }
   std::size_t words(std::size_t length) const override { return part_of(fraction_, length); }
 
+  std::size_t first_beyond(const MessagePart& part, float largest) const override {
+    return first_number_beyond(part, part.total, largest);
+  }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     device.sample(device_requests(
         requests, [this](const EncodeRequest& r) { return sampled(r, const_cast<float*>(r.values), r.message); }));

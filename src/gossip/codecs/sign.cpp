@@ -14,6 +14,11 @@ class Sign final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::partial; }
   std::size_t words(std::size_t length) const override { return gpu::sign_blocks(length) + gpu::sign_words(length); }
+  // As in int8: ⌈d / 1,024⌉ scales, and a word for each 32 values.
+  std::size_t first_beyond(const MessagePart& part, float largest) const override {
+    constexpr std::size_t block_words = 1 + gpu::kSignBlock / 32;
+    return first_number_beyond(part, (part.total + block_words - 1) / block_words, largest);
+  }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     device.to_signs(
         device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));

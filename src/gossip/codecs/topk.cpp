@@ -12,6 +12,10 @@ class TopK final : public Codec {
   Fidelity fidelity() const override { return Fidelity::partial; }
   std::size_t words(std::size_t length) const override { return 2 * part_of(fraction_, length); }
 
+  std::size_t first_beyond(const MessagePart& part, float largest) const override {
+    return first_number_beyond(part, part.total / 2, largest);
+  }
+
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     device.largest(device_requests(requests, [this](const EncodeRequest& r) {
       const std::size_t k = part_of(fraction_, r.length);
