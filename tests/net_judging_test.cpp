@@ -24,7 +24,7 @@ const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
 class Honest {
  public:
   Honest(World& world, gossip::Compute& compute, const topology::MixingSchedule& schedule, const gossip::Codec& codec, int id)
-      : algorithm_(*gossip::make_algorithm("consensus", {{"length", static_cast<std::int64_t>(kLength)}})),
+      : algorithm_(gossip::make_algorithm("consensus", {{"length", static_cast<std::int64_t>(kLength)}}).value()),
         exchange_(world.scheduler, compute, schedule, options(codec), {id},
                   [this](Error error) { faults.push_back(std::move(error)); }),
         rows_(2, kLength),
