@@ -70,9 +70,13 @@ struct Way {
   End end;
   std::deque<std::function<void()>> posted;
   std::string fault;
+  /// Of what goes either way; in host memory.
+  std::function<Status(const gossip::Chunk&)> judge = [](const gossip::Chunk&) { return Status(); };
   Staging staging{device, end,
                   Staging::Hooks{.post = [this](std::function<void()> report) { posted.push_back(std::move(report)); },
-                                 .on_fault = [this](const Error& error) { fault = error.message; }}};
+                                 .on_fault = [this](const Error& error) { fault = error.message; },
+                                 .arrives = [this](const gossip::Chunk& chunk) { return judge(chunk); },
+                                 .departs = [this](const gossip::Chunk& chunk) { return judge(chunk); }}};
 };
 
 constexpr std::size_t kChunks = 2 * Staging::kWindow + 1;
@@ -130,6 +134,33 @@ TEST_CASE("a chunk that the exchange refuses ends the run with its reason") {
   way.copy_and_run();
   CHECK(way.fault == "refused");
   CHECK(row.readers == 0);
+}
+
+TEST_CASE("chunks are judged on their way: what comes before it goes to the card, what goes out before it reaches the network") {
+  Way way;
+  Row row(9);
+  way.judge = [](const gossip::Chunk& chunk) {
+    return chunk.values[0] == 4 ? Status(Error{ErrorKind::diverged, "not this one"}) : Status();
+  };
+  CHECK(way.staging.deliver(row.chunk(0, 3)).ok());
+  const Status refused = way.staging.deliver(row.chunk(3, 3));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message == "not this one");
+  CHECK(way.device.copies.size() == 1);
+  way.copy_and_run();
+  CHECK(way.end.chunks.size() == 1);
+  CHECK(row.readers == 0);
+
+  gossip::Link& link = way.staging.link(0, 1, way.end);
+  link.send(row.chunk(0, 3));
+  link.send(row.chunk(3, 3));
+  way.copy_and_run();
+  CHECK(way.fault == "");
+  way.copy_and_run();
+  CHECK(way.fault == "not this one");
+  CHECK(way.end.chunks.size() == 2);
+  CHECK(row.readers == 0);
+  way.end.chunks.clear();
 }
 
 TEST_CASE("closing waits for the copies under way, gives everything back, and takes no more reports") {

@@ -98,6 +98,29 @@ def test_a_silent_peer_is_gone_after_the_silence(network: Make) -> None:
     stop(peers)
 
 
+def test_a_peer_that_diverges_leaves(network: Make, tmp_path: Path) -> None:
+    rows = [f"{(k * 37 % 100) / 50 - 1},{(k * 61 % 100) / 50 - 1},{k % 4}" for k in range(400)]
+    (tmp_path / "test.csv").write_text("\n".join(rows[:40]), encoding="utf-8")
+    rows[123] = "1e30,-1e30,2"  # in one peer's shard: the gradient at it is as large
+    (tmp_path / "train.csv").write_text("\n".join(rows), encoding="utf-8")
+    net = network(5, "topology.kind=complete", "data.kind=csv", f"data.path={tmp_path / 'train.csv'}", "data.standardise=false",
+                  f"data.test_path={tmp_path / 'test.csv'}", "model.kind=softmax", *FOREVER)
+    peers = [net.start(str(k)) for k in range(5)]
+    gone = eventually("one of them ends", lambda: next((peer for peer in peers if peer.process.poll() is not None), None))
+    assert gone.wait() == 8
+    assert gone.last_line.startswith(f"peer {gone.ids} diverged: in round ")
+    assert "and it was not sent; a smaller optimizer.rate" in gone.last_line
+    survivors = [peer for peer in peers if peer is not gone]
+    for peer in survivors:
+        peer.hears(f"has ended: peer {gone.ids} diverged: in round ")
+        peer.hears(f"peer {gone.ids} is out of reach; 4 of 5 peers go on")
+    go_on(net, survivors)
+    stop(survivors)
+    for peer in survivors:  # nothing of it came to them
+        records = [record for record in net.log(int(peer.ids)) if record["record"] == "round"]
+        assert all(record["test_loss"] is not None for record in records)
+
+
 def come_back(net: Network, victim: int, *sets: str) -> Peer:
     """The process started again, once it takes part again."""
     peer = net.start(str(victim), *sets, resume="auto")
