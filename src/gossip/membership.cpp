@@ -164,7 +164,7 @@ void Membership::settle(const Place& place) {
   const int giver = *std::exchange(giver_, std::nullopt);
   endpoint_.expect_rows_of(std::nullopt);
   endpoint_.begin_at(place.round - 1);  // it has not begun the round in which it enters
-  answer(giver, place.round);
+  agreed(giver, place.round);
   for (auto& [peer, link] : links_) {
     if (!link.up || link.entered) continue;
     say(peer, Note::here, place.round);
@@ -213,8 +213,10 @@ Status Membership::heard_of_end(const ChunkHead& head) {
         answer(head.from, head.round);
         return {};
       }
-      if (giver_ != head.from || head.round == 0) return protocol_error(head, "it says where to begin, and was not asked");
+      if (giver_ != head.from || place_ || head.round < endpoint_.earliest_next())
+        return protocol_error(head, "it says where to begin, and was not asked");
       place_ = Place{head.round, head.total};
+      endpoint_.enter(head.from, head.round);  // its row of that round may come before we have taken the others
       wake();
       return {};
     default:
