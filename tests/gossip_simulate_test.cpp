@@ -29,6 +29,15 @@ Scenario ring(const std::string& algorithm, std::vector<std::string> faults = {}
   return scenario;
 }
 
+/// One that goes on for long enough to see links come back.
+Scenario returning(const std::string& algorithm, std::vector<std::string> faults) {
+  Scenario scenario = ring(algorithm, std::move(faults));
+  scenario.rounds = 200;
+  scenario.silence = 0.2;
+  scenario.call_again = 0.02;
+  return scenario;
+}
+
 /// What a run of the scenario is judged to be once `tamper` has been at its trace.
 template <class Tamper>
 Verdict judged(const Scenario& scenario, Tamper tamper) {
@@ -69,7 +78,8 @@ TEST_CASE("every family of faults does what it says, and is borne") {
     Scenario scenario = ring("dpsgd", {to_string(fault)});
     const Outcome outcome = simulate(scenario);
     CHECK(outcome.verdict.violations == std::vector<std::string>{});
-    const bool breaks = form.kind != FaultKind::slow && form.kind != FaultKind::delay && form.kind != FaultKind::slow_reader;
+    const bool breaks = form.kind != FaultKind::slow && form.kind != FaultKind::delay &&
+                        form.kind != FaultKind::clog && form.kind != FaultKind::slow_reader;
     CHECK((outcome.losses > 0) == breaks);
     scenario.faults.clear();
     CHECK(simulate(scenario).hash != outcome.hash);
@@ -107,20 +117,80 @@ TEST_CASE("a scenario's text says all of it") {
 TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
   const Scenario scenario = ring("gradient_tracking", {"crash process=2 at=0.2"});
   CHECK(judged(scenario, [](Trace&) {}).ok());
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[0].rounds[5].end[0][1] += 1e-4F; }), "replay"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[0].rounds[5].begin[1][0] += 1e-4F; }), "chain"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-4F; }), "replay"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].begin[1][0] += 1e-4F; }), "chain"));
   CHECK(violates(judged(scenario,
                         [](Trace& trace) {
-                          trace.peers[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2});
+                          trace.lives[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2});
                         }),
                  "log"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[1].rounds[60].deviations.clear(); }), "log"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[1].rounds[60].deviations.clear(); }), "log"));
   CHECK(violates(judged(scenario, [](Trace& trace) {
-    for (RoundRecord& record : trace.peers[5].rounds) record.restarted = false;
+    for (RoundRecord& record : trace.lives[5].rounds) record.restarted = false;
   }), "restarts"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[3].finished = false; }), "progress"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.peers[3].most_waiting_bytes = 1 << 20; }), "queues"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[3].finished = false; }), "progress"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[3].most_waiting_bytes = 1 << 20; }), "queues"));
   CHECK(violates(judged(scenario, [](Trace& trace) { trace.complaints.push_back("peer 1 broke the protocol"); }), "faults"));
+}
+
+TEST_CASE("links that are lost come back, and count again") {
+  for (const char* fault : {"partition process=2 at=0.2 lasts=0.5", "deafness process=2 at=0.2 lasts=0.5", "pause process=1 at=0.2 lasts=0.5",
+                            "stall process=1 other=2 at=0.2 lasts=0.5", "clog process=1 other=2 at=0.2 lasts=0.8 amount=0.3",
+                            "close process=1 other=2 at=0.2", "corrupt process=1 other=2 at=0.2"})
+    for (const char* algorithm : {"gradient_tracking", "d2", "dpsgd"}) {
+      CAPTURE(std::string(fault));
+      CAPTURE(algorithm);
+      const Outcome outcome = simulate(returning(algorithm, {fault}));
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.returns > 0);
+      CHECK(outcome.returns == outcome.losses);
+      CHECK(outcome.verdict.checked.at("healing") > 0);
+    }
+}
+
+TEST_CASE("processes that end are started again, and join with a neighbour's rows") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"})
+    for (const char* fault : {"restart process=2 at=0.2 lasts=0.1", "reboot process=2 at=0.2 lasts=0.3"}) {
+      CAPTURE(policy);
+      CAPTURE(fault);
+      Scenario scenario = returning("dpsgd", {fault});
+      scenario.policy = policy;
+      const Outcome outcome = simulate(scenario);
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.joins == 1);
+    }
+}
+
+TEST_CASE("the oracle sees what is wrong with those who come back") {
+  const Scenario scenario = returning("gradient_tracking", {"restart process=2 at=0.2 lasts=0.1"});
+  const std::size_t joiner = 6;  // the lives before it are the peers' first
+  CHECK(judged(scenario, [&](Trace& trace) { CHECK(trace.lives.size() == joiner + 1); }).ok());
+  CHECK(violates(judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds[0].begin[0][0] += 1e-4F; }), "chain"));
+  CHECK(violates(judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds[0].begin[1][0] += 1e-4F; }), "chain"));
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          RoundRecord& last = trace.lives[joiner].rounds.back();
+                          last.deviations.push_back({last.round, 1, 0, true});
+                        }),
+                 "edges"));
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          for (Life& life : trace.lives)
+                            for (RoundRecord& record : life.rounds) record.restarted = record.restarted && record.round < 16;
+                        }),
+                 "restarts"));
+  CHECK(violates(judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds.clear(), trace.lives[joiner].finished = false; }),
+                 "progress"));
+  // Links that are there, and of which both ends say that they do not count.
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          for (const std::size_t life : {std::size_t{1}, joiner})
+                            for (RoundRecord& record : trace.lives[life].rounds)
+                              for (Channel channel : {0, 1})
+                                if (record.round >= trace.lives[joiner].rounds[0].round)
+                                  record.deviations.push_back({record.round, life == 1 ? 2 : 1, channel, true});
+                        }),
+                 "healing"));
 }
 
 TEST_CASE("what fails is made smaller, as long as it fails") {

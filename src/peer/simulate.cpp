@@ -56,6 +56,8 @@ Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
       report.events += outcome.events;
       report.virtual_seconds += outcome.virtual_seconds;
       report.with_losses += outcome.losses > 0 ? 1 : 0;
+      report.with_returns += outcome.returns > 0 ? 1 : 0;
+      report.joins += outcome.joins;
       report.one_sided += outcome.verdict.one_sided;
       report.most_drift = std::max(report.most_drift, outcome.verdict.drift);
       report.most_rounding = std::max(report.most_rounding, outcome.verdict.rounding);
@@ -80,7 +82,9 @@ Json report_json(const SimulationReport& report) {
                       {"trace_hash", fmt::format("{:016x}", seed.outcome.hash)},
                       {"violations", seed.outcome.verdict.violations}});
   return {{"seeds", report.seeds},           {"failed", std::move(failed)},
-          {"with_losses", report.with_losses}, {"one_sided_edges", report.one_sided},
+          {"with_losses", report.with_losses},
+          {"with_returns", report.with_returns}, {"joins", report.joins},
+          {"one_sided_edges", report.one_sided},
           {"most_drift", report.most_drift},   {"most_rounding", report.most_rounding},
           {"events", report.events},           {"virtual_seconds", report.virtual_seconds},
           {"wall_seconds", report.wall_seconds}, {"checked", report.checked},
@@ -98,8 +102,8 @@ std::string report_text(const SimulationReport& report, const std::string& fault
   for (const FailedSeed& seed : report.failed)
     text += fmt::format("seed {} fails:\n{}  gossamer simulate --seeds {} --faults {}\n", seed.seed, outcome_text(seed.outcome),
                         seed.seed, faults);
-  text += fmt::format("{} seeds, {} failed; {} with losses; {:.0f} s of virtual time, {} events, in {:.1f} s\n", report.seeds,
-                      report.failed.size(), report.with_losses, report.virtual_seconds, report.events, report.wall_seconds);
+  text += fmt::format("{} seeds, {} failed; {} with losses, {} with links that came back; {} peers joined; {:.0f} s of virtual time, {} events, in {:.1f} s\n", report.seeds,
+                      report.failed.size(), report.with_losses, report.with_returns, report.joins, report.virtual_seconds, report.events, report.wall_seconds);
   text += fmt::format("edges that counted at one end: {}, drift of a mean at most {:.3g}; rounding at most {:.2f} of its bound\n",
                       report.one_sided, report.most_drift, report.most_rounding);
   std::vector<std::string> counts;

@@ -24,7 +24,7 @@ struct FailedSeed {
 };
 
 struct SimulationReport {
-  std::uint64_t seeds = 0, events = 0, with_losses = 0, one_sided = 0;
+  std::uint64_t seeds = 0, events = 0, with_losses = 0, with_returns = 0, joins = 0, one_sided = 0;
   double virtual_seconds = 0, wall_seconds = 0, most_drift = 0, most_rounding = 0;
   std::map<std::string, std::uint64_t> checked;  ///< by property: how often it was looked at
   std::string hash;                              ///< of all traces' hashes, in the order of seeds

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/check.hpp"
 #include "gossip/sim/process.hpp"
 
 namespace gossamer::gossip::sim {
@@ -38,8 +39,8 @@ class Wire::Buffer final : public Lender {
   bool lent_ = false;
 };
 
-Wire::Wire(World& world, int from, int to)
-    : world_(world), from_(from), to_(to), capacity_(world.scenario().bandwidth_mbit_s * kBytesPerMegabit) {
+Wire::Wire(World& world, const Path& path, int from, int to)
+    : world_(world), path_(path), from_(from), to_(to), capacity_(world.scenario().bandwidth_mbit_s * kBytesPerMegabit) {
   for (int k = 0; k < world.scenario().window; ++k) buffers_.push_back(std::make_unique<Buffer>(*this));
 }
 
@@ -59,7 +60,7 @@ void Wire::send(Chunk chunk) {
 Time Wire::leaves(std::uint64_t bytes) {
   const Time now = world_.now();
   const Time jitter = milliseconds(world_.scenario().jitter_ms * (world_.scenario().jitter_ms > 0 ? world_.chance() : 0));
-  const Time arrives = capacity_.pass({now, now}, bytes).last + milliseconds(world_.scenario().latency_ms) + jitter + delay;
+  const Time arrives = capacity_.pass({now, now}, bytes).last + milliseconds(world_.scenario().latency_ms) + jitter + path_.delay;
   return last_arrival_ = std::max(last_arrival_, arrives);
 }
 
@@ -84,6 +85,13 @@ bool Wire::reads() const {
   return std::ranges::any_of(buffers_, [](const auto& buffer) { return !buffer->lent(); });
 }
 
+void Wire::greet() {
+  Travelling& word = on_the_way_.emplace_back();
+  word.greeting = true;
+  word.arrives = leaves(word.bytes());
+  world_.at(word.arrives, [this] { pump(); });
+}
+
 Wire::Buffer* Wire::free_buffer() {
   const auto found = std::ranges::find_if(buffers_, [](const auto& buffer) { return !buffer->lent(); });
   return found == buffers_.end() ? nullptr : found->get();
@@ -91,7 +99,7 @@ Wire::Buffer* Wire::free_buffer() {
 
 void Wire::pump() {
   Process& receiver = world_.process_of(to_);
-  while (!on_the_way_.empty() && on_the_way_.front().arrives <= world_.now() && stops_ == 0 && !shut_ && !receiver.paused()) {
+  while (!on_the_way_.empty() && on_the_way_.front().arrives <= world_.now() && path_.stops == 0 && !shut_ && !receiver.paused()) {
     if (!reads()) return;
     if (receiver.reads_again > world_.now()) {
       if (!std::exchange(pump_due_, true))
@@ -107,6 +115,10 @@ void Wire::pump() {
     if (came.closing || damaged_)
       return world_.connection(from_, to_).lost(to_, came.closing ? fmt::format("the connection to peer {} was closed", from_)
                                                                   : fmt::format("a frame of peer {} is damaged", from_));
+    if (came.greeting) {
+      world_.connection(from_, to_).greeted(to_);
+      continue;
+    }
     if (receiver.read_bytes_per_second > 0)
       receiver.reads_again = world_.now() + seconds(static_cast<double>(came.bytes()) / receiver.read_bytes_per_second);
     const ChunkHead& head = came.head;
@@ -154,7 +166,7 @@ void Wire::shut() {
 
 bool Wire::mute() const {
   const Process& sender = world_.process_of(from_);
-  return stops_ > 0 || closed_ || sender.paused() || !sender.alive();
+  return path_.stops > 0 || closed_ || sender.paused() || !sender.alive();
 }
 
 void Wire::hear() {
@@ -180,26 +192,119 @@ void Wire::watch() {
   });
 }
 
+/// What is sent while the link is not there is dropped.
+class Connection::Gate final : public Link {
+ public:
+  Gate(Connection& connection, int from) : connection_(connection), from_(from) {}
+  void send(Chunk chunk) override {
+    if (connection_.state(from_) == State::up) connection_.wire(from_).send(std::move(chunk));
+  }
+
+ private:
+  Connection& connection_;
+  int from_;
+};
+
 Connection::Connection(World& world, int a, int b)
-    : world_(world), ends_{a, b}, wires_{std::make_unique<Wire>(world, a, b), std::make_unique<Wire>(world, b, a)} {}
+    : world_(world), ends_{a, b}, lives_{world.life_of(a), world.life_of(b)},
+      wires_{std::make_unique<Wire>(world, paths_[0], a, b), std::make_unique<Wire>(world, paths_[1], b, a)},
+      gates_{std::make_unique<Gate>(*this, a), std::make_unique<Gate>(*this, b)} {}
 
-void Connection::lost(int end, const std::string& why) {
-  if (wire(other(end)).shut_down()) return;
-  wire(other(end)).shut();
-  wire(end).close(true, false);
-  if (world_.process_of(end).alive()) world_.process_of(end).lost(end, other(end), why);
+Connection::~Connection() = default;
+
+Link& Connection::link(int from) { return *gates_[index(from)]; }
+
+void Connection::stop(int from) {
+  ++paths_[index(from)].stops;
+  wire(from).hear();
 }
 
-void Connection::ended(int end, bool told) {
-  wire(other(end)).shut();
-  wire(end).close(told, told);
+void Connection::go(int from) {
+  --paths_[index(from)].stops;
+  wire(from).hear();
+  wire(from).pump();
 }
 
-void Connection::broken_off(int end) {
-  if (wire(other(end)).shut_down()) return;
+void Connection::tell(int end, bool back) {
+  const Process& process = world_.process_of(end);
+  const Round round = process.round_of(end);
+  world_.trace().links.push_back({back, lives_[index(end)], lives_[index(other(end))], opening_, round, world_.now()});
+  world_.tell(fmt::format("peer {}, in round {}: the link to peer {} is {}", end, round, other(end), back ? "back" : "lost"));
+  world_.note({static_cast<std::uint64_t>(end) << 32 | static_cast<std::uint64_t>(other(end)), back ? 1U : 0U, round});
+}
+
+/// Whether the link was there at this end.
+bool Connection::close(int end, bool told, bool cuts_off) {
+  if (state(end) == State::down) return false;
   wire(other(end)).shut();
-  wire(end).close(true, true);
-  world_.process_of(end).lost(end, other(end), fmt::format("the connection to peer {} broke", other(end)));
+  wire(end).close(told, cuts_off);
+  return std::exchange(state(end), State::down) == State::up;
+}
+
+void Connection::find_broken(int end, bool cuts_off, const std::string& why) {
+  const bool was_up = close(end, true, cuts_off);
+  if (!world_.process_of(end).alive()) return;
+  if (was_up) {
+    tell(end, false);
+    world_.process_of(end).lost(end, other(end), why);
+  }
+  if (end == ends_[0]) call_later();
+}
+
+void Connection::lost(int end, const std::string& why) { find_broken(end, false, why); }
+
+void Connection::ended(int end, bool told) { close(end, told, told); }
+
+void Connection::broken_off(int end) { find_broken(end, true, fmt::format("the connection to peer {} broke", other(end))); }
+
+void Connection::begun_again(int end) {
+  if (end == ends_[0]) call_later();
+}
+
+/// One call at a time.
+void Connection::call_later() {
+  if (std::exchange(calling_, true)) return;
+  const Time pause = seconds(world_.scenario().call_again * (0.5 + 0.5 * world_.chance()));
+  world_.at(world_.now() + pause, [this] { call(); });
+}
+
+void Connection::call() {
+  calling_ = false;
+  const Process& caller = world_.process_of(ends_[0]);
+  if (states_[0] != State::down || !caller.alive() || caller.done() || world_.over()) return;
+  if (caller.paused()) return call_later();
+  calling_ = true;
+  world_.at(world_.now() + milliseconds(world_.scenario().latency_ms) + paths_[0].delay, [this] { answer(); });
+}
+
+bool Connection::answers() const {
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Process& process = world_.process_of(ends_[k]);
+    if (states_[k] != State::down || paths_[k].stops > 0 || !process.alive() || process.paused() || process.done()) return false;
+  }
+  return true;
+}
+
+/// One that lets nobody in, or cannot be heard, is called again.
+void Connection::answer() {
+  calling_ = false;
+  if (!answers()) return call_later();
+  ++opening_;
+  states_ = {State::opening, State::opening};
+  for (std::size_t k = 0; k < 2; ++k) {
+    lives_[k] = world_.life_of(ends_[k]);
+    old_wires_.push_back(std::move(wires_[k]));
+    wires_[k] = std::make_unique<Wire>(world_, paths_[k], ends_[k], ends_[1 - k]);
+  }
+  wires_[1]->greet();
+}
+
+void Connection::greeted(int end) {
+  GOSSAMER_CHECK(state(end) == State::opening, "a first word on a connection that is there");
+  state(end) = State::up;
+  if (end == ends_[0]) wire(end).greet();  // before anything else is said
+  tell(end, true);
+  world_.process_of(end).back(end, other(end));
 }
 
 }  // namespace gossamer::gossip::sim

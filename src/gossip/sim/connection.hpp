@@ -5,6 +5,9 @@
 //
 //   sender's queue (chunks lent) → on the way (copies, a bounded number) → receiver's buffers (a window of them) → exchange
 //
+// The end with the lower id calls again when its connection is gone, and the other end answers when it knows that too. There
+// is a new pair of wires then; to each end the link is back when the first word of the other end comes over them.
+//
 // An end finds its connection broken when the other end's closing comes, which takes at most kResetTime where anything
 // passes; when a frame is damaged; or when nothing has come for the silence although it reads: heartbeats come from every
 // process that lives and is not held up.
@@ -24,24 +27,27 @@ namespace gossamer::gossip::sim {
 /// The longest from the end of one end to the other end's knowing, where the network passes it on.
 inline constexpr Time kResetTime = std::chrono::milliseconds(100);
 
-/// One direction.
-class Wire final : public Link {
- public:
-  Wire(World& world, int from, int to);
-  ~Wire() override;
+/// What lies between two peers, in one direction, whatever connection they have.
+struct Path {
+  Time delay{0};  ///< chunks that leave from now on come so much later than they would
+  int stops = 0;  ///< nothing passes while there is one
+};
 
-  void send(Chunk chunk) override;
+/// One direction of a connection.
+class Wire {
+ public:
+  Wire(World& world, const Path& path, int from, int to);
+  ~Wire();
+
+  void send(Chunk chunk);
+  /// The first word of a new connection.
+  void greet();
 
   /// Takes from the sender's queue what has room on the way.
   void fill();
   /// Delivers what has come.
   void pump();
 
-  /// Chunks that leave from now on come so much later than they would.
-  Time delay{0};
-  /// Nothing passes, or what waited does again. Several may stop it; all must let go.
-  void stop() { ++stops_, hear(); }
-  void go() { --stops_, hear(), pump(); }
   /// The next frame that comes is damaged.
   void damage() { damaged_ = true; }
 
@@ -63,7 +69,7 @@ class Wire final : public Link {
     ChunkHead head;
     std::vector<float> values;
     Time arrives{0};
-    bool closing = false;
+    bool closing = false, greeting = false;
     std::uint64_t bytes() const { return kFrameOverheadBytes + values.size() * sizeof(float); }
   };
 
@@ -75,13 +81,13 @@ class Wire final : public Link {
   Time leaves(std::uint64_t bytes);
 
   World& world_;
+  const Path& path_;
   int from_, to_;
   std::deque<Chunk> waiting_;       ///< the sender's
   bool closed_ = false;             ///< the sender's end
   std::deque<Travelling> on_the_way_;
   Capacity capacity_;
   Time last_arrival_{0};
-  int stops_ = 0;
   bool damaged_ = false, shut_ = false, fill_due_ = false, pump_due_ = false;
   std::vector<std::unique_ptr<Buffer>> buffers_;  ///< the receiver's
   bool mute_ = false;
@@ -90,24 +96,58 @@ class Wire final : public Link {
 
 class Connection {
  public:
-  /// a < b.
+  /// a < b. There from the start, between the peers' first lives.
   Connection(World& world, int a, int b);
+  ~Connection();
 
-  Wire& wire(int from) { return from == ends_[0] ? *wires_[0] : *wires_[1]; }
+  /// As it stands: another one after each opening.
+  Wire& wire(int from) { return *wires_[index(from)]; }
+  /// What peer `from` sends over, or drops while its end is down.
+  Link& link(int from);
   std::array<int, 2> ends() const { return ends_; }
+
+  /// On the way from a peer to the other one, nothing passes, or what waited does again. Several may stop it; all must let go.
+  void stop(int from);
+  void go(int from);
+  /// Chunks come so much later.
+  void add_delay(int from, Time more) { paths_[index(from)].delay += more; }
+
   /// Peer `end` finds the connection broken, and the other end will.
   void lost(int end, const std::string& why);
   /// The process of peer `end` has ended; `told`: its machine says so to the other end.
   void ended(int end, bool told);
   /// Peer `end` closes it in the middle of a frame.
   void broken_off(int end);
+  /// The first word of the other end has come.
+  void greeted(int end);
+  /// The process of peer `end` was started again.
+  void begun_again(int end);
 
  private:
+  class Gate;
+  enum class State { up, opening, down };
+
+  std::size_t index(int end) const { return end == ends_[0] ? 0 : 1; }
   int other(int end) const { return end == ends_[0] ? ends_[1] : ends_[0]; }
+  State& state(int end) { return states_[index(end)]; }
+  bool close(int end, bool told, bool cuts_off);
+  void find_broken(int end, bool cuts_off, const std::string& why);
+  void tell(int end, bool back);
+  bool answers() const;
+  void call_later();
+  void call();
+  void answer();
 
   World& world_;
   std::array<int, 2> ends_;
+  std::array<int, 2> lives_;  ///< that the connection is between
+  std::array<Path, 2> paths_;
   std::array<std::unique_ptr<Wire>, 2> wires_;
+  std::vector<std::unique_ptr<Wire>> old_wires_;  ///< of which chunks may be lent, and events due
+  std::array<std::unique_ptr<Gate>, 2> gates_;
+  std::array<State, 2> states_{State::up, State::up};
+  int opening_ = 0;
+  bool calling_ = false;
 };
 
 }  // namespace gossamer::gossip::sim

@@ -10,53 +10,154 @@
 
 namespace gossamer::gossip::sim {
 
-/// Peers that are left, in parts that links still join.
+bool Judge::joined(int a, int b) const { return link_between(a, b) != nullptr; }
+
+/// Lives that are left, in parts that links still join.
 std::vector<std::vector<int>> Judge::components() const {
+  std::vector<int> left;
+  for (int a = 0; a < lives(); ++a)
+    if (life(a).alive && !life(a).rounds.empty()) left.push_back(a);
   std::vector<std::vector<int>> parts;
   std::set<int> seen;
-  for (int i = 0; i < n_; ++i) {
-    if (!peer(i).alive || !seen.insert(i).second) continue;
-    std::vector<int> part{i};
+  for (const int a : left) {
+    if (!seen.insert(a).second) continue;
+    std::vector<int> part{a};
     for (std::size_t k = 0; k < part.size(); ++k)
-      for (const int j : parts_.algorithm->partners(part[k], *parts_.schedule))
-        if (peer(j).alive && lost_in(part[k], j) == kNever && lost_in(j, part[k]) == kNever && seen.insert(j).second)
-          part.push_back(j);
+      for (const int b : left)
+        if (joined(part[k], b) && seen.insert(b).second) part.push_back(b);
     std::ranges::sort(part);
     parts.push_back(part);
   }
   return parts;
 }
 
-void Judge::judge_restarts() {
-  const auto n = static_cast<Round>(n_);
-  std::set<Round> due_anywhere;
-  for (const auto& [ends, t] : losses_) due_anywhere.insert(t + n);
-  for (int i = 0; i < n_; ++i)
-    for (const RoundRecord& record : peer(i).rounds)
-      // On a directed graph a peer may be so far ahead that the news comes too late for it: then it tells of the loss anew.
-      if (record.restarted && parts_.policy == Policy::sync && is_static() && symmetric_)
-        hold(due_anywhere.contains(record.round), "restarts", "peer {} began again in round {}, {} rounds after no loss", i,
-             record.round, n);
-  if (!is_static() || parts_.policy != Policy::sync || !symmetric_) return;
-  for (const std::vector<int>& part : components())
-    for (const int told : part)
-      for (int lost = 0; lost < n_; ++lost) {
-        const Round t = lost_in(told, lost);
-        if (t == kNever) continue;
-        // News of what was lost while the part itself was still losing links may have gone astray; then it was news again.
-        if (t != last_loss(part)) continue;
-        for (const int i : part)
-          if (const RoundRecord* there = record(i, t + n))
-            hold(there->restarted, "restarts",
-                 "peer {} lost peer {} in round {}, and peer {} did not begin again in round {}", told, lost, t, i, t + n);
-      }
+/// No round is agreed on by then that is later: it lies beyond what is done while words are on their way.
+Round Judge::agreed_at_most(int a, Time when) const {
+  const Round now = round_at(a, when);
+  return now + (now - round_at(a, when - patience_of(scenario_, parts_))) + 4;
 }
-/// The last round in which anybody of the part lost a link; none: kNever.
-Round Judge::last_loss(const std::vector<int>& part) const {
-  Round last = kNever;
-  for (const auto& [ends, t] : losses_)
-    if (std::ranges::binary_search(part, ends.first)) last = last == kNever ? t : std::max(last, t);
-  return last;
+
+/// Links that counted, and were there by then, join all of a part.
+bool Judge::holds_together(const std::vector<int>& part, Time by) const {
+  std::set<int> seen{part.front()};
+  std::vector<int> reached{part.front()};
+  for (std::size_t k = 0; k < reached.size(); ++k)
+    for (const int b : part) {
+      const Term* link = link_between(reached[k], b);
+      if (link == nullptr || !(link->from_start || link->used) || link->back_at > by || seen.contains(b)) continue;
+      seen.insert(b);
+      reached.push_back(b);
+    }
+  return reached.size() == part.size();
+}
+
+Judge::Calm Judge::calm_of(const std::vector<int>& part) const {
+  Calm calm;
+  bool returns = false;
+  Time last_at{0};
+  const auto event = [&](Round round, Time at, bool counted) {
+    calm.from = std::max(calm.from, round);
+    calm.since = std::max(calm.since, at);
+    if (!counted || (calm.last != kNever && round <= calm.last)) return;
+    calm.last = round;
+    last_at = at;
+  };
+  for (const auto& [ends, terms] : terms_) {
+    if (!std::ranges::binary_search(part, ends.first)) continue;
+    for (const Term& term : terms) {
+      const bool counted = term.from_start || term.used;  // one that only the other end used may not have been known to count here
+      if (term.lost != kNever) event(term.lost, term.lost_at, counted);
+      if (term.from_start) continue;
+      returns = true;
+      const Term* other = other_end(ends.first, term);
+      event(term.entered == kNever ? term.back : term.entered, std::max(term.back_at, other == nullptr ? Time(0) : other->back_at),
+            counted);
+    }
+  }
+  calm.told = calm.last != kNever && holds_together(part, last_at);
+  if (!returns) return calm;
+  calm.since = std::max(calm.since, faults_end(scenario_)) + patience_of(scenario_, parts_);
+  for (const int a : part) calm.from = std::max(calm.from, agreed_at_most(a, calm.since));
+  return calm;
+}
+
+void Judge::judge_restarts() {
+  if (!is_static() || parts_.policy != Policy::sync || !symmetric_) return;
+  const auto n = static_cast<Round>(n_);
+  // On a directed graph a peer may be so far ahead that the news comes too late for it: then it tells of the loss anew. So
+  // may one be whose part of the network was on its own for a while.
+  std::set<Round> due_anywhere;
+  for (const LinkRecord& link : trace_.links) due_anywhere.insert(link.round + n);
+  for (int a = 0; a < lives() && !any_back_; ++a)
+    for (const RoundRecord& record : life(a).rounds)
+      if (record.restarted)
+        hold(due_anywhere.contains(record.round), "restarts", "peer {} began again in round {}, {} rounds after no loss",
+             peer_of(a), record.round, n);
+  for (const std::vector<int>& part : components()) judge_restarts_of(part);
+}
+
+/// News of what happened while the part itself was still losing links may have gone astray; then it was news again.
+void Judge::judge_restarts_of(const std::vector<int>& part) {
+  const Calm calm = calm_of(part);
+  if (calm.since == Time(0)) return;
+  // What was told before a part was on its own counts there too; and so does a round that was agreed on for a link which was
+  // lost again before.
+  Round changed = calm.from;
+  for (const auto& [ends, terms] : terms_)
+    for (const Term& term : terms) {
+      changed = std::max(changed, term.entered != kNever ? term.entered
+                                                         : agreed_at_most(ends.first, std::min(term.lost_at, trace_.end)));
+      if (term.lost != kNever) changed = std::max(changed, term.lost);
+    }
+  const Round due = calm.last + static_cast<Round>(n_), quiet = changed + static_cast<Round>(n_);
+  for (const int a : part)
+    for (const RoundRecord& record : life(a).rounds) {
+      if (calm.told && record.round == due)
+        hold(record.restarted, "restarts", "a link was lost or came back in round {}, and peer {} did not begin again in round {}",
+             calm.last, peer_of(a), due);
+      if (record.round > quiet)
+        hold(!record.restarted, "restarts", "peer {} began again in round {}, though nothing has changed since round {}",
+             peer_of(a), record.round, changed);
+    }
+}
+
+/// Who joins and has links to some who run is there before these begin another round. It asks but one, until that one is lost:
+/// those whose rounds are all done are of no help.
+void Judge::judge_arrivals() {
+  for (int a = 0; a < lives(); ++a) {
+    if (!life(a).alive || !life(a).joins || life(a).finished) continue;
+    Time due = faults_end(scenario_);
+    std::vector<int> linked;
+    for (const auto& [ends, terms] : terms_)
+      for (const Term& term : terms) {
+        if (ends.first != a && term.other != a) continue;
+        due = std::max({due, term.back_at, term.lost == kNever ? Time(0) : term.lost_at});
+        if (ends.first == a && joined(a, term.other) && !life(term.other).rounds.empty()) linked.push_back(term.other);
+      }
+    due += patience_of(scenario_, parts_);
+    if (std::ranges::any_of(linked, [&](int b) { return life(b).finished && life(b).finished_at <= due; })) continue;
+    for (const int b : linked)
+      hold(!life(a).rounds.empty() || life(b).rounds.back().began <= due, "progress",
+           "peer {} still waits to join, though peer {} has begun round {}", peer_of(a), peer_of(b), life(b).rounds.back().round);
+  }
+}
+
+/// Every link that is there counts.
+void Judge::judge_use(const std::vector<int>& part, const Calm& calm) {
+  if (calm.since == Time(0) || (parts_.policy != Policy::sync && parts_.policy != Policy::stale)) return;
+  for (const int a : part)
+    for (const RoundRecord& record : life(a).rounds) {
+      if (record.round < calm.from || record.end.empty()) continue;
+      for (const topology::Neighbour& j : w(record.round).hears(peer_of(a)))
+        for (std::size_t c = 0; c < parts_.rows.size(); ++c) {
+          const auto used = used_.find({a, record.round, static_cast<Channel>(c), j.peer});
+          if (used == used_.end() || !std::ranges::binary_search(part, used->second.life) || !joined(a, used->second.life))
+            continue;
+          if (parts_.policy == Policy::stale && record.round < static_cast<Round>(scenario_.staleness)) continue;
+          hold(used->second.values == width(static_cast<Channel>(c)), "healing",
+               "the link between peers {} and {} is there, and does not count in round {}", peer_of(a), j.peer, record.round);
+        }
+    }
 }
 
 /// W of the part in round t, links that are lost left out.
@@ -64,36 +165,39 @@ Eigen::MatrixXd Judge::matrix_of(const std::vector<int>& part, Round t) const {
   const auto size = static_cast<Eigen::Index>(part.size());
   Eigen::MatrixXd rows = Eigen::MatrixXd::Identity(size, size);
   for (Eigen::Index a = 0; a < size; ++a)
-    for (const topology::Neighbour& j : w(t).hears(part[static_cast<std::size_t>(a)])) {
-      const auto b = std::ranges::lower_bound(part, j.peer);
-      if (b == part.end() || *b != j.peer || lost_in(part[static_cast<std::size_t>(a)], j.peer) != kNever ||
-          lost_in(j.peer, part[static_cast<std::size_t>(a)]) != kNever)
-        continue;
-      rows(a, b - part.begin()) += j.weight;
-      rows(a, a) -= j.weight;
+    for (Eigen::Index b = 0; b < size; ++b) {
+      const int here = part[static_cast<std::size_t>(a)], there = part[static_cast<std::size_t>(b)];
+      if (!joined(here, there)) continue;
+      for (const topology::Neighbour& j : w(t).hears(peer_of(here))) {
+        if (j.peer != peer_of(there)) continue;
+        rows(a, b) += j.weight;
+        rows(a, a) -= j.weight;
+      }
     }
   return rows;
 }
 
 /// What is left together in the end: its sums, how near its peers are, and to what.
 void Judge::judge_ends() {
-  if (!synchronous() || !symmetric_) return;
+  judge_arrivals();
   for (const std::vector<int>& part : components()) {
-    bool whole = true;
-    for (const int i : part) whole = whole && peer(i).finished && settled(i, last_ - 1);
+    const Calm calm = calm_of(part);
+    judge_use(part, calm);
+    if (!synchronous() || !symmetric_) continue;
+    const Round begin = calm.since == Time(0) ? 0 : calm.from + static_cast<Round>(n_) + 1;
+    bool whole = begin < last_;
     // A link within the part that one end alone has given up keeps its deviations in the log; such parts stay unjudged.
-    const Round last = last_loss(part);
-    const Round calm = last == kNever ? 0 : last + static_cast<Round>(n_) + 1;
-    if (!whole || calm >= last_) continue;
+    for (const int a : part) whole = whole && life(a).finished && settled(a, last_ - 1) && settled(a, begin);
+    if (!whole) continue;
     judge_sums(part);
-    if (parts_.policy == Policy::sync && is_static()) judge_healing(part, calm);
+    if (parts_.policy == Policy::sync && is_static()) judge_healing(part, begin);
   }
 }
 
 double Judge::most_at(const std::vector<int>& part, std::size_t k) const {
   double most = 1;
   for (const int i : part)
-    for (const RoundRecord& record : peer(i).rounds)
+    for (const RoundRecord& record : life(i).rounds)
       for (const float value : record.begin[k]) most = std::max(most, std::abs(static_cast<double>(value)));
   return most;
 }
@@ -121,7 +225,7 @@ void Judge::judge_sums(const std::vector<int>& part) {
 
 std::string Judge::names(const std::vector<int>& part) const {
   std::string text;
-  for (const int i : part) text += fmt::format("{}{}", text.empty() ? "" : ", ", i);
+  for (const int a : part) text += fmt::format("{}{}", text.empty() ? "" : ", ", peer_of(a));
   return text;
 }
 
@@ -141,7 +245,7 @@ void Judge::judge_healing(const std::vector<int>& part, Round calm) {
   }
   Row optimum(static_cast<std::size_t>(scenario_.length));
   for (const int i : part) {
-    const FloatRow target = target_of(scenario_, i);
+    const FloatRow target = target_of(scenario_, peer_of(i));
     for (std::size_t k = 0; k < optimum.size(); ++k) optimum[k] += target[k] / size;
   }
   const double before = distance(part, calm, false, optimum), after = distance(part, last_ - 1, true, optimum);
@@ -195,16 +299,17 @@ double Judge::mean_distance(const std::vector<int>& part, Round t, bool end, con
 void Judge::judge_progress() {
   hold(!trace_.out_of_time, "progress", "the run was not over after {:.3f} s of virtual time and {} events",
        std::chrono::duration<double>(trace_.end).count(), trace_.events);
-  for (int i = 0; i < n_; ++i)
-    if (peer(i).alive)
-      hold(peer(i).finished, "progress", "peer {} stands in round {}, and nothing is on its way to it", i,
-           peer(i).rounds.empty() ? 0 : peer(i).rounds.back().round);
+  for (int a = 0; a < lives(); ++a)
+    if (life(a).alive && !(life(a).joins && life(a).rounds.empty()))
+      hold(life(a).finished, "progress", "peer {} stands in round {}, and nothing is on its way to it", peer_of(a),
+           life(a).rounds.empty() ? 0 : life(a).rounds.back().round);
 }
 
 /// Of each connection a window of chunks; of each neighbour in the process, who is at most so many rounds ahead, whole rows.
 void Judge::judge_queues() {
   const auto chunk = kFrameOverheadBytes + static_cast<std::uint64_t>(scenario_.chunk_values) * sizeof(float);
-  for (int i = 0; i < n_; ++i) {
+  for (int a = 0; a < lives(); ++a) {
+    const int i = peer_of(a);
     std::uint64_t bound = 0;
     for (const int j : parts_.algorithm->partners(i, *parts_.schedule)) {
       if (scenario_.homes[static_cast<std::size_t>(i)] != scenario_.homes[static_cast<std::size_t>(j)]) {
@@ -214,43 +319,13 @@ void Judge::judge_queues() {
       const auto period = static_cast<std::uint64_t>(std::max(parts_.schedule->period(), 1));
       const std::uint64_t ahead = symmetric_ ? 2 : static_cast<std::uint64_t>(n_) * period + 1;
       for (std::size_t c = 0; c < parts_.rows.size(); ++c)
-        if (parts_.rows[c].mixed)
+        if (parts_.rows[c].mixed || (life(a).joins && parts_.rows[c].is_handed_over()))
           bound +=
               ahead * (width(static_cast<Channel>(c)) * sizeof(float) + kFrameOverheadBytes * width(static_cast<Channel>(c)));
     }
-    hold(peer(i).most_waiting_bytes <= bound, "queues", "{} bytes waited at peer {}, where at most {} may",
-         peer(i).most_waiting_bytes, i, bound);
+    hold(life(a).most_waiting_bytes <= bound, "queues", "{} bytes waited at peer {}, where at most {} may",
+         life(a).most_waiting_bytes, i, bound);
   }
-}
-
-Time time_limit(const Scenario& scenario, const Parts& parts) {
-  // A round takes the slowest peer's steps, and for each mixed row a passage of its chunks over the narrowest connection,
-  // which those of a process's peers do not share.
-  double slowest = 1, held_up = 0;
-  int breaks = 0;
-  const double frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
-  double narrowest = scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 : 1e12;
-  for (const Fault& fault : scenario.fault_list()) {
-    if (fault.kind == FaultKind::slow) slowest *= std::max(fault.amount, 1.0);
-    held_up += fault.lasts + fault.amount * (fault.kind == FaultKind::delay ? 4 : 0);
-    if (fault.kind == FaultKind::slow_reader) held_up += fault.lasts + 64 * frame / std::max(fault.amount, 1.0);
-    ++breaks;
-  }
-  const double spread = std::exp(4 * scenario.step_spread);  // no step of a run takes so many times the mean
-  double mixes = 0, chunks = 0;
-  for (const RowSpec& row : parts.rows)
-    if (row.mixed) {
-      mixes += 1;
-      chunks += std::ceil(static_cast<double>(scenario.length + static_cast<int>(row.extra)) / scenario.chunk_values);
-    }
-  const double passage = (scenario.latency_ms + scenario.jitter_ms) / 1e3;
-  // With a window full or the buffers on the way, a chunk waits until one before it has come.
-  const double trips = 2 * mixes + chunks / std::min(scenario.window, scenario.buffer_chunks);
-  const double round =
-      scenario.local_steps * scenario.step_ms / 1e3 * slowest * spread + trips * passage + chunks * frame / narrowest;
-  const double all = 10 + 3 * scenario.rounds * round + held_up +
-                 breaks * (scenario.silence + std::chrono::duration<double>(kResetTime).count()) * scenario.peers;
-  return Time(std::llround(all * 1e9));
 }
 
 }  // namespace gossamer::gossip::sim

@@ -1,5 +1,5 @@
-// What the oracle's parts share: the evidence of a trace, put in order. oracle.cpp judges rounds and their logs, ends.cpp what
-// is left in the end. Internal to the oracle.
+// What the oracle's parts share: the evidence of a trace, put in order by evidence.cpp. oracle.cpp judges rounds and
+// their logs, ends.cpp what is left in the end. Internal to the oracle.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,7 +27,20 @@ inline constexpr Round kNever = std::numeric_limits<Round>::max();
 struct Used {
   Round round = 0;
   std::size_t values = 0;
-  bool operator==(const Used&) const = default;
+  int life = -1;  ///< whose row it was; -1: no link to that peer was ever there
+};
+
+/// A link as one of its ends had it, from when it was there to when it was lost.
+struct Term {
+  int other = 0;    ///< the life at the other end
+  int opening = 0;  ///< both ends' terms of one connection have the same
+  bool from_start = false;
+  bool used = false;  ///< this end mixed something of the other one's
+  Round back = 0;        ///< the round in which this end was told that it is there: it takes no part before the next one
+  Round entered = kNever;  ///< the first round in which either end used the other's row
+  Round lost = kNever;   ///< the round in which this end was told that it is lost
+  Time back_at{0}, lost_at{Time::max()};
+  bool holds(Round t) const { return (from_start || back < t) && t <= lost; }
 };
 
 class Judge {
@@ -36,8 +49,9 @@ class Judge {
       : scenario_(scenario), parts_(parts), trace_(trace), n_(scenario.peers), last_(static_cast<Round>(scenario.rounds)) {}
 
   Verdict verdict() {
-    read_losses();
+    read_links();
     read_records();
+    read_entries();
     judge_faults();
     judge_chains();
     judge_log();
@@ -61,21 +75,19 @@ class Judge {
     verdict_.violations.push_back(fmt::format("{}: {}", property, fmt::format(sentence, std::forward<Arguments>(arguments)...)));
   }
 
-  const PeerRecord& peer(int i) const { return trace_.peers[static_cast<std::size_t>(i)]; }
-  const RoundRecord* record(int i, Round t) const {
-    const auto found = records_.find({i, t});
+  // A life is named by its place in the trace, a peer by its id; the first lives of peers have their ids.
+  const Life& life(int a) const { return trace_.lives[static_cast<std::size_t>(a)]; }
+  int lives() const { return static_cast<int>(trace_.lives.size()); }
+  int peer_of(int a) const { return life(a).peer; }
+  const RoundRecord* record(int a, Round t) const {
+    const auto found = records_.find({a, t});
     return found == records_.end() ? nullptr : found->second;
   }
-  const MixForm* mix(int i, Round t, Channel channel) const {
-    const auto found = mixes_.find({i, t, channel});
+  const MixForm* mix(int a, Round t, Channel channel) const {
+    const auto found = mixes_.find({a, t, channel});
     return found == mixes_.end() ? nullptr : &found->second;
   }
-  bool settled(int i, Round t) const { return record(i, t) != nullptr && !record(i, t)->end.empty(); }
-  /// The round in which i was told that its link to j is lost; kNever: it was not.
-  Round lost_in(int i, int j) const {
-    const auto found = losses_.find({i, j});
-    return found == losses_.end() ? kNever : found->second;
-  }
+  bool settled(int a, Round t) const { return record(a, t) != nullptr && !record(a, t)->end.empty(); }
   bool synchronous() const { return parts_.policy == Policy::sync || parts_.policy == Policy::deadline; }
   bool is_static() const { return parts_.schedule->period() == 1; }
   std::size_t width(Channel channel) const {
@@ -89,58 +101,48 @@ class Judge {
     return *kept;
   }
 
-  void read_losses() {
-    for (const LossRecord& loss : trace_.losses) losses_.emplace(std::pair(loss.peer, loss.other), loss.round);
-  }
-
-  void read_records() {
-    for (int t = 0; t < std::max(parts_.schedule->period(), 1); ++t)
-      symmetric_ = symmetric_ && w(static_cast<Round>(t)).symmetric();
-    for (int i = 0; i < n_; ++i)
-      for (const RoundRecord& record : peer(i).rounds) {
-        records_[{i, record.round}] = &record;
-        RoundForm form = form_of(scenario_, record);
-        for (const std::string& wrong : form.wrong) hold(false, "replay", "in round {}, peer {} {}", record.round, i, wrong);
-        for (MixForm& mix : form.mixes) {
-          if (!record.end.empty()) read_used(i, record, mix.channel);
-          else mix.out.clear();  // what was used for it was not logged
-          mixes_[{i, record.round, mix.channel}] = std::move(mix);
-        }
-      }
-  }
-
-  /// Of everybody whom i hears in a round: what was used of the row.
-  void read_used(int i, const RoundRecord& record, Channel channel) {
-    for (const topology::Neighbour& j : w(record.round).hears(i))
-      used_[{i, record.round, channel, j.peer}] = {record.round, width(channel)};
-    for (const Deviation& deviation : record.deviations) {
-      if (deviation.channel != channel) continue;
-      const auto found = used_.find({i, record.round, channel, deviation.from});
-      hold(found != used_.end() && deviation.round == record.round, "log",
-           "peer {} logged in round {} that peer {} deviated in round {}, whom it does not hear", i, record.round,
-           deviation.from, deviation.round);
-      if (found == used_.end()) continue;
-      hold(found->second == Used{record.round, width(channel)}, "log", "peer {} logged twice in round {} what peer {} gave", i,
-           record.round, deviation.from);
-      found->second = {deviation.missing ? record.round : deviation.used_round,
-                       deviation.missing ? deviation.values : width(channel)};
-    }
-  }
+  // What was when: evidence.cpp.
+  void read_links();
+  void read_records();
+  void read_used(int a, const RoundRecord& record, Channel channel);
+  void read_entries();
+  Term* term_at(int a, int j, Round t);
+  const Term* term_at(int a, int j, Round t) const { return const_cast<Judge*>(this)->term_at(a, j, t); }
+  const Term* other_end(int a, const Term& term) const;
+  const Term* link_between(int a, int b) const;
 
   // Rounds and their logs: oracle.cpp.
   void judge_faults();
   void judge_chains();
   void judge_log();
   void judge_edges();
-  bool skipped(int i, Round t) const;
-  std::optional<Row> replayed(int i, Round t, const MixForm& own, unsigned kept_shares);
+  bool takes_over(int a, const RoundRecord& first) const;
+  bool is_alone(int a, Round t) const;
+  bool skipped(int a, Round t) const;
+  enum class Share { given, kept, either };
+  Share share_of(int a, int j, Round t, Channel channel) const;
+  std::optional<Row> replayed(int a, Round t, const MixForm& own, unsigned kept_shares);
   void judge_replay();
   void judge_mean();
 
   // What is left in the end: ends.cpp.
   std::vector<std::vector<int>> components() const;
   void judge_restarts();
-  Round last_loss(const std::vector<int>& part) const;
+  void judge_restarts_of(const std::vector<int>& part);
+  /// When what happens to links is over for a part.
+  struct Calm {
+    Round last = kNever;     ///< the last round in which a link of it that counted was lost, or one came back; none: kNever
+    bool told = false;       ///< and all heard of it in time: no other one had to come back first
+    Time since{0};           ///< from here on every link that is there is to count
+    Round from = 0;          ///< and from this round on nothing changes any more
+  };
+  Round agreed_at_most(int a, Time when) const;
+  bool holds_together(const std::vector<int>& part, Time by) const;
+  Calm calm_of(const std::vector<int>& part) const;
+  Round round_at(int a, Time when) const;
+  bool joined(int a, int b) const;
+  void judge_arrivals();
+  void judge_use(const std::vector<int>& part, const Calm& calm);
   Eigen::MatrixXd matrix_of(const std::vector<int>& part, Round t) const;
   void judge_ends();
   double most_at(const std::vector<int>& part, std::size_t k) const;
@@ -161,10 +163,11 @@ class Judge {
   const int n_;
   const Round last_;
   bool symmetric_ = true;
+  bool any_back_ = false;  ///< a link was there again
   Verdict verdict_;
   mutable std::map<Round, std::shared_ptr<const topology::MixingMatrix>> matrices_;
   std::map<std::string, std::size_t> wrong_;
-  std::map<std::pair<int, int>, Round> losses_;
+  std::map<std::pair<int, int>, std::vector<Term>> terms_;  ///< by life and the other one's peer, in the order of time
   std::map<std::pair<int, Round>, const RoundRecord*> records_;
   std::map<std::tuple<int, Round, Channel>, MixForm> mixes_;
   std::map<std::tuple<int, Round, Channel, int>, Used> used_;

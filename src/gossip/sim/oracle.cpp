@@ -15,45 +15,79 @@ void Judge::judge_faults() {
   hold(trace_.complaints.empty(), "faults", "{}", trace_.complaints.empty() ? "" : trace_.complaints.front());
 }
 
+/// A peer that joins begins with what a partner had at the beginning of its last round before.
+bool Judge::takes_over(int a, const RoundRecord& first) const {
+  const auto gave = [&](const Life& giver) {
+    const RoundRecord* last = nullptr;
+    for (const RoundRecord& record : giver.rounds)
+      if (record.round < first.round) last = &record;
+    if (last == nullptr) return false;
+    for (std::size_t k = 0; k < parts_.rows.size(); ++k)
+      if (parts_.rows[k].is_handed_over() && last->begin[k] != first.begin[k]) return false;
+    return true;
+  };
+  return std::ranges::any_of(trace_.lives, [&](const Life& giver) {
+    return term_at(a, giver.peer, first.round) != nullptr && gave(giver);
+  });
+}
+
+/// Nobody whom a peer has a link to counts in a round.
+bool Judge::is_alone(int a, Round t) const {
+  for (const int j : parts_.algorithm->partners(peer_of(a), *parts_.schedule))
+    if (const Term* term = term_at(a, j, t); term != nullptr && term->holds(t) && t >= term->entered) return false;
+  return true;
+}
+
 /// From round to round a peer keeps what it has, but where rows begin again.
 void Judge::judge_chains() {
-  for (int i = 0; i < n_; ++i) {
+  for (int a = 0; a < lives(); ++a) {
     const RoundRecord* before = nullptr;
-    for (const RoundRecord& record : peer(i).rounds) {
+    const int i = peer_of(a);
+    for (const RoundRecord& record : life(a).rounds) {
+      const bool joins = before == nullptr && life(a).joins;
+      if (joins) hold(takes_over(a, record), "chain", "peer {} joined in round {} with rows that no partner had", i, record.round);
       for (std::size_t k = 0; k < parts_.rows.size(); ++k) {
         const RowSpec& spec = parts_.rows[k];
         const bool parameters = spec.initial == RowSpec::Initial::parameters;
-        if (before == nullptr || (record.restarted && spec.rejoin == RowSpec::Rejoin::restart && spec.survives)) {
+        const bool anew = before == nullptr || record.restarted;
+        if (spec.survives && ((before == nullptr && !joins) || (anew && spec.rejoin == RowSpec::Rejoin::restart))) {
           FloatRow due(static_cast<std::size_t>(scenario_.length), 0.0F);
-          if (parameters) due = before == nullptr ? start_of(scenario_, i) : record.begin[0];
+          if (parameters) {
+            due = before == nullptr && !joins ? start_of(scenario_, i) : record.begin[0];
+            due.resize(static_cast<std::size_t>(scenario_.length));
+          }
           due.resize(due.size() + spec.extra, 1.0F);
           hold(record.begin[k] == due, "chain", "peer {} did not begin with row {} as it is due in round {}", i, spec.name,
                record.round);
-        } else if (spec.survives) {
+        } else if (spec.survives && !joins) {
           hold(record.begin[k] == before->end[k], "chain", "peer {} changed row {} between rounds {} and {}", i, spec.name,
                before->round, record.round);
         }
       }
-      hold(before == nullptr
-               ? record.round == 0
-               : record.round > before->round && (record.round == before->round + 1 || parts_.policy == Policy::deadline),
-           "chain", "peer {} did round {} out of turn", i, record.round);
+      bool in_turn = before == nullptr ? record.round == 0 || joins : record.round > before->round;
+      if (before != nullptr && parts_.policy != Policy::deadline)
+        for (Round t = before->round + 1; t < record.round; ++t) in_turn = in_turn && is_alone(a, t);
+      hold(in_turn, "chain", "peer {} did round {} out of turn", i, record.round);
       before = &record;
     }
   }
 }
 
 void Judge::judge_log() {
+  std::map<std::tuple<int, Channel, int, const Term*>, Round> newest;
   for (const auto& [key, used] : used_) {
-    const auto& [i, t, channel, j] = key;
+    const auto& [a, t, channel, j] = key;
+    const int i = peer_of(a);
     const bool whole = used.values == width(channel);
-    const Round lost = lost_in(i, j);
-    if (lost < t)
-      hold(used.values == 0, "log", "peer {} used {} values of peer {} in round {}, though their link was lost in round {}",
-           i, used.values, j, t, lost);
+    const Term* term = term_at(a, j, t);
+    const bool there = term != nullptr && term->holds(t);
+    if (!there)
+      hold(used.values == 0, "log", "peer {} used {} values of peer {} in round {}, though there was no link between them", i,
+           used.values, j, t);
+    const bool counts = there && t >= term->entered, breaks = there && t == term->lost;
     switch (parts_.policy) {
       case Policy::sync:
-        hold(used.round == t && (whole || lost <= t), "log",
+        hold(used.round == t && (whole || !counts || breaks), "log",
              "peer {} used {} values of round {} of peer {} in round {}, though their link was there", i, used.values,
              used.round, j, t);
         break;
@@ -64,32 +98,36 @@ void Judge::judge_log() {
       case Policy::stale: {
         const auto bound = static_cast<Round>(scenario_.staleness);
         const Round done_by_it = used.values == 0 ? 0 : used.round;
-        hold(lost <= t || t + 1 <= done_by_it + bound, "log",
+        hold(!counts || breaks || t + 1 <= done_by_it + bound, "log",
              "peer {} mixed round {} of peer {} in round {}, more than {} behind", i, done_by_it, j, t, bound);
         [[fallthrough]];
       }
       case Policy::async:
         hold(whole || used.values == 0, "log", "peer {} used part of a row of peer {} in round {}", i, j, t);
         if (used.values == 0) break;
-        Round& newest = newest_[{i, channel, j}];
-        hold(used.round >= newest, "log", "peer {} used round {} of peer {} in round {}, after round {}", i, used.round, j, t,
-             newest);
-        newest = std::max(newest, used.round);
+        Round& last = newest[{a, channel, j, term}];
+        hold(used.round >= last, "log", "peer {} used round {} of peer {} in round {}, after round {}", i, used.round, j, t, last);
+        last = std::max(last, used.round);
     }
   }
 }
 
-/// What i used of j and j of i, where both have done the round.
+/// What a used of b and b of a, where both have done the round.
 void Judge::judge_edges() {
   if (!synchronous() || !symmetric_) return;
   for (const auto& [key, used] : used_) {
-    const auto& [i, t, channel, j] = key;
-    if (i > j || !peer(j).alive) continue;
-    const auto back = used_.find({j, t, channel, i});
-    if (back == used_.end() && settled(j, t)) continue;  // not symmetric in this round
-    const std::size_t theirs = back == used_.end() ? 0 : back->second.values;
-    if (back == used_.end() && !skipped(j, t)) continue;  // its process goes on later, or it never came so far
-    const Round first = std::min(lost_in(i, j), lost_in(j, i)), second = std::max(lost_in(i, j), lost_in(j, i));
+    const auto& [a, t, channel, j] = key;
+    const int i = peer_of(a), b = used.life;
+    const Term* ours = term_at(a, j, t);
+    if (b < 0) continue;
+    const auto back = used_.find({b, t, channel, i});
+    if (i > j && back != used_.end() && back->second.life == a) continue;  // looked at from there
+    if (back == used_.end() && settled(b, t)) continue;  // not symmetric in this round
+    if (back == used_.end() && !skipped(b, t)) continue;  // its process goes on later, or it never came so far
+    const std::size_t theirs = back == used_.end() || back->second.life != a ? 0 : back->second.values;
+    const Term* other = other_end(a, *ours);
+    const Round lost_there = other == nullptr ? 0 : other->lost;
+    const Round first = std::min(ours->lost, lost_there), second = std::max(ours->lost, lost_there);
     const bool while_breaking = first <= t && (second == kNever || t <= second);
     hold(used.values == theirs || while_breaking, "edges",
          "in round {} peer {} used {} values of peer {}, and that one {} (channel {})", t, i, used.values, j, theirs,
@@ -97,29 +135,43 @@ void Judge::judge_edges() {
     if (used.values != theirs) ++verdict_.one_sided;
   }
 }
-bool Judge::skipped(int i, Round t) const {
-  return std::ranges::any_of(peer(i).skipped, [t](const Deviation& deviation) { return deviation.round == t; });
+bool Judge::skipped(int a, Round t) const {
+  return std::ranges::any_of(life(a).skipped, [t](const Deviation& deviation) { return deviation.round == t; });
 }
 
-/// Σ of what i's mix adds: W's formula on what was used, value by value.
-std::optional<Row> Judge::replayed(int i, Round t, const MixForm& own, unsigned kept_shares) {
+/// Whether what a gives to j in round t went to it, or stayed. In the round of a loss it may have been either, and in a round
+/// before the first that is known to have counted.
+Judge::Share Judge::share_of(int a, int j, Round t, Channel channel) const {
+  const Term* term = term_at(a, j, t);
+  if (term == nullptr || !term->holds(t)) return Share::kept;
+  if (t == term->lost) return Share::either;
+  if (t >= term->entered) return Share::given;
+  const auto theirs = used_.find({term->other, t, channel, peer_of(a)});
+  return theirs != used_.end() && term->entered != kNever ? Share::kept : Share::either;
+}
+
+/// Σ of what a's mix adds: W's formula on what was used, value by value.
+std::optional<Row> Judge::replayed(int a, Round t, const MixForm& own, unsigned kept_shares) {
   const topology::MixingMatrix* matrix = &w(t);
+  const int i = peer_of(a);
   const bool columns = matrix->row_surplus(i) != 0;
   Row out = own.in;
   double own_weight = matrix->self_weight(i);
-  unsigned share = 0;
+  unsigned open = 0;
   if (columns)
     for (int j = 0; j < n_; ++j)
-      for (const topology::Neighbour& gives : matrix->hears(j))
-        if (gives.peer == i && (lost_in(i, j) < t || (lost_in(i, j) == t && (kept_shares >> share++ & 1U) == 1)))
-          own_weight += gives.weight;
+      for (const topology::Neighbour& gives : matrix->hears(j)) {
+        if (gives.peer != i) continue;
+        const Share share = share_of(a, j, t, own.channel);
+        if (share == Share::kept || (share == Share::either && (kept_shares >> open++ & 1U) == 1)) own_weight += gives.weight;
+      }
   for (double& value : out) value *= columns ? own_weight : 1;
   scale_ = own.in;
   for (double& value : scale_) value = std::abs(value);
   for (const topology::Neighbour& j : matrix->hears(i)) {
-    const Used& used = used_.at({i, t, own.channel, j.peer});
+    const Used& used = used_.at({a, t, own.channel, j.peer});
     if (used.values == 0) continue;
-    const MixForm* theirs = mix(j.peer, used.round, own.channel);
+    const MixForm* theirs = mix(used.life, used.round, own.channel);
     if (theirs == nullptr || theirs->in.size() != own.in.size()) return std::nullopt;
     for (std::size_t k = 0; k < used.values; ++k) {
       out[k] += j.weight * (theirs->in[k] - (columns ? 0 : own.in[k]));
@@ -131,17 +183,18 @@ std::optional<Row> Judge::replayed(int i, Round t, const MixForm& own, unsigned 
 
 void Judge::judge_replay() {
   for (const auto& [key, own] : mixes_) {
-    const auto& [i, t, channel] = key;
+    const auto& [a, t, channel] = key;
     if (own.in.empty() || own.out.empty()) continue;
+    const int i = peer_of(a);
     const double terms = 4 * (static_cast<double>(w(t).hears(i).size()) + 4);
-    // A peer that keeps what it gave to a lost one does so from the first mix that it begins after the loss: in the round of
-    // the loss, either.
     unsigned open = 0;
-    for (int j = 0; j < n_; ++j) open += w(t).row_surplus(i) != 0 && lost_in(i, j) == t ? 1 : 0;
+    for (int j = 0; j < n_ && w(t).row_surplus(i) != 0; ++j)
+      for (const topology::Neighbour& gives : w(t).hears(j))
+        open += gives.peer == i && share_of(a, j, t, channel) == Share::either ? 1 : 0;
     double least = std::numeric_limits<double>::infinity();
     std::string sentence = fmt::format("peer {} mixed in round {} a row that nobody sent", i, t);
     for (unsigned kept = 0; kept < 1U << open; ++kept) {
-      const auto due = replayed(i, t, own, kept);
+      const auto due = replayed(a, t, own, kept);
       if (!due) break;
       double worst = 0;
       for (std::size_t k = 0; k < due->size(); ++k) {
@@ -171,27 +224,26 @@ void Judge::judge_mean() {
       const auto channel = static_cast<Channel>(c);
       Row sum(width(channel)), sided(width(channel));
       double scale = 0;
-      bool any = false, complete = true;
-      for (int i = 0; i < n_; ++i) {
-        const MixForm* own = mix(i, t, channel);
-        if (own == nullptr || own->in.empty() || own->out.empty()) {
-          complete = false;
-          continue;
-        }
-        any = true;
-        const auto out = replayed(i, t, *own, 0);
+      int peers_done = 0;
+      bool complete = true;
+      for (int a = 0; a < lives(); ++a) {
+        const MixForm* own = mix(a, t, channel);
+        if (own == nullptr || own->in.empty() || own->out.empty()) continue;
+        ++peers_done;
+        const auto out = replayed(a, t, *own, 0);
         if (!out) return;  // the replay says so
         for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += (*out)[k] - own->in[k], scale = std::max(scale, scale_[k]);
-        for (const topology::Neighbour& j : w(t).hears(i)) {
-          const std::size_t ours = used_.at({i, t, channel, j.peer}).values;
-          const auto back = used_.find({j.peer, t, channel, i});
-          const std::size_t theirs = back == used_.end() ? 0 : back->second.values;
-          complete = complete && ours == sum.size();
-          const MixForm* other = mix(j.peer, t, channel);
-          for (std::size_t k = theirs; k < ours; ++k) sided[k] += j.weight * (other->in[k] - own->in[k]);
+        for (const topology::Neighbour& j : w(t).hears(peer_of(a))) {
+          const Used& ours = used_.at({a, t, channel, j.peer});
+          const auto back = used_.find({ours.life, t, channel, peer_of(a)});
+          const std::size_t theirs = back == used_.end() || back->second.life != a ? 0 : back->second.values;
+          complete = complete && ours.values == sum.size();
+          const MixForm* other = mix(ours.life, t, channel);
+          for (std::size_t k = theirs; k < ours.values; ++k) sided[k] += j.weight * (other->in[k] - own->in[k]);
         }
       }
-      if (!any || !(symmetric_ || complete)) continue;
+      complete = complete && peers_done == n_;
+      if (peers_done == 0 || !(symmetric_ || complete)) continue;
       double most = 0;
       for (std::size_t k = 0; k < sum.size(); ++k) most = std::max(most, std::abs(sum[k] - (symmetric_ ? sided[k] : 0)));
       hold(most <= 1e-12 * n_ * std::max(scale, 1.0), "mean",

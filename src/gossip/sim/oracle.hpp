@@ -1,5 +1,5 @@
-// The oracle: judges a trace in double, knowing W, the start rows, what peers logged and what their trainers did, and nothing
-// of the protocol. What it holds a run to:
+// The oracle: judges a trace in double, knowing W, the start rows, what peers logged and what their trainers did, which links
+// they were told are lost or back, and nothing of the protocol. What it holds a run to:
 //
 //   replay     each mix of each peer in each round is what the logged W makes of the rows that went in: within
 //              4 (k + 4) 2⁻²⁴ M for k neighbours and values up to M; and what comes between the mixes is the algorithm's
@@ -38,6 +38,11 @@ struct Verdict {
 
 /// Virtual time by which everybody is done: rounds of the slowest, and what the faults hold up.
 Time time_limit(const Scenario& scenario, const Parts& parts);
+
+/// Within which a link that is there again counts, and a peer that joins is given rows, where nothing else goes wrong.
+Time patience_of(const Scenario& scenario, const Parts& parts);
+/// When the last of the scenario's faults is over; those that stay are from when they are there.
+Time faults_end(const Scenario& scenario);
 
 Verdict judge(const Scenario& scenario, const Parts& parts, const Trace& trace);
 

@@ -35,7 +35,7 @@ void RecordingTrainer::run(TrainOperation operation, std::span<TrainRequest* con
       }
     trained.gradient = copy_of(request->gradient.first(request->x.size()));
     trained.after = copy_of(request->x);
-    world_.record(request->peer).rounds.back().trained.push_back(std::move(trained));
+    world_.life(request->peer).rounds.back().trained.push_back(std::move(trained));
   }
 }
 
@@ -75,12 +75,12 @@ Process::Process(World& world, int number) : world_(world), number_(number) {
   const Scenario& scenario = world.scenario();
   for (int peer = 0; peer < scenario.peers; ++peer)
     if (scenario.homes[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
-  StepTimes times{
+  times_ = {
       .each = Time(std::llround(scenario.step_ms * 1e6)), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
   for (const Fault& fault : scenario.fault_list())
     if (fault.kind == FaultKind::slow && fault.process == number)
-      times.each = Time(std::llround(static_cast<double>(times.each.count()) * fault.amount));
-  place_ = std::make_unique<Place>(world, hosted_, times);
+      times_.each = Time(std::llround(static_cast<double>(times_.each.count()) * fault.amount));
+  place_ = std::make_unique<Place>(world, hosted_, times_);
 }
 
 Process::~Process() { end(); }
@@ -92,7 +92,14 @@ void Process::end() {
   place_.reset();
 }
 
-void Process::start() {
+void Process::begin_again() {
+  GOSSAMER_CHECK(!place_, "a process begins again that has not ended");
+  paused_ = false;
+  place_ = std::make_unique<Place>(world_, hosted_, times_);
+  start(true);
+}
+
+void Process::start(bool joins) {
   const std::vector<RowSpec>& specs = world_.parts().rows;
   const auto length = static_cast<std::size_t>(world_.scenario().length);
   Place& place = *place_;
@@ -110,38 +117,77 @@ void Process::start() {
                                         [this](Error error) { world_.trace().complaints.push_back(error.message); }));
     return *place.links.back();
   });
+  const auto say = [this](int peer) {
+    return [this, peer](const std::string& line) { world_.tell(fmt::format("peer {}: {}", peer, line)); };
+  };
   for (std::size_t index = 0; index < hosted_.size(); ++index) {
     const int peer = hosted_[index];
-    const FloatRow start = start_of(world_.scenario(), peer);
     NodeMemory memory;
     for (std::size_t k = 0; k < specs.size(); ++k) {
-      const std::span<float> front = place.fronts[k].row(index);
-      std::fill(front.begin() + static_cast<std::ptrdiff_t>(length), front.end(), 1.0F);
-      if (specs[k].initial == RowSpec::Initial::parameters) std::ranges::copy(start, front.begin());
-      memory.front.push_back(front);
+      memory.front.push_back(place.fronts[k].row(index));
       memory.back.push_back(specs[k].mixed ? place.backs[k].row(index) : std::span<float>());
     }
     memory.gradient = place.gradients.row(index);
     memory.counters = world_.parts().algorithm->counters(peer, *world_.parts().schedule);
     place.nodes.push_back(std::make_unique<Node>(place.exchange, peer, world_.scenario().peers, specs, memory));
-    place.memberships.push_back(std::make_unique<Membership>(place.exchange, *place.nodes.back(), Membership::Plan{partners}));
+    find_state(place, index, joins);
+    place.memberships.push_back(std::make_unique<Membership>(place.exchange, *place.nodes.back(), Membership::Plan{partners, say(peer)}));
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!std::ranges::binary_search(hosted_, to)) place.exchange.connect(peer, to, world_.link(peer, to));
   }
-  for (std::size_t index = 0; index < hosted_.size(); ++index) place.drivers.push_back(drive(place, index));
+  if (joins) join(place);
+  for (std::size_t index = 0; index < hosted_.size(); ++index) place.drivers.push_back(drive(place, index, joins));
   for (task<void>& driver : place.drivers) driver.start(place.scheduler);
   touched_ = true;
 }
 
-task<void> Process::drive(Place& place, std::size_t index) {
+/// Rows as at the start; of one that joins, as after some round of its last life, as a checkpoint has them.
+void Process::find_state(Place& place, std::size_t index, bool joins) {
+  const std::vector<RowSpec>& specs = world_.parts().rows;
+  const int peer = hosted_[index];
+  const FloatRow start = start_of(world_.scenario(), peer);
+  for (std::size_t k = 0; k < specs.size(); ++k) {
+    const std::span<float> front = place.fronts[k].row(index);
+    std::fill(front.begin() + static_cast<std::ptrdiff_t>(start.size()), front.end(), 1.0F);
+    if (specs[k].initial == RowSpec::Initial::parameters) std::ranges::copy(start, front.begin());
+  }
+  if (!joins) return;
+  const Life* before = nullptr;
+  for (const Life& life : world_.trace().lives)
+    if (life.peer == peer && !life.rounds.empty()) before = &life;
+  if (before == nullptr) return;
+  const RoundRecord& saved =
+      before->rounds[static_cast<std::size_t>(world_.chance() * static_cast<double>(before->rounds.size()))];
+  for (std::size_t k = 0; k < specs.size(); ++k) std::ranges::copy(saved.begin[k], place.fronts[k].row(index).begin());
+  place.nodes[index]->set_steps_done(saved.round);
+}
+
+void Process::join(Place& place) {
+  for (const auto& membership : place.memberships) membership->join();
+  for (std::size_t index = 0; index < hosted_.size(); ++index)
+    for (const int there : world_.parts().algorithm->partners(hosted_[index], *world_.parts().schedule)) {
+      if (!std::ranges::binary_search(hosted_, there)) continue;
+      world_.trace().links.push_back({true, world_.life_of(hosted_[index]), world_.life_of(there), 0, 0, world_.now()});
+      place.memberships[index]->back(there);
+    }
+}
+
+task<void> Process::drive(Place& place, std::size_t index, bool joins) {
   Node& node = *place.nodes[index];
-  PeerRecord& log = world_.record(node.id());
+  Life& log = world_.life(node.id());
   const auto rows = static_cast<int>(world_.parts().rows.size()), last = world_.scenario().rounds;
-  for (Round t = 0; t < static_cast<Round>(last);) {
+  Round t = 0;
+  if (joins) {
+    const Round first = co_await place.memberships[index]->arrive();
+    t = first;
+  }
+  while (t < static_cast<Round>(last)) {
     const bool restarts = co_await place.memberships[index]->attend(t);
     RoundRecord& record = log.rounds.emplace_back();
     record.round = t;
+    record.began = world_.now();
     record.restarted = restarts;
+    if (restarts) world_.tell(fmt::format("peer {}: rows begin again in round {}", node.id(), t));
     for (int k = 0; k < rows; ++k) record.begin.push_back(copy_of(node.row(k)));
     co_await world_.parts().algorithm->round(node, t);
     RoundRecord& done = log.rounds.back();
@@ -155,12 +201,16 @@ task<void> Process::drive(Place& place, std::size_t index) {
   log.finished_at = world_.now();
 }
 
+bool Process::done() const {
+  return std::ranges::all_of(hosted_, [this](int peer) { return world_.life(peer).finished; });
+}
+
 void Process::settle() {
   if (!touched_ || paused_ || !place_) return;
   touched_ = false;
   place_->scheduler.run();
   for (const int peer : hosted_) {
-    PeerRecord& record = world_.record(peer);
+    Life& record = world_.life(peer);
     record.most_waiting_bytes = std::max(record.most_waiting_bytes, place_->exchange.endpoint(peer).waiting_bytes());
   }
 }
@@ -177,11 +227,13 @@ Status Process::deliver(Chunk chunk) {
   return place_->exchange.deliver(std::move(chunk));
 }
 
-void Process::lost(int peer, int other, const std::string& why) {
-  const auto index = static_cast<std::size_t>(std::ranges::find(hosted_, peer) - hosted_.begin());
+Membership& Process::membership(int peer) {
   touched_ = true;
-  world_.trace().losses.push_back({peer, other, place_->exchange.endpoint(peer).round(), world_.now()});
-  place_->memberships[index]->lost(other, why);
+  return *place_->memberships[static_cast<std::size_t>(std::ranges::find(hosted_, peer) - hosted_.begin())];
 }
+
+void Process::lost(int peer, int other, const std::string& why) { membership(peer).lost(other, why); }
+void Process::back(int peer, int other) { membership(peer).back(other); }
+Round Process::round_of(int peer) const { return place_->exchange.endpoint(peer).round(); }
 
 }  // namespace gossamer::gossip::sim

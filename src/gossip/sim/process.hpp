@@ -64,7 +64,11 @@ class Process {
   void end();
 
   /// Starts its peers.
-  void start();
+  void start() { start(false); }
+  /// Of one that has ended: a new process, which finds an old state of its peers, and joins.
+  void begin_again();
+  /// All its peers have done their last rounds.
+  bool done() const;
   /// Runs what is ready, if anything happened to it.
   void settle();
   /// When its next timer falls due; Time::max() where it has none, or is not running.
@@ -74,8 +78,11 @@ class Process {
 
   /// For a peer here.
   Status deliver(Chunk chunk);
-  /// A peer's connection to `other` is gone.
+  /// A peer's connection to `other` is gone, or there again.
   void lost(int peer, int other, const std::string& why);
+  void back(int peer, int other);
+  /// The round that a peer here is in.
+  Round round_of(int peer) const;
   /// How fast it takes chunks from its connections (0: as fast as they come), and when it takes the next.
   double read_bytes_per_second = 0;
   Time reads_again{0};
@@ -83,10 +90,15 @@ class Process {
  private:
   /// All that ends with the process.
   struct Place;
-  task<void> drive(Place& place, std::size_t index);
+  void start(bool joins);
+  void find_state(Place& place, std::size_t index, bool joins);
+  void join(Place& place);
+  task<void> drive(Place& place, std::size_t index, bool joins);
+  Membership& membership(int peer);
 
   World& world_;
   int number_;
+  StepTimes times_;
   std::vector<int> hosted_;
   bool paused_ = false, touched_ = false;
   std::unique_ptr<Place> place_;

@@ -30,10 +30,15 @@ const std::vector<FaultForm>& fault_forms() {
   static const std::vector<FaultForm> forms{
       {FaultKind::crash, "crash", true, false, false, false},
       {FaultKind::vanish, "vanish", true, false, false, false},
+      {FaultKind::restart, "restart", true, true, false, false},
+      {FaultKind::reboot, "reboot", true, true, false, false},
       {FaultKind::pause, "pause", true, true, false, false},
       {FaultKind::slow, "slow", false, false, false, true},
       {FaultKind::delay, "delay", true, true, true, true},
       {FaultKind::stall, "stall", true, true, true, false},
+      {FaultKind::clog, "clog", true, true, true, true},
+      {FaultKind::partition, "partition", true, true, false, false},
+      {FaultKind::deafness, "deafness", true, true, false, false},
       {FaultKind::cut, "cut", true, false, true, false},
       {FaultKind::corrupt, "corrupt", true, false, true, false},
       {FaultKind::close, "close", true, false, true, false},
@@ -127,7 +132,9 @@ const ParameterSet<Scenario>& scenario_parameters() {
           .add("bandwidth_mbit_s", &Scenario::bandwidth_mbit_s,
                {.help = "of every connection; 0: without limit", .minimum = 0, .maximum = 1e6, .unit = "Mbit/s"})
           .add("silence", &Scenario::silence,
-               {.help = "after which a peer is lost", .minimum = 0.1, .maximum = 1000, .unit = "s"})
+               {.help = "after which a peer is lost", .minimum = 0.01, .maximum = 1000, .unit = "s"})
+          .add("call_again", &Scenario::call_again,
+               {.help = "before a connection that is gone is called again, at most", .minimum = 0.001, .maximum = 1000, .unit = "s"})
           .add("faults", &Scenario::faults, {.help = "what goes wrong, and when"});
   return set;
 }
@@ -156,6 +163,7 @@ ParameterValues values_of(const Scenario& s) {
           {"jitter_ms", s.jitter_ms},
           {"bandwidth_mbit_s", s.bandwidth_mbit_s},
           {"silence", s.silence},
+          {"call_again", s.call_again},
           {"faults", s.faults}};
 }
 
@@ -194,8 +202,9 @@ Result<Scenario> scenario_of(const ParameterValues& values) {
   for (const std::string& text : scenario.faults) {
     GOSSAMER_TRY(const Fault fault, parse_fault(text));
     const auto processes = static_cast<int>(homes.size());
-    if (fault.process >= processes || fault.other >= processes || (form_of(fault.kind).other && fault.other == fault.process))
-      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, and another one is not itself", text,
+    const bool parts = fault.kind == FaultKind::partition || fault.kind == FaultKind::deafness;
+    if (fault.process >= processes - (parts ? 1 : 0) || fault.other >= processes || (form_of(fault.kind).other && fault.other == fault.process))
+      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, another one is not itself, and nobody is beyond the last", text,
                                  processes - 1));
   }
   auto parts = build(scenario);
@@ -326,6 +335,8 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   if (kind == FaultKind::slow) fault.amount = draw.wide(1.5, 10);
   if (kind == FaultKind::delay) fault.amount = draw.wide(0.001, 0.5);
   if (kind == FaultKind::slow_reader) fault.amount = draw.wide(200, 20000);
+  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.silence;
+  if (kind == FaultKind::partition || kind == FaultKind::deafness) fault.process = draw.whole(0, s.processes() - 2);
   return fault;
 }
 
@@ -347,10 +358,12 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   s.latency_ms = draw.wide(0.1, 40);
   s.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
   s.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
-  s.silence = draw.wide(0.3, 2);
-  if (families.empty() || s.processes() < 2) return s;
+  // Some tens of rounds each, so that runs are over neither before links are lost nor before they are back.
   const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
-  const double horizon = std::max(0.01, 0.7 * s.rounds * round_seconds);
+  s.silence = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
+  s.call_again = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
+  if (families.empty() || s.processes() < 2) return s;
+  const double horizon = std::max(0.01, 0.5 * s.rounds * round_seconds);
   int deaths = 0;
   for (int k = draw.whole(1, 6); k > 0; --k) {
     const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);

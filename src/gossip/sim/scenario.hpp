@@ -22,10 +22,15 @@ inline constexpr Purpose kScenarioPurpose{13};
 enum class FaultKind {
   crash,        ///< the process ends; its connections are reset, and what of its chunks still comes differs from link to link
   vanish,       ///< the machine ends: nobody is told, there is silence
+  restart,      ///< the process crashes, and is started again a while later, with an old state of its peers
+  reboot,       ///< the same, and it vanishes
   pause,        ///< the process does nothing for a while, and what comes waits
   slow,         ///< from the start, the process's local steps take `amount` times as long
   delay,        ///< for a while, chunks between two processes come `amount` seconds later
   stall,        ///< for a while nothing passes from a process to another one, and what is sent waits
+  clog,         ///< for a while, each way between two processes is shut and opened by turns, for about `amount` seconds each time
+  partition,    ///< for a while nothing passes between the processes up to this one and those beyond
+  deafness,     ///< the same, but what those beyond send passes
   cut,          ///< nothing passes between two processes any more
   corrupt,      ///< the next frame of a connection from a process to another one is damaged, which its receiver sees
   close,        ///< a process's connection to another one ends in the middle of a frame
@@ -75,6 +80,7 @@ struct Scenario {
   double latency_ms = 5, jitter_ms = 0;
   double bandwidth_mbit_s = 0;     ///< of a connection; 0: without limit
   double silence = 2;              ///< seconds
+  double call_again = 1;           ///< seconds: the longest pause before a connection that is gone is called again
   std::vector<std::string> faults; ///< to_string of each
 
   int processes() const;

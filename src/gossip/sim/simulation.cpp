@@ -20,9 +20,9 @@ Scenario in_one_process(Scenario scenario) {
 
 std::vector<FloatRow> final_rows(const Trace& trace) {
   std::vector<FloatRow> rows;
-  for (const PeerRecord& peer : trace.peers)
-    if (!peer.rounds.empty())
-      for (const FloatRow& row : peer.rounds.back().end) rows.push_back(row);
+  for (const Life& life : trace.lives)
+    if (!life.rounds.empty())
+      for (const FloatRow& row : life.rounds.back().end) rows.push_back(row);
   return rows;
 }
 
@@ -33,8 +33,11 @@ Trace run_scenario(const Scenario& scenario, const Parts& parts) { return World(
 Outcome simulate(const Scenario& scenario) {
   const Parts parts = build(scenario).value();
   const Trace trace = run_scenario(scenario, parts);
-  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(), trace.events,
-                  trace.losses.size()};
+  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(), trace.events, trace.story,
+                  static_cast<std::size_t>(std::ranges::count(trace.links, false, &LinkRecord::back)),
+                  static_cast<std::size_t>(std::ranges::count(trace.links, true, &LinkRecord::back)),
+                  static_cast<std::size_t>(std::ranges::count_if(
+                      trace.lives, [](const Life& life) { return life.joins && !life.rounds.empty(); }))};
   const auto hold = [&](bool holds, const char* property, const std::string& sentence) {
     ++outcome.verdict.checked[property];
     if (!holds) outcome.verdict.violations.push_back(fmt::format("{}: {}", property, sentence));
@@ -42,8 +45,8 @@ Outcome simulate(const Scenario& scenario) {
   const Trace again = run_scenario(scenario, parts);
   hold(again.hash == trace.hash, "repeats",
        fmt::format("a second run gives the trace {:016x} instead of {:016x}", again.hash, trace.hash));
-  const bool everybody = trace.losses.empty() &&
-                         std::ranges::all_of(trace.peers, [](const PeerRecord& peer) { return peer.alive && peer.finished; });
+  const bool everybody = trace.links.empty() &&
+                         std::ranges::all_of(trace.lives, [](const Life& life) { return life.alive && life.finished; });
   if (parts.policy == Policy::sync && everybody) {
     const Scenario plain = in_one_process(scenario);
     hold(final_rows(run_scenario(plain, parts)) == final_rows(trace), "bits",

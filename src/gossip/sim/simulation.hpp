@@ -15,7 +15,10 @@ struct Outcome {
   std::uint64_t hash = 0;        ///< of the trace
   double virtual_seconds = 0;
   std::uint64_t events = 0;
-  std::size_t losses = 0;        ///< ends that were told of a loss
+  std::vector<std::string> story;  ///< Trace::story
+  std::size_t losses = 0;        ///< ends that were told of a loss,
+  std::size_t returns = 0;       ///< and that a link is back
+  std::size_t joins = 0;         ///< peers that joined a network that ran
 };
 
 /// The scenario is one that build() takes.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct Trained {
 /// One round of one peer.
 struct RoundRecord {
   Round round = 0;
+  Time began{0};
   bool restarted = false;          ///< rows with a conserved sum began again before it
   std::vector<FloatRow> begin;     ///< by row of the algorithm, once rows began again
   std::vector<Trained> trained;
@@ -29,15 +31,19 @@ struct RoundRecord {
   std::vector<Deviation> deviations;
 };
 
-/// A link's loss, as one end was told of it.
-struct LossRecord {
-  int peer = 0, other = 0;
-  Round round = 0;  ///< of `peer` when it was told
+/// A link that was lost, or is there again, as one end was told of it.
+struct LinkRecord {
+  bool back = false;
+  int life = 0, other = 0;  ///< of Trace::lives
+  int opening = 0;          ///< which connection of the two: both ends count alike
+  Round round = 0;          ///< of `life` when it was told
   Time at{0};
 };
 
-/// What one peer did.
-struct PeerRecord {
+/// What one peer did in one process. It has several where its process was started again.
+struct Life {
+  int peer = 0;
+  bool joins = false;  ///< into a network that runs
   std::vector<RoundRecord> rounds;
   std::vector<Deviation> skipped;  ///< logged for rounds that it left out
   bool alive = true;               ///< its process did not end
@@ -47,8 +53,9 @@ struct PeerRecord {
 };
 
 struct Trace {
-  std::vector<PeerRecord> peers;
-  std::vector<LossRecord> losses;
+  std::deque<Life> lives;  ///< the first n are those that the peers begin with, in their order
+  std::vector<LinkRecord> links;  ///< in the order of time
+  std::vector<std::string> story;  ///< what happened to links and what peers said of it, a line each
   std::vector<std::string> complaints;  ///< faults that a process reported, and chunks that it refused undamaged
   Time end{0};
   std::uint64_t events = 0;

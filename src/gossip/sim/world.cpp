@@ -1,5 +1,7 @@
 #include "gossip/sim/world.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,7 +21,10 @@ Time seconds(double count) { return Time(std::llround(count * 1e9)); }
 
 World::World(const Scenario& scenario, const Parts& parts)
     : scenario_(scenario), parts_(parts), chance_(scenario.seed, kNoPeer, kScenarioPurpose, 4) {
-  trace_.peers.resize(static_cast<std::size_t>(scenario.peers));
+  for (int peer = 0; peer < scenario.peers; ++peer) {
+    trace_.lives.emplace_back().peer = peer;
+    lives_.push_back(peer);
+  }
   for (int k = 0; k < scenario.processes(); ++k) processes_.push_back(std::make_unique<Process>(*this, k));
   connect();
 }
@@ -40,7 +45,7 @@ void World::connect() {
 }
 
 Connection& World::connection(int a, int b) { return *connections_.at(std::minmax(a, b)); }
-Link& World::link(int from, int to) { return connection(from, to).wire(from); }
+Link& World::link(int from, int to) { return connection(from, to).link(from); }
 
 void World::at(Time when, std::function<void()> event) {
   events_.emplace(Scheduler::TimerId{when, events_made_++}, std::move(event));
@@ -50,6 +55,10 @@ void World::note(std::initializer_list<std::uint64_t> words) {
   std::vector<std::uint64_t> all{trace_.hash};
   all.insert(all.end(), words);
   trace_.hash = hash64(std::as_bytes(std::span<const std::uint64_t>(all)));
+}
+
+void World::tell(const std::string& line) {
+  trace_.story.push_back(fmt::format("{:10.4f}  {}", std::chrono::duration<double>(now_).count(), line));
 }
 
 void World::note(const FloatRow& row) { note({hash64(std::as_bytes(std::span<const float>(row)))}); }
@@ -73,13 +82,58 @@ std::vector<Connection*> World::between(int process, int other) {
 
 void World::end_process(Process& process, bool told) {
   if (!process.alive()) return;
-  for (const int peer : process.peers()) record(peer).alive = false;
+  for (const int peer : process.peers()) life(peer).alive = false;
   for (Connection* connection : of(process.number()))
     connection->ended(
         process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
   process.end();
   for (Connection* connection : of(process.number()))
     for (const int end : connection->ends()) connection->wire(end).hear();
+}
+
+void World::begin_again(Process& process) {
+  if (process.alive() || over()) return;
+  for (const int peer : process.peers()) {
+    lives_[static_cast<std::size_t>(peer)] = static_cast<int>(trace_.lives.size());
+    Life& life = trace_.lives.emplace_back();
+    life.peer = peer;
+    life.joins = true;
+  }
+  process.begin_again();
+  for (Connection* connection : of(process.number()))
+    for (const int end : connection->ends())
+      if (&process_of(end) == &process) connection->begun_again(end);
+}
+
+bool World::over() const {
+  return std::ranges::none_of(lives_, [this](int k) {
+    const Life& life = trace_.lives[static_cast<std::size_t>(k)];
+    return life.alive && !life.finished && !(life.joins && life.rounds.empty());
+  });
+}
+
+/// Between the processes up to `last` and those beyond; else only from the former to the latter.
+void World::part(int last, bool both_ways, bool stops) {
+  for (const auto& [ends, connection] : connections_)
+    for (const int from : connection->ends()) {
+      const int to = from == ends.first ? ends.second : ends.first;
+      const bool near = process_of(from).number() <= last, far = process_of(to).number() > last;
+      if (near != far || (!near && !both_ways)) continue;
+      if (stops) connection->stop(from);
+      else connection->go(from);
+    }
+}
+
+/// Stops and goes by turns, for times between 0 and twice the mean, until `end`.
+void World::clog(Connection& connection, int from, Time end, Time mean) {
+  const auto a_while = [this, mean] { return Time(std::llround(2 * chance() * static_cast<double>(mean.count()))); };
+  const Time stops = now() + a_while(), goes = stops + a_while();
+  if (goes >= end) return;
+  at(stops, [&connection, from] { connection.stop(from); });
+  at(goes, [this, &connection, from, end, mean] {
+    connection.go(from);
+    clog(connection, from, end, mean);
+  });
 }
 
 void World::hold_up(Process& process, Time until) {
@@ -116,26 +170,46 @@ void World::plan(const Fault& fault) {
   switch (fault.kind) {
     case FaultKind::crash: return at(begin, [this, &process] { end_process(process, true); });
     case FaultKind::vanish: return at(begin, [this, &process] { end_process(process, false); });
+    case FaultKind::restart:
+    case FaultKind::reboot:
+      return at(begin, [this, &process, fault, end] {
+        if (!process.alive()) return;
+        end_process(process, fault.kind == FaultKind::restart);
+        at(end, [this, &process] { begin_again(process); });
+      });
     case FaultKind::pause: return at(begin, [this, &process, end] { hold_up(process, end); });
     case FaultKind::slow: return;  // its steps take their time from the start
     case FaultKind::delay: {
       const auto add = [each](Time more) {
         each([more](Connection& connection, int here, int there) {
-          connection.wire(here).delay += more;
-          connection.wire(there).delay += more;
+          connection.add_delay(here, more);
+          connection.add_delay(there, more);
         });
       };
       at(begin, [add, fault] { add(seconds(fault.amount)); });
       return at(end, [add, fault] { add(-seconds(fault.amount)); });
     }
     case FaultKind::stall:
-      at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).stop(); }); });
-      return at(end, [each] { each([](Connection& connection, int here, int) { connection.wire(here).go(); }); });
+      at(begin, [each] { each([](Connection& connection, int here, int) { connection.stop(here); }); });
+      return at(end, [each] { each([](Connection& connection, int here, int) { connection.go(here); }); });
+    case FaultKind::clog:
+      return at(begin, [this, each, end, fault] {
+        each([&](Connection& connection, int here, int there) {
+          clog(connection, here, end, seconds(fault.amount));
+          clog(connection, there, end, seconds(fault.amount));
+        });
+      });
+    case FaultKind::partition:
+    case FaultKind::deafness: {
+      const bool both_ways = fault.kind == FaultKind::partition;
+      at(begin, [this, fault, both_ways] { part(fault.process, both_ways, true); });
+      return at(end, [this, fault, both_ways] { part(fault.process, both_ways, false); });
+    }
     case FaultKind::cut:
       return at(begin, [each] {
         each([](Connection& connection, int here, int there) {
-          connection.wire(here).stop();
-          connection.wire(there).stop();
+          connection.stop(here);
+          connection.stop(there);
         });
       });
     case FaultKind::corrupt:
@@ -184,8 +258,8 @@ Trace World::run(Time limit) {
   settle();
   while (step(limit)) settle();
   trace_.end = now_;
-  for (const PeerRecord& peer : trace_.peers)
-    for (const FloatRow& row : peer.rounds.empty() ? std::vector<FloatRow>{} : peer.rounds.back().end) note(row);
+  for (const Life& life : trace_.lives)
+    for (const FloatRow& row : life.rounds.empty() ? std::vector<FloatRow>{} : life.rounds.back().end) note(row);
   return std::move(trace_);
 }
 

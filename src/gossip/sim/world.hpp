@@ -36,12 +36,18 @@ class World {
   const Scenario& scenario() const { return scenario_; }
   const Parts& parts() const { return parts_; }
   Trace& trace() { return trace_; }
-  PeerRecord& record(int peer) { return trace_.peers[static_cast<std::size_t>(peer)]; }
+  /// What a peer does now, or did last.
+  int life_of(int peer) const { return lives_[static_cast<std::size_t>(peer)]; }
+  Life& life(int peer) { return trace_.lives[static_cast<std::size_t>(life_of(peer))]; }
+  /// Nobody is left who runs and has rounds to do: whoever joins would wait for ever.
+  bool over() const;
   /// Calls back at `when`, or as soon after as possible; equal times in the order of the calls.
   void at(Time when, std::function<void()> event);
   /// Adds to the trace's hash.
   void note(std::initializer_list<std::uint64_t> words);
   void note(const FloatRow& row);
+  /// A line of the story.
+  void tell(const std::string& line);
   /// What chance adds, drawn in the order of the run.
   double chance() { return chance_.next_double(); }
   Process& process_of(int peer) { return *processes_[static_cast<std::size_t>(scenario_.homes[static_cast<std::size_t>(peer)])]; }
@@ -53,6 +59,9 @@ class World {
   void connect();
   void plan(const Fault& fault);
   void end_process(Process& process, bool told);
+  void begin_again(Process& process);
+  void part(int last, bool both_ways, bool stops);
+  void clog(Connection& connection, int from, Time end, Time mean);
   void hold_up(Process& process, Time until);
   void settle();
   bool step(Time limit);
@@ -64,6 +73,7 @@ class World {
   const Parts& parts_;
   Time now_{0};
   Trace trace_;
+  std::vector<int> lives_;  ///< by peer: the last of Trace::lives
   RandomStream chance_;
   std::map<Scheduler::TimerId, std::function<void()>> events_;
   std::uint64_t events_made_ = 0;

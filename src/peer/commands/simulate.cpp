@@ -21,7 +21,7 @@ struct SimulateCommand {
   std::string seeds = "0..99", scenario;
   std::vector<std::string> faults{"swarm"};
   int threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 64U));
-  bool print = false, shrink = false, json = false;
+  bool print = false, shrink = false, story = false, json = false;
 };
 
 Result<SimulatedSeeds> seeds_of(const SimulateCommand& command) {
@@ -51,6 +51,8 @@ int one(const SimulateCommand& command, sim::Scenario scenario) {
     fmt::print(stderr, "{}", outcome_text(sim::simulate(scenario)));
     return code;
   }
+  if (command.story)
+    for (const std::string& line : outcome.story) fmt::print("{}\n", line);
   fmt::print("{}trace {:016x}, {:.3f} s of virtual time, {} events, {} ends of links lost\n", outcome_text(outcome), outcome.hash,
              outcome.virtual_seconds, outcome.events, outcome.losses);
   return code;
@@ -95,6 +97,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(CLI::Range(1, 1024));
   simulate->add_flag("--print", command->print, "show the scenario of the (first) seed, and run nothing");
   simulate->add_flag("--shrink", command->shrink, "make the first that fails smaller, and print it");
+  simulate->add_flag("--story", command->story, "of a --scenario: when links were lost and came back, and what peers said of it");
   simulate->add_flag("--json", command->json, "one JSON object");
   simulate->callback([command, &exit_code] {
     auto result = execute(*command);
