@@ -134,7 +134,8 @@ TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
 }
 
 TEST_CASE("links that are lost come back, and count again") {
-  for (const char* fault : {"partition process=2 at=0.2 lasts=0.5", "deafness process=2 at=0.2 lasts=0.5", "pause process=1 at=0.2 lasts=0.5",
+  for (const char* fault : {"partition process=2 at=0.2 lasts=0.5", "deafness process=2 at=0.2 lasts=0.5",
+                            "pause process=1 at=0.2 lasts=0.5",
                             "stall process=1 other=2 at=0.2 lasts=0.5", "clog process=1 other=2 at=0.2 lasts=0.8 amount=0.3",
                             "close process=1 other=2 at=0.2", "corrupt process=1 other=2 at=0.2"})
     for (const char* algorithm : {"gradient_tracking", "d2", "dpsgd"}) {
@@ -159,6 +160,22 @@ TEST_CASE("processes that end are started again, and join with a neighbour's row
       CHECK(outcome.verdict.violations == std::vector<std::string>{});
       CHECK(outcome.joins == 1);
     }
+}
+
+TEST_CASE("rows that go through a codec: what is lost and comes back is held to what the codec leaves of them") {
+  for (const char* codec : {"bf16", "int8"})
+    for (const char* algorithm : {"consensus", "dpsgd", "qg_momentum"}) {
+      CAPTURE(codec);
+      CAPTURE(algorithm);
+      Scenario scenario = returning(algorithm, {"restart process=2 at=0.2 lasts=0.1", "close process=4 other=5 at=0.3"});
+      scenario.codec = codec;
+      CHECK(simulate(scenario).verdict.violations == std::vector<std::string>{});
+      CHECK(judged(scenario, [](Trace&) {}).ok());
+      CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-4F; }), "replay"));
+    }
+  Scenario scenario = ring("d2");
+  scenario.codec = "bf16";
+  CHECK(!scenario_of(values_of(scenario)).ok());
 }
 
 TEST_CASE("the oracle sees what is wrong with those who come back") {

@@ -3,12 +3,14 @@
 
     tests/planted_bugs.py --work FOLDER [NAME …]
 
-Takes a build for the first bug and a few files for each further one, so it runs on demand and not in ./test.sh.
+Takes a build for the first bug and a few files for each further one, so it runs on demand and not in ./test.sh. With
+CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment the compiler is called through ccache, which knows most files already.
 Exit code 1: a bug was not found, or the tree without any was found faulty.
 """
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -61,8 +63,9 @@ def main() -> int:
     for name in filter(None, synchronised.stdout.split("\0")):
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, tree / name)
+    launcher = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")  # CMake itself looks at it when it sees a folder first
     run("cmake", "-S", tree, "-B", options.work / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGOSSAMER_CUDA=OFF",
-        "-DBUILD_TESTING=OFF")
+        "-DBUILD_TESTING=OFF", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", f"-DGOSSAMER_PRECOMPILE={'OFF' if launcher else 'ON'}")
     missed = 0
     for patch in [None, *(p for p in patches if not options.names or p.stem in options.names)]:
         name = patch.stem if patch else "(none)"

@@ -102,8 +102,10 @@ std::string report_text(const SimulationReport& report, const std::string& fault
   for (const FailedSeed& seed : report.failed)
     text += fmt::format("seed {} fails:\n{}  gossamer simulate --seeds {} --faults {}\n", seed.seed, outcome_text(seed.outcome),
                         seed.seed, faults);
-  text += fmt::format("{} seeds, {} failed; {} with losses, {} with links that came back; {} peers joined; {:.0f} s of virtual time, {} events, in {:.1f} s\n", report.seeds,
-                      report.failed.size(), report.with_losses, report.with_returns, report.joins, report.virtual_seconds, report.events, report.wall_seconds);
+  text += fmt::format("{} seeds, {} failed; {} with losses, {} with links that came back; {} peers joined\n", report.seeds,
+                      report.failed.size(), report.with_losses, report.with_returns, report.joins);
+  text += fmt::format("{:.0f} s of virtual time, {} events, in {:.1f} s\n", report.virtual_seconds, report.events,
+                      report.wall_seconds);
   text += fmt::format("edges that counted at one end: {}, drift of a mean at most {:.3g}; rounding at most {:.2f} of its bound\n",
                       report.one_sided, report.most_drift, report.most_rounding);
   std::vector<std::string> counts;

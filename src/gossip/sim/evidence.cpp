@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "gossip/sim/judge.hpp"
+#include "gpu/cpu_device.hpp"
 
 namespace gossamer::gossip::sim {
 
@@ -33,9 +34,24 @@ void Judge::read_records() {
       for (MixForm& mix : form.mixes) {
         if (!record.end.empty()) read_used(a, record, mix.channel);
         else mix.out.clear();  // what was used for it was not logged
+        if (scenario_.codec != "none") mix.said = read_by_others(mix.in, peer_of(a), record.round);
         mixes_[{a, record.round, mix.channel}] = std::move(mix);
       }
     }
+}
+
+/// What the codec leaves of a row. Its values are floats: no algorithm that is simulated with a codec does arithmetic on them
+/// before they are sent.
+Row Judge::read_by_others(const Row& in, int peer, Round t) const {
+  if (in.empty()) return {};
+  gpu::CpuDevice device(1);
+  const FloatRow row(in.begin(), in.end());
+  FloatRow message(parts_.codec->words(row.size())), read(row.size());
+  const EncodeRequest encode{row.data(), row.size(), message.data(), peer, t};
+  parts_.codec->encode(device, std::span(&encode, 1));
+  const DecodeRequest decode{message.data(), read.data(), read.size(), peer, t};
+  parts_.codec->decode(device, std::span(&decode, 1));
+  return {read.begin(), read.end()};
 }
 
 /// Of everybody whom a hears in a round: what was used of the row.

@@ -54,7 +54,7 @@ class Former {
     return &record_.trained[index];
   }
   void mix(Channel channel, Row in, Row out, double slack = 0) {
-    form_.mixes.push_back({channel, std::move(in), std::move(out), slack});
+    form_.mixes.push_back({channel, in, std::move(in), std::move(out), slack});
   }
   void same(const char* what, const Row& is, const Row& due, double slack) {
     for (std::size_t k = 0; k < due.size(); ++k)

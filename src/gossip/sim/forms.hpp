@@ -15,6 +15,7 @@ using Row = std::vector<double>;
 /// A row's mix in one round.
 struct MixForm {
   Channel channel = 0;
+  Row said;  ///< what others read of it: in, or what the codec leaves of that
   Row in;   ///< what the peer sent and mixed; empty: its process ended before
   Row out;  ///< what came of it; empty: its process ended before
   double slack = 0;  ///< values that were added and taken away again to know `out`: as large as this

@@ -106,6 +106,7 @@ class Judge {
   void read_records();
   void read_used(int a, const RoundRecord& record, Channel channel);
   void read_entries();
+  Row read_by_others(const Row& in, int peer, Round t) const;
   Term* term_at(int a, int j, Round t);
   const Term* term_at(int a, int j, Round t) const { return const_cast<Judge*>(this)->term_at(a, j, t); }
   const Term* other_end(int a, const Term& term) const;
@@ -120,7 +121,7 @@ class Judge {
   bool is_alone(int a, Round t) const;
   bool skipped(int a, Round t) const;
   enum class Share { given, kept, either };
-  Share share_of(int a, int j, Round t, Channel channel) const;
+  Share share_of(int a, int j, Round t) const;
   std::optional<Row> replayed(int a, Round t, const MixForm& own, unsigned kept_shares);
   void judge_replay();
   void judge_mean();

@@ -139,15 +139,13 @@ bool Judge::skipped(int a, Round t) const {
   return std::ranges::any_of(life(a).skipped, [t](const Deviation& deviation) { return deviation.round == t; });
 }
 
-/// Whether what a gives to j in round t went to it, or stayed. In the round of a loss it may have been either, and in a round
-/// before the first that is known to have counted.
-Judge::Share Judge::share_of(int a, int j, Round t, Channel channel) const {
+/// Whether what a gives to j in round t went to it, or stayed. In the round of a loss it may have been either, and before the link
+/// counts again too: a began that round because it had proposed it, and j could not.
+Judge::Share Judge::share_of(int a, int j, Round t) const {
   const Term* term = term_at(a, j, t);
   if (term == nullptr || !term->holds(t)) return Share::kept;
   if (t == term->lost) return Share::either;
-  if (t >= term->entered) return Share::given;
-  const auto theirs = used_.find({term->other, t, channel, peer_of(a)});
-  return theirs != used_.end() && term->entered != kNever ? Share::kept : Share::either;
+  return t >= term->entered ? Share::given : Share::either;
 }
 
 /// Σ of what a's mix adds: W's formula on what was used, value by value.
@@ -162,7 +160,7 @@ std::optional<Row> Judge::replayed(int a, Round t, const MixForm& own, unsigned 
     for (int j = 0; j < n_; ++j)
       for (const topology::Neighbour& gives : matrix->hears(j)) {
         if (gives.peer != i) continue;
-        const Share share = share_of(a, j, t, own.channel);
+        const Share share = share_of(a, j, t);
         if (share == Share::kept || (share == Share::either && (kept_shares >> open++ & 1U) == 1)) own_weight += gives.weight;
       }
   for (double& value : out) value *= columns ? own_weight : 1;
@@ -174,8 +172,8 @@ std::optional<Row> Judge::replayed(int a, Round t, const MixForm& own, unsigned 
     const MixForm* theirs = mix(used.life, used.round, own.channel);
     if (theirs == nullptr || theirs->in.size() != own.in.size()) return std::nullopt;
     for (std::size_t k = 0; k < used.values; ++k) {
-      out[k] += j.weight * (theirs->in[k] - (columns ? 0 : own.in[k]));
-      scale_[k] = std::max(scale_[k], std::abs(theirs->in[k]) + theirs->slack);
+      out[k] += j.weight * (theirs->said[k] - (columns ? 0 : own.said[k]));
+      scale_[k] = std::max(scale_[k], std::abs(theirs->said[k]) + theirs->slack);
     }
   }
   return out;
@@ -190,7 +188,7 @@ void Judge::judge_replay() {
     unsigned open = 0;
     for (int j = 0; j < n_ && w(t).row_surplus(i) != 0; ++j)
       for (const topology::Neighbour& gives : w(t).hears(j))
-        open += gives.peer == i && share_of(a, j, t, channel) == Share::either ? 1 : 0;
+        open += gives.peer == i && share_of(a, j, t) == Share::either ? 1 : 0;
     double least = std::numeric_limits<double>::infinity();
     std::string sentence = fmt::format("peer {} mixed in round {} a row that nobody sent", i, t);
     for (unsigned kept = 0; kept < 1U << open; ++kept) {
@@ -239,7 +237,7 @@ void Judge::judge_mean() {
           const std::size_t theirs = back == used_.end() || back->second.life != a ? 0 : back->second.values;
           complete = complete && ours.values == sum.size();
           const MixForm* other = mix(ours.life, t, channel);
-          for (std::size_t k = theirs; k < ours.values; ++k) sided[k] += j.weight * (other->in[k] - own->in[k]);
+          for (std::size_t k = theirs; k < ours.values; ++k) sided[k] += j.weight * (other->said[k] - own->said[k]);
         }
       }
       complete = complete && peers_done == n_;

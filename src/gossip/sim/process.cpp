@@ -52,6 +52,7 @@ struct Process::Place {
     options.chunk_values = static_cast<std::size_t>(world.scenario().chunk_values);
     options.row_length = static_cast<std::size_t>(world.scenario().length);
     options.channels = channels_of(world.parts().rows);
+    options.codec = world.parts().codec.get();
     options.seed = world.scenario().seed;
     return options;
   }
@@ -131,7 +132,8 @@ void Process::start(bool joins) {
     memory.counters = world_.parts().algorithm->counters(peer, *world_.parts().schedule);
     place.nodes.push_back(std::make_unique<Node>(place.exchange, peer, world_.scenario().peers, specs, memory));
     find_state(place, index, joins);
-    place.memberships.push_back(std::make_unique<Membership>(place.exchange, *place.nodes.back(), Membership::Plan{partners, say(peer)}));
+    place.memberships.push_back(
+        std::make_unique<Membership>(place.exchange, *place.nodes.back(), Membership::Plan{partners, say(peer)}));
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!std::ranges::binary_search(hosted_, to)) place.exchange.connect(peer, to, world_.link(peer, to));
   }

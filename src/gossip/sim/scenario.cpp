@@ -17,6 +17,7 @@ namespace {
 constexpr int kMostPeers = 64;
 constexpr double kForever = 1e6;  // seconds
 const std::vector<std::string> kPolicies{"sync", "deadline", "stale", "async"};
+const std::vector<std::string> kCodecs{"none", "bf16", "int8"};
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
@@ -114,6 +115,7 @@ const ParameterSet<Scenario>& scenario_parameters() {
           .add("staleness", &Scenario::staleness, {.help = "of policy stale", .minimum = 1, .maximum = 1000})
           .add("algorithm", &Scenario::algorithm, {.help = "one that bears losses"})
           .add("order", &Scenario::order, {.help = "of dpsgd and gradient_tracking", .choices = {"atc", "awc"}})
+          .add("codec", &Scenario::codec, {.help = "that rows are mixed through", .choices = kCodecs})
           .add("local_steps", &Scenario::local_steps, {.help = "of dpsgd and push_sum", .minimum = 1, .maximum = 100})
           .add("rounds", &Scenario::rounds, {.help = "rounds to run", .minimum = 1, .maximum = 100000})
           .add("rate", &Scenario::rate, {.help = "step size", .minimum = 0, .maximum = 1})
@@ -134,7 +136,7 @@ const ParameterSet<Scenario>& scenario_parameters() {
           .add("silence", &Scenario::silence,
                {.help = "after which a peer is lost", .minimum = 0.01, .maximum = 1000, .unit = "s"})
           .add("call_again", &Scenario::call_again,
-               {.help = "before a connection that is gone is called again, at most", .minimum = 0.001, .maximum = 1000, .unit = "s"})
+               {.help = "pause before a lost connection is called again, at most", .minimum = 0.001, .maximum = 1000, .unit = "s"})
           .add("faults", &Scenario::faults, {.help = "what goes wrong, and when"});
   return set;
 }
@@ -150,6 +152,7 @@ ParameterValues values_of(const Scenario& s) {
           {"staleness", whole(s.staleness)},
           {"algorithm", s.algorithm},
           {"order", s.order},
+          {"codec", s.codec},
           {"local_steps", whole(s.local_steps)},
           {"rounds", whole(s.rounds)},
           {"rate", s.rate},
@@ -203,9 +206,11 @@ Result<Scenario> scenario_of(const ParameterValues& values) {
     GOSSAMER_TRY(const Fault fault, parse_fault(text));
     const auto processes = static_cast<int>(homes.size());
     const bool parts = fault.kind == FaultKind::partition || fault.kind == FaultKind::deafness;
-    if (fault.process >= processes - (parts ? 1 : 0) || fault.other >= processes || (form_of(fault.kind).other && fault.other == fault.process))
-      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, another one is not itself, and nobody is beyond the last", text,
-                                 processes - 1));
+    const bool itself = form_of(fault.kind).other && fault.other == fault.process;
+    if (fault.process >= processes - (parts ? 1 : 0) || fault.other >= processes || itself)
+      return invalid(fmt::format("scenario.faults: '{}': there are processes 0 to {}, another one is not itself, and nobody is "
+                                 "beyond the last",
+                                 text, processes - 1));
   }
   auto parts = build(scenario);
   if (!parts.ok()) return parts.error();
@@ -231,6 +236,10 @@ Result<Parts> build(const Scenario& scenario) {
   if (needs.only_columns) weights.automatic = "out_degree";
   GOSSAMER_TRY(parts.schedule, topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));
   parts.rows = parts.algorithm->rows(*parts.schedule);
+  GOSSAMER_TRY(parts.codec, make_codec(scenario.codec, {}, {scenario.seed}));
+  const bool known = scenario.algorithm == "consensus" || scenario.algorithm == "dpsgd" || scenario.algorithm == "qg_momentum";
+  if (scenario.codec != "none" && (parts.policy != Policy::sync || !known))
+    return invalid("scenario.codec: goes with sync and with consensus, dpsgd and qg_momentum");
   bool symmetric = true;
   for (int t = 0; t < std::max(parts.schedule->period(), 1); ++t)
     symmetric = symmetric && parts.schedule->at(static_cast<Round>(t))->symmetric();
@@ -306,6 +315,7 @@ void draw_network(Scenario& s, Draws& draw) {
   s.staleness = draw.whole(1, 6);
   s.algorithm = draw.one_of(kAlgorithms);
   s.order = draw.chance(0.5) ? "atc" : "awc";
+  s.codec = draw.chance(0.8) ? "none" : draw.one_of(kCodecs);
   s.local_steps = draw.whole(1, 3);
   s.rate = draw.wide(0.03, 0.2);
   s.length = draw.whole(1, 24);

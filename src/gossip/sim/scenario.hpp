@@ -11,6 +11,7 @@
 #include "base/parameter.hpp"
 #include "base/philox.hpp"
 #include "gossip/algorithm.hpp"
+#include "gossip/codec.hpp"
 #include "gossip/exchange.hpp"
 #include "topology/mixing_matrix.hpp"
 
@@ -69,6 +70,7 @@ struct Scenario {
   int staleness = 4;
   std::string algorithm = "dpsgd";
   std::string order = "atc";       ///< of those that have one
+  std::string codec = "none";      ///< that rows are mixed through; under sync, of algorithms whose rows the oracle has to the bit
   int local_steps = 1;             ///< of those that take several
   int rounds = 100;
   double rate = 0.1;
@@ -100,6 +102,7 @@ struct Parts {
   std::unique_ptr<topology::MixingSchedule> schedule;
   std::unique_ptr<Algorithm> algorithm;
   std::vector<RowSpec> rows;
+  std::unique_ptr<Codec> codec;
   Policy policy = Policy::sync;
 };
 /// The error (invalid) says what does not go together.

@@ -33,7 +33,8 @@ Trace run_scenario(const Scenario& scenario, const Parts& parts) { return World(
 Outcome simulate(const Scenario& scenario) {
   const Parts parts = build(scenario).value();
   const Trace trace = run_scenario(scenario, parts);
-  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(), trace.events, trace.story,
+  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(),
+                  trace.events, trace.story,
                   static_cast<std::size_t>(std::ranges::count(trace.links, false, &LinkRecord::back)),
                   static_cast<std::size_t>(std::ranges::count(trace.links, true, &LinkRecord::back)),
                   static_cast<std::size_t>(std::ranges::count_if(
@@ -86,6 +87,7 @@ std::vector<Scenario> smaller(const Scenario& s) {
   if (s.jitter_ms > 0) change([](Scenario& c) { c.jitter_ms = 0; });
   if (s.step_spread > 0) change([](Scenario& c) { c.step_spread = 0; });
   if (s.bandwidth_mbit_s > 0) change([](Scenario& c) { c.bandwidth_mbit_s = 0; });
+  if (s.codec != "none") change([](Scenario& c) { c.codec = "none"; });
   if (s.algorithm != "consensus") change([](Scenario& c) { c.algorithm = "consensus"; });
   if (s.algorithm != "consensus" && s.algorithm != "dpsgd") change([](Scenario& c) { c.algorithm = "dpsgd"; });
   for (const char* kind : {"path", "ring"})
