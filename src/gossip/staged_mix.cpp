@@ -310,15 +310,16 @@ Status StagedMix::heard(const ChunkHead& head) {
 }
 
 void StagedMix::lose(int peer) {
-  const auto found = edges_.find(peer);
-  if (found == edges_.end()) return;
-  Edge& edge = found->second;  // what still reads of our copies knows it
-  edge.unsent = false;
-  edge.outcome = Outcome::declined;
-  edge.row.reset();
-  edge.lateness.reset();
-  endpoint_.inbox(peer, channel_).consumer = nullptr;
-  edge.stage.reset();
+  if (const auto found = edges_.find(peer); found != edges_.end()) {
+    Edge& edge = found->second;  // what still reads of our copies knows it
+    edge.unsent = false;
+    edge.outcome = Outcome::declined;
+    edge.row.reset();
+    edge.lateness.reset();
+    endpoint_.inbox(peer, channel_).consumer = nullptr;
+    edge.stage.reset();
+  }
+  // One of whom nothing has come yet is waited for too.
   std::erase_if(heard_, [peer](const topology::Neighbour& neighbour) { return neighbour.peer == peer; });
   if (active_ && exchange_.options().policy == Policy::deadline) go_on();
   wake();
