@@ -47,10 +47,10 @@ class Former {
   /// The operation, where it has been done.
   const Trained* trained(std::size_t index, TrainOperation operation) {
     if (index >= record_.trained.size()) {
-      if (done()) form_.wrong.push_back("ended without training");
+      if (done()) form_.wrong.emplace_back("ended without training");
       return nullptr;
     }
-    if (record_.trained[index].operation != operation) form_.wrong.push_back("trained in another order");
+    if (record_.trained[index].operation != operation) form_.wrong.emplace_back("trained in another order");
     return &record_.trained[index];
   }
   void mix(Channel channel, Row in, Row out, double slack = 0) {
