@@ -186,6 +186,27 @@ TEST_CASE("stale and async: a link that is still busy with one row gets the newe
   }
 }
 
+TEST_CASE("stale and async: rows that nobody takes, or that a slow link still reads, never take more memory than declared") {
+  constexpr std::size_t kRow = 1000;
+  for (const Policy policy : {Policy::stale, Policy::async}) {
+    NetworkOptions options;
+    options.policy = policy;
+    options.step_time = 1ms;
+    options.slow_peers = 1;  // it takes what comes once in a hundred rounds of the others: a flood
+    options.slow_factor = 100;
+    options.chunk_values = 300;
+    options.link_model = [](int from, int to) { return LinkModel{1ms, from == 4 && to == 5 ? 1e4 : 1e9}; };  // a slow reader
+    PullTrainer trainer(8, kRow, 0.05F);
+    Network network("ring", 8, kRow, options);
+    network.run("dpsgd", {}, 300, &trainer);
+    CHECK(network.finished == 8);
+    // Of each of two neighbours up to three rows that came; and one more copy of a peer's own than neighbours read.
+    const std::size_t bound = 8 * (2 * 3 + 3) * gpu::DeviceRows<float>::bytes(1, kRow);
+    CHECK(network.device().most_bytes() <= bound);
+    CHECK(network.device().most_bytes() > bound / 3);
+  }
+}
+
 TEST_CASE("whatever the policy, a run in virtual time is the same run again") {
   for (const Policy policy : {Policy::deadline, Policy::stale, Policy::async}) {
     NetworkOptions options = with_a_straggler(policy);

@@ -117,6 +117,7 @@ struct NetworkOptions {
   double slow_factor = 1;
   double step_spread = 0;
   std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
+  std::function<bool(const ChunkHead&)> loses = {};  ///< messages that never arrive: of one chunk each
   bool bears_losses = false;
   std::map<int, Time> deaths = {};  ///< of peers: from then on they do nothing, and their links are lost on both sides
   /// Links that are cut, what is under way on them with it, and come back.
@@ -138,9 +139,9 @@ struct NetworkOptions {
 /// Counts what goes over a link.
 class CountedLink final : public Link {
  public:
-  explicit CountedLink(Link& link) : link_(link) {}
+  CountedLink(Link& link, std::function<bool(const ChunkHead&)> loses) : link_(link), loses_(std::move(loses)) {}
   void send(Chunk chunk) override {
-    if (cut) return;
+    if (cut || (loses_ && chunk.head.note == Note::none && loses_(chunk.head))) return;
     values += chunk.values.size();
     if (tamper && !chunk.values.empty()) {
       std::vector<float>& copy = copies_.emplace_back(chunk.values.begin(), chunk.values.end());
@@ -156,6 +157,7 @@ class CountedLink final : public Link {
  private:
   Link& link_;
   std::deque<std::vector<float>> copies_;
+  std::function<bool(const ChunkHead&)> loses_;
 };
 
 class Network {
@@ -198,7 +200,7 @@ class Network {
     ExchangeOptions exchange_options;
     exchange_options.policy = options_.policy;
     exchange_options.chunk_values = options_.chunk_values;
-    exchange_options.row_length = length_;
+    exchange_options.row_lengths = row_lengths(specs, length_);
     exchange_options.channels = channels_of(specs);
     exchange_options.staleness = options_.staleness;
     exchange_options.codec = codec->get();
@@ -224,8 +226,8 @@ class Network {
     const auto exchange_of = [&](int i) -> Exchange& { return *exchanges[options_.apart ? static_cast<std::size_t>(i) : 0]; };
     std::vector<Rows<float>> fronts, backs;
     for (const RowSpec& spec : specs) {
-      fronts.emplace_back(nodes, length_ + spec.extra, options_.row_offset);
-      backs.emplace_back(spec.mixed ? nodes : 0, length_ + spec.extra, options_.row_offset);
+      fronts.emplace_back(nodes, spec.length(length_), options_.row_offset);
+      backs.emplace_back(spec.mixed ? nodes : 0, spec.length(length_), options_.row_offset);
     }
     Rows<float> gradients(static_cast<std::size_t>(nodes), length_, options_.row_offset);
     std::vector<SimulatedPort> ports(static_cast<std::size_t>(nodes), SimulatedPort(options_.ports));
@@ -242,7 +244,7 @@ class Network {
       }
       for (std::size_t k = 0; k < specs.size(); ++k) {
         const std::span<float> row = memory.front[k];
-        std::fill(row.begin() + static_cast<std::ptrdiff_t>(length_), row.end(), 1.0F);
+        std::fill(row.end() - static_cast<std::ptrdiff_t>(specs[k].extra), row.end(), specs[k].extra_start);
         const bool kept = k > 0 && first > 0 && specs[k].survives;
         const std::vector<float>& values = kept ? every_row[k][index] : index < start.size() ? start[index] : start.front();
         if (kept || specs[k].initial == RowSpec::Initial::parameters) std::copy(values.begin(), values.end(), row.begin());
@@ -263,12 +265,14 @@ class Network {
               fault = error.message;
               if (options_.apart) scheduler.stop();
             }));
-        counters.push_back(std::make_unique<CountedLink>(*links.back()));
+        counters.push_back(std::make_unique<CountedLink>(*links.back(), options_.loses));
         counters.back()->tamper = options_.tamper;
         exchange_of(i).connect(i, to, *counters.back());
         counted_links_[{i, to}] = counters.back().get();
       }
     }
+    live.clear();
+    for (auto& node : members) live.push_back(node.get());
     finished = 0;
     memberships_.clear();
     if (options_.bears_losses) {
@@ -375,6 +379,7 @@ class Network {
   std::vector<PeersDeviation> deviations;
   /// Told when a node has done a round: how many it has done, and when.
   std::function<void(int node, Round done, Time now)> watch = [](int, Round, Time) {};
+  std::vector<Node*> live;  ///< while it runs
   Staleness staleness;  ///< of the last server
   std::string fault;
   std::map<int, std::string> faults;  ///< of peers that are apart: why they ended
@@ -396,6 +401,7 @@ class Network {
       if (dead_.contains(node.id())) co_await std::suspend_always{};
       watch(node.id(), t + 1, scheduler_->now());
     }
+    co_await algorithm_->farewell(node);
     ++finished;
   }
 

@@ -50,11 +50,13 @@ std::vector<ExchangeLoad> Algorithm::loads(const topology::MixingSchedule& sched
   const std::vector<RowSpec> specs = rows(schedule);
   for (std::size_t k = 0; k < specs.size(); ++k) {
     if (!specs[k].mixed) continue;
-    loads.push_back(neighbours_load(w, d + specs[k].extra));
+    loads.push_back(neighbours_load(w, specs[k].length(d)));
     loads.back().beside_training = mixes_beside_training(static_cast<int>(k));
   }
   return loads;
 }
+
+task<void> Algorithm::farewell(Node&) const { co_return; }
 
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule) {
   std::set<int> partners;

@@ -33,7 +33,10 @@ struct RowSpec {
   bool conserved_sum = false;  ///< its sum over the peers is kept (a tracker, a correction)
   Rejoin rejoin = Rejoin::from_neighbour;
   bool is_handed_over() const { return survives && rejoin == Rejoin::from_neighbour; }
-  std::size_t extra = 0;  ///< values after the d ones, 1 at first (push-sum's weight): they travel with the row
+  std::size_t extra = 0;  ///< values after the d ones (push-sum's weight): they travel with the row
+  float extra_start = 1;  ///< what those are at first
+  int parts = 1;          ///< d values, so many times: a row that is kept in several float32
+  std::size_t length(std::size_t d) const { return static_cast<std::size_t>(parts) * d + extra; }
 };
 
 /// What an algorithm asks of the run that carries it.
@@ -98,6 +101,8 @@ class Algorithm {
     (void)i, (void)schedule;
     return 0;
   }
+  /// After the node's last round: what it owes to others before it leaves them.
+  virtual task<void> farewell(Node& node) const;
   /// Makes node i's counters, as they were when it had done the first t rounds, fit nodes that all begin round t now. Those that
   /// count nothing but its own rounds do already.
   virtual void resume(int i, Round t, std::span<std::uint64_t> counters, const topology::MixingSchedule& schedule) const {

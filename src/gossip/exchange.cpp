@@ -35,7 +35,7 @@ class ChunkAwaiter final : public Inbox::Consumer {
 class AnyAwaiter {
  public:
   AnyAwaiter(Endpoint& endpoint, Channel channel) : endpoint_(endpoint), channel_(channel) {}
-  bool await_ready() const { return first() != nullptr; }
+  bool await_ready() const { return endpoint_.first_chunk(channel_) != nullptr; }
   void await_suspend(std::coroutine_handle<> waiter) {
     GOSSAMER_CHECK(!endpoint_.waiting_for_any_.contains(channel_), "two wait for anybody on one channel");
     waiter_ = waiter;
@@ -43,24 +43,13 @@ class AnyAwaiter {
   }
   ChunkHead await_resume() {
     endpoint_.waiting_for_any_.erase(channel_);
-    return first()->head;
+    return endpoint_.first_chunk(channel_)->head;
   }
   void arrived() {
     if (waiter_) endpoint_.exchange_.scheduler().post(std::exchange(waiter_, {}));
   }
 
  private:
-  /// Whole messages are taken, so the first chunk in an inbox begins one.
-  const Chunk* first() const {
-    const Chunk* first = nullptr;
-    for (const auto& [key, inbox] : endpoint_.inboxes_) {
-      if (key.second != channel_ || inbox.chunks.empty()) continue;
-      const Chunk& chunk = inbox.chunks.front();
-      if (first == nullptr || chunk.arrival < first->arrival) first = &chunk;
-    }
-    return first;
-  }
-
   Endpoint& endpoint_;
   Channel channel_;
   std::coroutine_handle<> waiter_;
@@ -152,7 +141,10 @@ task<void> Endpoint::begin_mix(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
   if (mixes_coded()) co_await begin_coded_mix(t, channel, row);
   else if (exchange_.options().policy == Policy::sync) begin_sync(t, channel, row);
-  else staged_mix(channel, row.values().size()).begin(t, row.values());
+  else {
+    GOSSAMER_CHECK(exchange_.schedule().at(t)->row_surplus(peer_) == 0, "rows that are late are mixed by differences");
+    staged_mix(channel, row.values().size()).begin(t, row.values(), t);
+  }
 }
 
 task<void> Endpoint::finish_mix(Channel channel, MixedRow& row) {
@@ -213,6 +205,27 @@ void Endpoint::send_copy(int to, Round t, Channel channel, std::span<const float
   send(std::span(&to, 1), t, channel, copy.values(), copy);
 }
 
+/// Whole messages are taken, so the first chunk in an inbox begins one.
+const Chunk* Endpoint::first_chunk(Channel channel) const {
+  const Chunk* first = nullptr;
+  for (const auto& [key, inbox] : inboxes_) {
+    if (key.second != channel || inbox.chunks.empty()) continue;
+    const Chunk& chunk = inbox.chunks.front();
+    if (first == nullptr || chunk.arrival < first->arrival) first = &chunk;
+  }
+  return first;
+}
+
+std::optional<Received> Endpoint::waiting(Channel channel) const {
+  const Chunk* first = first_chunk(channel);
+  if (first == nullptr) return std::nullopt;
+  return Received{first->head.from, first->head.round};
+}
+
+void Endpoint::touch() {
+  if (watcher_) exchange_.scheduler().post(std::exchange(watcher_, {}));
+}
+
 task<Received> Endpoint::receive_any(Channel channel, std::span<float> into, Combine combine) {
   AnyAwaiter anybody(*this, channel);
   const ChunkHead head = co_await anybody;
@@ -260,10 +273,12 @@ Status Endpoint::deliver(Chunk chunk) {
   if (!present(head.from)) return {};  // what was still on its way
   // Rows that are taken whole are staged as they come, whether or not a mix has asked: nobody ever waits for a slow reader.
   if (exchange_.options().policy != Policy::sync) {
-    StagedMix& staged = staged_mix(head.channel, exchange_.options().row_length);
+    const std::vector<std::size_t>& lengths = exchange_.options().row_lengths;
+    const std::size_t length = head.channel < lengths.size() ? lengths[head.channel] : 0;
+    if (head.note == Note::none && head.total != length)
+      return protocol_error(head, fmt::format("a row of {} values where {} were due", head.total, length));
+    StagedMix& staged = staged_mix(head.channel, length);
     if (head.note != Note::none) return staged.heard(head);
-    if (head.total != exchange_.options().row_length)
-      return protocol_error(head, fmt::format("a row of {} values where {} were due", head.total, exchange_.options().row_length));
     staged.expect(head.from);
   } else if (head.note != Note::none) {
     return protocol_error(head, "it speaks of deadlines under another policy");
@@ -276,6 +291,7 @@ Status Endpoint::keep(Chunk chunk) {
   chunk.arrival = arrivals_++;
   const Status status = inbox(head.from, head.channel).push(std::move(chunk));
   if (const auto found = waiting_for_any_.find(head.channel); found != waiting_for_any_.end()) found->second->arrived();
+  touch();
   return status;
 }
 

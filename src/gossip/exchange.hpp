@@ -51,6 +51,15 @@ struct Received {
   Round round = 0;
 };
 
+/// A row that is a round's whole, of another peer: stays as it is while it is held.
+struct StagedRow;
+struct HeardRow {
+  int from = 0;
+  Round round = 0;
+  std::span<const float> values;  ///< device memory
+  std::shared_ptr<const StagedRow> held;
+};
+
 class Exchange;
 class CodedChannel;
 
@@ -106,6 +115,16 @@ class Endpoint {
   /// Waits for the rest and swaps the halves: front is the new value, back the old one.
   task<void> finish_mix(Channel channel, MixedRow& row);
 
+  /// Sends `values`, which lie in `lender`'s memory, to those who hear this peer in its round, and takes theirs whole: Node::share.
+  task<std::vector<HeardRow>> share(Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// Tells those whose rows this peer hears that its rounds are done: what they share is for it no more.
+  void end_sharing(Round last, Channel channel);
+  /// Whether what this peer shares in round t is for `peer` too: it is there, was so in the round before (with the first row
+  /// that it hears of a link that is back it only learns where we are), and has not done its last round.
+  bool takes(int peer, Round t) const;
+  /// The round from which on `peer`, which was lost, takes part again; 0 where it was never lost.
+  Round entered(int peer) const;
+
   /// Sends `values`, which lie in `lender`'s memory, as one message to each of `to` (ascending); by turns, a chunk to each.
   /// Returns at once; zero-copy.
   void send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender);
@@ -117,6 +136,23 @@ class Endpoint {
   /// Takes the message on `channel`, of any peer and round, whose first chunk came first; waits where there is none. In
   /// virtual time the order is always the same, over TCP it is that of arrival. `into` has at least one value.
   task<Received> receive_any(Channel channel, std::span<float> into, Combine combine);
+  /// Of whom that message is, if there is one.
+  std::optional<Received> waiting(Channel channel) const;
+  /// co_await endpoint.change(): until a chunk comes after this, or somebody touches it. May resume for nothing. One waiter.
+  auto change() {
+    struct Awaiter {
+      Endpoint& endpoint;
+      bool await_ready() const { return false; }
+      void await_suspend(std::coroutine_handle<> waiter) {
+        GOSSAMER_CHECK(!endpoint.watcher_, "two wait for a change at one endpoint");
+        endpoint.watcher_ = waiter;
+      }
+      void await_resume() const {}
+    };
+    return Awaiter{*this};
+  }
+  /// Something that change() waits for has happened.
+  void touch();
   /// Waits for the next message of `from` on `channel`, as receive(); false where `from` is lost.
   task<bool> receive_whole(int from, Round t, Channel channel, std::span<float> into, Combine combine);
 
@@ -183,6 +219,7 @@ class Endpoint {
   std::span<const int> heard_by(const topology::MixingMatrix& w, Round t);
   void note_absent(Round t, Channel channel);
   Status keep(Chunk chunk);
+  const Chunk* first_chunk(Channel channel) const;
   double own_weight(const topology::MixingMatrix& w, Round t) const;
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
@@ -190,6 +227,7 @@ class Endpoint {
   StagedMix& staged_mix(Channel channel, std::size_t length);
   void begin_sync(Round t, Channel channel, MixedRow& row);
   task<void> finish_staged(Channel channel, MixedRow& row);
+  task<std::vector<HeardRow>> share_in_step(Round t, Channel channel, std::span<const float> values, LentRow& lender);
   Pace::Others others() const;
   bool mixes_coded() const;
   /// Whether every message could be read, as far as the device has told by now.
@@ -203,9 +241,11 @@ class Endpoint {
   std::map<std::pair<int, Channel>, Inbox> inboxes_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
   std::map<Channel, std::unique_ptr<StagedMix>> staged_;
+  std::map<std::pair<int, Channel>, std::shared_ptr<StagedRow>> shared_;  ///< the last of each neighbour, under `sync`
   Pace pace_;
   std::map<Channel, std::unique_ptr<CodedChannel>> coded_;
   std::map<Channel, AnyAwaiter*> waiting_for_any_;
+  std::coroutine_handle<> watcher_;
   std::uint64_t arrivals_ = 0;
   std::unique_ptr<OutgoingCopies> copies_;  ///< made when first needed
   std::set<int> lost_;
@@ -224,7 +264,7 @@ struct ExchangeOptions {
   Round staleness = 4;  ///< of `stale`: rounds that a peer may be ahead of a neighbour
   double slack = 0.25;  ///< of `deadline`: for how much of a round a mix waits longer than rows usually take
   std::size_t chunk_values = 1 << 18;  ///< values a chunk carries at most: 1 MiB
-  std::size_t row_length = 0;          ///< d
+  std::vector<std::size_t> row_lengths = {};  ///< by channel: values of a row that goes over it
   Channel channels = 1;                ///< rows that may be mixed or sent; one more is for rows handed over, others are refused
   std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
   const Codec* codec = nullptr;        ///< what mixing and coded rows go through; null: rows are mixed as they are. Sync only

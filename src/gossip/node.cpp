@@ -21,6 +21,26 @@ task<void> Node::local_steps(std::span<float> x, int steps) {
   steps_done_ += static_cast<std::uint64_t>(steps);
 }
 
+void Node::begin_local_steps(std::span<float> x, int steps) {
+  GOSSAMER_CHECK(!stepping_, "local steps begin beside others");
+  stepping_ = true;
+  steps_ = step_aside(x, steps);
+  steps_.start(exchange_.scheduler());
+}
+
+task<void> Node::step_aside(std::span<float> x, int steps) {
+  co_await local_steps(x, steps);
+  stepping_ = false;
+  endpoint_.touch();
+}
+
+task<void> Node::change() {
+  const Time begin = exchange_.scheduler().now();
+  const bool waits = !stepping_;
+  co_await endpoint_.change();
+  if (waits) times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+}
+
 task<void> Node::gradient(std::span<float> x, std::span<float> g, int shard_of) {
   TrainRequest request = request_for(x, g);
   if (shard_of != kOwnShard) request.shard_of = shard_of;
@@ -37,11 +57,15 @@ task<void> Node::update_part(std::span<float> x, std::span<float> g, std::size_t
   ++steps_done_;
 }
 
+bool Node::keeps_sums() const {
+  return std::ranges::any_of(specs_, [](const RowSpec& row) { return row.conserved_sum; });
+}
+
 task<void> Node::restart_rows() {
   for (std::size_t k = 0; k < specs_.size(); ++k) {
     if (specs_[k].rejoin != RowSpec::Rejoin::restart || !specs_[k].survives) continue;
     const std::span<float> row = this->row(static_cast<int>(k)), values = row.first(row.size() - specs_[k].extra);
-    co_await fill(row.subspan(values.size()), 1.0F);
+    co_await fill(row.subspan(values.size()), specs_[k].extra_start);
     if (specs_[k].initial == RowSpec::Initial::parameters) co_await copy(x().first(values.size()), values);
     else co_await fill(values, 0.0F);
   }
@@ -109,6 +133,13 @@ task<void> Node::finish_mix(int k) {
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
+task<std::vector<HeardRow>> Node::share(Round since, int k) {
+  const Time begin = exchange_.scheduler().now();
+  std::vector<HeardRow> rows = co_await endpoint_.share(since, channel(k), row(k), lender(k));
+  times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  co_return rows;
+}
+
 void Node::send(int to, Round t, int k, std::span<const float> part) {
   endpoint_.send(std::span(&to, 1), t, channel(k), part, lender(k));
 }
@@ -143,6 +174,13 @@ void Node::note_staleness(std::uint64_t updates) {
   ++staleness_.pushes;
   staleness_.sum += updates;
   staleness_.largest = std::max(staleness_.largest, updates);
+}
+
+std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size_t d) {
+  std::vector<std::size_t> lengths;
+  for (const RowSpec& row : rows) lengths.push_back(row.length(d));
+  lengths.push_back(d);  // the gradient's
+  return lengths;
 }
 
 task<double> Node::take_train_loss() {

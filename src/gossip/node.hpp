@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,7 +20,7 @@ namespace gossamer::gossip {
 inline constexpr int kGradientRow = -1;
 
 /// A peer's rows in device memory, made by the engine: front and back halves by row of Algorithm::rows() (back empty where not
-/// mixed), each d values and what the row has extra, and what the trainer works in.
+/// mixed), each of RowSpec::length() values, and what the trainer works in.
 struct NodeMemory {
   std::vector<std::span<float>> front, back;
   std::span<float> gradient;  ///< d values where the algorithm trains
@@ -56,6 +57,9 @@ class Node {
   // ---- training. `x` and `g` are any rows of d values.
   /// x ← x after `steps` optimizer steps on this peer's next batches.
   task<void> local_steps(std::span<float> x, int steps);
+  /// The same, beside what the round does else: they are done when stepping() is false. Meanwhile x belongs to them.
+  void begin_local_steps(std::span<float> x, int steps);
+  bool stepping() const { return stepping_; }
   /// g ← ∇f(x) on the next batch of this peer, or of `shard_of`. The batch stays the next one until update().
   task<void> gradient(std::span<float> x, std::span<float> g, int shard_of = kOwnShard);
   /// x ← one optimizer step with g; on to the next batch.
@@ -90,6 +94,17 @@ class Node {
   task<void> begin_mix(Round t, int k);
   task<void> finish_mix(int k);
 
+  /// Row k, which is not mixed and is as it is since round t, goes to those who hear this peer in this round, and theirs come whole: of
+  /// this round under `sync`, else the newest that have come, waiting as the policy has it; under `async` with the rounds since which they
+  /// are so. Ascending; without those of whom nothing has come, or who were lost. Row k must not change until sent(k).
+  task<std::vector<HeardRow>> share(Round t, int k);
+  /// After the last round: what others share on row k is for this peer no more.
+  void end_sharing(int k) { endpoint_.end_sharing(endpoint_.round(), channel(k)); }
+  /// Whether what is shared in round t is for `peer` too: false where it is not there, or has done its last round.
+  bool takes(int peer, Round t) const { return endpoint_.takes(peer, t); }
+  /// The round from which on `peer` takes part again; 0 where it was never lost.
+  Round entered(int peer) const { return endpoint_.entered(peer); }
+
   /// Sends part of row k, zero-copy: row k must not change until sent(k). Each row is a channel of its own, and what goes
   /// over it is received in the order sent.
   void send(int to, Round t, int k, std::span<const float> part);
@@ -97,6 +112,10 @@ class Node {
   void send_copy(int to, Round t, int k, std::span<const float> part) { endpoint_.send_copy(to, t, channel(k), part); }
   /// Waits for the next part that anybody sends of row k, in any round, in the order of arrival.
   task<Received> receive_any(int k, std::span<float> into, Combine combine);
+  /// Whose part that is, if one has come.
+  std::optional<Received> waiting(int k) const { return endpoint_.waiting(channel(k)); }
+  /// Waits until something new has come, or the local steps that were begun are done. May return for nothing.
+  task<void> change();
   /// Waits for the next part that `from` sends of its row k in round t and puts it into, or adds it to, `into`.
   task<void> receive(int from, Round t, int k, std::span<float> into, Combine combine);
   /// Sends the message of row k in the run's codec to those who hear this peer in round t; own ← own + what it decodes to.
@@ -140,6 +159,8 @@ class Node {
     double loss = 0, accuracy = 0;
   };
   task<Evaluation> evaluate();
+  /// Whether some of its rows have a sum over the peers that is kept.
+  bool keeps_sums() const;
   /// Local steps done: part of what survives a round.
   std::uint64_t steps_done() const { return steps_done_; }
   void set_steps_done(std::uint64_t steps) { steps_done_ = steps; }
@@ -155,6 +176,7 @@ class Node {
   static constexpr int kOwnShard = -1;
 
   task<void> train(TrainOperation operation, TrainRequest request);
+  task<void> step_aside(std::span<float> x, int steps);
   TrainRequest request_for(std::span<float> x, std::span<float> g) const;
   Channel channel(int k) const { return static_cast<Channel>(k == kGradientRow ? rows_.size() : static_cast<std::size_t>(k)); }
   LentRow& lender(int k) { return k == kGradientRow ? gradient_lender_ : rows_[static_cast<std::size_t>(k)]->front(); }
@@ -168,11 +190,15 @@ class Node {
   LentRow gradient_lender_;
   std::vector<std::uint64_t> counters_;
   std::uint64_t steps_done_ = 0, rate_lead_ = 0;
+  task<void> steps_;  ///< that were begun
+  bool stepping_ = false;
   NodeTimes times_;
   Staleness staleness_;
 };
 
 /// Channels that an algorithm with these rows uses: one a row, and one for the gradient row.
 inline Channel channels_of(const std::vector<RowSpec>& rows) { return static_cast<Channel>(rows.size() + 1); }
+/// Values of a row on each of these.
+std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size_t d);
 
 }  // namespace gossamer::gossip

@@ -51,20 +51,19 @@ StagedMix::Edge& StagedMix::edge(int peer) {
   return edge;
 }
 
-void StagedMix::begin(Round t, std::span<const float> row) {
+void StagedMix::begin(Round t, std::span<const float> row, Round as) {
   GOSSAMER_CHECK(!active_ && row.size() == length_, "a row is mixed twice at once, or changed its length");
   active_ = true;
   round_ = t;
   endpoint_.pace_.begin_mix(exchange_.scheduler().now());
   matrix_ = exchange_.schedule().at(t);
-  GOSSAMER_CHECK(matrix_->row_surplus(endpoint_.peer()) == 0, "rows that are late are mixed by differences");
   const auto hears = endpoint_.hears(*matrix_, t);
   heard_.assign(hears.begin(), hears.end());
   const std::span<const int> hearers = endpoint_.heard_by(*matrix_, t);
   if (!hearers.empty()) {
     if (!exchange_.may_leave(endpoint_.peer(), t, channel_, row)) return;  // the run ends
     newest_copy_ = &free_copy();
-    newest_copy_->round = t;
+    newest_copy_->round = as;
     const gpu::CopyRequest<float> copy{row.data(), newest_copy_->row.values().data(), row.size()};
     exchange_.compute().device().copy(std::span(&copy, 1));
   }
@@ -152,6 +151,7 @@ StagedMix::Rows StagedMix::take(std::vector<Deviation>& deviations) {
       deviations.push_back({round_, neighbour.peer, channel_, row == nullptr, row ? row->round : 0});
     if (!row) continue;
     rows.sources.push_back({row->row.row(0).data(), static_cast<float>(neighbour.weight)});
+    rows.from.push_back(neighbour.peer);
     rows.held.push_back(std::move(row));
   }
   took_part_ = !rows.sources.empty();
@@ -282,6 +282,10 @@ void StagedMix::out_of_time() {
 }
 
 Status StagedMix::heard(const ChunkHead& head) {
+  if (exchange_.options().policy != Policy::deadline && head.note == Note::skipping) {
+    edge(head.from).ended = true;
+    return {};
+  }
   if (exchange_.options().policy != Policy::deadline)
     return protocol_error(head, "it speaks of deadlines under another policy");
   const bool ours = decides(head.from), skipping = head.note == Note::skipping;
@@ -309,6 +313,16 @@ Status StagedMix::heard(const ChunkHead& head) {
   return {};
 }
 
+void StagedMix::end(Round last) {
+  for (auto& [peer, edge] : edges_)
+    if (endpoint_.present(peer)) say(peer, Note::skipping, last);
+}
+
+bool StagedMix::ended(int peer) const {
+  const auto found = edges_.find(peer);
+  return found != edges_.end() && found->second.ended;
+}
+
 void StagedMix::lose(int peer) {
   if (const auto found = edges_.find(peer); found != edges_.end()) {
     Edge& edge = found->second;  // what still reads of our copies knows it
@@ -328,6 +342,7 @@ void StagedMix::lose(int peer) {
 void StagedMix::enter(int peer, Round first) {
   Edge& edge = this->edge(peer);
   edge.declined_end = first;
+  edge.ended = false;
   edge.skip_end = 0;
   edge.punctual = true;
   edge.came = Time(0);

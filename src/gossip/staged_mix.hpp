@@ -26,8 +26,8 @@ class StagedMix {
   StagedMix(Endpoint& endpoint, Exchange& exchange, Channel channel, std::size_t length);
   ~StagedMix();
 
-  /// Sends the row to those who hear it in round t, and begins to wait for theirs.
-  void begin(Round t, std::span<const float> row);
+  /// Sends the row, as one of round `as`, to those who hear it in round t, and begins to wait for theirs.
+  void begin(Round t, std::span<const float> row, Round as);
 
   /// co_await staged.decided(): until it is known which rows are mixed.
   auto decided() {
@@ -43,6 +43,7 @@ class StagedMix {
   /// What is mixed, neighbours in ascending order; the rows stay while they are held.
   struct Rows {
     std::vector<gpu::MixSource> sources;
+    std::vector<int> from;
     std::vector<std::shared_ptr<const StagedRow>> held;
   };
   /// Ends the round's mix. What deviates from W is added to `deviations`.
@@ -61,6 +62,10 @@ class StagedMix {
   void lose(int peer);
   /// `peer` is back, and takes part in the rounds from `first` on.
   void enter(int peer, Round first);
+  /// Tells the neighbours that this peer's rounds are done, of which `last` was the last.
+  void end(Round last);
+  /// Whether `peer` has said so.
+  bool ended(int peer) const;
   /// This peer mixes in no round before `next`: nobody need wait for it until then.
   void skip_to(Round next);
 
@@ -92,6 +97,7 @@ class StagedMix {
   struct Edge {
     std::unique_ptr<Stage> stage;
     Reading reading;
+    bool ended = false;   ///< the other end's rounds are done (stale, async)
     bool unsent = false;  ///< the newest copy is to go out when the link is free (stale, async)
     // Of the deadline.
     Round round = 0;         ///< that the outcome is of

@@ -151,7 +151,7 @@ std::vector<StatePiece> state_pieces(const Setup& setup, int node) {
   const std::vector<gossip::RowSpec> specs = setup.algorithm->rows(*setup.schedule);
   if (specs.front().extra > 0) flat("state.x.extra", 0, d, specs.front().extra);
   for (std::size_t k = 1; k < specs.size(); ++k)
-    if (specs[k].survives) flat("state." + specs[k].name, k, 0, d + specs[k].extra);
+    if (specs[k].survives) flat("state." + specs[k].name, k, 0, specs[k].length(d));
   if (setup.trainer) {
     std::size_t row = specs.size();
     for (const std::string& name : optimizer_rows(setup.config.optimizer.rule)) flat("state.optimizer." + name, row++, 0, d);

@@ -18,14 +18,14 @@ gossip::Policy policy_of(const std::string& name) {
   return name == "async" ? gossip::Policy::async : gossip::Policy::sync;
 }
 
-gossip::ExchangeOptions exchange_options(const Setup& setup, std::size_t channels, std::function<int(int peer)> part_of) {
+gossip::ExchangeOptions exchange_options(const Setup& setup, const std::vector<gossip::RowSpec>& specs, std::function<int(int peer)> part_of) {
   gossip::ExchangeOptions options;
   options.policy = policy_of(setup.config.exchange.policy);
   options.staleness = static_cast<gossip::Round>(setup.config.exchange.staleness);
   options.slack = setup.config.exchange.slack;
   options.chunk_values = static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
-  options.row_length = setup.parameters;
-  options.channels = static_cast<gossip::Channel>(channels);
+  options.channels = gossip::channels_of(specs);
+  options.row_lengths = gossip::row_lengths(specs, setup.parameters);
   options.part_of = std::move(part_of);
   options.codec = setup.codec.get();
   options.seed = setup.config.run.seed;
@@ -51,18 +51,18 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup)),
       rounds_(*setup.schedule),
       exchange_(scheduler, compute_, rounds_,
-                exchange_options(setup, gossip::channels_of(specs_), [this](int peer) { return part_of(peer); }), request_.hosted,
+                exchange_options(setup, specs_, [this](int peer) { return part_of(peer); }), request_.hosted,
                 [this](Error error) { fail(with_advice(std::move(error))); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
-  const auto rows = [&](std::size_t peers, std::size_t extra = 0) {
-    return gpu::DeviceRows<float>(*setup.device, peers, d + extra, request_.row_offset);
+  const auto rows = [&](std::size_t peers, std::size_t length) {
+    return gpu::DeviceRows<float>(*setup.device, peers, length, request_.row_offset);
   };
-  for (const gossip::RowSpec& spec : specs_) fronts_.push_back(rows(count, spec.extra));
+  for (const gossip::RowSpec& spec : specs_) fronts_.push_back(rows(count, spec.length(d)));
   set_initial_rows();  // before the other rows: its copy of one then adds nothing to the peak
-  for (const gossip::RowSpec& spec : specs_) backs_.push_back(rows(spec.mixed ? count : 0, spec.extra));
+  for (const gossip::RowSpec& spec : specs_) backs_.push_back(rows(spec.mixed ? count : 0, spec.length(d)));
   if (setup.trainer) {
-    gradients_ = rows(count);
-    for (std::size_t k = 0; k < setup.config.optimizer.rule.state_rows(); ++k) states_.push_back(rows(count));
+    gradients_ = rows(count, d);
+    for (std::size_t k = 0; k < setup.config.optimizer.rule.state_rows(); ++k) states_.push_back(rows(count, d));
   }
   members_.resize(count);
   for (std::size_t i = 0; i < count; ++i) {
@@ -142,8 +142,9 @@ void Host::set_initial_rows() {
   std::vector<float> initial(setup_.parameters);
   for (std::size_t i = 0; i < request_.hosted.size(); ++i)
     for (std::size_t k = 0; k < specs_.size(); ++k) {
-      const std::vector<float> ones(specs_[k].extra, 1.0F);
-      setup_.device->upload(fronts_[k].row(i).data() + initial.size(), ones.data(), ones.size() * sizeof(float));
+      const std::vector<float> extra(specs_[k].extra, specs_[k].extra_start);
+      const std::span<float> row = fronts_[k].row(i);
+      setup_.device->upload(row.data() + row.size() - extra.size(), extra.data(), extra.size() * sizeof(float));
       if (specs_[k].initial != gossip::RowSpec::Initial::parameters) continue;
       setup_.initialise(request_.hosted[i], initial);
       setup_.device->upload(fronts_[k].row(i).data(), initial.data(), initial.size() * sizeof(float));
@@ -187,6 +188,7 @@ void Host::start(Clock clock) {
 }
 
 gossip::task<void> Host::drive(Member& member) {
+  if (std::exchange(member.begins_again, false)) co_await member.node->restart_rows();
   if (is_logged(setup_.config, member.round)) co_await record(member);
   while (member.round < setup_.config.run.rounds && member.round < stop_after_.value_or(setup_.config.run.rounds)) {
     member.in_round = true;
@@ -203,6 +205,7 @@ gossip::task<void> Host::drive(Member& member) {
       if (is_logged(setup_.config, member.round) || member.round == stop_after_) co_await record(member);
     }
   }
+  co_await setup_.algorithm->farewell(*member.node);
   if (++finished_ == members_.size()) request_.on_finished();
 }
 

@@ -92,6 +92,7 @@ class Host {
     gossip::Round round = 0;  ///< completed
     NodeFigures before;       ///< what the log counts; time, traffic and times are counted elsewhere
     bool in_round = false;
+    bool begins_again = false;  ///< rows that account for what was under way, which is in no checkpoint
   };
 
   void set_initial_rows();

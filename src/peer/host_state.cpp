@@ -106,6 +106,7 @@ Status Host::restore(Member& member, const SavedStates::Node& saved) {
   setup_.algorithm->resume(node.id(), first_round_, node.counters(), *setup_.schedule);
   if (setup_.trainer && !node.is_server()) setup_.trainer->set_losses(node.id(), state.figures.loss, node.x().data());
   member.round = first_round_;
+  member.begins_again = exchange_.options().policy == gossip::Policy::stale || exchange_.options().policy == gossip::Policy::async;
   member.before = state.figures;
   ports_[node.id()].traffic = state.figures.traffic;
   return {};

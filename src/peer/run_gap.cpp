@@ -107,13 +107,13 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
   const fs::path resolved = first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer);
   GOSSAMER_TRY(const Config config, load_config(resolved.string(), overrides));
   GOSSAMER_TRY(const auto algorithm, gossip::make_algorithm(config.algorithm.kind, config.algorithm.values));
-  if (!algorithm->needs().mixing_matrix)
-    return Error{ErrorKind::invalid, fmt::format("{}: '{}' does not mix, so there is no gap to it", folder.string(),
-                                                 config.algorithm.kind)};
-  GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto schedule, topology::make_schedule(schedule_request(config, *algorithm)));
   const auto rows = algorithm->rows(*schedule);
   const auto mixed = std::ranges::find(rows, true, &gossip::RowSpec::mixed);
+  if (!algorithm->needs().mixing_matrix || mixed == rows.end())
+    return Error{ErrorKind::invalid, fmt::format("{}: '{}' does not mix, so there is no gap to it", folder.string(),
+                                                 config.algorithm.kind)};
+  GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures, departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));
   if (schedule->weighing().only_columns())
     return Error{ErrorKind::invalid, fmt::format("{}: W keeps only its columns, so rows do not come together but their ratios do "

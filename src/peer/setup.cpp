@@ -228,7 +228,7 @@ std::string Setup::configuration_hash() const {
 Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.device->host_accessible()) return {};
   std::size_t rows = 0;
-  for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule)) rows += row.mixed ? 2 : 1;
+  for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule)) rows += static_cast<std::size_t>(row.parts) * (row.mixed ? 2 : 1);
   if (setup.trainer) rows += 1 + setup.config.optimizer.rule.state_rows();  // the gradient, and the optimizer's
   const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
   const std::size_t peer = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace + coding_bytes(setup);

@@ -50,7 +50,7 @@ struct Process::Place {
     options.policy = world.parts().policy;
     options.staleness = static_cast<Round>(world.scenario().staleness);
     options.chunk_values = static_cast<std::size_t>(world.scenario().chunk_values);
-    options.row_length = static_cast<std::size_t>(world.scenario().length);
+    options.row_lengths = row_lengths(world.parts().rows, static_cast<std::size_t>(world.scenario().length));
     options.channels = channels_of(world.parts().rows);
     options.codec = world.parts().codec.get();
     options.seed = world.scenario().seed;
@@ -105,8 +105,8 @@ void Process::start(bool joins) {
   const auto length = static_cast<std::size_t>(world_.scenario().length);
   Place& place = *place_;
   for (const RowSpec& spec : specs) {
-    place.fronts.emplace_back(hosted_.size(), length + spec.extra);
-    place.backs.emplace_back(spec.mixed ? hosted_.size() : 0, length + spec.extra);
+    place.fronts.emplace_back(hosted_.size(), spec.length(length));
+    place.backs.emplace_back(spec.mixed ? hosted_.size() : 0, spec.length(length));
   }
   place.gradients = Rows<float>(hosted_.size(), length);
   const auto partners = std::make_shared<std::vector<std::vector<int>>>();
