@@ -83,6 +83,8 @@ TEST_CASE("what is no whole run that mixes is refused") {
   refused(folder.path, ErrorKind::data, "holds no run");
   run_in(folder.path / "allreduce", {"run.peers=3", "run.rounds=2", "algorithm.kind=allreduce"});
   refused(folder.path / "allreduce", ErrorKind::invalid, "does not mix");
+  run_in(folder.path / "sums", {"run.peers=3", "run.rounds=2", "algorithm.kind=async_push_sum"});
+  refused(folder.path / "sums", ErrorKind::invalid, "does not mix");
   run_in(folder.path / "none", {"run.peers=3", "run.rounds=0"});
   refused(folder.path / "none", ErrorKind::data, "no round");
 

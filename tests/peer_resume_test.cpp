@@ -83,7 +83,7 @@ TEST_CASE("every algorithm, with every codec it takes, SGD with momentum and Ada
   const Folder folder;
   int made = 0, checked = 0;
   for (const Overrides& algorithm : algorithms_of_the_catalog()) {
-    if (algorithm.front() == "algorithm.kind=async_server") continue;  // its results are a matter of timing: below
+    if (by_the_clock(algorithm)) continue;  // below
     const Overrides base = fitted(algorithm + Overrides{"run.peers=5", "run.rounds=8", "log.every=2"} +
                                   (trains(algorithm) ? Overrides{"data.batch=8"} : Overrides{}));
     for (const Overrides& codec : codecs_for(base))
@@ -164,6 +164,30 @@ TEST_CASE("an asynchronous server and its workers go on from different rounds: a
     if (record.contains("staleness")) pushes += record["staleness"]["pushes"].get<std::uint64_t>();
   CHECK(pushes == 2 * 4 * 12);
   CHECK(resumed.summary["final"]["test_loss"]["max"] < resumed.records("round").front()["test_loss"]);
+}
+
+TEST_CASE("AD-PSGD, and push-sum that waits for nobody, go on from where each peer was: as many steps, and as good an end") {
+  const Folder folder;
+  const Overrides sums{"algorithm.kind=async_push_sum"};
+  for (const Overrides& algorithm : {Overrides{"algorithm.kind=ad_psgd"}, sums + Overrides{"algorithm.policy=async"},
+                                     sums + Overrides{"algorithm.policy=stale"}}) {
+    CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
+    const Overrides base =
+        algorithm + Overrides{"run.peers=6", "run.rounds=40", "sim.compute_ms=5", "sim.compute_spread=0.3", "sim.latency_ms=2",
+                              "sim.slow_peers=1", "sim.slow_factor=5", "checkpoint.every=10", "checkpoint.keep=9", "log.every=1"};
+    const fs::path here = folder.path / algorithm.back();
+    const Left whole = run_in(here, base);
+    CHECK_FALSE(whole.stopped);
+    for (const gossip::Round round : {30, 10}) {
+      turn_back(here, round);
+      const Left resumed = run_in(here, base, going_on());
+      CHECK_FALSE(resumed.stopped);
+      CHECK(resumed.summary["node_steps"] == whole.summary["node_steps"]);
+      CHECK(resumed.records("round").size() == whole.records("round").size());
+      CHECK(resumed.summary["final"]["averaged_loss"].get<double>() ==
+            doctest::Approx(whole.summary["final"]["averaged_loss"].get<double>()).epsilon(0.05));
+    }
+  }
 }
 
 TEST_CASE("policies that do not wait for all go on too, without the rows that were on their way") {

@@ -74,6 +74,7 @@ TEST_CASE("gossip takes as long whatever n is; a server as long as it has worker
 TEST_CASE("where nobody waits for all, nothing is foretold") {
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.policy=async"})));
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=async_server"})));
+  CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=ad_psgd"})));
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=fedavg", "data.batch=1"})));  // 179 or 180 steps
 }
 

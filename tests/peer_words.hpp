@@ -118,6 +118,11 @@ inline std::vector<Overrides> algorithms_of_the_catalog() {
   return all;
 }
 
+/// Whether a run's bits are those of the order of events, without any policy.
+inline bool by_the_clock(const Overrides& algorithm) {
+  return algorithm.front() == "algorithm.kind=async_server" || algorithm.front() == "algorithm.kind=ad_psgd";
+}
+
 inline bool trains(const Overrides& algorithm) { return algorithm.front() != "algorithm.kind=consensus"; }
 
 /// What a run left behind.

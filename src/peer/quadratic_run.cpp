@@ -30,7 +30,7 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
   } else if (kind == "qg_momentum") {
     recipe.method = Method::qg_momentum;
     recipe.quasi_global_momentum = value_of<double>(config.algorithm, "momentum");
-  } else if (kind == "push_sum") {
+  } else if (kind == "push_sum" || kind == "async_push_sum") {
     recipe.method = Method::push_sum;
     recipe.local_steps = static_cast<int>(value_of<std::int64_t>(config.algorithm, "local_steps"));
   } else if (kind == "d2") {

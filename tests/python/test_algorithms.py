@@ -128,7 +128,8 @@ def edge_list(problem: Problem, name: str, edges: list[tuple[int, int]]) -> tupl
     return f"topology.path={path}", "topology.directed=true"
 
 
-def test_push_sum(problem: Problem) -> None:
+@pytest.mark.parametrize("kind", ["push_sum", "async_push_sum"])
+def test_push_sum(problem: Problem, kind: str) -> None:
     w = np.eye(PEERS)
     for a, b in UNEVEN:
         w[b, a] = 1
@@ -143,7 +144,7 @@ def test_push_sum(problem: Problem) -> None:
         z = x / weight
         return z
 
-    follow(problem, step, 60, "push_sum", "file", *edge_list(problem, "uneven", UNEVEN))
+    follow(problem, step, 60, kind, "file", *edge_list(problem, "uneven", UNEVEN))
 
 
 @pytest.mark.parametrize("kind", ["path", "binary_tree", "star"])

@@ -93,6 +93,19 @@ def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Mak
     assert net.summary()["final"]["test_loss"]["max"] < 0.7 * mine[0]["test_loss"]
 
 
+@pytest.mark.parametrize("settings", [("ad_psgd", "ring", "sync"), ("ad_psgd", "complete", "sync"), ("async_push_sum", "exponential", "async"),
+                                      ("async_push_sum", "ring", "stale")], ids=" ".join)
+def test_peers_at_their_own_pace_all_finish_and_learn_over_tcp(network: Make, settings: tuple[str, str, str]) -> None:
+    kind, topology, policy = settings
+    net = network(5, f"algorithm.kind={kind}", f"topology.kind={topology}", f"algorithm.policy={policy}", "run.rounds=60",
+                  "log.every=20", "optimizer.rate=0.1")
+    for ids in ("0", "1,2", "3", "4"):
+        net.start(ids)
+    assert net.wait() == [0] * 4, [peer.said for peer in net.started]
+    first = next(record for record in net.log(0) if record["record"] == "round")
+    assert net.summary()["final"]["test_loss"]["max"] < 0.8 * first["test_loss"]
+
+
 @pytest.mark.parametrize(("victim", "named"), [(3, "peer 3"), (1, "peer 1")], ids=["server", "worker"])
 def test_a_lost_server_or_worker_ends_all_the_others(network: Make, victim: int, named: str) -> None:
     net = network(3, "algorithm.kind=server", *FOREVER)

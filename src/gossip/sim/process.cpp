@@ -150,7 +150,7 @@ void Process::find_state(Place& place, std::size_t index, bool joins) {
   const FloatRow start = start_of(world_.scenario(), peer);
   for (std::size_t k = 0; k < specs.size(); ++k) {
     const std::span<float> front = place.fronts[k].row(index);
-    std::fill(front.begin() + static_cast<std::ptrdiff_t>(start.size()), front.end(), 1.0F);
+    std::fill(front.end() - static_cast<std::ptrdiff_t>(specs[k].extra), front.end(), specs[k].extra_start);
     if (specs[k].initial == RowSpec::Initial::parameters) std::ranges::copy(start, front.begin());
   }
   if (!joins) return;

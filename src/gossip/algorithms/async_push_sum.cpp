@@ -1,0 +1,170 @@
+// Push-sum that waits for nobody and loses nothing: what peer j has ever given is one running sum S_j, and S_j is what it sends.
+// Who hears it takes the difference to the S_j that it used last. A message that is lost, late or superseded is made good by the
+// next one, so sums and weights are kept, what is under way included: at any time, and whatever round each peer is in,
+//   Σ_i (x_i, w_i)  +  Σ_{j→i} W_ij (S_j − S_ij)   changes by the peers' own steps alone,
+// because the account of each peer, (x_i, w_i) + Σ_k W_ki S_i − Σ_j W_ij S_ij, does. Under `sync` it is push_sum, to rounding; it is
+// made for `async` and `stale`, on directed graphs too. x/w is a peer's model.
+//
+// Sums grow with the rounds, and float32 rounds them ever more coarsely: after 1e5 rounds to multiples of x/128. Each is kept in
+// two rows, rounded and what that left, which add up exactly; both travel, so a message is 2(d + 1) values where push_sum's is
+// d + 1. Beside them a peer keeps the two of each neighbour's sum that it used last.
+//
+// A peer gives again only when it has heard something new since it gave last, as under `sync` it has in every round. Where rounds are
+// shorter than messages take, it would else give all of its weight away before any comes back, and its steps γ/w would grow
+// without bound. It sends its sum in every round all the same, for the last message may have been lost.
+//
+// A peer that is lost takes with it what it has and what is under way to it: weights too, so no model leans. Of a link that is
+// back the first sum heard only says where to begin. A peer whose rounds are done says so, and is given nothing more: it would
+// keep it, and the weights of those who go on would fall to nothing.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gossip/algorithm.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip::algorithms {
+namespace {
+
+struct Options {
+  int local_steps = 1;
+};
+
+/// (x, w); S_i, S_j as used last: each d + 1 values, as they are rounded and then what that left.
+enum Row { kModel, kSum, kBefore, kGiven, kFirstUsed };
+
+class AsyncPushSum final : public Algorithm {
+ public:
+  explicit AsyncPushSum(const Options& options) : steps_(options.local_steps) {}
+
+  std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const override {
+    const auto w = schedule.at(0);  // of every round: check()
+    std::size_t neighbours = 0;
+    for (int i = 0; i < w->peers(); ++i) neighbours = std::max(neighbours, w->hears(i).size());
+    const auto of_sums = [](std::string name) {
+      return RowSpec{.name = std::move(name), .rejoin = RowSpec::Rejoin::restart, .extra = 2, .extra_start = 0, .parts = 2};
+    };
+    std::vector<RowSpec> rows{
+        {.name = "x", .initial = RowSpec::Initial::parameters},
+        {.name = "sum", .initial = RowSpec::Initial::parameters, .rejoin = RowSpec::Rejoin::restart, .extra = 1},
+        {.name = "before", .survives = false, .extra = 1},
+        of_sums("given")};
+    for (std::size_t j = 0; j < neighbours; ++j) rows.push_back(of_sums(fmt::format("used of neighbour {}", j)));
+    return rows;
+  }
+  AlgorithmNeeds needs() const override { return {.only_columns = true, .bears_losses = true}; }
+  int steps_per_round() const override { return steps_; }
+  std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
+    return mixing_partners(i, schedule);
+  }
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w, std::size_t d) const override {
+    return {neighbours_load(w, 2 * (d + 1))};
+  }
+
+  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. And two more: whether nothing new has been
+  /// heard since this peer gave last, and in which round that was.
+  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return schedule.at(0)->hears(i).size() + 2; }
+  void resume(int, Round, std::span<std::uint64_t> counters, const topology::MixingSchedule&) const override {
+    std::ranges::fill(counters, 0);
+  }
+
+  Status check(const topology::MixingSchedule& schedule) const override {
+    if (schedule.period() == 1) return {};
+    return Error{ErrorKind::invalid,
+                 "topology.kind: 'async_push_sum' keeps a sum for every link, and the links of this topology change from round to "
+                 "round; choose one that stays (ring, exponential, torus), or push_sum"};
+  }
+
+  // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  S ← S + (x, w), sent;  (x, w) ← (1 − Σ_k W_ki) (x, w);
+  // (x, w) ← (x, w) + Σ_j W_ij (S_j − S_ij), S_ij ← S_j;  z ← x/w
+  task<void> round(Node& node, Round t) const override {
+    const std::span<float> z = node.x(), g = node.row(kGradientRow), x = node.row(kSum).first(z.size());
+    for (int step = 0; step < steps_; ++step) {
+      if (step > 0) co_await divide(node);
+      co_await node.gradient(z, g);
+      co_await node.update(x, g);
+    }
+    std::uint64_t &waits = node.counters()[node.counters().size() - 2], &gave = node.counters().back();
+    if (waits == 0) {
+      co_await give(node, t);
+      waits = 1;
+      gave = t;
+    }
+    const std::vector<HeardRow> heard = co_await node.share(gave, kGiven);
+    co_await take(node, t, heard);
+    co_await divide(node);
+  }
+
+  task<void> farewell(Node& node) const override {
+    node.end_sharing(kGiven);
+    co_return;
+  }
+
+ private:
+  /// S ← S + (x, w), in two rows s + r: r ← r + (x, w);  s⁺ ← s + r;  r ← r − (s⁺ − s), exactly. Then (x, w) is what is kept.
+  task<void> give(Node& node, Round t) const {
+    const std::span<float> sum = node.row(kSum), before = node.row(kBefore), given = node.row(kGiven);
+    const std::span<float> s = given.first(sum.size()), r = given.subspan(sum.size());
+    co_await node.sent(kGiven);
+    co_await node.axpy(1.0F, sum, r);
+    co_await node.copy(s, before);
+    co_await node.axpy(1.0F, r, s);
+    co_await node.add_difference(r, s, before, -1.0F);
+    co_await node.scale(sum, share_kept(node, t));
+  }
+
+  /// 1 − Σ_k W_ki, over those who take their part. Not W_ii: rounded weights do not add up to 1, and what they lack would be lost
+  /// in every round.
+  float share_kept(Node& node, Round t) const {
+    const auto w = node.matrix(t);
+    double kept = 1;
+    for (const int hearer : w->heard_by(node.id())) {
+      if (!node.takes(hearer, t)) continue;
+      const auto hears = w->hears(hearer);
+      const auto ours = std::ranges::find(hears, node.id(), &topology::Neighbour::peer);
+      kept -= static_cast<double>(static_cast<float>(ours->weight));
+    }
+    return static_cast<float>(kept);
+  }
+
+  task<void> take(Node& node, Round t, const std::vector<HeardRow>& heard) const {
+    const std::span<float> sum = node.row(kSum);
+    const auto w = node.matrix(t);
+    const auto hears = w->hears(node.id());
+    for (const HeardRow& theirs : heard) {
+      const auto place = static_cast<std::size_t>(std::ranges::find(hears, theirs.from, &topology::Neighbour::peer) - hears.begin());
+      std::uint64_t& last = node.counters()[place];
+      if (last == theirs.round + 1) continue;  // nothing has come since
+      const std::span<float> used = node.row(kFirstUsed + static_cast<int>(place));
+      const Round entered = node.entered(theirs.from);
+      const bool only_where = entered > 0 && last <= entered;
+      for (std::size_t part = 0; part < used.size() && !only_where; part += sum.size())
+        co_await node.add_difference(sum, theirs.values.subspan(part, sum.size()), used.subspan(part, sum.size()),
+                                     static_cast<float>(hears[place].weight));
+      co_await node.copy(theirs.values, used);
+      last = theirs.round + 1;
+      node.counters()[hears.size()] = 0;
+    }
+  }
+
+  task<void> divide(Node& node) const {
+    const std::span<float> z = node.x(), sum = node.row(kSum);
+    co_await node.divide(sum.first(z.size()), &sum[z.size()], z);
+  }
+
+  int steps_;
+};
+
+}  // namespace
+
+AlgorithmKind async_push_sum() {
+  static const auto parameters = ParameterSet<Options>().add(
+      "local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+  return {.name = "async_push_sum",
+          .summary = "push-sum by running sums, which loses nothing to late or lost messages; for the policies async and stale",
+          .source = "Spiridonoff, Olshevsky and Paschalidis 2020, Alg. 3",
+          .parameters = parameters.specs(),
+          .make = make_with<AsyncPushSum>(parameters)};
+}
+
+}  // namespace gossamer::gossip::algorithms

@@ -1,0 +1,504 @@
+// Asynchronous push-sum and AD-PSGD against their papers' iterations in double, in the order of events; what they keep, event by
+// event, with messages lost; and how little a slow peer is to the others.
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "gossip_words.hpp"
+#include "topology/building.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gossip;
+using namespace gossamer::gossip::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kLength = 5;
+constexpr float kRate = 0.05F;
+using Values = std::vector<double>;
+
+/// A circle with two more edges: strongly connected, and peer 0 is heard by three and hears one.
+std::unique_ptr<topology::MixingSchedule> uneven() {
+  const topology::Graph graph{{{1, 2, 4}, {2}, {3}, {0, 4}, {5}, {0}}};
+  auto made = topology::make_schedule(topology::static_topology(graph), {.weights = "out_degree"}, "");
+  REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
+  return std::move(made).value();
+}
+
+/// Steps of 10 ms on average that differ, so that no two events fall together.
+NetworkOptions at_their_own_pace(Policy policy, Time latency) {
+  NetworkOptions options;
+  options.policy = policy;
+  options.step_time = 10ms;
+  options.step_spread = 0.3;
+  options.links = {latency, 0};
+  return options;
+}
+
+/// How long peer i's step t takes there.
+Time step_time(const NetworkOptions& options, int peer, Round t) {
+  TrainRequest request;
+  request.peer = request.shard_of = peer;
+  request.step = t;
+  return StepTimes{options.step_time, options.slow_peers, options.slow_factor, {.width = options.step_spread}, kSeed}.of(request);
+}
+
+/// Whether the message of that number from one peer to another is lost.
+bool lost_by_chance(int from, int to, Round number, double share) {
+  return RandomStream(17, static_cast<std::uint32_t>(from * 100 + to), Purpose::test, number).next_double() < share;
+}
+
+std::function<bool(const ChunkHead&)> losing(double share) {
+  const auto sent = std::make_shared<std::map<std::pair<int, int>, Round>>();
+  return [=](const ChunkHead& head) { return lost_by_chance(head.from, head.to, (*sent)[{head.from, head.to}]++, share); };
+}
+
+void descend(Values& x, const Values& at, std::span<const float> target) {
+  for (std::size_t k = 0; k < target.size(); ++k) x[k] -= static_cast<double>(kRate) * (at[k] - target[k]);
+}
+
+double largest_difference(const std::vector<std::vector<float>>& rows, const std::vector<Values>& expected) {
+  double largest = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    for (std::size_t k = 0; k < rows[i].size(); ++k) largest = std::max(largest, std::abs(rows[i][k] - expected[i][k]));
+  return largest;
+}
+
+// ---- push-sum by running sums, in double, by the clock
+
+class PushSumByTheClock {
+ public:
+  /// `lost`: the share of messages that are.
+  PushSumByTheClock(const topology::MixingSchedule& schedule, const NetworkOptions& options, const PullTrainer& trainer, double lost)
+      : w_(*schedule.at(0)), options_(options), trainer_(trainer), lost_(lost) {}
+
+  std::vector<Values> run(const std::vector<std::vector<float>>& start, Round rounds) {
+    for (const auto& row : start) {
+      Peer peer;
+      peer.z.assign(row.begin(), row.end());
+      peer.sum = peer.z;
+      peer.sum.push_back(1);
+      peer.given.assign(peer.sum.size(), 0);
+      peers_.push_back(std::move(peer));
+    }
+    for (int i = 0; i < w_.peers(); ++i) at(i).next = step_time(options_, i, 0);
+    for (std::size_t left = peers_.size() * rounds; left > 0; --left) {
+      int next = -1;
+      for (int i = 0; i < w_.peers(); ++i)
+        if (at(i).round < rounds && (next < 0 || at(i).next < at(next).next)) next = i;
+      end_round(next, rounds);
+    }
+    std::vector<Values> z;
+    for (const Peer& peer : peers_) z.push_back(peer.z);
+    return z;
+  }
+
+ private:
+  struct Sent {
+    Round round, gave;
+    Time when;
+    Values given;
+  };
+  struct Peer {
+    Values z, sum, given;
+    std::vector<Sent> sent;
+    std::map<int, Values> used;
+    std::map<int, Round> used_of;
+    Round round = 0, gave = 0;
+    bool heard_something = true;  // at first
+    Time next{0};
+    std::optional<Time> ended;
+  };
+
+  Peer& at(int i) { return peers_[static_cast<std::size_t>(i)]; }
+
+  void end_round(int i, Round rounds) {
+    Peer& me = at(i);
+    const Time now = me.next;
+    descend(me.sum, me.z, trainer_.target(i));
+    const bool gives = std::exchange(me.heard_something, false);
+    if (gives) me.gave = me.round;
+    for (std::size_t k = 0; k < me.sum.size() && gives; ++k) me.given[k] += me.sum[k];
+    me.sent.push_back({me.round, me.gave, now, me.given});
+    double kept = 1;
+    for (const int j : w_.heard_by(i)) {
+      if (at(j).ended && *at(j).ended + options_.links.latency <= now) continue;
+      for (const topology::Neighbour& heard : w_.hears(j))
+        if (heard.peer == i && gives) kept -= heard.weight;
+    }
+    for (double& value : me.sum) value *= kept;
+    for (const topology::Neighbour& j : w_.hears(i)) {
+      const auto& sent = at(j.peer).sent;
+      const auto newest = std::find_if(sent.rbegin(), sent.rend(), [&](const Sent& message) {
+        return message.when + options_.links.latency <= now && !lost_by_chance(j.peer, i, message.round, lost_);
+      });
+      if (newest == sent.rend()) continue;
+      me.heard_something = me.heard_something || !me.used.contains(j.peer) || newest->gave > me.used_of[j.peer];
+      me.used_of[j.peer] = newest->gave;
+      Values& used = me.used[j.peer];
+      used.resize(me.sum.size());
+      for (std::size_t k = 0; k < used.size(); ++k) me.sum[k] += j.weight * (newest->given[k] - used[k]);
+      used = newest->given;
+    }
+    for (std::size_t k = 0; k < me.z.size(); ++k) me.z[k] = me.sum[k] / me.sum.back();
+    if (++me.round == rounds) me.ended = now;
+    else me.next = now + step_time(options_, i, me.round);
+  }
+
+  const topology::MixingMatrix& w_;
+  const NetworkOptions& options_;
+  const PullTrainer& trainer_;
+  double lost_;
+  std::vector<Peer> peers_;
+};
+
+/// Σ_i (x_i, w_i) + Σ_{j→i} W_ij (S_j − S_ij) of a running network, from the rows of its nodes.
+Values mass_of(const Network& network) {
+  const auto w = network.matrices().at(0);
+  const auto kSum = 1, kGiven = 3, kFirstUsed = 4;
+  Values mass(kLength + 1);
+  for (int i = 0; i < network.peers(); ++i) {
+    Node& node = *network.live[static_cast<std::size_t>(i)];
+    for (std::size_t k = 0; k <= kLength; ++k) mass[k] += node.row(kSum)[k];
+    int place = kFirstUsed;
+    for (const topology::Neighbour& j : w->hears(i)) {
+      const std::span<float> given = network.live[static_cast<std::size_t>(j.peer)]->row(kGiven), used = node.row(place++);
+      for (std::size_t k = 0; k < given.size(); ++k)
+        mass[k % (kLength + 1)] += static_cast<double>(static_cast<float>(j.weight)) * (static_cast<double>(given[k]) - used[k]);
+    }
+  }
+  return mass;
+}
+
+Values sum_of(const std::vector<std::vector<float>>& rows) {
+  Values sum(rows.front().size());
+  for (const auto& row : rows)
+    for (std::size_t k = 0; k < row.size(); ++k) sum[k] += row[k];
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("asynchronous push-sum is its paper's iteration, in the order of events, whatever is lost") {
+  for (const double share : {0.0, 0.3}) {
+    CAPTURE(share);
+    NetworkOptions options = at_their_own_pace(Policy::async, 1ms);
+    PullTrainer trainer(6, kLength, kRate);
+    for (const Round rounds : {Round{1}, Round{2}, Round{5}, Round{120}}) {
+      CAPTURE(rounds);
+      options.loses = losing(share);
+      Network network(uneven(), kLength, options);
+      PushSumByTheClock reference(network.matrices(), options, trainer, share);
+      const auto expected = reference.run(network.start, rounds);
+      network.run("async_push_sum", {}, rounds, &trainer);
+      CHECK(network.finished == 6);
+      CHECK(largest_difference(network.rows, expected) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("asynchronous push-sum keeps its sums, what is under way included, at every event, and ends at the true mean") {
+  struct Case {
+    Policy policy;
+    Time latency;
+    double lost;
+  };
+  // Latencies beyond a step: sums are superseded on their way too.
+  for (const Case& each : {Case{Policy::async, 1ms, 0.3}, Case{Policy::async, 35ms, 0.0}, Case{Policy::async, 35ms, 0.5},
+                           Case{Policy::stale, 1ms, 0.0}, Case{Policy::stale, 35ms, 0.0}}) {
+    CAPTURE(static_cast<int>(each.policy));
+    CAPTURE(each.latency.count());
+    CAPTURE(each.lost);
+    NetworkOptions options = at_their_own_pace(each.policy, each.latency);
+    options.slow_peers = 1;
+    options.slow_factor = 3;
+    options.loses = losing(each.lost);
+    PullTrainer still(6, kLength, 0.0F);
+    Network network(uneven(), kLength, options);
+    Values expected = sum_of(network.start);
+    expected.push_back(6);
+    double drift = 0;
+    int events = 0;
+    bool all_go_on = true;  // who is done is given nothing any more, but sums are one for all
+    network.watch = [&](int, Round done, Time) {
+      all_go_on = all_go_on && done < 400;
+      if (!all_go_on) return;
+      const Values mass = mass_of(network);
+      for (std::size_t k = 0; k < mass.size(); ++k) drift = std::max(drift, std::abs(mass[k] - expected[k]));
+      ++events;
+    };
+    network.run("async_push_sum", {}, 400, &still);
+    CHECK(events > 3 * 400);
+    CHECK(drift < 2e-5);
+    for (const auto& row : network.rows)
+      for (std::size_t k = 0; k < kLength; ++k) CHECK(row[k] == doctest::Approx(expected[k] / 6).epsilon(1e-4).scale(1));
+  }
+}
+
+TEST_CASE("asynchronous push-sum where rounds are much shorter than messages take: nobody gives all its weight away") {
+  NetworkOptions options = at_their_own_pace(Policy::async, 500ms);
+  PullTrainer trainer(6, kLength, kRate);
+  Network network(uneven(), kLength, options);
+  double least = 1;
+  network.watch = [&](int peer, Round, Time) {
+    const double weight = network.live[static_cast<std::size_t>(peer)]->row(1)[kLength];
+    least = std::min(least, weight);
+  };
+  network.run("async_push_sum", {}, 2000, &trainer);
+  CHECK(least > 0.05);
+  for (const auto& row : network.rows)
+    for (const float value : row) CHECK(std::abs(value) < 5);
+}
+
+TEST_CASE("asynchronous push-sum in step is push-sum, and after twenty thousand rounds its sums are still what they were") {
+  PullTrainer trainer(6, kLength, kRate), still(6, kLength, 0.0F);
+  Network ours(uneven(), kLength), theirs(uneven(), kLength), longer(uneven(), kLength);
+  ours.run("async_push_sum", {}, 200, &trainer);
+  theirs.run("push_sum", {}, 200, &trainer);
+  std::vector<Values> expected;
+  for (const auto& row : theirs.rows) expected.emplace_back(row.begin(), row.end());
+  CHECK(largest_difference(ours.rows, expected) < 1e-5);
+
+  Values kept = sum_of(longer.start);
+  longer.run("async_push_sum", {}, 20'000, &still);
+  const Values sums = sum_of(longer.every_row[1]);
+  CHECK(sums[kLength] == doctest::Approx(6).epsilon(2e-5));
+  for (std::size_t k = 0; k < kLength; ++k) {
+    CHECK(sums[k] == doctest::Approx(kept[k]).epsilon(1e-4).scale(1));
+    for (const auto& row : longer.rows) CHECK(row[k] == doctest::Approx(kept[k] / 6).epsilon(1e-4).scale(1));
+  }
+}
+
+// ---- AD-PSGD in double, by the clock
+
+namespace {
+
+class AdPsgdByTheClock {
+ public:
+  /// `colours`: of a bipartite graph, 0 for those who ask.
+  AdPsgdByTheClock(const topology::MixingSchedule& schedule, const NetworkOptions& options, const PullTrainer& trainer,
+                   std::vector<int> colours)
+      : w_(*schedule.at(0)), options_(options), trainer_(trainer), colours_(std::move(colours)) {}
+
+  std::vector<Values> run(const std::vector<std::vector<float>>& start, Round rounds) {
+    rounds_ = rounds;
+    for (const auto& row : start) peers_.push_back({Values(row.begin(), row.end()), {}, 0, false, false, {}});
+    for (int i = 0; i < w_.peers(); ++i) begin_round(i, Time(0));
+    while (!events_.empty()) {
+      const auto first = events_.begin();
+      const auto [when, event] = *first;
+      events_.erase(first);
+      happen(event, when);
+    }
+    std::vector<Values> x;
+    for (const Peer& peer : peers_) x.push_back(peer.x);
+    return x;
+  }
+
+ private:
+  enum class What { steps_done, question, answer, parting };
+  struct Event {
+    What what;
+    int at, from;
+    Values values;
+  };
+  struct Peer {
+    Values x, before;
+    Round round;
+    bool waits, stepping;
+    std::map<int, bool> parted;
+  };
+
+  Peer& at(int i) { return peers_[static_cast<std::size_t>(i)]; }
+  bool asks(int i) const { return colours_[static_cast<std::size_t>(i)] == 0; }
+  void send(What what, int from, int to, const Values& values, Time now) {
+    events_.insert({now + options_.links.latency, {what, to, from, values}});
+  }
+
+  void begin_round(int i, Time now) {
+    Peer& me = at(i);
+    if (me.round == rounds_) {
+      for (const int j : w_.heard_by(i))
+        if (!asks(i)) send(What::parting, i, j, {}, now);
+      return;
+    }
+    me.before = me.x;
+    std::vector<int> candidates;
+    for (const int j : w_.heard_by(i))
+      if (asks(i) && !me.parted[j]) candidates.push_back(j);
+    me.waits = !candidates.empty();
+    if (me.waits) {
+      RandomStream random(kSeed, static_cast<std::uint32_t>(i), Purpose::topology, me.round);
+      send(What::question, i, candidates[random.below(static_cast<std::uint32_t>(candidates.size()))], me.x, now);
+    }
+    me.stepping = true;
+    events_.insert({now + step_time(options_, i, me.round), {What::steps_done, i, i, {}}});
+  }
+
+  void happen(const Event& event, Time now) {
+    Peer& me = at(event.at);
+    if (event.what == What::parting) {
+      me.parted[event.from] = true;
+      return;
+    }
+    if (event.what == What::question) {
+      const bool final = me.round == rounds_;
+      for (std::size_t k = 0; k < me.x.size() && !final; ++k) me.x[k] = (me.x[k] + event.values[k]) / 2;
+      return send(What::answer, event.at, event.from, final ? event.values : me.x, now);
+    }
+    if (event.what == What::answer) me.x = event.values, me.waits = false;
+    else me.stepping = false;
+    if (me.waits || me.stepping) return;
+    descend(me.x, me.before, trainer_.target(event.at));
+    ++me.round;
+    begin_round(event.at, now);
+  }
+
+  const topology::MixingMatrix& w_;
+  const NetworkOptions& options_;
+  const PullTrainer& trainer_;
+  std::vector<int> colours_;
+  Round rounds_ = 0;
+  std::vector<Peer> peers_;
+  std::multimap<Time, Event> events_;
+};
+
+}  // namespace
+
+TEST_CASE("AD-PSGD is its paper's iteration, in the order of events") {
+  const NetworkOptions options = at_their_own_pace(Policy::sync, 3ms);
+  PullTrainer trainer(8, kLength, kRate);
+  for (const Round rounds : {Round{1}, Round{2}, Round{5}, Round{120}}) {
+    CAPTURE(rounds);
+    Network network("ring", 8, kLength, options);
+    AdPsgdByTheClock reference(network.matrices(), options, trainer, {0, 1, 0, 1, 0, 1, 0, 1});
+    const auto expected = reference.run(network.start, rounds);
+    network.run("ad_psgd", {}, rounds, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 8);
+    CHECK(largest_difference(network.rows, expected) < 1e-5);
+  }
+}
+
+TEST_CASE("AD-PSGD: nobody waits for ever on any graph, the sum is kept, and peers come together until the first are done") {
+  struct Case {
+    const char* graph;
+    int peers;
+  };
+  for (const Case& each : {Case{"ring", 7}, Case{"ring", 1}, Case{"path", 2}, Case{"complete", 6}, Case{"star", 9}, Case{"torus", 9},
+                           Case{"hypercube", 8}, Case{"grid", 9}, Case{"binary_tree", 10}}) {
+    CAPTURE(each.graph);
+    CAPTURE(each.peers);
+    for (const Time latency : {Time(0), Time(1ms), Time(25ms)}) {
+      NetworkOptions options = at_their_own_pace(Policy::sync, latency);
+      options.slow_peers = 1;
+      options.slow_factor = 4;
+      PullTrainer still(each.peers, kLength, 0.0F);
+      Network network(each.graph, each.peers, kLength, options);
+      const Values sum = sum_of(network.start);
+      network.run("ad_psgd", {}, 300, &still);
+      CHECK(network.fault == "");
+      CHECK(network.finished == each.peers);
+      const Values kept = sum_of(network.rows);
+      for (std::size_t k = 0; k < kLength; ++k) {
+        CHECK(kept[k] == doctest::Approx(sum[k]).epsilon(1e-5).scale(1));
+        const auto width = [k](const std::vector<std::vector<float>>& rows) {
+          const auto [least, most] = std::ranges::minmax(rows, {}, [k](const auto& row) { return row[k]; });
+          return most[k] - least[k];
+        };
+        // Those who are only asked do not wait for answers; on a slow network they are done long before the others.
+        if (latency < 10ms) CHECK(width(network.rows) <= 0.3 * width(network.start));
+      }
+    }
+  }
+}
+
+TEST_CASE("AD-PSGD ends where the peers' steps cancel, each counting by its pace") {
+  // Σ_i r_i (x − b_i) = 0 to first order in the rate, r_i being how many steps peer i takes in the time of one.
+  constexpr int kPeers = 8;
+  for (const double slowness : {1.0, 4.0}) {
+    CAPTURE(slowness);
+    NetworkOptions options = at_their_own_pace(Policy::sync, 1ms);
+    options.slow_peers = 1;
+    options.slow_factor = slowness;
+    PullTrainer trainer(kPeers, kLength, 0.01F);
+    Network network("ring", kPeers, kLength, options);
+    Values mean(kLength);
+    double samples = 0, apart = 0;
+    network.watch = [&](int peer, Round done, Time) {
+      if (peer != 1 || done < 1000 || done > 1900) return;
+      Values now(kLength);
+      for (Node* node : network.live)
+        for (std::size_t k = 0; k < kLength; ++k) now[k] += node->x()[k] / kPeers;
+      for (Node* node : network.live)
+        for (std::size_t k = 0; k < kLength; ++k) apart = std::max(apart, std::abs(node->x()[k] - now[k]));
+      for (std::size_t k = 0; k < kLength; ++k) mean[k] += now[k];
+      ++samples;
+    };
+    network.run("ad_psgd", {}, 2000, &trainer);
+    double paces = 0, off = 0, moved = 0;
+    Values expected(kLength);
+    for (int i = 0; i < kPeers; ++i) {
+      const double pace = i == 0 ? 1 / slowness : 1;
+      for (std::size_t k = 0; k < kLength; ++k) expected[k] += pace * trainer.target(i)[k];
+      paces += pace;
+    }
+    const Values optimum = trainer.optimum();
+    for (std::size_t k = 0; k < kLength; ++k) {
+      off = std::max(off, std::abs(mean[k] / samples - expected[k] / paces));
+      moved = std::max(moved, std::abs(optimum[k] - expected[k] / paces));
+    }
+    CHECK(samples > 800);
+    CHECK(off < 0.03);
+    CHECK((slowness == 1 || moved > 0.06));  // what is measured is more than that
+    CHECK(apart < 0.5);
+  }
+}
+
+TEST_CASE("a peer that is ten times slower does not slow down the others of a ring of 16") {
+  const auto rounds_done = [](const std::string& algorithm, Policy policy) {
+    NetworkOptions options = at_their_own_pace(policy, 1ms);
+    options.slow_peers = 1;
+    options.slow_factor = 10;
+    PullTrainer trainer(16, kLength, kRate);
+    Network network("ring", 16, kLength, options);
+    std::map<int, double> done;
+    network.watch = [&](int peer, Round, Time now) { done[peer] += now <= 2s ? 1 : 0; };
+    network.run(algorithm, {}, 220, &trainer);
+    CHECK(network.finished == 16);
+    for (const auto& row : network.rows)
+      for (const float value : row) CHECK(std::isfinite(value));
+    double least = done[1];
+    for (int peer = 1; peer < 16; ++peer) least = std::min(least, done[peer]);
+    return least;
+  };
+  const double in_step = rounds_done("dpsgd", Policy::sync);
+  CHECK(rounds_done("async_push_sum", Policy::async) > 5 * in_step);
+  CHECK(rounds_done("ad_psgd", Policy::sync) > 5 * in_step);
+}
+
+TEST_CASE("asynchronous push-sum: the survivors of a loss end at their optimum's neighbourhood, under every policy") {
+  for (const Policy policy : {Policy::sync, Policy::stale, Policy::async}) {
+    CAPTURE(static_cast<int>(policy));
+    NetworkOptions options;
+    options.policy = policy;
+    options.step_time = 10ms;
+    options.links = {1ms, 0};
+    options.bears_losses = true;
+    options.deaths = {{2, Time(205ms)}};
+    PullTrainer trainer(7, kLength, 0.02F);
+    Network network("exponential", 7, kLength, options, {.weights = "out_degree"});
+    network.run("async_push_sum", {}, 800, &trainer);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 6);
+    for (std::size_t k = 0; k < kLength; ++k) {
+      double optimum = 0, mean = 0;
+      for (const int i : {0, 1, 3, 4, 5, 6}) {
+        optimum += trainer.target(i)[k] / 6;
+        mean += network.rows[static_cast<std::size_t>(i)][k] / 6;
+      }
+      CHECK(mean == doctest::Approx(optimum).epsilon(0.02).scale(1));
+    }
+  }
+}
