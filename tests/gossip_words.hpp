@@ -253,6 +253,7 @@ class Network {
       memory.counters = algorithm_->counters(i, *schedule_);
       members.push_back(std::make_unique<Node>(exchange_of(i), i, peers(), specs, memory));
       if (first > 0) {
+        members.back()->endpoint().begin_at(first);
         members.back()->set_steps_done(steps_done_[index]);
         std::copy(counters_[index].begin(), counters_[index].end(), members.back()->counters().begin());
       }
