@@ -137,7 +137,8 @@ TEST_CASE("links that are lost come back, and count again") {
   for (const char* fault : {"partition process=2 at=0.2 lasts=0.5", "deafness process=2 at=0.2 lasts=0.5",
                             "pause process=1 at=0.2 lasts=0.5",
                             "stall process=1 other=2 at=0.2 lasts=0.5", "clog process=1 other=2 at=0.2 lasts=0.8 amount=0.3",
-                            "close process=1 other=2 at=0.2", "corrupt process=1 other=2 at=0.2"})
+                            "close process=1 other=2 at=0.2", "corrupt process=1 other=2 at=0.2",
+                            "not_finite process=1 other=2 at=0.2"})
     for (const char* algorithm : {"gradient_tracking", "d2", "dpsgd"}) {
       CAPTURE(std::string(fault));
       CAPTURE(algorithm);

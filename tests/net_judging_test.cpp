@@ -53,7 +53,7 @@ class Honest {
   static gossip::ExchangeOptions options(const gossip::Codec& codec) {
     gossip::ExchangeOptions options;
     options.chunk_values = kChunk;
-    options.row_length = kLength;
+    options.row_lengths = {kLength, kLength};
     options.channels = 2;
     options.codec = &codec;
     return options;

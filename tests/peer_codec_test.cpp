@@ -10,7 +10,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-std::string refusal(const Overrides& overrides) {
+std::string setup_refusal(const Overrides& overrides) {
   const auto setup = make_setup(configured(Overrides{"run.peers=4"} + overrides));
   return setup.ok() ? "" : setup.error().message;
 }
@@ -52,24 +52,24 @@ TEST_CASE("bytes in the log are the messages' and 72 a frame, and the bits are t
 }
 
 TEST_CASE("pairs without a guarantee are refused in one sentence that says what would fit") {
-  CHECK(refusal({"codec.kind=topk"}) ==
+  CHECK(setup_refusal({"codec.kind=topk"}) ==
         "codec.kind: 'topk' leaves so much of a row out that mixing with it, as 'dpsgd' does, does not converge; set "
         "algorithm.kind = choco, which feeds back what was left out, or a codec that rounds (bf16, int8)");
-  CHECK(refusal({"codec.kind=sign", "algorithm.kind=consensus"}).find("algorithm.kind = choco") != std::string::npos);
-  CHECK(refusal({"codec.kind=randk", "algorithm.kind=gradient_tracking"}).find("algorithm.kind = choco") != std::string::npos);
-  CHECK(refusal({"codec.kind=int8", "algorithm.kind=allreduce"}) ==
+  CHECK(setup_refusal({"codec.kind=sign", "algorithm.kind=consensus"}).find("algorithm.kind = choco") != std::string::npos);
+  CHECK(setup_refusal({"codec.kind=randk", "algorithm.kind=gradient_tracking"}).find("algorithm.kind = choco") != std::string::npos);
+  CHECK(setup_refusal({"codec.kind=int8", "algorithm.kind=allreduce"}) ==
         "codec.kind: the rows of 'allreduce' travel as they are, so 'int8' would code nothing; leave codec.kind at none, or "
         "choose an algorithm that mixes (dpsgd) or feeds errors back (choco)");
-  CHECK(refusal({"codec.kind=bf16", "algorithm.policy=async"}) ==
+  CHECK(setup_refusal({"codec.kind=bf16", "algorithm.policy=async"}) ==
         "codec.kind: under the policy async rows travel as they are, not as 'bf16'; set algorithm.policy = sync, or "
         "codec.kind = none");
   for (const char* codec : {"codec.kind=none", "codec.kind=topk"})
-    CHECK(refusal({codec, "algorithm.kind=choco", "algorithm.policy=async"})
+    CHECK(setup_refusal({codec, "algorithm.kind=choco", "algorithm.policy=async"})
               .find("algorithm.policy: 'choco' takes rows of the same round") == 0);
-  CHECK(refusal({"algorithm.kind=choco", "topology.kind=one_peer_exponential"}).find("needs a symmetric W") !=
+  CHECK(setup_refusal({"algorithm.kind=choco", "topology.kind=one_peer_exponential"}).find("needs a symmetric W") !=
         std::string::npos);
-  CHECK(refusal({"algorithm.kind=choco", "codec.kind=topk"}) == "");
-  CHECK(refusal({"codec.kind=int8"}) == "");
+  CHECK(setup_refusal({"algorithm.kind=choco", "codec.kind=topk"}) == "");
+  CHECK(setup_refusal({"codec.kind=int8"}) == "");
 }
 
 TEST_CASE("a codec's keys are checked like all others, and are part of what peers agree on") {

@@ -123,7 +123,7 @@ TEST_CASE("tracking, D² and EXTRA go at the spectral radius of their iteration"
 
 TEST_CASE("an unstable step size is foretold, and diverges") {
   const Overrides overrides = kQuadratic + Overrides{"algorithm.kind=gradient_tracking", "algorithm.order=awc", "optimizer.rate=1.5",
-                                                     "run.rounds=50"};
+                                                     "run.rounds=40"};
   const Compared compared = compare(overrides);
   CHECK(*compared.prediction.rate > 1);
   CHECK_FALSE(compared.prediction.limit);

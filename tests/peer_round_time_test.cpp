@@ -16,12 +16,12 @@ const Overrides kSlow{"run.peers=8",        "run.rounds=80",          "log.every
                       "model.hidden=[100]", "sim.latency_ms=5",       "sim.uplink_mbit_s=8", "sim.downlink_mbit_s=8",
                       "sim.compute_ms=2",   "sim.bandwidth_mbit_s=6", "sim.sample_ms=0.25",  "data.batch=16"};
 
-struct Compared {
+struct Times {
   double measured = 0;
   RoundTime predicted;
 };
 
-Compared compare(const std::filesystem::path& folder, const Overrides& overrides) {
+Times times_of(const std::filesystem::path& folder, const Overrides& overrides) {
   const auto predicted = round_time(set_up(overrides));
   REQUIRE(predicted);
   const Left left = run_in(folder, overrides);
@@ -51,10 +51,10 @@ TEST_CASE("a round takes what is foretold: training, latencies, and bytes throug
            {"algorithm.kind=fedavg", "algorithm.local_steps=2", "algorithm.fraction=1"},
            {"algorithm.kind=fedavg", "algorithm.local_epochs=2", "data.partition=iid"}}) {
     CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
-    const Compared compared = compare(folder.path / std::to_string(made++), kSlow + algorithm);
-    CAPTURE(compared.measured);
-    CAPTURE(compared.predicted.seconds());
-    CHECK(std::abs(compared.measured / compared.predicted.seconds() - 1) < 0.05);
+    const Times times = times_of(folder.path / std::to_string(made++), kSlow + algorithm);
+    CAPTURE(times.measured);
+    CAPTURE(times.predicted.seconds());
+    CHECK(std::abs(times.measured / times.predicted.seconds() - 1) < 0.05);
   }
 }
 

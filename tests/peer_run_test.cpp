@@ -225,12 +225,12 @@ TEST_CASE("an interrupted run has the bits of a shorter one") {
 TEST_CASE("a run that diverges says so, and its summary has no figure where there is none") {
   const Folder folder;
   const Left left =
-      run_in(folder.path / "run", {"run.peers=4", "run.rounds=300", "log.every=1", "log.sketch=on", "optimizer.rate=1e6",
+      run_in(folder.path / "run", {"run.peers=4", "run.rounds=300", "log.every=1", "log.sketch=on", "optimizer.rate=3e38",
                                    "model.kind=linear", "data.kind=quadratic", "data.batch=4"});
   REQUIRE(left.stopped);
   CHECK(left.stopped->kind == ErrorKind::diverged);
   CHECK(static_cast<int>(left.stopped->kind) == 8);
-  CHECK(left.stopped->message.find("1e+06") + left.stopped->message.find("1000000") != 2 * std::string::npos);
+  CHECK(left.stopped->message.find("3e+38") != std::string::npos);
   CHECK(left.summary["reason"] == "diverged");
   CHECK(left.log.end()->at("reason") == "diverged");
   CHECK(left.summary["rounds"] < 300);

@@ -110,9 +110,9 @@ inline std::vector<Overrides> algorithms_of_the_catalog() {
       if (spec.name == "servers") all.push_back({all.back().front(), "algorithm.servers=2"});
       if (spec.name == "local_steps") {
         if (spec.default_value == ParameterValue(std::int64_t{1})) all.push_back(all.back());
-        all.back().push_back("algorithm.local_steps=2");
+        all.back().emplace_back("algorithm.local_steps=2");
       }
-      if (spec.name == "length") all.back().push_back("algorithm.length=2500");  // three chunks of 4 KiB
+      if (spec.name == "length") all.back().emplace_back("algorithm.length=2500");  // three chunks of 4 KiB
     }
   }
   return all;

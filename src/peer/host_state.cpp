@@ -8,9 +8,8 @@
 #include "peer/host.hpp"
 
 namespace gossamer::peer {
-namespace {
 
-/// Waits until `work` has been done where training is.
+/// Waits until `work` has been done where training is. (Not in an anonymous namespace: it is kept in a coroutine's frame.)
 struct OnExecutor {
   OnExecutor(gossip::Executor& executor_in, gossip::Scheduler& scheduler_in, std::function<void()> work_in)
       : executor(executor_in), scheduler(scheduler_in), work(std::move(work_in)) {}
@@ -23,8 +22,6 @@ struct OnExecutor {
   }
   void await_resume() const {}
 };
-
-}  // namespace
 
 NodeFigures Host::figures_of(Member& member) {
   gossip::Node& node = *member.node;
@@ -64,7 +61,7 @@ gossip::task<void> Host::save(Member& member) {
   }
   NodeSnapshot taken = snapshot(member);
   Status status;
-  const auto work = [this, &taken, &status] { status = request_.checkpointer->add(std::move(taken)); };
+  const std::function<void()> work = [this, &taken, &status] { status = request_.checkpointer->add(std::move(taken)); };
   OnExecutor written(executor_, scheduler_, work);
   co_await written;
   if (!status.ok()) request_.message(status.error().message);

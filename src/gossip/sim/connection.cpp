@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "base/check.hpp"
@@ -12,6 +13,8 @@ namespace gossamer::gossip::sim {
 namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
+/// A NaN as a float, as each of two bf16, and as the scale of an int8 block.
+constexpr float kNotFinite = std::bit_cast<float>(0x7FC07FC0U);
 
 Time milliseconds(double count) { return Time(std::llround(count * 1e6)); }
 Time seconds(double count) { return Time(std::llround(count * 1e9)); }
@@ -73,6 +76,10 @@ void Wire::fill() {
     Travelling& sent = on_the_way_.emplace_back();
     sent.head = chunk.head;
     sent.values.assign(chunk.values.begin(), chunk.values.end());
+    if (spoils_ && sent.head.offset == 0 && !sent.values.empty()) {
+      sent.spoiled = std::exchange(spoils_, false);
+      sent.values.front() = kNotFinite;
+    }
     sent.arrives = leaves(sent.bytes());
     world_.at(sent.arrives, [this] { pump(); });
     waiting_.pop_front();
@@ -126,8 +133,10 @@ void Wire::pump() {
                  static_cast<std::uint64_t>(head.channel) << 32 | static_cast<std::uint64_t>(head.note), head.offset, head.total,
                  static_cast<std::uint64_t>(world_.now().count())});
     Chunk chunk = came.values.empty() ? Chunk(head, {}, {}) : free_buffer()->fill(head, std::move(came.values));
-    if (Status status = receiver.deliver(std::move(chunk)); !status.ok()) {
-      world_.trace().complaints.push_back(status.error().message);
+    const Status status = receiver.deliver(std::move(chunk));
+    if (status.ok() && came.spoiled) world_.trace().complaints.push_back(fmt::format("peer {} took a NaN from peer {}", to_, from_));
+    if (!status.ok()) {
+      if (!came.spoiled) world_.trace().complaints.push_back(status.error().message);
       return world_.connection(from_, to_).lost(to_, status.error().message);
     }
   }

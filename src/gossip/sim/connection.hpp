@@ -50,6 +50,8 @@ class Wire {
 
   /// The next frame that comes is damaged.
   void damage() { damaged_ = true; }
+  /// The next row that is sent begins with a NaN, whatever codec it is in.
+  void spoil() { spoils_ = true; }
 
   /// The sender's end is closed: what waited there is gone. With `told`, what is on the way is followed by the news, but for a
   /// part of it that the closing may take away.
@@ -69,7 +71,7 @@ class Wire {
     ChunkHead head;
     std::vector<float> values;
     Time arrives{0};
-    bool closing = false, greeting = false;
+    bool closing = false, greeting = false, spoiled = false;
     std::uint64_t bytes() const { return kFrameOverheadBytes + values.size() * sizeof(float); }
   };
 
@@ -88,7 +90,7 @@ class Wire {
   std::deque<Travelling> on_the_way_;
   Capacity capacity_;
   Time last_arrival_{0};
-  bool damaged_ = false, shut_ = false, fill_due_ = false, pump_due_ = false;
+  bool damaged_ = false, spoils_ = false, shut_ = false, fill_due_ = false, pump_due_ = false;
   std::vector<std::unique_ptr<Buffer>> buffers_;  ///< the receiver's
   bool mute_ = false;
   Time heard_{0};  ///< while mute: when the last byte came, or waiting for one began

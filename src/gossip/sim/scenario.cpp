@@ -44,6 +44,7 @@ const std::vector<FaultForm>& fault_forms() {
       {FaultKind::corrupt, "corrupt", true, false, true, false},
       {FaultKind::close, "close", true, false, true, false},
       {FaultKind::slow_reader, "slow_reader", true, true, false, true},
+      {FaultKind::not_finite, "not_finite", true, false, true, false},
   };
   return forms;
 }

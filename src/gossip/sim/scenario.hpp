@@ -36,6 +36,7 @@ enum class FaultKind {
   corrupt,      ///< the next frame of a connection from a process to another one is damaged, which its receiver sees
   close,        ///< a process's connection to another one ends in the middle of a frame
   slow_reader,  ///< for a while the process takes `amount` bytes a second from its connections
+  not_finite,   ///< the next row that a process sends to another one begins with a NaN, as of a sender that does not look
 };
 
 struct Fault {

@@ -214,6 +214,8 @@ void World::plan(const Fault& fault) {
       });
     case FaultKind::corrupt:
       return at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).damage(); }); });
+    case FaultKind::not_finite:
+      return at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).spoil(); }); });
     case FaultKind::close:
       return at(begin, [each, &process] {
         if (!process.alive() || process.paused()) return;
