@@ -38,6 +38,7 @@ enum class Purpose : std::uint32_t {
   codec = 10,           ///< which values a peer sends; step = round
   jitter = 11,          ///< of a simulated link's chunks: peer and step are its ends
   step_time = 12,       ///< virtual time of local steps
+  scenario = 13,        ///< what a simulated network with faults is like, and what it leaves to chance
   clients = 16,         ///< who trains in a round of federated averaging, and who vanishes; step = round
   test = 1000,
 };

@@ -9,7 +9,7 @@ namespace gossamer::gossip::sim {
 namespace {
 
 FloatRow normal_row(const Scenario& scenario, int peer, std::uint64_t step) {
-  RandomStream random(scenario.seed, static_cast<std::uint32_t>(peer), kScenarioPurpose, step);
+  RandomStream random(scenario.seed, static_cast<std::uint32_t>(peer), Purpose::scenario, step);
   FloatRow row(static_cast<std::size_t>(scenario.length));
   for (float& value : row) value = static_cast<float>(random.next_normal());
   return row;

@@ -263,7 +263,7 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
   if (names == std::vector<std::string>{"none"}) return families;
   if (names == std::vector<std::string>{"swarm"}) {
     // Families left out let the others show what they do alone (Groce et al. 2012: "Swarm testing").
-    RandomStream random(seed, kNoPeer, kScenarioPurpose, 1);
+    RandomStream random(seed, kNoPeer, Purpose::scenario, 1);
     for (const FaultForm& form : fault_forms())
       if (random.below(2) == 1) families.push_back(form.kind);
     return families;
@@ -354,7 +354,7 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
 }  // namespace
 
 Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families) {
-  RandomStream random(seed, kNoPeer, kScenarioPurpose);
+  RandomStream random(seed, kNoPeer, Purpose::scenario);
   Draws draw(random);
   Scenario s;
   s.seed = seed;

@@ -17,9 +17,6 @@
 
 namespace gossamer::gossip::sim {
 
-/// What a scenario's random numbers are for.
-inline constexpr Purpose kScenarioPurpose{13};
-
 enum class FaultKind {
   crash,        ///< the process ends; its connections are reset, and what of its chunks still comes differs from link to link
   vanish,       ///< the machine ends: nobody is told, there is silence

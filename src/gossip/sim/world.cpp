@@ -20,7 +20,7 @@ Time seconds(double count) { return Time(std::llround(count * 1e9)); }
 }  // namespace
 
 World::World(const Scenario& scenario, const Parts& parts)
-    : scenario_(scenario), parts_(parts), chance_(scenario.seed, kNoPeer, kScenarioPurpose, 4) {
+    : scenario_(scenario), parts_(parts), chance_(scenario.seed, kNoPeer, Purpose::scenario, 4) {
   for (int peer = 0; peer < scenario.peers; ++peer) {
     trace_.lives.emplace_back().peer = peer;
     lives_.push_back(peer);
