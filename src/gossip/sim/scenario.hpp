@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/parameter.hpp"
-#include "base/philox.hpp"
 #include "gossip/algorithm.hpp"
 #include "gossip/codec.hpp"
 #include "gossip/exchange.hpp"
