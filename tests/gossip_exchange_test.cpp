@@ -160,6 +160,32 @@ TEST_CASE("what breaks the protocol is an error that names the sender, never a c
   CHECK(fault == "");
 }
 
+TEST_CASE("what comes between looking and waiting for a change is not missed") {
+  VirtualScheduler scheduler;
+  InlineExecutor executor;
+  gpu::CpuDevice device(1);
+  Compute compute(scheduler, executor, device, nullptr, StepTimes{});
+  const auto matrices = schedule("path", 2);
+  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0}, [](Error) {});
+  Rows<float> rows(2, 10);
+  const std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
+  Node node(exchange, 0, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}});
+  const std::vector<float> values(10);
+  const auto hears = [](Node& of) -> task<void> {
+    while (!of.waiting(0)) co_await of.change();
+  };
+  task<void> hearing = hears(node);
+  hearing.start(scheduler);
+  bool came = false;
+  for (int turn = 0; !hearing.done() && turn < 100; ++turn) {
+    // After it has looked, and before the task that waits has begun: that goes through the scheduler's queue.
+    if (turn == 1) came = exchange.deliver(Chunk({1, 0, 0, 0, 0, 10}, values, Lease())).ok();
+    scheduler.turn();
+  }
+  CHECK(came);
+  CHECK(hearing.done());
+}
+
 TEST_CASE("a row of the wrong round or length ends the run with the reason") {
   VirtualScheduler scheduler;
   InlineExecutor executor;

@@ -223,6 +223,7 @@ std::optional<Received> Endpoint::waiting(Channel channel) const {
 }
 
 void Endpoint::touch() {
+  touched_ = true;
   if (watcher_) exchange_.scheduler().post(std::exchange(watcher_, {}));
 }
 

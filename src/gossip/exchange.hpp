@@ -138,16 +138,17 @@ class Endpoint {
   task<Received> receive_any(Channel channel, std::span<float> into, Combine combine);
   /// Of whom that message is, if there is one.
   std::optional<Received> waiting(Channel channel) const;
-  /// co_await endpoint.change(): until a chunk comes after this, or somebody touches it. May resume for nothing. One waiter.
+  /// co_await endpoint.change(): until a chunk has come, or somebody has touched it, since the last change(); so nothing is missed
+  /// between looking at what has come and waiting here. May resume for nothing. One waiter.
   auto change() {
     struct Awaiter {
       Endpoint& endpoint;
-      bool await_ready() const { return false; }
+      bool await_ready() const { return endpoint.touched_; }
       void await_suspend(std::coroutine_handle<> waiter) {
         GOSSAMER_CHECK(!endpoint.watcher_, "two wait for a change at one endpoint");
         endpoint.watcher_ = waiter;
       }
-      void await_resume() const {}
+      void await_resume() const { endpoint.touched_ = false; }
     };
     return Awaiter{*this};
   }
@@ -245,7 +246,8 @@ class Endpoint {
   Pace pace_;
   std::map<Channel, std::unique_ptr<CodedChannel>> coded_;
   std::map<Channel, AnyAwaiter*> waiting_for_any_;
-  std::coroutine_handle<> watcher_;
+  std::coroutine_handle<> watcher_;  ///< waits in change()
+  bool touched_ = false;             ///< since the last change()
   std::uint64_t arrivals_ = 0;
   std::unique_ptr<OutgoingCopies> copies_;  ///< made when first needed
   std::set<int> lost_;

@@ -97,8 +97,8 @@ def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Mak
                                       ("async_push_sum", "ring", "stale")], ids=" ".join)
 def test_peers_at_their_own_pace_all_finish_and_learn_over_tcp(network: Make, settings: tuple[str, str, str]) -> None:
     kind, topology, policy = settings
-    net = network(5, f"algorithm.kind={kind}", f"topology.kind={topology}", f"algorithm.policy={policy}", "run.rounds=60",
-                  "log.every=20", "optimizer.rate=0.1")
+    net = network(5, f"algorithm.kind={kind}", f"topology.kind={topology}", f"algorithm.policy={policy}", "run.rounds=300",
+                  "log.every=100", "optimizer.rate=0.1")
     for ids in ("0", "1,2", "3", "4"):
         net.start(ids)
     assert net.wait() == [0] * 4, [peer.said for peer in net.started]

@@ -150,7 +150,10 @@ def test_a_process_started_again_joins_the_network_that_went_on(network: Make, v
         rounds = [each["round"] for each in missed(net, k, victim) if each["round"] <= before_the_end[k]]
         assert rounds == list(range(rounds[0], rounds[0] + len(rounds))), "without it for a while, and then with it"
         assert rounds[-1] < before_the_end[k] - 40
-        assert events(net, k)[:4] == [("lost", victim, None), ("reach", None, 7), ("back", victim, None), ("reach", None, 8)]
+        heard = events(net, k)
+        assert heard[:2] == [("lost", victim, None), ("reach", None, 7)]
+        # Its other neighbour's word that it is there may come before its own.
+        assert sorted(heard[2:4], key=str) == [("back", victim, None), ("reach", None, 8)]
     assert ("joined", None) in [event[:2] for event in events(net, victim)]
     records = [record["round"] for record in net.log(victim) if record["record"] == "round"]
     assert records == sorted(set(records)) and len(records) < records[-1], "its log has a gap"

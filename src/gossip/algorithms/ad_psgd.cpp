@@ -127,6 +127,8 @@ class AdPsgd final : public Algorithm {
     Neighbours neighbours(node, w->heard_by(node.id()));
     if (neighbours.own == 0) learn_colours(node, neighbours, *w);
     const std::span<float> x = node.x(), u = node.row(kLocal), before = node.row(kBefore);
+    // Who asked while this peer waited itself, first: where answers take longer than steps it always does. Each asks once.
+    for (std::size_t k = 0; k < neighbours.peers.size() && node.waiting(kX); ++k) co_await answer(node, true);
     co_await node.copy(x, before);
     co_await node.copy(x, u);
     const std::optional<int> partner = choose(node, t, neighbours);
