@@ -150,6 +150,23 @@ TEST_CASE("links that are lost come back, and count again") {
     }
 }
 
+TEST_CASE("packets that are lost, and that travel twice, come later and change no bit") {
+  Scenario plain = ring("gradient_tracking", {});
+  plain.bandwidth_mbit_s = 0.05;
+  const Parts parts = build(plain).value();
+  const Trace trace = run_scenario(plain, parts);
+  for (double Scenario::*part : {&Scenario::loss, &Scenario::duplication}) {
+    Scenario scenario = plain;
+    scenario.*part = 0.3;
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.losses == 0);
+    const Trace later = run_scenario(scenario, parts);
+    CHECK(later.end > trace.end);
+    for (std::size_t k = 0; k < trace.lives.size(); ++k) CHECK(later.lives[k].rounds.back().end == trace.lives[k].rounds.back().end);
+  }
+}
+
 TEST_CASE("processes that end are started again, and join with a neighbour's rows") {
   for (const char* policy : {"sync", "deadline", "stale", "async"})
     for (const char* fault : {"restart process=2 at=0.2 lasts=0.1", "reboot process=2 at=0.2 lasts=0.3"}) {

@@ -23,7 +23,8 @@ Durations durations_of(const Scenario& scenario, const Parts& parts) {
     if (fault.kind == FaultKind::slow) slowest *= std::max(fault.amount, 1.0);
   Durations durations;
   durations.frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
-  const double narrowest = scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 : 1e12;
+  const double copies = scenario.duplication > 0 ? 2 : 1;
+  const double narrowest = scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 / copies : 1e12;
   const double spread = std::exp(4 * scenario.step_spread);  // no step of a run takes so many times the mean
   double mixes = 0, chunks = 0;
   for (const RowSpec& row : parts.rows)
@@ -31,7 +32,8 @@ Durations durations_of(const Scenario& scenario, const Parts& parts) {
       mixes += 1;
       chunks += std::ceil(static_cast<double>(scenario.length + static_cast<int>(row.extra)) / scenario.chunk_values);
     }
-  const double passage = (scenario.latency_ms + scenario.jitter_ms) / 1e3;
+  const double resends = scenario.loss > 0 ? 2.0 * kLongestResend : 0;
+  const double passage = (1 + resends) * (scenario.latency_ms + scenario.jitter_ms) / 1e3;
   // With a window full or the buffers on the way, a chunk waits until one before it has come.
   const double trips = 2 * mixes + chunks / std::min(scenario.window, scenario.buffer_chunks);
   durations.round = scenario.local_steps * scenario.step_ms / 1e3 * slowest * spread + trips * passage +

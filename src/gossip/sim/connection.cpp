@@ -60,10 +60,23 @@ void Wire::send(Chunk chunk) {
   });
 }
 
+/// How much later a packet comes because it was lost, perhaps more than once, and its sender did not hear of it.
+Time Wire::sent_again() {
+  const Scenario& scenario = world_.scenario();
+  double later = 0, pause = 2 * (scenario.latency_ms + scenario.jitter_ms);
+  for (int losses = 0; scenario.loss > 0 && losses < kMostLosses && world_.chance() < scenario.loss; ++losses, pause *= 2)
+    later += pause;
+  return milliseconds(later);
+}
+
+// What comes behind a packet that is late waits for it, as TCP has it. Of one that travels twice only the bandwidth is seen.
 Time Wire::leaves(std::uint64_t bytes) {
   const Time now = world_.now();
-  const Time jitter = milliseconds(world_.scenario().jitter_ms * (world_.scenario().jitter_ms > 0 ? world_.chance() : 0));
-  const Time arrives = capacity_.pass({now, now}, bytes).last + milliseconds(world_.scenario().latency_ms) + jitter + path_.delay;
+  const Scenario& scenario = world_.scenario();
+  const Time jitter = milliseconds(scenario.jitter_ms * (scenario.jitter_ms > 0 ? world_.chance() : 0));
+  const Time passed = capacity_.pass({now, now}, bytes).last;
+  if (scenario.duplication > 0 && world_.chance() < scenario.duplication) capacity_.pass({now, now}, bytes);
+  const Time arrives = passed + milliseconds(scenario.latency_ms) + jitter + sent_again() + path_.delay;
   return last_arrival_ = std::max(last_arrival_, arrives);
 }
 

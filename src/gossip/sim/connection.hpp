@@ -26,6 +26,9 @@ namespace gossamer::gossip::sim {
 
 /// The longest from the end of one end to the other end's knowing, where the network passes it on.
 inline constexpr Time kResetTime = std::chrono::milliseconds(100);
+/// How often in a row a packet is lost at most, and how many ways there and back pass until the last of them is sent again:
+/// one, then twice as many each time.
+inline constexpr int kMostLosses = 3, kLongestResend = (1 << kMostLosses) - 1;
 
 /// What lies between two peers, in one direction, whatever connection they have.
 struct Path {
@@ -81,6 +84,7 @@ class Wire {
   void returned();
   void watch();
   Time leaves(std::uint64_t bytes);
+  Time sent_again();
 
   World& world_;
   const Path& path_;

@@ -132,10 +132,17 @@ void Judge::judge_arrivals() {
       for (const Term& term : terms) {
         if (ends.first != a && term.other != a) continue;
         due = std::max({due, term.back_at, term.lost == kNever ? Time(0) : term.lost_at});
-        if (ends.first == a && joined(a, term.other) && !life(term.other).rounds.empty()) linked.push_back(term.other);
+        if (ends.first != a || !joined(a, term.other) || life(term.other).rounds.empty()) continue;
+        linked.push_back(term.other);
+        if (life(term.other).joins) due = std::max(due, life(term.other).rounds.front().began);  // it had nothing to give before
       }
     due += patience_of(scenario_, parts_);
-    if (std::ranges::any_of(linked, [&](int b) { return life(b).finished && life(b).finished_at <= due; })) continue;
+    // One that it may have asked gives rows at the beginning of a round, and has none left.
+    const auto has_none = [&](int b) {
+      const bool in_its_last = life(b).rounds.back().round + 1 == last_ && life(b).rounds.back().began <= due;
+      return in_its_last || (life(b).finished && life(b).finished_at <= due);
+    };
+    if (std::ranges::any_of(linked, has_none)) continue;
     for (const int b : linked)
       hold(!life(a).rounds.empty() || life(b).rounds.back().began <= due, "progress",
            "peer {} still waits to join, though peer {} has begun round {}", peer_of(a), peer_of(b), life(b).rounds.back().round);

@@ -132,6 +132,8 @@ const ParameterSet<Scenario>& scenario_parameters() {
                {.help = "of every connection, one way", .minimum = 0, .maximum = 1e6, .unit = "ms"})
           .add("jitter_ms", &Scenario::jitter_ms,
                {.help = "chunks come up to so much later", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+          .add("loss", &Scenario::loss, {.help = "part of the packets that are lost, and sent again", .minimum = 0, .maximum = 0.3})
+          .add("duplication", &Scenario::duplication, {.help = "part of the packets that travel twice", .minimum = 0, .maximum = 0.5})
           .add("bandwidth_mbit_s", &Scenario::bandwidth_mbit_s,
                {.help = "of every connection; 0: without limit", .minimum = 0, .maximum = 1e6, .unit = "Mbit/s"})
           .add("silence", &Scenario::silence,
@@ -165,6 +167,8 @@ ParameterValues values_of(const Scenario& s) {
           {"step_spread", s.step_spread},
           {"latency_ms", s.latency_ms},
           {"jitter_ms", s.jitter_ms},
+          {"loss", s.loss},
+          {"duplication", s.duplication},
           {"bandwidth_mbit_s", s.bandwidth_mbit_s},
           {"silence", s.silence},
           {"call_again", s.call_again},
@@ -369,6 +373,10 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   s.latency_ms = draw.wide(0.1, 40);
   s.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
   s.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
+  if (!families.empty()) {
+    s.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
+    s.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
+  }
   // Some tens of rounds each, so that runs are over neither before links are lost nor before they are back.
   const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
   s.silence = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);

@@ -77,6 +77,8 @@ struct Scenario {
   int buffer_chunks = 2;           ///< chunks on their way on a connection; what is sent beyond waits at its sender
   double step_ms = 5, step_spread = 0;
   double latency_ms = 5, jitter_ms = 0;
+  double loss = 0;                 ///< part of the packets that do not arrive, and are sent again
+  double duplication = 0;          ///< part of the packets that travel twice
   double bandwidth_mbit_s = 0;     ///< of a connection; 0: without limit
   double silence = 2;              ///< seconds
   double call_again = 1;           ///< seconds: the longest pause before a connection that is gone is called again

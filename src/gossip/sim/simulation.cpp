@@ -85,6 +85,8 @@ std::vector<Scenario> smaller(const Scenario& s) {
   if (s.chunk_values < s.length) change([](Scenario& c) { c.chunk_values = c.length; });
   if (s.local_steps > 1) change([](Scenario& c) { c.local_steps = 1; });
   if (s.jitter_ms > 0) change([](Scenario& c) { c.jitter_ms = 0; });
+  if (s.loss > 0) change([](Scenario& c) { c.loss = 0; });
+  if (s.duplication > 0) change([](Scenario& c) { c.duplication = 0; });
   if (s.step_spread > 0) change([](Scenario& c) { c.step_spread = 0; });
   if (s.bandwidth_mbit_s > 0) change([](Scenario& c) { c.bandwidth_mbit_s = 0; });
   if (s.codec != "none") change([](Scenario& c) { c.codec = "none"; });
