@@ -9,6 +9,7 @@
 using namespace gossamer;
 using namespace gossamer::gossip;
 using namespace gossamer::gossip::sim;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -91,6 +92,31 @@ TEST_CASE("a silence that ends in time, and one that does not") {
   CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=2.5"})).losses == 4);
   CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=1.5"})).losses == 0);
   CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=2.5"})).losses == 2);
+}
+
+TEST_CASE("once a silent peer is lost, the others' rounds take as long as before") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"}) {
+    CAPTURE(policy);
+    Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
+    scenario.policy = policy;
+    scenario.rounds = 200;
+    scenario.silence = 0.5;
+    const Trace trace = run_scenario(scenario, build(scenario).value());
+    for (const Life& life : trace.lives) {
+      if (life.peer == 2) continue;
+      CAPTURE(life.peer);
+      REQUIRE(life.finished);
+      /// The mean time of the rounds that begin between two times.
+      const auto round_time = [&](Time from, Time to) {
+        std::vector<Time> began;
+        for (const RoundRecord& record : life.rounds)
+          if (record.began >= from && record.began < to) began.push_back(record.began);
+        REQUIRE(began.size() > 10);
+        return std::chrono::duration<double>(began.back() - began.front()).count() / static_cast<double>(began.size() - 1);
+      };
+      CHECK(round_time(850ms, trace.end) <= 1.1 * round_time(50ms, 300ms));
+    }
+  }
 }
 
 TEST_CASE("a scenario's text says all of it") {
