@@ -53,10 +53,15 @@ Time patience_of(const Scenario& scenario, const Parts& parts) {
 }
 
 Time faults_end(const Scenario& scenario) {
-  double end = 0;
+  double end = 0, delays = 0;
   const double frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
+  // What was sent at the end of a delay is still on its way, what is sent later comes behind it, and delays add up.
+  for (const Fault& fault : scenario.fault_list())
+    if (fault.kind == FaultKind::delay) delays += fault.amount;
   for (const Fault& fault : scenario.fault_list()) {
-    const double after = fault.kind == FaultKind::slow_reader ? frame / std::max(fault.amount, 1.0) : 0;
+    const double after = fault.kind == FaultKind::slow_reader ? frame / std::max(fault.amount, 1.0)
+                         : fault.kind == FaultKind::delay     ? delays
+                                                              : 0;
     end = std::max(end, fault.at + fault.lasts + after);
   }
   return time_of(end);
