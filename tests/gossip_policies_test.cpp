@@ -186,6 +186,22 @@ TEST_CASE("stale and async: a link that is still busy with one row gets the newe
   }
 }
 
+TEST_CASE("stale: a row that waits for a busy link goes out before its peer says goodbye") {
+  NetworkOptions options;
+  options.policy = Policy::stale;
+  options.staleness = 3;
+  options.step_time = 1ms;
+  options.goodbyes = true;
+  options.link_model = [](int from, int) { return from == 0 ? LinkModel{1ms, 1e5} : LinkModel{1ms, 0}; };  // a row takes 4 ms
+  for (const Round rounds : {20, 21, 22, 23, 24, 25, 26, 27}) {
+    CAPTURE(rounds);
+    Network network("path", 2, 100, options);
+    network.run("consensus", {}, rounds);
+    CHECK(network.fault == "");
+    CHECK(network.finished == 2);
+  }
+}
+
 TEST_CASE("stale and async: rows that nobody takes, or that a slow link still reads, never take more memory than declared") {
   constexpr std::size_t kRow = 1000;
   for (const Policy policy : {Policy::stale, Policy::async}) {

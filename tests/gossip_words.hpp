@@ -126,6 +126,7 @@ struct NetworkOptions {
     Time from{0}, until{0};
   };
   std::vector<Cut> cuts = {};
+  bool goodbyes = false;  ///< what a peer sends after its farewell is dropped
   std::map<int, Time> joins = {};  ///< of peers: nobody hears of them before
   std::function<void(const std::string&)> message = [](const std::string&) {};  ///< of the memberships
   /// Every peer is a process of its own: what comes is judged, and who is to blame for a fault dies, while the others go on.
@@ -402,7 +403,11 @@ class Network {
       if (dead_.contains(node.id())) co_await std::suspend_always{};
       watch(node.id(), t + 1, scheduler_->now());
     }
+    co_await node.endpoint().send_rest();
     co_await algorithm_->farewell(node);
+    if (options_.goodbyes)
+      for (auto& [ends, link] : counted_links_)
+        if (ends.first == node.id()) link->cut = true;
     ++finished;
   }
 

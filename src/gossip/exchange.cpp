@@ -205,6 +205,10 @@ void Endpoint::send_copy(int to, Round t, Channel channel, std::span<const float
   send(std::span(&to, 1), t, channel, copy.values(), copy);
 }
 
+task<void> Endpoint::send_rest() {
+  while (std::ranges::any_of(staged_, [](const auto& entry) { return entry.second->has_rest(); })) co_await change();
+}
+
 /// Whole messages are taken, so the first chunk in an inbox begins one.
 const Chunk* Endpoint::first_chunk(Channel channel) const {
   const Chunk* first = nullptr;

@@ -117,6 +117,8 @@ class Endpoint {
 
   /// Sends `values`, which lie in `lender`'s memory, to those who hear this peer in its round, and takes theirs whole: Node::share.
   task<std::vector<HeardRow>> share(Round t, Channel channel, std::span<const float> values, LentRow& lender);
+  /// After the last round, and before any goodbye: waits until rows that a busy link was to get later are on it, or it is lost.
+  task<void> send_rest();
   /// Tells those whose rows this peer hears that its rounds are done: what they share is for it no more.
   void end_sharing(Round last, Channel channel);
   /// Whether what this peer shares in round t is for `peer` too: it is there, was so in the round before (with the first row

@@ -32,7 +32,9 @@ void StagedMix::Reading::give_back() {
   // Whoever ended the lease may be in the middle of changing what a link's send() changes.
   staged_->exchange_.scheduler().after(Time(0), [staged = staged_, peer = peer_] {
     const Edge& edge = staged->edges_.at(peer);
-    if (edge.unsent && !edge.reading.busy()) staged->send(peer);
+    if (!edge.unsent || edge.reading.busy()) return;
+    staged->send(peer);
+    staged->endpoint_.touch();
   });
 }
 
@@ -318,6 +320,10 @@ void StagedMix::end(Round last) {
     if (endpoint_.present(peer)) say(peer, Note::skipping, last);
 }
 
+bool StagedMix::has_rest() const {
+  return std::ranges::any_of(edges_, [](const auto& entry) { return entry.second.unsent; });
+}
+
 bool StagedMix::ended(int peer) const {
   const auto found = edges_.find(peer);
   return found != edges_.end() && found->second.ended;
@@ -332,6 +338,7 @@ void StagedMix::lose(int peer) {
     edge.lateness.reset();
     endpoint_.inbox(peer, channel_).consumer = nullptr;
     edge.stage.reset();
+    endpoint_.touch();
   }
   // One of whom nothing has come yet is waited for too.
   std::erase_if(heard_, [peer](const topology::Neighbour& neighbour) { return neighbour.peer == peer; });

@@ -64,6 +64,8 @@ class StagedMix {
   void enter(int peer, Round first);
   /// Tells the neighbours that this peer's rounds are done, of which `last` was the last.
   void end(Round last);
+  /// Whether a link that is busy is to get a row later.
+  bool has_rest() const;
   /// Whether `peer` has said so.
   bool ended(int peer) const;
   /// This peer mixes in no round before `next`: nobody need wait for it until then.

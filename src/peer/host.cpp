@@ -205,6 +205,7 @@ gossip::task<void> Host::drive(Member& member) {
       if (is_logged(setup_.config, member.round) || member.round == stop_after_) co_await record(member);
     }
   }
+  co_await member.node->endpoint().send_rest();
   co_await setup_.algorithm->farewell(*member.node);
   if (++finished_ == members_.size()) request_.on_finished();
 }
