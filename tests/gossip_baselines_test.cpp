@@ -37,8 +37,6 @@ double distance(const Network& network, const std::vector<double>& optimum) {
   return std::sqrt(sum / square);
 }
 
-double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
-
 /// Bytes of a message of so many values in one chunk.
 double message_bytes(std::size_t values) { return static_cast<double>(values * sizeof(float) + kFrameOverheadBytes); }
 

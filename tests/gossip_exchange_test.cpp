@@ -19,13 +19,6 @@ constexpr Case kCases[] = {{"ring", 5},      {"path", 4},      {"star", 6},     
                            {"grid", 6},      {"complete", 7},  {"hypercube", 8}, {"one_peer_exponential", 6},
                            {"ring", 2},      {"ring", 1}};
 
-double largest_difference(const std::vector<std::vector<float>>& rows, const std::vector<std::vector<double>>& expected) {
-  double largest = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    for (std::size_t k = 0; k < rows[i].size(); ++k) largest = std::max(largest, std::abs(rows[i][k] - expected[i][k]));
-  return largest;
-}
-
 /// Latencies that differ by link, so that neighbours' rows come in any order.
 LinkModel uneven(int from, int to) { return {1ms * ((from * 7 + to * 3) % 11), 1e6 * (1 + (from + to) % 3)}; }
 

@@ -23,13 +23,6 @@ Matrix start_of(const Network& network) {
   return x;
 }
 
-double largest_difference(const std::vector<std::vector<float>>& rows, const Matrix& expected) {
-  double largest = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i)
-    for (std::size_t k = 0; k < expected[i].size(); ++k) largest = std::max(largest, std::abs(rows[i][k] - expected[i][k]));
-  return largest;
-}
-
 /// PullTrainer's f_i = ½ ‖x − b_i‖².
 class Functions {
  public:

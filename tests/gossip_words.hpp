@@ -78,6 +78,17 @@ class PullTrainer final : public Trainer {
   Rows<float> targets_;
 };
 
+/// Of rows from what a reference in double says of them.
+inline double largest_difference(const std::vector<std::vector<float>>& rows, const std::vector<std::vector<double>>& expected) {
+  REQUIRE(rows.size() == expected.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    REQUIRE(rows[i].size() == expected[i].size());
+    for (std::size_t k = 0; k < rows[i].size(); ++k) largest = std::max(largest, std::abs(rows[i][k] - expected[i][k]));
+  }
+  return largest;
+}
+
 /// Counts what is allocated.
 class CountingDevice final : public gpu::CpuDevice {
  public:

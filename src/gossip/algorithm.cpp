@@ -89,4 +89,18 @@ task<void> push_and_pull(Node& node, Round t, int servers) {
   co_await node.sent(kGradientRow);
 }
 
+task<void> push_sum_steps(Node& node, int sum, int steps) {
+  const std::span<float> z = node.x(), g = node.row(kGradientRow), x = node.row(sum).first(z.size());
+  for (int step = 0; step < steps; ++step) {
+    if (step > 0) co_await divide_by_weight(node, sum);
+    co_await node.gradient(z, g);
+    co_await node.update(x, g);
+  }
+}
+
+task<void> divide_by_weight(Node& node, int sum) {
+  const std::span<float> z = node.x(), row = node.row(sum);
+  co_await node.divide(row.first(z.size()), &row[z.size()], z);
+}
+
 }  // namespace gossamer::gossip

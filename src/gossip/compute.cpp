@@ -55,7 +55,7 @@ void Compute::run_mixes() {
   for (const Mixing& mixing : mixes) mix_batch_.push_back(*mixing.piece);
   const Time begin = scheduler_.now();
   device_.mix(mix_batch_);
-  const double seconds = std::chrono::duration<double>(scheduler_.now() - begin).count();
+  const double seconds = gossip::seconds(scheduler_.now() - begin);
   for (const Mixing& mixing : mixes) mixing.listener->mixed(*mixing.piece, seconds / static_cast<double>(mixes.size()));
   mixes.clear();
   if (mixes_.empty()) mixes_.swap(mixes);  // keeps the capacity

@@ -10,6 +10,18 @@
 #include "gossip/exchange.hpp"
 
 namespace gossamer::gossip {
+namespace {
+
+std::string beyond(const char* what, std::uint64_t place, float largest) {
+  return fmt::format("{} {} of its row is not finite, or beyond algorithm.largest_value = {:g}", what, place, largest);
+}
+
+Error diverged(int peer, Round t, Channel channel, const std::string& objection) {
+  return {ErrorKind::diverged,
+          fmt::format("peer {} diverged: in round {}, {} (channel {}), and it was not sent", peer, t, objection, channel)};
+}
+
+}  // namespace
 
 std::optional<std::string> Exchange::objection(const ChunkHead& head, std::span<const float> values) const {
   const float largest = options_.largest_value;
@@ -18,8 +30,7 @@ std::optional<std::string> Exchange::objection(const ChunkHead& head, std::span<
   const std::size_t at =
       coded ? options_.codec->first_beyond({values, head.offset, head.total}, largest) : first_beyond(values, largest);
   if (at == values.size()) return std::nullopt;
-  return fmt::format("{} {} of its row is not finite, or beyond algorithm.largest_value = {:g}",
-                     coded ? "what is coded in word" : "value", head.offset + at, largest);
+  return beyond(coded ? "what is coded in word" : "value", head.offset + at, largest);
 }
 
 Status Exchange::judge_arrival(const ChunkHead& head, std::span<const float> values) const {
@@ -29,9 +40,7 @@ Status Exchange::judge_arrival(const ChunkHead& head, std::span<const float> val
 
 Status Exchange::judge_departure(const ChunkHead& head, std::span<const float> values) const {
   const auto objection = this->objection(head, values);
-  if (!objection) return {};
-  return Error{ErrorKind::diverged, fmt::format("peer {} diverged: in round {}, {} (channel {}), and it was not sent", head.from,
-                                                head.round, *objection, head.channel)};
+  return objection ? Status(diverged(head.from, head.round, head.channel, *objection)) : Status();
 }
 
 bool Exchange::may_leave(int peer, Round t, Channel channel, std::span<const float> message) {
@@ -44,10 +53,7 @@ bool Exchange::may_leave(int peer, Round t, Channel channel, std::span<const flo
 bool Exchange::may_be_coded(int peer, Round t, Channel channel, std::span<const float> row) {
   if (!compute_.device().host_accessible()) return true;
   const std::size_t at = first_beyond(row, options_.largest_value);
-  if (at < row.size())
-    fault({ErrorKind::diverged, fmt::format("peer {} diverged: in round {}, value {} of its row is not finite, or beyond "
-                                            "algorithm.largest_value = {:g} (channel {}), and it was not sent",
-                                            peer, t, at, options_.largest_value, channel)});
+  if (at < row.size()) fault(diverged(peer, t, channel, beyond("value", at, options_.largest_value)));
   return at == row.size();
 }
 

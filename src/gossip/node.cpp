@@ -38,7 +38,7 @@ task<void> Node::change() {
   const Time begin = exchange_.scheduler().now();
   const bool waits = !stepping_;
   co_await endpoint_.change();
-  if (waits) times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  if (waits) times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
 }
 
 task<void> Node::gradient(std::span<float> x, std::span<float> g, int shard_of) {
@@ -104,7 +104,7 @@ TrainRequest Node::request_for(std::span<float> x, std::span<float> g) const {
 task<void> Node::train(TrainOperation operation, TrainRequest request) {
   const Time begin = exchange_.scheduler().now();
   co_await exchange_.compute().train(operation, request);
-  times_.train_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  times_.train_seconds += seconds(exchange_.scheduler().now() - begin);
 }
 
 task<Node::Evaluation> Node::evaluate() {
@@ -129,14 +129,14 @@ task<void> Node::finish_mix(int k) {
   const Time begin = exchange_.scheduler().now();
   const double mixing = endpoint_.mix_seconds();
   co_await endpoint_.finish_mix(static_cast<Channel>(k), *rows_[static_cast<std::size_t>(k)]);
-  const double seconds = std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  const double seconds = gossip::seconds(exchange_.scheduler().now() - begin);
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
 task<std::vector<HeardRow>> Node::share(Round since, int k) {
   const Time begin = exchange_.scheduler().now();
   std::vector<HeardRow> rows = co_await endpoint_.share(since, channel(k), row(k), lender(k));
-  times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
   co_return rows;
 }
 
@@ -147,7 +147,7 @@ void Node::send(int to, Round t, int k, std::span<const float> part) {
 task<void> Node::receive(int from, Round t, int k, std::span<float> into, Combine combine) {
   const Time begin = exchange_.scheduler().now();
   co_await endpoint_.receive(from, t, channel(k), into, combine);
-  times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
 }
 
 task<void> Node::send_coded(Round t, int k, std::span<float> own) {
@@ -159,14 +159,14 @@ task<void> Node::receive_coded(int from, Round t, int k, std::span<float> into) 
   const double mixing = endpoint_.mix_seconds();
   const bool heard = co_await endpoint_.receive_coded(from, t, channel(k), into, Combine::add);
   GOSSAMER_CHECK(heard, "a peer was lost under an algorithm that needs everybody");
-  const double seconds = std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  const double seconds = gossip::seconds(exchange_.scheduler().now() - begin);
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
 task<Received> Node::receive_any(int k, std::span<float> into, Combine combine) {
   const Time begin = exchange_.scheduler().now();
   const Received received = co_await endpoint_.receive_any(channel(k), into, combine);
-  times_.wait_seconds += std::chrono::duration<double>(exchange_.scheduler().now() - begin).count();
+  times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
   co_return received;
 }
 

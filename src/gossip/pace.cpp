@@ -9,8 +9,6 @@ constexpr double kSmoothing = 0.25;  // share of the newest sample
 // Others are taken to be so much faster than they were: they no longer wait for this peer. To come early is to wait a little.
 constexpr double kHurry = 1.2;
 
-double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
 
 Round Pace::next(Round t, const Others& others, Time now) {

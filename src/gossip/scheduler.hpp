@@ -15,6 +15,7 @@ namespace gossamer::gossip {
 
 /// Time since the run's start, virtual or real.
 using Time = std::chrono::nanoseconds;
+inline double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
 
 /// What the scheduler asks when nothing is ready, before it lets time pass.
 class IdleWork {

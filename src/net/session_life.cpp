@@ -18,8 +18,6 @@ constexpr gossip::Time kFirstPause = 50ms, kLongestPause = 1s;  // before anothe
 // Trouble is forgiven in so many times its length: a link that is down for more than a fifth of the time is lost.
 constexpr int kForgives = 4;
 
-double seconds(gossip::Time time) { return std::chrono::duration<double>(time).count(); }
-
 }  // namespace
 
 // Connections.
@@ -153,13 +151,13 @@ void Session::tick(gossip::Time now, gossip::Time counted) {
   if (attached() && !counts_due_ && now - attached_at_ > options_.silence / 2) troubled_ = false;
   trouble_ = troubled_ ? trouble_ + counted : std::max<gossip::Time>(trouble_ - counted / kForgives, 0ns);
   if (trouble_ > options_.silence)
-    return finish(fmt::format("{}, and no connection since has carried anything for {:.3g} s", broken_, seconds(trouble_)));
+    return finish(fmt::format("{}, and no connection since has carried anything for {:.3g} s", broken_, gossip::seconds(trouble_)));
   if (!attached()) return;
   if (reading_ && !heard_goodbye_) quiet_ += counted;
-  if (quiet_ > options_.silence) return finish(lost(fmt::format("nothing came from it for {:.3g} s", seconds(quiet_))));
+  if (quiet_ > options_.silence) return finish(lost(fmt::format("nothing came from it for {:.3g} s", gossip::seconds(quiet_))));
   if (quiet_ > options_.silence / 2 && state_ != State::aborting && !std::exchange(suspected_, true)) {
-    options_.message(fmt::format("{} has said nothing for {:.3g} s, and is suspected; it is lost after {:.3g} s", name(), seconds(quiet_),
-                                 seconds(options_.silence)));
+    options_.message(fmt::format("{} has said nothing for {:.3g} s, and is suspected; it is lost after {:.3g} s", name(),
+                                 gossip::seconds(quiet_), gossip::seconds(options_.silence)));
     options_.call_again(0ns);
     if (closed()) return;
   }

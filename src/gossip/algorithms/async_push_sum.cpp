@@ -78,12 +78,7 @@ class AsyncPushSum final : public Algorithm {
   // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  S ← S + (x, w), sent;  (x, w) ← (1 − Σ_k W_ki) (x, w);
   // (x, w) ← (x, w) + Σ_j W_ij (S_j − S_ij), S_ij ← S_j;  z ← x/w
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> z = node.x(), g = node.row(kGradientRow), x = node.row(kSum).first(z.size());
-    for (int step = 0; step < steps_; ++step) {
-      if (step > 0) co_await divide(node);
-      co_await node.gradient(z, g);
-      co_await node.update(x, g);
-    }
+    co_await push_sum_steps(node, kSum, steps_);
     std::uint64_t &waits = node.counters()[node.counters().size() - 2], &gave = node.counters().back();
     if (waits == 0) {
       co_await give(node, t);
@@ -92,7 +87,7 @@ class AsyncPushSum final : public Algorithm {
     }
     const std::vector<HeardRow> heard = co_await node.share(gave, kGiven);
     co_await take(node, t, heard);
-    co_await divide(node);
+    co_await divide_by_weight(node, kSum);
   }
 
   task<void> farewell(Node& node) const override {
@@ -145,11 +140,6 @@ class AsyncPushSum final : public Algorithm {
       last = theirs.round + 1;
       node.counters()[hears.size()] = 0;
     }
-  }
-
-  task<void> divide(Node& node) const {
-    const std::span<float> z = node.x(), sum = node.row(kSum);
-    co_await node.divide(sum.first(z.size()), &sum[z.size()], z);
   }
 
   int steps_;

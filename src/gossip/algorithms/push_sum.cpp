@@ -34,22 +34,12 @@ class PushSum final : public Algorithm {
 
   // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  (x, w) ← W_ii (x, w) + Σ_j W_ij (x_j, w_j);  z ← x/w
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> z = node.x(), g = node.row(kGradientRow), x = node.row(kSum).first(z.size());
-    for (int step = 0; step < steps_; ++step) {
-      if (step > 0) co_await divide(node);
-      co_await node.gradient(z, g);
-      co_await node.update(x, g);
-    }
+    co_await push_sum_steps(node, kSum, steps_);
     co_await node.mix(t, kSum);
-    co_await divide(node);
+    co_await divide_by_weight(node, kSum);
   }
 
  private:
-  task<void> divide(Node& node) const {
-    const std::span<float> z = node.x(), sum = node.row(kSum);
-    co_await node.divide(sum.first(z.size()), &sum[z.size()], z);
-  }
-
   int steps_;
 };
 

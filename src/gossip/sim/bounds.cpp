@@ -43,13 +43,11 @@ Durations durations_of(const Scenario& scenario, const Parts& parts) {
   return durations;
 }
 
-Time time_of(double seconds) { return Time(std::llround(seconds * 1e9)); }
-
 }  // namespace
 
 Time patience_of(const Scenario& scenario, const Parts& parts) {
   const Durations durations = durations_of(scenario, parts);
-  return time_of(6 * durations.trip + 2 * durations.round);
+  return from_seconds(6 * durations.trip + 2 * durations.round);
 }
 
 Time faults_end(const Scenario& scenario) {
@@ -64,7 +62,7 @@ Time faults_end(const Scenario& scenario) {
                                                               : 0;
     end = std::max(end, fault.at + fault.lasts + after);
   }
-  return time_of(end);
+  return from_seconds(end);
 }
 
 Time time_limit(const Scenario& scenario, const Parts& parts) {
@@ -77,8 +75,8 @@ Time time_limit(const Scenario& scenario, const Parts& parts) {
     // Of a connection that is shut and opened by turns, each time may be the one that breaks it.
     breaks += fault.kind == FaultKind::clog ? 1 + static_cast<int>(fault.lasts / scenario.silence) : 1;
   }
-  const double each = scenario.silence + scenario.call_again + std::chrono::duration<double>(kResetTime).count();
-  return time_of(10 + 3 * scenario.rounds * durations.round + held_up + breaks * each * scenario.peers);
+  const double each = scenario.silence + scenario.call_again + seconds(kResetTime);
+  return from_seconds(10 + 3 * scenario.rounds * durations.round + held_up + breaks * each * scenario.peers);
 }
 
 }  // namespace gossamer::gossip::sim

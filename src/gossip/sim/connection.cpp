@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 
 #include "base/check.hpp"
 #include "gossip/sim/process.hpp"
@@ -15,9 +14,6 @@ namespace {
 constexpr double kBytesPerMegabit = 1e6 / 8;
 /// A NaN as a float, as each of two bf16, and as the scale of an int8 block.
 constexpr float kNotFinite = std::bit_cast<float>(0x7FC07FC0U);
-
-Time milliseconds(double count) { return Time(std::llround(count * 1e6)); }
-Time seconds(double count) { return Time(std::llround(count * 1e9)); }
 
 }  // namespace
 
@@ -66,17 +62,17 @@ Time Wire::sent_again() {
   double later = 0, pause = 2 * (scenario.latency_ms + scenario.jitter_ms);
   for (int losses = 0; scenario.loss > 0 && losses < kMostLosses && world_.chance() < scenario.loss; ++losses, pause *= 2)
     later += pause;
-  return milliseconds(later);
+  return from_milliseconds(later);
 }
 
 // What comes behind a packet that is late waits for it, as TCP has it. Of one that travels twice only the bandwidth is seen.
 Time Wire::leaves(std::uint64_t bytes) {
   const Time now = world_.now();
   const Scenario& scenario = world_.scenario();
-  const Time jitter = milliseconds(scenario.jitter_ms * (scenario.jitter_ms > 0 ? world_.chance() : 0));
+  const Time jitter = from_milliseconds(scenario.jitter_ms * (scenario.jitter_ms > 0 ? world_.chance() : 0));
   const Time passed = capacity_.pass({now, now}, bytes).last;
   if (scenario.duplication > 0 && world_.chance() < scenario.duplication) capacity_.pass({now, now}, bytes);
-  const Time arrives = passed + milliseconds(scenario.latency_ms) + jitter + sent_again() + path_.delay;
+  const Time arrives = passed + from_milliseconds(scenario.latency_ms) + jitter + sent_again() + path_.delay;
   return last_arrival_ = std::max(last_arrival_, arrives);
 }
 
@@ -140,7 +136,7 @@ void Wire::pump() {
       continue;
     }
     if (receiver.read_bytes_per_second > 0)
-      receiver.reads_again = world_.now() + seconds(static_cast<double>(came.bytes()) / receiver.read_bytes_per_second);
+      receiver.reads_again = world_.now() + from_seconds(static_cast<double>(came.bytes()) / receiver.read_bytes_per_second);
     const ChunkHead& head = came.head;
     world_.note({static_cast<std::uint64_t>(head.from) << 32 | static_cast<std::uint64_t>(head.to), head.round,
                  static_cast<std::uint64_t>(head.channel) << 32 | static_cast<std::uint64_t>(head.note), head.offset, head.total,
@@ -195,7 +191,7 @@ void Wire::hear() {
   if (mute_ == mute()) return;
   mute_ = !mute_;
   if (!mute_) return;
-  heard_ = world_.now() + milliseconds(world_.scenario().latency_ms);
+  heard_ = world_.now() + from_milliseconds(world_.scenario().latency_ms);
   watch();
 }
 
@@ -207,7 +203,7 @@ void Wire::listen() {
 
 void Wire::watch() {
   const Time since = heard_;
-  world_.at(since + seconds(world_.scenario().silence), [this, since] {
+  world_.at(since + from_seconds(world_.scenario().silence), [this, since] {
     const Process& receiver = world_.process_of(to_);
     if (!mute_ || heard_ != since || shut_ || receiver.paused() || !receiver.alive() || !reads()) return;
     world_.connection(from_, to_).lost(to_, fmt::format("nothing came from peer {} for {} s", from_, world_.scenario().silence));
@@ -286,7 +282,7 @@ void Connection::begun_again(int end) {
 /// One call at a time.
 void Connection::call_later() {
   if (std::exchange(calling_, true)) return;
-  const Time pause = seconds(world_.scenario().call_again * (0.5 + 0.5 * world_.chance()));
+  const Time pause = from_seconds(world_.scenario().call_again * (0.5 + 0.5 * world_.chance()));
   world_.at(world_.now() + pause, [this] { call(); });
 }
 
@@ -296,7 +292,7 @@ void Connection::call() {
   if (states_[0] != State::down || !caller.alive() || caller.done() || world_.over()) return;
   if (caller.paused()) return call_later();
   calling_ = true;
-  world_.at(world_.now() + milliseconds(world_.scenario().latency_ms) + paths_[0].delay, [this] { answer(); });
+  world_.at(world_.now() + from_milliseconds(world_.scenario().latency_ms) + paths_[0].delay, [this] { answer(); });
 }
 
 bool Connection::answers() const {

@@ -305,8 +305,8 @@ double Judge::mean_distance(const std::vector<int>& part, Round t, bool end, con
 }
 
 void Judge::judge_progress() {
-  hold(!trace_.out_of_time, "progress", "the run was not over after {:.3f} s of virtual time and {} events",
-       std::chrono::duration<double>(trace_.end).count(), trace_.events);
+  hold(!trace_.out_of_time, "progress", "the run was not over after {:.3f} s of virtual time and {} events", seconds(trace_.end),
+       trace_.events);
   for (int a = 0; a < lives(); ++a)
     if (life(a).alive && !(life(a).joins && life(a).rounds.empty()))
       hold(life(a).finished, "progress", "peer {} stands in round {}, and nothing is on its way to it", peer_of(a),

@@ -77,7 +77,7 @@ Process::Process(World& world, int number) : world_(world), number_(number) {
   for (int peer = 0; peer < scenario.peers; ++peer)
     if (scenario.homes[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
   times_ = {
-      .each = Time(std::llround(scenario.step_ms * 1e6)), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
+      .each = from_milliseconds(scenario.step_ms), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
   for (const Fault& fault : scenario.fault_list())
     if (fault.kind == FaultKind::slow && fault.process == number)
       times_.each = Time(std::llround(static_cast<double>(times_.each.count()) * fault.amount));

@@ -33,8 +33,7 @@ Trace run_scenario(const Scenario& scenario, const Parts& parts) { return World(
 Outcome simulate(const Scenario& scenario) {
   const Parts parts = build(scenario).value();
   const Trace trace = run_scenario(scenario, parts);
-  Outcome outcome{judge(scenario, parts, trace), trace.hash, std::chrono::duration<double>(trace.end).count(),
-                  trace.events, trace.story,
+  Outcome outcome{judge(scenario, parts, trace), trace.hash, seconds(trace.end), trace.events, trace.story,
                   static_cast<std::size_t>(std::ranges::count(trace.links, false, &LinkRecord::back)),
                   static_cast<std::size_t>(std::ranges::count(trace.links, true, &LinkRecord::back)),
                   static_cast<std::size_t>(std::ranges::count_if(

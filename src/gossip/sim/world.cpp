@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::uint64_t kMostEvents = 20'000'000;
 
-Time seconds(double count) { return Time(std::llround(count * 1e9)); }
-
 }  // namespace
 
 World::World(const Scenario& scenario, const Parts& parts)
@@ -58,7 +56,7 @@ void World::note(std::initializer_list<std::uint64_t> words) {
 }
 
 void World::tell(const std::string& line) {
-  trace_.story.push_back(fmt::format("{:10.4f}  {}", std::chrono::duration<double>(now_).count(), line));
+  trace_.story.push_back(fmt::format("{:10.4f}  {}", seconds(now_), line));
 }
 
 void World::note(const FloatRow& row) { note({hash64(std::as_bytes(std::span<const float>(row)))}); }
@@ -159,7 +157,7 @@ void World::hold_up(Process& process, Time until) {
 
 void World::plan(const Fault& fault) {
   Process& process = *processes_[static_cast<std::size_t>(fault.process)];
-  const Time begin = seconds(fault.at), end = begin + seconds(fault.lasts);
+  const Time begin = from_seconds(fault.at), end = begin + from_seconds(fault.lasts);
   // Of each connection with the other process: this process's end.
   const auto each = [this, fault](auto act) {
     for (Connection* connection : between(fault.process, fault.other)) {
@@ -186,8 +184,8 @@ void World::plan(const Fault& fault) {
           connection.add_delay(there, more);
         });
       };
-      at(begin, [add, fault] { add(seconds(fault.amount)); });
-      return at(end, [add, fault] { add(-seconds(fault.amount)); });
+      at(begin, [add, fault] { add(from_seconds(fault.amount)); });
+      return at(end, [add, fault] { add(-from_seconds(fault.amount)); });
     }
     case FaultKind::stall:
       at(begin, [each] { each([](Connection& connection, int here, int) { connection.stop(here); }); });
@@ -195,8 +193,8 @@ void World::plan(const Fault& fault) {
     case FaultKind::clog:
       return at(begin, [this, each, end, fault] {
         each([&](Connection& connection, int here, int there) {
-          clog(connection, here, end, seconds(fault.amount));
-          clog(connection, there, end, seconds(fault.amount));
+          clog(connection, here, end, from_seconds(fault.amount));
+          clog(connection, there, end, from_seconds(fault.amount));
         });
       });
     case FaultKind::partition:
