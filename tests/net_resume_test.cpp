@@ -237,6 +237,23 @@ TEST_CASE("goodbyes, and what was sent before them, come through connections tha
   }
 }
 
+TEST_CASE("whose last word is lost, and who is gone then, is waited for a moment and not for the silence") {
+  Cuttable pair;
+  const auto came = [&] { return pair.zero->network->traffic(0).bytes_received; };
+  const auto before = came();
+  pair.one->network->begin_leave();
+  pair.world.run_until([&] { return came() >= before + kFrameHeadBytes; });
+  pair.zero->network->begin_leave();
+  pair.world.run_until([&] { return pair.one->network->left(); });
+  pair.relay->cut();  // with the word that peer 0's goodbye has come
+  pair.world.kill(*pair.one);
+  CHECK_FALSE(pair.zero->network->left());
+  const gossip::Time begin = pair.world.scheduler.now();
+  pair.zero->network->leave(50ms);  // behind a relay that takes calls for a process that is gone
+  CHECK(pair.world.scheduler.now() - begin < 10s);  // of a silence of 20 s
+  CHECK(pair.zero->lines.empty());
+}
+
 namespace {
 
 /// Memory that somebody waits for.

@@ -102,8 +102,8 @@ class Session final : public SocketUser {
   bool attached() const { return socket_ != nullptr; }
   /// Nothing is left to do: both said goodbye and know it, or it is closed.
   bool finished() const { return closed() || (state_ == State::leaving && heard_goodbye_ && outbox_.settled() && told_ == received_); }
-  /// All that was queued has come to the other side, or nothing will any more.
-  bool flushed() const { return closed() || outbox_.settled(); }
+  /// All that was queued has come to the other side, or it needs nothing any more: after its goodbye it drops what comes.
+  bool flushed() const { return closed() || heard_goodbye_ || outbox_.settled(); }
   bool untouched() const { return !round_.has_value(); }
   /// A frame of theirs has come, other than a goodbye or an abort.
   bool greeted() const { return greeted_; }

@@ -208,7 +208,8 @@ void TcpNetwork::leave(gossip::Time patience) {
   std::vector<std::string> waiting;
   for (auto& [pair, edge] : edges_) {
     if (!edge.session) continue;
-    if (!edge.session->finished()) waiting.push_back(edge.session->name());
+    // One that said goodbye may have gone while its last word, that it has ours too, was lost.
+    if (!edge.session->finished() && !edge.session->heard_goodbye()) waiting.push_back(edge.session->name());
     edge.session->close();
   }
   if (!waiting.empty() && !error_) setup_.message(fmt::format("left before these said goodbye: {}", fmt::join(waiting, ", ")));
