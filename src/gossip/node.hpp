@@ -38,7 +38,7 @@ struct Staleness {
   std::uint64_t pushes = 0, sum = 0, largest = 0;
 };
 
-/// Thread: the scheduler's. Rows are in device memory: they are computed with, and never read here. Spans stay valid for a
+/// Thread: the scheduler's. Rows are in device memory: they are computed with, and read by value() alone. Spans stay valid for a
 /// round; a mixed row's values move to its other half when it is mixed.
 class Node {
  public:
@@ -124,6 +124,13 @@ class Node {
   task<void> receive_coded(int from, Round t, int k, std::span<float> into);
   /// co_await node.sent(k): until nobody reads row k any more.
   auto sent(int k) { return lender(k).writable(); }
+
+  /// Value `index` of row k, here. On a card this waits until all that was asked of it is done.
+  float value(int k, std::size_t index) {
+    float value = 0;
+    exchange_.compute().device().download(&value, &row(k)[index], sizeof(float));
+    return value;
+  }
 
   // ---- what survives a round beside rows
   std::span<std::uint64_t> counters() { return counters_; }

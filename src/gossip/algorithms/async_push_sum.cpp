@@ -9,9 +9,10 @@
 // two rows, rounded and what that left, which add up exactly; both travel, so a message is 2(d + 1) values where push_sum's is
 // d + 1. Beside them a peer keeps the two of each neighbour's sum that it used last.
 //
-// A peer gives again only when it has heard something new since it gave last, as under `sync` it has in every round. Where rounds are
-// shorter than messages take, it would else give all of its weight away before any comes back, and its steps γ/w would grow
-// without bound. It sends its sum in every round all the same, for the last message may have been lost.
+// A peer gives in every round in which it has enough weight, or all whom it hears gave last in the round before, as under `sync` they
+// always did. Where rounds are shorter than messages take, or those who would give back stand still, it would else give all of its
+// weight away, and its steps γ/w would grow without bound. The longer it has not given the less is enough, so that all give again
+// where losses have left too little to all. It sends its sum in every round all the same, for the last message may have been lost.
 //
 // A peer that is lost takes with it what it has and what is under way to it: weights too, so no model leans. Of a link that is
 // back the first sum heard only says where to begin. A peer whose rounds are done says so, and is given nothing more: it would
@@ -29,6 +30,10 @@ namespace {
 struct Options {
   int local_steps = 1;
 };
+
+/// Of a mean weight of 1: with so much a peer gives. After so many rounds without, half of it is enough after twice as many, and so on.
+constexpr float kEnough = 0.6F;
+constexpr Round kPatience = 64;
 
 /// (x, w); S_i, S_j as used last: each d + 1 values, as they are rounded and then what that left.
 enum Row { kModel, kSum, kBefore, kGiven, kFirstUsed };
@@ -61,9 +66,8 @@ class AsyncPushSum final : public Algorithm {
     return {neighbours_load(w, 2 * (d + 1))};
   }
 
-  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. And two more: whether nothing new has been
-  /// heard since this peer gave last, and in which round that was.
-  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return schedule.at(0)->hears(i).size() + 2; }
+  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. And the round in which this peer gave last.
+  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return schedule.at(0)->hears(i).size() + 1; }
   void resume(int, Round, std::span<std::uint64_t> counters, const topology::MixingSchedule&) const override {
     std::ranges::fill(counters, 0);
   }
@@ -79,10 +83,9 @@ class AsyncPushSum final : public Algorithm {
   // (x, w) ← (x, w) + Σ_j W_ij (S_j − S_ij), S_ij ← S_j;  z ← x/w
   task<void> round(Node& node, Round t) const override {
     co_await push_sum_steps(node, kSum, steps_);
-    std::uint64_t &waits = node.counters()[node.counters().size() - 2], &gave = node.counters().back();
-    if (waits == 0) {
+    std::uint64_t& gave = node.counters().back();
+    if (gives(node, t, gave)) {
       co_await give(node, t);
-      waits = 1;
       gave = t;
     }
     const std::vector<HeardRow> heard = co_await node.share(gave, kGiven);
@@ -96,6 +99,20 @@ class AsyncPushSum final : public Algorithm {
   }
 
  private:
+  bool gives(Node& node, Round t, Round gave) const {
+    const auto w = node.matrix(t);
+    const auto hears = w->hears(node.id());
+    std::size_t there = 0, in_step = 0;
+    for (std::size_t place = 0; place < hears.size(); ++place) {
+      if (!node.takes(hears[place].peer, t)) continue;
+      ++there;
+      in_step += node.counters()[place] == t ? 1 : 0;
+    }
+    if (there > 0 && in_step == there) return true;  // without a look at the weight, for which a card would be waited for
+    const float enough = kEnough * std::min(1.0F, static_cast<float>(kPatience) / static_cast<float>(t - gave + 1));
+    return node.value(kSum, node.row(kSum).size() - 1) >= enough;
+  }
+
   /// S ← S + (x, w), in two rows s + r: r ← r + (x, w);  s⁺ ← s + r;  r ← r − (s⁺ − s), exactly. Then (x, w) is what is kept.
   task<void> give(Node& node, Round t) const {
     const std::span<float> sum = node.row(kSum), before = node.row(kBefore), given = node.row(kGiven);
@@ -138,7 +155,6 @@ class AsyncPushSum final : public Algorithm {
                                      static_cast<float>(hears[place].weight));
       co_await node.copy(theirs.values, used);
       last = theirs.round + 1;
-      node.counters()[hears.size()] = 0;
     }
   }
 
