@@ -228,6 +228,35 @@ TEST_CASE("peers that join, several at once, under every policy, and one after t
   }
 }
 
+TEST_CASE("who joins while the others do their last rounds is given rows, or knows that it came too late") {
+  int late = 0, in_time = 0;
+  Time end = 0ms;
+  PullTrainer trainer(8, kLength, 0.05F);
+  const auto run = [&](Network& network) { network.run("dpsgd", {}, 30, &trainer); };
+  Dying world;
+  const auto joining = [&](Time when) {
+    world.joins = {{3, when}};
+    NetworkOptions options = world.options();
+    options.step_spread = 0.5;  // not all do their last round at the same time
+    return options;
+  };
+  Network never("ring", 8, kLength, joining(1000s));
+  never.watch = [&](int, Round, Time now) { end = now; };
+  run(never);
+  CHECK(never.stranded.contains(3));
+  for (Time when = end - 100ms; when < end + 2ms; when += 1ms) {
+    CAPTURE(when.count());
+    Network network("ring", 8, kLength, joining(when));
+    run(network);
+    CHECK(network.fault == "");
+    const bool stranded = network.stranded.contains(3);
+    CHECK(network.finished == (stranded ? 7 : 8));
+    ++(stranded ? late : in_time);
+  }
+  CHECK(late > 0);
+  CHECK(in_time > 0);
+}
+
 TEST_CASE("a peer that was cut off from all and comes back leaps to the others' round") {
   Dying world{.cuts = {{2, 1, 103ms, 700ms}, {2, 3, 103ms, 710ms}}};
   NetworkOptions options = world.options();

@@ -287,6 +287,7 @@ class Network {
     live.clear();
     for (auto& node : members) live.push_back(node.get());
     finished = 0;
+    left_.clear();
     memberships_.clear();
     if (options_.bears_losses) {
       auto partners = std::make_shared<std::vector<std::vector<int>>>();
@@ -319,7 +320,9 @@ class Network {
         else if (other < joiner) continue;  // the link between the two is made once
         set_cut(joiner, other, true);
         const Time both = joins_too == options_.joins.end() ? when : std::max(when, joins_too->second);
-        scheduler.at(both, [&, joiner, other] { return_link(joiner, other); });
+        scheduler.at(both, [&, joiner, other] {
+          if (!left_.contains(other)) return_link(joiner, other);
+        });
       }
       membership(joiner).join();
     }
@@ -345,6 +348,9 @@ class Network {
     }
     scheduler.run();
     virtual_time = scheduler.now();
+    stranded.clear();
+    for (const auto& [joiner, when] : options_.joins)
+      if (membership(joiner).waits_alone()) stranded.insert(joiner);
     rows.clear();
     deviations.clear();
     steps_done_.clear();
@@ -398,6 +404,7 @@ class Network {
   std::map<int, std::string> faults;  ///< of peers that are apart: why they ended
   std::vector<std::string> refused;   ///< why chunks were
   int finished = 0;
+  std::set<int> stranded;  ///< those who joined and know that nobody is there to be asked
   Time virtual_time{0};
 
  private:
@@ -419,6 +426,10 @@ class Network {
     if (options_.goodbyes)
       for (auto& [ends, link] : counted_links_)
         if (ends.first == node.id()) link->cut = true;
+    left_.insert(node.id());
+    for (std::size_t other = 0; other < memberships_.size(); ++other)
+      if (counted_links_.contains({node.id(), static_cast<int>(other)}))
+        scheduler_->after(options_.links.latency, [this, other, id = node.id()] { memberships_[other]->left(id); });
     ++finished;
   }
 
@@ -426,7 +437,7 @@ class Network {
   Scheduler* scheduler_ = nullptr;  ///< of the run under way
   std::vector<std::unique_ptr<Membership>> memberships_;
   std::map<std::pair<int, int>, CountedLink*> counted_links_;
-  std::set<int> dead_;
+  std::set<int> dead_, left_;
   NetworkOptions options_;
   std::size_t length_;
   CountingDevice device_;

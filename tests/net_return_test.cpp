@@ -176,6 +176,8 @@ TEST_CASE("after a goodbye nobody comes back") {
   host.world.run_until([&] { return host.one->network->joined(); });
   first->say(control(FrameKind::goodbye)).close();
   host.world.run_until([&] { return host.stranger()->ask(0, 1, identity(2)).verdict == Verdict::later; });
+  CHECK(host.one->leaves == std::vector<std::string>{"1-0"});
+  CHECK_FALSE(host.one->network->connected(1, 0));
   CHECK(host.one->journal.empty());
   CHECK(host.one->faults.empty());
 }

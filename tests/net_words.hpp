@@ -92,6 +92,7 @@ struct Process {
   std::vector<Error> faults;
   std::function<void()> on_back = [] {};
   std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
+  std::vector<std::string> leaves;  ///< of partners that took theirs: "0-1"
   Journal journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<Network> network;
 
@@ -143,6 +144,7 @@ class World {
       process.journal.push_back(fmt::format("back {}-{}", here, there));
       process.on_back();
     };
+    setup.left = [&process](int here, int there) { process.leaves.push_back(fmt::format("{}-{}", here, there)); };
     setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
                             ++buffers;
                             return memory.allocate(bytes);

@@ -54,6 +54,15 @@ void Membership::lost(int peer, const std::string& why) {
   take(ends, {t, false}, endpoint_.peer(), false);
 }
 
+// It answers nothing any more. What counts between the two has come.
+void Membership::left(int peer) {
+  if (!link(peer).entered) lost(peer, fmt::format("peer {} has done its last round", peer));
+}
+
+bool Membership::waits_alone() const {
+  return joining_ && std::ranges::none_of(links_, [](const auto& entry) { return entry.second.up; });
+}
+
 // ---- coming back
 
 void Membership::back(int peer) {

@@ -62,6 +62,10 @@ class Membership {
 
   /// This peer's link to `peer` is lost; `why` is a whole sentence.
   void lost(int peer, const std::string& why);
+  /// `peer` has done its last round and takes its leave: nobody waits for its rows, or for a link to it to count again.
+  void left(int peer);
+  /// This peer joins, and none of its partners is there to be asked.
+  bool waits_alone() const;
   /// The link to `peer`, which was lost, carries again; nothing comes any more of what was sent before.
   void back(int peer);
   /// What a partner says.

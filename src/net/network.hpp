@@ -37,6 +37,9 @@ struct NetworkSetup {
   /// message: of one that was begun before, the rest is dropped. Called from the scheduler's loop before anything of the new
   /// connection is delivered, never from within send() or `lost`. It may do what `fault` may.
   std::function<void(int here, int there)> back = [](int, int) {};
+  /// The peer elsewhere, whose link is not lost, has done its part and takes its leave: all it sent has come, and nothing will any
+  /// more. Called as `back` is.
+  std::function<void(int here, int there)> left = [](int, int) {};
   /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not called for what join()
   /// returns or after leave() began. It may call stop() and the like, not destroy the network.
   std::function<void(const Error&)> fault = [](const Error&) {};
@@ -71,7 +74,8 @@ class Network {
   /// those links that connected() names; the others come with NetworkSetup::back. Known when join() returns; only where all
   /// partners are latecomers themselves may it turn out later, within confer().
   virtual bool late() const = 0;
-  /// Whether the link between a hosted peer and one elsewhere carries: a pair of the setup, any other is a bug.
+  /// Whether the link between a hosted peer and one elsewhere carries, which has not taken its leave: a pair of the setup, any
+  /// other is a bug.
   virtual bool connected(int here, int there) const = 0;
 
   /// Between join() and the first chunk, every process alike: so many times, the ends of each pair tell each other what `say`

@@ -247,7 +247,7 @@ void Session::handle(Frame frame) {
       return;
     case FrameKind::goodbye:
       heard_goodbye_ = true;
-      return;
+      return owner_.left(*this);
     case FrameKind::abort:
       if (state_ != State::aborting) owner_.aborted(*this, {error_kind(frame.head.round), printable(std::move(frame.text))});
       return;

@@ -41,6 +41,8 @@ class SessionOwner {
   virtual Status told(Session& session, std::string statement) = 0;
   /// The first frame of theirs is here, and is about to be handled: somebody lives at the other end. Not for a goodbye or an abort.
   virtual void greeted(Session& session) = 0;
+  /// They said goodbye: nothing comes of them any more.
+  virtual void left(Session& session) = 0;
   /// They say that the network has begun.
   virtual void network_runs() = 0;
   /// The other side is gone, fell silent, or sent what it must not: a whole sentence. The session is closed.

@@ -76,7 +76,7 @@ gossip::Link& TcpNetwork::link(int from, int to) {
 bool TcpNetwork::connected(int here, int there) const {
   const Edge* edge = find_edge(here, there);
   GOSSAMER_CHECK(edge != nullptr, "a pair that the setup does not name");
-  return edge->connected() && !edge->lost;
+  return edge->connected() && !edge->lost && !edge->session->heard_goodbye();
 }
 
 Traffic TcpNetwork::traffic(int peer) const { return traffic_.at(peer); }
@@ -131,6 +131,11 @@ void TcpNetwork::greeted(Session& session) {
   if (!edge.lost) return;
   edge.lost = false;
   if (has_begun()) setup_.back(edge.local, edge.remote);
+}
+
+void TcpNetwork::left(Session& session) {
+  const Edge& edge = *find_edge(session.local(), session.remote());
+  if (has_begun() && !leaving_ && !error_ && !edge.lost) setup_.left(edge.local, edge.remote);
 }
 
 void TcpNetwork::aborted(Session& session, Error error) {

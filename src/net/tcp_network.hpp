@@ -99,6 +99,7 @@ class TcpNetwork final : public Network, public SessionOwner {
   void failed(Session& session, Error error) override;
   void aborted(Session& session, Error error) override;
   void greeted(Session& session) override;
+  void left(Session& session) override;
   bool lose(Edge& edge, const Error& why);
   void end_run(Error error, const Session* heard_from);
   void tick();

@@ -110,6 +110,21 @@ void Host::lose(int here, int there, const Error& why) { membership(here).lost(t
 
 void Host::back(int here, int there) { membership(here).back(there); }
 
+void Host::left(int here, int there) {
+  membership(here).left(there);
+  expect_partners(here);
+}
+
+/// Partners that did not leave call at least every second. If none is there after a silence, nobody can give this node rows.
+void Host::expect_partners(int node) {
+  if (!membership(node).waits_alone()) return;
+  scheduler_.after(milliseconds(1e3 * setup_.config.net.silence), [this, node] {
+    if (!error_ && membership(node).waits_alone())
+      fail({ErrorKind::join_timeout,
+            fmt::format("peer {} came too late: whoever it could ask for rows has done its last round and left", node)});
+  });
+}
+
 void Host::join(const std::vector<std::pair<int, int>>& connected) {
   for (Member& member : members_) member.membership->join();
   for (const auto& [here, there] : connected) membership(here).back(there);
@@ -119,6 +134,7 @@ void Host::join(const std::vector<std::pair<int, int>>& connected) {
   for (Member& member : members_) {
     member.driver = arrive(member);
     member.driver.start(scheduler_);
+    expect_partners(member.node->id());
   }
 }
 

@@ -70,6 +70,8 @@ class Host {
   void lose(int here, int there, const Error& why);
   /// It is there again.
   void back(int here, int there);
+  /// The peer elsewhere has done its last round and takes its leave.
+  void left(int here, int there);
   /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.
   void fail(Error error);
 
@@ -103,6 +105,7 @@ class Host {
   /// All but the time.
   void log_membership(MembershipFigures figures);
   gossip::Membership& membership(int node);
+  void expect_partners(int node);
   gossip::task<void> arrive(Member& member);
   gossip::task<void> drive(Member& member);
   gossip::task<void> record(Member& member);

@@ -166,6 +166,9 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     return setup.bears_losses();
   };
   described.back = [&host](int here, int there) { host->back(here, there); };
+  described.left = [&host, &setup](int here, int there) {
+    if (setup.bears_losses()) host->left(here, there);
+  };
   if (staging)
     described.chunk_memory = {[&device = *setup.device](std::size_t bytes) { return device.allocate_host(bytes); },
                               [&device = *setup.device](void* memory) { device.release_host(memory); }};
