@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
-#include "disk_words.hpp"
 #include "peer/checkpoint_store.hpp"
 #include "peer/checkpointer.hpp"
+#include "peer/failing_disk.hpp"
 #include "peer_words.hpp"
 
 using namespace gossamer;
@@ -149,6 +149,21 @@ TEST_CASE("a failed write says what the system said, once, and a state that is n
   CHECK(process.newest() == 10);
   REQUIRE(process.save(60).ok());
   CHECK(process.files() == files_of({10, 60}));
+}
+
+TEST_CASE("a node that joins later than another one of its process leaves no half of a checkpoint behind") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk);
+  std::vector<float> row(process.setup.parameters, 1.0F);
+  NodeSnapshot alone;
+  alone.round = 10;
+  alone.rows = {row, row};
+  REQUIRE(process.checkpointer.add(std::move(alone)).ok());
+  CHECK(disk.open_files() == 1);
+  REQUIRE(process.save(20).ok());
+  CHECK(disk.open_files() == 0);
+  CHECK(process.files() == files_of({20}));
 }
 
 TEST_CASE("any damaged byte, and any length but the right one, make a checkpoint invalid; the one before it is taken") {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "gossip/codec.hpp"
+#include "peer/beginning.hpp"
 #include "peer/checkpoint_store.hpp"
 #include "peer_words.hpp"
 
@@ -274,6 +275,19 @@ TEST_CASE("none, a path, a folder, and what cannot be gone on from") {
 
   fs::remove_all(store);
   CHECK(refused(here, {}, "auto").find("of a run that finished, and there is no checkpoint to go on from") != std::string::npos);
+}
+
+TEST_CASE("who joins a network that is not as far as it was on its own keeps no checkpoint of later rounds") {
+  const Folder folder;
+  const Overrides base{"run.peers=3", "run.rounds=20", "checkpoint.every=4", "checkpoint.keep=9"};
+  run_in(folder.path, base);
+  for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder.path / name);
+  const Setup setup = set_up(base);
+  auto beginning = Beginning::prepare(setup, {{0, 1, 2}, folder.path, resume_choice("auto"), Host::Clock::virtual_time, [](const std::string&) {}});
+  REQUIRE_MESSAGE(beginning.ok(), (beginning.ok() ? "" : beginning.error().message));
+  CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 16);
+  REQUIRE(beginning->join(15).ok());
+  CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 12);  // another peer of the process may begin up to 3 rounds earlier
 }
 
 TEST_CASE("a disk that takes no checkpoint does not end the run; it says so") {

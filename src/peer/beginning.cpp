@@ -41,7 +41,10 @@ Status Beginning::settle(gossip::Round round, Host& host) {
 /// Other peers of this process may begin a little earlier: as many rounds as news takes through the network.
 Status Beginning::join(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
-  return recorder_->continue_from(round - std::min(round, nodes));
+  const gossip::Round first = round - std::min(round, nodes);
+  // It may have been ahead of the others, on its own, when it ended.
+  drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder), request_.hosted.front(), first, real_disk());
+  return recorder_->continue_from(first);
 }
 
 void Beginning::announce(gossip::Round round) const {

@@ -25,7 +25,8 @@ Status Checkpointer::add(NodeSnapshot node) {
   const bool whole = ++pending.nodes == request_.hosted.size();
   if (status.ok() && pending.writer && whole) status = commit(pending);
   if (!status.ok()) pending.writer.reset();
-  if (whole) pending_.erase(found);
+  // A node that joined later than others comes by for none of the rounds before: what those wrote of them will never be whole.
+  if (whole) pending_.erase(pending_.begin(), std::next(found));
   if (status.ok()) return {};
   return Error{status.error().kind, fmt::format("there is no checkpoint of round {}: {}", node.round, status.error().message)};
 }

@@ -1,5 +1,5 @@
-// A disk that fails at a call of the test's choice, or stops there for good, as for a process that is killed; and that can be
-// left as after a power cut, when only what was synced is still there.
+// A disk that fails at a call of one's choice, or stops there for good, as for a process that is killed; and that can be left as
+// after a power cut, when only what was synced is still there. For tests and simulations.
 //   FailingDisk disk; disk.strike_at(7, FailingDisk::Strike::tear, ENOSPC); …; disk.cut_power(FailingDisk::Names::old);
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "peer/disk.hpp"
 
-namespace gossamer::peer::testing {
+namespace gossamer::peer {
 
 /// Works on the real disk, and remembers what of it would outlive a power cut.
 class FailingDisk final : public Disk {
@@ -27,15 +27,22 @@ class FailingDisk final : public Disk {
 
   /// Counting from the next call, 0.
   void strike_at(int call, Strike strike, int reason = EIO) { calls_ = 0, at_ = call, strike_ = strike, reason_ = reason; }
+  /// No call is struck any more.
+  void heal() { at_ = -1; }
   int calls() const { return calls_; }
+  std::size_t open_files() const { return open_.size(); }
   bool struck() const { return at_ >= 0 && calls_ > at_; }
 
   /// Names in folders that were not synced: as they were, or as they became. Contents that were not synced are lost.
   enum class Names { old, current };
   void cut_power(Names names) {
-    const Entries& outlive = names == Names::old ? durable_ : now_;
+    const Entries outlive = names == Names::old ? durable_ : now_;
     for (const auto& [path, file] : now_) std::filesystem::remove(path);
-    for (const auto& [path, file] : outlive) std::ofstream(path, std::ios::binary) << file->durable;
+    for (const auto& [path, file] : outlive) {
+      std::ofstream(path, std::ios::binary) << file->durable;
+      file->content = file->durable;
+    }
+    now_ = durable_ = outlive;
   }
 
   int create(const std::filesystem::path& path) override {
@@ -72,9 +79,9 @@ class FailingDisk final : public Disk {
   }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     return act([&] {
-      auto moved = now_.extract(from);
-      now_[to] = moved.mapped();
-      return real_disk().rename(from, to);
+      const int renamed = real_disk().rename(from, to);
+      if (renamed == 0) now_[to] = now_.extract(from).mapped();
+      return renamed;
     });
   }
   int remove(const std::filesystem::path& path) override {
@@ -112,4 +119,4 @@ class FailingDisk final : public Disk {
   std::map<int, std::shared_ptr<File>> open_;
 };
 
-}  // namespace gossamer::peer::testing
+}  // namespace gossamer::peer
