@@ -1,10 +1,12 @@
 // The simulator: that it holds the protocol to what is promised, repeats itself, and sees what is wrong.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 
 #include "gossip/sim/simulation.hpp"
+#include "gossip/sim/swarm.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;
@@ -79,9 +81,9 @@ TEST_CASE("every family of faults does what it says, and is borne") {
     Scenario scenario = ring("dpsgd", {to_string(fault)});
     const Outcome outcome = simulate(scenario);
     CHECK(outcome.verdict.violations == std::vector<std::string>{});
-    const bool breaks = form.kind != FaultKind::slow && form.kind != FaultKind::delay &&
-                        form.kind != FaultKind::clog && form.kind != FaultKind::slow_reader;
-    CHECK((outcome.losses > 0) == breaks);
+    using enum FaultKind;
+    const auto borne = {slow, delay, clog, slow_reader, clock, failed_write, torn_write};
+    CHECK((outcome.losses > 0) == (std::ranges::find(borne, form.kind) == borne.end()));
     scenario.faults.clear();
     CHECK(simulate(scenario).hash != outcome.hash);
   }
@@ -252,6 +254,34 @@ TEST_CASE("the oracle sees what is wrong with those who come back") {
                                   record.deviations.push_back({record.round, life == 1 ? 2 : 1, channel, true});
                         }),
                  "healing"));
+}
+
+TEST_CASE("clocks that leap ahead lose nobody, and change no bit where all wait for all") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"})
+    for (const double leap : {0.01, 1.0, 100.0}) {
+      CAPTURE(policy);
+      CAPTURE(leap);
+      Scenario scenario = ring("dpsgd", {fmt::format("clock process=1 at=0.2 amount={}", leap),
+                                         fmt::format("clock process=4 at=0.3 amount={}", leap)});
+      scenario.policy = policy;
+      const Outcome outcome = simulate(scenario);
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.losses == 0);
+      CHECK(outcome.verdict.checked.contains("bits") == (scenario.policy == "sync"));
+    }
+}
+
+TEST_CASE("the oracle sees what is wrong with what a process finds on its disk") {
+  const Scenario scenario = returning("gradient_tracking", {"restart process=2 at=0.5 lasts=0.1"});
+  CHECK(judged(scenario, [](Trace& trace) {
+          REQUIRE(trace.disks.size() == 2);  // when it was started again, and in the end
+          CHECK(trace.disks[0].said > 0);
+          CHECK(trace.disks[1].said > trace.disks[0].said);
+        }).ok());
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].said += 10; }), "disk"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[1].found.clear(); }), "disk"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].found[0].rows[1][0] += 1e-4F; }), "disk"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].found[0].peer = 3; }), "disk"));
 }
 
 TEST_CASE("what fails is made smaller, as long as it fails") {

@@ -11,6 +11,8 @@
 #include <toml++/toml.h>
 
 #include "base/hash.hpp"
+#include "gossip/sim/swarm.hpp"
+#include "peer/simulated_disks.hpp"
 
 namespace gossamer::peer {
 
@@ -41,6 +43,8 @@ Result<ParameterValue> value_of(const toml::node& node) {
 
 Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
   if (auto families = sim::fault_families(seeds.faults, 0); !families.ok()) return families.error();
+  GOSSAMER_TRY(const auto disks, SimulatedDisks::create());
+  const sim::MakeStorage storage = disks->storage();
   const auto begin = std::chrono::steady_clock::now();
   SimulationReport report;
   report.seeds = seeds.last - seeds.first + 1;
@@ -50,7 +54,7 @@ Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
   const auto work = [&] {
     for (std::uint64_t k = next++; k < report.seeds; k = next++) {
       const std::uint64_t seed = seeds.first + k;
-      sim::Outcome outcome = sim::simulate(sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()));
+      sim::Outcome outcome = sim::simulate(sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()), storage);
       hashes[k] = outcome.hash;
       const std::lock_guard lock(mutex);
       report.events += outcome.events;

@@ -49,6 +49,10 @@ Wire::~Wire() = default;
 void Wire::send(Chunk chunk) {
   if (closed_) return;
   waiting_.push_back(std::move(chunk));
+  fill_soon();
+}
+
+void Wire::fill_soon() {
   if (std::exchange(fill_due_, true)) return;
   world_.at(world_.now(), [this] {
     fill_due_ = false;
@@ -94,6 +98,10 @@ void Wire::fill() {
     waiting_.pop_front();
     moved = true;
   }
+  if (waiting_.empty() && std::exchange(goodbye_due_, false)) {
+    said_goodbye_ = true;
+    say(&Travelling::goodbye);
+  }
   if (moved) sender.touch();
 }
 
@@ -101,11 +109,18 @@ bool Wire::reads() const {
   return std::ranges::any_of(buffers_, [](const auto& buffer) { return !buffer->lent(); });
 }
 
-void Wire::greet() {
-  Travelling& word = on_the_way_.emplace_back();
-  word.greeting = true;
-  word.arrives = leaves(word.bytes());
-  world_.at(word.arrives, [this] { pump(); });
+void Wire::greet() { say(&Travelling::greeting); }
+
+void Wire::say_goodbye() {
+  goodbye_due_ = true;
+  fill_soon();
+}
+
+void Wire::say(bool Travelling::* word) {
+  Travelling& said = on_the_way_.emplace_back();
+  said.*word = true;
+  said.arrives = leaves(said.bytes());
+  world_.at(said.arrives, [this] { pump(); });
 }
 
 Wire::Buffer* Wire::free_buffer() {
@@ -115,8 +130,9 @@ Wire::Buffer* Wire::free_buffer() {
 
 void Wire::pump() {
   Process& receiver = world_.process_of(to_);
+  Connection& connection = world_.connection(from_, to_);
   while (!on_the_way_.empty() && on_the_way_.front().arrives <= world_.now() && path_.stops == 0 && !shut_ && !receiver.paused()) {
-    if (!reads()) return;
+    if (!reads() && !connection.leaves(to_)) return;
     if (receiver.reads_again > world_.now()) {
       if (!std::exchange(pump_due_, true))
         world_.at(receiver.reads_again, [this] {
@@ -129,12 +145,17 @@ void Wire::pump() {
     on_the_way_.pop_front();
     fill();
     if (came.closing || damaged_)
-      return world_.connection(from_, to_).lost(to_, came.closing ? fmt::format("the connection to peer {} was closed", from_)
-                                                                  : fmt::format("a frame of peer {} is damaged", from_));
+      return connection.lost(to_, came.closing ? fmt::format("the connection to peer {} was closed", from_)
+                                               : fmt::format("a frame of peer {} is damaged", from_));
     if (came.greeting) {
-      world_.connection(from_, to_).greeted(to_);
+      connection.greeted(to_);
       continue;
     }
+    if (came.goodbye) {
+      connection.parted(to_);
+      continue;
+    }
+    if (connection.leaves(to_)) continue;
     if (receiver.read_bytes_per_second > 0)
       receiver.reads_again = world_.now() + from_seconds(static_cast<double>(came.bytes()) / receiver.read_bytes_per_second);
     const ChunkHead& head = came.head;
@@ -146,7 +167,7 @@ void Wire::pump() {
     if (status.ok() && came.spoiled) world_.trace().complaints.push_back(fmt::format("peer {} took a NaN from peer {}", to_, from_));
     if (!status.ok()) {
       if (!came.spoiled) world_.trace().complaints.push_back(status.error().message);
-      return world_.connection(from_, to_).lost(to_, status.error().message);
+      return connection.lost(to_, status.error().message);
     }
   }
 }
@@ -215,7 +236,9 @@ class Connection::Gate final : public Link {
  public:
   Gate(Connection& connection, int from) : connection_(connection), from_(from) {}
   void send(Chunk chunk) override {
-    if (connection_.state(from_) == State::up) connection_.wire(from_).send(std::move(chunk));
+    const std::size_t k = connection_.index(from_);
+    if (connection_.states_[k] == State::up && !connection_.leaving_[k] && !connection_.parted_[k])
+      connection_.wire(from_).send(std::move(chunk));
   }
 
  private:
@@ -262,6 +285,7 @@ bool Connection::close(int end, bool told, bool cuts_off) {
 void Connection::find_broken(int end, bool cuts_off, const std::string& why) {
   const bool was_up = close(end, true, cuts_off);
   if (!world_.process_of(end).alive()) return;
+  if (parted_[index(end)] || leaving_[index(end)]) return;
   if (was_up) {
     tell(end, false);
     world_.process_of(end).lost(end, other(end), why);
@@ -274,6 +298,21 @@ void Connection::lost(int end, const std::string& why) { find_broken(end, false,
 void Connection::ended(int end, bool told) { close(end, told, told); }
 
 void Connection::broken_off(int end) { find_broken(end, true, fmt::format("the connection to peer {} broke", other(end))); }
+
+void Connection::leave(int end) {
+  leaving_[index(end)] = true;
+  if (state(end) == State::up) wire(end).say_goodbye();
+}
+
+bool Connection::may_go(int end) const {
+  const std::size_t k = index(end);
+  return states_[k] != State::up || parted_[k] || wires_[k]->parted();
+}
+
+void Connection::parted(int end) {
+  parted_[index(end)] = true;
+  if (!leaves(end)) world_.process_of(end).left(end, other(end));
+}
 
 void Connection::begun_again(int end) {
   if (end == ends_[0]) call_later();
@@ -289,7 +328,7 @@ void Connection::call_later() {
 void Connection::call() {
   calling_ = false;
   const Process& caller = world_.process_of(ends_[0]);
-  if (states_[0] != State::down || !caller.alive() || caller.done() || world_.over()) return;
+  if (parted_[0] || states_[0] != State::down || !caller.alive() || caller.done() || world_.over()) return;
   if (caller.paused()) return call_later();
   calling_ = true;
   world_.at(world_.now() + from_milliseconds(world_.scenario().latency_ms) + paths_[0].delay, [this] { answer(); });

@@ -8,6 +8,9 @@
 // The end with the lower id calls again when its connection is gone, and the other end answers when it knows that too. There
 // is a new pair of wires then; to each end the link is back when the first word of the other end comes over them.
 //
+// A process whose peers have done their last rounds says goodbye behind all that it has to say, hears no more, and ends when that
+// has come. Whoever has heard a goodbye misses nobody.
+//
 // An end finds its connection broken when the other end's closing comes, which takes at most kResetTime where anything
 // passes; when a frame is damaged; or when nothing has come for the silence although it reads: heartbeats come from every
 // process that lives and is not held up.
@@ -45,6 +48,10 @@ class Wire {
   void send(Chunk chunk);
   /// The first word of a new connection.
   void greet();
+  /// The last one comes behind all that waits.
+  void say_goodbye();
+  /// It has come.
+  bool parted() const { return said_goodbye_ && on_the_way_.empty(); }
 
   /// Takes from the sender's queue what has room on the way.
   void fill();
@@ -74,7 +81,7 @@ class Wire {
     ChunkHead head;
     std::vector<float> values;
     Time arrives{0};
-    bool closing = false, greeting = false, spoiled = false;
+    bool closing = false, greeting = false, goodbye = false, spoiled = false;
     std::uint64_t bytes() const { return kFrameOverheadBytes + values.size() * sizeof(float); }
   };
 
@@ -83,6 +90,8 @@ class Wire {
   Buffer* free_buffer();
   void returned();
   void watch();
+  void fill_soon();
+  void say(bool Travelling::* word);
   Time leaves(std::uint64_t bytes);
   Time sent_again();
 
@@ -95,6 +104,7 @@ class Wire {
   Capacity capacity_;
   Time last_arrival_{0};
   bool damaged_ = false, spoils_ = false, shut_ = false, fill_due_ = false, pump_due_ = false;
+  bool goodbye_due_ = false, said_goodbye_ = false;
   std::vector<std::unique_ptr<Buffer>> buffers_;  ///< the receiver's
   bool mute_ = false;
   Time heard_{0};  ///< while mute: when the last byte came, or waiting for one began
@@ -128,6 +138,13 @@ class Connection {
   void greeted(int end);
   /// The process of peer `end` was started again.
   void begun_again(int end);
+  /// Peer `end` has nothing more to say, and wants to hear nothing more.
+  void leave(int end);
+  bool leaves(int end) const { return leaving_[index(end)]; }
+  /// Nothing holds peer `end` here any more.
+  bool may_go(int end) const;
+  /// Its partner's goodbye has come to peer `end`.
+  void parted(int end);
 
  private:
   class Gate;
@@ -152,6 +169,7 @@ class Connection {
   std::vector<std::unique_ptr<Wire>> old_wires_;  ///< of which chunks may be lent, and events due
   std::array<std::unique_ptr<Gate>, 2> gates_;
   std::array<State, 2> states_{State::up, State::up};
+  std::array<bool, 2> leaving_{}, parted_{};  ///< has said goodbye; has heard one
   int opening_ = 0;
   bool calling_ = false;
 };

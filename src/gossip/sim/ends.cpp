@@ -336,4 +336,27 @@ void Judge::judge_queues() {
   }
 }
 
+/// Whoever looks at its disk finds a round that its peers have done, and none before the last that was said to be there.
+void Judge::judge_disks() {
+  for (const DiskRecord& disk : trace_.disks) {
+    const Round found = disk.found.empty() ? 0 : disk.found.front().round;
+    hold(found >= disk.said, "disk", "process {} finds round {} on its disk, where round {} was said to be", disk.process, found,
+         disk.said);
+    for (const SavedState& state : disk.found) {
+      const auto had = [&](const Life& life) {
+        if (life.peer != state.peer) return false;
+        const RoundRecord* last = nullptr;  // it may have left rounds out since
+        for (const RoundRecord& record : life.rounds)
+          if (record.round < state.round && !record.end.empty()) last = &record;
+        if (last == nullptr) return false;
+        for (std::size_t k = 0; k < parts_.rows.size(); ++k)
+          if (parts_.rows[k].survives && last->end[k] != state.rows[k]) return false;
+        return true;
+      };
+      hold(state.round == found && std::ranges::any_of(trace_.lives, had), "disk",
+           "process {} finds rows on its disk that peer {} did not have after {} rounds", disk.process, state.peer, found);
+    }
+  }
+}
+
 }  // namespace gossamer::gossip::sim

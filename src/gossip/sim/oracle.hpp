@@ -14,6 +14,7 @@
 //   healing    after the last fault each part comes together at the rate of its own gap, and what is exact ends at its optimum
 //   progress   whoever lives does all its rounds within a bound of virtual time
 //   queues     what waits at a peer stays below a bound
+//   disk       what a process finds on its disk is what its peers had after some round, and no older than was said to be there
 //   faults     nobody complains of anybody
 #pragma once
 

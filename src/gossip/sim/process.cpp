@@ -40,8 +40,8 @@ void RecordingTrainer::run(TrainOperation operation, std::span<TrainRequest* con
 }
 
 struct Process::Place {
-  Place(World& world, const std::vector<int>& hosted, const StepTimes& times)
-      : scheduler(world), device(1), trainer(world), compute(scheduler, executor, device, &trainer, times),
+  Place(World& world, const std::vector<int>& hosted, const StepTimes& times, const Time& lead)
+      : scheduler(world, lead), device(1), trainer(world), compute(scheduler, executor, device, &trainer, times),
         exchange(scheduler, compute, *world.parts().schedule, options_of(world), hosted,
                  [&world](Error error) { world.trace().complaints.push_back(error.message); }) {}
 
@@ -70,6 +70,7 @@ struct Process::Place {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<Membership>> memberships;
   std::vector<task<void>> drivers;
+  bool arrived = false;  ///< of one that joins: one of its peers knows its first round
 };
 
 Process::Process(World& world, int number) : world_(world), number_(number) {
@@ -78,10 +79,13 @@ Process::Process(World& world, int number) : world_(world), number_(number) {
     if (scenario.homes[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
   times_ = {
       .each = from_milliseconds(scenario.step_ms), .spread = {.width = scenario.step_spread}, .seed = scenario.seed};
-  for (const Fault& fault : scenario.fault_list())
-    if (fault.kind == FaultKind::slow && fault.process == number)
-      times_.each = Time(std::llround(static_cast<double>(times_.each.count()) * fault.amount));
-  place_ = std::make_unique<Place>(world, hosted_, times_);
+  for (const Fault& fault : scenario.fault_list()) {
+    if (fault.process != number) continue;
+    if (fault.kind == FaultKind::slow) times_.each = Time(std::llround(static_cast<double>(times_.each.count()) * fault.amount));
+    using enum FaultKind;
+    for (const FaultKind kind : {restart, reboot, failed_write, torn_write, killed_write}) keeps_ = keeps_ || fault.kind == kind;
+  }
+  place_ = std::make_unique<Place>(world, hosted_, times_, lead_);
 }
 
 Process::~Process() { end(); }
@@ -96,7 +100,7 @@ void Process::end() {
 void Process::begin_again() {
   GOSSAMER_CHECK(!place_, "a process begins again that has not ended");
   paused_ = false;
-  place_ = std::make_unique<Place>(world_, hosted_, times_);
+  place_ = std::make_unique<Place>(world_, hosted_, times_, lead_);
   start(true);
 }
 
@@ -121,6 +125,8 @@ void Process::start(bool joins) {
   const auto say = [this](int peer) {
     return [this, peer](const std::string& line) { world_.tell(fmt::format("peer {}: {}", peer, line)); };
   };
+  if (keeps_) world_.storage().begin(number_, hosted_);
+  const std::vector<SavedState> found = joins ? world_.look(*this) : std::vector<SavedState>();
   for (std::size_t index = 0; index < hosted_.size(); ++index) {
     const int peer = hosted_[index];
     NodeMemory memory;
@@ -131,7 +137,7 @@ void Process::start(bool joins) {
     memory.gradient = place.gradients.row(index);
     memory.counters = world_.parts().algorithm->counters(peer, *world_.parts().schedule);
     place.nodes.push_back(std::make_unique<Node>(place.exchange, peer, world_.scenario().peers, specs, memory));
-    find_state(place, index, joins);
+    find_state(place, index, found);
     place.memberships.push_back(
         std::make_unique<Membership>(place.exchange, *place.nodes.back(), Membership::Plan{partners, say(peer)}));
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
@@ -143,8 +149,8 @@ void Process::start(bool joins) {
   touched_ = true;
 }
 
-/// Rows as at the start; of one that joins, as after some round of its last life, as a checkpoint has them.
-void Process::find_state(Place& place, std::size_t index, bool joins) {
+/// Rows as at the start, or as `found`.
+void Process::find_state(Place& place, std::size_t index, const std::vector<SavedState>& found) {
   const std::vector<RowSpec>& specs = world_.parts().rows;
   const int peer = hosted_[index];
   const FloatRow start = start_of(world_.scenario(), peer);
@@ -153,15 +159,20 @@ void Process::find_state(Place& place, std::size_t index, bool joins) {
     std::fill(front.end() - static_cast<std::ptrdiff_t>(specs[k].extra), front.end(), specs[k].extra_start);
     if (specs[k].initial == RowSpec::Initial::parameters) std::ranges::copy(start, front.begin());
   }
-  if (!joins) return;
-  const Life* before = nullptr;
-  for (const Life& life : world_.trace().lives)
-    if (life.peer == peer && !life.rounds.empty()) before = &life;
-  if (before == nullptr) return;
-  const RoundRecord& saved =
-      before->rounds[static_cast<std::size_t>(world_.chance() * static_cast<double>(before->rounds.size()))];
-  for (std::size_t k = 0; k < specs.size(); ++k) std::ranges::copy(saved.begin[k], place.fronts[k].row(index).begin());
-  place.nodes[index]->set_steps_done(saved.round);
+  const auto saved = std::ranges::find(found, peer, &SavedState::peer);
+  if (saved == found.end()) return;
+  Node& node = *place.nodes[index];
+  for (std::size_t k = 0; k < specs.size(); ++k) std::ranges::copy(saved->rows[k], place.fronts[k].row(index).begin());
+  std::ranges::copy(saved->counters, node.counters().begin());
+  world_.parts().algorithm->resume(peer, saved->round, node.counters(), *world_.parts().schedule);
+  node.set_steps_done(saved->steps);
+}
+
+SavedState Process::state_of(Place& place, std::size_t index, Round done) const {
+  Node& node = *place.nodes[index];
+  SavedState state{done, node.id(), node.steps_done(), {node.counters().begin(), node.counters().end()}, {}};
+  for (int k = 0; k < static_cast<int>(world_.parts().rows.size()); ++k) state.rows.push_back(copy_of(node.row(k)));
+  return state;
 }
 
 void Process::join(Place& place) {
@@ -182,6 +193,9 @@ task<void> Process::drive(Place& place, std::size_t index, bool joins) {
   if (joins) {
     const Round first = co_await place.memberships[index]->arrive();
     t = first;
+    // Others of the process may begin a little earlier.
+    const auto earlier = static_cast<Round>(hosted_.size() == 1 ? 0 : world_.scenario().peers);
+    if (keeps_ && !std::exchange(place.arrived, true)) world_.go_on_from(*this, first - std::min(first, earlier));
   }
   while (t < static_cast<Round>(last)) {
     const bool restarts = co_await place.memberships[index]->attend(t);
@@ -196,11 +210,16 @@ task<void> Process::drive(Place& place, std::size_t index, bool joins) {
     for (int k = 0; k < rows; ++k) done.end.push_back(copy_of(node.row(k)));
     done.deviations = node.endpoint().take_deviations();
     world_.note({static_cast<std::uint64_t>(node.id()), t, static_cast<std::uint64_t>(world_.now().count())});
-    t = node.endpoint().next_round(t, static_cast<Round>(last));
+    // A peer that leaves rounds out stands in all of them as it stands now.
+    for (const Round next = node.endpoint().next_round(t, static_cast<Round>(last)); t < next;)
+      if (++t % static_cast<Round>(world_.scenario().checkpoint_every) == 0 && keeps_) world_.save(*this, state_of(place, index, t));
     for (const Deviation& deviation : node.endpoint().take_deviations()) log.skipped.push_back(deviation);
   }
+  co_await node.endpoint().send_rest();
+  co_await world_.parts().algorithm->farewell(node);
   log.finished = true;
   log.finished_at = world_.now();
+  if (done()) world_.leave(*this);
 }
 
 bool Process::done() const {
@@ -236,6 +255,7 @@ Membership& Process::membership(int peer) {
 
 void Process::lost(int peer, int other, const std::string& why) { membership(peer).lost(other, why); }
 void Process::back(int peer, int other) { membership(peer).back(other); }
+void Process::left(int peer, int other) { membership(peer).left(other); }
 Round Process::round_of(int peer) const { return place_->exchange.endpoint(peer).round(); }
 
 }  // namespace gossamer::gossip::sim

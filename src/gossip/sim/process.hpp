@@ -18,18 +18,20 @@
 
 namespace gossamer::gossip::sim {
 
-/// Runs when the world says so, at the world's time.
+/// Runs when the world says so, by its machine's clock, which is ahead of the world's by `lead`.
 class ProcessScheduler final : public Scheduler {
  public:
-  explicit ProcessScheduler(const World& world) : world_(world) {}
-  Time now() const override { return world_.now(); }
+  ProcessScheduler(const World& world, const Time& lead) : world_(world), lead_(lead) {}
+  Time now() const override { return world_.now() + lead_; }
   /// All that is ready.
   void run() override { drain(); }
   bool fire() { return fire_due(now()); }
-  Time next() const { return next_timer(); }
+  /// By the world's clock.
+  Time next() const { return next_timer() == Time::max() ? Time::max() : next_timer() - lead_; }
 
  private:
   const World& world_;
+  const Time& lead_;
 };
 
 /// Peer i minimises ½ ‖x − b_i‖², b_i random; what it is asked for goes on record.
@@ -63,12 +65,20 @@ class Process {
   /// Ends here and now: coroutines, timers and leases with it.
   void end();
 
+  /// Its machine's clock leaps ahead.
+  void leap(Time lead) { lead_ += lead, touched_ = true; }
+  /// It writes checkpoints: a fault makes somebody look at them.
+  bool keeps() const { return keeps_; }
+
   /// Starts its peers.
   void start() { start(false); }
   /// Of one that has ended: a new process, which finds an old state of its peers, and joins.
   void begin_again();
   /// All its peers have done their last rounds.
   bool done() const;
+  /// And what they had to say goes out.
+  bool leaving() const { return leaving_; }
+  void leave() { leaving_ = true; }
   /// Runs what is ready, if anything happened to it.
   void settle();
   /// When its next timer falls due; Time::max() where it has none, or is not running.
@@ -81,6 +91,8 @@ class Process {
   /// A peer's connection to `other` is gone, or there again.
   void lost(int peer, int other, const std::string& why);
   void back(int peer, int other);
+  /// `other` has said goodbye to it.
+  void left(int peer, int other);
   /// The round that a peer here is in.
   Round round_of(int peer) const;
   /// How fast it takes chunks from its connections (0: as fast as they come), and when it takes the next.
@@ -91,7 +103,8 @@ class Process {
   /// All that ends with the process.
   struct Place;
   void start(bool joins);
-  void find_state(Place& place, std::size_t index, bool joins);
+  void find_state(Place& place, std::size_t index, const std::vector<SavedState>& found);
+  SavedState state_of(Place& place, std::size_t index, Round done) const;
   void join(Place& place);
   task<void> drive(Place& place, std::size_t index, bool joins);
   Membership& membership(int peer);
@@ -100,7 +113,8 @@ class Process {
   int number_;
   StepTimes times_;
   std::vector<int> hosted_;
-  bool paused_ = false, touched_ = false;
+  Time lead_{0};
+  bool keeps_ = false, paused_ = false, touched_ = false, leaving_ = false;
   std::unique_ptr<Place> place_;
 };
 

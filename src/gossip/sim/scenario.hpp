@@ -33,6 +33,10 @@ enum class FaultKind {
   close,        ///< a process's connection to another one ends in the middle of a frame
   slow_reader,  ///< for a while the process takes `amount` bytes a second from its connections
   not_finite,   ///< the next row that a process sends to another one begins with a NaN, as of a sender that does not look
+  clock,        ///< the clock of a process's machine leaps ahead by `amount` seconds
+  failed_write, ///< of the calls that the process's checkpoints ask of its disk, the one after `amount` more fails
+  torn_write,   ///< the same, and it writes half
+  killed_write, ///< for a while, the same, and the process ends there; it is started again at the end
 };
 
 struct Fault {
@@ -52,6 +56,7 @@ struct FaultForm {
   bool at, lasts, other, amount;
 };
 const std::vector<FaultForm>& fault_forms();
+const FaultForm& form_of(FaultKind kind);
 /// "stall process=1 other=2 at=0.5 lasts=0.25"
 std::string to_string(const Fault& fault);
 /// The error (invalid) says which word is not understood.
@@ -82,11 +87,15 @@ struct Scenario {
   double bandwidth_mbit_s = 0;     ///< of a connection; 0: without limit
   double silence = 2;              ///< seconds
   double call_again = 1;           ///< seconds: the longest pause before a connection that is gone is called again
+  int checkpoint_every = 10;       ///< rounds after which a process that a fault needs it of writes a checkpoint
   std::vector<std::string> faults; ///< to_string of each
 
   int processes() const;
   std::vector<Fault> fault_list() const;
 };
+
+const std::vector<std::string>& policy_names();  ///< in the order of Policy
+const std::vector<std::string>& codec_names();
 
 /// The names, ranges and units of its fields.
 const ParameterSet<Scenario>& scenario_parameters();
@@ -106,10 +115,5 @@ struct Parts {
 };
 /// The error (invalid) says what does not go together.
 Result<Parts> build(const Scenario& scenario);
-
-/// Families of faults that a seed draws from: names of fault_forms(); "swarm": each or not, as the seed has it; "none".
-Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names, std::uint64_t seed);
-/// A seed's scenario, with faults of these families.
-Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families);
 
 }  // namespace gossamer::gossip::sim

@@ -28,11 +28,14 @@ std::vector<FloatRow> final_rows(const Trace& trace) {
 
 }  // namespace
 
-Trace run_scenario(const Scenario& scenario, const Parts& parts) { return World(scenario, parts).run(time_limit(scenario, parts)); }
+Trace run_scenario(const Scenario& scenario, const Parts& parts, const MakeStorage& storage) {
+  World world(scenario, parts, storage ? storage(scenario) : std::make_unique<PerfectStorage>());
+  return world.run(time_limit(scenario, parts));
+}
 
-Outcome simulate(const Scenario& scenario) {
+Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
   const Parts parts = build(scenario).value();
-  const Trace trace = run_scenario(scenario, parts);
+  const Trace trace = run_scenario(scenario, parts, storage);
   Outcome outcome{judge(scenario, parts, trace), trace.hash, seconds(trace.end), trace.events, trace.story,
                   static_cast<std::size_t>(std::ranges::count(trace.links, false, &LinkRecord::back)),
                   static_cast<std::size_t>(std::ranges::count(trace.links, true, &LinkRecord::back)),
@@ -42,7 +45,7 @@ Outcome simulate(const Scenario& scenario) {
     ++outcome.verdict.checked[property];
     if (!holds) outcome.verdict.violations.push_back(fmt::format("{}: {}", property, sentence));
   };
-  const Trace again = run_scenario(scenario, parts);
+  const Trace again = run_scenario(scenario, parts, storage);
   hold(again.hash == trace.hash, "repeats",
        fmt::format("a second run gives the trace {:016x} instead of {:016x}", again.hash, trace.hash));
   const bool everybody = trace.links.empty() &&

@@ -6,6 +6,7 @@
 
 #include "gossip/sim/oracle.hpp"
 #include "gossip/sim/scenario.hpp"
+#include "gossip/sim/storage.hpp"
 #include "gossip/sim/trace.hpp"
 
 namespace gossamer::gossip::sim {
@@ -21,11 +22,12 @@ struct Outcome {
   std::size_t joins = 0;         ///< peers that joined a network that ran
 };
 
-/// The scenario is one that build() takes.
-Outcome simulate(const Scenario& scenario);
+/// The scenario is one that build() takes. `storage` makes what a run's processes keep checkpoints in, of each run anew; empty: it
+/// is perfect.
+Outcome simulate(const Scenario& scenario, const MakeStorage& storage = {});
 
 /// The trace of one run.
-Trace run_scenario(const Scenario& scenario, const Parts& parts);
+Trace run_scenario(const Scenario& scenario, const Parts& parts, const MakeStorage& storage = {});
 
 /// A smaller scenario that `fails` too: fewer faults, rounds and peers, simpler links, as long as it does. At most `runs` calls.
 Scenario shrink(Scenario scenario, const std::function<bool(const Scenario&)>& fails, int runs = 400);

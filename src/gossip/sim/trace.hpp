@@ -1,5 +1,5 @@
-// What a simulated run leaves behind for the oracle: what each peer logged, its rows at both ends of each round, and what its
-// trainer did in between. Nothing of it comes out of the exchange but the deviations that it logs.
+// What a simulated run leaves behind for the oracle: what each peer logged, its rows at both ends of each round, what its trainer
+// did in between, and what its process found on its disk. Nothing of it comes out of the exchange but the deviations that it logs.
 #pragma once
 
 #include <cstdint>
@@ -52,9 +52,26 @@ struct Life {
   std::uint64_t most_waiting_bytes = 0;  ///< that had come and were not taken, at most at any one time
 };
 
+/// A peer's state after so many rounds, as its process keeps it.
+struct SavedState {
+  Round round = 0;
+  int peer = 0;
+  std::uint64_t steps = 0;  ///< local ones
+  std::vector<std::uint64_t> counters;
+  std::vector<FloatRow> rows;  ///< by row of the algorithm; those that do not survive a round may be empty
+};
+
+/// A look at what a process has kept.
+struct DiskRecord {
+  int process = 0;
+  Round said = 0;  ///< the newest round whose states had been said to be kept; 0: none
+  std::vector<SavedState> found;
+};
+
 struct Trace {
   std::deque<Life> lives;  ///< the first n are those that the peers begin with, in their order
   std::vector<LinkRecord> links;  ///< in the order of time
+  std::vector<DiskRecord> disks;  ///< of those who keep states: when one began again, and in the end
   std::vector<std::string> story;  ///< what happened to links and what peers said of it, a line each
   std::vector<std::string> complaints;  ///< faults that a process reported, and chunks that it refused undamaged
   Time end{0};

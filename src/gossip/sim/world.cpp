@@ -17,8 +17,9 @@ constexpr std::uint64_t kMostEvents = 20'000'000;
 
 }  // namespace
 
-World::World(const Scenario& scenario, const Parts& parts)
-    : scenario_(scenario), parts_(parts), chance_(scenario.seed, kNoPeer, Purpose::scenario, 4) {
+World::World(const Scenario& scenario, const Parts& parts, std::unique_ptr<Storage> storage)
+    : scenario_(scenario), parts_(parts), storage_(std::move(storage)), said_(static_cast<std::size_t>(scenario.processes())),
+      chance_(scenario.seed, kNoPeer, Purpose::scenario, 4) {
   for (int peer = 0; peer < scenario.peers; ++peer) {
     trace_.lives.emplace_back().peer = peer;
     lives_.push_back(peer);
@@ -85,8 +86,61 @@ void World::end_process(Process& process, bool told) {
     connection->ended(
         process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
   process.end();
+  if (process.keeps()) storage_->end(process.number(), told ? Outage::process : chance() < 0.5 ? Outage::old_names : Outage::new_names);
   for (Connection* connection : of(process.number()))
     for (const int end : connection->ends()) connection->wire(end).hear();
+}
+
+void World::leave(Process& process) {
+  process.leave();
+  at(now(), [this, &process] {
+    if (!process.alive()) return;
+    for (Connection* connection : of(process.number()))
+      for (const int end : connection->ends())
+        if (&process_of(end) == &process) connection->leave(end);
+  });
+}
+
+/// Of one that leaves, once all has come. Those who have not heard its goodbye miss it.
+void World::let_go(Process& process) {
+  const auto each = [&](auto act) {
+    for (Connection* connection : of(process.number()))
+      for (const int end : connection->ends())
+        if (&process_of(end) == &process) act(*connection, end);
+  };
+  bool may_go = true;
+  each([&](Connection& connection, int end) { may_go = may_go && connection.leaves(end) && connection.may_go(end); });
+  if (!may_go) return;
+  each([](Connection& connection, int end) { connection.ended(end, true); });
+  process.end();
+  if (process.keeps()) storage_->end(process.number(), Outage::process);
+}
+
+void World::save(Process& process, const SavedState& state) {
+  const int number = process.number();
+  const Kept kept = storage_->save(number, state);
+  note({static_cast<std::uint64_t>(number), state.round, static_cast<std::uint64_t>(kept)});
+  if (kept == Kept::yes) said_[static_cast<std::size_t>(number)] = state.round;
+  if (kept == Kept::refused)
+    trace_.complaints.push_back(fmt::format("process {} kept nothing of round {}, though its disk works", number, state.round));
+  if (!storage_->killed(number)) return;
+  tell(fmt::format("process {} is killed while it writes the checkpoint of round {}", number, state.round));
+  at(now(), [this, &process] {
+    if (storage_->killed(process.number())) end_process(process, true);
+  });
+}
+
+std::vector<SavedState> World::look(const Process& process) {
+  return trace_.disks
+      .emplace_back(DiskRecord{process.number(), said_[static_cast<std::size_t>(process.number())],
+                               storage_->find(process.number(), process.peers())})
+      .found;
+}
+
+void World::go_on_from(const Process& process, Round round) {
+  storage_->go_on_from(process.number(), round);
+  Round& said = said_[static_cast<std::size_t>(process.number())];
+  if (said > round) said = 0;
 }
 
 void World::begin_again(Process& process) {
@@ -155,6 +209,14 @@ void World::hold_up(Process& process, Time until) {
   });
 }
 
+/// Of the calls that the process's checkpoints make, one goes wrong.
+void World::strike(Process& process, const Fault& fault) {
+  const DiskFault what = fault.kind == FaultKind::failed_write ? DiskFault::fail
+                         : fault.kind == FaultKind::torn_write ? DiskFault::tear
+                                                               : DiskFault::kill;
+  storage_->strike(process.number(), what, static_cast<int>(fault.amount));
+}
+
 void World::plan(const Fault& fault) {
   Process& process = *processes_[static_cast<std::size_t>(fault.process)];
   const Time begin = from_seconds(fault.at), end = begin + from_seconds(fault.lasts);
@@ -214,6 +276,15 @@ void World::plan(const Fault& fault) {
       return at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).damage(); }); });
     case FaultKind::not_finite:
       return at(begin, [each] { each([](Connection& connection, int here, int) { connection.wire(here).spoil(); }); });
+    case FaultKind::clock: return at(begin, [&process, fault] { process.leap(from_seconds(fault.amount)); });
+    case FaultKind::failed_write:
+    case FaultKind::torn_write: return at(begin, [this, &process, fault] { strike(process, fault); });
+    case FaultKind::killed_write:
+      at(begin, [this, &process, fault] { strike(process, fault); });
+      return at(end, [this, &process] {
+        storage_->relent(process.number());
+        if (storage_->killed(process.number())) begin_again(process);
+      });
     case FaultKind::close:
       return at(begin, [each, &process] {
         if (!process.alive() || process.paused()) return;
@@ -226,7 +297,10 @@ void World::plan(const Fault& fault) {
 }
 
 void World::settle() {
-  for (const auto& process : processes_) process->settle();
+  for (const auto& process : processes_) {
+    process->settle();
+    if (process->leaving() && process->alive() && !process->paused()) let_go(*process);
+  }
 }
 
 bool World::step(Time limit) {
@@ -258,6 +332,8 @@ Trace World::run(Time limit) {
   settle();
   while (step(limit)) settle();
   trace_.end = now_;
+  for (const auto& process : processes_)
+    if (process->keeps()) look(*process);
   for (const Life& life : trace_.lives)
     for (const FloatRow& row : life.rounds.empty() ? std::vector<FloatRow>{} : life.rounds.back().end) note(row);
   return std::move(trace_);

@@ -16,6 +16,7 @@
 #include "base/philox.hpp"
 #include "gossip/scheduler.hpp"
 #include "gossip/sim/scenario.hpp"
+#include "gossip/sim/storage.hpp"
 #include "gossip/sim/trace.hpp"
 
 namespace gossamer::gossip::sim {
@@ -30,7 +31,7 @@ class Process;
 class World {
  public:
   /// `parts` are the scenario's, and outlive the world.
-  World(const Scenario& scenario, const Parts& parts);
+  World(const Scenario& scenario, const Parts& parts, std::unique_ptr<Storage> storage);
   ~World();
 
   /// Runs until nothing is left to do or `limit` is reached. Once.
@@ -53,6 +54,15 @@ class World {
   void note(const FloatRow& row);
   /// A line of the story.
   void tell(const std::string& line);
+  /// A process is to keep a peer's state; it may be killed over it.
+  void save(Process& process, const SavedState& state);
+  /// What a process has kept, for the record too.
+  std::vector<SavedState> look(const Process& process);
+  /// A process goes on from this round, whatever it has kept.
+  void go_on_from(const Process& process, Round round);
+  Storage& storage() { return *storage_; }
+  /// A process has done all its rounds: it ends when it has said what it had to say.
+  void leave(Process& process);
   /// What chance adds, drawn in the order of the run.
   double chance() { return chance_.next_double(); }
   Process& process_of(int peer) { return *processes_[static_cast<std::size_t>(scenario_.homes[static_cast<std::size_t>(peer)])]; }
@@ -65,6 +75,8 @@ class World {
   void plan(const Fault& fault);
   void end_process(Process& process, bool told);
   void begin_again(Process& process);
+  void let_go(Process& process);
+  void strike(Process& process, const Fault& fault);
   void part(int last, bool both_ways, bool stops);
   void clog(Connection& connection, int from, Time end, Time mean);
   void hold_up(Process& process, Time until);
@@ -78,6 +90,8 @@ class World {
   const Parts& parts_;
   Time now_{0};
   Trace trace_;
+  std::unique_ptr<Storage> storage_;
+  std::vector<Round> said_;  ///< by process: the newest round whose states were said to be kept
   std::vector<int> lives_;  ///< by peer: the last of Trace::lives
   RandomStream chance_;
   std::map<Scheduler::TimerId, std::function<void()>> events_;

@@ -10,7 +10,9 @@
 #include <thread>
 
 #include "base/words.hpp"
+#include "gossip/sim/swarm.hpp"
 #include "peer/commands/commands.hpp"
+#include "peer/simulated_disks.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -35,20 +37,20 @@ Result<SimulatedSeeds> seeds_of(const SimulateCommand& command) {
   return SimulatedSeeds{*first, *last, command.faults, command.threads};
 }
 
-bool fails(const sim::Scenario& scenario) { return !sim::simulate(scenario).verdict.ok(); }
-
 /// One scenario: shown, or run, and made smaller where it fails.
-int one(const SimulateCommand& command, sim::Scenario scenario) {
+Result<int> one(const SimulateCommand& command, sim::Scenario scenario) {
   if (command.print) {
     fmt::print("{}", sim::to_text(scenario));
     return 0;
   }
-  const sim::Outcome outcome = sim::simulate(scenario);
+  GOSSAMER_TRY(const auto disks, SimulatedDisks::create());
+  const auto simulate = [&](const sim::Scenario& each) { return sim::simulate(each, disks->storage()); };
+  const sim::Outcome outcome = simulate(scenario);
   const int code = outcome.verdict.ok() ? 0 : static_cast<int>(ErrorKind::internal);
   if (code != 0 && command.shrink) {
-    scenario = sim::shrink(std::move(scenario), fails);
+    scenario = sim::shrink(std::move(scenario), [&](const sim::Scenario& each) { return !simulate(each).verdict.ok(); });
     fmt::print("{}", sim::to_text(scenario));
-    fmt::print(stderr, "{}", outcome_text(sim::simulate(scenario)));
+    fmt::print(stderr, "{}", outcome_text(simulate(scenario)));
     return code;
   }
   if (command.story)
