@@ -199,3 +199,15 @@ def test_an_algorithm_that_needs_everybody_ends_with_the_reason(network: Make) -
     peers[1].process.kill()
     assert [peers[0].wait(), peers[2].wait()] == [5, 5]
     assert "peer 1 (127.0.0.1:" in peers[0].last_line
+
+
+def test_who_comes_back_in_the_last_round_joins_or_says_that_it_came_too_late(network: Make) -> None:
+    net = network(3, "topology.kind=complete", "algorithm.local_steps=8000", "run.rounds=4", "log.every=1", "net.join_timeout=5")
+    peers = [net.start(str(k)) for k in range(3)]
+    eventually("two rounds are done", lambda: (net.out / "log-0.jsonl").is_file() and last_round(net, 0) >= 2)
+    peers[2].process.kill()
+    peers[2].wait()
+    eventually("the last round has begun", lambda: last_round(net, 0) >= 3)
+    late = net.start("2", resume="auto")
+    assert [peer.wait() for peer in peers[:2]] == [0, 0], [peer.said for peer in peers]
+    assert late.wait() in (0, 4), late.said  # 4: whoever it could ask was done, or gone before it had called
