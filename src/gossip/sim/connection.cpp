@@ -285,6 +285,7 @@ bool Connection::close(int end, bool told, bool cuts_off) {
 void Connection::find_broken(int end, bool cuts_off, const std::string& why) {
   const bool was_up = close(end, true, cuts_off);
   if (!world_.process_of(end).alive()) return;
+  world_.process_of(end).touch();  // what it had lent is its own again
   if (parted_[index(end)] || leaving_[index(end)]) return;
   if (was_up) {
     tell(end, false);

@@ -184,6 +184,16 @@ Eigen::MatrixXd Judge::matrix_of(const std::vector<int>& part, Round t) const {
   return rows;
 }
 
+/// Somebody who counted ended in its last rounds, and those who had done theirs miss nobody.
+bool Judge::ended_unseen(const std::vector<int>& part) const {
+  return std::ranges::any_of(terms_, [&](const auto& entry) {
+    const auto& [ends, terms] = entry;
+    if (terms.empty() || !std::ranges::binary_search(part, ends.first)) return false;
+    const Term& last = terms.back();
+    return last.lost == kNever && !life(last.other).rounds.empty() && !std::ranges::binary_search(part, last.other);
+  });
+}
+
 /// What is left together in the end: its sums, how near its peers are, and to what.
 void Judge::judge_ends() {
   judge_arrivals();
@@ -192,7 +202,7 @@ void Judge::judge_ends() {
     judge_use(part, calm);
     if (!synchronous() || !symmetric_) continue;
     const Round begin = calm.since == Time(0) ? 0 : calm.from + static_cast<Round>(n_) + 1;
-    bool whole = begin < last_;
+    bool whole = begin < last_ && !ended_unseen(part);
     // A link within the part that one end alone has given up keeps its deviations in the log; such parts stay unjudged.
     for (const int a : part) whole = whole && life(a).finished && settled(a, last_ - 1) && settled(a, begin);
     if (!whole) continue;

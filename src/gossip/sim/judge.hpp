@@ -129,6 +129,7 @@ class Judge {
 
   // What is left in the end: ends.cpp.
   std::vector<std::vector<int>> components() const;
+  bool ended_unseen(const std::vector<int>& part) const;
   void judge_restarts();
   void judge_restarts_of(const std::vector<int>& part);
   /// When what happens to links is over for a part.

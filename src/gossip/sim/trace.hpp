@@ -46,7 +46,7 @@ struct Life {
   bool joins = false;  ///< into a network that runs
   std::vector<RoundRecord> rounds;
   std::vector<Deviation> skipped;  ///< logged for rounds that it left out
-  bool alive = true;               ///< its process did not end
+  bool alive = true;               ///< its process did not end before its last round
   bool finished = false;           ///< it did its last round
   Time finished_at{0};
   std::uint64_t most_waiting_bytes = 0;  ///< that had come and were not taken, at most at any one time

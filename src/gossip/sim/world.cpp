@@ -81,7 +81,7 @@ std::vector<Connection*> World::between(int process, int other) {
 
 void World::end_process(Process& process, bool told) {
   if (!process.alive()) return;
-  for (const int peer : process.peers()) life(peer).alive = false;
+  for (const int peer : process.peers()) life(peer).alive = life(peer).finished;  // its part is done, and as it was
   for (Connection* connection : of(process.number()))
     connection->ended(
         process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
