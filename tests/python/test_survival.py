@@ -202,7 +202,7 @@ def test_an_algorithm_that_needs_everybody_ends_with_the_reason(network: Make) -
 
 
 def test_who_comes_back_in_the_last_round_joins_or_says_that_it_came_too_late(network: Make) -> None:
-    net = network(3, "topology.kind=complete", "algorithm.local_steps=8000", "run.rounds=4", "log.every=1", "net.join_timeout=5")
+    net = network(3, "topology.kind=complete", "algorithm.local_steps=8000", "run.rounds=4", "log.every=1", "net.join_timeout=15")
     peers = [net.start(str(k)) for k in range(3)]
     eventually("two rounds are done", lambda: (net.out / "log-0.jsonl").is_file() and last_round(net, 0) >= 2)
     peers[2].process.kill()
