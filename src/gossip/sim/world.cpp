@@ -70,6 +70,13 @@ std::vector<Connection*> World::of(int process) {
   return found;
 }
 
+template <class Act>
+void World::at_each_end(const Process& process, Act act) {
+  for (Connection* connection : of(process.number()))
+    for (const int end : connection->ends())
+      if (&process_of(end) == &process) act(*connection, end);
+}
+
 std::vector<Connection*> World::between(int process, int other) {
   std::vector<Connection*> found;
   for (Connection* connection : of(process)) {
@@ -82,9 +89,7 @@ std::vector<Connection*> World::between(int process, int other) {
 void World::end_process(Process& process, bool told) {
   if (!process.alive()) return;
   for (const int peer : process.peers()) life(peer).alive = life(peer).finished;  // its part is done, and as it was
-  for (Connection* connection : of(process.number()))
-    connection->ended(
-        process_of(connection->ends()[0]).number() == process.number() ? connection->ends()[0] : connection->ends()[1], told);
+  at_each_end(process, [told](Connection& connection, int end) { connection.ended(end, told); });
   process.end();
   if (process.keeps()) storage_->end(process.number(), told ? Outage::process : chance() < 0.5 ? Outage::old_names : Outage::new_names);
   for (Connection* connection : of(process.number()))
@@ -94,26 +99,15 @@ void World::end_process(Process& process, bool told) {
 void World::leave(Process& process) {
   process.leave();
   at(now(), [this, &process] {
-    if (!process.alive()) return;
-    for (Connection* connection : of(process.number()))
-      for (const int end : connection->ends())
-        if (&process_of(end) == &process) connection->leave(end);
+    if (process.alive()) at_each_end(process, [](Connection& connection, int end) { connection.leave(end); });
   });
 }
 
 /// Of one that leaves, once all has come. Those who have not heard its goodbye miss it.
 void World::let_go(Process& process) {
-  const auto each = [&](auto act) {
-    for (Connection* connection : of(process.number()))
-      for (const int end : connection->ends())
-        if (&process_of(end) == &process) act(*connection, end);
-  };
   bool may_go = true;
-  each([&](Connection& connection, int end) { may_go = may_go && connection.leaves(end) && connection.may_go(end); });
-  if (!may_go) return;
-  each([](Connection& connection, int end) { connection.ended(end, true); });
-  process.end();
-  if (process.keeps()) storage_->end(process.number(), Outage::process);
+  at_each_end(process, [&](Connection& connection, int end) { may_go = may_go && connection.leaves(end) && connection.may_go(end); });
+  if (may_go) end_process(process, true);
 }
 
 void World::save(Process& process, const SavedState& state) {
@@ -152,9 +146,7 @@ void World::begin_again(Process& process) {
     life.joins = true;
   }
   process.begin_again();
-  for (Connection* connection : of(process.number()))
-    for (const int end : connection->ends())
-      if (&process_of(end) == &process) connection->begun_again(end);
+  at_each_end(process, [](Connection& connection, int end) { connection.begun_again(end); });
 }
 
 bool World::over() const {

@@ -85,6 +85,9 @@ class World {
   /// The connections between two processes, or of one with all others.
   std::vector<Connection*> between(int process, int other);
   std::vector<Connection*> of(int process);
+  /// act(connection, end) for each end that the process has.
+  template <class Act>
+  void at_each_end(const Process& process, Act act);
 
   const Scenario& scenario_;
   const Parts& parts_;
