@@ -29,6 +29,13 @@ Status write_all(int descriptor, const fs::path& path, std::string_view content)
   return {};
 }
 
+Result<std::ifstream> open_to_read(const fs::path& path) {
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return cannot("read", path, errno == 0 ? EIO : errno);
+  return stream;
+}
+
 }  // namespace
 
 Result<WholeFile> WholeFile::create(const fs::path& path, Disk& disk) {
@@ -90,13 +97,19 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t most_bytes) {
   if (bytes > most_bytes)
     return Error{ErrorKind::data,
                  fmt::format("cannot read {}: it has {} bytes, and {} are the most", path.string(), bytes, most_bytes)};
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return cannot("read", path, errno == 0 ? EIO : errno);
+  GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
   std::stringstream content;
   if (stream.peek() != std::ifstream::traits_type::eof()) content << stream.rdbuf();
   if (stream.bad()) return cannot("read", path, EIO);
   return content.str();
+}
+
+Status read_lines(const fs::path& path, const std::function<Status(std::string_view line)>& take) {
+  GOSSAMER_TRY_STATUS(Status(size_of_file(path)));
+  GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
+  std::string line;
+  while (std::getline(stream, line) && !stream.eof()) GOSSAMER_TRY_STATUS(take(line));
+  return stream.bad() ? Status(cannot("read", path, EIO)) : Status();
 }
 
 Result<RecordFile> RecordFile::create(const fs::path& path) {

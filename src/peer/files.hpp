@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -49,6 +50,10 @@ Result<std::uint64_t> size_of_file(const std::filesystem::path& path);
 /// All of a regular file. Errors as of size_of_file, or that it is larger than `most_bytes`.
 Result<std::string> read_file(const std::filesystem::path& path,
                               std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
+
+/// Gives `take` the lines of a regular file one after the other, without their ends, until it returns an error, which is then this
+/// function's. A last line that has no end was torn and is left out. Errors as of size_of_file.
+Status read_lines(const std::filesystem::path& path, const std::function<Status(std::string_view line)>& take);
 
 /// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and
 /// that write's error, which names the path and the reason, is also every later one's.

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "base/hash.hpp"
-#include "peer/log_records.hpp"
 #include "peer/summary.hpp"
 #include "peer/version.hpp"
 
@@ -125,7 +124,7 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
   std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
   const fs::path& path = recorder->log_path_;
   if (!fs::exists(path)) return create(setup, recorder->hosted_, folder, clock);
-  GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(path, recorder->hosted_.front()));
+  GOSSAMER_TRY(std::optional<EarlierLog> log, EarlierLog::read(path, recorder->hosted_.front()));
   if (!log) {  // killed while it wrote the header
     std::error_code ignored;
     fs::remove(path, ignored);
@@ -133,10 +132,10 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
   }
   const Json ours = recorder->header(clock);
   for (const char* field : {"run_id", "peers", "servers", "hosted", "parameters", "time"})
-    if (ours.at(field) != log->header.at(field))
+    if (ours.at(field) != log->header().at(field))
       return Error{ErrorKind::data, fmt::format("{} cannot go on with this run: its {} is {}, and here it is {}; choose another folder "
                                                 "with --out, and say with checkpoint.folder where the checkpoints are",
-                                                path.string(), field, text_of(log->header.at(field)), text_of(ours.at(field)))};
+                                                path.string(), field, text_of(log->header().at(field)), text_of(ours.at(field)))};
   recorder->before_ = std::move(*log);
   recorder->goes_on_ = true;
   return recorder;
@@ -179,19 +178,12 @@ Json Recorder::header(const std::string& clock) const {
 
 Status Recorder::continue_from(gossip::Round round) {
   if (!before_) return {};
-  if (const Json* end = before_->end(); round == 0 && end != nullptr && end->at("reason") == "finished")
+  if (round == 0 && before_->finished())
     return Error{ErrorKind::data, fmt::format("{} is of a run that finished, and there is no checkpoint to go on from: choose another "
                                               "folder with --out, or remove it",
                                               log_path_.string())};
-  std::string text = text_of(before_->header) + "\n";
-  for (const Json& record : before_->records) {
-    if (sort_of(record) == "end" || record.at("round").get<gossip::Round>() >= round) continue;
-    text += text_of(record) + "\n";
-    if (sort_of(record) != "round" || record.at("train_loss").is_null()) continue;
-    const auto node = std::ranges::lower_bound(hosted_, record.at("peer").get<int>());
-    train_losses_[static_cast<std::size_t>(node - hosted_.begin())] = record.at("train_loss").get<double>();
-  }
-  GOSSAMER_TRY_STATUS(write_file(log_path_, text));
+  GOSSAMER_TRY(train_losses_, before_->cut(round));
+  train_losses_.resize(workers());  // servers come after those who train, and have none
   GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), setup_.config.to_toml()));
   GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
   log_.emplace(std::move(log));

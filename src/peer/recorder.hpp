@@ -11,9 +11,9 @@
 #include "gossip/exchange.hpp"
 #include "gossip/node.hpp"
 #include "gossip/sim/simulated_link.hpp"
+#include "peer/earlier_log.hpp"
 #include "peer/files.hpp"
 #include "peer/figures.hpp"
-#include "peer/run_files.hpp"
 #include "peer/safetensors.hpp"
 #include "peer/setup.hpp"
 
@@ -116,7 +116,7 @@ class Recorder {
   std::filesystem::path folder_;
   std::filesystem::path log_path_;
   std::optional<RecordFile> log_;
-  std::optional<ProcessLog> before_;  ///< the log that is to go on, until it does
+  std::optional<EarlierLog> before_;  ///< the log that is to go on, until it does
   bool goes_on_ = false;              ///< the log was there before
   std::map<gossip::Round, Snapshot> snapshots_;
   std::vector<double> train_losses_;

@@ -38,14 +38,6 @@ Fault take_header(ProcessLog& log, Json record) {
   return fmt::format("hosted: the lowest is peer {}, by the file's name it is {}", log.hosted.front(), log.lowest_peer);
 }
 
-Fault take_record(ProcessLog& log, Json record) {
-  if (record.is_discarded()) return "not JSON";
-  if (log.header.is_null()) return take_header(log, std::move(record));
-  if (log.end() != nullptr) return "record: there is one behind the log's end";
-  if (Fault fault = record_fault(record, log.hosted, log.models.size())) return fault;
-  log.records.push_back(std::move(record));
-  return {};
-}
 
 /// Puts the logs in `place` with `logs`.
 Status read_place(const fs::path& place, const std::function<void(const std::string&)>& left_out,
@@ -54,8 +46,12 @@ Status read_place(const fs::path& place, const std::function<void(const std::str
   for (const auto& entry : fs::directory_iterator(place, error)) {
     const auto number = log_number(entry.path());
     if (!number) continue;
-    GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(entry.path(), *number));
+    std::vector<Json> records;
+    GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(entry.path(), *number, [&](const ProcessLog&, Json&& record) {
+                   records.push_back(std::move(record));
+                 }));
     if (log) {
+      log->records = std::move(records);
       logs.push_back(std::move(*log));
       continue;
     }
@@ -71,20 +67,29 @@ Status read_place(const fs::path& place, const std::function<void(const std::str
 
 }  // namespace
 
-Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest) {
-  GOSSAMER_TRY(const std::string content, read_file(path));
+Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest,
+                                           const std::function<void(const ProcessLog& log, Json&& record)>& take) {
   ProcessLog log;
   log.lowest_peer = lowest;
   log.path = path;
   std::size_t line_number = 0;
-  for (std::size_t begin = 0; begin < content.size();) {
-    const std::size_t end = content.find('\n', begin);
+  bool ended = false;
+  const auto take_line = [&](std::string_view line) -> Fault {
+    Json record = Json::parse(line, nullptr, false);
+    if (record.is_discarded()) return "not JSON";
+    if (log.header.is_null()) return take_header(log, std::move(record));
+    if (ended) return "record: there is one behind the log's end";
+    if (Fault fault = record_fault(record, log.hosted, log.models.size())) return fault;
+    ended = sort_of(record) == "end";
+    take(log, std::move(record));
+    return {};
+  };
+  GOSSAMER_TRY_STATUS(read_lines(path, [&](std::string_view line) -> Status {
     ++line_number;
-    if (end == std::string::npos) break;  // torn: never taken for whole
-    if (const Fault fault = take_record(log, Json::parse(content.substr(begin, end - begin), nullptr, false)))
+    if (const Fault fault = take_line(line))
       return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *fault)};
-    begin = end + 1;
-  }
+    return {};
+  }));
   if (log.header.is_null()) return std::optional<ProcessLog>();
   return std::optional(std::move(log));
 }

@@ -25,9 +25,10 @@ struct ProcessLog {
   const Json* end() const;     ///< the end record, or null
 };
 
-/// The log of the process whose lowest node is `lowest`; nothing where it is cut within its header. Errors (data) name the file,
-/// the line and the field.
-Result<std::optional<ProcessLog>> read_log(const std::filesystem::path& path, int lowest);
+/// The log of the process whose lowest node is `lowest`, without its records, of which `take` gets one after the other with what the
+/// header said; nothing where it is cut within its header. Errors (data) name the file, the line and the field.
+Result<std::optional<ProcessLog>> read_log(const std::filesystem::path& path, int lowest,
+                                           const std::function<void(const ProcessLog& log, Json&& record)>& take);
 
 /// The logs below `folder`, by lowest peer: in the folder itself or, one level down, in one folder per process. Errors
 /// (data) name the folder, or the file, line and field. A log cut within its header, whose process was killed before it

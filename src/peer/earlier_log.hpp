@@ -1,0 +1,46 @@
+// The log of a run that goes on: checked whole, and cut where the run begins again. Logs grow to gigabytes, so what is kept of each
+// line is its round and its loss.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gossip/exchange.hpp"
+#include "peer/run_files.hpp"
+
+namespace gossamer::peer {
+
+/// One thread at a time.
+class EarlierLog {
+ public:
+  /// The log of the process whose lowest node is `lowest`; nothing where it is cut within its header. Errors (data) name the file,
+  /// the line and the field.
+  static Result<std::optional<EarlierLog>> read(const std::filesystem::path& path, int lowest);
+
+  const Json& header() const { return log_.header; }
+  /// Whether it ends with the end of a run that did all its rounds.
+  bool finished() const { return finished_; }
+
+  /// Drops the records of `round` and later, and the end: the file is the old one or the new one, whatever happens. Returns the last
+  /// train loss of each hosted node that is still in it; NaN where there is none. Errors (data) name the file.
+  Result<std::vector<double>> cut(gossip::Round round) const;
+
+ private:
+  /// A line behind the header.
+  struct Line {
+    gossip::Round round = 0;
+    int trained = -1;  ///< place among the hosted of the node whose train loss it gives; -1: it gives none
+    double train_loss = 0;
+  };
+
+  EarlierLog() = default;
+  static Line line_of(const ProcessLog& log, const Json& record);
+
+  ProcessLog log_;  ///< without its records
+  std::vector<Line> lines_;
+  bool finished_ = false;
+};
+
+}  // namespace gossamer::peer
