@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostBytes = 16 << 20;  // a configuration has a few hundred
+constexpr std::uintmax_t kMostConfigBytes = 16 << 20;  // a configuration has a few hundred
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
@@ -83,7 +83,7 @@ Status read_section(const std::string& file, const std::string& name, const toml
 }
 
 Result<GivenConfig> read_toml(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path, kMostBytes));
+  GOSSAMER_TRY(const std::string content, read_file(path, kMostConfigBytes));
   GivenConfig given;
   try {
     const toml::table root = toml::parse(content, path);

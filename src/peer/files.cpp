@@ -105,7 +105,7 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t most_bytes) {
 }
 
 Status read_lines(const fs::path& path, const std::function<Status(std::string_view line)>& take) {
-  GOSSAMER_TRY_STATUS(Status(size_of_file(path)));
+  GOSSAMER_TRY_STATUS(size_of_file(path));
   GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
   std::string line;
   while (std::getline(stream, line) && !stream.eof()) GOSSAMER_TRY_STATUS(take(line));

@@ -20,7 +20,7 @@ namespace sim = gossip::sim;
 
 namespace {
 
-constexpr std::uintmax_t kMostBytes = 1 << 20;  // a scenario has a few hundred
+constexpr std::uintmax_t kMostScenarioBytes = 1 << 20;  // a scenario has a few hundred
 
 Result<ParameterValue> value_of(const toml::node& node) {
   if (const auto* value = node.as_boolean()) return ParameterValue(value->get());
@@ -118,7 +118,7 @@ std::string report_text(const SimulationReport& report, const std::string& fault
 }
 
 Result<sim::Scenario> read_scenario(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path, kMostBytes));
+  GOSSAMER_TRY(const std::string content, read_file(path, kMostScenarioBytes));
   ParameterValues values;
   try {
     for (const auto& [name, node] : toml::parse(content, path)) {

@@ -11,7 +11,7 @@
 namespace gossamer::peer {
 namespace {
 
-constexpr std::uintmax_t kMostBytes = std::uintmax_t{1} << 32;  // of a table; one of 16,384 regions has fewer
+constexpr std::uintmax_t kMostTableBytes = std::uintmax_t{1} << 32;  // of a table; one of 16,384 regions has fewer
 
 Error invalid(const std::string& key, const std::string& what) {
   return {ErrorKind::invalid, fmt::format("sim.{}: {}", key, what)};
@@ -30,7 +30,7 @@ Result<std::optional<gossip::LinkTable>> read_table(const TableKey& given, int p
   const auto named = [&given](const Error& error) {
     return Error{error.kind, fmt::format("sim.{}: {}", given.key, error.message)};
   };
-  const auto text = read_file(given.path, kMostBytes);
+  const auto text = read_file(given.path, kMostTableBytes);
   if (!text.ok()) return named(text.error());
   auto table = gossip::LinkTable::parse(*text, given.path);
   if (!table.ok()) return named(table.error());
