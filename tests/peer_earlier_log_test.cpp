@@ -11,7 +11,7 @@ using namespace gossamer::peer::testing;
 namespace {
 
 const std::string kHeaderLine = R"({"record":"header","schema":1,"run_id":"x","peers":3,"servers":0,"hosted":[1,2],"parameters":4,)"
-                                R"("device":"cpu","time":"real","started":"","topology":{},"config":{"run":{"seed":0}}})"
+                                R"("device":"cpu","time":"real","started":"","topology":{},"config":{"algorithm":{"kind":"dpsgd"}}})"
                                 "\n";
 
 std::string round_line(std::uint64_t round, int peer, const std::string& train_loss) {

@@ -18,17 +18,19 @@ from chaos_words import Trial, eventually, parser, run
 def main() -> int:
     words = parser(__doc__)
     words.add_argument("--kills", type=int, default=20)
-    words.add_argument("--between", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"), help="seconds between kills")
+    words.add_argument("--every-seconds", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"),
+                       help="from one kill to the next; the victim is gone for half of it, and the time in which it joins comes on top")
     options = words.parse_args()
     with Trial(options) as trial:
         trial.start()
         for kill in range(options.kills):
-            trial.wait(trial.chance.uniform(*options.between))
+            half = trial.chance.uniform(*options.every_seconds) / 2
+            trial.wait(half)
             victim = trial.chance.randrange(options.peers)
             others = [peer for peer in trial.everybody if peer != victim]
             stalls = trial.chance.random() < 0.1
             trial.peers[victim].process.send_signal(signal.SIGSTOP if stalls else signal.SIGKILL)
-            trial.wait(trial.chance.uniform(*options.between), others)
+            trial.wait(half, others)
             if stalls:
                 trial.peers[victim].process.send_signal(signal.SIGCONT)
             else:
