@@ -63,7 +63,7 @@ TEST_CASE("seeds with faults, and without, violate nothing") {
       CAPTURE(seed);
       const Outcome outcome = simulate(scenario_of_seed(seed, faults));
       CHECK(outcome.verdict.violations == std::vector<std::string>{});
-      CHECK(outcome.verdict.checked.at("replay") > 0);
+      CHECK(outcome.verdict.checked.at("chain") > 0);
     }
 }
 
@@ -254,6 +254,65 @@ TEST_CASE("the oracle sees what is wrong with those who come back") {
                                   record.deviations.push_back({record.round, life == 1 ? 2 : 1, channel, true});
                         }),
                  "healing"));
+}
+
+TEST_CASE("asynchronous push-sum: sums are what was kept and what came, whoever is lost and comes back") {
+  for (const char* policy : {"sync", "stale", "async"})
+    for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
+             {}, {"pause process=1 at=0.1 lasts=0.1"}, {"restart process=2 at=0.2 lasts=0.1", "close process=4 other=5 at=0.3"}}) {
+      CAPTURE(policy);
+      CAPTURE(faults.size());
+      Scenario scenario = returning("async_push_sum", faults);
+      scenario.policy = policy;
+      const Outcome outcome = simulate(scenario);
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.verdict.checked.at("replay") > 0);
+      CHECK(outcome.verdict.checked.contains("totals") == (faults.size() < 2));
+      CHECK(outcome.joins == (faults.size() < 2 ? 0 : 1));
+    }
+  // A link that breaks and is back while its ends wait for a third one: what had come of it counts, and nothing more is waited for.
+  for (const char* broken : {"close process=3 other=0 at=0.25", "close process=0 other=3 at=0.28"}) {
+    CAPTURE(std::string(broken));
+    Scenario waiting = returning("async_push_sum", {"pause process=1 at=0.25 lasts=0.19", broken});
+    waiting.topology = "complete";
+    const Outcome outcome = simulate(waiting);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.returns == 2);
+  }
+  enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
+  Scenario scenario = ring("async_push_sum");
+  scenario.policy = "async";
+  for (const std::size_t row : {std::size_t{0}, std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
+    CAPTURE(row);
+    CHECK(violates(judged(scenario, [&](Trace& trace) { trace.lives[0].rounds.back().end[row][1] += 1e-3F; }), "replay"));
+  }
+  for (const std::size_t row : {std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
+    CAPTURE(row);
+    const auto tamper = [&](Trace& trace) {
+      for (RoundRecord& record : trace.lives[0].rounds) record.end[row][1] += 1;
+    };
+    CHECK(violates(judged(scenario, tamper), "totals"));
+  }
+}
+
+TEST_CASE("AD-PSGD: averages keep the sum of the models, whoever is held up; and who is lost ends the run") {
+  for (const char* fault : {"", "pause process=1 at=0.2 lasts=1.5", "stall process=1 other=2 at=0.2 lasts=1.5", "slow process=3 amount=8",
+                            "delay process=1 other=2 at=0.1 lasts=1 amount=0.3", "clock process=4 at=0.2 amount=5"}) {
+    CAPTURE(std::string(fault));
+    const Scenario scenario = ring("ad_psgd", *fault == 0 ? std::vector<std::string>{} : std::vector<std::string>{fault});
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.verdict.checked.contains("totals"));
+    CHECK(outcome.losses == 0);
+    CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds.back().end[0][1] += 0.1F; }), "totals"));
+  }
+  for (const char* fault : {"crash process=2 at=0.2", "restart process=2 at=0.2 lasts=0.1", "cut process=2 other=3 at=0.2"}) {
+    CAPTURE(std::string(fault));
+    const Scenario scenario = ring("ad_psgd", {fault});
+    CHECK(simulate(scenario).verdict.violations == std::vector<std::string>{});
+    const Trace trace = run_scenario(scenario, build(scenario).value());
+    CHECK(std::ranges::none_of(trace.lives, &Life::alive));
+  }
 }
 
 TEST_CASE("clocks that leap ahead lose nobody, and change no bit where all wait for all") {

@@ -25,15 +25,14 @@ task<std::vector<HeardRow>> Endpoint::share(Round since, Channel channel, std::s
 task<std::vector<HeardRow>> Endpoint::share_in_step(Round t, Channel channel, std::span<const float> values, LentRow& lender) {
   const auto matrix = exchange_.schedule().at(t);
   send(heard_by(*matrix, t), t, channel, values, lender);
-  note_absent(t, channel);
-  const auto neighbours = hears(*matrix, t);
-  const std::vector<topology::Neighbour> hears_now(neighbours.begin(), neighbours.end());
   std::vector<HeardRow> heard;
-  for (const topology::Neighbour& neighbour : hears_now) {
+  for (const topology::Neighbour& neighbour : matrix->hears(peer_)) {
     auto& row = shared_[{neighbour.peer, channel}];
     if (!row)
       row = std::make_shared<StagedRow>(exchange_.compute().device(), exchange_.options().part_of(peer_), values.size());
-    const bool whole = co_await receive_whole(neighbour.peer, t, channel, row->row.row(0), Combine::replace);
+    // One that was lost while another was waited for may be back, for a later round.
+    bool whole = present(neighbour.peer, t);
+    if (whole) whole = co_await receive_whole(neighbour.peer, t, channel, row->row.row(0), Combine::replace);
     row->round = t;
     if (whole) heard.push_back({neighbour.peer, t, row->row.row(0), row});
     else deviations_.push_back({t, neighbour.peer, channel, true});

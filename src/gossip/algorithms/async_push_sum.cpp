@@ -66,8 +66,9 @@ class AsyncPushSum final : public Algorithm {
     return {neighbours_load(w, 2 * (d + 1))};
   }
 
-  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. And the round in which this peer gave last.
-  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return schedule.at(0)->hears(i).size() + 1; }
+  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. Then, by neighbour, since when it had taken part
+  /// at that time. And the round in which this peer gave last.
+  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return 2 * schedule.at(0)->hears(i).size() + 1; }
   void resume(int, Round, std::span<std::uint64_t> counters, const topology::MixingSchedule&) const override {
     std::ranges::fill(counters, 0);
   }
@@ -145,16 +146,18 @@ class AsyncPushSum final : public Algorithm {
     const auto hears = w->hears(node.id());
     for (const HeardRow& theirs : heard) {
       const auto place = static_cast<std::size_t>(std::ranges::find(hears, theirs.from, &topology::Neighbour::peer) - hears.begin());
-      std::uint64_t& last = node.counters()[place];
-      if (last == theirs.round + 1) continue;  // nothing has come since
+      std::uint64_t &last = node.counters()[place], &since = node.counters()[hears.size() + place];
+      // Under `sync`, a sum that had come whole when its link broke may be used when the link is back for a later round.
+      const Round entered = t < node.entered(theirs.from) ? since : node.entered(theirs.from);
+      const bool only_where = since != entered;
+      if (last == theirs.round + 1 && !only_where) continue;  // nothing has come since
       const std::span<float> used = node.row(kFirstUsed + static_cast<int>(place));
-      const Round entered = node.entered(theirs.from);
-      const bool only_where = entered > 0 && last <= entered;
       for (std::size_t part = 0; part < used.size() && !only_where; part += sum.size())
         co_await node.add_difference(sum, theirs.values.subspan(part, sum.size()), used.subspan(part, sum.size()),
                                      static_cast<float>(hears[place].weight));
       co_await node.copy(theirs.values, used);
       last = theirs.round + 1;
+      since = entered;
     }
   }
 

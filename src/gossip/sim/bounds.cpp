@@ -16,7 +16,7 @@ struct Durations {
 };
 
 Durations durations_of(const Scenario& scenario, const Parts& parts) {
-  // A round takes the slowest peer's steps, and for each mixed row a passage of its chunks over the narrowest connection,
+  // A round takes the slowest peer's steps, and for each exchange a passage of its chunks over the narrowest connection,
   // which those of a process's peers do not share.
   double slowest = 1;
   for (const Fault& fault : scenario.fault_list())
@@ -27,11 +27,13 @@ Durations durations_of(const Scenario& scenario, const Parts& parts) {
   const double narrowest = scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 / copies : 1e12;
   const double spread = std::exp(4 * scenario.step_spread);  // no step of a run takes so many times the mean
   double mixes = 0, chunks = 0;
-  for (const RowSpec& row : parts.rows)
-    if (row.mixed) {
-      mixes += 1;
-      chunks += std::ceil(static_cast<double>(scenario.length + static_cast<int>(row.extra)) / scenario.chunk_values);
-    }
+  const auto matrix = parts.schedule->at(0);
+  for (const ExchangeLoad& load : parts.algorithm->loads(*parts.schedule, *matrix, static_cast<std::size_t>(scenario.length))) {
+    // Who waits for an answer may have asked somebody who waits for one too, and so on.
+    const double in_turn = parts.algorithm->needs().rounds_end_together ? 1 : scenario.peers;
+    mixes += in_turn;
+    chunks += in_turn * std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
+  }
   const double resends = scenario.loss > 0 ? 2.0 * kLongestResend : 0;
   const double passage = (1 + resends) * (scenario.latency_ms + scenario.jitter_ms) / 1e3;
   // With a window full or the buffers on the way, a chunk waits until one before it has come.

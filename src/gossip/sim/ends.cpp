@@ -82,7 +82,7 @@ Judge::Calm Judge::calm_of(const std::vector<int>& part) const {
 }
 
 void Judge::judge_restarts() {
-  if (!is_static() || parts_.policy != Policy::sync || !symmetric_) return;
+  if (!is_static() || parts_.policy != Policy::sync || !symmetric_ || !parts_.algorithm->needs().bears_losses) return;
   const auto n = static_cast<Round>(n_);
   // On a directed graph a peer may be so far ahead that the news comes too late for it: then it tells of the loss anew. So
   // may one be whose part of the network was on its own for a while.
@@ -325,6 +325,7 @@ void Judge::judge_progress() {
 
 /// Of each connection a window of chunks; of each neighbour in the process, who is at most so many rounds ahead, whole rows.
 void Judge::judge_queues() {
+  const bool asks = scenario_.algorithm == "ad_psgd";  // one question, one answer and a word at parting, a row each at most
   const auto chunk = kFrameOverheadBytes + static_cast<std::uint64_t>(scenario_.chunk_values) * sizeof(float);
   for (int a = 0; a < lives(); ++a) {
     const int i = peer_of(a);
@@ -337,7 +338,7 @@ void Judge::judge_queues() {
       const auto period = static_cast<std::uint64_t>(std::max(parts_.schedule->period(), 1));
       const std::uint64_t ahead = symmetric_ ? 2 : static_cast<std::uint64_t>(n_) * period + 1;
       for (std::size_t c = 0; c < parts_.rows.size(); ++c)
-        if (parts_.rows[c].mixed || (life(a).joins && parts_.rows[c].is_handed_over()))
+        if (travels(static_cast<Channel>(c)) || asks || (life(a).joins && parts_.rows[c].is_handed_over()))
           bound +=
               ahead * (width(static_cast<Channel>(c)) * sizeof(float) + kFrameOverheadBytes * width(static_cast<Channel>(c)));
     }

@@ -37,6 +37,7 @@ void Judge::read_records() {
         if (scenario_.codec != "none") mix.said = read_by_others(mix.in, peer_of(a), record.round);
         mixes_[{a, record.round, mix.channel}] = std::move(mix);
       }
+      if (shared() && !record.end.empty()) read_used(a, record, *shared());
     }
 }
 

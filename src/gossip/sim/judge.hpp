@@ -1,5 +1,5 @@
 // What the oracle's parts share: the evidence of a trace, put in order by evidence.cpp. oracle.cpp judges rounds and
-// their logs, ends.cpp what is left in the end. Internal to the oracle.
+// their logs, own_pace.cpp algorithms that mix nothing, ends.cpp what is left in the end. Internal to the oracle.
 #pragma once
 
 #include <fmt/format.h>
@@ -58,6 +58,8 @@ class Judge {
     judge_edges();
     judge_replay();
     judge_mean();
+    judge_running_sums();
+    judge_pairs();
     judge_restarts();
     judge_ends();
     judge_progress();
@@ -91,9 +93,10 @@ class Judge {
   bool settled(int a, Round t) const { return record(a, t) != nullptr && !record(a, t)->end.empty(); }
   bool synchronous() const { return parts_.policy == Policy::sync || parts_.policy == Policy::deadline; }
   bool is_static() const { return parts_.schedule->period() == 1; }
-  std::size_t width(Channel channel) const {
-    return static_cast<std::size_t>(scenario_.length) + parts_.rows[channel].extra;
-  }
+  std::size_t width(Channel channel) const { return parts_.rows[channel].length(static_cast<std::size_t>(scenario_.length)); }
+  /// Whether the row goes to neighbours in every round, to be mixed or as it is.
+  bool travels(Channel channel) const { return parts_.rows[channel].mixed || shared() == channel; }
+  std::optional<Channel> shared() const;
 
   /// W of a round; kept, as one of a random sequence is made anew by every call.
   const topology::MixingMatrix& w(Round t) const {
@@ -126,6 +129,24 @@ class Judge {
   std::optional<Row> replayed(int a, Round t, const MixForm& own, unsigned kept_shares);
   void judge_replay();
   void judge_mean();
+
+  // What goes at each peer's own pace: own_pace.cpp.
+  struct Account;
+  Time end_of(int a, const RoundRecord& record) const;
+  Share part_of(int a, int j, const RoundRecord& record) const;
+  void judge_use_of_sum(int a, const RoundRecord& record, std::size_t place, const Used& used);
+  Account account_of(int a, const RoundRecord& record, std::map<int, const Term*>& last);
+  void judge_running_sums();
+  /// What the peers' sums came to beside their steps until the first one was done, and what rounding may have made of it.
+  struct Total {
+    Row change, bound;
+    Time until;
+    std::map<int, const RoundRecord*> last;  ///< of each life
+  };
+  void judge_sums_of(int a, Total& total);
+  bool undisturbed() const;
+  void judge_total(Total& total);
+  void judge_pairs();
 
   // What is left in the end: ends.cpp.
   std::vector<std::vector<int>> components() const;

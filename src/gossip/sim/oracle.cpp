@@ -40,6 +40,7 @@ bool Judge::is_alone(int a, Round t) const {
 
 /// From round to round a peer keeps what it has, but where rows begin again.
 void Judge::judge_chains() {
+  const bool keeps_sums = std::ranges::any_of(parts_.rows, &RowSpec::conserved_sum);
   for (int a = 0; a < lives(); ++a) {
     const RoundRecord* before = nullptr;
     const int i = peer_of(a);
@@ -49,14 +50,15 @@ void Judge::judge_chains() {
       for (std::size_t k = 0; k < parts_.rows.size(); ++k) {
         const RowSpec& spec = parts_.rows[k];
         const bool parameters = spec.initial == RowSpec::Initial::parameters;
-        const bool anew = before == nullptr || record.restarted;
+        const bool anew = before == nullptr || (record.restarted && keeps_sums);
         if (spec.survives && ((before == nullptr && !joins) || (anew && spec.rejoin == RowSpec::Rejoin::restart))) {
-          FloatRow due(static_cast<std::size_t>(scenario_.length), 0.0F);
+          FloatRow due;
           if (parameters) {
             due = before == nullptr && !joins ? start_of(scenario_, i) : record.begin[0];
             due.resize(static_cast<std::size_t>(scenario_.length));
           }
-          due.resize(due.size() + spec.extra, 1.0F);
+          due.resize(width(static_cast<Channel>(k)) - spec.extra, 0.0F);
+          due.resize(width(static_cast<Channel>(k)), spec.extra_start);
           hold(record.begin[k] == due, "chain", "peer {} did not begin with row {} as it is due in round {}", i, spec.name,
                record.round);
         } else if (spec.survives && !joins) {

@@ -9,6 +9,8 @@
 //              the link broke
 //   mean       under sync and deadline, with a symmetric W, the sum over the peers keeps what it had, to 1e-12, but for edges that
 //              counted at one end: these are added up and reported as drift
+//   totals     asynchronous push-sum's sums and weights, what is under way included, and the sum of AD-PSGD's models change by the
+//              peers' steps alone; where a link was lost, each peer's own account says what went with it
 //   restarts   after a loss, rows with a conserved sum begin again at the round that is due, at all who are left together
 //   sums       in the end, conserved sums of each part that is left are what they are worth
 //   healing    after the last fault each part comes together at the rate of its own gap, and what is exact ends at its optimum

@@ -253,8 +253,15 @@ Membership& Process::membership(int peer) {
   return *place_->memberships[static_cast<std::size_t>(std::ranges::find(hosted_, peer) - hosted_.begin())];
 }
 
-void Process::lost(int peer, int other, const std::string& why) { membership(peer).lost(other, why); }
-void Process::back(int peer, int other) { membership(peer).back(other); }
+void Process::lost(int peer, int other, const std::string& why) {
+  if (world_.parts().algorithm->needs().bears_losses) return membership(peer).lost(other, why);
+  if (!done()) world_.give_up(*this);
+}
+
+void Process::back(int peer, int other) {
+  if (world_.parts().algorithm->needs().bears_losses) membership(peer).back(other);
+}
+
 void Process::left(int peer, int other) { membership(peer).left(other); }
 Round Process::round_of(int peer) const { return place_->exchange.endpoint(peer).round(); }
 

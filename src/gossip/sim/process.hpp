@@ -88,7 +88,7 @@ class Process {
 
   /// For a peer here.
   Status deliver(Chunk chunk);
-  /// A peer's connection to `other` is gone, or there again.
+  /// A peer's connection to `other` is gone, or there again. Of an algorithm that needs everybody, the process then gives up.
   void lost(int peer, int other, const std::string& why);
   void back(int peer, int other);
   /// `other` has said goodbye to it.

@@ -124,10 +124,10 @@ const ParameterSet<Scenario>& scenario_parameters() {
           .add("homes", &Scenario::homes, {.help = "by peer: its process"})
           .add("policy", &Scenario::policy, {.help = "whom a mix waits for", .choices = policy_names()})
           .add("staleness", &Scenario::staleness, {.help = "of policy stale", .minimum = 1, .maximum = 1000})
-          .add("algorithm", &Scenario::algorithm, {.help = "one that bears losses"})
+          .add("algorithm", &Scenario::algorithm, {.help = "one that mixes, async_push_sum or ad_psgd"})
           .add("order", &Scenario::order, {.help = "of dpsgd and gradient_tracking", .choices = {"atc", "awc"}})
           .add("codec", &Scenario::codec, {.help = "that rows are mixed through", .choices = codec_names()})
-          .add("local_steps", &Scenario::local_steps, {.help = "of dpsgd and push_sum", .minimum = 1, .maximum = 100})
+          .add("local_steps", &Scenario::local_steps, {.help = "of those that take several", .minimum = 1, .maximum = 100})
           .add("rounds", &Scenario::rounds, {.help = "rounds to run", .minimum = 1, .maximum = 100000})
           .add("rate", &Scenario::rate, {.help = "step size", .minimum = 0, .maximum = 1})
           .add("length", &Scenario::length, {.help = "d", .minimum = 1, .maximum = 100000})
@@ -249,7 +249,8 @@ Result<Parts> build(const Scenario& scenario) {
   }
   GOSSAMER_TRY(parts.algorithm, make_algorithm(scenario.algorithm, values));
   const AlgorithmNeeds needs = parts.algorithm->needs();
-  if (!needs.bears_losses) return invalid(fmt::format("scenario.algorithm: {} needs everybody", scenario.algorithm));
+  if (!needs.bears_losses && scenario.algorithm != "ad_psgd")
+    return invalid(fmt::format("scenario.algorithm: what {} does is not what the oracle knows", scenario.algorithm));
   topology::WeightOptions weights{.lazy = scenario.lazy};
   if (needs.only_columns) weights.automatic = "out_degree";
   GOSSAMER_TRY(parts.schedule, topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));
@@ -265,7 +266,9 @@ Result<Parts> build(const Scenario& scenario) {
       std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
   if ((parts.policy == Policy::stale || parts.policy == Policy::async) && keeps_sums)
     return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
-  if (parts.policy != Policy::sync && needs.only_columns) return invalid("scenario.policy: push_sum goes with sync");
+  const bool mixes = std::ranges::any_of(parts.rows, &RowSpec::mixed);
+  if (parts.policy != Policy::sync && (needs.only_columns ? mixes : !needs.mixing_matrix))
+    return invalid(fmt::format("scenario.policy: {} goes with sync", scenario.algorithm));
   if (parts.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
     return invalid("scenario.policy: deadline takes a symmetric W, and an algorithm that bears a changed one");
   if (needs.fixed_matrix && !(symmetric && parts.schedule->period() == 1))

@@ -70,7 +70,7 @@ struct Scenario {
   std::vector<int> homes;          ///< by peer: its process; processes are numbered from 0 without a gap
   std::string policy = "sync";
   int staleness = 4;
-  std::string algorithm = "dpsgd";
+  std::string algorithm = "dpsgd"; ///< one that bears losses; or ad_psgd, whose run ends with the first
   std::string order = "atc";       ///< of those that have one
   std::string codec = "none";      ///< that rows are mixed through; under sync, of algorithms whose rows the oracle has to the bit
   int local_steps = 1;             ///< of those that take several

@@ -50,7 +50,7 @@ Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
        fmt::format("a second run gives the trace {:016x} instead of {:016x}", again.hash, trace.hash));
   const bool everybody = trace.links.empty() &&
                          std::ranges::all_of(trace.lives, [](const Life& life) { return life.alive && life.finished; });
-  if (parts.policy == Policy::sync && everybody) {
+  if (parts.policy == Policy::sync && everybody && parts.algorithm->needs().rounds_end_together) {
     const Scenario plain = in_one_process(scenario);
     hold(final_rows(run_scenario(plain, parts)) == final_rows(trace), "bits",
          "the rows are other than those of the same network in one process");

@@ -75,6 +75,18 @@ void draw_network(Scenario& s, Draws& draw) {
   s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
 }
 
+/// Some seeds run what goes at each peer's own pace. Drawn apart, so that the others stay what they are.
+void draw_own_pace(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 5);
+  Draws draw(random);
+  if (!draw.chance(0.2)) return;
+  Scenario own = s;
+  own.codec = "none";
+  own.algorithm = draw.one_of<std::string>({"async_push_sum", "async_push_sum", "ad_psgd"});
+  own.policy = own.algorithm == "ad_psgd" ? "sync" : draw.one_of<std::string>({"async", "async", "stale", "sync"});
+  if (build(own).ok()) s = own;
+}
+
 void draw_homes(Scenario& s, Draws& draw) {
   const bool crowded = draw.chance(0.4);
   const int places = crowded ? draw.whole(2, s.peers) : s.peers;
@@ -115,6 +127,7 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   s.seed = seed;
   do draw_network(s, draw);
   while (!build(s).ok());
+  draw_own_pace(s);
   draw_homes(s, draw);
   s.rounds = draw.whole(30, 150);
   s.window = draw.whole(1, 4);

@@ -103,6 +103,10 @@ void World::leave(Process& process) {
   });
 }
 
+void World::give_up(Process& process) {
+  at(now(), [this, &process] { end_process(process, true); });
+}
+
 /// Of one that leaves, once all has come. Those who have not heard its goodbye miss it.
 void World::let_go(Process& process) {
   bool may_go = true;
@@ -138,7 +142,7 @@ void World::go_on_from(const Process& process, Round round) {
 }
 
 void World::begin_again(Process& process) {
-  if (process.alive() || over()) return;
+  if (process.alive() || over() || !parts_.algorithm->needs().bears_losses) return;
   for (const int peer : process.peers()) {
     lives_[static_cast<std::size_t>(peer)] = static_cast<int>(trace_.lives.size());
     Life& life = trace_.lives.emplace_back();

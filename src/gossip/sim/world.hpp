@@ -63,6 +63,8 @@ class World {
   Storage& storage() { return *storage_; }
   /// A process has done all its rounds: it ends when it has said what it had to say.
   void leave(Process& process);
+  /// A process cannot go on, and ends.
+  void give_up(Process& process);
   /// What chance adds, drawn in the order of the run.
   double chance() { return chance_.next_double(); }
   Process& process_of(int peer) { return *processes_[static_cast<std::size_t>(scenario_.homes[static_cast<std::size_t>(peer)])]; }
