@@ -8,6 +8,9 @@
 
 namespace gossamer::gossip {
 
+/// A running mean, of the newest samples above all; the first sample where there was none.
+void smooth(std::optional<double>& mean, double sample);
+
 /// How fast this peer is, and how fast the others are. Thread: the scheduler's.
 class Pace {
  public:

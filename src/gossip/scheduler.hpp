@@ -4,6 +4,7 @@
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <coroutine>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,9 @@ namespace gossamer::gossip {
 /// Time since the run's start, virtual or real.
 using Time = std::chrono::nanoseconds;
 inline double seconds(Time time) { return std::chrono::duration<double>(time).count(); }
+/// To the nanosecond.
+inline Time from_seconds(double count) { return Time(std::llround(count * 1e9)); }
+inline Time from_milliseconds(double count) { return Time(std::llround(count * 1e6)); }
 
 /// What the scheduler asks when nothing is ready, before it lets time pass.
 class IdleWork {

@@ -7,14 +7,7 @@
 namespace gossamer::gossip {
 namespace {
 
-constexpr double kSmoothing = 0.25;        // share of the newest sample in a running mean
 constexpr std::size_t kRoundsWatched = 64;  // a row that is later than so many rounds tells nothing about lateness
-
-Time from_seconds(double count) { return std::chrono::duration_cast<Time>(std::chrono::duration<double>(count)); }
-
-void smooth(std::optional<double>& mean, double sample) {
-  mean = mean ? *mean + kSmoothing * (sample - *mean) : sample;
-}
 
 }  // namespace
 

@@ -10,8 +10,6 @@
 namespace gossamer::peer {
 namespace {
 
-gossip::Time milliseconds(double count) { return gossip::Time(std::llround(count * 1e6)); }
-
 gossip::Policy policy_of(const std::string& name) {
   if (name == "deadline") return gossip::Policy::deadline;
   if (name == "stale") return gossip::Policy::stale;
@@ -35,7 +33,7 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, const std::vector<g
 
 gossip::StepTimes step_times(const Setup& setup) {
   const SimOptions& sim = setup.config.sim;
-  return {milliseconds(setup.step_ms()), sim.slow_peers, sim.slow_factor, {.width = sim.compute_spread}, setup.config.run.seed};
+  return {gossip::from_milliseconds(setup.step_ms()), sim.slow_peers, sim.slow_factor, {.width = sim.compute_spread}, setup.config.run.seed};
 }
 
 }  // namespace
@@ -118,7 +116,7 @@ void Host::left(int here, int there) {
 /// Partners that did not leave call at least every second. If none is there after a silence, nobody can give this node rows.
 void Host::expect_partners(int node) {
   if (!membership(node).waits_alone()) return;
-  scheduler_.after(milliseconds(1e3 * setup_.config.net.silence), [this, node] {
+  scheduler_.after(gossip::from_seconds(setup_.config.net.silence), [this, node] {
     if (!error_ && membership(node).waits_alone())
       fail({ErrorKind::join_timeout,
             fmt::format("peer {} came too late: whoever it could ask for rows has done its last round and left", node)});

@@ -1,15 +1,12 @@
 #include "gossip/sim/network_model.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace gossamer::gossip {
 namespace {
 
 constexpr double kBytesPerMegabit = 1e6 / 8;
-
-Time milliseconds(double count) { return Time(std::llround(count * 1e6)); }
 
 }  // namespace
 
@@ -27,10 +24,10 @@ LinkModel NetworkModel::link(int from, int to) const {
   RandomStream pair(spec_.seed, static_cast<std::uint32_t>(std::min(from, to)), Purpose::network,
                     static_cast<std::uint64_t>(std::max(from, to)));
   LinkModel link;
-  link.latency = milliseconds(listed(spec_.latencies, spec_.latency_ms) * spec_.latency_spread.factor(pair));
+  link.latency = from_milliseconds(listed(spec_.latencies, spec_.latency_ms) * spec_.latency_spread.factor(pair));
   link.bytes_per_second =
       listed(spec_.bandwidths, spec_.bandwidth_mbit_s) * kBytesPerMegabit * spec_.bandwidth_spread.factor(pair);
-  link.jitter = milliseconds(spec_.jitter_ms);
+  link.jitter = from_milliseconds(spec_.jitter_ms);
   link.jitter_draws = RandomStream(spec_.seed, static_cast<std::uint32_t>(from), Purpose::jitter, static_cast<std::uint64_t>(to));
   return link;
 }

@@ -5,7 +5,6 @@
 // does to others goes through the world's events. It may end at any of those moments, with all that it has under way.
 #pragma once
 
-#include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <map>
@@ -22,9 +21,6 @@
 namespace gossamer::gossip::sim {
 
 /// To the nearest nanosecond.
-inline Time from_seconds(double count) { return Time(std::llround(count * 1e9)); }
-inline Time from_milliseconds(double count) { return Time(std::llround(count * 1e6)); }
-
 class Connection;
 class Process;
 
