@@ -2,17 +2,21 @@
 # Builds and runs every test, and says at the end how each part went.
 #   ./test.sh          release build, C++ and Python tests; then the C++ suite under AddressSanitizer and UBSan, and the
 #                      network tests under ThreadSanitizer
-#   ./test.sh --fast   the release part only
+#   ./test.sh --fast   the release part only; with --times 20, its tests so many times over
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
 fast=false
-for option in "$@"; do
-  case "$option" in
+times=1
+while [ $# -gt 0 ]; do
+  case "$1" in
     --fast) fast=true ;;
-    *) echo "test.sh: unknown option '$option' (there is --fast)" >&2; exit 2 ;;
+    --times) shift; times=${1:-} ;;
+    *) echo "test.sh: unknown option '$1' (there are --fast and --times N)" >&2; exit 2 ;;
   esac
+  shift || true
 done
+if ! [[ $times =~ ^[1-9][0-9]{0,3}$ ]]; then echo "test.sh: --times takes a number from 1 on, not '$times'" >&2; exit 2; fi
 
 jobs=$(nproc)
 summary=()
@@ -66,10 +70,12 @@ scripts/install.sh || exit 1
 
 say "release: build (a few minutes the first time)"
 if build release all; then
-  say "release: C++ tests"
-  ctest_in release
-  say "Python tests"
-  pytest_all
+  for ((run = 1; run <= times; ++run)); do
+    say "release: C++ tests, $run of $times"
+    ctest_in release
+    say "Python tests, $run of $times"
+    pytest_all
+  done
 else
   note release 1 "does not build"
 fi
