@@ -111,7 +111,8 @@ std::vector<Case> all_cases() {
     each.bears_losses = needs.bears_losses;
     cases.push_back(each);
     const std::vector<RowSpec> rows = (*made)->rows(*schedule(each.graph, kPeers));
-    const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
+    const bool keeps_sums = std::ranges::any_of(rows, &RowSpec::mixed) &&
+                            std::any_of(rows.begin() + 1, rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
     for (const Policy policy : {Policy::deadline, Policy::stale, Policy::async})
       // Rows that are taken whole have d values.
       if (needs.mixing_matrix && !needs.synchronous && std::ranges::all_of(rows, [](const RowSpec& row) { return row.extra == 0; }) &&

@@ -23,8 +23,9 @@ class Node;
 /// a round is one coroutine, so nothing else can survive it, and resuming, rejoining and restarting need no help from it.
 struct RowSpec {
   enum class Initial { zero, parameters };
-  /// What a peer that comes back does with the row: take a neighbour's value, or begin again.
-  enum class Rejoin { from_neighbour, restart };
+  /// What a peer that comes back does with the row: take a neighbour's value, or begin again. The others begin `restart` again too
+  /// where a sum over the peers was lost with a link; a `restart_alone` they keep.
+  enum class Rejoin { from_neighbour, restart, restart_alone };
 
   std::string name;
   bool mixed = false;     ///< node.mix is called on it: it gets a back half

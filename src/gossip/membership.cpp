@@ -291,7 +291,7 @@ void Membership::tell(const Change& change, const std::string& words) {
 
 task<bool> Membership::attend(Round t) {
   const bool begins_again = restarts(t);
-  if (begins_again && node_.keeps_sums()) co_await node_.restart_rows();
+  if (begins_again && node_.keeps_sums()) co_await node_.restart_sums();
   for (const int joiner : std::exchange(joiners_, {})) {
     node_.hand_rows_over(joiner);
     propose(joiner, endpoint_.earliest_next(), node_.steps_done());

@@ -62,13 +62,20 @@ bool Node::keeps_sums() const {
 }
 
 task<void> Node::restart_rows() {
-  for (std::size_t k = 0; k < specs_.size(); ++k) {
-    if (specs_[k].rejoin != RowSpec::Rejoin::restart || !specs_[k].survives) continue;
-    const std::span<float> row = this->row(static_cast<int>(k)), values = row.first(row.size() - specs_[k].extra);
-    co_await fill(row.subspan(values.size()), specs_[k].extra_start);
-    if (specs_[k].initial == RowSpec::Initial::parameters) co_await copy(x().first(values.size()), values);
-    else co_await fill(values, 0.0F);
-  }
+  for (std::size_t k = 0; k < specs_.size(); ++k)
+    if (specs_[k].survives && specs_[k].rejoin != RowSpec::Rejoin::from_neighbour) co_await restart(k);
+}
+
+task<void> Node::restart_sums() {
+  for (std::size_t k = 0; k < specs_.size(); ++k)
+    if (specs_[k].survives && specs_[k].rejoin == RowSpec::Rejoin::restart) co_await restart(k);
+}
+
+task<void> Node::restart(std::size_t k) {
+  const std::span<float> row = this->row(static_cast<int>(k)), values = row.first(row.size() - specs_[k].extra);
+  co_await fill(row.subspan(values.size()), specs_[k].extra_start);
+  if (specs_[k].initial == RowSpec::Initial::parameters) co_await copy(x().first(values.size()), values);
+  else co_await fill(values, 0.0F);
 }
 
 void Node::hand_rows_over(int to) {

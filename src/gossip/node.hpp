@@ -68,9 +68,10 @@ class Node {
   task<void> update_part(std::span<float> x, std::span<float> g, std::size_t first, std::uint64_t step);
   /// On to the next batch without an update here: a server does it.
   void skip_update() { ++steps_done_; }
-  /// Rows that begin again when a sum over the peers is lost (RowSpec::Rejoin::restart) are as at the start, but for x in the
-  /// place of the starting parameters.
+  /// Rows that no neighbour gives to a peer which comes back are as at the start, but for x in the place of the starting parameters.
   task<void> restart_rows();
+  /// The same where a sum over the peers was lost: of those that others begin again too (RowSpec::Rejoin::restart).
+  task<void> restart_sums();
   /// Sends copies of the rows that a peer which joins begins with (RowSpec::Rejoin::from_neighbour) to `to`.
   void hand_rows_over(int to);
   /// Waits for those of `giver`, and takes them; false where it is lost before all have come.
@@ -183,6 +184,7 @@ class Node {
   static constexpr int kOwnShard = -1;
 
   task<void> train(TrainOperation operation, TrainRequest request);
+  task<void> restart(std::size_t k);
   task<void> step_aside(std::span<float> x, int steps);
   TrainRequest request_for(std::span<float> x, std::span<float> g) const;
   Channel channel(int k) const { return static_cast<Channel>(k == kGradientRow ? rows_.size() : static_cast<std::size_t>(k)); }

@@ -30,7 +30,8 @@ Status check_combination(const Config& config, const gossip::Algorithm& algorith
                     "an algorithm that mixes (dpsgd)",
                     config.algorithm.kind));
   const auto rows = algorithm.rows(schedule);
-  const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const auto& row) { return row.conserved_sum; });
+  const bool keeps_sums = std::any_of(rows.begin() + 1, rows.end(), [](const auto& row) { return row.conserved_sum; }) &&
+                          std::ranges::any_of(rows, &gossip::RowSpec::mixed);
   if ((policy == "async" || policy == "stale") && keeps_sums)
     return invalid(
         fmt::format("algorithm.policy: '{}' keeps sums over the peers, which rows that are late or missing would break; leave "

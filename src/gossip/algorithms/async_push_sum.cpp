@@ -14,8 +14,9 @@
 // weight away, and its steps γ/w would grow without bound. The longer it has not given the less is enough, so that all give again
 // where losses have left too little to all. It sends its sum in every round all the same, for the last message may have been lost.
 //
-// A peer that is lost takes with it what it has and what is under way to it: weights too, so no model leans. Of a link that is
-// back the first sum heard only says where to begin. A peer whose rounds are done says so, and is given nothing more: it would
+// A peer that is lost takes with it what it has and what is under way to it: weights too, so no model leans. But weights that are less
+// in all make steps longer, so each peer sets its weight to 1 some rounds later, and x to its model; the sums S stay, and what is under
+// way then comes on top. Of a link that is back the first sum heard only says where to begin. A peer whose rounds are done says so, and is given nothing more: it would
 // keep it, and the weights of those who go on would fall to nothing.
 #include <fmt/format.h>
 
@@ -47,11 +48,15 @@ class AsyncPushSum final : public Algorithm {
     std::size_t neighbours = 0;
     for (int i = 0; i < w->peers(); ++i) neighbours = std::max(neighbours, w->hears(i).size());
     const auto of_sums = [](std::string name) {
-      return RowSpec{.name = std::move(name), .rejoin = RowSpec::Rejoin::restart, .extra = 2, .extra_start = 0, .parts = 2};
+      return RowSpec{.name = std::move(name), .rejoin = RowSpec::Rejoin::restart_alone, .extra = 2, .extra_start = 0, .parts = 2};
     };
     std::vector<RowSpec> rows{
         {.name = "x", .initial = RowSpec::Initial::parameters},
-        {.name = "sum", .initial = RowSpec::Initial::parameters, .rejoin = RowSpec::Rejoin::restart, .extra = 1},
+        {.name = "sum",
+         .initial = RowSpec::Initial::parameters,
+         .conserved_sum = true,
+         .rejoin = RowSpec::Rejoin::restart,
+         .extra = 1},
         {.name = "before", .survives = false, .extra = 1},
         of_sums("given")};
     for (std::size_t j = 0; j < neighbours; ++j) rows.push_back(of_sums(fmt::format("used of neighbour {}", j)));

@@ -50,8 +50,8 @@ void Judge::judge_chains() {
       for (std::size_t k = 0; k < parts_.rows.size(); ++k) {
         const RowSpec& spec = parts_.rows[k];
         const bool parameters = spec.initial == RowSpec::Initial::parameters;
-        const bool anew = before == nullptr || (record.restarted && keeps_sums);
-        if (spec.survives && ((before == nullptr && !joins) || (anew && spec.rejoin == RowSpec::Rejoin::restart))) {
+        const bool starts = before == nullptr && (!joins || !spec.is_handed_over());
+        if (spec.survives && (starts || (record.restarted && keeps_sums && spec.rejoin == RowSpec::Rejoin::restart))) {
           FloatRow due;
           if (parameters) {
             due = before == nullptr && !joins ? start_of(scenario_, i) : record.begin[0];

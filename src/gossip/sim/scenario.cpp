@@ -262,11 +262,11 @@ Result<Parts> build(const Scenario& scenario) {
   bool symmetric = true;
   for (int t = 0; t < std::max(parts.schedule->period(), 1); ++t)
     symmetric = symmetric && parts.schedule->at(static_cast<Round>(t))->symmetric();
+  const bool mixes = std::ranges::any_of(parts.rows, &RowSpec::mixed);
   const bool keeps_sums =
-      std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
+      mixes && std::any_of(parts.rows.begin() + 1, parts.rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
   if ((parts.policy == Policy::stale || parts.policy == Policy::async) && keeps_sums)
     return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
-  const bool mixes = std::ranges::any_of(parts.rows, &RowSpec::mixed);
   if (parts.policy != Policy::sync && (needs.only_columns ? mixes : !needs.mixing_matrix))
     return invalid(fmt::format("scenario.policy: {} goes with sync", scenario.algorithm));
   if (parts.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
