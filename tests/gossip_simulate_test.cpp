@@ -295,6 +295,23 @@ TEST_CASE("asynchronous push-sum: sums are what was kept and what came, whoever 
   }
 }
 
+TEST_CASE("asynchronous push-sum: however often links break, weights do not fall, nor do steps γ/w grow") {
+  for (const char* policy : {"sync", "stale", "async"}) {
+    CAPTURE(std::string(policy));
+    std::vector<std::string> faults;
+    for (int k = 0; k < 8; ++k) faults.push_back(fmt::format("partition process={} at={} lasts=0.3", k % 5, 0.1 + 1.2 * k));
+    Scenario scenario = returning("async_push_sum", faults);
+    scenario.topology = "complete";
+    scenario.policy = policy;
+    scenario.rounds = 800;
+    const Trace trace = run_scenario(scenario, build(scenario).value());
+    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 48);
+    double total = 0;
+    for (const Life& life : trace.lives) total += static_cast<double>(life.rounds.back().end[1].back());
+    CHECK(total > 0.7 * scenario.peers);
+  }
+}
+
 TEST_CASE("AD-PSGD: averages keep the sum of the models, whoever is held up; and who is lost ends the run") {
   for (const char* fault : {"", "pause process=1 at=0.2 lasts=1.5", "stall process=1 other=2 at=0.2 lasts=1.5", "slow process=3 amount=8",
                             "delay process=1 other=2 at=0.1 lasts=1 amount=0.3", "clock process=4 at=0.2 amount=5"}) {
