@@ -56,6 +56,7 @@ struct StagedRow;
 struct HeardRow {
   int from = 0;
   Round round = 0;
+  Round entered = 0;  ///< since which it had taken part when the row came; 0: from the start
   std::span<const float> values;  ///< device memory
   std::shared_ptr<const StagedRow> held;
 };

@@ -18,7 +18,7 @@ task<std::vector<HeardRow>> Endpoint::share(Round since, Channel channel, std::s
   StagedMix::Rows rows = staged.take(deviations_);
   std::vector<HeardRow> heard;
   for (std::size_t k = 0; k < rows.held.size(); ++k)
-    heard.push_back({rows.from[k], rows.held[k]->round, rows.held[k]->row.row(0), rows.held[k]});
+    heard.push_back({rows.from[k], rows.held[k]->round, entered(rows.from[k]), rows.held[k]->row.row(0), rows.held[k]});
   co_return heard;
 }
 
@@ -31,10 +31,11 @@ task<std::vector<HeardRow>> Endpoint::share_in_step(Round t, Channel channel, st
     if (!row)
       row = std::make_shared<StagedRow>(exchange_.compute().device(), exchange_.options().part_of(peer_), values.size());
     // One that was lost while another was waited for may be back, for a later round.
+    const Round entered = this->entered(neighbour.peer);
     bool whole = present(neighbour.peer, t);
     if (whole) whole = co_await receive_whole(neighbour.peer, t, channel, row->row.row(0), Combine::replace);
     row->round = t;
-    if (whole) heard.push_back({neighbour.peer, t, row->row.row(0), row});
+    if (whole) heard.push_back({neighbour.peer, t, entered, row->row.row(0), row});
     else deviations_.push_back({t, neighbour.peer, channel, true});
   }
   co_return heard;

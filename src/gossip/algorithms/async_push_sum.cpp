@@ -9,15 +9,16 @@
 // two rows, rounded and what that left, which add up exactly; both travel, so a message is 2(d + 1) values where push_sum's is
 // d + 1. Beside them a peer keeps the two of each neighbour's sum that it used last.
 //
-// A peer gives in every round in which it has enough weight, or all whom it hears gave last in the round before, as under `sync` they
-// always did. Where rounds are shorter than messages take, or those who would give back stand still, it would else give all of its
+// A peer gives in every round in which it has enough weight, or all whom it hears are in step with it, as under `sync` they
+// always are. Where rounds are shorter than messages take, or those who would give back stand still, it would else give all of its
 // weight away, and its steps γ/w would grow without bound. The longer it has not given the less is enough, so that all give again
 // where losses have left too little to all. It sends its sum in every round all the same, for the last message may have been lost.
 //
 // A peer that is lost takes with it what it has and what is under way to it: weights too, so no model leans. But weights that are less
 // in all make steps longer, so each peer sets its weight to 1 some rounds later, and x to its model; the sums S stay, and what is under
-// way then comes on top. Of a link that is back the first sum heard only says where to begin. A peer whose rounds are done says so, and is given nothing more: it would
-// keep it, and the weights of those who go on would fall to nothing.
+// way then comes on top. Of a link that is back the first sum heard only says where to begin, and nothing is given before the other end
+// is known to hear, which under `async` may be long after. A peer whose rounds are done says so, and is given nothing more: it would keep
+// it, and the weights of those who go on would fall to nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,6 +36,8 @@ struct Options {
 /// Of a mean weight of 1: with so much a peer gives. After so many rounds without, half of it is enough after twice as many, and so on.
 constexpr float kEnough = 0.6F;
 constexpr Round kPatience = 64;
+/// Of a neighbour that this peer has not heard since the run goes on.
+constexpr std::uint64_t kUnheard = ~std::uint64_t{0};
 
 /// (x, w); S_i, S_j as used last: each d + 1 values, as they are rounded and then what that left.
 enum Row { kModel, kSum, kBefore, kGiven, kFirstUsed };
@@ -71,11 +74,13 @@ class AsyncPushSum final : public Algorithm {
     return {neighbours_load(w, 2 * (d + 1))};
   }
 
-  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. Then, by neighbour, since when it had taken part
-  /// at that time. And the round in which this peer gave last.
+  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. Then, by neighbour, the round since which it had
+  /// taken part at that time. And the round in which this peer gave last.
   std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return 2 * schedule.at(0)->hears(i).size() + 1; }
-  void resume(int, Round, std::span<std::uint64_t> counters, const topology::MixingSchedule&) const override {
-    std::ranges::fill(counters, 0);
+  /// All links are there; of one that was not, nobody knows what the other end has given.
+  void resume(int i, Round t, std::span<std::uint64_t> counters, const topology::MixingSchedule& schedule) const override {
+    const std::size_t neighbours = schedule.at(0)->hears(i).size();
+    for (std::size_t place = 0; place < neighbours; ++place) counters[neighbours + place] = counters[place] == t ? 0 : kUnheard;
   }
 
   Status check(const topology::MixingSchedule& schedule) const override {
@@ -131,13 +136,25 @@ class AsyncPushSum final : public Algorithm {
     co_await node.scale(sum, share_kept(node, t));
   }
 
+  /// Whether `hearer` uses what it is given in round t.
+  bool gives_to(Node& node, int hearer, Round t) const {
+    if (!node.takes(hearer, t)) return false;
+    const auto w = node.matrix(t);
+    const auto hears = w->hears(node.id());
+    const auto found = std::ranges::find(hears, hearer, &topology::Neighbour::peer);
+    if (found == hears.end()) return true;  // its rounds are not known
+    const auto place = static_cast<std::size_t>(found - hears.begin());
+    const std::uint64_t last = node.counters()[place], since = node.counters()[hears.size() + place];
+    return since == node.entered(hearer) && (since == 0 || last > since);
+  }
+
   /// 1 − Σ_k W_ki, over those who take their part. Not W_ii: rounded weights do not add up to 1, and what they lack would be lost
   /// in every round.
   float share_kept(Node& node, Round t) const {
     const auto w = node.matrix(t);
     double kept = 1;
     for (const int hearer : w->heard_by(node.id())) {
-      if (!node.takes(hearer, t)) continue;
+      if (!gives_to(node, hearer, t)) continue;
       const auto hears = w->hears(hearer);
       const auto ours = std::ranges::find(hears, node.id(), &topology::Neighbour::peer);
       kept -= static_cast<double>(static_cast<float>(ours->weight));
@@ -152,9 +169,7 @@ class AsyncPushSum final : public Algorithm {
     for (const HeardRow& theirs : heard) {
       const auto place = static_cast<std::size_t>(std::ranges::find(hears, theirs.from, &topology::Neighbour::peer) - hears.begin());
       std::uint64_t &last = node.counters()[place], &since = node.counters()[hears.size() + place];
-      // Under `sync`, a sum that had come whole when its link broke may be used when the link is back for a later round.
-      const Round entered = t < node.entered(theirs.from) ? since : node.entered(theirs.from);
-      const bool only_where = since != entered;
+      const bool only_where = since != theirs.entered;
       if (last == theirs.round + 1 && !only_where) continue;  // nothing has come since
       const std::span<float> used = node.row(kFirstUsed + static_cast<int>(place));
       for (std::size_t part = 0; part < used.size() && !only_where; part += sum.size())
@@ -162,7 +177,7 @@ class AsyncPushSum final : public Algorithm {
                                      static_cast<float>(hears[place].weight));
       co_await node.copy(theirs.values, used);
       last = theirs.round + 1;
-      since = entered;
+      since = theirs.entered;
     }
   }
 

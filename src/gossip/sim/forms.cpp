@@ -144,6 +144,8 @@ class Former {
   void push_sum() {
     const auto steps = static_cast<std::size_t>(scenario_.local_steps);
     const Trained* update = trained(2 * steps - 1, TrainOperation::update);
+    if (update != nullptr)
+      if (auto wrong = wrong_push_sum_steps(scenario_, record_)) form_.wrong.push_back(*wrong);
     Row in;
     if (update != nullptr) {
       in = wide(update->after);
@@ -164,6 +166,24 @@ class Former {
 };
 
 }  // namespace
+
+std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario, const RoundRecord& record) {
+  const auto steps = static_cast<std::size_t>(scenario.local_steps);
+  if (record.trained.size() != 2 * steps) return fmt::format("trained {} times, where {} are due", record.trained.size(), 2 * steps);
+  const double weight = record.begin[1].back();
+  FloatRow sum = record.begin[1];
+  sum.pop_back();
+  for (std::size_t step = 0; step < steps; ++step) {
+    const Trained &gradient = record.trained[2 * step], &update = record.trained[2 * step + 1];
+    if (gradient.operation != TrainOperation::gradient || update.operation != TrainOperation::update) return "trained in another order";
+    if (update.before != sum || update.gradient != gradient.gradient) return "stepped from elsewhere than its sum, or with another gradient";
+    for (std::size_t k = 0; k < sum.size(); ++k)
+      if (!(std::abs(gradient.before[k] * weight - sum[k]) <= 4 * kRounding * std::abs(sum[k]) + 1e-37))
+        return fmt::format("took a gradient at {:.9g} at value {}, where its sum over its weight is {:.9g}", gradient.before[k], k, sum[k] / weight);
+    sum = update.after;
+  }
+  return std::nullopt;
+}
 
 RoundForm form_of(const Scenario& scenario, const RoundRecord& record) { return Former(scenario, record).form(); }
 

@@ -2,6 +2,7 @@
 // a peer's rows at both ends of a round and from what its trainer did. Written from the papers' formulas, in double.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct RoundForm {
   std::vector<std::string> wrong;
 };
 RoundForm form_of(const Scenario& scenario, const RoundRecord& record);
+/// What is wrong with a round's steps of push-sum, whose sum is row 1: gradients at x/w, steps from the sum on, one after the other.
+std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario, const RoundRecord& record);
 
 /// Half a unit in the last place of a float next to 1.
 inline constexpr double kRounding = 0x1p-24;

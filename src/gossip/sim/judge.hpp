@@ -132,16 +132,22 @@ class Judge {
 
   // What goes at each peer's own pace: own_pace.cpp.
   struct Account;
+  /// Which of a neighbour's sums a life used last, and by which link it came.
+  struct LastUse {
+    const Term* term = nullptr;
+    Round round = 0;
+  };
   Time end_of(int a, const RoundRecord& record) const;
-  Share part_of(int a, int j, const RoundRecord& record) const;
+  Share part_of(int a, int j, const RoundRecord& record, const std::map<int, LastUse>& last) const;
   void judge_use_of_sum(int a, const RoundRecord& record, std::size_t place, const Used& used);
-  Account account_of(int a, const RoundRecord& record, std::map<int, const Term*>& last);
+  Account account_of(int a, const RoundRecord& record, std::map<int, LastUse>& last);
   void judge_running_sums();
   /// What the peers' sums came to beside their steps until the first one was done, and what rounding may have made of it.
   struct Total {
     Row change, bound;
     Time until;
     std::map<int, const RoundRecord*> last;  ///< of each life
+    Round gifts;                             ///< rounds of peers that gave, to the end
   };
   void judge_sums_of(int a, Total& total);
   bool undisturbed() const;

@@ -31,11 +31,12 @@ std::optional<Channel> Judge::shared() const {
 
 /// One round's account.
 struct Judge::Account {
-  Row stepped;             ///< (x, w) after the peer's steps
-  bool gave = false;       ///< that went to its sum
-  double kept = 1;         ///< the part of it that stayed where it gave,
-  std::vector<double> perhaps_given;      ///< or less: those whom it may have thought to be gone, or not to count yet
-  Row taken, scale;        ///< what came of the neighbours' sums; magnitudes of all that was added
+  Row stepped;        ///< (x, w) after the peer's steps
+  bool gave = false;  ///< it added that to its sum
+  double kept = 1;    ///< the part of (x, w) that it did not give away, but for the next:
+  std::vector<double> perhaps_given;  ///< parts of those of whom it cannot be said whether the peer thought that they hear it
+  Row taken;          ///< what came of the neighbours' sums
+  Row scale;          ///< the magnitudes of all that was added up, by value
 };
 
 Time Judge::end_of(int a, const RoundRecord& record) const {
@@ -45,12 +46,18 @@ Time Judge::end_of(int a, const RoundRecord& record) const {
 }
 
 /// Whether j was given its part of what a gave: nobody gives to who does not count yet, or has said that its rounds are done.
-Judge::Share Judge::part_of(int a, int j, const RoundRecord& record) const {
+/// Whom a hears, as in `last`, it gives to once it has used a sum of a round in which the other end heard it.
+Judge::Share Judge::part_of(int a, int j, const RoundRecord& record, const std::map<int, LastUse>& last) const {
   const Term* term = term_at(a, j, record.round);
   if (term == nullptr || !term->holds(record.round)) return Share::kept;
-  if (record.round == term->lost || (!term->from_start && record.round <= term->entered)) return Share::either;
   const Life& other = life(term->other);
-  return other.finished && other.finished_at <= end_of(a, record) ? Share::either : Share::given;
+  if (other.finished && std::max(other.finished_at, faults_end(scenario_)) + patience_of(scenario_, parts_) < record.began)
+    return Share::kept;
+  if (record.round == term->lost || (other.finished && other.finished_at <= end_of(a, record))) return Share::either;
+  if (term->from_start) return Share::given;
+  const auto heard = last.find(j);
+  const bool here = heard == last.end() || heard->second.term != term ? false : heard->second.round >= term->entered;
+  return here ? Share::given : Share::either;
 }
 
 /// What a used of a neighbour's sum is that sum as it was after the round that the log says.
@@ -64,7 +71,7 @@ void Judge::judge_use_of_sum(int a, const RoundRecord& record, std::size_t place
        peer_of(used.life), used.round);
 }
 
-Judge::Account Judge::account_of(int a, const RoundRecord& record, std::map<int, const Term*>& last) {
+Judge::Account Judge::account_of(int a, const RoundRecord& record, std::map<int, LastUse>& last) {
   Account account;
   const auto steps = static_cast<std::size_t>(scenario_.local_steps);
   const FloatRow& after_steps = record.trained[2 * steps - 1].after;
@@ -76,7 +83,7 @@ Judge::Account Judge::account_of(int a, const RoundRecord& record, std::map<int,
   for (int j = 0; j < n_ && account.gave; ++j)
     for (const topology::Neighbour& ours : matrix.hears(j)) {
       if (ours.peer != i) continue;
-      const Share share = part_of(a, j, record);
+      const Share share = part_of(a, j, record, last);
       if (share == Share::given) account.kept -= part(ours);
       if (share == Share::either) account.perhaps_given.push_back(part(ours));
     }
@@ -85,12 +92,13 @@ Judge::Account Judge::account_of(int a, const RoundRecord& record, std::map<int,
   std::size_t place = 0;
   for (const topology::Neighbour& j : matrix.hears(i)) {
     const Used& used = used_.at({a, record.round, kGiven, j.peer});
-    judge_use_of_sum(a, record, place, used);
+    if (used.life >= 0) judge_use_of_sum(a, record, place, used);
     const Row before = both_parts(record.begin[kFirstUsed + place]), after = both_parts(record.end[kFirstUsed + place]);
     ++place;
-    if (used.values == 0) continue;
     const Term* term = term_at(a, j.peer, record.round);
-    const bool first = std::exchange(last[j.peer], term) != term && !term->from_start;  // it only says where to begin
+    if (used.values == 0 || term == nullptr) continue;  // without a term, the log is wrong
+    const LastUse before_this = std::exchange(last[j.peer], {term, used.round});
+    const bool first = before_this.term != term && !term->from_start;  // it only says where to begin
     for (std::size_t k = 0; k < after.size() && !first; ++k) {
       const double came = part(j) * (after[k] - before[k]);
       account.scale[k] += std::abs(came);
@@ -102,11 +110,11 @@ Judge::Account Judge::account_of(int a, const RoundRecord& record, std::map<int,
 
 /// (x, w) is what was kept and what came, and what was given is in the peer's sum.
 void Judge::judge_sums_of(int a, Total& total) {
-  std::map<int, const Term*> last;
+  std::map<int, LastUse> last;
   for (const RoundRecord& record : life(a).rounds) {
     if (record.end.empty()) return;
-    if (record.trained.size() != 2 * static_cast<std::size_t>(scenario_.local_steps))
-      return hold(false, "replay", "peer {} took {} steps in round {}", peer_of(a), record.trained.size() / 2, record.round);
+    if (const auto wrong = wrong_push_sum_steps(scenario_, record))
+      return hold(false, "replay", "in round {}, peer {} {}", record.round, peer_of(a), *wrong);
     const Account account = account_of(a, record, last);
     const double terms = 4 * (static_cast<double>(w(record.round).hears(peer_of(a)).size()) + 4);
     const Row given_before = both_parts(record.begin[kGiven]), given = both_parts(record.end[kGiven]);
@@ -124,6 +132,7 @@ void Judge::judge_sums_of(int a, Total& total) {
     hold(least <= 1, "replay", "peer {} has after round {} other sums than its steps, and what it gave and took, make: {:.3g} of the bound",
          peer_of(a), record.round, least);
     verdict_.rounding = std::max(verdict_.rounding, least);
+    total.gifts += account.gave ? 1 : 0;
     const bool counts = end_of(a, record) < total.until;  // at that very time it may be known
     if (counts) total.last[a] = &record;
     for (std::size_t k = 0; k < given.size() && counts; ++k) {
@@ -145,7 +154,7 @@ void Judge::judge_sums_of(int a, Total& total) {
 void Judge::judge_running_sums() {
   if (!shared()) return;
   // To one that is done nobody gives, and what a sum grows by is then not under way to it.
-  Total total{Row(width(kSum)), Row(width(kSum)), trace_.end, {}};
+  Total total{Row(width(kSum)), Row(width(kSum)), trace_.end, {}, 0};
   for (const Life& life : trace_.lives)
     if (life.finished) total.until = std::min(total.until, life.finished_at);
   for (int a = 0; a < lives(); ++a) judge_sums_of(a, total);
@@ -157,7 +166,7 @@ bool Judge::undisturbed() const {
   return trace_.links.empty() && std::ranges::all_of(trace_.lives, [](const Life& life) { return life.alive && life.finished; });
 }
 
-/// What has left the peers' sums is under way: what they gave and the others have not used. Peers need not be looked at at one time.
+/// They give, once each at least on the whole, and what has left the peers' sums is under way: what they gave and the others have not used. Peers need not be looked at at one time.
 void Judge::judge_total(Total& total) {
   const auto row_of = [&](int a, std::size_t row) {
     const RoundRecord* last = total.last[a];
@@ -170,14 +179,17 @@ void Judge::judge_total(Total& total) {
       for (std::size_t k = 0; k < given.size(); ++k) total.change[k] += part(j) * (given[k] - used[k]);
     }
   }
+  hold(total.gifts >= static_cast<Round>(n_), "totals", "the peers gave {} times in {} rounds", total.gifts, last_);
   for (std::size_t k = 0; k < total.change.size(); ++k)
     hold(within(total.bound[k], total.change[k]), "totals", "{:.3g} came to the sum over the peers at value {}, beside their steps",
          total.change[k], k);
 }
 
-/// Both ends of an average have the same bits, so the sum over the peers changes by their steps alone.
+/// Both ends of an average have the same bits, so the sum over the peers changes by their steps alone. Some do
+/// average, though those who are asked may be done long before the others.
 void Judge::judge_pairs() {
   if (scenario_.algorithm != "ad_psgd" || !undisturbed()) return;
+  Round averages = 0;
   Row change(static_cast<std::size_t>(scenario_.length));
   double most = 0;
   for (const Life& life : trace_.lives) {
@@ -185,14 +197,18 @@ void Judge::judge_pairs() {
       if (record.trained.size() != 1)
         return hold(false, "totals", "peer {} took {} times its steps in round {}", life.peer, record.trained.size(), record.round);
       const Trained& steps = record.trained.front();
+      double beside = 0;
       for (std::size_t k = 0; k < change.size(); ++k) {
+        beside = std::max(beside, std::abs(static_cast<double>(record.end[0][k]) - record.begin[0][k] - steps.after[k] + steps.before[k]));
         change[k] -= static_cast<double>(steps.after[k]) - static_cast<double>(steps.before[k]);
-        most = std::max({most, std::abs(static_cast<double>(steps.before[k])), std::abs(static_cast<double>(steps.after[k]))});
+        most = std::max({most, beside, std::abs(static_cast<double>(steps.before[k])), std::abs(static_cast<double>(steps.after[k]))});
       }
+      averages += beside > 1e-3 ? 1 : 0;
     }
     for (std::size_t k = 0; k < change.size(); ++k)
       change[k] += static_cast<double>(life.rounds.back().end[0][k]) - static_cast<double>(life.rounds.front().begin[0][k]);
   }
+  hold(averages >= last_ / 8, "totals", "{} averages in {} rounds", averages, last_);
   // A round of a peer is one question at most: an average at two peers, and a sum of three.
   const double bound = 8 * kRounding * most * static_cast<double>(last_) * n_;
   for (std::size_t k = 0; k < change.size(); ++k)

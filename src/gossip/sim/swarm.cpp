@@ -87,8 +87,8 @@ void draw_own_pace(Scenario& s) {
   own.policy = own.algorithm == "ad_psgd" ? "sync" : draw.one_of<std::string>({"async", "async", "stale", "sync"});
   const auto parts = build(own);
   if (!parts.ok()) return;
-  // In a part of a directed graph that leads back to nobody, push-sum's weight is given away round by round, and steps γ/w grow.
-  if (own.policy == "sync" && !topology::is_symmetric(topology::graph_of(*parts->schedule->at(0)))) own.policy = "async";
+  // In a part of a directed graph that does not lead back to all of it, who is in step gives weight away round by round, and steps γ/w grow.
+  if (!topology::is_symmetric(topology::graph_of(*parts->schedule->at(0)))) own.policy = "async";
   s = own;
 }
 

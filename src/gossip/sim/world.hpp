@@ -20,7 +20,6 @@
 
 namespace gossamer::gossip::sim {
 
-/// To the nearest nanosecond.
 class Connection;
 class Process;
 
