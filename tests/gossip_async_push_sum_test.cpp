@@ -290,3 +290,17 @@ TEST_CASE("asynchronous push-sum: the survivors of a loss end at their optimum's
     }
   }
 }
+
+TEST_CASE("asynchronous push-sum: where a network goes on from checkpoints, links that were in step do, and others begin anew") {
+  const auto algorithm = make_algorithm("async_push_sum", {}).value();
+  const auto schedule = uneven();
+  const int peer = 4;  // hears 0 and 3, so it keeps two numbers of each, and one of its own
+  REQUIRE(algorithm->counters(peer, *schedule) == 5);
+  constexpr std::uint64_t kAnew = ~std::uint64_t{0};
+  std::vector<std::uint64_t> counters{200, 100, 150, 50, 199};
+  algorithm->resume(peer, 200, counters, *schedule);
+  CHECK(counters == std::vector<std::uint64_t>{200, 100, 0, kAnew, 199});
+  counters.assign(5, 0);
+  algorithm->resume(peer, 0, counters, *schedule);
+  CHECK(counters == std::vector<std::uint64_t>(5, 0));
+}

@@ -270,14 +270,21 @@ TEST_CASE("asynchronous push-sum: sums are what was kept and what came, whoever 
       CHECK(outcome.verdict.checked.contains("totals") == (faults.size() < 2));
       CHECK(outcome.joins == (faults.size() < 2 ? 0 : 1));
     }
-  // A link that breaks and is back while its ends wait for a third one: what had come of it counts, and nothing more is waited for.
-  for (const char* broken : {"close process=3 other=0 at=0.25", "close process=0 other=3 at=0.28"}) {
-    CAPTURE(std::string(broken));
-    Scenario waiting = returning("async_push_sum", {"pause process=1 at=0.25 lasts=0.19", broken});
+  // Links that break, for the first time or once more, and may be back while their ends wait for a third one: what had come whole
+  // counts as it did when it came, and nothing more is waited for.
+  const std::string held_up = "pause process=1 at=0.25 lasts=0.19", before = "close process=3 other=0 at=0.1";
+  for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
+           {held_up, "close process=3 other=0 at=0.25"},
+           {held_up, "close process=0 other=3 at=0.28"},
+           {held_up, before, "close process=0 other=3 at=0.28"},
+           {held_up, before, "crash process=0 at=0.28"},
+           {held_up, before, "reboot process=0 at=0.28 lasts=0.1"}}) {
+    CAPTURE(faults.back());
+    Scenario waiting = returning("async_push_sum", faults);
     waiting.topology = "complete";
     const Outcome outcome = simulate(waiting);
     CHECK(outcome.verdict.violations == std::vector<std::string>{});
-    CHECK(outcome.returns == 2);
+    CHECK(outcome.returns > 0);
   }
   enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
   Scenario scenario = ring("async_push_sum");

@@ -38,7 +38,6 @@ Fault take_header(ProcessLog& log, Json record) {
   return fmt::format("hosted: the lowest is peer {}, by the file's name it is {}", log.hosted.front(), log.lowest_peer);
 }
 
-
 /// Puts the logs in `place` with `logs`.
 Status read_place(const fs::path& place, const std::function<void(const std::string&)>& left_out,
                   std::vector<ProcessLog>& logs) {

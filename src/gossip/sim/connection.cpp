@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <bit>
+#include <cmath>
 
 #include "base/check.hpp"
 #include "gossip/sim/process.hpp"

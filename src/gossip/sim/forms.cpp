@@ -179,7 +179,8 @@ std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario, const 
     if (update.before != sum || update.gradient != gradient.gradient) return "stepped from elsewhere than its sum, or with another gradient";
     for (std::size_t k = 0; k < sum.size(); ++k)
       if (!(std::abs(gradient.before[k] * weight - sum[k]) <= 4 * kRounding * std::abs(sum[k]) + 1e-37))
-        return fmt::format("took a gradient at {:.9g} at value {}, where its sum over its weight is {:.9g}", gradient.before[k], k, sum[k] / weight);
+        return fmt::format("took a gradient at {:.9g} at value {}, where its sum over its weight is {:.9g}", gradient.before[k], k,
+                           sum[k] / weight);
     sum = update.after;
   }
   return std::nullopt;

@@ -166,7 +166,8 @@ bool Judge::undisturbed() const {
   return trace_.links.empty() && std::ranges::all_of(trace_.lives, [](const Life& life) { return life.alive && life.finished; });
 }
 
-/// They give, once each at least on the whole, and what has left the peers' sums is under way: what they gave and the others have not used. Peers need not be looked at at one time.
+/// They give, once each at least on the whole, and what has left the peers' sums is under way: what they gave and the others have not used.
+/// Peers need not be looked at at one time.
 void Judge::judge_total(Total& total) {
   const auto row_of = [&](int a, std::size_t row) {
     const RoundRecord* last = total.last[a];
