@@ -152,19 +152,16 @@ TEST_CASE_TEMPLATE("cards: numbers from rows of several cards come together in o
   const TurnRows<Real> x(*device, kPeers, kLength, 10), y(*device, kPeers, kLength, 20);
   const auto first = cards_or_skip(1);
   std::vector<ReduceRequest<Real>> dots, distances;
-  std::vector<FiniteRequest<Real>> finite;
   std::vector<SketchRequest<Real>> sketches;
   std::vector<std::vector<double>> sketched(kPeers, std::vector<double>(kSketchLength)), expected = sketched;
   for (std::size_t p = 0; p < kPeers; ++p) {
     dots.push_back({x[p], y[p + 1], kLength - p});
-    finite.push_back({x[p], kLength});
     sketches.push_back({x[p], kLength, 5, sketched[p].data()});
   }
   dots.push_back({x[0], x[0], 0});
   distances = dots;
   device->dot(dots);
   device->squared_distance(distances);
-  device->all_finite(finite);
   device->sketch(sketches);
   for (std::size_t p = 0; p < kPeers; ++p) {  // one by one, on one card
     CAPTURE(p);
@@ -176,7 +173,6 @@ TEST_CASE_TEMPLATE("cards: numbers from rows of several cards come together in o
     first->sketch(std::span(&sketch, 1));
     CHECK(dots[p].result == dot.result);
     CHECK(distances[p].result == distance.result);
-    CHECK(finite[p].finite);
     CHECK(sketched[p] == expected[p]);
   }
   CHECK(dots.back().result == 0);

@@ -49,31 +49,6 @@ TEST_CASE_TEMPLATE("card: dot and squared distance, in double", Real, float, dou
   card->squared_distance(std::span<ReduceRequest<Real>>());
 }
 
-TEST_CASE_TEMPLATE("card: all_finite finds a single bad value anywhere", Real, float, double) {
-  GOSSAMER_CARD(card);
-  const std::size_t length = 2501;
-  Held<Real> row(*card, length, 1);
-  const std::vector<Real> good(length, std::numeric_limits<Real>::max());
-  const auto finite = [&](std::size_t values) {
-    FiniteRequest<Real> requests[] = {{row.get(), values, false}, {row.get(), 0, false}, {row.get() + 5, 2, true}};
-    card->all_finite(requests);
-    CHECK(requests[1].finite);
-    return requests[0].finite;
-  };
-  row.set(good);
-  CHECK(finite(length));
-  for (const std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{1023}, std::size_t{2047}, length - 1})
-    for (const Real bad : {std::numeric_limits<Real>::infinity(), -std::numeric_limits<Real>::infinity(),
-                           std::numeric_limits<Real>::quiet_NaN()}) {
-      auto values = good;
-      values[at] = bad;
-      row.set(values);
-      CHECK_FALSE(finite(length));
-      CHECK(finite(at));
-    }
-  card->all_finite(std::span<FiniteRequest<Real>>());
-}
-
 TEST_CASE_TEMPLATE("card: sketches are the CPU's", Real, float, double) {
   GOSSAMER_CARD(card);
   CpuDevice cpu(1);

@@ -199,6 +199,103 @@ TEST_CASE("a peer whose own values are no longer finite, or too large, sends non
     }
 }
 
+TEST_CASE("peers of one process on a card: the first that diverges is named, however its row was shared, and the run ends") {
+  std::uint32_t number = 0;
+  for (const Case& each : all_cases())
+    for (const float value : bad_values()) {
+      if (each.algorithm == "consensus") continue;
+      RandomStream random(23, number++, Purpose::test);
+      const int victim = static_cast<int>(random.next_u32() % kPeers);
+      CAPTURE(each.algorithm);
+      CAPTURE(static_cast<int>(each.policy));
+      CAPTURE(each.codec);
+      CAPTURE(victim);
+      CAPTURE(value);
+      PoisonedTrainer trainer(victim, 3, value);
+      NetworkOptions options = each.options();
+      options.apart = options.bears_losses = false;
+      options.on_card = true;
+      Network network(each.graph, kPeers, kLength, options);
+      network.run(each.algorithm, each.values, 40, &trainer);
+      CHECK_MESSAGE(network.fault.find(fmt::format("peer {} diverged: in round ", victim)) == 0, network.fault);
+      CHECK(network.fault.find("a value of its row is not finite, or beyond algorithm.largest_value = 1e+18") != std::string::npos);
+      CHECK(network.fault.find("and the run ends") != std::string::npos);
+      CHECK(network.finished < kPeers);
+    }
+}
+
+TEST_CASE("what a card has found ends records, and rows of others on their way out") {
+  VirtualScheduler scheduler;
+  InlineExecutor executor;
+  CountingDevice card(1, true);
+  Compute compute(scheduler, executor, card, nullptr, StepTimes{});
+  const auto matrices = schedule("path", 8);
+  std::string fault;
+  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 4, 0.25, 100, {10, 10}, 2}, {4, 5, 7},
+                    [&](Error error) { fault = error.message; });
+  std::vector<float> row(10, 1), bad = row;
+  bad[9] = 2e18F;
+  const std::vector<int> near{6, 7}, far{2, 6};
+  const ChunkHead out{5, 6, 1001, 0, 0, 10};
+  const auto serve = [&] { compute.run_pending(Time(0)); };
+  CHECK(exchange.may_leave(4, 999, 1, row, near));
+  CHECK(exchange.may_leave(4, 1000, 1, bad, far));  // for other processes only: judged where it is staged
+  serve();
+  CHECK(exchange.endpoint(5).settle().ok());
+  CHECK(exchange.may_leave(4, 1000, 1, bad, near));
+  CHECK(exchange.judge_departure(out, row).ok());  // nothing is known yet
+  CHECK(exchange.may_be_coded(7, 1001, 0, bad, far));
+  const std::string sentence =
+      "peer 4 diverged: in round 1000, a value of its row is not finite, or beyond algorithm.largest_value = 1e+18 (channel 1), "
+      "and the run ends";
+  REQUIRE_FALSE(exchange.endpoint(5).settle().ok());
+  CHECK(exchange.endpoint(5).settle().error().message == sentence);
+  CHECK(exchange.endpoint(5).settle().error().kind == ErrorKind::diverged);
+  REQUIRE_FALSE(exchange.judge_departure(out, row).ok());
+  CHECK(exchange.judge_departure(out, row).error().message == sentence);
+  CHECK(fault == "");
+  CHECK_FALSE(exchange.may_leave(7, 1001, 0, bad, near));
+  serve();
+  CHECK(fault == sentence);
+}
+
+TEST_CASE("a card is asked to look at a row before it copies it for neighbours, who may be on another card") {
+  struct Card final : gpu::CpuDevice {
+    Card() : CpuDevice(1) {}
+    bool host_accessible() const override { return false; }
+    void judge(std::span<const gpu::JudgeRequest> requests) override {
+      asked += "look ";
+      CpuDevice::judge(requests);
+    }
+    using CpuDevice::copy;
+    void copy(std::span<const gpu::CopyRequest<float>> requests) override {
+      asked += "copy ";
+      CpuDevice::copy(requests);
+    }
+    std::string asked;
+  };
+  for (const Policy policy : {Policy::deadline, Policy::stale, Policy::async}) {
+    CAPTURE(static_cast<int>(policy));
+    VirtualScheduler scheduler;
+    InlineExecutor executor;
+    Card card;
+    Compute compute(scheduler, executor, card, nullptr, StepTimes{});
+    const auto matrices = schedule("path", 2);
+    Exchange exchange(scheduler, compute, *matrices, {policy, 4, 0.25, 10, {10}, 1}, {0, 1}, [](const Error&) {});
+    SimulatedPort port;
+    SimulatedLink link(scheduler, exchange, {}, port, port, [](const Error&) {});
+    exchange.connect(0, 1, link);
+    Rows<float> rows(2, 10);
+    const std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
+    Node node(exchange, 0, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}});
+    task<void> mixing = node.mix(0, 0);
+    mixing.start(scheduler);
+    scheduler.run();
+    CHECK(card.asked.find("look copy copy ") == 0);
+    exchange.endpoint(1).drop_arrivals();
+  }
+}
+
 TEST_CASE("tracked gradients, D² and EXTRA end at the optimum of those who are left, or of all where all are") {
   for (const std::string algorithm : {"gradient_tracking", "d2", "extra"})
     for (const bool hostile : {true, false}) {

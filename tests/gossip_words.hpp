@@ -89,10 +89,11 @@ inline double largest_difference(const std::vector<std::vector<float>>& rows, co
   return largest;
 }
 
-/// Counts what is allocated.
+/// Counts what is allocated. As a card, it says that the host cannot read its memory.
 class CountingDevice final : public gpu::CpuDevice {
  public:
-  using CpuDevice::CpuDevice;
+  explicit CountingDevice(int threads, bool as_card = false) : CpuDevice(threads), as_card_(as_card) {}
+  bool host_accessible() const override { return !as_card_; }
   void* allocate(std::size_t bytes, int part = 0) override {
     void* memory = CpuDevice::allocate(bytes, part);
     sizes_[memory] = bytes;
@@ -111,6 +112,7 @@ class CountingDevice final : public gpu::CpuDevice {
   std::size_t most_bytes() const { return most_bytes_; }
 
  private:
+  bool as_card_;
   std::map<void*, std::size_t> sizes_;
   std::size_t bytes_ = 0, most_bytes_ = 0;
 };
@@ -142,6 +144,7 @@ struct NetworkOptions {
   std::function<void(const std::string&)> message = [](const std::string&) {};  ///< of the memberships
   /// Every peer is a process of its own: what comes is judged, and who is to blame for a fault dies, while the others go on.
   bool apart = false;
+  bool on_card = false;
   /// May change the values of chunks on their way.
   std::function<void(const ChunkHead&, std::span<float>)> tamper = {};
   std::string codec = "none";
@@ -181,7 +184,7 @@ class Network {
       : Network(schedule(kind, n, weights), length, std::move(options)) {}
 
   Network(std::unique_ptr<topology::MixingSchedule> schedule_in, std::size_t length, NetworkOptions options_in = {})
-      : schedule_(std::move(schedule_in)), options_(std::move(options_in)), length_(length), device_(options_.threads) {
+      : schedule_(std::move(schedule_in)), options_(std::move(options_in)), length_(length), device_(options_.threads, options_.on_card) {
     for (int i = 0; i < peers(); ++i) {
       RandomStream random(1, static_cast<std::uint32_t>(i), Purpose::initial_rows);
       std::vector<float> row(length);
@@ -373,7 +376,9 @@ class Network {
     for (const SimulatedPort& port : ports) bytes_sent.push_back(port.traffic.bytes_sent);
     values_sent = 0;
     for (const auto& counter : counters) values_sent += counter->values;
-    for (auto& node : members) node->endpoint().drop_arrivals();  // of a run that did not end; they may lie in nodes' rows
+    // Of a run that did not end: what was on its way and had come may lie in nodes' rows.
+    links.clear();
+    for (auto& node : members) node->endpoint().drop_arrivals();
     return *this;
   }
 

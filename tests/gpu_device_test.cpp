@@ -10,6 +10,7 @@
 
 #include "gpu/cpu/thread_pool.hpp"
 #include "gpu/cpu_device.hpp"
+#include "gpu/fault_word.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gpu;
@@ -58,11 +59,31 @@ TEST_CASE_TEMPLATE("row operations, several requests at once", Real, float, doub
   device.squared_distance(reduce);
   CHECK(reduce[0].result == 0);
   CHECK(reduce[1].result == 14 * 14 + 23 * 23);
-  x[1] = std::numeric_limits<Real>::infinity();
-  FiniteRequest<Real> finite[] = {{x.data(), 3}, {x.data(), 1}};
-  device.all_finite(finite);
-  CHECK_FALSE(finite[0].finite);
-  CHECK(finite[1].finite);
+}
+
+TEST_CASE("who is asked to look at rows tells of the first that may not be mixed") {
+  CpuDevice device(2);
+  const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> row(100'000, -5);
+  FaultWord word(device), other(device);
+  const auto look = [&](float largest, std::uint64_t tag, std::size_t length) {
+    const JudgeRequest requests[] = {{row.data(), length, largest, word.word(), tag}, {row.data(), 0, 0, word.word(), 99}};
+    device.judge(requests);
+    device.finish();
+    return word.told();
+  };
+  CHECK(look(5, 1, row.size()) == 0);
+  for (const float bad : {nan, inf, -inf, 5.5F, -5.5F}) {
+    row.back() = bad;
+    CHECK(look(5, 2, row.size() - 1) == 0);
+  }
+  CHECK(look(5, 3, row.size()) == 3);
+  CHECK(look(5, 4, row.size()) == 3);
+  std::vector<JudgeRequest> many;
+  for (std::uint64_t tag = 1; tag <= 50; ++tag) many.push_back({row.data(), row.size(), tag % 2 == 0 ? 4.5F : 6, other.word(), tag});
+  device.judge(many);
+  CHECK(other.told() > 0);
+  CHECK(other.told() % 2 == 0);
 }
 
 TEST_CASE("the pool does every piece once, on any number of threads") {

@@ -212,6 +212,55 @@ TEST_CASE("a coded row that cannot be read ends the run with its sender's name, 
     }
 }
 
+TEST_CASE("a peer that diverges on a card: it is named as on the CPU, and nothing is kept of what others made of its row") {
+  const Folder folder;
+  int made = 0;
+  // One of four classes has features that make whoever holds it step beyond the bound, far (so its neighbours' rows are beyond it too
+  // when they have mixed) or so little that their rows are within it again.
+  for (const double huge : {1e22, 1e20}) {
+    std::string table = "f,g,class\n";
+    for (int i = 0; i < 160; ++i) table += fmt::format("{},{},{}\n", i % 8 == 3 ? huge : i % 8 == 7 ? -huge : 1.0, 1 + i % 3, i % 4);
+    const Overrides problem =
+        Overrides{"data.kind=csv", "data.path=" + written(folder.path / "table.csv", table), "data.target=class",
+                  "data.standardise=false", "data.partition=label", "data.classes_per_peer=1", "data.batch=8", "run.peers=4",
+                  "topology.kind=ring", "optimizer.rate=0.05", "log.every=1", "checkpoint.every=1"} + rounds(20);
+    for (const Overrides& how : {Overrides{}, {"algorithm.policy=async"}, {"algorithm.policy=async", "sim.latency_ms=2"},
+                                 {"algorithm.policy=stale"}, {"algorithm.policy=deadline"}, {"codec.kind=int8"},
+                                 {"algorithm.order=awc"}, {"algorithm.kind=gradient_tracking"}}) {
+      const auto stopped = [&](const Overrides& device) {
+        const fs::path path = folder.path / std::to_string(made++);
+        const Left left = run_in(path, problem + how + device);
+        REQUIRE(left.stopped);
+        CHECK(left.stopped->kind == ErrorKind::diverged);
+        CHECK(contains(left.stopped->message, "; a smaller optimizer.rate than"));
+        const int victim = std::stoi(left.stopped->message.substr(std::string("peer ").size()));
+        for (const Json& record : left.records("round"))
+          CHECK((record["peer"] == victim || record["test_loss"] < 10 * huge));  // their own rows are far below 1
+        for (const auto& file : fs::recursive_directory_iterator(path))  // the last rows are what they are
+          if (file.path().extension() == ".safetensors" && file.path().filename() != "final-0.safetensors") {
+            auto tensors = read_safetensors(file.path());
+            REQUIRE(tensors.ok());
+            for (const Tensor& tensor : tensors->tensors)
+              if (!tensor.name.starts_with(fmt::format("peer{}.", victim)))
+                for (const float value : tensor.values) CHECK(std::abs(value) < 1e3F);
+          }
+        return left.stopped->message.substr(0, left.stopped->message.find(','));
+      };
+      CAPTURE(huge);
+      CAPTURE(how.empty() ? std::string("dpsgd") : how.front());
+      const std::string expected = stopped({"local.device=cpu"});
+      CHECK(contains(expected, " diverged: "));
+      for (const int cards : {1, 2, 3})
+        for (const std::uint64_t seed : {1, 2, 3}) {
+          CAPTURE(cards);
+          CAPTURE(seed);
+          const emulation::With with({.cards = cards, .seed = seed, .late = seed > 1});
+          CHECK(stopped(kOnCard) == expected);
+        }
+    }
+  }
+}
+
 TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all on a card") {
   const Folder folder;
   const Overrides problem = kDigits + kOnCard + rounds(6);

@@ -4,6 +4,8 @@
 
 #include <limits>
 
+#include "gpu/fault_word.hpp"
+
 namespace gossamer::bench {
 namespace {
 
@@ -107,8 +109,10 @@ std::vector<Operation> operations() {
          return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()},
                        [&d](auto q) { d.squared_distance(q); });
        }},
-      {"all_finite", 1, 4, [=](Device& d, const Rows& r) {
-         return repeat(gpu::FiniteRequest<float>{at(r, 0), r.length()}, [&d](auto q) { d.all_finite(q); });
+      {"judge", 1, 4, [=](Device& d, const Rows& r) {
+         auto word = std::make_shared<gpu::FaultWord>(d);
+         const gpu::JudgeRequest request{at(r, 0), r.length(), 1e18F, word->word()};
+         return Work([&d, request, word] { d.judge(std::span(&request, 1)); });
        }},
       {"sketch", 1, 4, [=](Device& d, const Rows& r) {
          auto sketch = std::make_shared<std::vector<double>>(gpu::sketch_length(r.length()));

@@ -62,7 +62,7 @@ FIGURES = (
         scale=1, unit="s"),
     *(Row(name, f"`{name}` of 100M floats", COPY) for name in (
         "copy_row", "axpy", "add_difference", "scale", "divide", "fill", "integers", "uniforms", "dot", "squared_norm",
-        "squared_distance", "all_finite", "sketch", "to_bf16", "from_bf16", "to_int8", "from_int8", "to_signs",
+        "squared_distance", "judge", "sketch", "to_bf16", "from_bf16", "to_int8", "from_int8", "to_signs",
         "from_signs")),
     *(Row(name, f"`{name}`: {what}", COPY) for name, what in (
         ("largest", "the 10M largest of 100M floats, with their indices"),

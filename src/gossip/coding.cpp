@@ -20,7 +20,9 @@ CodedChannel& Endpoint::coded(Channel channel, std::size_t length) {
 
 task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float> values, std::span<float> own,
                                 Combine combine) {
-  if (!exchange_.may_be_coded(peer_, t, channel, values)) co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
+  const auto matrix = exchange_.schedule().at(t);
+  const bool sound = exchange_.may_be_coded(peer_, t, channel, values, heard_by(*matrix, t));
+  if (!sound) co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
   CodedChannel& coded = this->coded(channel, values.size());
   LentRow& message = coded.outgoing();
   co_await message.writable();
@@ -28,7 +30,6 @@ task<void> Endpoint::send_coded(Round t, Channel channel, std::span<const float>
   const Codec& codec = *exchange_.options().codec;
   const EncodeRequest encode{values.data(), values.size(), message.values().data(), peer_, t};
   co_await exchange_.compute().encode(codec, encode);
-  const auto matrix = exchange_.schedule().at(t);
   send(heard_by(*matrix, t), t, channel, message.values(), message);
   const DecodeRequest decode = coded.decode(message.values(), own, peer_, t, combine);
   co_await exchange_.compute().decode(codec, decode);
@@ -59,11 +60,6 @@ Status Endpoint::coded_rows_read() const {
       return protocol_error(head, fmt::format("a coded row that cannot be read: {}", exchange_.options().codec->refusal()));
     }
   return {};
-}
-
-Status Endpoint::settle_coded_rows() const {
-  if (!coded_.empty()) exchange_.compute().device().finish();
-  return coded_rows_read();
 }
 
 task<void> Endpoint::begin_coded_mix(Round t, Channel channel, MixedRow& row) {

@@ -22,7 +22,14 @@ void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutin
   training_.push_back({operation, &request, waiter, scheduler_.now() + (timed ? step_times_.of(request) : Time{0})});
 }
 
+void Compute::run_looks() {
+  if (looks_.empty()) return;
+  device_.judge(looks_);
+  looks_.clear();
+}
+
 bool Compute::run_pending(Time next_event) {
+  run_looks();
   if (!mixes_.empty()) {
     run_mixes();
     return true;

@@ -60,6 +60,11 @@ class Compute final : public IdleWork {
   /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener is told.
   void mix(gpu::MixRequest& piece, MixListener& listener) { mixes_.push_back({&piece, &listener}); }
 
+  /// Queues a look at a row: it is asked of the device before all else that is queued. Whoever asks the device itself for something
+  /// that is to come after it calls run_looks() first.
+  void judge(const gpu::JudgeRequest& request) { looks_.push_back(request); }
+  void run_looks();
+
   /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until it is done, as far as what is asked
   /// of the device later can tell.
   auto axpy(const gpu::AxpyRequest<float>& request) { return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request); }
@@ -151,6 +156,7 @@ class Compute final : public IdleWork {
   Trainer* trainer_;
   StepTimes step_times_;
   std::vector<Training> training_;
+  std::vector<gpu::JudgeRequest> looks_;
   std::vector<Mixing> mixes_;
   std::vector<gpu::MixRequest> mix_batch_;
   RowQueue<gpu::AxpyRequest<float>> axpys_;

@@ -185,7 +185,7 @@ task<void> Endpoint::finish_staged(Channel channel, MixedRow& row) {
 }
 
 void Endpoint::send(std::span<const int> to, Round t, Channel channel, std::span<const float> values, LentRow& lender) {
-  if (to.empty() || !exchange_.may_leave(peer_, t, channel, values)) return;
+  if (to.empty() || !exchange_.may_leave(peer_, t, channel, values, to)) return;
   const std::size_t step = exchange_.options().chunk_values;
   // Each begins with the peer after itself: if all began with peer 0, its down-link would be crowded and the others' idle.
   const auto first = static_cast<std::size_t>(std::upper_bound(to.begin(), to.end(), peer_) - to.begin());
@@ -316,6 +316,7 @@ Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::Mixin
 }
 
 Exchange::~Exchange() {
+  if (wrong_row_) compute_.device().finish();  // it may still be told
   // Chunks that nobody took may lie in the memory of another endpoint.
   for (auto& [peer, endpoint] : endpoints_) endpoint->drop_arrivals();
 }

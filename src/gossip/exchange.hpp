@@ -28,6 +28,7 @@
 #include "gossip/row.hpp"
 #include "gossip/task.hpp"
 #include "gpu/device_rows.hpp"
+#include "gpu/fault_word.hpp"
 #include "topology/mixing_matrix.hpp"
 
 namespace gossamer::gossip {
@@ -167,8 +168,8 @@ class Endpoint {
   /// channel. A message that cannot be read ends the run, perhaps some rounds later: no round waits for the device to tell.
   /// False where `from` is lost.
   task<bool> receive_coded(int from, Round t, Channel channel, std::span<float> into, Combine combine);
-  /// Waits for the device, and says whether it could read every message that came.
-  Status settle_coded_rows() const;
+  /// Waits for the device, and says whether every message that came could be read, and every row that it looked at be mixed.
+  Status settle() const;
 
   Status deliver(Chunk chunk);
 
@@ -308,16 +309,20 @@ class Exchange final : public Receiver {
   Status judge_arrival(const ChunkHead& head, std::span<const float> values) const;
   /// The same of what a hosted peer is about to send: the error is `diverged`.
   Status judge_departure(const ChunkHead& head, std::span<const float> values) const;
-  /// Whether a whole message may be sent; else that is the fault that ends this process's run. True on a device whose memory the
-  /// host cannot read.
-  bool may_leave(int peer, Round t, Channel channel, std::span<const float> message);
+  /// Whether a whole message may be sent to `to`; else that is the fault that ends this process's run. A device whose memory the
+  /// host cannot read looks at it itself, where it is for a peer of this process: some rounds may pass until that ends the run.
+  bool may_leave(int peer, Round t, Channel channel, std::span<const float> message, std::span<const int> to);
   /// The same of a row of which a message is to be made: that may leave out what is wrong with it.
-  bool may_be_coded(int peer, Round t, Channel channel, std::span<const float> row);
+  bool may_be_coded(int peer, Round t, Channel channel, std::span<const float> row, std::span<const int> to);
+  /// What the device has told by now of the rows that it looked at.
+  Status looked() const;
   /// As many zeros as x has values, on x's part of the device, for all endpoints; rows are of one length.
   std::span<const float> zeros(std::span<const float> x);
 
  private:
+  bool is_coded(Channel channel) const;
   std::optional<std::string> objection(const ChunkHead& head, std::span<const float> values) const;
+  bool look(int peer, Round t, Channel channel, std::span<const float> row, std::span<const int> to);
 
   Scheduler& scheduler_;
   Compute& compute_;
@@ -325,6 +330,7 @@ class Exchange final : public Receiver {
   ExchangeOptions options_;
   OnFault on_fault_;
   bool faulted_ = false;
+  std::optional<gpu::FaultWord> wrong_row_;  ///< told by the device; its tags are look()'s
   std::map<int, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<int, int>, Link*> links_;
   std::function<Link&(int from, int to)> make_link_;

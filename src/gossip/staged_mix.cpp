@@ -55,7 +55,8 @@ void StagedMix::begin(Round t, std::span<const float> row, Round as) {
   heard_.assign(hears.begin(), hears.end());
   const std::span<const int> hearers = endpoint_.heard_by(*matrix_, t);
   if (!hearers.empty()) {
-    if (!exchange_.may_leave(endpoint_.peer(), t, channel_, row)) return;  // the run ends
+    if (!exchange_.may_leave(endpoint_.peer(), t, channel_, row, hearers)) return;  // the run ends
+    exchange_.compute().run_looks();  // so whatever a neighbour's card does with the copy comes after the look
     newest_copy_ = &free_copy();
     newest_copy_->round = as;
     const gpu::CopyRequest<float> copy{row.data(), newest_copy_->row.values().data(), row.size()};

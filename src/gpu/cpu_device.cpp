@@ -12,6 +12,7 @@
 #include "base/rows.hpp"
 #include "gpu/cpu/conversion.hpp"
 #include "gpu/cpu/executor.hpp"
+#include "gpu/cpu/judging.hpp"
 #include "gpu/cpu/mix.hpp"
 #include "gpu/cpu/random.hpp"
 #include "gpu/cpu/selection.hpp"
@@ -124,6 +125,7 @@ void CpuDevice::largest(std::span<const LargestRequest> requests) { state_->each
 void CpuDevice::add_placed(std::span<const PlacedRequest> requests) { state_->each(requests, gpu::add_placed); }
 void CpuDevice::sample(std::span<const SampledRequest> requests) { state_->each(requests, gpu::sample); }
 void CpuDevice::add_sampled(std::span<const SampledRequest> requests) { state_->each(requests, gpu::add_sampled); }
+void CpuDevice::judge(std::span<const JudgeRequest> requests) { state_->each(requests, gpu::judge); }
 void CpuDevice::integers(std::span<const RandomRequest<std::uint32_t>> requests) { state_->each(requests, gpu::integers); }
 void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state_->each(requests, gpu::uniforms); }
 
@@ -156,9 +158,6 @@ void CpuDevice::uniforms(std::span<const RandomRequest<float>> requests) { state
   }                                                                                                                      \
   void CpuDevice::squared_distance(std::span<ReduceRequest<Real>> requests) {                                            \
     state_->each(requests, [](auto& r) { r.result = kernels<Real>().squared_distance(r.a, r.b, r.length); });            \
-  }                                                                                                                      \
-  void CpuDevice::all_finite(std::span<FiniteRequest<Real>> requests) {                                                  \
-    state_->each(requests, [](auto& r) { r.finite = kernels<Real>().all_finite(r.row, r.length); });                     \
   }                                                                                                                      \
   void CpuDevice::step(const Task& task, std::span<const Job<Real>> jobs) { state_->run(task, jobs, Work::step); }       \
   void CpuDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {                                          \

@@ -56,14 +56,13 @@ class CpuDevice : public Device {
   void add_placed(std::span<const PlacedRequest> requests) override;
   void sample(std::span<const SampledRequest> requests) override;
   void add_sampled(std::span<const SampledRequest> requests) override;
+  void judge(std::span<const JudgeRequest> requests) override;
   void integers(std::span<const RandomRequest<std::uint32_t>> requests) override;
   void uniforms(std::span<const RandomRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<double>> requests) override;
   void squared_distance(std::span<ReduceRequest<float>> requests) override;
   void squared_distance(std::span<ReduceRequest<double>> requests) override;
-  void all_finite(std::span<FiniteRequest<float>> requests) override;
-  void all_finite(std::span<FiniteRequest<double>> requests) override;
   void sketch(std::span<const SketchRequest<float>> requests) override;
   void sketch(std::span<const SketchRequest<double>> requests) override;
 

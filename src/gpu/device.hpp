@@ -109,12 +109,14 @@ struct ReduceRequest {
   double result = 0;  ///< out
 };
 
-/// Whether every value of a row is finite.
-template <class Real>
-struct FiniteRequest {
-  const Real* row = nullptr;
+/// Whether a row may be mixed: where a value of it is not finite, or beyond `largest` in magnitude, `fault`, where it is 0, becomes
+/// `tag`. Several requests of a call may name one word: any of those that find fault tells.
+struct JudgeRequest {
+  const float* row = nullptr;
   std::size_t length = 0;
-  bool finite = true;  ///< out
+  float largest = 0;               ///< ≥ 0, finite
+  std::uint64_t* fault = nullptr;  ///< a FaultWord's
+  std::uint64_t tag = 1;           ///< not 0: what tells this request from others
 };
 
 /// Most values of a sketch.
@@ -231,6 +233,14 @@ class Selections {
   virtual void add_sampled(std::span<const SampledRequest> requests) = 0;
 };
 
+/// Looks at rows, which nobody waits for. Any thread, several at once.
+class Judging {
+ public:
+  virtual ~Judging() = default;
+  /// The words are set when finish() has returned, and may be before.
+  virtual void judge(std::span<const JudgeRequest> requests) = 0;
+};
+
 /// Keyed random numbers, the same on every device. Any thread, several at once.
 class Randomness {
  public:
@@ -248,7 +258,6 @@ class Reductions {
   virtual void dot(std::span<ReduceRequest<Real>> requests) = 0;
   /// Σ (a_i − b_i)², accumulated in double in a fixed order.
   virtual void squared_distance(std::span<ReduceRequest<Real>> requests) = 0;
-  virtual void all_finite(std::span<FiniteRequest<Real>> requests) = 0;
   virtual void sketch(std::span<const SketchRequest<Real>> requests) = 0;
 };
 
@@ -353,6 +362,7 @@ class Device : public Memory,
                public Transfers,
                public Conversions,
                public Selections,
+               public Judging,
                public Randomness,
                public RowOperations<float>,
                public RowOperations<double>,
@@ -370,7 +380,6 @@ class Device : public Memory,
   using RowOperations<float>::fill, RowOperations<double>::fill;
   using Reductions<float>::dot, Reductions<double>::dot;
   using Reductions<float>::squared_distance, Reductions<double>::squared_distance;
-  using Reductions<float>::all_finite, Reductions<double>::all_finite;
   using Reductions<float>::sketch, Reductions<double>::sketch;
   using Training<float>::step, Training<double>::step;
   using Training<float>::gradient, Training<double>::gradient;

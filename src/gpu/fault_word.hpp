@@ -1,4 +1,4 @@
-// Where a device tells that it could not serve a request, so that nobody need wait to ask.
+// Where a device tells that it could not serve a request, or found fault with a row, so that nobody need wait to ask.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 namespace gossamer::gpu {
 
 /// A word of host memory that every part of a device can write: 0, or the tag of the first request that named it and was not
-/// served. Not movable. The device outlives it, and it outlives the requests that name it.
+/// served, or of the first row with a fault. Not movable. The device outlives it, and it outlives the requests that name it.
 class FaultWord {
  public:
   /// Throws std::bad_alloc.

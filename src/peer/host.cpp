@@ -226,8 +226,8 @@ gossip::task<void> Host::drive(Member& member) {
 
 gossip::task<void> Host::record(Member& member) {
   gossip::Node& node = *member.node;
-  if (Status read = node.endpoint().settle_coded_rows(); !read.ok()) {  // the host waits here anyway
-    fail(read.error());
+  if (Status settled = node.endpoint().settle(); !settled.ok()) {  // the host waits here anyway
+    fail(with_advice(settled.error()));
     co_return;
   }
   NodeFigures counted = figures_of(member);

@@ -74,6 +74,8 @@ class Host {
   void left(int here, int there);
   /// Ends the run: the first reason counts. The scheduler stops; nothing of the nodes runs any more.
   void fail(Error error);
+  /// The error, and what usually helps, where a run diverged.
+  Error with_advice(Error error) const;
 
   const std::optional<Error>& error() const { return error_; }
   bool was_interrupted() const { return stop_after_.has_value(); }
@@ -114,8 +116,6 @@ class Host {
   Status restore(Member& member, const SavedStates::Node& saved);
   /// What the log counts of the node, up to now; what is since the last record stays.
   NodeFigures figures_of(Member& member);
-  /// What usually helps, where a run diverged.
-  Error with_advice(Error error) const;
   void check_interrupt();
   gossip::Traffic traffic_of(int peer) const;
   std::uint64_t node_steps() const;

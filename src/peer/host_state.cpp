@@ -55,8 +55,8 @@ NodeSnapshot Host::snapshot(Member& member) {
 }
 
 gossip::task<void> Host::save(Member& member) {
-  if (Status read = member.node->endpoint().settle_coded_rows(); !read.ok()) {
-    fail(read.error());
+  if (Status settled = member.node->endpoint().settle(); !settled.ok()) {
+    fail(with_advice(settled.error()));
     co_return;
   }
   NodeSnapshot taken = snapshot(member);

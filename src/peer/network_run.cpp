@@ -153,7 +153,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     staging = std::make_unique<Staging>(
         *setup.device, host->exchange(),
         Staging::Hooks{.post = [&](std::function<void()> report) { scheduler.post_external(std::move(report)); },
-                       .on_fault = fail,
+                       .on_fault = [&](Error error) { fail(host->with_advice(std::move(error))); },
                        .arrives = [&host](const gossip::Chunk& c) { return host->exchange().judge_arrival(c.head, c.values); },
                        .departs = [&host](const gossip::Chunk& c) { return host->exchange().judge_departure(c.head, c.values); },
                        .part_of = [&host](int peer) { return host->part_of(peer); }});

@@ -6,6 +6,7 @@
 #include "cuda_emulation/control.hpp"
 #include "cuda_runtime.h"
 #include "cuda_training_words.hpp"
+#include "gpu/fault_word.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -53,9 +54,13 @@ std::vector<double> everything(Device& card) {
   all.push_back(reduce.result);
   card.squared_distance(std::span(&reduce, 1));
   all.push_back(reduce.result);
-  gpu::FiniteRequest<float> finite{x.get(), length};
-  card.all_finite(std::span(&finite, 1));
-  all.push_back(finite.finite);
+  const gpu::FaultWord fault(card);
+  for (const float largest : {2.0F, 10.0F}) {
+    const gpu::JudgeRequest judge{x.get(), length, largest, fault.word(), 7};
+    card.judge(std::span(&judge, 1));
+  }
+  card.finish();
+  all.push_back(static_cast<double>(fault.told()));
   std::vector<double> sketch(gpu::sketch_length(length));
   const gpu::SketchRequest<float> sketched{out.get(), length, 3, sketch.data()};
   card.sketch(std::span(&sketched, 1));

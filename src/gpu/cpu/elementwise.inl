@@ -105,24 +105,6 @@ double squared_distance(const Real* a, const Real* b, std::size_t length) {
   });
 }
 
-/// x − x is 0 for finite values and NaN for others.
-template <class Real>
-bool all_finite(const Real* row, std::size_t length) {
-  constexpr std::size_t block = 1024;
-  for (std::size_t i = 0; i < length; i += block) {
-    Real wrong = 0;
-    Real lanes[kReductionLanes] = {};
-    const std::size_t end = std::min(length, i + block);
-    std::size_t j = i;
-    for (; j + kReductionLanes <= end; j += kReductionLanes)
-      for (int lane = 0; lane < kReductionLanes; ++lane) lanes[lane] += row[j + lane] - row[j + lane];
-    for (; j < end; ++j) wrong += row[j] - row[j];
-    for (Real lane : lanes) wrong += lane;
-    if (!(wrong == 0)) return false;
-  }
-  return true;
-}
-
 /// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v), in one pass over memory.
 template <class Real, bool kMomentum, bool kNesterov, bool kDecay>
 void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict v, const Real* __restrict gradient,

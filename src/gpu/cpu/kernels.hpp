@@ -70,7 +70,6 @@ struct Kernels {
   void (*divide)(const Real* x, Real divisor, Real* out, std::size_t length);
   double (*dot)(const Real* a, const Real* b, std::size_t length);
   double (*squared_distance)(const Real* a, const Real* b, std::size_t length);
-  bool (*all_finite)(const Real* row, std::size_t length);
   void (*update)(const UpdateConstants<Real>&, Real* x, const StateRows<Real>& state, const Real* g, std::size_t length);
   void (*activate)(Activation, Real* values, std::size_t length);
   /// gradient ← gradient ⊙ f′, told from the outputs: relu′ = [y > 0], tanh′ = 1 − y².

@@ -8,7 +8,6 @@ constexpr Kernels<Real> make_table() {
           .divide = divide<Real>,
           .dot = dot<Real>,
           .squared_distance = squared_distance<Real>,
-          .all_finite = all_finite<Real>,
           .update = update<Real>,
           .activate = activate<Real>,
           .activation_backward = activation_backward<Real>,

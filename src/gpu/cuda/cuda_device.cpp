@@ -12,6 +12,7 @@
 #include "base/check.hpp"
 #include "gpu/card_names.hpp"
 #include "gpu/cuda/conversion.hpp"
+#include "gpu/cuda/judging.hpp"
 #include "gpu/cuda/reductions.hpp"
 #include "gpu/cuda/rows.hpp"
 #include "gpu/cuda/selection.hpp"
@@ -195,6 +196,7 @@ GOSSAMER_SERVE(largest, const LargestRequest)
 GOSSAMER_SERVE(add_placed, const PlacedRequest)
 GOSSAMER_SERVE(sample, const SampledRequest)
 GOSSAMER_SERVE(add_sampled, const SampledRequest)
+GOSSAMER_SERVE(judge, const JudgeRequest)
 GOSSAMER_SERVE(integers, const RandomRequest<std::uint32_t>)
 GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
 
@@ -209,7 +211,6 @@ GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
   GOSSAMER_SERVE(fill, const FillRequest<Real>)                                                               \
   GOSSAMER_SERVE(dot, ReduceRequest<Real>)                                                                    \
   GOSSAMER_SERVE(squared_distance, ReduceRequest<Real>)                                                       \
-  GOSSAMER_SERVE(all_finite, FiniteRequest<Real>)                                                             \
   GOSSAMER_SERVE(sketch, const SketchRequest<Real>)                                                           \
   void CudaDevice::step(const Task& task, std::span<const Job<Real>> jobs) { train(task, jobs, Work::step); } \
   void CudaDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {                              \

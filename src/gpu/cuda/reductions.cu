@@ -42,13 +42,6 @@ struct SquaredDifference {
     return difference * difference;
   }
 };
-/// x − x is 0 for finite values and NaN for others.
-struct NotFinite {
-  template <class Real>
-  __device__ double operator()(Real a, Real) const {
-    return a - a == Real(0) ? 0.0 : 1.0;
-  }
-};
 
 template <class Real>
 __device__ __forceinline__ void load_quad(const Real* at, bool vectors, Real (&to)[kQuad]) {
@@ -132,10 +125,6 @@ template <class Real>
 std::pair<const Real*, const Real*> both_rows(const ReduceRequest<Real>& request) {
   return {request.a, request.b};
 }
-template <class Real>
-std::pair<const Real*, const Real*> one_row(const FiniteRequest<Real>& request) {
-  return {request.row, request.row};
-}
 
 }  // namespace
 
@@ -148,15 +137,10 @@ void squared_distance(Lane& lane, std::span<ReduceRequest<Real>> requests) {
   reduce<Real>(lane, requests, SquaredDifference{}, both_rows<Real>,
                [](auto& request, double sum) { request.result = sum; });
 }
-template <class Real>
-void all_finite(Lane& lane, std::span<FiniteRequest<Real>> requests) {
-  reduce<Real>(lane, requests, NotFinite{}, one_row<Real>, [](auto& request, double bad) { request.finite = bad == 0; });
-}
 
 #define GOSSAMER_REDUCTIONS(Real)                                     \
   template void dot(Lane&, std::span<ReduceRequest<Real>>);           \
-  template void squared_distance(Lane&, std::span<ReduceRequest<Real>>); \
-  template void all_finite(Lane&, std::span<FiniteRequest<Real>>);
+  template void squared_distance(Lane&, std::span<ReduceRequest<Real>>);
 GOSSAMER_REDUCTIONS(float)
 GOSSAMER_REDUCTIONS(double)
 

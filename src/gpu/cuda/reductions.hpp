@@ -14,8 +14,6 @@ void dot(Lane& lane, std::span<ReduceRequest<Real>> requests);
 template <class Real>
 void squared_distance(Lane& lane, std::span<ReduceRequest<Real>> requests);
 template <class Real>
-void all_finite(Lane& lane, std::span<FiniteRequest<Real>> requests);
-template <class Real>
 void sketch(Lane& lane, std::span<const SketchRequest<Real>> requests);
 
 }  // namespace gossamer::gpu::cuda

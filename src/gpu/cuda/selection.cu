@@ -27,19 +27,13 @@ __global__ void __launch_bounds__(kThreads) check_kernel(const PlacedTask* tasks
   if (index >= task.request.length || (i > 0 && index <= task.request.indices[i - 1])) *task.unsound = 1;
 }
 
-/// One thread of a request, once all of it has been looked at. The word is in the host's memory, where nobody else writes it.
-__device__ void tell(const PlacedRequest& request) {
-  volatile std::uint64_t* fault = request.fault;
-  if (fault != nullptr && *fault == 0) *fault = request.tag;
-}
-
 __global__ void __launch_bounds__(kThreads) add_placed_kernel(const PlacedTask* tasks, unsigned count) {
   const PlacedTask task = tasks[blockIdx.x % count];
   const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
   if (i >= task.length) return;
   const PlacedRequest& r = task.request;
   if (*task.unsound != 0) {
-    if (i == 0) tell(r);
+    if (i == 0 && r.fault != nullptr) tell(r.fault, r.tag);
     return;
   }
   float& value = r.values[r.indices[i]];

@@ -48,10 +48,6 @@ void touched(const ReduceRequest<Real>& request, Visit visit) {
   visit(request.b);
 }
 template <class Real, class Visit>
-void touched(const FiniteRequest<Real>& request, Visit visit) {
-  visit(request.row);
-}
-template <class Real, class Visit>
 void touched(const SketchRequest<Real>& request, Visit visit) {
   visit(request.row);
 }
@@ -88,6 +84,10 @@ template <class Visit>
 void touched(const SampledRequest& request, Visit visit) {
   visit(request.values);
   visit(request.chosen);
+}
+template <class Visit>
+void touched(const JudgeRequest& request, Visit visit) {
+  visit(request.row);
 }
 template <class Value, class Visit>
 void touched(const RandomRequest<Value>& request, Visit visit) {

@@ -51,6 +51,11 @@ __device__ __forceinline__ double minus(double a, double b) { return __dsub_rn(a
 __device__ __forceinline__ float over(float a, float b) { return __fdiv_rn(a, b); }
 __device__ __forceinline__ double over(double a, double b) { return __ddiv_rn(a, b); }
 
+/// Sets a word of the host's memory (a FaultWord's) where it is 0. Of threads that do so at once, any.
+__device__ __forceinline__ void tell(volatile std::uint64_t* word, std::uint64_t tag) {
+  if (*word == 0) *word = tag;
+}
+
 /// Σ of one value per thread, to thread 0 (others get parts of it), added as a tree: the order depends on kThreads alone.
 /// All threads of a block of kThreads call it; `room` is shared memory of kThreads values, free again when it returns.
 template <int kThreads, class Value>

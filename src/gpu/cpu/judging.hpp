@@ -1,0 +1,10 @@
+// Looks at rows, on the CPU. gpu/device.hpp tells which.
+#pragma once
+
+#include "gpu/device.hpp"
+
+namespace gossamer::gpu {
+
+void judge(const JudgeRequest& request);
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,14 @@
+// Looks at rows.
+#pragma once
+
+#include <span>
+
+#include "gpu/cuda/lane.hpp"
+#include "gpu/device.hpp"
+
+namespace gossamer::gpu::cuda {
+
+/// Waits for nothing: words are told when the card comes to it.
+void judge(Lane& lane, std::span<const JudgeRequest> requests);
+
+}  // namespace gossamer::gpu::cuda
