@@ -10,7 +10,7 @@ from types import TracebackType
 
 from network_words import Network, eventually
 
-Life = Callable[[random.Random], int]
+Life = Callable[[random.Random, int], int]
 
 
 def reset(*sockets: socket.socket) -> None:
@@ -24,10 +24,10 @@ def reset(*sockets: socket.socket) -> None:
 
 
 class Relay:
-    """Listens in place of `target`. `life` draws how many bytes a connection passes on, both ways together."""
+    """Listens in place of `target`. `life` draws how many bytes its n-th connection, from 0 on, passes on, both ways together."""
 
     def __init__(self, target: tuple[str, int], seed: int, life: Life) -> None:
-        self.target, self.life, self.cuts = target, life, 0
+        self.target, self.life, self.cuts, self._connections = target, life, 0, 0
         self._draw = random.Random(seed)
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -55,7 +55,8 @@ class Relay:
                     continue
                 with self._lock:
                     self._open += [caller, called]
-                    left = [self.life(self._draw)]
+                    left = [self.life(self._draw, self._connections)]
+                    self._connections += 1
                 for each in (caller, called):
                     with contextlib.suppress(OSError):
                         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -221,8 +221,10 @@ def test_a_missing_peer_is_named_and_the_wait_ends_for_all_who_can_try_again(net
 
 def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(network: Make) -> None:
     net = network(3, "run.id=one", "topology.kind=ring")
-    first, second = net.start("1"), net.start("2")
-    net.address(1), net.address(2)
+    second = net.start("2")
+    net.address(2)
+    first = net.start("1")
+    net.address(1)  # and at once it calls, before its twin is there
     wrong = {"topology.kind=path": "topology", "run.peers=4": "peers", "model.kind=mlp": "model",
              "run.seed=1": "configuration"}
     for k, (override, differs) in enumerate(wrong.items()):
