@@ -227,6 +227,7 @@ class Network {
     refused.clear();
     std::function<void(int)> die;
     std::function<void(int, int)> refuse;
+    std::vector<std::unique_ptr<Node>> members;        // outlive what has leases on their rows
     std::vector<std::unique_ptr<Exchange>> exchanges;  // of all, or one for each
     for (int i = 0; i < (options_.apart ? nodes : 1); ++i)
       exchanges.push_back(std::make_unique<Exchange>(
@@ -248,7 +249,6 @@ class Network {
     std::vector<SimulatedPort> ports(static_cast<std::size_t>(nodes), SimulatedPort(options_.ports));
     std::vector<std::unique_ptr<SimulatedLink>> links;
     std::vector<std::unique_ptr<CountedLink>> counters;
-    std::vector<std::unique_ptr<Node>> members;
     std::vector<task<void>> drivers;
     for (int i = 0; i < nodes; ++i) {
       const auto index = static_cast<std::size_t>(i);
@@ -376,9 +376,6 @@ class Network {
     for (const SimulatedPort& port : ports) bytes_sent.push_back(port.traffic.bytes_sent);
     values_sent = 0;
     for (const auto& counter : counters) values_sent += counter->values;
-    // Of a run that did not end: what was on its way and had come may lie in nodes' rows.
-    links.clear();
-    for (auto& node : members) node->endpoint().drop_arrivals();
     return *this;
   }
 
