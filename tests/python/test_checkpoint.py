@@ -84,8 +84,9 @@ def kill_all(net: Network, resume: str = "none") -> None:
     before = {k: max(kept(net, k), default=0) for k in LOWEST}
     for k in LOWEST:
         eventually(f"process {k} writes checkpoints", lambda k=k: max(kept(net, k), default=0) >= before[k] + 200)
-    for peer in peers:
-        peer.process.kill()
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # all of them at once: none sees another one go, and ends by itself
+        for peer in peers:
+            peer.process.send_signal(number)
     assert [peer.wait() for peer in peers] == [-signal.SIGKILL] * len(peers), [peer.said for peer in peers]
     net.started.clear()
 
