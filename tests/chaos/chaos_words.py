@@ -115,27 +115,28 @@ class Trial:
             return all(self.records(k) > begin[k] + wanted for k in self.everybody)
 
         eventually("all settle", all_settled, 600)
+        # Whoever is stopped last does rounds without the others: where all stand is what they have said by now.
+        standing = {k: self.records(k) - 1 for k in self.everybody}
         for peer in self.peers:
             peer.process.terminate()
         for peer in self.peers:
             peer.wait()
-        # The last record of each is of a round in which others had stopped.
-        found = _losses([line for k in self.everybody for line in (self.net.out / f"log-{k}.jsonl").read_text("utf-8").splitlines()], -2)
+        found = _losses([line for k in self.everybody for line in (self.net.out / f"log-{k}.jsonl").read_text("utf-8").splitlines()])
         still = Network(self.net.program, self.folder / "still", self.net.peers, *self._sets, f"run.rounds={SETTLED}")
         still.run_here()
-        undisturbed = _losses((still.folder / "one" / "log-0.jsonl").read_text("utf-8").splitlines(), -1)
-        difference = max(abs(found[k] - undisturbed[k]) / abs(undisturbed[k]) for k in self.everybody)
+        undisturbed = _losses((still.folder / "one" / "log-0.jsonl").read_text("utf-8").splitlines())
+        difference = max(abs(found[k][standing[k]] / undisturbed[k][-1] - 1) for k in self.everybody)
         print(json.dumps({**done, "longest_pause_seconds": round(longest, 3), "largest_difference": difference}))
         return 0 if difference <= 0.01 else 1
 
 
-def _losses(lines: list[str], which: int) -> dict[int, float]:
-    """Each peer's loss in its record number `which`."""
+def _losses(lines: list[str]) -> dict[int, list[float]]:
+    """Each peer's losses, by record."""
     found: dict[int, list[float]] = {}
     for record in map(json.loads, lines):
         if record["record"] == "round":
             found.setdefault(record["peer"], []).append(record["test_loss"])
-    return {peer: values[which] for peer, values in found.items()}
+    return found
 
 
 def run(make: Any) -> int:
