@@ -63,3 +63,22 @@ TEST_CASE("card: the first row that is wrong keeps the word; of those of one cal
   CHECK(word.told() > 0);
   CHECK(word.told() <= 20);
 }
+
+TEST_CASE("cards: rows of several cards are looked at where they lie") {
+  const auto device = cards_or_skip(3);
+  if (device == nullptr) return;
+  for (int wrong = 0; wrong < 3; ++wrong) {
+    const FaultWord word(*device);
+    std::vector<Held<float>> rows;
+    std::vector<JudgeRequest> requests;
+    for (int part = 0; part < 3; ++part) {
+      std::vector<float> values(5000, 1);
+      if (part == wrong) values[4321] = 1.5F;
+      rows.emplace_back(*device, values, 0, part);
+      requests.push_back({rows.back().get(), values.size(), 1, word.word(), static_cast<std::uint64_t>(part) + 1});
+    }
+    device->judge(requests);
+    device->finish();
+    CHECK(word.told() == static_cast<std::uint64_t>(wrong) + 1);
+  }
+}

@@ -39,10 +39,16 @@ Engine::Engine() {
 
 void Engine::set(const Settings& settings) {
   wait_all();
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   settings_ = settings;
   random_.seed(settings.seed);
   if (settings.late && !late_.joinable()) late_ = std::thread([this] { work_late(); });
+  if (settings.late || !late_.joinable()) return;
+  // A test may fork now: its child would find the lock held for ever by a thread that it has not got.
+  std::thread ending = std::move(late_);
+  changed_.notify_all();
+  lock.unlock();
+  ending.join();
 }
 
 Settings Engine::settings() {
@@ -177,11 +183,13 @@ CUstream_st* Engine::next_stream() {
   return ready.empty() ? nullptr : ready[random_() % ready.size()];
 }
 
-/// Does nothing until somebody waits or there has been nothing new for a moment, so that the host runs far ahead.
+/// Does nothing until somebody waits or there has been nothing new for a moment, so that the host runs far ahead. Ends when
+/// work is no longer to be late, which is when there is none.
 void Engine::work_late() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return next_stream() != nullptr; });
+    changed_.wait(lock, [&] { return next_stream() != nullptr || !settings_.late; });
+    if (next_stream() == nullptr) return;
     while (waiting_ == 0 && changed_.wait_for(lock, std::chrono::microseconds(300)) == std::cv_status::no_timeout) {
     }
     while (CUstream_st* stream = next_stream()) {
