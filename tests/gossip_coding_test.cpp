@@ -219,7 +219,7 @@ TEST_CASE("a coded row that cannot be read ends the run with the reason and the 
   };
   for (const Case& c : {Case{{1, 2, 10}, 6, "its indices do not ascend, or do not all lie within the row"},
                         Case{{3, 2, 1}, 6, "its indices do not ascend"}, Case{{7, 7, 7}, 6, "its indices do not ascend"},
-                        Case{{0, 1, 2}, 5, "a message of 5 values where 6 of round 0 were due"}, Case{{0, 4, 9}, 6, ""}}) {
+                        Case{{0, 1, 2}, 5, "a message of 5 values of round 0 where 6 of round 0 were due"}, Case{{0, 4, 9}, 6, ""}}) {
     std::string fault;
     ExchangeOptions options{Policy::sync, 16, 10, 2};
     options.codec = codec->get();

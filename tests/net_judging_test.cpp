@@ -1,4 +1,4 @@
-// Over TCP: a peer that sends what must not be mixed loses its link, is named, and the others go on.
+// Over TCP: a peer that sends what must not be mixed, or rows that are not due, loses its link, is named, and the others go on.
 #include <bit>
 #include <limits>
 
@@ -33,6 +33,7 @@ class Honest {
     for (std::size_t i = 0; i < kLength; ++i) rows_.row(0)[i] = static_cast<float>(id);
     Process& process = world.add({id}, kTriangle);
     process.memory.receiver = &exchange_;
+    exchange_.on_breach = [&process](int here, int there, const Error& why) { process.network->refuse(here, there, why); };
     process.on_lost = [this](int other, const Error& why) { membership_.lost(other, why.message); };
     for (int other = 0; other < kPeers; ++other)
       if (other != id) exchange_.connect(id, other, process.network->link(id, other));
@@ -82,6 +83,67 @@ class Honest {
   gossip::task<void> driver_;
 };
 
+/// Three processes that average: two honest ones and a hostile one, which sends what it is told to.
+struct Meeting {
+  explicit Meeting(const char* kind)
+      : codec(gossip::make_codec(kind, {}, {}).value()),
+        schedule(topology::make_schedule({"complete", {}, {}, {kPeers, 0}}).value()),
+        words(codec->words(kLength)) {
+    hostile = &world.add({kHostile}, kTriangle);
+    world.join();
+    for (Row* row : {&sound, &spoiled, &longer, &shorter})
+      std::ranges::fill(row->values, std::bit_cast<float>(0x40004000U));  // 2 as a float, nearly, and twice 2 as bf16
+  }
+  ~Meeting() { world.processes.clear(); }  // before the rows that they read
+
+  void send(int to, Row& row, gossip::Round t) {
+    for (std::size_t at = 0; at < row.values.size(); at += kChunk) send(to, row.chunk(kHostile, to, t, at, kChunk));
+  }
+  void send(int to, gossip::Chunk chunk) { hostile->network->link(kHostile, to).send(std::move(chunk)); }
+
+  /// Sound rows to peer 2, to peer 0 until round kBad, and then what `bad` sends; until the honest ones have done all rounds. Peer
+  /// 0 says whose fault it is, and what is wrong.
+  void run(const std::function<void()>& bad, const std::string& what) {
+    for (gossip::Round t = 0; t < kRounds; ++t) {
+      send(2, sound, t);
+      if (t < kBad) send(0, sound, t);
+    }
+    bad();
+    zero.start(world), two.start(world);
+    world.run_until([&] { return zero.done() && two.done() && hostile->count("lost 1-0") > 0; });
+    for (Honest* peer : {&zero, &two}) {
+      CHECK(peer->faults.empty());
+      for (const float value : peer->x()) REQUIRE(std::fabs(value) <= 2.1F);
+    }
+    REQUIRE_FALSE(zero.said.empty());
+    CAPTURE(zero.said.front());
+    CHECK(zero.said.front().find("peer 1 broke the protocol towards peer 0 (round ") == 0);
+    CHECK(zero.said.front().find(what) != std::string::npos);
+    const auto missing = zero.deviations();
+    CHECK_FALSE(missing.empty());
+    for (const gossip::Deviation& deviation : missing) {
+      CHECK(deviation.from == kHostile);
+      CHECK(deviation.round + 1 >= kBad);  // what is lent to a connection holds no row, so it is no further behind
+      CHECK(deviation.missing);
+    }
+    CHECK(two.deviations().empty());
+  }
+
+  std::unique_ptr<gossip::Codec> codec;
+  std::unique_ptr<topology::MixingSchedule> schedule;
+  std::size_t words;
+  Row sound{words}, spoiled{words}, longer{words + kChunk}, shorter{words - 1};
+  struct Bearing : World {
+    Bearing() : World(kPeers) { bears = true; }
+  };
+  Bearing world;
+  gpu::CpuDevice device{1};
+  gossip::InlineExecutor executor;
+  gossip::Compute compute{world.scheduler, executor, device, nullptr, gossip::StepTimes{}};
+  Honest zero{world, compute, *schedule, *codec, 0}, two{world, compute, *schedule, *codec, 2};
+  Process* hostile = nullptr;
+};
+
 }  // namespace
 
 TEST_CASE("a peer that sends what is not finite, or too large, over TCP: named, left out, and never mixed") {
@@ -90,46 +152,61 @@ TEST_CASE("a peer that sends what is not finite, or too large, over TCP: named, 
     for (const float bad : {Limits::quiet_NaN(), Limits::infinity(), -3e38F}) {
       CAPTURE(kind);
       CAPTURE(bad);
-      auto codec = gossip::make_codec(kind, {}, {});
-      auto schedule = topology::make_schedule({"complete", {}, {}, {kPeers, 0}});
-      REQUIRE(codec.ok());
-      REQUIRE(schedule.ok());
-      World world(kPeers);
-      world.bears = true;
-      gpu::CpuDevice device(1);
-      gossip::InlineExecutor executor;
-      gossip::Compute compute(world.scheduler, executor, device, nullptr, gossip::StepTimes{});
-      Honest zero(world, compute, **schedule, **codec, 0), two(world, compute, **schedule, **codec, 2);
-      Process& hostile = world.add({kHostile}, kTriangle);
-      world.join();
-      // Sound rows to peer 2, to peer 0 one that is bad in its last chunk.
-      const std::size_t words = (*codec)->words(kLength), last = (words - 1) / kChunk * kChunk;
-      Row sound(words), spoiled(words);
-      std::ranges::fill(sound.values, std::bit_cast<float>(0x40004000U));  // 2 as a float, nearly, and twice 2 as bf16
-      spoiled.values = sound.values;
-      spoiled.values[last + 5] = bad;
-      for (gossip::Round t = 0; t < kRounds; ++t)
-        for (const int to : {0, 2})
-          for (std::size_t at = 0; at < words; at += kChunk)
-            if (to == 2 || t <= kBad)
-              hostile.network->link(kHostile, to).send((to == 0 && t == kBad ? spoiled : sound).chunk(kHostile, to, t, at, kChunk));
-      zero.start(world), two.start(world);
-      world.run_until([&] { return zero.done() && two.done() && hostile.count("lost 1-0") > 0; });
+      Meeting meeting(kind);
+      const std::size_t last = (meeting.words - 1) / kChunk * kChunk;
+      meeting.spoiled.values[last + 5] = bad;
+      meeting.run([&] { meeting.send(0, meeting.spoiled, kBad); },
+                  fmt::format("(round {}, channel 0): {} {} of its row is not finite, or beyond", kBad,
+                              std::string_view(kind) == "none" ? "value" : "what is coded in word", last + 5));
+    }
+}
 
-      for (Honest* peer : {&zero, &two}) {
-        CHECK(peer->faults.empty());
-        for (const float value : peer->x()) REQUIRE(std::fabs(value) <= 2.1F);
-      }
-      REQUIRE_FALSE(zero.said.empty());
-      const std::string place = fmt::format("peer 1 broke the protocol towards peer 0 (round {}, channel 0): ", kBad);
-      CHECK(zero.said.front().find(place) == 0);
-      CHECK(zero.said.front().find(fmt::format("{} of its row is not finite, or beyond", last + 5)) != std::string::npos);
-      for (const gossip::Deviation& deviation : zero.deviations()) {
-        CHECK(deviation.from == kHostile);
-        CHECK(deviation.round >= kBad);
-        CHECK(deviation.missing);
-      }
-      CHECK(two.deviations().empty());
-      world.processes.clear();  // before the rows that they read
+TEST_CASE("a peer that sends a row of the wrong length or round over TCP: named, left out, and never mixed") {
+  struct Case {
+    const char* description;
+    std::function<void(Meeting&)> send;
+    const char* what;
+  };
+  const Case cases[] = {
+      {"too long", [](Meeting& m) { m.send(0, m.longer, kBad); }, "values of round 7 where "},
+      {"too short", [](Meeting& m) { m.send(0, m.shorter, kBad); }, "values of round 7 where "},
+      {"a round is left out", [](Meeting& m) { m.send(0, m.sound, kBad + 1); }, "values of round 8 where "},
+      {"far ahead", [](Meeting& m) { m.send(0, m.sound, gossip::Round(1) << 60); }, "values of round 1152921504606846976"},
+      {"again", [](Meeting& m) { m.send(0, m.sound, kBad - 2); }, "round 6 has been sent already"},
+      {"from the middle", [](Meeting& m) { m.send(0, m.sound.chunk(kHostile, 0, kBad, kChunk, kChunk)); },
+       "a chunk at value 700 where 0 was due"},
+      {"with a gap",
+       [](Meeting& m) {
+         m.send(0, m.sound.chunk(kHostile, 0, kBad, 0, kChunk));
+         m.send(0, m.sound.chunk(kHostile, 0, kBad, 2 * kChunk, kChunk));
+       },
+       "a chunk at value 1400 where 700 was due"},
+      {"of another length in the middle",
+       [](Meeting& m) {
+         m.send(0, m.sound.chunk(kHostile, 0, kBad, 0, kChunk));
+         m.send(0, m.longer.chunk(kHostile, 0, kBad, kChunk, kChunk));
+       },
+       "a chunk of another message in the middle of one"},
+      {"on a channel that there is not",
+       [](Meeting& m) {
+         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
+         chunk.head.channel = 3;
+         m.send(0, std::move(chunk));
+       },
+       "there are 2 channels"},
+      {"a word of another policy",
+       [](Meeting& m) {
+         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
+         chunk.head.note = gossip::Note::counted;
+         chunk.values = {};
+         m.send(0, std::move(chunk));
+       },
+       "it speaks of deadlines under another policy"}};
+  for (const char* kind : {"none", "bf16"})
+    for (const Case& bad : cases) {
+      CAPTURE(kind);
+      CAPTURE(bad.description);
+      Meeting meeting(kind);
+      meeting.run([&] { bad.send(meeting); }, bad.what);
     }
 }

@@ -69,14 +69,18 @@ struct Way {
   SlowDevice device;
   End end;
   std::deque<std::function<void()>> posted;
-  std::string fault;
+  std::string fault, breach;
   /// Of what goes either way; in host memory.
   std::function<Status(const gossip::Chunk&)> judge = [](const gossip::Chunk&) { return Status(); };
   Staging staging{device, end,
                   Staging::Hooks{.post = [this](std::function<void()> report) { posted.push_back(std::move(report)); },
-                                 .on_fault = [this](const Error& error) { fault = error.message; },
+                                 .on_breach =
+                                     [this](const gossip::ChunkHead& head, const Error& why) {
+                                       breach = fmt::format("{} to {}: {}", head.from, head.to, why.message);
+                                     },
                                  .arrives = [this](const gossip::Chunk& chunk) { return judge(chunk); },
-                                 .departs = [this](const gossip::Chunk& chunk) { return judge(chunk); }}};
+                                 .departs = [this](const gossip::Chunk& chunk) { return judge(chunk); },
+                                 .on_fault = [this](const Error& error) { fault = error.message; }}};
 };
 
 constexpr std::size_t kChunks = 2 * Staging::kWindow + 1;
@@ -126,13 +130,14 @@ TEST_CASE("what comes in is on the card before it is delivered, and its buffer o
   CHECK(delivered == row.values);
 }
 
-TEST_CASE("a chunk that the exchange refuses ends the run with its reason") {
+TEST_CASE("of a chunk that the exchange refuses its sender is told, with the reason") {
   Way way;
   Row row(4);
   way.end.refuse = true;
   REQUIRE(way.staging.deliver(row.chunk(0, 4)).ok());
   way.copy_and_run();
-  CHECK(way.fault == "refused");
+  CHECK(way.breach == "0 to 1: refused");
+  CHECK(way.fault.empty());
   CHECK(row.readers == 0);
 }
 

@@ -94,12 +94,15 @@ Error protocol_error(const ChunkHead& head, const std::string& what) {
 }
 
 Status Inbox::push(Chunk chunk) {
+  if (refused_) return {};
   const ChunkHead& head = chunk.head;
   const std::uint64_t values = chunk.values.size();
   if (values == 0 || head.total < values || head.offset > head.total - values)
     return protocol_error(head, fmt::format("values {} to {} of a message of {}", head.offset, head.offset + values, head.total));
-  if (head.offset != next_offset_ || (head.offset > 0 && (head.total != total_ || head.round != round_)))
+  if (head.offset != next_offset_)
     return protocol_error(head, fmt::format("a chunk at value {} where {} was due", head.offset, next_offset_));
+  if (head.offset > 0 && (head.total != total_ || head.round != round_))
+    return protocol_error(head, "a chunk of another message in the middle of one");
   if (begun_ && head.round < round_) return protocol_error(head, fmt::format("round {} has been sent already", round_));
   begun_ = true;
   round_ = head.round;
@@ -117,8 +120,13 @@ void Inbox::close() {
   if (consumer != nullptr) consumer->arrived();
 }
 
+void Inbox::refuse() {
+  refused_ = true;
+  chunks.clear();
+}
+
 void Inbox::reopen() {
-  closed_ = begun_ = false;
+  closed_ = begun_ = refused_ = false;
   next_offset_ = total_ = round_ = 0;
 }
 
@@ -252,13 +260,13 @@ task<bool> Endpoint::receive_whole(int from, Round t, Channel channel, std::span
     ChunkAwaiter some(inbox, exchange_.scheduler());
     co_await some;
     if (inbox.chunks.empty()) co_return false;  // closed
+    const ChunkHead head = inbox.chunks.front().head;
+    if (head.round != t || head.total != into.size() || head.offset != received) {
+      refuse(head, fmt::format("a message of {} values of round {} where {} of round {} were due", head.total, head.round, into.size(), t));
+      continue;  // until it is lost
+    }
     Chunk chunk = std::move(inbox.chunks.front());
     inbox.chunks.pop_front();
-    if (chunk.head.round != t || chunk.head.total != into.size() || chunk.head.offset != received) {
-      exchange_.fault(protocol_error(
-          chunk.head, fmt::format("a message of {} values where {} of round {} were due", chunk.head.total, into.size(), t)));
-      co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
-    }
     float* target = into.data() + received;
     if (combine == Combine::replace) co_await exchange_.compute().copy({chunk.values.data(), target, chunk.values.size()});
     else co_await exchange_.compute().axpy({1.0F, chunk.values.data(), target, chunk.values.size()});
@@ -298,6 +306,11 @@ Status Endpoint::keep(Chunk chunk) {
   if (const auto found = waiting_for_any_.find(head.channel); found != waiting_for_any_.end()) found->second->arrived();
   touch();
   return status;
+}
+
+void Endpoint::refuse(const ChunkHead& head, const std::string& what) {
+  inbox(head.from, head.channel).refuse();
+  exchange_.breach(head, protocol_error(head, what));
 }
 
 std::uint64_t Endpoint::waiting_bytes() const {
@@ -351,6 +364,11 @@ std::span<const float> Exchange::zeros(std::span<const float> x) {
   if (zeros_.count() == 0) zeros_ = gpu::DeviceRows<float>(device, static_cast<std::size_t>(device.parts()), x.size());
   GOSSAMER_CHECK(zeros_.length() == x.size(), "rows that are mixed with other than differences are of one length");
   return zeros_.row(static_cast<std::size_t>(device.part_of(x.data())));
+}
+
+void Exchange::breach(const ChunkHead& head, Error why) {
+  if (on_breach && !endpoints_.contains(head.from)) on_breach(head.to, head.from, why);
+  else fault(std::move(why));
 }
 
 void Exchange::fault(Error error) {

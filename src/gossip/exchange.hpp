@@ -86,13 +86,15 @@ class Inbox {
   /// Nothing more comes, and what has come is let go.
   void close();
   bool closed() const { return closed_; }
+  /// What has come makes no sense: it is let go, and so is what comes, until the inbox is closed.
+  void refuse();
   /// Of one that was closed: messages come again, from the beginning of one on.
   void reopen();
 
  private:
   std::uint64_t next_offset_ = 0, total_ = 0;
   Round round_ = 0;
-  bool begun_ = false, closed_ = false;
+  bool begun_ = false, closed_ = false, refused_ = false;
 };
 
 /// Waits for the first message that anybody sends on a channel.
@@ -224,6 +226,7 @@ class Endpoint {
   std::span<const int> heard_by(const topology::MixingMatrix& w, Round t);
   void note_absent(Round t, Channel channel);
   Status keep(Chunk chunk);
+  void refuse(const ChunkHead& head, const std::string& what);
   const Chunk* first_chunk(Channel channel) const;
   double own_weight(const topology::MixingMatrix& w, Round t) const;
 
@@ -303,6 +306,10 @@ class Exchange final : public Receiver {
   const ExchangeOptions& options() const { return options_; }
   Link& link(int from, int to);
   void fault(Error error);
+  /// Who loses the link from a peer elsewhere of which it turns out, after deliver() had taken it, that what it sent breaks the
+  /// protocol; to be done later, from the scheduler's loop. Nobody, or a peer of this process: that is a fault.
+  std::function<void(int here, int there, const Error& why)> on_breach;
+  void breach(const ChunkHead& head, Error why);
 
   // ---- what may be mixed (gossip/judging.cpp). Host memory; `values` are those of a chunk, or a whole message
   /// An error (lost_peer) names the sender of what is not finite or beyond the bound.

@@ -78,11 +78,9 @@ std::size_t MixOperation::available() {
     if (source.inbox->chunks.empty()) return 0;
     const Chunk& chunk = source.inbox->chunks.front();
     if (chunk.head.round != round_ || chunk.head.total != x_.size()) {
-      endpoint_.exchange_.fault({ErrorKind::lost_peer,
-                                 fmt::format("peer {} sent peer {} a row of {} values of round {} where {} values of round {} "
-                                             "were due: it does not run the same algorithm",
-                                             source.peer, endpoint_.peer(), chunk.head.total, chunk.head.round, x_.size(),
-                                             round_)});
+      const ChunkHead head = chunk.head;
+      endpoint_.refuse(head, fmt::format("a row of {} values of round {} where {} values of round {} were due", head.total,
+                                         head.round, x_.size(), round_));
       return 0;
     }
     end = std::min(end, static_cast<std::size_t>(chunk.head.offset) + chunk.values.size());

@@ -90,6 +90,10 @@ class Network {
   /// From a hosted peer to one elsewhere, for a pair of the setup; any other is a bug. Lives as long as the network; may be
   /// used before join(), but sends only after it. Where the link is lost it drops what is sent.
   virtual gossip::Link& link(int from, int to) = 0;
+  /// Something that has come over the pair's connection breaks the protocol, as turns out after the receiver took it: as if deliver()
+  /// had said so. `why` is a whole sentence. Returns at once; the link is lost in the scheduler's next turns, unless by then it is
+  /// another session's.
+  virtual void refuse(int here, int there, const Error& why) = 0;
   /// Of a hosted peer.
   virtual Traffic traffic(int peer) const = 0;
   /// Where this process listens, from start() on.

@@ -98,6 +98,8 @@ class Session final : public SocketUser {
   /// Sends a heartbeat if one is due; suspects and reports a silence that is too long. `counted`: how much of the time since the
   /// last tick this process was running, which is all that counts against others: what they sent while it was not lies unread.
   void tick(gossip::Time now, gossip::Time counted);
+  /// What came makes no sense, in the protocol's terms or in those of the receiver: the session fails, for this reason.
+  void misuse(std::string sentence);
 
   bool closed() const { return closed_; }
   /// It has a connection.
@@ -142,7 +144,6 @@ class Session final : public SocketUser {
   void broke(std::string sentence);
   void finish(std::string sentence);
   std::string lost(const std::string& why) const;
-  void misuse(std::string sentence);
   void fail(std::string sentence);
 
   RealScheduler& scheduler_;

@@ -134,7 +134,6 @@ std::string Session::lost(const std::string& why) const {
   return fmt::format("{} was lost {}: {}", name(), when, why);
 }
 
-/// What came makes no sense, in the protocol's terms or in those of the receiver.
 void Session::misuse(std::string sentence) {
   misused_ = true;
   fail(std::move(sentence));

@@ -43,7 +43,7 @@ TcpNetwork::TcpNetwork(RealScheduler& scheduler, NetworkSetup setup, gossip::Rec
 }
 
 TcpNetwork::~TcpNetwork() {
-  for (const auto& timer : {tick_timer_, report_timer_, release_timer_, grace_timer_}) scheduler_.cancel(timer);
+  for (const auto& timer : {tick_timer_, report_timer_, release_timer_, grace_timer_, refuse_timer_}) scheduler_.cancel(timer);
 }
 
 void TcpNetwork::Edge::send(gossip::Chunk chunk) {
@@ -77,6 +77,19 @@ bool TcpNetwork::connected(int here, int there) const {
   const Edge* edge = find_edge(here, there);
   GOSSAMER_CHECK(edge != nullptr, "a pair that the setup does not name");
   return edge->connected() && !edge->lost && !edge->session->heard_goodbye();
+}
+
+void TcpNetwork::refuse(int here, int there, const Error& why) {
+  const Edge* edge = find_edge(here, there);
+  GOSSAMER_CHECK(edge != nullptr, "a pair that the setup does not name");
+  if (!edge->connected()) return;
+  refusals_.push_back({here, there, edge->session->id(), why.message});
+  if (refusals_.size() > 1) return;
+  // Who refuses may be in the middle of a mix, and what is lost is told to it.
+  refuse_timer_ = scheduler_.after(0ns, [this] {
+    for (const Refusal& refusal : std::exchange(refusals_, {}))
+      if (Edge& edge = *find_edge(refusal.here, refusal.there); edge.knows(refusal.session)) edge.session->misuse(refusal.why);
+  });
 }
 
 Traffic TcpNetwork::traffic(int peer) const { return traffic_.at(peer); }

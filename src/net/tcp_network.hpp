@@ -31,6 +31,7 @@ class TcpNetwork final : public Network, public SessionOwner {
   void begin_confer(Conference conference) override;
   bool conferred() const override { return late_ || (conference_ && exchanges_done_ == conference_->exchanges); }
   gossip::Link& link(int from, int to) override;
+  void refuse(int here, int there, const Error& why) override;
   Traffic traffic(int peer) const override;
   Address address() const override { return door_->address(); }
   void abort(Error error) override;
@@ -125,8 +126,14 @@ class TcpNetwork final : public Network, public SessionOwner {
   std::optional<Conference> conference_;
   int exchanges_done_ = 0;
   std::optional<Error> error_;  ///< what ended the run
+  struct Refusal {
+    int here, there;
+    std::uint64_t session;
+    std::string why;
+  };
+  std::vector<Refusal> refusals_;  ///< to be done at refuse_timer_
   gossip::Time ticked_{0}, kept_{0};
-  gossip::Scheduler::TimerId tick_timer_, report_timer_, release_timer_, grace_timer_;
+  gossip::Scheduler::TimerId tick_timer_, report_timer_, release_timer_, grace_timer_, refuse_timer_;
 };
 
 }  // namespace gossamer::net

@@ -153,9 +153,10 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     staging = std::make_unique<Staging>(
         *setup.device, host->exchange(),
         Staging::Hooks{.post = [&](std::function<void()> report) { scheduler.post_external(std::move(report)); },
-                       .on_fault = [&](Error error) { fail(host->with_advice(std::move(error))); },
+                       .on_breach = [&](const gossip::ChunkHead& head, Error why) { host->exchange().breach(head, std::move(why)); },
                        .arrives = [&host](const gossip::Chunk& c) { return host->exchange().judge_arrival(c.head, c.values); },
                        .departs = [&host](const gossip::Chunk& c) { return host->exchange().judge_departure(c.head, c.values); },
+                       .on_fault = [&](Error error) { fail(host->with_advice(std::move(error))); },
                        .part_of = [&host](int peer) { return host->part_of(peer); }});
   gossip::Receiver& receiver = staging ? static_cast<gossip::Receiver&>(*staging) : host->exchange();
 
@@ -179,6 +180,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     return made.error();
   }
   network = std::move(made).value();
+  host->exchange().on_breach = [&network](int here, int there, const Error& why) { network->refuse(here, there, why); };
   scheduler.on_interrupt([&](int signal) {
     fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
                                               signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "SIGINT")});

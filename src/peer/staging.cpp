@@ -171,7 +171,8 @@ class Staging::Incoming final : public Lane {
     shared_->device.begin_upload(to, from.data(), from.size_bytes(), std::move(done));
   }
   void forward(gossip::Chunk chunk) override {
-    if (Status status = shared_->receiver.deliver(std::move(chunk)); !status.ok()) shared_->hooks.on_fault(status.error());
+    const gossip::ChunkHead head = chunk.head;
+    if (Status status = shared_->receiver.deliver(std::move(chunk)); !status.ok()) shared_->hooks.on_breach(head, status.error());
   }
 
   int part_;  // the receiving peer's

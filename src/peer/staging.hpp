@@ -23,12 +23,14 @@ class Staging final : public gossip::Receiver {
   struct Hooks {
     /// Runs a function on the scheduler's thread; callable from any thread.
     std::function<void(std::function<void()>)> post;
-    /// The receiver refused a chunk.
-    std::function<void(Error)> on_fault;
+    /// The receiver refused a chunk, which came over the network.
+    std::function<void(const gossip::ChunkHead&, Error)> on_breach;
     /// Judge chunks in host memory: what came before it goes to the card, and what goes out before it reaches the network.
-    /// An error of the first is returned to the network, one of the second is a fault.
+    /// An error of the first is returned to the network.
     std::function<Status(const gossip::Chunk&)> arrives = [](const gossip::Chunk&) { return Status(); };
     std::function<Status(const gossip::Chunk&)> departs = [](const gossip::Chunk&) { return Status(); };
+    /// What must not go out ends the run.
+    std::function<void(Error)> on_fault;
     /// The part of the device that a hosted peer's memory is on.
     std::function<int(int peer)> part_of = [](int) { return 0; };
   };
