@@ -1,5 +1,7 @@
 // The exchange: what is mixed is W x, whatever the links, the pieces and the order of arrival.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "gossip_words.hpp"
 #include "topology/report.hpp"
@@ -205,4 +207,47 @@ TEST_CASE("a row of the wrong round or length ends the run with the reason, wher
     CHECK_FALSE(mixing.done());
     CHECK(fault.find("peer 1 broke the protocol towards peer 0 ") == 0);
   }
+}
+
+namespace {
+
+/// Memory that a link lends, and that is something else when it has come back.
+struct Buffer final : Lender {
+  explicit Buffer(std::size_t length) : values(length, 1) {}
+  void give_back() override {
+    for (float& value : values) value = std::numeric_limits<float>::quiet_NaN();
+  }
+  std::vector<float> values;
+};
+
+}  // namespace
+
+TEST_CASE("what a lost peer had sent stays as it is until pieces that read it are mixed") {
+  VirtualScheduler scheduler;
+  InlineExecutor executor;
+  gpu::CpuDevice device(1);
+  Compute compute(scheduler, executor, device, nullptr, StepTimes{});
+  const auto matrices = schedule("complete", 3);
+  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0}, [](const Error&) {});
+  SimulatedPort port;
+  SimulatedLink nowhere(scheduler, exchange, {1h, 0}, port, port, [](const Error&) {});
+  exchange.connect(0, 1, nowhere);
+  exchange.connect(0, 2, nowhere);
+  Rows<float> rows(2, 10);
+  const std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
+  Node node(exchange, 0, 3, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}});
+  task<void> mixing = node.mix(0, 0);
+  mixing.start(scheduler);
+  Buffer whole(10), half(5), rest(5);
+  // In one breath, as from the network: a row, half of another, and the end of the first one's link.
+  scheduler.after(1ms, [&] {
+    CHECK(exchange.deliver(Chunk({1, 0, 0, 0, 0, 10}, whole.values, Lease(whole))).ok());
+    CHECK(exchange.deliver(Chunk({2, 0, 0, 0, 0, 10}, half.values, Lease(half))).ok());
+    exchange.endpoint(0).lose(1);
+    CHECK(exchange.deliver(Chunk({2, 0, 0, 0, 5, 10}, rest.values, Lease(rest))).ok());
+  });
+  scheduler.run();
+  REQUIRE(mixing.done());
+  for (std::size_t i = 0; i < 10; ++i) CHECK(node.x()[i] == doctest::Approx(i < 5 ? 2.0 / 3 : 1.0 / 3));
+  CHECK(std::isnan(whole.values[0]));
 }

@@ -1,5 +1,6 @@
 // Losses: who goes on, with what W, and what the sums over the peers are worth then.
 #include <algorithm>
+#include <limits>
 
 #include "gossip/membership.hpp"
 #include "gossip_words.hpp"
@@ -297,4 +298,89 @@ TEST_CASE("links come and go at random: nobody waits for ever, and the ends of a
       for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-3);
     if (seed % 4 != 3) CHECK(one_sided(missing_in(network)) <= 2 * world.cuts.size());
   }
+}
+
+namespace {
+
+/// Peer `here` of a path of two, and nobody at the other end, for whom the test speaks.
+struct Lonely {
+  explicit Lonely(int here_in) : here(here_in) {
+    options.row_lengths = {kLength};
+    options.rounds = 100;
+    exchange.connect(here, 1 - here, nowhere);
+  }
+  Status hear(Note note, Round round, std::uint64_t total = 0) {
+    return exchange.deliver(Chunk({1 - here, here, round, 0, 0, total, note}, {}, {}));
+  }
+
+  int here;
+  VirtualScheduler scheduler;
+  InlineExecutor executor;
+  gpu::CpuDevice device{1};
+  Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
+  std::unique_ptr<topology::MixingSchedule> matrices = schedule("path", 2);
+  ExchangeOptions options{Policy::sync, 16, kLength, 1};
+  Exchange exchange{scheduler, compute, *matrices, options, {here}, [](const Error&) {}};
+  SimulatedPort port;
+  SimulatedLink nowhere{scheduler, exchange, {1h, 0}, port, port, [](const Error&) {}};
+  Rows<float> rows{2, kLength};
+  std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
+  Node node{exchange, here, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
+  Membership membership{exchange, node,
+                        {std::make_shared<const std::vector<std::vector<int>>>(std::vector<std::vector<int>>{{1}, {0}})}};
+};
+
+}  // namespace
+
+TEST_CASE("a partner that says what cannot be of rounds and proposals is refused, and nothing else comes of it") {
+  struct Word {
+    Note note;
+    Round round;
+  };
+  struct Case {
+    int here;
+    std::vector<Word> heard;  ///< all but the last is taken
+  };
+  constexpr Round kMost = std::numeric_limits<Round>::max();
+  const Case cases[] = {{0, {{Note::here, kMost - 1}}},                            // a round after it is none
+                        {0, {{Note::here, 5}, {Note::enter, 20}}},                 // the lower id proposes
+                        {0, {{Note::here, 5}, {Note::late, kMost - 2}}},
+                        {0, {{Note::late, 5}}},
+                        {1, {{Note::enter, kMost}}},
+                        {1, {{Note::joins, 0}, {Note::enter, 7}}},                 // who joins proposes nothing
+                        {1, {{Note::joins, 0}, {Note::joins, 0}, {Note::enter, 7}}},
+                        {1, {{Note::enter, 7}, {Note::enter, 9}}},
+                        {1, {{Note::enter, 7}, {Note::here, 9}}}};
+  for (const Case& c : cases) {
+    CAPTURE(&c - cases);
+    Lonely peer(c.here);
+    peer.membership.lost(1 - c.here, "its connection broke");
+    peer.membership.back(1 - c.here);
+    for (const Word& word : c.heard) {
+      const Status status = peer.hear(word.note, word.round);
+      CHECK(status.ok() == (&word != &c.heard.back()));
+      if (!status.ok()) CHECK(status.error().message.find(fmt::format("peer {} broke the protocol", 1 - c.here)) == 0);
+    }
+    // As the network does then. What it had asked for is forgotten.
+    peer.membership.lost(1 - c.here, "it broke the protocol");
+    task<bool> attending = peer.membership.attend(1);
+    attending.start(peer.scheduler);
+    peer.scheduler.run();
+    CHECK(attending.done());
+    CHECK_FALSE(peer.node.endpoint().present(1 - c.here));
+  }
+}
+
+TEST_CASE("who joins knows whom it may ask") {
+  using Help = Membership::Help;
+  Lonely peer(0);
+  CHECK(peer.membership.help() == Help::needed_no_more);
+  peer.membership.join();
+  CHECK(peer.membership.help() == Help::nobody);
+  peer.membership.back(1);
+  CHECK(peer.membership.help() == Help::joiners);
+  CHECK(peer.hear(Note::here, 3).ok());
+  CHECK(peer.membership.help() == Help::asked);
+  peer.membership.lost(1, "it died");
+  CHECK(peer.membership.help() == Help::nobody);
 }

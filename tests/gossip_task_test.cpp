@@ -121,3 +121,17 @@ TEST_CASE("a lent row is not written before every lease has ended") {
   scheduler.run();
   CHECK(written);
 }
+
+TEST_CASE("an exception of a task that nobody awaits ends the scheduler's run") {
+  VirtualScheduler scheduler;
+  int count = 0;
+  task<int> throwing = fail();
+  task<void> counting = count_to(10, count);
+  throwing.start(scheduler);
+  counting.start(scheduler);
+  CHECK_THROWS_WITH(scheduler.run(), "reason");
+  CHECK(throwing.done());
+  CHECK(count == 0);
+  scheduler.run();  // what was not run stayed
+  CHECK(count == 10);
+}

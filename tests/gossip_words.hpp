@@ -353,7 +353,7 @@ class Network {
     virtual_time = scheduler.now();
     stranded.clear();
     for (const auto& [joiner, when] : options_.joins)
-      if (membership(joiner).waits_alone()) stranded.insert(joiner);
+      if (membership(joiner).help() == gossip::Membership::Help::nobody) stranded.insert(joiner);
     rows.clear();
     deviations.clear();
     steps_done_.clear();

@@ -338,3 +338,52 @@ TEST_CASE("networks on threads of their own") {
   for (auto& thread : threads) thread.join();
   for (const auto& problem : problems) CHECK(problem == "");
 }
+
+TEST_CASE("a process that dies is missed although all buffers are lent, and nothing is read any more") {
+  World world(2);
+  world.bears = true;
+  world.options.silence = 0.3;
+  Process &one = world.add({0}, {{0, 1}}), &other = world.add({1}, {{0, 1}});
+  world.join();
+  one.memory.hold = true;
+  Row row(100);
+  for (int i = 0; i < 2 * world.options.window; ++i) other.network->link(1, 0).send(row.chunk(1, 0));
+  world.run_until([&] { return one.memory.held.size() == static_cast<std::size_t>(world.options.window); });
+  world.kill(other);
+  world.run_until([&] { return one.count("lost 0-1") == 1; });
+  CHECK(one.faults.empty());
+}
+
+TEST_CASE("a network that has begun is whole: nobody ends it by saying that it waits in vain") {
+  for (const ErrorKind kind : {ErrorKind::join_timeout, ErrorKind::rejected}) {
+    const World::Pairs triangle = {{0, 1}, {0, 2}, {1, 2}};
+    World world(3);
+    world.bears = true;
+    for (int each : {0, 1, 2}) world.add({each}, triangle);
+    world.join();
+    for (auto& process : world.processes) {
+      Conference conference;
+      conference.exchanges = 1;
+      conference.say = [] { return std::string("here"); };
+      conference.hear = [](const std::string&) { return Status(); };
+      process->network->begin_confer(std::move(conference));
+    }
+    world.run_until([&] { return world.all([](Process& p) { return p.network->conferred(); }); });
+    world.processes[1]->network->abort({kind, "peer 1 waited in vain"});
+    Process &zero = *world.processes[0], &two = *world.processes[2];
+    world.run_until([&] { return zero.count("lost 0-1") + two.count("lost 2-1") == 2; });
+    CHECK(zero.faults.empty());
+    CHECK(two.faults.empty());
+    world.kill(*world.processes[1]);
+    Row row(10);
+    zero.network->link(0, 2).send(row.chunk(0, 2));
+    world.run_until([&] { return two.memory.heads.size() == 1; });
+  }
+}
+
+TEST_CASE("what waits for one that answers nothing and reads nothing is bounded") {
+  Pair pair;
+  gossip::Link& link = pair.one->network->link(1, 0);
+  for (int i = 0; i <= 1 << 16; ++i) link.send(gossip::Chunk({1, 0, 3, 0, 0, 7, gossip::Note::link_lost}, {}, {}));
+  CHECK(names(pair.fault(), "was lost: it does not take 65537 notes that wait for it"));
+}

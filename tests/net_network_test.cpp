@@ -111,3 +111,63 @@ TEST_CASE("a statement that nobody can make sense of, or that nobody waits for, 
     world.leave();
   }
 }
+
+TEST_CASE("what a process stated that then died is not heard of the one that comes in its place") {
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  World world(3);
+  const auto start = [&](int peer) -> Process& {
+    Process& process = world.add({peer}, path);
+    REQUIRE(process.network->start().ok());
+    return process;
+  };
+  std::vector<std::string> heard;
+  const auto begin = [&](Process& process, std::string says) {
+    Conference conference;
+    conference.exchanges = 2;
+    conference.say = [says = std::move(says)] { return says; };
+    conference.hear = [&heard](const std::string& statement) {
+      heard.push_back(statement);
+      return Status();
+    };
+    process.network->begin_confer(std::move(conference));
+  };
+  Process& one = start(1);
+  for (int life = 0; life < 3; ++life) {
+    Process& zero = start(0);
+    world.run_until([&] { return zero.network->joined(); });
+    const std::uint64_t before = one.network->traffic(1).bytes_received;
+    begin(zero, "dies");
+    world.run_until([&] { return one.network->traffic(1).bytes_received >= before + kFrameHeadBytes + 4; });
+    world.kill(zero);
+  }
+  Process &zero = start(0), &two = start(2);
+  world.run_until([&] { return world.all([](Process& p) { return p.network->joined(); }); });
+  heard.clear();
+  for (Process* process : {&zero, &one, &two}) begin(*process, "lives");
+  world.run_until([&] { return world.all([](Process& p) { return p.network->conferred() || !p.faults.empty(); }); });
+  CHECK(heard == std::vector<std::string>(8, "lives"));
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+}
+
+TEST_CASE("who takes its leave before the run begins is named, whoever waits for it") {
+  for (const bool before : {true, false}) {
+    World world(2);
+    Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+    world.join();
+    Conference conference;
+    conference.exchanges = 1;
+    conference.say = [] { return std::string("here"); };
+    conference.hear = [](const std::string&) { return Status(); };
+    if (before) a.network->begin_confer(conference);
+    b.network->begin_leave();
+    if (!before) {
+      world.run_until([&] { return a.leaves.size() == 1; });
+      a.network->begin_confer(conference);
+    }
+    world.run_until([&] { return !a.faults.empty(); });
+    CHECK(a.faults.front().message.find("peer 1 (127.0.0.1:") == 0);
+    CHECK(a.faults.front().message.find("took its leave before the run began") != std::string::npos);
+    world.leave();
+  }
+}

@@ -309,3 +309,36 @@ TEST_CASE("what is kept to be acknowledged is lent until it is wanted, then copi
   CHECK(outbox.settled());
   CHECK(outbox.copied_bytes() == 0);
 }
+
+TEST_CASE("who says at once how much has come, before our own word of it is out, is heard") {
+  World world(2);
+  world.bears = true;
+  Process& one = world.add({1}, {{0, 1}});
+  REQUIRE(one.network->start().ok());
+  Hello hello{Verdict::accepted, 0, 1, 60'000ms, identity(2)};
+  hello.session = 77;
+  FrameHead count = data_head(0, 1, 0);
+  count.kind = FrameKind::received;
+  Row row(10);
+  std::vector<std::unique_ptr<Stranger>> lives;
+  for (int life = 0; life < 5; ++life) {
+    // The hello and what follows it in one piece.
+    hello.resumes = life > 0;
+    const auto words = encode_hello(hello);
+    std::vector<std::byte> bytes(words.begin(), words.end());
+    const auto told = frame_bytes(count, {});
+    if (hello.resumes) bytes.insert(bytes.end(), told.begin(), told.end());
+    Stranger& stranger = *lives.emplace_back(std::make_unique<Stranger>(world, one.network->address()));
+    stranger.say(bytes);
+    REQUIRE(stranger.hear(kHelloBytes).size() == kHelloBytes);
+    if (life == 0) {
+      world.run_until([&] { return one.network->joined(); });
+      one.network->link(1, 0).send(row.chunk(1, 0, 3));
+    } else {
+      CHECK(stranger.hear(kFrameHeadBytes).size() == kFrameHeadBytes);  // how much has come
+    }
+    CHECK(stranger.hear(kFrameHeadBytes + 40).size() == kFrameHeadBytes + 40);  // the row, once more each time
+  }
+  CHECK(one.faults.empty());
+  CHECK(one.journal.empty());
+}

@@ -89,6 +89,10 @@ TEST_CASE("the newest of very many rounds fit into a statement, and a statement 
   Agreement process(0, {10, 20});
   for (const char* statement : {"", "x", "null", "[]", "{}", R"({"common":[]})", R"({"common":1,"behind":{"peer":0,"rounds":[]}})",
                            R"({"common":[20,10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":0,"rounds":[10]}})",
+                           R"({"common":[10e10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":0,"rounds":[10]}})",
+                           R"({"common":[10],"behind":{"peer":-1,"rounds":[10]},"ahead":{"peer":0,"rounds":[10]}})",
+                           R"({"common":[10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":4294967296,"rounds":[10]}})",
+                           R"({"common":[10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":1.5,"rounds":[10]}})",
                            R"({"common":[10],"behind":{"peer":0,"rounds":[10]}})", R"({"common":[-1],"behind":{"peer":0}})",
                            R"({"common":[],"behind":{"peer":0,"rounds":[]},"ahead":{"peer":0,"rounds":[]}})"}) {
     CAPTURE(statement);
@@ -96,6 +100,9 @@ TEST_CASE("the newest of very many rounds fit into a statement, and a statement 
     REQUIRE_FALSE(heard.ok());
     CHECK(heard.error().kind == ErrorKind::lost_peer);
   }
+  std::string longest = "0";  // what is heard is said again, so it must fit into a statement too
+  for (std::size_t i = 1; i <= Agreement::kMostRounds; ++i) longest += fmt::format(",{}", i);
+  CHECK_FALSE(process.hear(fmt::format(R"({{"common":[10],"behind":{{"peer":0,"rounds":[10]}},"ahead":{{"peer":0,"rounds":[{}]}}}})", longest)).ok());
   CHECK(process.outcome().value() == 20);
 }
 

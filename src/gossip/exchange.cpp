@@ -354,6 +354,9 @@ Status Exchange::deliver(Chunk chunk) {
   const auto found = endpoints_.find(head.to);
   if (found == endpoints_.end()) return protocol_error(head, "that peer does not live here");
   if (head.channel > options_.channels) return protocol_error(head, fmt::format("there are {} channels", options_.channels));
+  // Links that come back may be proposed for rounds that there are not.
+  if (head.round > options_.rounds + (head.note == Note::none ? 0 : Round(1) << 40))
+    return protocol_error(head, fmt::format("the run has {} rounds", options_.rounds));
   if (!endpoints_.contains(head.from) && compute_.device().host_accessible())
     GOSSAMER_TRY_STATUS(judge_arrival(head, chunk.values));
   return found->second->deliver(std::move(chunk));

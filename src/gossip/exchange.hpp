@@ -278,6 +278,7 @@ struct ExchangeOptions {
   std::function<int(int peer)> part_of = [](int) { return 0; };  ///< of the device, where a hosted peer's rows lie
   const Codec* codec = nullptr;        ///< what mixing and coded rows go through; null: rows are mixed as they are. Sync only
   std::uint64_t seed = 0;              ///< of the run: keys what algorithms draw
+  Round rounds = Round(1) << 40;       ///< of the run: rows of later ones are refused, and so is what notes say of far later ones
   float largest_value = 1e18F;         ///< in magnitude, of what peers tell each other; finite
 };
 

@@ -59,8 +59,10 @@ void Membership::left(int peer) {
   if (!link(peer).entered) lost(peer, fmt::format("peer {} has done its last round", peer));
 }
 
-bool Membership::waits_alone() const {
-  return joining_ && std::ranges::none_of(links_, [](const auto& entry) { return entry.second.up; });
+Membership::Help Membership::help() const {
+  if (!joining_) return Help::needed_no_more;
+  if (giver_) return Help::asked;
+  return std::ranges::any_of(links_, [](const auto& entry) { return entry.second.up; }) ? Help::joiners : Help::nobody;
 }
 
 // ---- coming back
@@ -219,6 +221,8 @@ Status Membership::heard_of_end(const ChunkHead& head) {
       return {};
     case Note::enter:
       if (!joining_) {
+        if (link.proposed || std::ranges::find(joiners_, head.from) != joiners_.end())
+          return protocol_error(head, "it proposes a round where that is ours to do");
         answer(head.from, head.round);
         return {};
       }

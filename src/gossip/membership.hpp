@@ -64,8 +64,14 @@ class Membership {
   void lost(int peer, const std::string& why);
   /// `peer` has done its last round and takes its leave: nobody waits for its rows, or for a link to it to count again.
   void left(int peer);
-  /// This peer joins, and none of its partners is there to be asked.
-  bool waits_alone() const;
+  /// Of a peer that joins: whom it has that may give it rows.
+  enum class Help {
+    nobody,          ///< no partner is there
+    joiners,         ///< those that are there have not said that they run: they may join too
+    asked,           ///< one is asked
+    needed_no_more,  ///< it has rows, or never joined
+  };
+  Help help() const;
   /// The link to `peer`, which was lost, carries again; nothing comes any more of what was sent before.
   void back(int peer);
   /// What a partner says.

@@ -60,6 +60,11 @@ std::optional<Deviation> MixOperation::lose(int peer) {
   const auto source = std::ranges::find(sources_, peer, &Source::peer);
   if (!active_ || submitted_ == x_.size() || source == sources_.end()) return std::nullopt;
   source->inbox->consumer = nullptr;
+  // Pieces that are not computed yet may read the beginning of the chunk that comes next.
+  if (auto& chunks = source->inbox->chunks; in_flight_ > 0 && !chunks.empty()) {
+    pieces_.back().consumed.push_back(std::move(chunks.front()));
+    chunks.pop_front();
+  }
   sources_.erase(source);
   return Deviation{round_, peer, channel_, true, 0, submitted_};
 }

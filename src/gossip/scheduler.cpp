@@ -14,12 +14,13 @@ bool Scheduler::turn() {
   running_.swap(ready_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     running_[i].resume();
-    if (stopped_) {
+    if (stopped_ || failure_) {
       ready_.insert(ready_.begin(), running_.begin() + static_cast<std::ptrdiff_t>(i) + 1, running_.end());
       break;
     }
   }
   running_.clear();
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   return true;
 }
 

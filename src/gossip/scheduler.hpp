@@ -7,6 +7,7 @@
 #include <cmath>
 #include <coroutine>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <utility>
@@ -44,7 +45,8 @@ class Scheduler {
 
   /// Time since start.
   virtual Time now() const = 0;
-  /// Runs until nothing is left to do, or until stop(). What was not run stays queued.
+  /// Runs until nothing is left to do, or until stop(). What was not run stays queued. An exception of a task that nobody awaits
+  /// comes out here.
   virtual void run() = 0;
 
   /// Resumes `coroutine` once everything posted earlier has had its turn.
@@ -57,6 +59,9 @@ class Scheduler {
   /// Ends run() after the callback or resumption under way.
   virtual void stop() { stopped_ = true; }
   bool stopped() const { return stopped_; }
+
+  /// Has run() throw this, at once.
+  void fail(std::exception_ptr failure) { failure_ = std::move(failure); }
 
   /// At most one; null takes it away.
   void set_idle_work(IdleWork* work) { idle_work_ = work; }
@@ -77,6 +82,7 @@ class Scheduler {
   std::uint64_t timers_made_ = 0;
   IdleWork* idle_work_ = nullptr;
   bool stopped_ = false;
+  std::exception_ptr failure_;
 };
 
 /// Virtual time: the clock jumps to the next timer when nothing is ready. Without latencies all of a run happens at time 0.

@@ -29,6 +29,7 @@ struct PromiseBase {
     void await_suspend(std::coroutine_handle<Promise> self) noexcept {
       PromiseBase& promise = self.promise();
       if (promise.parent) promise.scheduler->post(promise.parent);
+      else if (promise.exception) promise.scheduler->fail(promise.exception);
     }
     void await_resume() noexcept {}
   };
@@ -39,7 +40,7 @@ struct PromiseBase {
 }  // namespace detail
 
 /// A coroutine that gives a T. Move-only; destroying it destroys the coroutine, wherever that stands.
-/// Thread: its scheduler's. An exception inside comes out of the co_await.
+/// Thread: its scheduler's. An exception inside comes out of the co_await, or of the scheduler's run() where nobody awaits.
 template <class T = void>
 class [[nodiscard]] task;
 

@@ -226,6 +226,7 @@ void TcpNetwork::connect(Edge& edge, std::unique_ptr<Socket> socket, const Hello
   edge.called_again.reset();
   edge.said_twice = false;
   edge.refusal.clear();
+  edge.statements.clear();  // of a process that is no more
   // One that was there before is closed, and in no call: calls are what the scheduler's loop makes, and so is this one.
   edge.session = std::make_unique<Session>(scheduler_, std::move(options), traffic_[edge.local], *this);
   const bool runs = running();  // before this connection completes the network
@@ -325,6 +326,10 @@ void TcpNetwork::hear() {
     ++exchanges_done_;
     if (!conferred()) say();
   }
+  if (error_ || conferred()) return;
+  for (const auto& [pair, edge] : edges_)
+    if (edge.statements.empty() && edge.session && edge.session->heard_goodbye())
+      return end_run({ErrorKind::lost_peer, fmt::format("{} took its leave before the run began", edge.session->name())}, nullptr);
 }
 
 Status TcpNetwork::told(Session& session, std::string statement) {

@@ -27,6 +27,7 @@ void Outbox::push(const FrameHead& head, gossip::Chunk chunk, std::string text) 
   frame.text = std::move(text);
   if (frame.lends()) frame.lent = hashes_.lent();
   if (is_counted(head.kind)) ++pushed_;
+  if (head.kind == FrameKind::note) ++notes_;
 }
 
 void Outbox::push_first(const FrameHead& head) {
@@ -105,7 +106,7 @@ void Outbox::interrupted() {
 
 bool Outbox::resume(std::uint64_t count) {
   if (count < acknowledged_ || count > pushed_) return false;
-  GOSSAMER_CHECK(in_flight_ == 0 && front_written_ == 0, "a frame that is half written cannot be written again");
+  GOSSAMER_CHECK(between_frames(), "a frame that is half written cannot be written again");
   // Frames that do not count are at the front, if there are any: nothing else was written since.
   const auto first_counted = std::ranges::find_if(queue_, [](const Outgoing& frame) { return is_counted(frame.head.kind); });
   queue_.insert(first_counted, std::make_move_iterator(kept_.begin()), std::make_move_iterator(kept_.end()));
@@ -144,6 +145,7 @@ void Outbox::let_go(Frames& frames) {
   for (const Outgoing& frame : frames) {
     if (frame.copy != nullptr) copied_bytes_ -= frame.head.payload_bytes;
     else hashes_.release(frame.payload());
+    if (frame.head.kind == FrameKind::note) --notes_;
   }
   frames.clear();
 }

@@ -43,13 +43,16 @@ class Outbox {
   std::span<const Area> gather();
   void written(std::size_t bytes);
   bool writing() const { return in_flight_ > 0; }
+  /// Nothing is half written.
+  bool between_frames() const { return in_flight_ == 0 && front_written_ == 0; }
 
   /// The other side has so many of the frames that count. False if there were not so many, or it had said more before.
   bool acknowledged(std::uint64_t count);
   /// The connection is gone, with what was half written. Frames that do not count are forgotten.
   void interrupted();
   bool is_interrupted() const { return interrupted_; }
-  /// There is another one, and the other side has so many: what it has not is to be written again. False as above.
+  /// There is another one, and the other side has so many: what it has not is to be written again. False as above. When
+  /// between_frames().
   bool resume(std::uint64_t count);
 
   /// Forgets everything, but for what a write under way may touch and the frame that is half written if `keep_begun`.
@@ -68,6 +71,8 @@ class Outbox {
   std::uint64_t pushed_count() const { return pushed_; }
   std::uint64_t acknowledged_count() const { return acknowledged_; }
   std::size_t copied_bytes() const { return copied_bytes_; }
+  /// Notes that are not written, or not acknowledged. Rows wait where they are; these are all that grows here.
+  std::size_t notes() const { return notes_; }
 
  private:
   struct Outgoing {
@@ -98,7 +103,7 @@ class Outbox {
   std::uint64_t acknowledged_ = 0;  ///< may be ahead of first_ for a moment: they may answer before we hear that all is written
   std::size_t front_written_ = 0;   ///< bytes of queue_'s first that are out
   std::size_t in_flight_ = 0;       ///< of queue_, those that the write under way may touch
-  std::size_t copied_bytes_ = 0, lent_kept_ = 0;
+  std::size_t copied_bytes_ = 0, lent_kept_ = 0, notes_ = 0;
   bool interrupted_ = false;
   std::array<Area, Socket::kMaxAreas> areas_;
 };

@@ -118,6 +118,7 @@ void Session::write_done(const Transfer& transfer) {
   spoke_ = scheduler_.now();
   traffic_.bytes_sent += transfer.bytes;
   outbox_.written(transfer.bytes);
+  if (count_to_hear_ && outbox_.between_frames()) hear_count(*std::exchange(count_to_hear_, std::nullopt));
   write_more();
   look_after_leases();
   if (attached() && !outbox_.writing() && state_ == State::aborting) socket_->finish_sending();
@@ -175,19 +176,22 @@ void Session::read_done(const Transfer& transfer) {
 
 /// Handles the frames that are whole. False if that ended the connection.
 bool Session::take_frames() {
-  taking_frames_ = true;
-  while (!closed()) {
-    auto frame = reader_.next();
-    if (!frame.ok()) {
-      taking_frames_ = false;
-      damaged(frame.error().message);
-      return false;
+  std::optional<std::string> damage;
+  {
+    struct Taking {
+      bool& flag;
+      ~Taking() { flag = false; }
+    };
+    const Taking taking{taking_frames_ = true};
+    while (!closed()) {
+      auto frame = reader_.next();
+      if (!frame.ok()) damage = frame.error().message;
+      if (damage || !frame->has_value()) break;
+      handle(std::move(**frame));
     }
-    if (!frame->has_value()) break;
-    handle(std::move(**frame));
   }
-  taking_frames_ = false;
-  return !closed();
+  if (damage) damaged(*damage);
+  return !damage && !closed();
 }
 
 /// What the network may have done is borne once: the frame is asked for again. Twice the same is the sender's doing.
@@ -218,6 +222,10 @@ void Session::progressed() {
 
 void Session::hear_count(const FrameHead& head) {
   if (state_ == State::aborting || abandoned_) return;
+  if (counts_due_ && !outbox_.between_frames()) {  // a heartbeat is on its way out
+    count_to_hear_ = head;
+    return;
+  }
   const std::uint64_t before = outbox_.acknowledged_count();
   const bool resumes = std::exchange(counts_due_, false);
   if (!(resumes ? outbox_.resume(head.round) : outbox_.acknowledged(head.round)))

@@ -169,6 +169,7 @@ class Session final : public SocketUser {
   std::uint64_t told_ = 0;      ///< of those, how many they know of, or will when all is written
   std::size_t untold_bytes_ = 0;
   bool tell_now_ = false;
+  std::optional<FrameHead> count_to_hear_;  ///< came while something that does not count was being written
   bool counts_due_ = false;     ///< nothing that counts is said before they have told how much has come
 
   // Connections.

@@ -17,6 +17,8 @@ namespace {
 constexpr gossip::Time kFirstPause = 50ms, kLongestPause = 1s;  // before another connection, if the last one brought nothing
 // Trouble is forgiven in so many times its length: a link that is down for more than a fifth of the time is lost.
 constexpr int kForgives = 4;
+// Notes that wait for the other end, which answers some of them and may not read: a few megabytes.
+constexpr std::size_t kMostNotes = 1 << 16;
 
 }  // namespace
 
@@ -46,6 +48,7 @@ void Session::detach() {
   outbox_.interrupted();
   write_error_.clear();
   counts_due_ = false;
+  count_to_hear_.reset();
   told_ = 0;  // what was told may not have come
 }
 
@@ -147,12 +150,13 @@ void Session::fail(std::string sentence) {
 
 void Session::tick(gossip::Time now, gossip::Time counted) {
   if (closed()) return;
+  if (outbox_.notes() > kMostNotes) return misuse(fmt::format("{} was lost: it does not take {} notes that wait for it", name(), outbox_.notes()));
   if (attached() && !counts_due_ && now - attached_at_ > options_.silence / 2) troubled_ = false;
   trouble_ = troubled_ ? trouble_ + counted : std::max<gossip::Time>(trouble_ - counted / kForgives, 0ns);
   if (trouble_ > options_.silence)
     return finish(fmt::format("{}, and no connection since has carried anything for {:.3g} s", broken_, gossip::seconds(trouble_)));
   if (!attached()) return;
-  if (reading_ && !heard_goodbye_) quiet_ += counted;
+  if ((reading_ || abandoned_) && !heard_goodbye_) quiet_ += counted;
   if (quiet_ > options_.silence) return finish(lost(fmt::format("nothing came from it for {:.3g} s", gossip::seconds(quiet_))));
   if (quiet_ > options_.silence / 2 && state_ != State::aborting && !std::exchange(suspected_, true)) {
     options_.message(fmt::format("{} has said nothing for {:.3g} s, and is suspected; it is lost after {:.3g} s", name(),

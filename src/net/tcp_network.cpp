@@ -88,7 +88,8 @@ void TcpNetwork::refuse(int here, int there, const Error& why) {
   // Who refuses may be in the middle of a mix, and what is lost is told to it.
   refuse_timer_ = scheduler_.after(0ns, [this] {
     for (const Refusal& refusal : std::exchange(refusals_, {}))
-      if (Edge& edge = *find_edge(refusal.here, refusal.there); edge.knows(refusal.session)) edge.session->misuse(refusal.why);
+      if (Edge& edge = *find_edge(refusal.here, refusal.there); edge.connected() && edge.session->id() == refusal.session)
+        edge.session->misuse(refusal.why);
   });
 }
 
@@ -149,6 +150,7 @@ void TcpNetwork::greeted(Session& session) {
 void TcpNetwork::left(Session& session) {
   const Edge& edge = *find_edge(session.local(), session.remote());
   if (has_begun() && !leaving_ && !error_ && !edge.lost) setup_.left(edge.local, edge.remote);
+  else if (conference_ && !leaving_ && !error_) hear();
 }
 
 void TcpNetwork::aborted(Session& session, Error error) {
@@ -161,7 +163,8 @@ void TcpNetwork::aborted(Session& session, Error error) {
   // did not come to its end is no more than that.
   const bool never_whole = error.kind == ErrorKind::join_timeout || error.kind == ErrorKind::rejected;
   const Error ended{ErrorKind::lost_peer, fmt::format("{} has ended: {}", session.name(), error.message)};
-  if (error_ || (never_whole && !edge.begun) || !lose(edge, ended)) return end_run(std::move(error), &session);
+  const bool was_whole = edge.begun || (conference_ && conferred());
+  if (error_ || (never_whole && !was_whole) || !lose(edge, ended)) return end_run(std::move(error), &session);
   session.close();
   edge.caller.reset();
   if (edge.calls() && !error_ && !leaving_) call(edge, Caller::kLongestPause);

@@ -5,15 +5,17 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "base/check.hpp"
-#include "peer/files.hpp"
 
 namespace gossamer::peer {
 namespace {
 
 using gossip::Round;
+
+constexpr std::uint64_t kLargestId = std::numeric_limits<int>::max();
 
 std::string words_for(int peer, std::vector<Round> rounds) {
   std::erase(rounds, Round(0));
@@ -24,6 +26,16 @@ std::string words_for(int peer, std::vector<Round> rounds) {
 
 bool is_ascending(const std::vector<Round>& rounds) {
   return std::ranges::adjacent_find(rounds, [](Round a, Round b) { return a >= b; }) == rounds.end();
+}
+
+/// Rounds as say() writes them; nothing where they are not.
+std::optional<std::vector<Round>> rounds_in(const Json& statement, const char* key) {
+  const auto found = statement.find(key);
+  if (found == statement.end() || !found->is_array() || found->size() > Agreement::kMostRounds) return std::nullopt;
+  if (!std::ranges::all_of(*found, [](const Json& round) { return round.is_number_unsigned(); })) return std::nullopt;
+  auto rounds = found->get<std::vector<Round>>();
+  if (!is_ascending(rounds)) return std::nullopt;
+  return rounds;
 }
 
 }  // namespace
@@ -40,27 +52,28 @@ std::string Agreement::say() const {
   return text_of({{"common", common_}, {"behind", witness(behind_)}, {"ahead", witness(ahead_)}});
 }
 
+std::optional<Agreement::Witness> Agreement::witness_in(const Json& statement, const char* key) {
+  const auto found = statement.find(key);
+  if (found == statement.end() || !found->is_object()) return std::nullopt;
+  const auto peer = found->find("peer");
+  auto rounds = rounds_in(*found, "rounds");
+  if (peer == found->end() || !peer->is_number_unsigned() || peer->get<std::uint64_t>() > kLargestId || !rounds || rounds->empty())
+    return std::nullopt;
+  return Witness{peer->get<int>(), std::move(*rounds)};
+}
+
 Status Agreement::hear(const std::string& text) {
   const Json statement = Json::parse(text, nullptr, false);
-  std::vector<Round> theirs, both;
-  Witness behind, ahead;
-  try {
-    statement.at("common").get_to(theirs);
-    for (auto [name, witness] : {std::pair("behind", &behind), std::pair("ahead", &ahead)}) {
-      statement.at(name).at("peer").get_to(witness->peer);
-      statement.at(name).at("rounds").get_to(witness->rounds);
-    }
-  } catch (const Json::exception& error) {
-    return Error{ErrorKind::lost_peer, fmt::format("what it says of its checkpoints cannot be read ({})", error.what())};
-  }
-  if (!is_ascending(theirs) || !is_ascending(behind.rounds) || !is_ascending(ahead.rounds) || behind.rounds.empty() ||
-      ahead.rounds.empty())
-    return Error{ErrorKind::lost_peer, "what it says of its checkpoints cannot be"};
-  std::ranges::set_intersection(common_, theirs, std::back_inserter(both));
+  if (!statement.is_object()) return Error{ErrorKind::lost_peer, "what it says of its checkpoints cannot be read"};
+  const auto theirs = rounds_in(statement, "common");
+  const auto behind = witness_in(statement, "behind"), ahead = witness_in(statement, "ahead");
+  if (!theirs || !behind || !ahead) return Error{ErrorKind::lost_peer, "what it says of its checkpoints cannot be"};
+  std::vector<Round> both;
+  std::ranges::set_intersection(common_, *theirs, std::back_inserter(both));
   common_ = std::move(both);
   // Of two that are equally far, the lower peer: all name the same.
-  if (std::pair(behind.rounds.back(), behind.peer) < std::pair(behind_.rounds.back(), behind_.peer)) behind_ = behind;
-  if (std::pair(ahead_.rounds.front(), ahead.peer) < std::pair(ahead.rounds.front(), ahead_.peer)) ahead_ = ahead;
+  if (std::pair(behind->rounds.back(), behind->peer) < std::pair(behind_.rounds.back(), behind_.peer)) behind_ = *behind;
+  if (std::pair(ahead_.rounds.front(), ahead->peer) < std::pair(ahead->rounds.front(), ahead_.peer)) ahead_ = *ahead;
   return {};
 }
 

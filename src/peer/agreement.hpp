@@ -9,6 +9,7 @@
 
 #include "base/result.hpp"
 #include "gossip/link.hpp"
+#include "peer/files.hpp"
 #include "peer/setup.hpp"
 
 namespace gossamer::peer {
@@ -32,6 +33,7 @@ class Agreement {
     int peer = 0;
     std::vector<gossip::Round> rounds;
   };
+  static std::optional<Witness> witness_in(const Json& statement, const char* key);
 
   std::vector<gossip::Round> common_;  ///< ascending
   Witness behind_;                     ///< whose newest is the oldest

@@ -27,6 +27,7 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, const std::vector<g
   options.part_of = std::move(part_of);
   options.codec = setup.codec.get();
   options.seed = setup.config.run.seed;
+  options.rounds = setup.config.run.rounds;
   options.largest_value = static_cast<float>(setup.config.exchange.largest_value);
   return options;
 }
@@ -108,19 +109,29 @@ void Host::lose(int here, int there, const Error& why) { membership(here).lost(t
 
 void Host::back(int here, int there) { membership(here).back(there); }
 
-void Host::left(int here, int there) {
-  membership(here).left(there);
-  expect_partners(here);
-}
+void Host::left(int here, int there) { membership(here).left(there); }
 
-/// Partners that did not leave call at least every second. If none is there after a silence, nobody can give this node rows.
-void Host::expect_partners(int node) {
-  if (!membership(node).waits_alone()) return;
-  scheduler_.after(gossip::from_seconds(setup_.config.net.silence), [this, node] {
-    if (!error_ && membership(node).waits_alone())
-      fail({ErrorKind::join_timeout,
-            fmt::format("peer {} came too late: whoever it could ask for rows has done its last round and left", node)});
-  });
+/// Partners that did not leave call at least every second: if none is there after a silence, nobody can give this node rows. Those
+/// that are there may wait for rows themselves, for a round of somebody else, or for ever.
+void Host::look_for_givers(Member& member) {
+  using Help = gossip::Membership::Help;
+  const Help help = member.membership->help();
+  if (error_ || help == Help::needed_no_more) return;
+  const gossip::Time now = scheduler_.now(), silence = gossip::from_seconds(setup_.config.net.silence);
+  const auto waited = [now](bool waits, std::optional<gossip::Time>& since) {
+    if (!waits) since.reset();
+    else if (!since) since = now;
+    return since ? now - *since : gossip::Time(0);
+  };
+  if (waited(help == Help::nobody, member.alone_since) >= silence)
+    return fail({ErrorKind::join_timeout, fmt::format("peer {} came too late: whoever it could ask for rows has done its last round and left",
+                                                      member.node->id())});
+  if (waited(help != Help::asked, member.helpless_since) >= gossip::from_seconds(setup_.config.net.join_timeout))
+    return fail({ErrorKind::join_timeout,
+                 fmt::format("peer {} joins nothing: for {:g} s all that it reaches wait for rows themselves; stop all processes, and start "
+                             "them again together, with --resume auto",
+                             member.node->id(), setup_.config.net.join_timeout)});
+  scheduler_.after(silence / 4, [this, &member] { look_for_givers(member); });
 }
 
 void Host::join(const std::vector<std::pair<int, int>>& connected) {
@@ -132,7 +143,7 @@ void Host::join(const std::vector<std::pair<int, int>>& connected) {
   for (Member& member : members_) {
     member.driver = arrive(member);
     member.driver.start(scheduler_);
-    expect_partners(member.node->id());
+    look_for_givers(member);
   }
 }
 

@@ -96,6 +96,7 @@ class Host {
     gossip::Round round = 0;  ///< completed
     NodeFigures before;       ///< what the log counts; time, traffic and times are counted elsewhere
     bool in_round = false;
+    std::optional<gossip::Time> alone_since, helpless_since;  ///< of one that joins: no partner is there; none can give it rows
     bool begins_again = false;  ///< rows that account for what was under way, which is in no checkpoint
   };
 
@@ -107,7 +108,7 @@ class Host {
   /// All but the time.
   void log_membership(MembershipFigures figures);
   gossip::Membership& membership(int node);
-  void expect_partners(int node);
+  void look_for_givers(Member& member);
   gossip::task<void> arrive(Member& member);
   gossip::task<void> drive(Member& member);
   gossip::task<void> record(Member& member);

@@ -201,8 +201,12 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   if (began) {
     if (network->late()) host->join(connected_pairs(*network, pairs));
     else host->start(Host::Clock::real_time);
-    scheduler.run();
-    if (staging) scheduler.run_io_until([&] { return staging->idle() || host->error(); });
+    try {
+      scheduler.run();
+      if (staging) scheduler.run_io_until([&] { return staging->idle() || host->error(); });
+    } catch (const std::exception& failure) {  // memory, or a device: the others are told, and what there is is kept
+      fail({ErrorKind::internal, fmt::format("peer {} failed: {}", fmt::join(request.hosted, ", "), failure.what())});
+    }
   }
   if (host->error()) network->abort(for_others(*host->error(), request.hosted));
   network->leave();

@@ -33,14 +33,14 @@ void Progress::show(const Json& record) {
   text += figure(record, "consensus_distance", "consensus distance", 1, "");
   if (round > 0 && round < rounds_)
     text += fmt::format(", {:.0f} s left", seconds / static_cast<double>(round) * static_cast<double>(rounds_ - round));
-  if (terminal_) fmt::print(stderr, "\r\033[K{}", text);
-  else fmt::print(stderr, "{}\n", text);
+  // A stderr that takes nothing (a file on a full disk) ends no run.
+  std::fputs((terminal_ ? "\r\033[K" + text : text + "\n").c_str(), stderr);
   std::fflush(stderr);
   line_shown_ = terminal_;
 }
 
 void Progress::end() {
-  if (line_shown_) fmt::print(stderr, "\r\033[K");
+  if (line_shown_) std::fputs("\r\033[K", stderr);
   line_shown_ = false;
 }
 

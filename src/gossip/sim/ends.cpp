@@ -268,12 +268,12 @@ void Judge::judge_healing(const std::vector<int>& part, Round calm) {
   }
   const double before = distance(part, calm, false, optimum), after = distance(part, last_ - 1, true, optimum);
   const bool exact = scenario_.algorithm == "gradient_tracking" || scenario_.algorithm == "d2" || scenario_.algorithm == "extra";
-  // What is exact needs this many times as long as its gap and its step size say, to be a thousandth as far as it was.
-  constexpr double kPatience = 30;
-  if (exact && rounds >= kPatience / std::min(gap, scenario_.rate))
-    hold(after <= 1e-3 * (before + 1) + floor / scenario_.rate, "healing",
-         "{}'s peers {} are {:.3g} from their optimum after {} rounds without a fault, where they were {:.3g} before",
-         scenario_.algorithm, names(part), after, rounds, before);
+  // No closed form holds for all three: of the parts of 20,000 seeds the slowest went at 0.24 of the smaller of gap and step size.
+  const double slowed = std::exp(-0.2 * rounds * std::min(gap, scenario_.rate));
+  if (exact)
+    hold(after <= slowed * (before + 1) + floor / scenario_.rate, "optimum",
+         "{}'s peers {} are {:.3g} from their optimum after {} rounds without a fault, where they were {:.3g} before and {:.3g} is due",
+         scenario_.algorithm, names(part), after, rounds, before, slowed * (before + 1));
   // f_i are alike but for their optima, so the mean of D-PSGD's rows goes straight to the part's.
   if (scenario_.algorithm == "dpsgd") {
     const double shrunk = std::pow(1 - scenario_.rate, rounds * scenario_.local_steps);

@@ -55,6 +55,7 @@ struct Process::Place {
     options.channels = channels_of(world.parts().rows);
     options.codec = world.parts().codec.get();
     options.seed = world.scenario().seed;
+    options.rounds = static_cast<Round>(world.scenario().rounds);
     return options;
   }
 

@@ -151,8 +151,12 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   s.silence = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
   s.call_again = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
+  const int first_rounds = s.rounds;
+  // Where an exact algorithm ends shows only after as many rounds as its step size asks for.
+  const bool exact = s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
+  if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.rate));
   if (families.empty() || s.processes() < 2) return s;
-  const double horizon = std::max(0.01, 0.5 * s.rounds * round_seconds);
+  const double horizon = std::max(0.01, 0.5 * first_rounds * round_seconds);
   int deaths = 0;
   for (int k = draw.whole(1, 6); k > 0; --k) {
     const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);

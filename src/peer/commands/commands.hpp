@@ -24,6 +24,9 @@ void add_bench(CLI::App& app, int& exit_code);
 void add_simulate(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 
+/// Prints a line for people, if stderr takes it: what stderr has no room for ends nothing.
+void say(const std::string& line);
+
 /// Prints the error for people and returns its exit code.
 int report(const Error& error);
 

@@ -6,9 +6,11 @@
 
 namespace gossamer::peer {
 
+void say(const std::string& line) { std::fputs(("gossamer: " + line + "\n").c_str(), stderr); }
+
 int report(const Error& error) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
-  fmt::print(stderr, "{} {}\n", terminal ? "\033[1;31mgossamer:\033[0m" : "gossamer:", error.message);
+  std::fputs(fmt::format("{} {}\n", terminal ? "\033[1;31mgossamer:\033[0m" : "gossamer:", error.message).c_str(), stderr);
   return static_cast<int>(error.kind);
 }
 

@@ -68,7 +68,7 @@ Result<int> execute(const PeerCommand& command) {
   const ProcessPlace place =
       process_place(ids, config.run.peers, config.net, [](const char* name) { return std::getenv(name); });
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), place));
-  if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
+  if (!setup.device_note.empty()) say(setup.device_note);
   if (setup.trainer) setup.trainer->set_one_at_a_time(setup.config.local.deterministic);
   Progress progress(setup.config.run.rounds, command.quiet);
   NetworkRunRequest request;
@@ -77,11 +77,11 @@ Result<int> execute(const PeerCommand& command) {
   request.resume = resume_choice(command.resume);
   request.message = [&progress](const std::string& line) {
     progress.end();
-    fmt::print(stderr, "gossamer: {}\n", line);
+    say(line);
   };
   request.on_progress = [&progress](const Json& record) { progress.show(record); };
   if (const std::string warning = agreement_warning(setup); !warning.empty() && request.hosted.front() == 0)
-    fmt::print(stderr, "gossamer: {}\n", warning);
+    say(warning);
   const Status status = run_networked(setup, request);
   progress.end();
   if (!status.ok()) return report(status.error());

@@ -31,9 +31,9 @@ struct RunCommand {
 Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
-  if (!setup.device_note.empty()) fmt::print(stderr, "gossamer: {}\n", setup.device_note);
+  if (!setup.device_note.empty()) say(setup.device_note);
   if (command.check) {
-    if (const std::string warning = agreement_warning(setup); !warning.empty()) fmt::print(stderr, "gossamer: {}\n", warning);
+    if (const std::string warning = agreement_warning(setup); !warning.empty()) say(warning);
     if (command.json) {
       const Json found{{"peers", setup.config.run.peers}, {"servers", setup.servers()}, {"parameters", setup.parameters}};
       fmt::print("{}\n", text_of(found, 2));
@@ -54,7 +54,7 @@ Result<int> execute(const RunCommand& command) {
   request.resume = resume_choice(command.resume);
   request.message = [&progress](const std::string& line) {
     progress.end();
-    fmt::print(stderr, "gossamer: {}\n", line);
+    say(line);
   };
   request.on_progress = [&progress](const Json& record) { progress.show(record); };
   const std::filesystem::path folder = request.folder;
