@@ -114,8 +114,8 @@ std::vector<Case> all_cases() {
     const bool keeps_sums = std::ranges::any_of(rows, &RowSpec::mixed) &&
                             std::any_of(rows.begin() + 1, rows.end(), [](const RowSpec& row) { return row.conserved_sum; });
     for (const Policy policy : {Policy::deadline, Policy::stale, Policy::async})
-      // Rows that are taken whole have d values.
-      if (needs.mixing_matrix && !needs.synchronous && std::ranges::all_of(rows, [](const RowSpec& row) { return row.extra == 0; }) &&
+      // Rows that are mixed whole have d values.
+      if (needs.mixing_matrix && !needs.synchronous && std::ranges::all_of(rows, [](const RowSpec& row) { return !row.mixed || row.extra == 0; }) &&
           !(policy == Policy::deadline ? needs.fixed_matrix : keeps_sums)) {
         cases.push_back(each);
         cases.back().policy = policy;

@@ -98,6 +98,10 @@ TEST_CASE("bytes that break the protocol end the run in words that name the peer
   FrameHead head = data_head(0, 1, 2 << 20);
   CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>((4 << 20) + 4))),
               "broke the protocol: it sent a chunk of 4194308 bytes, where 4194304 is the limit"));
+  head = data_head(0, 1, 1);
+  head.run = short_run("run-2");
+  CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>(4))), "broke the protocol: it sent a frame of another run"));
+  head.run = short_run("run-1");
   head.kind = FrameKind::goodbye;
   auto speaks_on = frame_bytes(head, {});
   const auto more = data(1);

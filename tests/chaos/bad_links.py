@@ -5,7 +5,7 @@
 
 Each process meets the others in a folder of its own, where the proxy writes addresses of its own in place of theirs. Prints one line of
 JSON: faults by kind, longest pause between two records of a peer, and the largest relative difference of a peer's loss from a run in which
-nothing happened. Exit code 1: a process ended by itself, or values differ by more than one percent.
+nothing happened. Exit code 1: a process ended by itself, a pause is longer than 10 s, or values differ by more than one percent.
 """
 
 import asyncio

@@ -23,6 +23,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from network_words import Network, Peer, eventually
 
+LONGEST_PAUSE = 10.0  # seconds between two records
 SETTLED = 4000  # rounds after which an undisturbed run stands still
 PROBLEM = ("topology.kind=exponential", "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic",
            "data.heterogeneity=1", "optimizer.rate=0.02", "data.batch=0")
@@ -105,7 +106,8 @@ class Trial:
 
     def settle(self, done: dict[str, Any]) -> int:
         """Lets all come to rest, stops them, and holds where they are to a run in which nothing happened: prints `done`, the longest
-        pause so far and the largest relative difference of a loss as a line of JSON. Exit code: 0 if that is at most one percent."""
+        pause so far and the largest relative difference of a loss as a line of JSON. Exit code: 0 if that is at most one percent, and
+        the pause at most LONGEST_PAUSE."""
         longest = self.longest
         begin = {k: self.records(k) for k in self.everybody}
         wanted = SETTLED // self.options.every + 2
@@ -127,7 +129,7 @@ class Trial:
         undisturbed = _losses((still.folder / "one" / "log-0.jsonl").read_text("utf-8").splitlines())
         difference = max(abs(found[k][standing[k]] / undisturbed[k][-1] - 1) for k in self.everybody)
         print(json.dumps({**done, "longest_pause_seconds": round(longest, 3), "largest_difference": difference}))
-        return 0 if difference <= 0.01 else 1
+        return 0 if difference <= 0.01 and longest <= LONGEST_PAUSE else 1
 
 
 def _losses(lines: list[str]) -> dict[int, list[float]]:

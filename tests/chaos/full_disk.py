@@ -5,9 +5,9 @@
 
 The checkpoints of all processes are on one small file system in memory. While it is full everybody trains on and says so; what is restarted
 comes back; when there is room again checkpoints are written again, and the newest of each process is whole. Prints one line of JSON: how
-often it was full, longest pause between two records of a peer, and the largest relative difference of a peer's loss from a run in which nothing
-happened. Exit code 1: a process ended by itself, a checkpoint is damaged, or values differ by more than one percent. Needs root (to mount);
-without, exit code 77, and the reason.
+often it was full, longest pause between two records of a peer, and the largest relative difference of a peer's loss from a run in
+which nothing happened. Exit code 1: a process ended by itself, a checkpoint is damaged, a pause is longer than 10 s, or values differ
+by more than one percent. Needs root (to mount); without, exit code 77, and the reason.
 """
 
 import contextlib

@@ -5,8 +5,8 @@
 
 At the end the network is left alone until it has settled, and every peer must stand where it stands when nothing happens. Prints one
 line of JSON: kills, longest pause of a survivor between two records (each is of `--every` rounds), and the largest relative difference of
-a peer's loss from the undisturbed run's. Exit code 1: a process ended by itself, nobody came back, or values differ by more than one
-percent.
+a peer's loss from the undisturbed run's. Exit code 1: a process ended by itself, nobody came back, a pause is longer
+than 10 s, or values differ by more than one percent.
 """
 
 import signal

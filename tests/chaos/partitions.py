@@ -8,7 +8,8 @@ processes are out of the others' reach, or one is, for longer than the silence, 
 Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of one in the smaller
 part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it is), and the largest
 relative difference of a peer's loss from a run in which nothing happened. Exit code 1: a process ended by itself, they did not find
-together, or values differ by more than one percent. Needs root and iproute2; without them exit code 77, and the reason.
+together, a pause in the larger part is longer than 10 s, or values differ by more than one percent. Needs root and iproute2; without
+them exit code 77, and the reason.
 """
 
 import contextlib
