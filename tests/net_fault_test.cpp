@@ -85,6 +85,23 @@ TEST_CASE("heartbeats keep a quiet connection") {
   world.leave();
 }
 
+TEST_CASE("a process that was held up itself counts no silence for that time") {
+  World world(2);
+  world.options.silence = 0.2;
+  Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+  world.join();
+  Row row(10);
+  for (int time = 1; time <= 3; ++time) {
+    const gossip::Time until = world.scheduler.now() + 500ms;
+    while (world.scheduler.now() < until) {  // as if stopped: nothing of it runs
+    }
+    a.network->link(0, 1).send(row.chunk(0, 1, static_cast<gossip::Round>(time)));
+    world.run_until([&] { return b.memory.heads.size() == static_cast<std::size_t>(time); });
+  }
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+  world.leave();
+}
+
 TEST_CASE("bytes that break the protocol end the run in words that name the peer") {
   auto fault_after = [](std::span<const std::byte> bytes) {
     Pair pair;
