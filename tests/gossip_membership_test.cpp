@@ -381,6 +381,76 @@ TEST_CASE("a partner that says what cannot be of rounds and proposals is refused
   }
 }
 
+namespace {
+
+/// Where what is said to a peer is kept.
+struct Listening : Link {
+  void send(Chunk chunk) override { heard.push_back({chunk.head.note, chunk.head.round}); }
+  std::vector<std::pair<Note, Round>> heard;
+};
+
+}  // namespace
+
+TEST_CASE("news is passed on once, and what is too old to begin anew by is told as of this round") {
+  VirtualScheduler scheduler;
+  InlineExecutor executor;
+  gpu::CpuDevice device{1};
+  Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
+  const auto matrices = schedule("path", 4);
+  ExchangeOptions options{Policy::sync, 16, kLength, 1};
+  options.row_lengths = {kLength};
+  options.rounds = 100;
+  Exchange exchange{scheduler, compute, *matrices, options, {1}, [](const Error&) {}};
+  Listening first, third;
+  exchange.connect(1, 0, first);
+  exchange.connect(1, 2, third);
+  Rows<float> rows{4, kLength};
+  std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
+  Node node{exchange, 1, 4, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
+  using Partners = std::vector<std::vector<int>>;
+  Membership membership{exchange, node, {std::make_shared<const Partners>(Partners{{1}, {0, 2}, {1, 3}, {2}})}};
+  const auto hear = [&](int from, Note note, Round round, bool old = false) {
+    constexpr std::uint64_t kLinkOf2And3 = 2U << 16 | 3U;
+    CHECK(exchange.deliver(Chunk({from, 1, round, old ? Channel{1} : Channel{0}, 0, kLinkOf2And3, note}, {}, {})).ok());
+  };
+  const auto go_to = [&](Round t) {
+    node.endpoint().begin_at(t);
+    task<bool> attending = membership.attend(t);
+    attending.start(scheduler);
+    scheduler.run();
+    CHECK(attending.done());
+    return attending.result();
+  };
+  using Said = std::vector<std::pair<Note, Round>>;
+
+  go_to(10);
+  hear(2, Note::link_lost, 9);
+  hear(2, Note::link_lost, 9);
+  CHECK(first.heard == Said{{Note::link_lost, 9}});
+  CHECK(third.heard.empty());
+  hear(2, Note::link_back, 12);
+  CHECK(first.heard.back() == std::pair{Note::link_back, Round{12}});
+  first.heard.clear();
+  for (Round t = 11; t <= 30; ++t) CHECK(go_to(t) == (t == 9 + 4 || t == 12 + 4));
+  // All of it once more, from others that heard it later.
+  hear(2, Note::link_lost, 9);
+  hear(2, Note::link_back, 12);
+  hear(2, Note::link_back, 12, true);
+  CHECK(first.heard.empty());
+  CHECK(third.heard.empty());
+  // Lost in between, which nobody had heard here: all begin again n rounds from now, the one who told it too.
+  hear(2, Note::link_lost, 14);
+  CHECK(first.heard == Said{{Note::link_lost, 30}, {Note::link_lost, 14}});
+  CHECK(third.heard == Said{{Note::link_lost, 30}});
+  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+  for (Round t = 31; t <= 40; ++t) CHECK(go_to(t) == (t == 30 + 4));
+  // Old news is news, but nothing begins again.
+  hear(2, Note::link_back, 33, true);
+  CHECK(first.heard.back() == std::pair{Note::link_back, Round{33}});
+  CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
+  for (Round t = 41; t <= 50; ++t) CHECK_FALSE(go_to(t));
+}
+
 TEST_CASE("who joins knows whom it may ask") {
   using Help = Membership::Help;
   Lonely peer(0);
