@@ -26,7 +26,7 @@ from network_words import Network, Peer, eventually
 LONGEST_PAUSE = 10.0  # seconds between two records
 SETTLED = 4000  # rounds after which an undisturbed run stands still
 PROBLEM = ("topology.kind=exponential", "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic",
-           "data.heterogeneity=1", "optimizer.rate=0.02", "data.batch=0")
+           "data.heterogeneity=1", "optimizer.rate=0.02", "data.batch=0", "net.silence=2")
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

@@ -72,7 +72,7 @@ def main() -> int:
                 trial.peers[victim].process.wait()
                 trial.wait(trial.chance.uniform(0, 1), [k for k in trial.everybody if k != victim])
                 trial.peers[victim] = trial.launch(victim)
-                eventually(f"peer {victim} joins, but: {trial.peers[victim].said}",
+                eventually(lambda: f"peer {victim} joins, but: {trial.peers[victim].said}",
                            lambda v=victim: "joins in round" in trial.peers[v].said)
                 before = [trial.newest(k) for k in trial.everybody]
                 (trial.disk / "filler").unlink()

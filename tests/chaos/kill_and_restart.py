@@ -36,7 +36,7 @@ def main() -> int:
             else:
                 trial.peers[victim].process.wait()
                 trial.peers[victim] = trial.net.start(str(victim), resume="auto")
-                eventually(f"peer {victim} joins, but: {trial.peers[victim].said}",
+                eventually(lambda: f"peer {victim} joins, but: {trial.peers[victim].said}",
                            lambda v=victim, o=others: trial.look(o) or "joins in round" in trial.peers[v].said)
             trial.tell(f"{kill + 1} of {options.kills}")
         return trial.settle({"kills": options.kills})

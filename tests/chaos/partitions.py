@@ -88,6 +88,7 @@ def part(trial: NamespacedTrial, silence: float) -> str:
         return all(trial.records(k) > begin[k] for k in here)
 
     eventually("who was cut off goes on", all_go_on, 300)
+    trial.look(trial.everybody)  # what they have just written ends a pause of those apart
     trial.apart = set()
     trial.wait(chance.uniform(0.5, 2))
     return f"{'long' if long else 'short'}, {'both ways' if both else 'one way'}"

@@ -16,14 +16,16 @@ from typing import Any
 DEADLINE = 60.0  # for what takes a second or two on an idle machine
 
 
-def eventually(what: str, condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    """The condition's value once it is true."""
+def eventually(what: str | Callable[[], str], condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
+    """The condition's value once it is true; `what` says what was waited for, and where it is to be called, in the end."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while True:
+        over = time.monotonic() >= end
         if value := condition():
             return value
+        if over:  # looked at once more: this process may have been held up
+            raise AssertionError(f"not within {seconds:g} s: {what if isinstance(what, str) else what()}")
         time.sleep(0.01)
-    raise AssertionError(f"not within {seconds:g} s: {what}")
 
 
 class Peer:
@@ -45,7 +47,7 @@ class Peer:
         return self.said.strip().splitlines()[-1].removeprefix("gossamer: ")
 
     def hears(self, words: str) -> None:
-        eventually(f"peer {self.ids} says '{words}', but: {self.said}", lambda: words in self.said)
+        eventually(lambda: f"peer {self.ids} says '{words}', but: {self.said}", lambda: words in self.said)
 
     def wait(self, seconds: float = DEADLINE) -> int:
         return self.process.wait(seconds)
@@ -65,7 +67,9 @@ class Network:
         self.sets = [f"run.peers={peers}", "run.rounds=5", "data.batch=8", "log.every=2", "local.threads=1", *sets]
         folder.mkdir(parents=True, exist_ok=True)
         self.config = folder / "run.toml"
-        self.config.write_text('[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\njoin_timeout = 60\n', encoding="utf-8")
+        # A silence that nothing here comes near: who dies is missed at once, and who is only slow never.
+        self.config.write_text('[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\njoin_timeout = 60\nsilence = 30\n',
+                               encoding="utf-8")
 
     def command(self, verb: str, *words: str, sets: tuple[str, ...] = ()) -> list[str]:
         return [str(self.program), verb, str(self.config), *words, *(w for s in (*self.sets, *sets) for w in ("--set", s))]

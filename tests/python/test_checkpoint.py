@@ -73,15 +73,15 @@ def test_a_run_that_was_killed_by_sigkill_goes_on_to_the_same_end(network: Make)
 
 
 # on_loss: those who die a little later than others do not go on without them.
-LONG = ("run.rounds=1500", "log.every=100", "checkpoint.every=100", "net.on_loss=stop")
+LONG = ("run.rounds=3000", "log.every=100", "checkpoint.every=100", "net.on_loss=stop")
 GROUPS = ["0", "1-2", "3"]
 LOWEST = (0, 1, 3)
 
 
 def kill_all(net: Network, resume: str = "none") -> None:
     """The network for a while, until each process has written two checkpoints more; then the power is cut."""
-    peers = [net.start(ids, resume=resume) for ids in GROUPS]
     before = {k: max(kept(net, k), default=0) for k in LOWEST}
+    peers = [net.start(ids, resume=resume) for ids in GROUPS]
     for k in LOWEST:
         eventually(f"process {k} writes checkpoints", lambda k=k: max(kept(net, k), default=0) >= before[k] + 200)
     for number in (signal.SIGSTOP, signal.SIGKILL):  # all of them at once: none sees another one go, and ends by itself

@@ -152,9 +152,9 @@ def test_ids_come_from_launchers(network: Make, variable: str) -> None:
 
 
 def survivors_end(net: Network, survivors: list[Peer], code: int, words: str, reason: str) -> None:
-    """All of them within 10 s, with one sentence, their logs whole."""
+    """All of them at once, where nobody is silent, with one sentence, their logs whole."""
     for peer in survivors:
-        assert peer.wait(10) == code, peer.said
+        assert peer.wait(25) == code, peer.said
         assert words in peer.last_line
         records = net.log(int(peer.ids))
         assert records[-1]["record"] == "end" and records[-1]["reason"] == reason
@@ -181,7 +181,7 @@ def test_a_peer_that_hangs_is_lost_after_the_silence_and_ends_when_it_wakes(netw
     peers[1].process.send_signal(signal.SIGSTOP)
     survivors_end(net, [peers[0], peers[2]], 5, "peer 1 (127.0.0.1:", "lost_peer")
     peers[1].process.send_signal(signal.SIGCONT)
-    assert peers[1].wait(10) == 5, peers[1].said
+    assert peers[1].wait() == 5, peers[1].said
     assert net.log(1)[-1]["record"] == "end"
 
 
@@ -201,7 +201,7 @@ def test_an_interrupt_of_a_run_leaves_its_summary(network: Make) -> None:
     net.started.append(run)
     net.running(0)
     run.process.send_signal(signal.SIGINT)
-    assert run.wait(10) == 130, run.said
+    assert run.wait() == 130, run.said
     assert "interrupted after round" in run.last_line
     summary = json.loads((net.out / "summary.json").read_text(encoding="utf-8"))
     assert summary["reason"] == "interrupted" and net.log(0)[-1]["rounds"] == summary["rounds"]
@@ -210,9 +210,11 @@ def test_an_interrupt_of_a_run_leaves_its_summary(network: Make) -> None:
 
 def test_a_missing_peer_is_named_and_the_wait_ends_for_all_who_can_try_again(network: Make) -> None:
     net = network(4, "topology.kind=ring")
-    peers = [net.start(str(k), "net.join_timeout=5.5") for k in (0, 1, 2)]
+    peers = [net.start("0", "net.join_timeout=8")]
+    net.address(0)  # so it waits longest: it says what it waits for before another one has enough of it
+    peers += [net.start(k, "net.join_timeout=8") for k in "12"]
     peers[0].hears("waiting for peer 3")
-    assert [peer.wait(20) for peer in peers] == [4, 4, 4], [peer.said for peer in peers]
+    assert [peer.wait() for peer in peers] == [4, 4, 4], [peer.said for peer in peers]
     assert all("peer 3" in peer.last_line and "net.join_timeout" in peer.last_line for peer in peers)
     assert not net.out.exists(), "a run that did not begin leaves nothing in its way"
     net.started.clear()

@@ -21,7 +21,8 @@ def go_on(net: Network, survivors: list[Peer], rounds: int = 50) -> None:
     """Each of them does so many rounds more."""
     for peer in survivors:
         begin = last_round(net, int(peer.ids))
-        eventually(f"peer {peer.ids} goes on, but: {peer.said}", lambda p=peer, b=begin: last_round(net, int(p.ids)) >= b + rounds)
+        eventually(lambda p=peer: f"peer {p.ids} goes on, but: {p.said}",
+                   lambda p=peer, b=begin: last_round(net, int(p.ids)) >= b + rounds)
 
 
 def events(net: Network, peer: int) -> list[tuple[str, int | None, int | None]]:
