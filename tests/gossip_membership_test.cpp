@@ -319,8 +319,8 @@ struct Lonely {
     options.rounds = 100;
     exchange.connect(here, 1 - here, nowhere);
   }
-  Status hear(Note note, Round round, std::uint64_t total = 0) {
-    return exchange.deliver(Chunk({1 - here, here, round, 0, 0, total, note}, {}, {}));
+  Status hear(Note note, Round round, std::uint64_t total = 0, Channel channel = 0) {
+    return exchange.deliver(Chunk({1 - here, here, round, channel, 0, total, note}, {}, {}));
   }
 
   int here;
@@ -385,8 +385,12 @@ namespace {
 
 /// Where what is said to a peer is kept.
 struct Listening : Link {
-  void send(Chunk chunk) override { heard.push_back({chunk.head.note, chunk.head.round}); }
+  void send(Chunk chunk) override {
+    heard.push_back({chunk.head.note, chunk.head.round});
+    totals.push_back(chunk.head.total);
+  }
   std::vector<std::pair<Note, Round>> heard;
+  std::vector<std::uint64_t> totals;
 };
 
 }  // namespace
@@ -409,9 +413,12 @@ TEST_CASE("news is passed on once, and what is too old to begin anew by is told 
   Node node{exchange, 1, 4, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
   using Partners = std::vector<std::vector<int>>;
   Membership membership{exchange, node, {std::make_shared<const Partners>(Partners{{1}, {0, 2}, {1, 3}, {2}})}};
-  const auto hear = [&](int from, Note note, Round round, bool old = false) {
-    constexpr std::uint64_t kLinkOf2And3 = 2U << 16 | 3U;
-    CHECK(exchange.deliver(Chunk({from, 1, round, old ? Channel{1} : Channel{0}, 0, kLinkOf2And3, note}, {}, {})).ok());
+  const auto hear_of = [&](int end, int other, Note note, Round round, std::uint64_t changes, bool old = false) {
+    const auto total = changes << 32 | static_cast<std::uint64_t>(end) << 16 | static_cast<std::uint64_t>(other);
+    CHECK(exchange.deliver(Chunk({2, 1, round, old ? Channel{1} : Channel{0}, 0, total, note}, {}, {})).ok());
+  };
+  const auto hear = [&](Note note, Round round, std::uint64_t changes, bool old = false) {
+    hear_of(2, 3, note, round, changes, old);
   };
   const auto go_to = [&](Round t) {
     node.endpoint().begin_at(t);
@@ -424,31 +431,81 @@ TEST_CASE("news is passed on once, and what is too old to begin anew by is told 
   using Said = std::vector<std::pair<Note, Round>>;
 
   go_to(10);
-  hear(2, Note::link_lost, 9);
-  hear(2, Note::link_lost, 9);
+  hear(Note::link_lost, 9, 1);
+  hear(Note::link_lost, 9, 1);
   CHECK(first.heard == Said{{Note::link_lost, 9}});
   CHECK(third.heard.empty());
-  hear(2, Note::link_back, 12);
+  hear(Note::link_back, 12, 2);
   CHECK(first.heard.back() == std::pair{Note::link_back, Round{12}});
   first.heard.clear();
   for (Round t = 11; t <= 30; ++t) CHECK(go_to(t) == (t == 9 + 4 || t == 12 + 4));
   // All of it once more, from others that heard it later.
-  hear(2, Note::link_lost, 9);
-  hear(2, Note::link_back, 12);
-  hear(2, Note::link_back, 12, true);
+  hear(Note::link_lost, 9, 1);
+  hear(Note::link_back, 12, 2);
+  hear(Note::link_back, 12, 2, true);
   CHECK(first.heard.empty());
   CHECK(third.heard.empty());
   // Lost in between, which nobody had heard here: all begin again n rounds from now, the one who told it too.
-  hear(2, Note::link_lost, 14);
+  hear(Note::link_lost, 14, 3);
   CHECK(first.heard == Said{{Note::link_lost, 30}, {Note::link_lost, 14}});
   CHECK(third.heard == Said{{Note::link_lost, 30}});
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
   for (Round t = 31; t <= 40; ++t) CHECK(go_to(t) == (t == 30 + 4));
   // Old news is news, but nothing begins again.
-  hear(2, Note::link_back, 33, true);
+  hear(Note::link_back, 33, 4, true);
   CHECK(first.heard.back() == std::pair{Note::link_back, Round{33}});
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
   for (Round t = 41; t <= 50; ++t) CHECK_FALSE(go_to(t));
+  // Each end tells of its own, and rounds do not say what is later: lost before the round from which it was to count.
+  hear_of(3, 2, Note::link_lost, 50, 1);
+  hear(Note::link_lost, 50, 5);
+  hear(Note::link_back, 60, 6);
+  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+  hear_of(3, 2, Note::link_back, 60, 2);
+  CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
+  hear(Note::link_lost, 51, 7);
+  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("a link that is lost before the round from which it was to count is lost, and counts again when it is back") {
+  Lonely peer(1);
+  const auto both = std::vector<int>{0, 1}, alone = std::vector<int>{1};
+  peer.membership.lost(0, "its connection broke");
+  for (int k = 0; k < 3; ++k) {
+    CHECK(peer.membership.reachable() == alone);
+    peer.membership.back(0);
+    CHECK(peer.hear(Note::here, 5).ok());
+    CHECK(peer.hear(Note::enter, 50).ok());  // the same one each time
+    CHECK(peer.membership.reachable() == both);
+    peer.membership.lost(0, "its connection broke again");
+  }
+  CHECK(peer.membership.reachable() == alone);
+}
+
+TEST_CASE("what the others know of a peer's links from an earlier life is put right by it, and nothing begins again") {
+  Lonely peer(1);
+  Listening other;
+  peer.exchange.connect(1, 0, other);
+  const auto total = [](std::uint64_t changes) { return changes << 32 | 1U << 16 | 0U; };
+  const auto last_said = [&] { return std::tuple(other.heard.size(), other.heard.back(), other.totals.back()); };
+  using Said = std::pair<Note, Round>;
+  CHECK(peer.hear(Note::link_lost, 7, total(5), 1).ok());
+  CHECK(last_said() == std::tuple(1, Said{Note::link_back, 7}, total(6)));
+  CHECK(peer.membership.reachable() == std::vector<int>{0, 1});
+  CHECK(peer.hear(Note::link_back, 9, total(8), 1).ok());  // which is true
+  CHECK(other.heard.size() == 1);
+  task<bool> attending = peer.membership.attend(20);
+  attending.start(peer.scheduler);
+  peer.scheduler.run();
+  CHECK_FALSE(attending.result());
+  peer.membership.lost(0, "its connection broke");
+  CHECK(peer.membership.reachable() == std::vector<int>{1});
+  peer.membership.back(0);
+  CHECK(peer.hear(Note::here, 5).ok());
+  CHECK(peer.hear(Note::enter, 50).ok());
+  const auto answer = std::ranges::find(other.totals, total(10));
+  REQUIRE(answer != other.totals.end());
+  CHECK(other.heard[static_cast<std::size_t>(answer - other.totals.begin())] == Said{Note::link_back, 50});
 }
 
 TEST_CASE("who joins knows whom it may ask") {

@@ -256,6 +256,9 @@ TEST_CASE("the oracle sees what is wrong with those who come back") {
                  "healing"));
 }
 
+/// Rows of asynchronous push-sum.
+enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
+
 TEST_CASE("asynchronous push-sum: sums are what was kept and what came, whoever is lost and comes back") {
   for (const char* policy : {"sync", "stale", "async"})
     for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
@@ -286,7 +289,6 @@ TEST_CASE("asynchronous push-sum: sums are what was kept and what came, whoever 
     CHECK(outcome.verdict.violations == std::vector<std::string>{});
     CHECK(outcome.returns > 0);
   }
-  enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
   Scenario scenario = ring("async_push_sum");
   scenario.policy = "async";
   for (const std::size_t row : {std::size_t{0}, std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
@@ -312,9 +314,14 @@ TEST_CASE("asynchronous push-sum: however often links break, weights do not fall
     scenario.policy = policy;
     scenario.rounds = 800;
     const Trace trace = run_scenario(scenario, build(scenario).value());
-    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 48);
+    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 40);
+    constexpr int kLast = 200;  // in one round most of it may be under way
     double total = 0;
-    for (const Life& life : trace.lives) total += static_cast<double>(life.rounds.back().end[1].back());
+    for (const Life& life : trace.lives) {
+      REQUIRE(life.rounds.size() >= kLast);
+      for (auto record = life.rounds.end() - kLast; record != life.rounds.end(); ++record)
+        total += static_cast<double>(record->end[kSum].back()) / kLast;
+    }
     CHECK(total > 0.7 * scenario.peers);
   }
 }

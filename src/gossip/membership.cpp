@@ -12,8 +12,9 @@ constexpr int kIdBits = 16;      // run.peers is at most 65,535
 constexpr Channel kOldNews = 1;  // nothing follows from it but who is there
 constexpr Round kMostMargin = 1 << 20;
 
-std::uint64_t pack(std::pair<int, int> ends) {
-  return static_cast<std::uint64_t>(ends.first) << kIdBits | static_cast<std::uint64_t>(ends.second);
+std::uint64_t pack(std::pair<int, int> end, std::uint32_t changes) {
+  return std::uint64_t{changes} << (2 * kIdBits) | static_cast<std::uint64_t>(end.first) << kIdBits |
+         static_cast<std::uint64_t>(end.second);
 }
 
 }  // namespace
@@ -30,15 +31,16 @@ void Membership::say(int to, Note note, Round t, std::uint64_t total, bool old) 
   exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
 }
 
+void Membership::tell_link(int to, LinkEnd end, LinkState state, bool old) {
+  say(to, state.lost() ? Note::link_lost : Note::link_back, state.since, pack(end, state.changes), old);
+}
+
 // ---- losses
 
 void Membership::lost(int peer, const std::string& why) {
   OwnLink& link = this->link(peer);
   if (!link.up) return;
-  const LinkEnds ends = std::minmax(endpoint_.peer(), peer);
-  const auto told = states_.find(ends);
-  // One that had come back may not count yet, but the others may have heard so from its other end.
-  const bool counted = link.entered || (told != states_.end() && told->second.back);
+  const bool entered = link.entered;
   link = OwnLink::gone();
   std::erase(joiners_, peer);
   const Round t = endpoint_.round();
@@ -49,9 +51,9 @@ void Membership::lost(int peer, const std::string& why) {
     ask_for_rows();
     wake();
   }
-  if (!counted) return;
+  if (!entered) return;
   tell({Change::Kind::lost, t, peer}, fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
-  take(ends, {t, false}, endpoint_.peer(), false);
+  change_own(peer, t);
 }
 
 // It answers nothing any more. What counts between the two has come.
@@ -112,15 +114,15 @@ void Membership::agreed(int peer, Round first) {
   tell({Change::Kind::back, first, peer},
        fmt::format("peer {} is back: from round {} on peer {} mixes with it again", peer, first, endpoint_.peer()));
   // The other end is told too: that is the answer, and comes before all else that is said of later rounds.
-  take(std::minmax(endpoint_.peer(), peer), {first, true}, endpoint_.peer(), false);
+  change_own(peer, first);
   tell_links(peer);
 }
 
 void Membership::tell_links(int peer) {
-  for (const auto& [ends, state] : states_) {
+  for (const auto& [end, state] : states_) {
     // What all know by now is no reason to begin rows again; the rest comes as it does to others.
     const bool old = state.since + static_cast<Round>(peers()) <= endpoint_.round();
-    say(peer, state.back ? Note::link_back : Note::link_lost, state.since, pack(ends), old);
+    tell_link(peer, end, state, old);
   }
 }
 
@@ -136,7 +138,7 @@ void Membership::join() {
   for (auto& [peer, link] : links_) {
     link = OwnLink::gone();
     endpoint_.lose(peer);
-    learn(std::minmax(endpoint_.peer(), peer), {0, false});
+    learn({endpoint_.peer(), peer}, {0, 1});
   }
   reachable_ = 1;
 }
@@ -239,42 +241,52 @@ Status Membership::heard_of_end(const ChunkHead& head) {
 
 Status Membership::heard_of_link(const ChunkHead& head) {
   const auto id = [&](int shift) { return static_cast<int>(head.total >> shift & ((1U << kIdBits) - 1)); };
-  const LinkEnds ends{id(kIdBits), id(0)};
-  if (head.total >> (2 * kIdBits) != 0 || ends.first >= ends.second || ends.second >= peers() ||
-      !std::ranges::binary_search(partners_of(ends.first), ends.second) || head.channel > kOldNews)
+  const LinkEnd end{id(kIdBits), id(0)};
+  const LinkState state{head.round, static_cast<std::uint32_t>(head.total >> (2 * kIdBits))};
+  const bool is_link = std::max(end.first, end.second) < peers() &&
+                       std::ranges::binary_search(partners_of(end.first), end.second);
+  if (!is_link || state.changes == 0 || state.lost() != (head.note == Note::link_lost) || head.channel > kOldNews)
     return protocol_error(head, "it tells of a link that there is not");
-  const bool back = head.note == Note::link_back, old = head.channel == kOldNews;
+  const bool old = head.channel == kOldNews;
   OwnLink& link = this->link(head.from);
-  const bool ours = ends == LinkEnds(std::minmax(endpoint_.peer(), head.from));
-  if (back && ours && !old && link.proposed == head.round) {
-    agreed(head.from, head.round);
-    return {};
-  }
-  if (!link.entered) return {};  // all is told when it is
-  take(ends, {head.round, back}, head.from, old);
+  const bool to_us = end == LinkEnd{head.from, endpoint_.peer()};
+  if (to_us && !state.lost() && !old && link.proposed == head.round) agreed(head.from, head.round);
+  if (link.entered) take(end, state, head.from, old);  // else all is told when it is
   return {};
 }
 
+/// This peer's end of a link is not what the others know it to be: they are told.
+void Membership::change_own(int peer, Round since, bool old) {
+  const LinkEnd end{endpoint_.peer(), peer};
+  take(end, {since, known_of(end).changes + 1}, endpoint_.peer(), old);
+}
+
 /// News of a link, from `from`, goes on to everybody else.
-void Membership::take(LinkEnds ends, LinkState state, int from, bool old) {
-  if (!news_.insert({ends, state.since, state.back}).second) return;
-  const bool changed = learn(ends, state);
-  const Round restart = state.since + static_cast<Round>(peers());
-  if (!old && restart > endpoint_.round()) restarts_.insert(restart);
-  else if (!old && changed) take(ends, {endpoint_.round(), state.back}, endpoint_.peer(), false);  // too late: all once more
+void Membership::take(LinkEnd end, LinkState state, int from, bool old) {
+  if (!news_.insert({end, state.changes, state.since}).second) return;
+  const bool changed = learn(end, state);
+  const Round restart = state.since + static_cast<Round>(peers()), now = endpoint_.round();
+  if (!old && restart > now) restarts_.insert(restart);
+  else if (!old && changed && restarts_.upper_bound(now) == restarts_.end())
+    take(end, {now, state.changes}, endpoint_.peer(), false);  // too late, and nothing begins again later: all once more
   for (const auto& [partner, link] : links_)
-    if (partner != from && link.entered)
-      say(partner, state.back ? Note::link_back : Note::link_lost, state.since, pack(ends), old);
+    if (partner != from && link.entered) tell_link(partner, end, state, old);
+  if (end.first == endpoint_.peer() && known_of(end).lost() == link(end.second).entered)
+    change_own(end.second, known_of(end).since, true);  // as it was in an earlier life
   say_who_is_there();
 }
 
-/// Whether it says more than what was known: the later one counts, and of one round the loss.
-bool Membership::learn(LinkEnds ends, LinkState state) {
-  const auto known = states_.find(ends);
-  if (known != states_.end() && (known->second.since > state.since || (known->second.since == state.since && state.back)))
-    return false;
-  states_[ends] = state;
+/// Whether it says more than what was known: what changed more often is later, and of the same the one that is told anew.
+bool Membership::learn(LinkEnd end, LinkState state) {
+  const auto rank = [](LinkState of) { return std::pair(of.changes, of.since); };
+  if (rank(state) <= rank(known_of(end))) return false;
+  states_[end] = state;
   return true;
+}
+
+Membership::LinkState Membership::known_of(LinkEnd end) const {
+  const auto known = states_.find(end);
+  return known == states_.end() ? LinkState{} : known->second;
 }
 
 void Membership::say_who_is_there() {
@@ -315,10 +327,7 @@ std::vector<int> Membership::reachable() const {
   std::vector<bool> seen(plan_.partners->size());
   std::vector<int> reached{endpoint_.peer()};
   seen[static_cast<std::size_t>(endpoint_.peer())] = true;
-  const auto carries = [this](int a, int b) {
-    const auto state = states_.find(std::minmax(a, b));
-    return state == states_.end() || state->second.back;
-  };
+  const auto carries = [this](int a, int b) { return !known_of({a, b}).lost() && !known_of({b, a}).lost(); };
   for (std::size_t k = 0; k < reached.size(); ++k)
     for (const int partner : partners_of(reached[k])) {
       if (seen[static_cast<std::size_t>(partner)] || !carries(reached[k], partner)) continue;

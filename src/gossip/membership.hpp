@@ -5,6 +5,12 @@
 // differences then leaves the rest of W symmetric and doubly stochastic. That the link is lost is told to all, each peer
 // passing on what it hears for the first time. From the links that are left follows who is out of reach.
 //
+// Each end tells of its own, and counts how often that has changed, as routers do (sequence numbers in OSPF, RFC 2328, section
+// 12.1.6): rounds would not say which of two news is the later one, for a link may be lost again before the round from which it
+// was to count, and parts of a network that were on their own are in rounds of their own. A link carries where neither end has
+// lost it. Who was started again counts anew; what the others still have from its earlier life reaches it with all that they
+// know, and is put right by it.
+//
 // A link that is there again counts from a round on that neither end has begun. One end proposes it, `enter`: the lower id, or
 // of one that runs and one that joins, the former. Where the other has begun that round already it says so, `late`, and a later
 // one is proposed; else it tells the network that the link is back, and that is the answer. Until it comes, the proposer goes no
@@ -91,10 +97,12 @@ class Membership {
   std::vector<int> reachable() const;
 
  private:
-  using LinkEnds = std::pair<int, int>;  ///< ascending
+  using LinkEnd = std::pair<int, int>;  ///< whose, and to whom
   struct LinkState {
     Round since = 0;
-    bool back = false;
+    std::uint32_t changes = 0;  ///< how often this end lost the link and had it back, by turns
+
+    bool lost() const { return changes % 2 != 0; }
   };
   /// To a partner.
   struct OwnLink {
@@ -129,8 +137,11 @@ class Membership {
   void agreed(int peer, Round first);
   void tell_links(int peer);
   void say(int to, Note note, Round t, std::uint64_t total = 0, bool old = false);
-  void take(LinkEnds ends, LinkState state, int from, bool old);
-  bool learn(LinkEnds ends, LinkState state);
+  void tell_link(int to, LinkEnd end, LinkState state, bool old);
+  void change_own(int peer, Round since, bool old = false);
+  void take(LinkEnd end, LinkState state, int from, bool old);
+  bool learn(LinkEnd end, LinkState state);
+  LinkState known_of(LinkEnd end) const;
   void say_who_is_there();
   void tell(const Change& change, const std::string& words);
   bool alone() const;
@@ -144,8 +155,8 @@ class Membership {
   Endpoint& endpoint_;
   Plan plan_;
   std::map<int, OwnLink> links_;
-  std::map<LinkEnds, LinkState> states_;  ///< of links that were ever lost
-  std::set<std::tuple<LinkEnds, Round, bool>> news_;  ///< that have come: both ends of a link tell of it, each in its round
+  std::map<LinkEnd, LinkState> states_;  ///< where a link was ever lost
+  std::set<std::tuple<LinkEnd, std::uint32_t, Round>> news_;  ///< that have come: what came too late is told anew, of a later round
   std::set<Round> restarts_;
   std::vector<int> joiners_;
   std::size_t reachable_;

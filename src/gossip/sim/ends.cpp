@@ -149,6 +149,23 @@ void Judge::judge_arrivals() {
   }
 }
 
+/// Who is out of reach is known everywhere once the news of it had time to go round, until the first of the part is done.
+void Judge::judge_reach(const std::vector<int>& part, const Calm& calm) {
+  if (!parts_.algorithm->needs().bears_losses) return;
+  std::vector<int> there;
+  for (const int a : part) there.push_back(peer_of(a));
+  std::ranges::sort(there);
+  const Time known = std::max(calm.since, faults_end(scenario_)) + n_ * patience_of(scenario_, parts_);
+  Time until = trace_.end;
+  for (const Life& life : trace_.lives)
+    if (life.finished) until = std::min(until, life.finished_at);
+  for (const int a : part)
+    for (const RoundRecord& record : life(a).rounds)
+      if (record.began >= known && record.began < until && record.round >= calm.from)
+        hold(record.reachable == there, "reach", "in round {} peer {} holds peers {} for within reach, and links join {}",
+             record.round, peer_of(a), fmt::join(record.reachable, ", "), fmt::join(there, ", "));
+}
+
 /// Every link that is there counts.
 void Judge::judge_use(const std::vector<int>& part, const Calm& calm) {
   if (calm.since == Time(0) || (parts_.policy != Policy::sync && parts_.policy != Policy::stale)) return;
@@ -200,6 +217,7 @@ void Judge::judge_ends() {
   for (const std::vector<int>& part : components()) {
     const Calm calm = calm_of(part);
     judge_use(part, calm);
+    judge_reach(part, calm);
     if (!synchronous() || !symmetric_) continue;
     const Round begin = calm.since == Time(0) ? 0 : calm.from + static_cast<Round>(n_) + 1;
     bool whole = begin < last_ && !ended_unseen(part);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -172,6 +173,7 @@ class Judge {
   Round round_at(int a, Time when) const;
   bool joined(int a, int b) const;
   void judge_arrivals();
+  void judge_reach(const std::vector<int>& part, const Calm& calm);
   void judge_use(const std::vector<int>& part, const Calm& calm);
   Eigen::MatrixXd matrix_of(const std::vector<int>& part, Round t) const;
   void judge_ends();

@@ -205,6 +205,7 @@ task<void> Process::drive(Place& place, std::size_t index, bool joins) {
     record.round = t;
     record.began = world_.now();
     record.restarted = restarts;
+    record.reachable = place.memberships[index]->reachable();
     if (restarts) world_.tell(fmt::format("peer {}: rows begin again in round {}", node.id(), t));
     for (int k = 0; k < rows; ++k) record.begin.push_back(copy_of(node.row(k)));
     co_await world_.parts().algorithm->round(node, t);

@@ -25,6 +25,7 @@ struct RoundRecord {
   Round round = 0;
   Time began{0};
   bool restarted = false;          ///< rows with a conserved sum began again before it
+  std::vector<int> reachable;      ///< peers that the peer held for within reach, ascending
   std::vector<FloatRow> begin;     ///< by row of the algorithm, once rows began again
   std::vector<Trained> trained;
   std::vector<FloatRow> end;       ///< empty: the peer's process ended in this round
