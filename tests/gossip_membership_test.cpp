@@ -314,10 +314,12 @@ namespace {
 
 /// Peer `here` of a path of two, and nobody at the other end, for whom the test speaks.
 struct Lonely {
-  explicit Lonely(int here_in) : here(here_in) {
+  explicit Lonely(int here_in) : here(here_in) { exchange.connect(here, 1 - here, nowhere); }
+  static ExchangeOptions of_hundred_rounds() {
+    ExchangeOptions options{Policy::sync, 16, kLength, 1};
     options.row_lengths = {kLength};
     options.rounds = 100;
-    exchange.connect(here, 1 - here, nowhere);
+    return options;
   }
   Status hear(Note note, Round round, std::uint64_t total = 0, Channel channel = 0) {
     return exchange.deliver(Chunk({1 - here, here, round, channel, 0, total, note}, {}, {}));
@@ -329,7 +331,7 @@ struct Lonely {
   gpu::CpuDevice device{1};
   Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
   std::unique_ptr<topology::MixingSchedule> matrices = schedule("path", 2);
-  ExchangeOptions options{Policy::sync, 16, kLength, 1};
+  ExchangeOptions options = of_hundred_rounds();
   Exchange exchange{scheduler, compute, *matrices, options, {here}, [](const Error&) {}};
   SimulatedPort port;
   SimulatedLink nowhere{scheduler, exchange, {1h, 0}, port, port, [](const Error&) {}};
@@ -447,21 +449,27 @@ TEST_CASE("news is passed on once, and what is too old to begin anew by is told 
   CHECK(third.heard.empty());
   // Lost in between, which nobody had heard here: all begin again n rounds from now, the one who told it too.
   hear(Note::link_lost, 14, 3);
-  CHECK(first.heard == Said{{Note::link_lost, 30}, {Note::link_lost, 14}});
+  CHECK(first.heard == Said{{Note::link_lost, 14}, {Note::link_lost, 30}});
   CHECK(third.heard == Said{{Note::link_lost, 30}});
+  // The other end says so too: all begin again anyway.
+  hear_of(3, 2, Note::link_lost, 13, 1);
+  CHECK(first.heard.back() == std::pair{Note::link_lost, Round{13}});
+  CHECK(third.heard.size() == 1);
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
   for (Round t = 31; t <= 40; ++t) CHECK(go_to(t) == (t == 30 + 4));
   // Old news is news, but nothing begins again.
   hear(Note::link_back, 33, 4, true);
   CHECK(first.heard.back() == std::pair{Note::link_back, Round{33}});
+  CHECK(membership.reachable() == std::vector<int>{0, 1, 2});  // where neither end has lost it
+  hear_of(3, 2, Note::link_back, 33, 2, true);
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
   for (Round t = 41; t <= 50; ++t) CHECK_FALSE(go_to(t));
   // Each end tells of its own, and rounds do not say what is later: lost before the round from which it was to count.
-  hear_of(3, 2, Note::link_lost, 50, 1);
+  hear_of(3, 2, Note::link_lost, 50, 3);
   hear(Note::link_lost, 50, 5);
   hear(Note::link_back, 60, 6);
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
-  hear_of(3, 2, Note::link_back, 60, 2);
+  hear_of(3, 2, Note::link_back, 60, 4);
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
   hear(Note::link_lost, 51, 7);
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
@@ -480,6 +488,17 @@ TEST_CASE("a link that is lost before the round from which it was to count is lo
     peer.membership.lost(0, "its connection broke again");
   }
   CHECK(peer.membership.reachable() == alone);
+}
+
+TEST_CASE("whoever makes up news of links fills no more memory than the links and the rounds of the run allow") {
+  Lonely peer(1);
+  Listening other;
+  peer.exchange.connect(1, 0, other);
+  for (std::uint64_t k = 1; k <= 5000; ++k)
+    for (const Round since : {Round{k}, Round{20 * k}, (Round{1} << 40) - k})
+      CHECK(peer.hear(k % 2 == 0 ? Note::link_back : Note::link_lost, since, k << 32 | (k % 4 < 2 ? 1U : 1U << 16)).ok());
+  CHECK(peer.membership.remembered() <= 2 + peer.options.rounds);
+  CHECK(peer.membership.remembered() > 50);
 }
 
 TEST_CASE("what the others know of a peer's links from an earlier life is put right by it, and nothing begins again") {

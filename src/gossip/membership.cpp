@@ -263,14 +263,15 @@ void Membership::change_own(int peer, Round since, bool old) {
 
 /// News of a link, from `from`, goes on to everybody else.
 void Membership::take(LinkEnd end, LinkState state, int from, bool old) {
-  if (!news_.insert({end, state.changes, state.since}).second) return;
   const bool changed = learn(end, state);
-  const Round restart = state.since + static_cast<Round>(peers()), now = endpoint_.round();
-  if (!old && restart > now) restarts_.insert(restart);
-  else if (!old && changed && restarts_.upper_bound(now) == restarts_.end())
-    take(end, {now, state.changes}, endpoint_.peer(), false);  // too late, and nothing begins again later: all once more
+  const Round restart = state.since + static_cast<Round>(peers()), now = std::max(attended_, endpoint_.round());
+  const bool due = !old && restart > now && restart < exchange_.options().rounds;
+  const bool begins_again = due && restarts_.insert(restart).second;
+  if (!changed && !begins_again) return;
   for (const auto& [partner, link] : links_)
     if (partner != from && link.entered) tell_link(partner, end, state, old);
+  // Too late, and nothing begins again later: all once more. Those who are behind need the first too, and before it.
+  if (!old && restart <= now && restarts_.upper_bound(now) == restarts_.end()) take(end, {now, state.changes}, endpoint_.peer(), false);
   if (end.first == endpoint_.peer() && known_of(end).lost() == link(end.second).entered)
     change_own(end.second, known_of(end).since, true);  // as it was in an earlier life
   say_who_is_there();
@@ -317,6 +318,7 @@ task<bool> Membership::attend(Round t) {
 
 /// Whether rows with a conserved sum begin again between the last call and round t.
 bool Membership::restarts(Round t) {
+  attended_ = t;
   const auto end = restarts_.upper_bound(t);
   const bool any = end != restarts_.begin();
   restarts_.erase(restarts_.begin(), end);

@@ -30,7 +30,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -95,6 +94,8 @@ class Membership {
 
   /// Peers that links lead to, this one among them, ascending.
   std::vector<int> reachable() const;
+  /// Entries that are kept of what was told of links: at most two for each link of the network, and one for each round of the run.
+  std::size_t remembered() const { return states_.size() + restarts_.size(); }
 
  private:
   using LinkEnd = std::pair<int, int>;  ///< whose, and to whom
@@ -156,8 +157,8 @@ class Membership {
   Plan plan_;
   std::map<int, OwnLink> links_;
   std::map<LinkEnd, LinkState> states_;  ///< where a link was ever lost
-  std::set<std::tuple<LinkEnd, std::uint32_t, Round>> news_;  ///< that have come: what came too late is told anew, of a later round
-  std::set<Round> restarts_;
+  std::set<Round> restarts_;  ///< that are to come
+  Round attended_ = 0;        ///< the last one that was attended
   std::vector<int> joiners_;
   std::size_t reachable_;
   // Of one that joins.

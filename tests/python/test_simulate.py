@@ -18,7 +18,7 @@ def test_500_seeds_with_faults_violate_nothing(gossamer: Path) -> None:
     assert report["with_losses"] > 250
     assert report["with_returns"] > 150
     assert report["joins"] > 100
-    for property in ("replay", "log", "edges", "mean", "restarts", "sums", "healing", "optimum", "progress", "queues", "disk", "repeats", "bits"):
+    for property in ("replay", "log", "edges", "mean", "reach", "restarts", "sums", "healing", "optimum", "progress", "queues", "disk", "repeats", "bits"):
         assert report["checked"][property] > 50, property
 
 

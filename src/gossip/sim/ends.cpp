@@ -149,9 +149,10 @@ void Judge::judge_arrivals() {
   }
 }
 
-/// Who is out of reach is known everywhere once the news of it had time to go round, until the first of the part is done.
+/// Who is out of reach is known everywhere once the news of it had time and rounds to go round (it keeps its place behind rows that a
+/// peer has no room for yet), until the first of all is done.
 void Judge::judge_reach(const std::vector<int>& part, const Calm& calm) {
-  if (!parts_.algorithm->needs().bears_losses) return;
+  if (!parts_.algorithm->needs().bears_losses || ended_unseen(part)) return;
   std::vector<int> there;
   for (const int a : part) there.push_back(peer_of(a));
   std::ranges::sort(there);
@@ -161,7 +162,7 @@ void Judge::judge_reach(const std::vector<int>& part, const Calm& calm) {
     if (life.finished) until = std::min(until, life.finished_at);
   for (const int a : part)
     for (const RoundRecord& record : life(a).rounds)
-      if (record.began >= known && record.began < until && record.round >= calm.from)
+      if (record.began >= known && record.began < until && record.round >= calm.from + static_cast<Round>(n_))
         hold(record.reachable == there, "reach", "in round {} peer {} holds peers {} for within reach, and links join {}",
              record.round, peer_of(a), fmt::join(record.reachable, ", "), fmt::join(there, ", "));
 }
