@@ -71,7 +71,7 @@ TEST_CASE("a listener's words to callers that are not our own code") {
   REQUIRE(prefix.has_value());
   CHECK(prefix->version == kProtocolVersion);
   CHECK(prefix->verdict == Verdict::wrong_version);
-  CHECK(one.said("its protocol version is 9, ours is 3"));
+  CHECK(one.said(fmt::format("its protocol version is 9, ours is {}", kProtocolVersion)));
 
   Stranger peer(world, address);
   peer.hello(0, 1, identity(4));
