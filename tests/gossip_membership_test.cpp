@@ -390,9 +390,11 @@ struct Listening : Link {
   void send(Chunk chunk) override {
     heard.push_back({chunk.head.note, chunk.head.round});
     totals.push_back(chunk.head.total);
+    if (chunk.head.channel == 0) news.insert(chunk.head.round);
   }
   std::vector<std::pair<Note, Round>> heard;
   std::vector<std::uint64_t> totals;
+  std::set<Round> news;  ///< rounds of what was not called old
 };
 
 }  // namespace
@@ -473,6 +475,20 @@ TEST_CASE("news is passed on once, and what is too old to begin anew by is told 
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2, 3});
   hear(Note::link_lost, 51, 7);
   CHECK(membership.reachable() == std::vector<int>{0, 1, 2});
+  // Who comes back is told when all begin again, also by what is true no more: in rounds 54, 55 and 64.
+  membership.lost(0, "its connection broke");
+  membership.back(0);
+  CHECK(exchange.deliver(Chunk({0, 1, 50, 0, 0, 0, Note::here}, {}, {})).ok());
+  first.news.clear();
+  CHECK(exchange.deliver(Chunk({0, 1, 58, 0, 0, 0, Note::enter}, {}, {})).ok());
+  CHECK(first.news == std::set<Round>{50, 51, 58, 60});
+  for (Round t = 51; t <= 70; ++t) CHECK(go_to(t) == (t == 54 || t == 55 || t == 62 || t == 64));
+  // What another one has told anew, too late here, is not told anew once more: it would go round for ever.
+  first.heard.clear();
+  third.heard.clear();
+  hear(Note::link_lost, 56, 7);
+  CHECK(first.heard.empty());
+  CHECK(third.heard.empty());
 }
 
 TEST_CASE("a link that is lost before the round from which it was to count is lost, and counts again when it is back") {
@@ -509,7 +525,7 @@ TEST_CASE("what the others know of a peer's links from an earlier life is put ri
   const auto last_said = [&] { return std::tuple(other.heard.size(), other.heard.back(), other.totals.back()); };
   using Said = std::pair<Note, Round>;
   CHECK(peer.hear(Note::link_lost, 7, total(5), 1).ok());
-  CHECK(last_said() == std::tuple(1, Said{Note::link_back, 7}, total(6)));
+  CHECK(last_said() == std::tuple(1, Said{Note::link_back, 0}, total(6)));
   CHECK(peer.membership.reachable() == std::vector<int>{0, 1});
   CHECK(peer.hear(Note::link_back, 9, total(8), 1).ok());  // which is true
   CHECK(other.heard.size() == 1);
@@ -525,6 +541,31 @@ TEST_CASE("what the others know of a peer's links from an earlier life is put ri
   const auto answer = std::ranges::find(other.totals, total(10));
   REQUIRE(answer != other.totals.end());
   CHECK(other.heard[static_cast<std::size_t>(answer - other.totals.begin())] == Said{Note::link_back, 50});
+}
+
+TEST_CASE("a count that nobody can have counted to makes no peer say what its partners refuse") {
+  for (const std::uint64_t made_up : {0xFFFF'FFFFU, 0xFFFF'FFFEU, 0xFFFF'FFFDU}) {
+    CAPTURE(made_up);
+    Lonely peer(1);
+    Listening other;
+    peer.exchange.connect(1, 0, other);
+    CHECK(peer.hear(made_up % 2 == 0 ? Note::link_back : Note::link_lost, 7, made_up << 32 | 1U << 16 | 0U).ok());
+    for (int k = 0; k < 3; ++k) {
+      peer.membership.lost(0, "its connection broke");
+      peer.membership.back(0);
+      CHECK(peer.hear(Note::here, 5).ok());
+      other.totals.clear();
+      other.heard.clear();
+      CHECK(peer.hear(Note::enter, 99).ok());
+      REQUIRE(other.heard.size() > 0);
+      CHECK(other.heard.front() == std::pair{Note::link_back, Round{99}});  // the answer
+      for (std::size_t i = 0; i < other.heard.size(); ++i) {
+        const std::uint64_t changes = other.totals[i] >> 32;
+        CHECK(changes > 0);
+        CHECK(changes % 2 == (other.heard[i].first == Note::link_lost ? 1 : 0));
+      }
+    }
+  }
 }
 
 TEST_CASE("who joins knows whom it may ask") {

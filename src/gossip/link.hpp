@@ -25,8 +25,8 @@ enum class Note : std::uint16_t {
   withdrawn = 3,  ///< the sender wishes not to wait any longer for what is said of `round`
   skipping = 4,   ///< up to `round`, the sender takes part in no exchange on which nothing was said before
   // Of membership (gossip/membership.hpp).
-  link_lost = 5,  ///< in `round`, a link was lost; `total` holds which end, and its changes; `channel`: old news?
-  link_back = 6,  ///< from `round` on, a link that was lost counts again; the same
+  link_lost = 5,  ///< a link was lost; of `round`, for what begins again; `total`: whose end, and its changes; `channel`: old news?
+  link_back = 6,  ///< it counts again, from `round` on; the same
   here = 7,       ///< a link that was lost is there again; the sender is in `round`
   joins = 8,      ///< the same, but the sender is in no round yet: it asks for a row to begin with
   enter = 9,      ///< the sender wishes the link to count from `round` on; to one that joins, `total` is its number of local steps

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace gossamer::gossip {
 namespace {
@@ -16,6 +17,8 @@ std::uint64_t pack(std::pair<int, int> end, std::uint32_t changes) {
   return std::uint64_t{changes} << (2 * kIdBits) | static_cast<std::uint64_t>(end.first) << kIdBits |
          static_cast<std::uint64_t>(end.second);
 }
+
+bool lost_by(std::uint32_t changes) { return changes % 2 != 0; }
 
 }  // namespace
 
@@ -31,8 +34,8 @@ void Membership::say(int to, Note note, Round t, std::uint64_t total, bool old) 
   exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
 }
 
-void Membership::tell_link(int to, LinkEnd end, LinkState state, bool old) {
-  say(to, state.lost() ? Note::link_lost : Note::link_back, state.since, pack(end, state.changes), old);
+void Membership::tell_link(int to, const News& news) {
+  say(to, lost_by(news.changes) ? Note::link_lost : Note::link_back, news.round, pack(news.end, news.changes), news.old);
 }
 
 // ---- losses
@@ -119,11 +122,10 @@ void Membership::agreed(int peer, Round first) {
 }
 
 void Membership::tell_links(int peer) {
-  for (const auto& [end, state] : states_) {
-    // What all know by now is no reason to begin rows again; the rest comes as it does to others.
-    const bool old = state.since + static_cast<Round>(peers()) <= endpoint_.round();
-    tell_link(peer, end, state, old);
-  }
+  for (const auto& [end, changes] : known_) tell_link(peer, {end, changes, 0, true});
+  // When rows begin again is not of a link any more that has changed since.
+  const LinkEnd own{endpoint_.peer(), peer};
+  for (const Round restart : restarts_) tell_link(peer, {own, known_of(own), restart - static_cast<Round>(peers())});
 }
 
 /// Nobody waits for this peer in any round.
@@ -138,7 +140,7 @@ void Membership::join() {
   for (auto& [peer, link] : links_) {
     link = OwnLink::gone();
     endpoint_.lose(peer);
-    learn({endpoint_.peer(), peer}, {0, 1});
+    known_[{endpoint_.peer(), peer}] = 1;
   }
   reachable_ = 1;
 }
@@ -162,13 +164,14 @@ task<Round> Membership::arrive() {
     const bool whole = co_await node_.take_rows_over(giver);
     if (!whole) continue;
     while (giver_ == giver && !place_) co_await changed();
-    if (giver_ == giver) break;
+    if (giver_ != giver) continue;
+    const Place place = *place_;
+    node_.set_steps_done(place.steps);
+    co_await node_.restart_rows();
+    if (giver_ != giver || !place_ || place_->round != place.round) continue;  // the giver was lost meanwhile
+    settle(place);
+    co_return place.round;
   }
-  const Place place = *place_;
-  node_.set_steps_done(place.steps);
-  co_await node_.restart_rows();
-  settle(place);
-  co_return place.round;
 }
 
 void Membership::settle(const Place& place) {
@@ -242,52 +245,51 @@ Status Membership::heard_of_end(const ChunkHead& head) {
 Status Membership::heard_of_link(const ChunkHead& head) {
   const auto id = [&](int shift) { return static_cast<int>(head.total >> shift & ((1U << kIdBits) - 1)); };
   const LinkEnd end{id(kIdBits), id(0)};
-  const LinkState state{head.round, static_cast<std::uint32_t>(head.total >> (2 * kIdBits))};
+  const News news{end, static_cast<Changes>(head.total >> (2 * kIdBits)), head.round, head.channel == kOldNews};
   const bool is_link = std::max(end.first, end.second) < peers() &&
                        std::ranges::binary_search(partners_of(end.first), end.second);
-  if (!is_link || state.changes == 0 || state.lost() != (head.note == Note::link_lost) || head.channel > kOldNews)
+  if (!is_link || news.changes == 0 || lost_by(news.changes) != (head.note == Note::link_lost) || head.channel > kOldNews)
     return protocol_error(head, "it tells of a link that there is not");
-  const bool old = head.channel == kOldNews;
   OwnLink& link = this->link(head.from);
   const bool to_us = end == LinkEnd{head.from, endpoint_.peer()};
-  if (to_us && !state.lost() && !old && link.proposed == head.round) agreed(head.from, head.round);
-  if (link.entered) take(end, state, head.from, old);  // else all is told when it is
+  if (to_us && !lost_by(news.changes) && !news.old && link.proposed == head.round) agreed(head.from, head.round);
+  if (link.entered) take(news, head.from);  // else all is told when it is
   return {};
 }
 
 /// This peer's end of a link is not what the others know it to be: they are told.
-void Membership::change_own(int peer, Round since, bool old) {
+void Membership::change_own(int peer, Round t, bool old) {
+  constexpr Changes kMost = std::numeric_limits<Changes>::max();
   const LinkEnd end{endpoint_.peer(), peer};
-  take(end, {since, known_of(end).changes + 1}, endpoint_.peer(), old);
+  const bool lost = !link(peer).entered;
+  const Changes known = known_of(end), more = lost_by(known) == lost ? 2 : 1;
+  // Counts so high are made up, and cannot be put right.
+  const Changes changes = known <= kMost - more ? known + more : kMost - (lost ? 0 : 1);
+  take({end, changes, t, old}, endpoint_.peer());
 }
 
-/// News of a link, from `from`, goes on to everybody else.
-void Membership::take(LinkEnd end, LinkState state, int from, bool old) {
-  const bool changed = learn(end, state);
-  const Round restart = state.since + static_cast<Round>(peers()), now = std::max(attended_, endpoint_.round());
+/// News, from `from`, goes on to everybody else, where it says more than what is known.
+void Membership::take(const News& news, int from) {
+  const auto [end, changes, t, old] = news;
+  const bool newer = changes > known_of(end), own = from == endpoint_.peer();
+  if (newer) known_[end] = changes;
+  const Round restart = t + static_cast<Round>(peers()), now = std::max(attended_, endpoint_.round());
   const bool due = !old && restart > now && restart < exchange_.options().rounds;
   const bool begins_again = due && restarts_.insert(restart).second;
-  if (!changed && !begins_again) return;
+  if (!newer && !begins_again && !own) return;
   for (const auto& [partner, link] : links_)
-    if (partner != from && link.entered) tell_link(partner, end, state, old);
-  // Too late, and nothing begins again later: all once more. Those who are behind need the first too, and before it.
-  if (!old && restart <= now && restarts_.upper_bound(now) == restarts_.end()) take(end, {now, state.changes}, endpoint_.peer(), false);
-  if (end.first == endpoint_.peer() && known_of(end).lost() == link(end.second).entered)
-    change_own(end.second, known_of(end).since, true);  // as it was in an earlier life
+    if (partner != from && link.entered) tell_link(partner, news);
+  // Too late, and nothing begins again later: all once more. Those who are behind need the first too, and before it; those who are
+  // further ahead hear it too, and tell it anew themselves.
+  if (newer && !old && restart <= now && restarts_.upper_bound(now) == restarts_.end()) take({end, changes, now}, endpoint_.peer());
+  if (newer && end.first == endpoint_.peer() && lost_by(known_of(end)) == link(end.second).entered)
+    change_own(end.second, 0, true);  // as it was in an earlier life
   say_who_is_there();
 }
 
-/// Whether it says more than what was known: what changed more often is later, and of the same the one that is told anew.
-bool Membership::learn(LinkEnd end, LinkState state) {
-  const auto rank = [](LinkState of) { return std::pair(of.changes, of.since); };
-  if (rank(state) <= rank(known_of(end))) return false;
-  states_[end] = state;
-  return true;
-}
-
-Membership::LinkState Membership::known_of(LinkEnd end) const {
-  const auto known = states_.find(end);
-  return known == states_.end() ? LinkState{} : known->second;
+Membership::Changes Membership::known_of(LinkEnd end) const {
+  const auto known = known_.find(end);
+  return known == known_.end() ? 0 : known->second;
 }
 
 void Membership::say_who_is_there() {
@@ -329,7 +331,7 @@ std::vector<int> Membership::reachable() const {
   std::vector<bool> seen(plan_.partners->size());
   std::vector<int> reached{endpoint_.peer()};
   seen[static_cast<std::size_t>(endpoint_.peer())] = true;
-  const auto carries = [this](int a, int b) { return !known_of({a, b}).lost() && !known_of({b, a}).lost(); };
+  const auto carries = [this](int a, int b) { return !lost_by(known_of({a, b})) && !lost_by(known_of({b, a})); };
   for (std::size_t k = 0; k < reached.size(); ++k)
     for (const int partner : partners_of(reached[k])) {
       if (seen[static_cast<std::size_t>(partner)] || !carries(reached[k], partner)) continue;

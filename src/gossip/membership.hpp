@@ -3,7 +3,7 @@
 //
 // Nobody decides for others. A peer that loses a link goes on without it, and so does the other end, if it lives: mixing by
 // differences then leaves the rest of W symmetric and doubly stochastic. That the link is lost is told to all, each peer
-// passing on what it hears for the first time. From the links that are left follows who is out of reach.
+// passing on what says more than it knew. From the links that are left follows who is out of reach.
 //
 // Each end tells of its own, and counts how often that has changed, as routers do (sequence numbers in OSPF, RFC 2328, section
 // 12.1.6): rounds would not say which of two news is the later one, for a link may be lost again before the round from which it
@@ -95,15 +95,17 @@ class Membership {
   /// Peers that links lead to, this one among them, ascending.
   std::vector<int> reachable() const;
   /// Entries that are kept of what was told of links: at most two for each link of the network, and one for each round of the run.
-  std::size_t remembered() const { return states_.size() + restarts_.size(); }
+  std::size_t remembered() const { return known_.size() + restarts_.size(); }
 
  private:
   using LinkEnd = std::pair<int, int>;  ///< whose, and to whom
-  struct LinkState {
-    Round since = 0;
-    std::uint32_t changes = 0;  ///< how often this end lost the link and had it back, by turns
-
-    bool lost() const { return changes % 2 != 0; }
+  /// Of one end of a link: odd where it lost the link, even where it has it. Of two the higher is the later one.
+  using Changes = std::uint32_t;
+  struct News {
+    LinkEnd end;
+    Changes changes = 0;
+    Round round = 0;   ///< rows begin again n rounds after it
+    bool old = false;  ///< but do not by this
   };
   /// To a partner.
   struct OwnLink {
@@ -138,11 +140,10 @@ class Membership {
   void agreed(int peer, Round first);
   void tell_links(int peer);
   void say(int to, Note note, Round t, std::uint64_t total = 0, bool old = false);
-  void tell_link(int to, LinkEnd end, LinkState state, bool old);
-  void change_own(int peer, Round since, bool old = false);
-  void take(LinkEnd end, LinkState state, int from, bool old);
-  bool learn(LinkEnd end, LinkState state);
-  LinkState known_of(LinkEnd end) const;
+  void tell_link(int to, const News& news);
+  void change_own(int peer, Round t, bool old = false);
+  void take(const News& news, int from);
+  Changes known_of(LinkEnd end) const;
   void say_who_is_there();
   void tell(const Change& change, const std::string& words);
   bool alone() const;
@@ -156,7 +157,7 @@ class Membership {
   Endpoint& endpoint_;
   Plan plan_;
   std::map<int, OwnLink> links_;
-  std::map<LinkEnd, LinkState> states_;  ///< where a link was ever lost
+  std::map<LinkEnd, Changes> known_;  ///< where a link was ever lost
   std::set<Round> restarts_;  ///< that are to come
   Round attended_ = 0;        ///< the last one that was attended
   std::vector<int> joiners_;
