@@ -312,9 +312,9 @@ TEST_CASE("asynchronous push-sum: however often links break, weights do not fall
     Scenario scenario = returning("async_push_sum", faults);
     scenario.topology = "complete";
     scenario.policy = policy;
-    scenario.rounds = 800;
+    scenario.rounds = 2000;  // under `async` they are short, and are to last longer than the faults
     const Trace trace = run_scenario(scenario, build(scenario).value());
-    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 40);
+    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 48);
     constexpr int kLast = 200;  // in one round most of it may be under way
     double total = 0;
     for (const Life& life : trace.lives) {
