@@ -233,3 +233,17 @@ TEST_CASE("a later checkpoint than the one a run goes on from goes; other proces
   expected.insert({"round-00000030-7.json", "notes.txt"});
   CHECK(process.files() == expected);
 }
+
+TEST_CASE("what a life left that was ahead stays until there is a checkpoint of this one, then goes") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk, 2);
+  for (const gossip::Round round : {80, 100}) REQUIRE(process.save(round).ok());
+  disk.strike_at(5, FailingDisk::Strike::fail);
+  CHECK_FALSE(process.save(40).ok());
+  CHECK(process.files() == files_of({80, 100}));
+  REQUIRE(process.save(50).ok());
+  CHECK(process.files() == files_of({50}));
+  REQUIRE(process.save(60).ok());
+  CHECK(process.files() == files_of({50, 60}));
+}

@@ -277,7 +277,7 @@ TEST_CASE("none, a path, a folder, and what cannot be gone on from") {
   CHECK(refused(here, {}, "auto").find("of a run that finished, and there is no checkpoint to go on from") != std::string::npos);
 }
 
-TEST_CASE("who joins a network that is not as far as it was on its own keeps no checkpoint of later rounds") {
+TEST_CASE("who joins a network that is not as far as it was on its own has its checkpoints until it has written another") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=20", "checkpoint.every=4", "checkpoint.keep=9"};
   run_in(folder.path, base);
@@ -286,8 +286,42 @@ TEST_CASE("who joins a network that is not as far as it was on its own keeps no 
   auto beginning = Beginning::prepare(setup, {{0, 1, 2}, folder.path, resume_choice("auto"), Host::Clock::virtual_time, [](const std::string&) {}});
   REQUIRE_MESSAGE(beginning.ok(), (beginning.ok() ? "" : beginning.error().message));
   CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 20);
-  REQUIRE(beginning->join(15).ok());
-  CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 12);  // another peer of the process may begin up to 3 rounds earlier
+  const auto rounds = [&] {
+    std::vector<gossip::Round> found;
+    for (const CheckpointName& name : checkpoints_in(folder.path / "checkpoints")) found.push_back(name.round);
+    return found;
+  };
+  REQUIRE(beginning->join(9).ok());
+  CHECK(rounds() == std::vector<gossip::Round>{20, 16, 12, 8, 4});
+  const auto states = find_states(setup, folder.path / "checkpoints", {0, 1, 2}, 8, [](const std::string&) {});
+  REQUIRE(states.ok());
+  for (const SavedStates::Node& node : states->at(8).nodes) {
+    const std::vector<std::vector<float>> rows(setup.algorithm->rows(*setup.schedule).size(), std::vector<float>(setup.parameters));
+    NodeSnapshot snapshot{.round = 12, .wall_seconds = 1, .state = node.state, .rows = {rows.begin(), rows.end()}};
+    REQUIRE(beginning->checkpointer()->add(std::move(snapshot)).ok());
+    CHECK(rounds().front() == (node.state.node < 2 ? 20 : 12));
+  }
+  CHECK(rounds() == std::vector<gossip::Round>{12, 8, 4});
+}
+
+TEST_CASE("a process that begins at round 0, because another one has no checkpoint yet, keeps those that it has") {
+  const Folder folder;
+  const Overrides base{"run.peers=3", "run.rounds=8", "checkpoint.every=4"};
+  run_in(folder.path, base);
+  turn_back(folder.path, 8);
+  const Setup setup = set_up(base);
+  for (const gossip::Round round : {0, 4}) {
+    auto beginning = Beginning::prepare(setup, {{0, 1, 2}, folder.path, resume_choice("auto"), Host::Clock::virtual_time, [](const std::string&) {}});
+    REQUIRE_MESSAGE(beginning.ok(), (beginning.ok() ? "" : beginning.error().message));
+    CHECK(beginning->rounds() == std::vector<gossip::Round>{0, 4, 8});
+    gossip::VirtualScheduler scheduler;
+    gossip::InlineExecutor executor;
+    HostRequest request;
+    request.hosted = {0, 1, 2};
+    Host host(setup, scheduler, executor, beginning->recorder(), request);
+    REQUIRE(beginning->settle(round, host).ok());
+    CHECK(checkpoints_in(folder.path / "checkpoints").size() == (round == 0 ? 2 : 1));
+  }
 }
 
 TEST_CASE("a disk that takes no checkpoint does not end the run; it says so") {

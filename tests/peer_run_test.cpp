@@ -271,6 +271,40 @@ TEST_CASE("virtual time by tables of regions: a round takes the slowest of a rin
   CHECK(narrow.hash() == plain.hash());
 }
 
+TEST_CASE("what deviates from W is in the log when its round is over, however seldom rounds are logged") {
+  const Folder folder;
+  const Left left = run_in(folder.path / "async", {"run.peers=4", "run.rounds=40", "log.every=0", "topology.kind=ring",
+                                                   "algorithm.policy=async", "sim.compute_ms=10", "sim.slow_peers=1",
+                                                   "sim.slow_factor=5", "sim.latency_ms=1"});
+  std::map<int, std::set<std::uint64_t>> rounds;
+  for (const Json& record : left.log.records) {
+    if (record["record"] != "deviations") continue;
+    CHECK(record["deviations"].size() <= 2);  // neighbours
+    for (const Json& deviation : record["deviations"]) CHECK(deviation["round"] == record["round"]);
+    CHECK(rounds[record["peer"]].insert(record["round"].get<std::uint64_t>()).second);
+  }
+  for (const auto& [peer, those] : rounds) {
+    CHECK(those.size() > 30);  // the slow peer has rows of others that are ahead, they have old ones of it
+    CHECK(*those.rbegin() < 40);
+  }
+  CHECK(rounds.size() == 4);
+
+  // Of one that left out many rounds: records of a bounded length.
+  const Setup setup = set_up({"run.peers=3", "run.rounds=5000"});
+  auto recorder = Recorder::create(setup, {0, 1, 2}, folder.path / "many", "virtual");
+  REQUIRE(recorder.ok());
+  std::vector<gossip::Deviation> absent;
+  for (gossip::Round round = 0; round < 2500; ++round) absent.push_back({round, 2, 0, true});
+  REQUIRE((*recorder)->deviations({2500, 1, absent}).ok());
+  std::vector<std::size_t> sizes;
+  gossip::Round next = 0;
+  GOSSAMER_CHECK(read_log(folder.path / "many" / "log-0.jsonl", 0, [&](const ProcessLog&, Json&& record) {
+                   sizes.push_back(record["deviations"].size());
+                   for (const Json& deviation : record["deviations"]) CHECK(deviation["round"] == next++);
+                 }).ok(), "a log that was just written");
+  CHECK(sizes == std::vector<std::size_t>{1024, 1024, 452});
+}
+
 TEST_CASE("a server is kept where it holds the whole model, and is none of the network's figures") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=4", "log.every=2"};

@@ -34,17 +34,17 @@ Status Beginning::settle(gossip::Round round, Host& host) {
   if (request_.resume.kind == ResumeChoice::Kind::none) return {};
   if (round > 0) GOSSAMER_TRY_STATUS(host.restore(states_.at(round)));
   GOSSAMER_TRY_STATUS(recorder_->continue_from(round));
-  drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder), request_.hosted.front(), round, real_disk());
+  // From round 0 there is nothing to go on from but what there was: it stays until the first new one is written.
+  if (round > 0)
+    drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder), request_.hosted.front(), round, real_disk());
   return {};
 }
 
-/// Other peers of this process may begin a little earlier: as many rounds as news takes through the network.
+/// Other peers of this process may begin a little earlier: as many rounds as news takes through the network. The checkpoints that
+/// it has, which may be of later rounds where it was ahead on its own, stay until it has written one: it may end before.
 Status Beginning::join(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
-  const gossip::Round first = round - std::min(round, nodes);
-  // It may have been ahead of the others, on its own, when it ended.
-  drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder), request_.hosted.front(), first, real_disk());
-  return recorder_->continue_from(first);
+  return recorder_->continue_from(round - std::min(round, nodes));
 }
 
 void Beginning::announce(gossip::Round round) const {

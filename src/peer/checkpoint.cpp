@@ -27,12 +27,6 @@ std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
   return std::vector<std::string>(rule.state_rows(), "momentum");
 }
 
-Json deviations_json(const std::vector<gossip::Deviation>& deviations) {
-  Json list = Json::array();
-  for (const gossip::Deviation& deviation : deviations) list.push_back(deviation_json(deviation));
-  return list;
-}
-
 Json to_json(const NodeState& state) {
   const NodeFigures& figures = state.figures;
   const gossip::Staleness& staleness = figures.staleness;
@@ -48,7 +42,6 @@ Json to_json(const NodeState& state) {
           {"steps_recorded", figures.steps_recorded},
           {"loss_sum", figures.loss.sum},
           {"loss_count", figures.loss.count},
-          {"deviations", deviations_json(figures.deviations)},
           {"staleness", {{"pushes", staleness.pushes}, {"sum", staleness.sum}, {"largest", staleness.largest}}}};
 }
 
@@ -67,15 +60,6 @@ NodeState node_from(const Json& json) {
   json.at("steps_recorded").get_to(figures.steps_recorded);
   json.at("loss_sum").get_to(figures.loss.sum);
   json.at("loss_count").get_to(figures.loss.count);
-  for (const Json& deviation : json.at("deviations")) {
-    const Json& used = deviation.at("used_round");
-    figures.deviations.push_back({.round = deviation.at("round").get<gossip::Round>(),
-                                  .from = deviation.at("from").get<int>(),
-                                  .channel = deviation.value("row", gossip::Channel{0}),
-                                  .missing = used.is_null(),
-                                  .used_round = used.is_null() ? 0 : used.get<gossip::Round>(),
-                                  .values = deviation.value("values", std::uint64_t{0})});
-  }
   const Json& staleness = json.at("staleness");
   staleness.at("pushes").get_to(figures.staleness.pushes);
   staleness.at("sum").get_to(figures.staleness.sum);

@@ -29,9 +29,8 @@ struct NodeFigures {
   gossip::Traffic traffic;
   gossip::NodeTimes times;
   double mix_seconds = 0;
-  std::uint64_t steps_recorded = 0;  ///< local steps at the last record; loss, deviations and staleness are since then
+  std::uint64_t steps_recorded = 0;  ///< local steps at the last record; loss and staleness are since then
   LossSum loss;
-  std::vector<gossip::Deviation> deviations;
   gossip::Staleness staleness;
 };
 

@@ -74,14 +74,12 @@ std::vector<CheckpointName> checkpoints_in(const fs::path& folder) {
   return names;
 }
 
-void drop_old_checkpoints(const fs::path& folder, int process, std::size_t keep, Disk& disk) {
-  const std::vector<CheckpointName> names = checkpoints_of(folder, process);
+void drop_other_checkpoints(const fs::path& folder, int process, gossip::Round newest, std::size_t keep, Disk& disk) {
   std::set<fs::path> kept;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i >= std::max<std::size_t>(keep, 1)) remove_checkpoint(names[i].manifest, disk);
-    else kept.insert({names[i].manifest, tensors_beside(names[i].manifest)});
+  for (const CheckpointName& name : checkpoints_of(folder, process)) {
+    if (name.round > newest || kept.size() >= 2 * std::max<std::size_t>(keep, 1)) remove_checkpoint(name.manifest, disk);
+    else kept.insert({name.manifest, tensors_beside(name.manifest)});
   }
-  const gossip::Round newest = names.empty() ? 0 : names.front().round;
   for (const fs::path& path : files_in(folder)) {
     const std::string name = path.filename().string();
     const auto stem = stem_of(name);

@@ -21,11 +21,13 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& folder, gossi
 /// Those in the folder, newest first, of all processes; none where there is no folder.
 std::vector<CheckpointName> checkpoints_in(const std::filesystem::path& folder);
 
-/// Takes away what process `process` has in the folder: all but its newest `keep` checkpoints, and whatever belongs to none
-/// (parts of files that it had no time to finish). It drops no newest one, and as only finite states become checkpoints, no
-/// last finite one. What cannot be removed stays.
-void drop_old_checkpoints(const std::filesystem::path& folder, int process, std::size_t keep, Disk& disk);
-/// Takes away those of process `process` that are of a later round: a run goes on from `round`, and will write them again.
+/// Takes away what process `process` has in the folder, now that its checkpoint of `newest` is there: those of later rounds, of a
+/// life in which it was ahead; of the others all but the newest `keep`; and whatever belongs to none (parts of files that it had
+/// no time to finish). That of `newest` stays, so as only finite states become checkpoints, there always is a finite one. What
+/// cannot be removed stays.
+void drop_other_checkpoints(const std::filesystem::path& folder, int process, gossip::Round newest, std::size_t keep, Disk& disk);
+/// Takes away those of process `process` that are of a later round: a run goes on from the checkpoint of `round`, and will write
+/// them again.
 void drop_later_checkpoints(const std::filesystem::path& folder, int process, gossip::Round round, Disk& disk);
 
 /// The states of a process's nodes at one round, each in a file that has been verified.

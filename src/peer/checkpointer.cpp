@@ -62,9 +62,10 @@ Status Checkpointer::add(const NodeSnapshot& node, Pending& pending) {
 Status Checkpointer::commit(Pending& pending) {
   if (const int failed = request_.disk->sync_path(request_.log); failed < 0)
     return Error{ErrorKind::data, fmt::format("cannot write {}: {}", request_.log.string(), std::strerror(-failed))};
+  const gossip::Round round = pending.manifest.round;
   GOSSAMER_TRY_STATUS(pending.writer->commit(std::move(pending.manifest)));
-  drop_old_checkpoints(request_.folder, request_.hosted.front(), static_cast<std::size_t>(setup_.config.checkpoint.keep),
-                       *request_.disk);
+  drop_other_checkpoints(request_.folder, request_.hosted.front(), round, static_cast<std::size_t>(setup_.config.checkpoint.keep),
+                         *request_.disk);
   return {};
 }
 

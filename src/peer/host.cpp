@@ -221,6 +221,9 @@ gossip::task<void> Host::drive(Member& member) {
     co_await setup_.algorithm->round(*member.node, member.round);
     check_interrupt();
     member.in_round = false;
+    if (auto deviations = member.node->endpoint().take_deviations(); !deviations.empty())
+      if (Status status = recorder_.deviations({member.round, member.node->id(), std::move(deviations)}); !status.ok())
+        co_return fail(status.error());
     const gossip::Round last = stop_after_.value_or(setup_.config.run.rounds);
     // A peer that leaves rounds out stands in all of them as it stands now.
     for (const gossip::Round next = member.node->endpoint().next_round(member.round, last); member.round < next;) {
@@ -252,9 +255,7 @@ gossip::task<void> Host::record(Member& member) {
   figures.traffic = counted.traffic;
   figures.times = counted.times;
   figures.mix_seconds = counted.mix_seconds;
-  figures.deviations = std::move(counted.deviations);
   figures.staleness = counted.staleness;
-  member.before.deviations.clear();
   member.before.staleness = {};
   figures.test = {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::quiet_NaN()};
   const bool evaluated = setup_.trainer && setup_.holds_model(node.id());

@@ -26,7 +26,6 @@ struct OnExecutor {
 NodeFigures Host::figures_of(Member& member) {
   gossip::Node& node = *member.node;
   NodeFigures& before = member.before;
-  for (const gossip::Deviation& deviation : node.endpoint().take_deviations()) before.deviations.push_back(deviation);
   const gossip::Staleness staleness = node.take_staleness();
   before.staleness.pushes += staleness.pushes;
   before.staleness.sum += staleness.sum;

@@ -44,6 +44,7 @@ constexpr Field kNetwork[] = {{"round", Form::count},
                               {"distance_to_optimum", Form::figure}};
 constexpr Field kMembership[] = {{"round", Form::count}, {"peer", Form::count}, {"seconds", Form::seconds},
                                  {"event", Form::event}, {"of", Form::node},    {"within_reach", Form::node}};
+constexpr Field kDeviations[] = {{"round", Form::count}, {"peer", Form::count}};
 constexpr Field kEnd[] = {{"reason", Form::reason},        {"message", Form::text},     {"rounds", Form::count},
                           {"seconds", Form::seconds},      {"wall_seconds", Form::seconds}, {"node_steps", Form::count},
                           {"bytes_sent", Form::count},     {"row_hashes", Form::hashes}};
@@ -139,11 +140,10 @@ Fault fields_fault(const Json& record, std::span<const Field> fields) {
   return {};
 }
 
-/// A round's list of deviations, where it has one.
 Fault deviations_fault(const Json& record) {
   constexpr auto any = std::numeric_limits<std::uint64_t>::max();
   const auto found = record.find("deviations");
-  if (found == record.end()) return {};
+  if (found == record.end()) return "deviations: missing in this deviations record";
   const auto is_deviation = [](const Json& deviation) {
     if (!deviation.is_object() || !deviation.contains("round") || !deviation.contains("from") || !deviation.contains("used_round"))
       return false;
@@ -179,12 +179,14 @@ Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size
   const std::string sort = sort_of(record);
   if (sort == "header") return "record: a second header";
   if (sort == "network") return fields_fault(record, kNetwork);
-  if (sort == "round" || sort == "server" || sort == "membership") {
+  if (sort == "round" || sort == "server" || sort == "membership" || sort == "deviations") {
     const char* who = sort == "server" ? "server" : "peer";
-    const std::span<const Field> fields = sort == "round" ? std::span<const Field>(kRound)
-                                          : sort == "server" ? std::span<const Field>(kServer) : std::span<const Field>(kMembership);
+    const std::span<const Field> fields = sort == "round"        ? std::span<const Field>(kRound)
+                                          : sort == "server"     ? std::span<const Field>(kServer)
+                                          : sort == "membership" ? std::span<const Field>(kMembership)
+                                                                 : std::span<const Field>(kDeviations);
     if (Fault fault = fields_fault(record, fields)) return fault;
-    if (Fault fault = deviations_fault(record)) return fault;
+    if (Fault fault = sort == "deviations" ? deviations_fault(record) : Fault()) return fault;
     const auto node = record.at(who).get<std::uint64_t>();
     if (node < kMostNodes && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(node))) return {};
     return fmt::format("{}: {} is not hosted by this process", who, node);
@@ -194,7 +196,7 @@ Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size
     if (record.at("row_hashes").size() == models) return {};
     return fmt::format("row_hashes: {} of {} rows", record.at("row_hashes").size(), models);
   }
-  return "record: not one of header, round, server, network, membership, end";
+  return "record: not one of header, round, server, network, membership, deviations, end";
 }
 
 }  // namespace gossamer::peer

@@ -18,6 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kMostDeviations = 1024;  // of one record
+
+Json deviation_json(const gossip::Deviation& deviation) {
+  Json json{{"round", deviation.round}, {"from", deviation.from}};
+  json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
+  if (deviation.channel > 0) json["row"] = deviation.channel;
+  if (deviation.values > 0) json["values"] = deviation.values;
+  return json;
+}
+
 Status make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -27,14 +37,6 @@ Status make_folder(const fs::path& folder) {
 }
 
 }  // namespace
-
-Json deviation_json(const gossip::Deviation& deviation) {
-  Json json{{"round", deviation.round}, {"from", deviation.from}};
-  json["used_round"] = deviation.missing ? Json() : Json(deviation.used_round);
-  if (deviation.channel > 0) json["row"] = deviation.channel;
-  if (deviation.values > 0) json["values"] = deviation.values;
-  return json;
-}
 
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -230,10 +232,6 @@ Status Recorder::round(const RoundFigures& figures) {
     if (std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); }))
       record["sketch"] = std::move(values);
   }
-  if (!figures.deviations.empty()) {
-    record["deviations"] = Json::array();
-    for (const gossip::Deviation& deviation : figures.deviations) record["deviations"].push_back(deviation_json(deviation));
-  }
   if (const gossip::Staleness& staleness = figures.staleness; staleness.pushes > 0) {
     const double mean = static_cast<double>(staleness.sum) / static_cast<double>(staleness.pushes);
     record["staleness"] = {{"pushes", staleness.pushes}, {"mean", mean}, {"max", staleness.largest}};
@@ -263,6 +261,20 @@ Status Recorder::membership(const MembershipFigures& figures) {
   record["of"] = figures.of ? Json(*figures.of) : Json();
   record["within_reach"] = figures.within_reach ? Json(*figures.within_reach) : Json();
   return write(record);
+}
+
+Status Recorder::deviations(const DeviationFigures& figures) {
+  Json record;
+  record["record"] = "deviations";
+  record["round"] = figures.round;
+  record["peer"] = figures.peer;
+  for (std::size_t begin = 0; begin < figures.deviations.size(); begin += kMostDeviations) {
+    Json& list = record["deviations"] = Json::array();
+    for (std::size_t k = begin; k < std::min(begin + kMostDeviations, figures.deviations.size()); ++k)
+      list.push_back(deviation_json(figures.deviations[k]));
+    GOSSAMER_TRY_STATUS(write(record));
+  }
+  return {};
 }
 
 Status Recorder::network_record(gossip::Round round, const RowViews& rows) {

@@ -30,7 +30,6 @@ struct RoundFigures {
   gossip::Traffic traffic;
   gossip::NodeTimes times;
   double mix_seconds = 0;
-  std::vector<gossip::Deviation> deviations;
   gossip::Staleness staleness;  ///< of pushes to a server since its last record
   std::span<const float> row;  ///< the parameters, in device memory; read before the call returns
 };
@@ -43,6 +42,13 @@ struct MembershipFigures {
   std::string event;                ///< lost | back | reach | joined
   std::optional<int> of;            ///< the other end of the link: of lost and back
   std::optional<int> within_reach;  ///< peers that links lead to, this one among them: of reach and joined
+};
+
+/// Where W was not realised as planned, in a round of a hosted peer.
+struct DeviationFigures {
+  gossip::Round round = 0;  ///< in which that became known: those of the list, or later
+  int peer = 0;
+  std::vector<gossip::Deviation> deviations;  ///< some
 };
 
 /// The end of a process's run.
@@ -80,6 +86,9 @@ class Recorder {
   /// That a link of a hosted peer was lost or is back, or that it joined the network that ran, and who is within its reach. Errors
   /// (data) name the file.
   Status membership(const MembershipFigures& figures);
+  /// That a mix was not as W had it: as soon as the round is over, so that nothing of it grows in memory. Of a peer that left out
+  /// many rounds, in several records. Errors (data) name the file.
+  Status deviations(const DeviationFigures& figures);
   /// The final parameters (`rows` in host memory), then the log's last record. Errors (data) name the file.
   Status end(const EndFigures& figures, const RowViews& rows);
   /// Takes the files away again: the run has not begun, and may be tried again in the same folder. A log that was there before
@@ -130,8 +139,6 @@ Json report_json(const topology::TopologyReport& report);
 /// The edges of the union over the period, i < j where symmetric; null where they are more than kMostEdges.
 Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
 inline constexpr std::int64_t kMostEdges = 100000;
-/// As a round's record has it.
-Json deviation_json(const gossip::Deviation& deviation);
 /// A parameter value as JSON.
 Json to_json(const ParameterValue& value);
 Json config_json(const Config& config);

@@ -81,9 +81,8 @@ Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLo
   std::vector<theory::Departure> departures;
   for (const ProcessLog& log : logs)
     for (const Json& record : log.records) {
-      const auto deviations = record.find("deviations");
-      if (deviations == record.end()) continue;
-      for (const Json& deviation : *deviations) {
+      if (sort_of(record) != "deviations") continue;
+      for (const Json& deviation : record.at("deviations")) {
         if (deviation.value("row", std::size_t{0}) != row) continue;
         theory::Departure departure{record.at("peer").get<int>(), deviation.at("round").get<std::uint64_t>(),
                                     deviation.at("from").get<int>(), std::nullopt};

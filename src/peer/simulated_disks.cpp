@@ -84,12 +84,6 @@ class CheckpointStorage final : public sim::Storage {
     return states;
   }
 
-  void go_on_from(int process, gossip::Round round) override {
-    Place& place = places_.at(process);
-    drop_later_checkpoints(folder_of(process), place.hosted.front(), round, place.disk);
-    place.go_on();
-  }
-
   void end(int process, sim::Outage outage) override {
     Place& place = places_.at(process);
     place.disk.strike_at(0, FailingDisk::Strike::stop);  // whoever is killed clears nothing away

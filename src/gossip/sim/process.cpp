@@ -72,7 +72,6 @@ struct Process::Place {
   std::vector<std::unique_ptr<Node>> nodes;
   std::vector<std::unique_ptr<Membership>> memberships;
   std::vector<task<void>> drivers;
-  bool arrived = false;  ///< of one that joins: one of its peers knows its first round
 };
 
 Process::Process(World& world, int number) : world_(world), number_(number) {
@@ -195,9 +194,6 @@ task<void> Process::drive(Place& place, std::size_t index, bool joins) {
   if (joins) {
     const Round first = co_await place.memberships[index]->arrive();
     t = first;
-    // Others of the process may begin a little earlier.
-    const auto earlier = static_cast<Round>(hosted_.size() == 1 ? 0 : world_.scenario().peers);
-    if (keeps_ && !std::exchange(place.arrived, true)) world_.go_on_from(*this, first - std::min(first, earlier));
   }
   while (t < static_cast<Round>(last)) {
     const bool restarts = co_await place.memberships[index]->attend(t);

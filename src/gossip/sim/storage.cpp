@@ -8,7 +8,7 @@ void PerfectStorage::begin(int process, const std::vector<int>& hosted) {
   Place& place = places_[process];
   place.hosted = hosted.size();
   place.killed = false;
-  std::erase_if(place.rounds, [&](const auto& entry) { return entry.second.size() != hosted.size(); });
+  place.pending.clear();
 }
 
 Kept PerfectStorage::save(int process, const SavedState& state) {
@@ -16,12 +16,16 @@ Kept PerfectStorage::save(int process, const SavedState& state) {
   if (place.killed) return Kept::no;
   if (const auto fault = std::exchange(place.struck, std::nullopt)) {
     place.killed = *fault == DiskFault::kill;
-    place.rounds.erase(state.round);
+    place.pending.erase(state.round);
     return Kept::no;
   }
-  auto& states = place.rounds[state.round];
+  auto& states = place.pending[state.round];
   states[state.peer] = state;
-  return states.size() == place.hosted ? Kept::yes : Kept::not_yet;
+  if (states.size() < place.hosted) return Kept::not_yet;
+  std::erase_if(place.rounds, [&](const auto& entry) { return entry.first > state.round; });
+  place.rounds[state.round] = std::move(states);
+  place.pending.erase(state.round);
+  return Kept::yes;
 }
 
 std::vector<SavedState> PerfectStorage::find(int process, const std::vector<int>& hosted) {
@@ -33,10 +37,6 @@ std::vector<SavedState> PerfectStorage::find(int process, const std::vector<int>
     return states;
   }
   return {};
-}
-
-void PerfectStorage::go_on_from(int process, Round round) {
-  std::erase_if(places_[process].rounds, [round](const auto& entry) { return entry.first > round; });
 }
 
 void PerfectStorage::strike(int process, DiskFault fault, int) { places_[process].struck = fault; }

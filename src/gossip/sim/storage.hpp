@@ -41,12 +41,10 @@ class Storage {
   virtual ~Storage() = default;
   /// A process begins, for the first time or again, with the disk as it is.
   virtual void begin(int process, const std::vector<int>& hosted) = 0;
-  /// A peer of it comes by.
+  /// A peer of it comes by. When the last one has, there is nothing of later rounds any more: that was of another past.
   virtual Kept save(int process, const SavedState& state) = 0;
   /// By peer, ascending, the newest states of one round that the process can read; empty: there are none.
   virtual std::vector<SavedState> find(int process, const std::vector<int>& hosted) = 0;
-  /// It goes on from this round: what there is of later ones is of another past.
-  virtual void go_on_from(int process, Round round) = 0;
   virtual void end(int process, Outage outage) = 0;
 
   /// The call of its disk after `calls` more is struck.
@@ -65,7 +63,6 @@ class PerfectStorage final : public Storage {
   void begin(int process, const std::vector<int>& hosted) override;
   Kept save(int process, const SavedState& state) override;
   std::vector<SavedState> find(int process, const std::vector<int>& hosted) override;
-  void go_on_from(int process, Round round) override;
   void end(int, Outage) override {}
   void strike(int process, DiskFault fault, int calls) override;
   void relent(int process) override;
@@ -74,7 +71,7 @@ class PerfectStorage final : public Storage {
  private:
   struct Place {
     std::size_t hosted = 0;
-    std::map<Round, std::map<int, SavedState>> rounds;
+    std::map<Round, std::map<int, SavedState>> rounds, pending;  ///< whole; of which some of its peers have come by
     std::optional<DiskFault> struck;
     bool killed = false;
   };

@@ -135,12 +135,6 @@ std::vector<SavedState> World::look(const Process& process) {
       .found;
 }
 
-void World::go_on_from(const Process& process, Round round) {
-  storage_->go_on_from(process.number(), round);
-  Round& said = said_[static_cast<std::size_t>(process.number())];
-  if (said > round) said = 0;
-}
-
 void World::begin_again(Process& process) {
   if (process.alive() || over() || !parts_.algorithm->needs().bears_losses) return;
   for (const int peer : process.peers()) {

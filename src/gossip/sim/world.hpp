@@ -53,8 +53,6 @@ class World {
   void save(Process& process, const SavedState& state);
   /// What a process has kept, for the record too.
   std::vector<SavedState> look(const Process& process);
-  /// A process goes on from this round, whatever it has kept.
-  void go_on_from(const Process& process, Round round);
   Storage& storage() { return *storage_; }
   /// A process has done all its rounds: it ends when it has said what it had to say.
   void leave(Process& process);
