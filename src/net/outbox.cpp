@@ -32,8 +32,12 @@ void Outbox::push(const FrameHead& head, gossip::Chunk chunk, std::string text) 
 
 void Outbox::push_first(const FrameHead& head) {
   GOSSAMER_CHECK(in_flight_ == 0 && !is_counted(head.kind), "a frame that cannot be put first");
-  const auto at = queue_.begin() + (front_written_ > 0 ? 1 : 0);
-  queue_.emplace(at)->head = head;
+  // One of its kind that waits still is old news by now, and would be read after this one.
+  const auto first_whole = [this] { return queue_.begin() + (front_written_ > 0 ? 1 : 0); };
+  const auto first_counted = std::find_if(first_whole(), queue_.end(), [](const Outgoing& frame) { return is_counted(frame.head.kind); });
+  queue_.erase(std::remove_if(first_whole(), first_counted, [&](const Outgoing& frame) { return frame.head.kind == head.kind; }),
+               first_counted);
+  queue_.emplace(first_whole())->head = head;
 }
 
 /// A frame is hashed when it is first gathered, just before the kernel reads the same bytes.

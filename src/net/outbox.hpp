@@ -35,7 +35,7 @@ class Outbox {
 
   /// Puts a frame at the end; `chunk` or `text` is its payload, as its kind asks.
   void push(const FrameHead& head, gossip::Chunk chunk, std::string text = {});
-  /// Puts a frame that does not count (is_counted) before all that is not begun. Not while writing().
+  /// Puts a frame that does not count (is_counted) before all that is not begun, in place of one of its kind. Not while writing().
   void push_first(const FrameHead& head);
 
   /// What to write next; empty: nothing. It stays valid, and this object is writing(), until written() or interrupted().

@@ -36,7 +36,7 @@ std::string printable(std::string text) {
 
 }  // namespace
 
-Session::Session(RealScheduler& scheduler, SessionOptions options, Traffic& traffic, SessionOwner& owner)
+Session::Session(gossip::Scheduler& scheduler, SessionOptions options, Traffic& traffic, SessionOwner& owner)
     : scheduler_(scheduler),
       options_(std::move(options)),
       traffic_(traffic),

@@ -70,7 +70,7 @@ struct SessionOptions {
 /// Thread: the scheduler's.
 class Session final : public SocketUser {
  public:
-  Session(RealScheduler& scheduler, SessionOptions options, Traffic& traffic, SessionOwner& owner);
+  Session(gossip::Scheduler& scheduler, SessionOptions options, Traffic& traffic, SessionOwner& owner);
   ~Session() override;
 
   /// Takes a connection, in place of the one before if there is one. `resumes`: the other end knows the session already; both
@@ -146,7 +146,7 @@ class Session final : public SocketUser {
   std::string lost(const std::string& why) const;
   void fail(std::string sentence);
 
-  RealScheduler& scheduler_;
+  gossip::Scheduler& scheduler_;
   SessionOptions options_;
   std::unique_ptr<Socket> socket_;
   Traffic& traffic_;

@@ -40,60 +40,66 @@ std::string reason(const Transfer& transfer) {
   return transfer.end ? std::string("the connection was closed") : words(transfer.error);
 }
 
-// Operations under way hold the state: it outlives the Socket until the last of them has been told that it is closed.
-struct Socket::State {
-  explicit State(tcp::socket socket_in) : socket(std::move(socket_in)) {
-    std::error_code ignored;
-    socket.set_option(tcp::no_delay(true), ignored);
-    socket.non_blocking(true, ignored);
-    const tcp::endpoint endpoint = socket.remote_endpoint(ignored);
-    if (!ignored) remote = text(endpoint);
+namespace {
+
+class TcpSocket final : public Socket {
+ public:
+  explicit TcpSocket(tcp::socket socket) : state_(std::make_shared<State>(std::move(socket))) {}
+  ~TcpSocket() override { TcpSocket::close(); }
+
+  void set_user(SocketUser* user) override { state_->user = user; }
+
+  void read(std::span<const Area> areas) override {
+    GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
+    for (std::size_t i = 0; i < areas.size(); ++i) state_->into[i] = {areas[i].data, areas[i].size};
+    state_->socket.async_read_some(std::span(state_->into).first(areas.size()),
+                                   [state = state_](const std::error_code& error, std::size_t bytes) {
+                                     if (state->user != nullptr) state->user->read_done(transfer(error, bytes));
+                                   });
   }
 
-  tcp::socket socket;
-  SocketUser* user = nullptr;
-  std::string remote = "an unknown address";
-  std::array<asio::mutable_buffer, kMaxAreas> into;
-  std::array<asio::const_buffer, kMaxAreas> from;
+  void write(std::span<const Area> areas) override {
+    GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
+    for (std::size_t i = 0; i < areas.size(); ++i) state_->from[i] = {areas[i].data, areas[i].size};
+    state_->socket.async_write_some(std::span(state_->from).first(areas.size()),
+                                    [state = state_](const std::error_code& error, std::size_t bytes) {
+                                      if (state->user != nullptr) state->user->write_done(transfer(error, bytes));
+                                    });
+  }
+
+  void finish_sending() override {
+    std::error_code ignored;
+    state_->socket.shutdown(tcp::socket::shutdown_send, ignored);
+  }
+
+  void close() override {
+    state_->user = nullptr;
+    std::error_code ignored;
+    state_->socket.close(ignored);
+  }
+
+  const std::string& remote() const override { return state_->remote; }
+
+ private:
+  // Operations under way hold the state: it outlives the socket until the last of them has been told that it is closed.
+  struct State {
+    explicit State(tcp::socket socket_in) : socket(std::move(socket_in)) {
+      std::error_code ignored;
+      socket.set_option(tcp::no_delay(true), ignored);
+      socket.non_blocking(true, ignored);
+      const tcp::endpoint endpoint = socket.remote_endpoint(ignored);
+      if (!ignored) remote = text(endpoint);
+    }
+
+    tcp::socket socket;
+    SocketUser* user = nullptr;
+    std::string remote = "an unknown address";
+    std::array<asio::mutable_buffer, kMaxAreas> into;
+    std::array<asio::const_buffer, kMaxAreas> from;
+  };
+
+  std::shared_ptr<State> state_;
 };
-
-Socket::Socket(std::shared_ptr<State> state) : state_(std::move(state)) {}
-Socket::~Socket() { close(); }
-
-void Socket::set_user(SocketUser* user) { state_->user = user; }
-
-void Socket::read(std::span<const Area> areas) {
-  GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
-  for (std::size_t i = 0; i < areas.size(); ++i) state_->into[i] = {areas[i].data, areas[i].size};
-  state_->socket.async_read_some(std::span(state_->into).first(areas.size()),
-                                 [state = state_](const std::error_code& error, std::size_t bytes) {
-                                   if (state->user != nullptr) state->user->read_done(transfer(error, bytes));
-                                 });
-}
-
-void Socket::write(std::span<const Area> areas) {
-  GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
-  for (std::size_t i = 0; i < areas.size(); ++i) state_->from[i] = {areas[i].data, areas[i].size};
-  state_->socket.async_write_some(std::span(state_->from).first(areas.size()),
-                                  [state = state_](const std::error_code& error, std::size_t bytes) {
-                                    if (state->user != nullptr) state->user->write_done(transfer(error, bytes));
-                                  });
-}
-
-void Socket::finish_sending() {
-  std::error_code ignored;
-  state_->socket.shutdown(tcp::socket::shutdown_send, ignored);
-}
-
-void Socket::close() {
-  state_->user = nullptr;
-  std::error_code ignored;
-  state_->socket.close(ignored);
-}
-
-const std::string& Socket::remote() const { return state_->remote; }
-
-namespace {
 
 /// A name is resolved on a thread of Asio's; a number at once.
 class TcpAttempt final : public Attempt {
@@ -144,7 +150,7 @@ class TcpAttempt final : public Attempt {
       std::error_code error;
       if (work->socket.local_endpoint(error) == remote || error)
         return work->finish(Error{ErrorKind::rejected, "connection refused"});
-      work->finish(std::make_unique<Socket>(std::make_shared<Socket::State>(std::move(work->socket))));
+      work->finish(std::unique_ptr<Socket>(std::make_unique<TcpSocket>(std::move(work->socket))));
     });
   }
 
@@ -198,7 +204,7 @@ class TcpListener final : public Listener {
     work->acceptor.async_accept([work](const std::error_code& failed, tcp::socket socket) {
       if (!work->accepted) return;
       if (!failed) {
-        work->accepted(std::make_unique<Socket>(std::make_shared<Socket::State>(std::move(socket))));
+        work->accepted(std::make_unique<TcpSocket>(std::move(socket)));
         if (work->accepted) accept(work);
         return;
       }

@@ -34,29 +34,24 @@ class SocketUser {
   virtual void write_done(const Transfer& transfer) = 0;
 };
 
-/// One connection. One read and one write at a time. Its end closes the connection, and no call comes after it.
-/// Thread: the scheduler's.
+/// One connection: TCP's, or a simulated one (net/sim/line.hpp). One read and one write at a time. Its end closes the connection,
+/// and no call comes after it. Thread: the scheduler's.
 class Socket {
  public:
   static constexpr std::size_t kMaxAreas = 64;  // what a system call takes
 
-  struct State;
-  explicit Socket(std::shared_ptr<State> state);
-  ~Socket();
+  virtual ~Socket() = default;
 
-  void set_user(SocketUser* user);
+  virtual void set_user(SocketUser* user) = 0;
   /// Reads what is there, 1 byte at least, into `areas`, in order; their memory stays valid until read_done.
-  void read(std::span<const Area> areas);
+  virtual void read(std::span<const Area> areas) = 0;
   /// Writes as much as the connection takes, 1 byte at least; memory as above.
-  void write(std::span<const Area> areas);
+  virtual void write(std::span<const Area> areas) = 0;
   /// Tells the other side that nothing more comes.
-  void finish_sending();
-  void close();
+  virtual void finish_sending() = 0;
+  virtual void close() = 0;
   /// The other side's address.
-  const std::string& remote() const;
-
- private:
-  std::shared_ptr<State> state_;
+  virtual const std::string& remote() const = 0;
 };
 
 using OnConnected = std::function<void(Result<std::unique_ptr<Socket>>)>;

@@ -12,6 +12,7 @@
 
 #include "base/hash.hpp"
 #include "gossip/sim/swarm.hpp"
+#include "net/sim/session_trial.hpp"
 #include "peer/simulated_disks.hpp"
 
 namespace gossamer::peer {
@@ -41,6 +42,19 @@ Result<ParameterValue> value_of(const toml::node& node) {
 
 }  // namespace
 
+sim::Outcome simulate_scenario(const sim::Scenario& scenario, const sim::MakeStorage& storage) {
+  sim::Outcome outcome = sim::simulate(scenario, storage);
+  const net::sim::SessionVerdict session = net::sim::try_session(scenario.seed), again = net::sim::try_session(scenario.seed);
+  sim::Verdict& verdict = outcome.verdict;
+  verdict.checked["session"] += session.frames;
+  ++verdict.checked["repeats"];
+  for (const std::string& sentence : session.violations) verdict.violations.push_back("session: " + sentence);
+  if (again.hash != session.hash) verdict.violations.push_back("repeats: a second trial of the sessions goes another way");
+  const std::uint64_t hashes[] = {outcome.hash, session.hash};
+  outcome.hash = hash64(std::as_bytes(std::span(hashes)));
+  return outcome;
+}
+
 Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
   if (auto families = sim::fault_families(seeds.faults, 0); !families.ok()) return families.error();
   GOSSAMER_TRY(const auto disks, SimulatedDisks::create());
@@ -54,7 +68,7 @@ Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
   const auto work = [&] {
     for (std::uint64_t k = next++; k < report.seeds; k = next++) {
       const std::uint64_t seed = seeds.first + k;
-      sim::Outcome outcome = sim::simulate(sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()), storage);
+      sim::Outcome outcome = simulate_scenario(sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()), storage);
       hashes[k] = outcome.hash;
       const std::lock_guard lock(mutex);
       report.events += outcome.events;

@@ -31,6 +31,10 @@ struct SimulationReport {
   std::vector<FailedSeed> failed;                ///< by seed
 };
 
+/// gossip::sim::simulate, and with the scenario's seed, whatever its faults, what it takes for granted: that connections, however
+/// they break, bring everything once and in order (net/sim/session_trial.hpp; the property `session`).
+gossip::sim::Outcome simulate_scenario(const gossip::sim::Scenario& scenario, const gossip::sim::MakeStorage& storage);
+
 /// The error (invalid) is of the families' names.
 Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds);
 

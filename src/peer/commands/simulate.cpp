@@ -44,13 +44,13 @@ Result<int> one(const SimulateCommand& command, sim::Scenario scenario) {
     return 0;
   }
   GOSSAMER_TRY(const auto disks, SimulatedDisks::create());
-  const auto simulate = [&](const sim::Scenario& each) { return sim::simulate(each, disks->storage()); };
-  const sim::Outcome outcome = simulate(scenario);
+  const auto run = [&](const sim::Scenario& each) { return simulate_scenario(each, disks->storage()); };
+  const sim::Outcome outcome = run(scenario);
   const int code = outcome.verdict.ok() ? 0 : static_cast<int>(ErrorKind::internal);
   if (code != 0 && command.shrink) {
-    scenario = sim::shrink(std::move(scenario), [&](const sim::Scenario& each) { return !simulate(each).verdict.ok(); });
+    scenario = sim::shrink(std::move(scenario), [&](const sim::Scenario& each) { return !run(each).verdict.ok(); });
     fmt::print("{}", sim::to_text(scenario));
-    fmt::print(stderr, "{}", outcome_text(simulate(scenario)));
+    fmt::print(stderr, "{}", outcome_text(run(scenario)));
     return code;
   }
   if (command.story)
