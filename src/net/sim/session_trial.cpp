@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr gossip::Time kSilence = 2s;
+constexpr gossip::Time kSilence = 4s;
 constexpr gossip::Time kLimit = 60s;  // of a trial: some seconds of talk and faults, and what they hold up
 constexpr gossip::Time kAfterGoodbye = 1s;  // that one waits for a last word
 constexpr std::size_t kMostViolations = 5;
@@ -62,7 +62,8 @@ class Trial {
   gossip::VirtualScheduler scheduler_;
   RandomStream chance_;
   Options options_;
-  std::shared_ptr<Line> line_;   ///< the newest
+  std::shared_ptr<Line> line_;   ///< the newest,
+  std::unique_ptr<Socket> answer_;  ///< and its end 0, until the answer is there
   std::array<int, 2> held_{};    ///< what keeps anything from coming at an end
   std::array<bool, 2> calling_{};
   std::array<std::unique_ptr<End>, 2> ends_;
@@ -229,7 +230,7 @@ class Trial::End final : public SessionOwner {
     row.values.resize(1 + chance.below(static_cast<std::uint32_t>(options.longest_row)));
     const auto first = static_cast<float>(chance.below(1 << 20));
     for (std::size_t k = 0; k < row.values.size(); ++k) row.values[k] = first + static_cast<float>(k);
-    const std::size_t part = 1 + chance.below(static_cast<std::uint32_t>(options.longest_chunk));
+    const std::size_t part = options.longest_chunk / 8 + 1 + chance.below(static_cast<std::uint32_t>(options.longest_chunk));
     std::vector<gossip::Chunk> chunks;
     for (std::size_t offset = 0; offset < row.values.size(); offset += part) {
       const auto values = std::span<const float>(row.values).subspan(offset, std::min(part, row.values.size() - offset));
@@ -307,7 +308,7 @@ void Trial::plan_faults() {
   const std::uint32_t silent = chance_.below(3);
   if (silent == 1) scheduler_.after(when(), [this] { line_->hold(static_cast<int>(chance_.below(2)), true); });
   if (silent == 2) {
-    const gossip::Time lasts = a_while(options_.may_lose ? 3 * kSilence : kSilence / 2);
+    const gossip::Time lasts = a_while(options_.may_lose ? 3 * kSilence : kSilence / 4);
     const int which = static_cast<int>(chance_.below(3));
     const gossip::Time from = when();
     for (int end = 0; end < 2; ++end) {
@@ -357,10 +358,11 @@ void Trial::connect(bool resumes) {
     if (held_[static_cast<std::size_t>(end)] > 0) line_->hold(end, true);
   calling_[1] = false;
   ends_[1]->session().attach(line_->socket(1), resumes);
-  const auto answer = std::make_shared<std::unique_ptr<Socket>>(line_->socket(0));
-  scheduler_.after(options_.latency, [this, answer, resumes] {
+  answer_ = line_->socket(0);
+  scheduler_.after(options_.latency, [this, resumes] {
     calling_[0] = false;
-    if (!ends_[0]->session().closed()) ends_[0]->session().attach(std::move(*answer), resumes);
+    auto socket = std::exchange(answer_, nullptr);
+    if (!ends_[0]->session().closed()) ends_[0]->session().attach(std::move(socket), resumes);
   });
 }
 
