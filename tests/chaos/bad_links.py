@@ -4,8 +4,8 @@
     tests/chaos/bad_links.py --program build/release/bin/gossamer --faults 200
 
 Each process meets the others in a folder of its own, where the proxy writes addresses of its own in place of theirs. Prints one line of
-JSON: faults by kind, longest pause between two records of a peer, and the largest relative difference of a peer's loss from a run in which
-nothing happened. Exit code 1: a process ended by itself, a pause is longer than 10 s, or values differ by more than one percent.
+JSON: faults by kind, longest pause between two records of a peer, and how far off peers were on the way and in the end (chaos_words.py).
+Exit code 1: a process ended by itself, a pause is longer than 10 s, or a row or a loss is off by more than one percent.
 """
 
 import asyncio
@@ -183,6 +183,8 @@ def main() -> int:
             done: collections.Counter[str] = collections.Counter()
             for fault in range(options.faults):
                 done[disturb(trial, proxy, options.silence)] += 1
+                trial.stand(trial.everybody)
+                trial.change(trial.everybody)
                 trial.tell(f"{fault + 1} of {options.faults}")
             return trial.settle({"faults": dict(sorted(done.items()))})
         finally:

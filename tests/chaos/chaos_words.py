@@ -3,15 +3,18 @@
     with Trial(options) as trial:
         trial.start()
         trial.wait(2.0)          # nobody may end by itself meanwhile
+        trial.stand([0, 1, 3])   # these have been among themselves for a while: they are to be at the optimum of theirs, if it was long enough
         …
         return trial.settle({"cuts": 20})
 
-All peers minimise quadratics that differ between them, by gradient tracking with full gradients, so each has one point to end at
-whatever happened on the way. What is done follows from --seed; how the processes interleave does not.
+All peers minimise quadratics that differ between them, by gradient tracking with full gradients over a graph that stays connected whoever
+is lost, and symmetric, so those who are there have one point to come to whatever happened on the way: the mean of their own optima,
+as all quadratics have one Hessian. What is done follows from --seed; how the processes interleave does not.
 """
 
 import argparse
 import json
+import math
 import random
 import sys
 import tempfile
@@ -22,11 +25,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from network_words import Network, Peer, eventually
+from standing import NEAR, Record, Standing, Undisturbed, mean, standing
 
 LONGEST_PAUSE = 10.0  # seconds between two records
-SETTLED = 4000  # rounds after which an undisturbed run stands still
-PROBLEM = ("topology.kind=exponential", "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic",
-           "data.heterogeneity=1", "optimizer.rate=0.02", "data.batch=0", "net.silence=2")
+STILL = 1000  # rounds after which an undisturbed run stands still
+PROBLEM = ("topology.kind=hypercube", "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic",
+           "data.heterogeneity=1", "data.condition=3", "optimizer.rate=0.1", "data.batch=0", "net.silence=2")
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:
@@ -34,7 +38,7 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     made.add_argument("--program", type=Path, required=True)
     made.add_argument("--peers", type=int, default=8)
     made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--every", type=int, default=200, help="rounds between records")
+    made.add_argument("--every", type=int, default=100, help="rounds between records")
     made.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
     return made
 
@@ -55,6 +59,8 @@ class Trial:
         self.apart: set[int] = set()  # held up or cut off by what is done: they have a figure of their own
         self.longest_apart = 0.0
         self._seen: dict[int, tuple[int, float]] = {}
+        self._since = 0  # the first round that those have in common who are among themselves since the last change()
+        self._stood: list[tuple[int, dict[int, Record]]] = []  # where they stood, after how many rounds among themselves
 
     def __enter__(self) -> "Trial":
         return self
@@ -67,6 +73,7 @@ class Trial:
         """A process for each peer, until all train."""
         self.peers = [self.launch(k) for k in self.everybody]
         self.net.running(*self.everybody)
+        self.change(self.everybody)
 
     def launch(self, peer: int) -> Peer:
         """The process of a peer; other scripts start it elsewhere."""
@@ -104,41 +111,79 @@ class Trial:
         if sys.stderr.isatty():
             print(f"\r{words}, longest pause {self.longest:.2f} s", end="", file=sys.stderr)
 
+    def change(self, present: list[int]) -> None:
+        """From now on these are among themselves: what follows is to be told of in a record after the next one of all of them."""
+        self._since = max(max(records) for records in self._recent(present, sys.maxsize).values()) + self.options.every
+
+    def stand(self, present: list[int]) -> None:
+        """Where these stand now. They are held to it in the end."""
+        self._stood.append(self._whole(present, 0) or (0, {}))
+
     def settle(self, done: dict[str, Any]) -> int:
-        """Lets all come to rest, stops them, and holds where they are to a run in which nothing happened: prints `done`, the longest
-        pause so far and the largest relative difference of a loss as a line of JSON. Exit code: 0 if that is at most one percent, and
-        the pause at most LONGEST_PAUSE."""
+        """Lets all find together and come to rest, and holds where they then stand to a run in which nothing happened, and where they
+        stood on the way to the optimum of those who were there. Prints a line of JSON: `done`, the longest pause so far, and how far off
+        they were. Exit code: 0 if that is at most one percent, of rows and of losses, and the pause at most LONGEST_PAUSE."""
         longest = self.longest
-        begin = {k: self.records(k) for k in self.everybody}
-        wanted = SETTLED // self.options.every + 2
+        undisturbed = Undisturbed(self._alone("still", f"run.rounds={STILL}", "log.every=10"))
+        # Wherever those who are there begin when somebody leaves or comes, it is nearer than where all began: in as many rounds
+        # as the undisturbed run needs from its beginning, and those until rows begin again, they must be where they belong. What still
+        # is off then does not go away by itself, and longer quiet would only hide what does.
+        quiet = undisturbed.rounds_needed() + 2 * self.net.peers
+        self.change(self.everybody)
 
-        def all_settled() -> bool:
+        def settled() -> dict[int, Record] | None:
             self.wait(0.2)
-            return all(self.records(k) > begin[k] + wanted for k in self.everybody)
+            found = self._whole(self.everybody, quiet)
+            return found and found[1]
 
-        eventually("all settle", all_settled, 600)
-        # Whoever is stopped last does rounds without the others: where all stand is what they have said by now.
-        standing = {k: self.records(k) - 1 for k in self.everybody}
+        end = undisturbed.difference(eventually("all mix with all again, and settle", settled, 600))
         for peer in self.peers:
             peer.process.terminate()
         for peer in self.peers:
             peer.wait()
-        found = _losses([line for k in self.everybody for line in (self.net.out / f"log-{k}.jsonl").read_text("utf-8").splitlines()])
-        still = Network(self.net.program, self.folder / "still", self.net.peers, *self._sets, f"run.rounds={SETTLED}")
-        still.run_here()
-        undisturbed = _losses((still.folder / "one" / "log-0.jsonl").read_text("utf-8").splitlines())
-        difference = max(abs(found[k][standing[k]] / undisturbed[k][-1] - 1) for k in self.everybody)
-        print(json.dumps({**done, "longest_pause_seconds": round(longest, 3), "largest_difference": difference}))
-        return 0 if difference <= 0.01 and longest <= LONGEST_PAUSE else 1
+        # One round in which everybody walks to its own optimum, and what it heard of others is where they all began.
+        alone = self._alone("alone", "run.rounds=1", "algorithm.kind=dpsgd", "algorithm.order=awc", f"algorithm.local_steps={STILL}")
+        held = [max(math.dist(record.row, mean(alone[k][1].row for k in found)) / undisturbed.norm for record in found.values())
+                for rounds, found in self._stood if rounds >= quiet]
+        print(json.dumps({**done, "longest_pause_seconds": round(longest, 3), "looks": len(self._stood), "looks_after_quiet": len(held),
+                          "largest_distance_meanwhile": max(held, default=None), "quiet_rounds": quiet,
+                          "largest_distance": end.distance, "largest_loss_difference": end.loss}))
+        near = max(end.distance, end.loss, *held) <= NEAR
+        return 0 if near and longest <= LONGEST_PAUSE else 1
 
+    def _alone(self, name: str, *sets: str) -> Standing:
+        """The same problem in one process."""
+        net = Network(self.net.program, self.folder / name, self.net.peers, *self._sets, "log.sketch=on", *sets)
+        net.run_here()
+        return standing([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
 
-def _losses(lines: list[str]) -> dict[int, list[float]]:
-    """Each peer's losses, by record."""
-    found: dict[int, list[float]] = {}
-    for record in map(json.loads, lines):
-        if record["record"] == "round":
-            found.setdefault(record["peer"], []).append(record["test_loss"])
-    return found
+    def _whole(self, present: list[int], quiet: int) -> tuple[int, dict[int, Record]] | None:
+        """The newest round that all of these have on record, if it is `quiet` rounds after the change and after every
+        record by which one of them was without another one (what was done to a link may show a while later), and how many it is."""
+        recent = self._recent(present, self._since)
+        common = set.intersection(*(set(records) for records in recent.values()))
+        among = frozenset(present)
+        begin = max((r for records in recent.values() for r, record in records.items() if record.missed & among), default=self._since)
+        newest = max(common, default=-1)
+        rounds = newest - max(begin, self._since)
+        return (rounds, {k: records[newest] for k, records in recent.items()}) if rounds >= quiet else None
+
+    def _recent(self, peers: list[int], since: int) -> Standing:
+        """The last records of each, back to the round before `since`, but at least one; not the whole of logs that have grown long."""
+        found: Standing = {}
+        for k in peers:
+            log = self.net.out / f"log-{k}.jsonl"
+            size, length = log.stat().st_size, 1 << 16
+            while True:
+                with log.open("rb") as file:
+                    file.seek(max(0, size - length))
+                    text = file.read().decode(errors="replace")
+                records = standing([text if length >= size else text[text.find("\n") + 1:]]).get(k, {})
+                if length >= size or (records and min(records) < since):
+                    break
+                length *= 2
+            found[k] = records
+        return found
 
 
 def run(make: Any) -> int:

@@ -5,9 +5,9 @@
 
 The checkpoints of all processes are on one small file system in memory. While it is full everybody trains on and says so; what is restarted
 comes back; when there is room again checkpoints are written again, and the newest of each process is whole. Prints one line of JSON: how
-often it was full, longest pause between two records of a peer, and the largest relative difference of a peer's loss from a run in
-which nothing happened. Exit code 1: a process ended by itself, a checkpoint is damaged, a pause is longer than 10 s, or values differ
-by more than one percent. Needs root (to mount); without, exit code 77, and the reason.
+often it was full, longest pause between two records of a peer, and how far off peers were on the way and in the end (chaos_words.py).
+Exit code 1: a process ended by itself, a checkpoint is damaged, a pause is longer than 10 s, or a row or a loss is off by more
+than one percent. Needs root (to mount); without, exit code 77, and the reason.
 """
 
 import contextlib
@@ -74,6 +74,7 @@ def main() -> int:
                 trial.peers[victim] = trial.launch(victim)
                 eventually(lambda: f"peer {victim} joins, but: {trial.peers[victim].said}",
                            lambda v=victim: "joins in round" in trial.peers[v].said)
+                trial.change(trial.everybody)
                 before = [trial.newest(k) for k in trial.everybody]
                 (trial.disk / "filler").unlink()
 
@@ -82,6 +83,7 @@ def main() -> int:
                     return all(trial.newest(k) > before[k] for k in trial.everybody)
 
                 eventually("all write checkpoints again", written)
+                trial.stand(trial.everybody)
                 trial.tell(f"{index + 1} of {options.times}")
             code = trial.settle({"full": options.times})
             for k in trial.everybody:

@@ -6,10 +6,10 @@
 Each process has a namespace and an address of its own on one bridge. A partition is blackhole routes on one side, or on both: half of the
 processes are out of the others' reach, or one is, for longer than the silence, or for less. Afterwards all must be one network again.
 Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of one in the smaller
-part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it is), and the largest
-relative difference of a peer's loss from a run in which nothing happened. Exit code 1: a process ended by itself, they did not find
-together, a pause in the larger part is longer than 10 s, or values differ by more than one percent. Needs root and iproute2; without
-them exit code 77, and the reason.
+part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it is), and how far off
+peers were between partitions and in the end (chaos_words.py). Exit code 1: a process ended by itself, they did not find together, a pause
+in the larger part is longer than 10 s, or a row or a loss is off by more than one percent. Needs root and iproute2; without them exit code
+77, and the reason.
 """
 
 import contextlib
@@ -90,7 +90,9 @@ def part(trial: NamespacedTrial, silence: float) -> str:
     eventually("who was cut off goes on", all_go_on, 300)
     trial.look(trial.everybody)  # what they have just written ends a pause of those apart
     trial.apart = set()
+    trial.change(trial.everybody)
     trial.wait(chance.uniform(0.5, 2))
+    trial.stand(trial.everybody)
     return f"{'long' if long else 'short'}, {'both ways' if both else 'one way'}"
 
 

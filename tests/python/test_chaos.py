@@ -1,4 +1,5 @@
-"""The scripts of tests/chaos, for a few seconds each: that they work, and that what they hold the network to is true."""
+"""The scripts of tests/chaos, for a few seconds each: that they work, and that what they hold the network to is true; and that they
+would see it if it were not."""
 
 import json
 import signal
@@ -7,8 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from network_words import Peer
+from standing import NEAR, Record, Undisturbed
 
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
+sys.path.insert(0, str(CHAOS))
+from chaos_words import Trial, parser
 
 
 @pytest.mark.parametrize("words", [("kill_and_restart", "--kills", "3"), ("bad_links", "--faults", "6"),
@@ -23,5 +28,31 @@ def test_a_network_bears_it(gossamer: Path, words: tuple[str, ...]) -> None:
             running.send_signal(signal.SIGINT)  # where it still runs it ends its processes, and what else it made
     if running.returncode == 77:
         pytest.skip(said.strip())
-    assert running.returncode == 0, said
-    assert json.loads(found)["largest_difference"] <= 0.01
+    assert running.returncode == 0, found + said
+    report = json.loads(found)
+    assert max(report["largest_distance"], report["largest_loss_difference"], report["largest_distance_meanwhile"] or 0) <= NEAR
+
+
+class OfAnotherAlgorithm(Trial):
+    """Nothing is done to it, but its peers do not track gradients, so each ends beside the optimum."""
+
+    def launch(self, peer: int) -> Peer:
+        return self.net.start(str(peer), "algorithm.kind=dpsgd")
+
+
+def test_who_ends_elsewhere_is_found(gossamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with OfAnotherAlgorithm(parser(None).parse_args(["--program", str(gossamer), "--peers", "4", "--every", "50"])) as trial:
+        trial.start()
+        trial.wait(0.5)
+        assert trial.settle({}) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert report["largest_loss_difference"] < NEAR < report["largest_distance"], "the loss would not have told"
+
+
+def test_a_tenth_beside_the_optimum_is_not_near() -> None:
+    run = {peer: {0: Record((0.0, 0.0), 2.0, frozenset()), 10: Record((3.0, 4.0), 1.0, frozenset())} for peer in range(2)}
+    undisturbed = Undisturbed(run)
+    assert undisturbed.rounds_needed() == 10
+    beside = undisturbed.difference({0: run[0][10], 1: Record((3.3, 4.4), 1.005, frozenset())})
+    assert beside.distance == pytest.approx(0.1)
+    assert beside.loss == pytest.approx(0.005)
