@@ -42,6 +42,16 @@ class Peer:
         return self._streams[1].read_text(encoding="utf-8")
 
     @property
+    def said_bytes(self) -> int:
+        return self._streams[1].stat().st_size
+
+    def said_after(self, begin: int) -> str:
+        """What it has said beyond so many bytes: who has said a lot is not read as a whole again and again."""
+        with self._streams[1].open("rb") as file:
+            file.seek(begin)
+            return file.read().decode(errors="replace")
+
+    @property
     def last_line(self) -> str:
         """Its last sentence, without the program's name."""
         return self.said.strip().splitlines()[-1].removeprefix("gossamer: ")

@@ -16,7 +16,7 @@ sys.path.insert(0, str(CHAOS))
 from chaos_words import Trial, parser
 
 
-@pytest.mark.parametrize("words", [("kill_and_restart", "--kills", "3"), ("bad_links", "--faults", "6"),
+@pytest.mark.parametrize("words", [("kill_and_restart", "--kills", "3", "--seed", "1"), ("bad_links", "--faults", "6"),
                                    ("partitions", "--partitions", "2"), ("full_disk", "--times", "1")], ids=lambda words: words[0])
 def test_a_network_bears_it(gossamer: Path, words: tuple[str, ...]) -> None:
     script, *options = words
@@ -31,6 +31,9 @@ def test_a_network_bears_it(gossamer: Path, words: tuple[str, ...]) -> None:
     assert running.returncode == 0, found + said
     report = json.loads(found)
     assert max(report["largest_distance"], report["largest_loss_difference"], report["largest_distance_meanwhile"] or 0) <= NEAR
+    if script == "kill_and_restart":  # this seed stops one for longer than the silence, which is not among the kills
+        assert (report["kills"], report["stops"], report["stops_beyond_silence"]) == (3, 1, 1)
+        assert report["longest_detection_seconds"] < 2  # the silence
 
 
 class OfAnotherAlgorithm(Trial):
