@@ -37,6 +37,26 @@ def test_a_scenario_can_be_repeated_from_its_file(gossamer: Path, tmp_path: Path
     assert simulate(gossamer, "--scenario", file).returncode == 0
 
 
+def test_a_scenario_that_fails_does_so_again_and_is_made_smaller(gossamer: Path, tmp_path: Path) -> None:
+    # A step size that gradient tracking does not bear on what is left of the ring: a path comes to its optimum later than it must.
+    file, smaller = tmp_path / "scenario.toml", tmp_path / "smaller.toml"
+    file.write_text('topology = "ring"\npeers = 6\nhomes = [0, 1, 2, 3, 4, 5]\nalgorithm = "gradient_tracking"\nrounds = 200\n'
+                    'rate = 1.0\nfaults = ["crash process=2 at=0.1", "delay process=4 other=5 at=0.2 lasts=0.1 amount=0.02"]\n',
+                    encoding="utf-8")
+    failed = simulate(gossamer, "--scenario", file)
+    assert failed.returncode == 1
+    assert failed.stdout.startswith("  optimum: gradient_tracking's peers 0, 1, 3, 4, 5 are "), failed.stdout
+    assert simulate(gossamer, "--scenario", file).stdout == failed.stdout
+
+    shrunk = simulate(gossamer, "--scenario", file, "--shrink")
+    assert shrunk.returncode == 1
+    smaller.write_text(shrunk.stdout, encoding="utf-8")
+    assert 'faults = [\n  "crash process=2 at=0.1",\n]\n' in shrunk.stdout, "what has no part in it is left out"
+    again = simulate(gossamer, "--scenario", smaller)
+    assert again.returncode == 1
+    assert again.stdout.startswith(shrunk.stderr) and shrunk.stderr.startswith("  optimum: "), "what was said of it is what it does"
+
+
 def test_what_cannot_be_is_said_in_words(gossamer: Path, tmp_path: Path) -> None:
     wrong = ((("--seeds", "9..3"), "--seeds 9..3"), (("--faults", "flood"), "flood"), (("--faults", "none,crash"), "none"))
     for words, part in wrong:
