@@ -1,15 +1,15 @@
-"""What the chaos scripts share: eight processes that train while something is done to them, how long they pause, and where they end.
+"""What the chaos scripts share: eight processes that train while something is done to them, their pauses, and where they stand.
 
     with Trial(options) as trial:
         trial.start()
         trial.wait(2.0)          # nobody may end by itself meanwhile
-        trial.stand([0, 1, 3])   # these have been among themselves for a while: they are to be at the optimum of theirs, if it was long enough
+        trial.stand([0, 1, 3])   # who have been among themselves since trial.change([0, 1, 3]): if long enough, at their optimum
         …
         return trial.settle({"cuts": 20})
 
-All peers minimise quadratics that differ between them, by gradient tracking with full gradients over a graph that stays connected whoever
-is lost, and symmetric, so those who are there have one point to come to whatever happened on the way: the mean of their own optima,
-as all quadratics have one Hessian. What is done follows from --seed; how the processes interleave does not.
+All peers minimise quadratics that differ between them, by gradient tracking with full gradients over a graph that stays connected
+whoever is lost, and symmetric, so those who are there have one point to come to whatever happened on the way: the mean of their own
+optima, as all quadratics have one Hessian. What is done follows from --seed; how the processes interleave does not.
 """
 
 import argparse
@@ -112,22 +112,23 @@ class Trial:
             print(f"\r{words}, longest pause {self.longest:.2f} s", end="", file=sys.stderr)
 
     def change(self, present: list[int]) -> None:
-        """From now on these are among themselves: what follows is to be told of in a record after the next one of all of them."""
-        self._since = max(max(records) for records in self._recent(present, sys.maxsize).values()) + self.options.every
+        """From now on these are among themselves: from the next record on, as the round that is under way is on none yet."""
+        self._since = max(max(records, default=0) for records in self._recent(present, sys.maxsize).values()) + self.options.every
 
     def stand(self, present: list[int]) -> None:
         """Where these stand now. They are held to it in the end."""
         self._stood.append(self._whole(present, 0) or (0, {}))
 
     def settle(self, done: dict[str, Any]) -> int:
-        """Lets all find together and come to rest, and holds where they then stand to a run in which nothing happened, and where they
-        stood on the way to the optimum of those who were there. Prints a line of JSON: `done`, the longest pause so far, and how far off
-        they were. Exit code: 0 if that is at most one percent, of rows and of losses, and the pause at most LONGEST_PAUSE."""
+        """Lets all find together and come to rest, and holds where they then stand to a run in which nothing happened, and where
+        they stood on the way to the optimum of those who were there. Prints a line of JSON: `done`, the longest pause so far, at how
+        many looks they had been among themselves for long enough, and how far off they then were, and in the end. Exit code: 0 if
+        that is at most one percent, of the norm of the optimum and of the loss, and the pause at most LONGEST_PAUSE."""
         longest = self.longest
         undisturbed = Undisturbed(self._alone("still", f"run.rounds={STILL}", "log.every=10"))
-        # Wherever those who are there begin when somebody leaves or comes, it is nearer than where all began: in as many rounds
-        # as the undisturbed run needs from its beginning, and those until rows begin again, they must be where they belong. What still
-        # is off then does not go away by itself, and longer quiet would only hide what does.
+        # Wherever those who are there begin when somebody leaves or comes, it is nearer than where all began: in as many rounds as
+        # the undisturbed run needs from its beginning, and those until rows begin again, they must be where they belong. What is
+        # still off then does not go away by itself, and longer quiet would only hide what does.
         quiet = undisturbed.rounds_needed() + 2 * self.net.peers
         self.change(self.everybody)
 
@@ -142,11 +143,12 @@ class Trial:
         for peer in self.peers:
             peer.wait()
         # One round in which everybody walks to its own optimum, and what it heard of others is where they all began.
-        alone = self._alone("alone", "run.rounds=1", "algorithm.kind=dpsgd", "algorithm.order=awc", f"algorithm.local_steps={STILL}")
+        alone = self._alone("alone", "run.rounds=1", "algorithm.kind=dpsgd", "algorithm.order=awc",
+                            f"algorithm.local_steps={STILL}")
         held = [max(math.dist(record.row, mean(alone[k][1].row for k in found)) / undisturbed.norm for record in found.values())
                 for rounds, found in self._stood if rounds >= quiet]
-        print(json.dumps({**done, "longest_pause_seconds": round(longest, 3), "looks": len(self._stood), "looks_after_quiet": len(held),
-                          "largest_distance_meanwhile": max(held, default=None), "quiet_rounds": quiet,
+        print(json.dumps({**done, "longest_pause_seconds": round(longest, 3), "quiet_rounds": quiet, "looks": len(self._stood),
+                          "looks_after_quiet": len(held), "largest_distance_meanwhile": max(held, default=None),
                           "largest_distance": end.distance, "largest_loss_difference": end.loss}))
         near = max(end.distance, end.loss, *held) <= NEAR
         return 0 if near and longest <= LONGEST_PAUSE else 1
@@ -157,19 +159,27 @@ class Trial:
         net.run_here()
         return standing([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
 
+    def rounds_per_second(self, peers: list[int], seconds: float) -> float:
+        """Of the slowest of these, from now on for about so long, by the times of its records."""
+        self.change(peers)
+        self.wait(seconds, peers)
+        within = {k: sorted((r, record.seconds) for r, record in records.items() if r >= self._since)
+                  for k, records in self._recent(peers, self._since).items()}
+        return min((last[0] - first[0]) / (last[1] - first[1]) for first, *_, last in within.values())
+
     def _whole(self, present: list[int], quiet: int) -> tuple[int, dict[int, Record]] | None:
         """The newest round that all of these have on record, if it is `quiet` rounds after the change and after every
         record by which one of them was without another one (what was done to a link may show a while later), and how many it is."""
         recent = self._recent(present, self._since)
         common = set.intersection(*(set(records) for records in recent.values()))
         among = frozenset(present)
-        begin = max((r for records in recent.values() for r, record in records.items() if record.missed & among), default=self._since)
+        missed = (r for records in recent.values() for r, record in records.items() if record.missed & among)
         newest = max(common, default=-1)
-        rounds = newest - max(begin, self._since)
+        rounds = newest - max(self._since, *missed, 0)
         return (rounds, {k: records[newest] for k, records in recent.items()}) if rounds >= quiet else None
 
     def _recent(self, peers: list[int], since: int) -> Standing:
-        """The last records of each, back to the round before `since`, but at least one; not the whole of logs that have grown long."""
+        """The last records of each, back to the one before round `since`; not the whole of logs that have grown long."""
         found: Standing = {}
         for k in peers:
             log = self.net.out / f"log-{k}.jsonl"

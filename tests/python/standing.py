@@ -1,6 +1,7 @@
 """Where the peers of a run stand: their rows, by the sketches in its logs, which are exact for rows of up to 1,024 values.
 
-The loss alone does not tell: around the optimum it is flat, and who stands a tenth of the optimum's norm beside it has half a percent more.
+The loss alone does not tell: around the optimum it is flat, and who stands a tenth of the optimum's norm beside it has half a
+percent more.
 """
 
 import json
@@ -17,6 +18,7 @@ class Record:
 
     row: tuple[float, ...]  # a rotation of it that is the same for all peers of all runs with one seed
     loss: float
+    seconds: float  # since the process's start
     missed: frozenset[int]  # whose rows were missing in a mix since its last record
 
 
@@ -33,7 +35,7 @@ def standing(texts: Iterable[str]) -> Standing:
     for line in (line for text in texts for line in text[: text.rfind("\n") + 1].splitlines()):
         if '"record":"round"' in line:
             r = json.loads(line)
-            found.setdefault(r["peer"], {})[r["round"]] = Record(tuple(r["sketch"]), r["test_loss"],
+            found.setdefault(r["peer"], {})[r["round"]] = Record(tuple(r["sketch"]), r["test_loss"], r["seconds"],
                                                                 frozenset(each["from"] for each in r.get("deviations", [])))
     return found
 

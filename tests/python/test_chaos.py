@@ -53,9 +53,9 @@ def test_who_ends_elsewhere_is_found(gossamer: Path, capsys: pytest.CaptureFixtu
 
 
 def test_a_tenth_beside_the_optimum_is_not_near() -> None:
-    run = {peer: {0: Record((0.0, 0.0), 2.0, frozenset()), 10: Record((3.0, 4.0), 1.0, frozenset())} for peer in range(2)}
+    run = {peer: {0: Record((0.0, 0.0), 2.0, 0.0, frozenset()), 10: Record((3.0, 4.0), 1.0, 0.0, frozenset())} for peer in range(2)}
     undisturbed = Undisturbed(run)
     assert undisturbed.rounds_needed() == 10
-    beside = undisturbed.difference({0: run[0][10], 1: Record((3.3, 4.4), 1.005, frozenset())})
+    beside = undisturbed.difference({0: run[0][10], 1: Record((3.3, 4.4), 1.005, 0.0, frozenset())})
     assert beside.distance == pytest.approx(0.1)
     assert beside.loss == pytest.approx(0.005)
