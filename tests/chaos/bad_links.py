@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Trains over links that go through a proxy, which delays, stalls, cuts and corrupts what passes, one link and fault after the other.
+"""Trains over links that go through a proxy, which delays, stalls, cuts and corrupts what passes, one fault after the other.
 
     tests/chaos/bad_links.py --program build/release/bin/gossamer --faults 200
 
-Each process meets the others in a folder of its own, where the proxy writes addresses of its own in place of theirs. Prints one line of
-JSON: faults by kind, longest pause between two records of a peer, and how far off peers were on the way and in the end (chaos_words.py).
-Exit code 1: a process ended by itself, a pause is longer than 10 s, or a row or a loss is off by more than one percent.
+Each process meets the others in a folder of its own, where the proxy writes addresses of its own in place of theirs. Prints one
+line of JSON: faults by kind, longest pause between two records of a peer, and how far off peers were on the way and in the end
+(chaos_words.py). Exit code 1: a process ended by itself, a pause is longer than 10 s, or a row or a loss is off by more than one
+percent.
 """
 
 import asyncio

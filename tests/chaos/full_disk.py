@@ -3,11 +3,11 @@
 
     sudo tests/chaos/full_disk.py --program build/release/bin/gossamer --times 10
 
-The checkpoints of all processes are on one small file system in memory. While it is full everybody trains on and says so; what is restarted
-comes back; when there is room again checkpoints are written again, and the newest of each process is whole. Prints one line of JSON: how
-often it was full, longest pause between two records of a peer, and how far off peers were on the way and in the end (chaos_words.py).
-Exit code 1: a process ended by itself, a checkpoint is damaged, a pause is longer than 10 s, or a row or a loss is off by more
-than one percent. Needs root (to mount); without, exit code 77, and the reason.
+The checkpoints of all processes are on one small file system in memory. While it is full everybody trains on and says so; what is
+restarted comes back; when there is room again checkpoints are written again, and the newest of each process is whole. Prints one
+line of JSON: how often it was full, longest pause between two records of a peer, and how far off peers were on the way and in the
+end (chaos_words.py). Exit code 1: a process ended by itself, a checkpoint is damaged, a pause is longer than 10 s, or a row or a
+loss is off by more than one percent. Needs root (to mount); without, exit code 77, and the reason.
 """
 
 import contextlib

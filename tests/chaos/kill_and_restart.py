@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Kills processes of a network one after the other, by SIGKILL, and starts them again, while the others train; holds some up by SIGSTOP.
+"""Kills processes of a network one after the other (SIGKILL), starts them again while the others train, and stops some (SIGSTOP).
 
     tests/chaos/kill_and_restart.py --program build/release/bin/gossamer --kills 1000
 
-One victim in ten is not killed but stopped for a while, shorter than the silence, so that the others wait for it, or longer, so that they
-lose it and it comes back by itself. These are not among the --kills. At the end the network is left alone for as long as it needs,
-and every peer must stand where it stands when nothing happens. Prints one line of JSON: kills, stops and how many of them were longer
-than the silence; the longest time from a kill until all others have said that the victim is out of reach; the longest pause of
-a survivor between two records (each is of `--every` rounds), and of one that was stopped; and how far off peers were, before each kill and
-while each victim was gone, of those looks that came late enough to demand anything, and in the end (chaos_words.py). Exit code 1: a process ended by itself, nobody came back, a pause is longer than 10 s, or a row or a loss is off by more
-than one percent.
+One victim in ten is not killed but stopped for a while, shorter than the silence, so that the others wait for it, or longer, so
+that they lose it and it comes back by itself. These are not among the --kills. At the end the network is left alone for as long as
+it needs, and every peer must stand where it stands when nothing happens. Prints one line of JSON: kills, stops and how many of them
+were longer than the silence; the longest time from a kill until all others have said that the victim is out of reach; the longest
+pause of a survivor between two records (each is of `--every` rounds), and of one that was stopped; and how far off peers were,
+before each kill and while each victim was gone, of those looks that came late enough to demand anything, and in the end
+(chaos_words.py). Exit code 1: a process ended by itself, nobody came back, a pause is longer than 10 s, or a row or a loss is off
+by more than one percent.
 """
 
 import argparse
@@ -36,8 +37,7 @@ class Killer(Trial):
             self.look(others)
             return all(f"peer {victim} is out of reach" in self.peers[peer].said_after(said[peer]) for peer in others)
 
-        eventually(lambda: f"all say that peer {victim} is out of reach, but: {[self.peers[k].said_after(said[k]) for k in others]}",
-                   all_miss_it)
+        eventually(lambda: f"all miss peer {victim}, but: {[self.peers[k].said_after(said[k]) for k in others]}", all_miss_it)
         self.longest_detection = max(self.longest_detection, time.monotonic() - killed)
         self.change(others)
         self.wait(seconds, others)
@@ -73,7 +73,7 @@ def main() -> int:
     words = parser(__doc__)
     words.add_argument("--kills", type=int, default=20)
     words.add_argument("--every-seconds", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"),
-                       help="from one kill to the next; the victim is gone for half of it, and the time in which it joins comes on top")
+                       help="from one to the next; the victim is gone for half of it, and the time in which it joins comes on top")
     words.add_argument("--silence", type=float, default=2, help="net.silence, in seconds")
     options = words.parse_args()
     options.sets.append(f"net.silence={options.silence}")

@@ -3,13 +3,13 @@
 
     sudo tests/chaos/partitions.py --program build/release/bin/gossamer --partitions 20
 
-Each process has a namespace and an address of its own on one bridge. A partition is blackhole routes on one side, or on both: half of the
-processes are out of the others' reach, or one is, for longer than the silence, or for less. Afterwards all must be one network again.
-Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of one in the smaller
-part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it is), and how far off
-peers were between partitions and in the end (chaos_words.py). Exit code 1: a process ended by itself, they did not find together, a pause
-in the larger part is longer than 10 s, or a row or a loss is off by more than one percent. Needs root and iproute2; without them exit code
-77, and the reason.
+Each process has a namespace and an address of its own on one bridge. A partition is blackhole routes on one side, or on both: half
+of the processes are out of the others' reach, or one is, for longer than the silence, or for less. Afterwards all must be one
+network again. Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of
+one in the smaller part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it
+is), and how far off peers were between partitions and in the end (chaos_words.py). Exit code 1: a process ended by itself, they did
+not find together, a pause in the larger part is longer than 10 s, or a row or a loss is off by more than one percent. Needs root
+and iproute2; without them exit code 77, and the reason.
 """
 
 import contextlib
