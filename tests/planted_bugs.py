@@ -31,6 +31,21 @@ def build(work: Path) -> Path:
     return work / "build" / "bin" / "gossamer"
 
 
+def synchronise(tree: Path) -> None:
+    """Makes the copy of the tree. What differs is newer than all that was built before, of a bug that was planted last time too."""
+    listed = run("git", "-C", ROOT, "ls-files", "-z").stdout.split("\0")
+    names = {name for name in listed if name and (ROOT / name).is_file()}
+    for path in tree.rglob("*"):
+        if path.is_file() and str(path.relative_to(tree)) not in names:
+            path.unlink()
+    for name in names:
+        original, copy = (ROOT / name).read_bytes(), tree / name
+        if copy.is_file() and copy.read_bytes() == original:
+            continue
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy)
+
+
 def found(program: Path, seeds: int, seconds: float) -> str | None:
     """The first seed that shows it, and what it says."""
     for first in range(0, seeds, STEP):
@@ -58,11 +73,7 @@ def main() -> int:
         parser.error(f"there is no {', '.join(sorted(unknown))}")
     tree = options.work / "tree"
     options.work.mkdir(parents=True, exist_ok=True)
-    synchronised = run("git", "-C", ROOT, "ls-files", "-z")
-    shutil.rmtree(tree, ignore_errors=True)
-    for name in filter(None, synchronised.stdout.split("\0")):
-        (tree / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(ROOT / name, tree / name)
+    synchronise(tree)
     launcher = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")  # CMake itself looks at it when it sees a folder first
     run("cmake", "-S", tree, "-B", options.work / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGOSSAMER_CUDA=OFF",
         "-DBUILD_TESTING=OFF", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", f"-DGOSSAMER_PRECOMPILE={'OFF' if launcher else 'ON'}")

@@ -151,6 +151,7 @@ class Trial::End final : public SessionOwner {
   void network_runs() override { hear({FrameKind::running, {}, 0}); }
   void greeted(Session&) override {}
   void left(Session&) override {
+    leave_soon();
     if (!leaving_ && heard_ != other().said().size())
       trial_.complain(fmt::format("a goodbye came to peer {} before all that was said", number_));
   }
@@ -168,6 +169,7 @@ class Trial::End final : public SessionOwner {
 
   /// Says goodbye when it has said all; but for one in a hurry, which drops what still comes, when it has heard all too.
   void leave() {
+    if (session_->finished()) session_->close();
     if (left_ > 0 || leaving_ || session_->closed()) return;
     if (!hurries_ && (other().left_ > 0 || heard_ < other().said().size())) return;
     leaving_ = true;
@@ -381,15 +383,14 @@ SessionVerdict Trial::run() {
   for (auto& end : ends_) end->begin();
   scheduler_.after(kSilence / 16, [this] { tick(); });
   scheduler_.run();
+  verdict_.lost = ends_[0]->failed() || ends_[1]->failed();
   for (std::size_t k = 0; k < 2; ++k) {
     End& end = *ends_[k];
-    verdict_.lost = verdict_.lost || end.failed();
     if (!end.session().closed()) complain(fmt::format("peer {} is not done after {} s", k, kLimit.count() / 1'000'000'000));
     if (!end.leases_are_back()) complain(fmt::format("peer {} waits for leases, though its session is closed", k));
+    const std::size_t said = ends_[1 - k]->said().size();
+    if (!verdict_.lost && !end.hurries() && end.heard() != said) complain(fmt::format("of {} frames {} came to peer {}", said, end.heard(), k));
   }
-  for (std::size_t k = 0; k < 2; ++k)
-    if (!verdict_.lost && !ends_[k]->hurries() && ends_[k]->heard() != ends_[1 - k]->said().size())
-      complain(fmt::format("of {} frames {} came to peer {}", ends_[1 - k]->said().size(), ends_[k]->heard(), k));
   return std::move(verdict_);
 }
 
