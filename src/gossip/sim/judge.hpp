@@ -180,7 +180,7 @@ class Judge {
   double most_at(const std::vector<int>& part, std::size_t k) const;
   void judge_sums(const std::vector<int>& part);
   std::string names(const std::vector<int>& part) const;
-  void judge_healing(const std::vector<int>& part, Round calm);
+  void judge_convergence(const std::vector<int>& part, Round calm);
   Row row_at(int i, Round t, bool end) const;
   Row mean_of(const std::vector<int>& part, Round t, bool end) const;
   static double norm_between(const Row& a, const Row& b);

@@ -13,8 +13,10 @@
 //              peers' steps alone; where a link was lost, each peer's own account says what went with it
 //   restarts   after a loss, rows with a conserved sum begin again at the round that is due, at all who are left together
 //   sums       in the end, conserved sums of each part that is left are what they are worth
-//   healing    after the last fault each part comes together at the rate of its own gap
-//   optimum    and gradient tracking, D² and EXTRA end at the part's optimum
+//   healing    after the last fault every link that is there counts
+//   consensus  and each part comes together at the rate of its own gap,
+//   descent    the mean of D-PSGD's rows goes to the part's optimum at the rate of its step size,
+//   optimum    and gradient tracking, D² and EXTRA end there
 //   progress   whoever lives does all its rounds within a bound of virtual time
 //   queues     what waits at a peer stays below a bound
 //   disk       what a process finds on its disk is what its peers had after some round, and no older than was said to be there

@@ -41,11 +41,15 @@ Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
                   static_cast<std::size_t>(std::ranges::count(trace.links, true, &LinkRecord::back)),
                   static_cast<std::size_t>(std::ranges::count_if(
                       trace.lives, [](const Life& life) { return life.joins && !life.rounds.empty(); }))};
+  judge_again(scenario, parts, trace, run_scenario(scenario, parts, storage), outcome.verdict);
+  return outcome;
+}
+
+void judge_again(const Scenario& scenario, const Parts& parts, const Trace& trace, const Trace& again, Verdict& verdict) {
   const auto hold = [&](bool holds, const char* property, const std::string& sentence) {
-    ++outcome.verdict.checked[property];
-    if (!holds) outcome.verdict.violations.push_back(fmt::format("{}: {}", property, sentence));
+    ++verdict.checked[property];
+    if (!holds) verdict.violations.push_back(fmt::format("{}: {}", property, sentence));
   };
-  const Trace again = run_scenario(scenario, parts, storage);
   hold(again.hash == trace.hash, "repeats",
        fmt::format("a second run gives the trace {:016x} instead of {:016x}", again.hash, trace.hash));
   const bool everybody = trace.links.empty() &&
@@ -55,7 +59,6 @@ Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
     hold(final_rows(run_scenario(plain, parts)) == final_rows(trace), "bits",
          "the rows are other than those of the same network in one process");
   }
-  return outcome;
 }
 
 namespace {

@@ -26,6 +26,10 @@ struct Outcome {
 /// is perfect.
 Outcome simulate(const Scenario& scenario, const MakeStorage& storage = {});
 
+/// Adds to the verdict what only further runs show: repeats, of the same scenario's second trace; and bits, of the same network's
+/// in one process, where nobody was lost.
+void judge_again(const Scenario& scenario, const Parts& parts, const Trace& trace, const Trace& again, Verdict& verdict);
+
 /// The trace of one run.
 Trace run_scenario(const Scenario& scenario, const Parts& parts, const MakeStorage& storage = {});
 

@@ -1,0 +1,89 @@
+// The simulator's oracle: each property that it holds runs to is seen to fail where a trace, sound before, was tampered with.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "gossip_simulate_words.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gossip;
+using namespace gossamer::gossip::sim;
+
+namespace {
+
+/// Of every life that did its last round, `change` of that round.
+template <class Change>
+auto at_the_end(Change change) {
+  return [change](Trace& trace) {
+    for (Life& life : trace.lives)
+      if (life.finished) change(life, life.rounds.back());
+  };
+}
+
+}  // namespace
+
+TEST_CASE("the oracle sees sums that are not what they are worth") {
+  for (const char* algorithm : {"gradient_tracking", "d2", "extra", "push_sum"}) {
+    CAPTURE(algorithm);
+    const Scenario scenario = ring(algorithm);
+    CHECK(judged(scenario, [](Trace&) {}).checked.at("sums") > 0);
+    const auto tamper = [](Trace& trace) { trace.lives[0].rounds.back().end[1].back() += 0.01F; };
+    CHECK(violates(judged(scenario, tamper), "sums"));
+  }
+}
+
+TEST_CASE("the oracle sees parts that have not come to where they should") {
+  // All rows are as far off, so nobody is further from the others.
+  const auto away = at_the_end([](Life&, RoundRecord& last) { last.end[0][0] += 1; });
+  for (const char* algorithm : {"gradient_tracking", "d2", "extra"}) {
+    CAPTURE(algorithm);
+    Scenario scenario = ring(algorithm);
+    scenario.rounds = 300;
+    CHECK(judged(scenario, [](Trace&) {}).checked.at("optimum") == 1);
+    CHECK(violates(judged(scenario, away), "optimum"));
+  }
+  const Scenario descends = ring("dpsgd", {"crash process=2 at=0.1"});
+  CHECK(judged(descends, [](Trace&) {}).checked.at("descent") == 1);
+  CHECK(violates(judged(descends, away), "descent"));
+  for (const char* fault : {"crash process=2 at=0.1", "close process=1 other=2 at=0.1"}) {
+    CAPTURE(std::string(fault));
+    const Scenario agrees = returning("consensus", {fault});
+    CHECK(judged(agrees, [](Trace&) {}).checked.at("consensus") == 1);
+    CHECK(!violates(judged(agrees, away), "consensus"));
+    CHECK(violates(judged(agrees, [](Trace& trace) { trace.lives[0].rounds.back().end[0][0] += 0.01F; }), "consensus"));
+  }
+}
+
+TEST_CASE("the oracle sees peers that hold others for within reach who are not") {
+  const Scenario scenario = returning("dpsgd", {"crash process=2 at=0.2"});
+  CHECK(judged(scenario, [](Trace&) {}).checked.at("reach") > 0);
+  CHECK(violates(judged(scenario, at_the_end([](Life&, RoundRecord& last) { last.reachable.push_back(2); })), "reach"));
+  CHECK(violates(judged(scenario, at_the_end([](Life&, RoundRecord& last) { last.reachable.pop_back(); })), "reach"));
+}
+
+TEST_CASE("the oracle sees a second run that goes another way, and rows of one process that are others") {
+  // The disk works in the first run, and kills its process in the second.
+  const Scenario scenario = returning("dpsgd", {"restart process=2 at=0.5 lasts=0.1"});
+  const auto storage_of_run = [](int struck) {
+    return [struck, run = 0](const Scenario&) mutable {
+      auto storage = std::make_unique<PerfectStorage>();
+      if (run++ == struck) storage->strike(1, DiskFault::kill, 0), storage->strike(2, DiskFault::kill, 0);
+      return storage;
+    };
+  };
+  CHECK(simulate(scenario, storage_of_run(-1)).verdict.ok());
+  CHECK(violates(simulate(scenario, storage_of_run(1)).verdict, "repeats"));
+
+  const Scenario calm = ring("dpsgd");
+  const Parts parts = build(calm).value();
+  Trace trace = run_scenario(calm, parts);
+  Verdict same, other;
+  judge_again(calm, parts, trace, trace, same);
+  CHECK(same.ok());
+  CHECK(same.checked.at("bits") == 1);
+  trace.lives[3].rounds.back().end[0][2] *= 1.0000001F;
+  judge_again(calm, parts, trace, trace, other);
+  CHECK(violates(other, "bits"));
+}
