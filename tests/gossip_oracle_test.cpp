@@ -87,3 +87,67 @@ TEST_CASE("the oracle sees a second run that goes another way, and rows of one p
   judge_again(calm, parts, trace, trace, other);
   CHECK(violates(other, "bits"));
 }
+
+TEST_CASE("the oracle sees rows whose sum, or whose mean over all rounds, is not what it was") {
+  for (const char* policy : {"sync", "deadline"})
+    for (const char* algorithm : {"consensus", "dpsgd", "gradient_tracking"}) {
+      CAPTURE(policy);
+      CAPTURE(algorithm);
+      Scenario scenario = ring(algorithm, {"close process=1 other=2 at=0.2"});
+      scenario.policy = policy;
+      const Verdict sound = judged(scenario, [](Trace&) {});
+      CHECK(sound.ok());
+      CHECK(sound.checked.at("mean") > 0);
+      CHECK(sound.checked.at("drift") > 0);
+      CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-3F; }), "mean"));
+      // More than a link that breaks can do to a mean.
+      CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 100; }), "drift"));
+    }
+  // An edge that counts at one end, and whose link is there.
+  const auto one_sided = [](Trace& trace) { trace.lives[4].rounds[7].deviations.push_back({7, 5, 0, true}); };
+  CHECK(violates(judged(ring("consensus"), one_sided), "drift"));
+  CHECK(violates(judged(ring("consensus"), one_sided), "mean"));
+  // One that does so in the round after the loss too: the end that was told last uses a row that it cannot have.
+  const Scenario breaks = ring("consensus", {"close process=1 other=2 at=0.2"});
+  const auto once_more = [](Trace& trace) {
+    const auto lost = std::ranges::find_if(trace.links, [](const LinkRecord& link) { return !link.back; });
+    REQUIRE(lost != trace.links.end());
+    for (RoundRecord& record : trace.lives[static_cast<std::size_t>(lost->life)].rounds)
+      if (record.round == lost->round + 1)
+        std::erase_if(record.deviations, [&](const Deviation& deviation) { return deviation.from == lost->other; });
+  };
+  CHECK(violates(judged(breaks, once_more), "drift"));
+}
+
+TEST_CASE("the oracle sees links that are there, and are not used again") {
+  Scenario scenario = returning("dpsgd", {"close process=1 other=2 at=0.2"});
+  /// What two peers say of each other's rows: that there was none.
+  const auto nothing_between = [](Trace& trace, int a, int b) {
+    for (const auto& [here, there] : {std::pair(a, b), std::pair(b, a)})
+      for (RoundRecord& record : trace.lives[static_cast<std::size_t>(here)].rounds) {
+        std::erase_if(record.deviations, [other = there](const Deviation& deviation) { return deviation.from == other; });
+        record.deviations.push_back({record.round, there, 0, true});
+      }
+  };
+  for (const char* policy : {"async", "deadline"}) {
+    CAPTURE(policy);
+    scenario.policy = policy;
+    const Verdict sound = judged(scenario, [](Trace&) {});
+    CHECK(sound.ok());
+    CHECK(sound.checked.at("reuse") > 0);
+  }
+  const auto never = [&](Trace& trace) {
+    for (int a = 0; a < 6; ++a) nothing_between(trace, a, (a + 1) % 6);
+  };
+  CHECK(violates(judged(scenario, never), "reuse"));
+  scenario.policy = "async";
+  CHECK(violates(judged(scenario, [&](Trace& trace) { nothing_between(trace, 1, 2); }), "reuse"));
+  // A row that had come before the link was lost is none that was sent since.
+  CHECK(violates(judged(scenario,
+                        [](Trace& trace) {
+                          RoundRecord& last = trace.lives[1].rounds.back();
+                          std::erase_if(last.deviations, [](const Deviation& deviation) { return deviation.from == 2; });
+                          last.deviations.push_back({last.round, 2, 0, false, 3});
+                        }),
+                 "reuse"));
+}

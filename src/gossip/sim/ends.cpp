@@ -1,4 +1,4 @@
-// The oracle's judgement of what is left in the end: restarts, news, links that count, progress, queues, disks.
+// The oracle's judgement of what is left in the end: restarts, news, progress, queues, disks.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -166,24 +166,6 @@ void Judge::judge_reach(const std::vector<int>& part, const Calm& calm) {
              record.round, peer_of(a), fmt::join(record.reachable, ", "), fmt::join(there, ", "));
 }
 
-/// Every link that is there counts.
-void Judge::judge_use(const std::vector<int>& part, const Calm& calm) {
-  if (calm.since == Time(0) || (parts_.policy != Policy::sync && parts_.policy != Policy::stale)) return;
-  for (const int a : part)
-    for (const RoundRecord& record : life(a).rounds) {
-      if (record.round < calm.from || record.end.empty()) continue;
-      for (const topology::Neighbour& j : w(record.round).hears(peer_of(a)))
-        for (std::size_t c = 0; c < parts_.rows.size(); ++c) {
-          const auto used = used_.find({a, record.round, static_cast<Channel>(c), j.peer});
-          if (used == used_.end() || !std::ranges::binary_search(part, used->second.life) || !joined(a, used->second.life))
-            continue;
-          if (parts_.policy == Policy::stale && record.round < static_cast<Round>(scenario_.staleness)) continue;
-          hold(used->second.values == width(static_cast<Channel>(c)), "healing",
-               "the link between peers {} and {} is there, and does not count in round {}", peer_of(a), j.peer, record.round);
-        }
-    }
-}
-
 /// Somebody who counted ended in its last rounds, and those who had done theirs miss nobody.
 bool Judge::ended_unseen(const std::vector<int>& part) const {
   return std::ranges::any_of(terms_, [&](const auto& entry) {
@@ -197,9 +179,11 @@ bool Judge::ended_unseen(const std::vector<int>& part) const {
 /// What is left together in the end: its sums, how near its peers are, and to what.
 void Judge::judge_ends() {
   judge_arrivals();
+  judge_agreements();
   for (const std::vector<int>& part : components()) {
     const Calm calm = calm_of(part);
     judge_use(part, calm);
+    judge_latest(part, calm);
     judge_reach(part, calm);
     if (!synchronous() || !symmetric_) continue;
     const Round begin = calm.since == Time(0) ? 0 : calm.from + static_cast<Round>(n_) + 1;

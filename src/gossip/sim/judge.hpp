@@ -1,5 +1,6 @@
 // What the oracle's parts share: the evidence of a trace, put in order by evidence.cpp. oracle.cpp judges rounds and
-// their logs, own_pace.cpp algorithms that mix nothing, ends.cpp what is left in the end. Internal to the oracle.
+// their logs, means.cpp what they make of means, own_pace.cpp algorithms that mix nothing; ends.cpp what is left in the end,
+// healing.cpp which links count then, convergence.cpp where parts have come to. Internal to the oracle.
 #pragma once
 
 #include <fmt/format.h>
@@ -129,6 +130,12 @@ class Judge {
   Share share_of(int a, int j, Round t) const;
   std::optional<Row> replayed(int a, Round t, const MixForm& own, unsigned kept_shares);
   void judge_replay();
+
+  // Means: means.cpp.
+  struct SumOfRound;
+  bool breaks_off(int a, int j, Round t) const;
+  void add_edge(int a, const topology::Neighbour& j, Round t, const MixForm& own, SumOfRound& sum);
+  std::optional<SumOfRound> sum_of_round(Round t, Channel channel);
   void judge_mean();
 
   // What goes at each peer's own pace: own_pace.cpp.
@@ -175,6 +182,8 @@ class Judge {
   void judge_arrivals();
   void judge_reach(const std::vector<int>& part, const Calm& calm);
   void judge_use(const std::vector<int>& part, const Calm& calm);
+  void judge_latest(const std::vector<int>& part, const Calm& calm);
+  void judge_agreements();
   Eigen::MatrixXd matrix_of(const std::vector<int>& part, Round t) const;
   void judge_ends();
   double most_at(const std::vector<int>& part, std::size_t k) const;

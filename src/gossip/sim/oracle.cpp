@@ -127,11 +127,10 @@ void Judge::judge_edges() {
     if (back == used_.end() && settled(b, t)) continue;  // not symmetric in this round
     if (back == used_.end() && !skipped(b, t)) continue;  // its process goes on later, or it never came so far
     const std::size_t theirs = back == used_.end() || back->second.life != a ? 0 : back->second.values;
+    // Who was told of the loss in this round took what had come by then, and the other end may have it all: in no other round.
     const Term* other = other_end(a, *ours);
-    const Round lost_there = other == nullptr ? 0 : other->lost;
-    const Round first = std::min(ours->lost, lost_there), second = std::max(ours->lost, lost_there);
-    const bool while_breaking = first <= t && (second == kNever || t <= second);
-    hold(used.values == theirs || while_breaking, "edges",
+    const Term* less = used.values < theirs ? ours : other;
+    hold(used.values == theirs || (less != nullptr && less->lost == t), "edges",
          "in round {} peer {} used {} values of peer {}, and that one {} (channel {})", t, i, used.values, j, theirs,
          channel);
     if (used.values != theirs) ++verdict_.one_sided;
@@ -211,50 +210,6 @@ void Judge::judge_replay() {
     }
     hold(least <= 1, "replay", "{}", sentence);
     verdict_.rounding = std::max(verdict_.rounding, least);
-  }
-}
-
-/// Where both ends agree, what an edge gives to one end it takes from the other.
-void Judge::judge_mean() {
-  if (!synchronous()) return;
-  std::vector<Row> drifts(parts_.rows.size());
-  for (Round t = 0; t < last_; ++t)
-    for (std::size_t c = 0; c < parts_.rows.size(); ++c) {
-      if (!parts_.rows[c].mixed) continue;
-      const auto channel = static_cast<Channel>(c);
-      Row sum(width(channel)), sided(width(channel));
-      double scale = 0;
-      int peers_done = 0;
-      bool complete = true;
-      for (int a = 0; a < lives(); ++a) {
-        const MixForm* own = mix(a, t, channel);
-        if (own == nullptr || own->in.empty() || own->out.empty()) continue;
-        ++peers_done;
-        const auto out = replayed(a, t, *own, 0);
-        if (!out) return;  // the replay says so
-        for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += (*out)[k] - own->in[k], scale = std::max(scale, scale_[k]);
-        for (const topology::Neighbour& j : w(t).hears(peer_of(a))) {
-          const Used& ours = used_.at({a, t, channel, j.peer});
-          const auto back = used_.find({ours.life, t, channel, peer_of(a)});
-          const std::size_t theirs = back == used_.end() || back->second.life != a ? 0 : back->second.values;
-          complete = complete && ours.values == sum.size();
-          const MixForm* other = mix(ours.life, t, channel);
-          for (std::size_t k = theirs; k < ours.values; ++k) sided[k] += j.weight * (other->said[k] - own->said[k]);
-        }
-      }
-      complete = complete && peers_done == n_;
-      if (peers_done == 0 || !(symmetric_ || complete)) continue;
-      double most = 0;
-      for (std::size_t k = 0; k < sum.size(); ++k) most = std::max(most, std::abs(sum[k] - (symmetric_ ? sided[k] : 0)));
-      hold(most <= 1e-12 * n_ * std::max(scale, 1.0), "mean",
-           "round {} changed the sum over the peers on channel {} by {:.3g}", t, channel, most);
-      if (drifts[c].empty()) drifts[c].resize(sum.size());
-      for (std::size_t k = 0; symmetric_ && k < sum.size(); ++k) drifts[c][k] += sided[k] / n_;
-    }
-  for (const Row& drift : drifts) {
-    double squares = 0;
-    for (const double value : drift) squares += value * value;
-    verdict_.drift = std::max(verdict_.drift, std::sqrt(squares));
   }
 }
 

@@ -7,13 +7,16 @@
 //              it says, rounds that are used never go back
 //   edges      under sync and deadline both ends agree whether, and how much of, a row counted, but for the rounds in which
 //              the link broke
-//   mean       under sync and deadline, with a symmetric W, the sum over the peers keeps what it had, to 1e-12, but for edges that
-//              counted at one end: these are added up and reported as drift
+//   mean       under sync and deadline, with a symmetric W, the sum over the peers keeps what it had, but for edges that counted at
+//              one end: by W's formula to 1e-12, and in the rows themselves to what float32 may round off
+//   drift      an edge counts at one end in the one round in which the other end loses it; over all rounds these move the mean
+//              by no more than their weights times the differences of the rows
 //   totals     asynchronous push-sum's sums and weights, what is under way included, and the sum of AD-PSGD's models change by the
 //              peers' steps alone; where a link was lost, each peer's own account says what went with it
 //   restarts   after a loss, rows with a conserved sum begin again at the round that is due, at all who are left together
 //   sums       in the end, conserved sums of each part that is left are what they are worth
-//   healing    after the last fault every link that is there counts
+//   healing    after the last fault every link that is there counts, under sync and stale
+//   reuse      and under async every round uses of it what was sent since; under deadline exchanges do count
 //   consensus  and each part comes together at the rate of its own gap,
 //   descent    the mean of D-PSGD's rows goes to the part's optimum at the rate of its step size,
 //   optimum    and gradient tracking, D² and EXTRA end there
@@ -36,7 +39,7 @@ namespace gossamer::gossip::sim {
 struct Verdict {
   std::vector<std::string> violations;            ///< whole sentences, the first few of each kind
   std::map<std::string, std::uint64_t> checked;   ///< how often each property was looked at
-  double drift = 0;           ///< of the mean, by edges that counted at one end: the norm, over all rounds
+  double drift = 0;           ///< of the mean, over all rounds: the norm
   double rounding = 0;        ///< the largest part of the bound on rounding that was taken up
   std::uint64_t one_sided = 0;
   bool ok() const { return violations.empty(); }

@@ -1,0 +1,73 @@
+// The oracle's judgement of links that are there once all faults are over: that rounds use them again.
+#include <algorithm>
+
+#include "gossip/sim/judge.hpp"
+
+namespace gossamer::gossip::sim {
+
+/// Every link that is there counts.
+void Judge::judge_use(const std::vector<int>& part, const Calm& calm) {
+  if (calm.since == Time(0) || (parts_.policy != Policy::sync && parts_.policy != Policy::stale)) return;
+  for (const int a : part)
+    for (const RoundRecord& record : life(a).rounds) {
+      if (record.round < calm.from || record.end.empty()) continue;
+      for (const topology::Neighbour& j : w(record.round).hears(peer_of(a)))
+        for (std::size_t c = 0; c < parts_.rows.size(); ++c) {
+          const auto used = used_.find({a, record.round, static_cast<Channel>(c), j.peer});
+          if (used == used_.end() || !std::ranges::binary_search(part, used->second.life) || !joined(a, used->second.life))
+            continue;
+          if (parts_.policy == Policy::stale && record.round < static_cast<Round>(scenario_.staleness)) continue;
+          hold(used->second.values == width(static_cast<Channel>(c)), "healing",
+               "the link between peers {} and {} is there, and does not count in round {}", peer_of(a), j.peer, record.round);
+        }
+    }
+}
+
+/// Under `async` a row that has come is used in every round until a newer one comes. The first that b sends to a once all is
+/// settled goes out before b's next round begins, and has come a few messages there and back later.
+void Judge::judge_latest(const std::vector<int>& part, const Calm& calm) {
+  if (parts_.policy != Policy::async || !parts_.algorithm->needs().bears_losses) return;
+  const Time settled_at = std::max(calm.since, faults_end(scenario_)), patience = patience_of(scenario_, parts_);
+  const auto hears = [&](int a, int b, Round t) {
+    return std::ranges::any_of(w(t).hears(peer_of(a)), [&](const topology::Neighbour& j) { return j.peer == peer_of(b); });
+  };
+  for (const int a : part)
+    for (const int b : part) {
+      if (a == b || !joined(a, b)) continue;
+      const std::vector<RoundRecord>& sent = life(b).rounds;
+      const auto first = std::ranges::find_if(sent, [&](const RoundRecord& record) {
+        return record.began >= settled_at && record.round >= calm.from && hears(a, b, record.round);
+      });
+      if (first == sent.end() || std::next(first) == sent.end()) continue;
+      const Time due = std::next(first)->began + patience;
+      for (const RoundRecord& record : life(a).rounds) {
+        if (record.began < due || record.round < calm.from || record.end.empty() || !hears(a, b, record.round)) continue;
+        for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c) {
+          if (!travels(c)) continue;
+          const Used& used = used_.at({a, record.round, c, peer_of(b)});
+          hold(used.values == width(c) && used.round >= first->round, "reuse",
+               "peer {} uses nothing in round {} that peer {} sent since its round {}", peer_of(a), record.round, peer_of(b),
+               first->round);
+        }
+      }
+    }
+}
+
+/// Under `deadline` what comes late is left out, and who was late is not waited for the next time; so it is not said which
+/// links count when. But a network that declines every exchange does nothing: in 2 n rounds some count.
+void Judge::judge_agreements() {
+  if (parts_.policy != Policy::deadline) return;
+  std::map<Round, bool> counts;  ///< of rounds in which W joins peers who both are there: whether any such link counts
+  for (const auto& [key, used] : used_) {
+    const auto& [a, t, channel, j] = key;
+    const auto back = used_.find({used.life, t, channel, peer_of(a)});
+    if (used.life < 0 || back == used_.end() || back->second.life != a) continue;
+    bool& any = counts[t];
+    any = any || (used.values == width(channel) && back->second.values == width(channel));
+  }
+  if (counts.size() < 2 * static_cast<std::size_t>(n_)) return;
+  hold(std::ranges::any_of(counts, [](const auto& entry) { return entry.second; }), "reuse",
+       "in {} rounds no link between two peers counts", counts.size());
+}
+
+}  // namespace gossamer::gossip::sim
