@@ -151,3 +151,17 @@ TEST_CASE("the oracle sees links that are there, and are not used again") {
                         }),
                  "reuse"));
 }
+
+TEST_CASE("the oracle sees queues that are longer than a row, at senders and at receivers") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"}) {
+    CAPTURE(policy);
+    Scenario scenario = ring("dpsgd");
+    scenario.policy = policy;
+    scenario.buffer_chunks = 1;
+    const auto length = static_cast<std::uint64_t>(scenario.length);
+    CHECK(judged(scenario, [&](Trace& trace) { CHECK(trace.most_lent.at({1, 2}) == length); }).ok());
+    CHECK(violates(judged(scenario, [](Trace& trace) { ++trace.most_lent.at({1, 2}); }), "queues"));
+    CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[3].most_waiting_bytes = 1 << 20; }), "queues"));
+  }
+  CHECK(violates(judged(ring("ad_psgd"), [](Trace& trace) { trace.most_lent[{1, 2}] = 10; }), "queues"));
+}

@@ -49,7 +49,10 @@ Wire::~Wire() = default;
 // Nothing happens to a chunk within send(), as with a socket.
 void Wire::send(Chunk chunk) {
   if (closed_) return;
+  lent_ += chunk.values.size();
   waiting_.push_back(std::move(chunk));
+  std::uint64_t& most = world_.trace().most_lent[{from_, to_}];
+  most = std::max(most, lent_);
   fill_soon();
 }
 
@@ -96,6 +99,7 @@ void Wire::fill() {
     }
     sent.arrives = leaves(sent.bytes());
     world_.at(sent.arrives, [this] { pump(); });
+    lent_ -= chunk.values.size();
     waiting_.pop_front();
     moved = true;
   }
@@ -185,6 +189,7 @@ void Wire::returned() {
 void Wire::close(bool told, bool cuts_off) {
   closed_ = true;
   waiting_.clear();
+  lent_ = 0;
   if (cuts_off && !on_the_way_.empty()) {
     const auto kept = static_cast<std::size_t>(world_.chance() * static_cast<double>(on_the_way_.size() + 1));
     on_the_way_.resize(std::min(kept, on_the_way_.size()));

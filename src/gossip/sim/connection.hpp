@@ -99,6 +99,7 @@ class Wire {
   const Path& path_;
   int from_, to_;
   std::deque<Chunk> waiting_;       ///< the sender's
+  std::uint64_t lent_ = 0;          ///< values of these
   bool closed_ = false;             ///< the sender's end
   std::deque<Travelling> on_the_way_;
   Capacity capacity_;

@@ -236,6 +236,24 @@ void Judge::judge_queues() {
   }
 }
 
+/// At a sender, of each connection: one row of each channel at most. Under `sync` a mix begins only when nobody reads the half
+/// that it writes any more, which is the row of the round before; under the other policies a link that still reads a copy is
+/// not lent another one. A receiver that joins is given its giver's rows once beside these. AD-PSGD's peer has one question or
+/// answer on its way, and a word of one value at parting. What is told of links has no values, and is no part of this.
+void Judge::judge_lent() {
+  for (const auto& [ends, most] : trace_.most_lent) {
+    const int to = ends.second;
+    const bool joins = std::ranges::any_of(trace_.lives, [to](const Life& life) { return life.peer == to && life.joins; });
+    std::uint64_t bound = scenario_.algorithm == "ad_psgd" ? static_cast<std::uint64_t>(scenario_.length) + 1 : 0;
+    for (std::size_t c = 0; c < parts_.rows.size(); ++c) {
+      const std::size_t values = width(static_cast<Channel>(c));
+      if (travels(static_cast<Channel>(c))) bound += parts_.codec ? parts_.codec->words(values) : values;
+      if (joins && parts_.rows[c].is_handed_over()) bound += values;
+    }
+    hold(most <= bound, "queues", "{} values waited at peer {} for peer {}, where at most {} may", most, ends.first, to, bound);
+  }
+}
+
 /// Whoever looks at its disk finds a round that its peers have done, and none before the last that was said to be there.
 void Judge::judge_disks() {
   for (const DiskRecord& disk : trace_.disks) {

@@ -66,6 +66,7 @@ class Judge {
     judge_ends();
     judge_progress();
     judge_queues();
+    judge_lent();
     judge_disks();
     return std::move(verdict_);
   }
@@ -197,6 +198,7 @@ class Judge {
   double mean_distance(const std::vector<int>& part, Round t, bool end, const Row& point) const;
   void judge_progress();
   void judge_queues();
+  void judge_lent();
   void judge_disks();
 
   const Scenario& scenario_;

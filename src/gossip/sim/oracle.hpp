@@ -21,7 +21,7 @@
 //   descent    the mean of D-PSGD's rows goes to the part's optimum at the rate of its step size,
 //   optimum    and gradient tracking, D² and EXTRA end there
 //   progress   whoever lives does all its rounds within a bound of virtual time
-//   queues     what waits at a peer stays below a bound
+//   queues     what has come and waits at a peer stays below a bound, and so does what a peer has lent to each connection
 //   disk       what a process finds on its disk is what its peers had after some round, and no older than was said to be there
 //   faults     nobody complains of anybody
 #pragma once

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gossip/exchange.hpp"
@@ -73,6 +75,8 @@ struct Trace {
   std::deque<Life> lives;  ///< the first n are those that the peers begin with, in their order
   std::vector<LinkRecord> links;  ///< in the order of time
   std::vector<DiskRecord> disks;  ///< of those who keep states: when one began again, and in the end
+  /// By sender and receiver, of different processes: values of rows that waited at the sender, at most at any one time.
+  std::map<std::pair<int, int>, std::uint64_t> most_lent;
   std::vector<std::string> story;  ///< what happened to links and what peers said of it, a line each
   std::vector<std::string> complaints;  ///< faults that a process reported, and chunks that it refused undamaged
   Time end{0};
