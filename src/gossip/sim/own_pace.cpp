@@ -161,7 +161,10 @@ void Judge::judge_running_sums() {
   if (undisturbed()) judge_total(total);
 }
 
-/// Nobody was lost, and all are done.
+/// Nobody was lost, and all are done. Where a link was lost, the sum over all says no more than the peers' accounts, each term of
+/// which judge_sums_of holds: what was under way is dropped, what is given to one that is gone is kept, and rows begin again with
+/// weight 1 at each peer in a round of its own. Whether the last gift before the loss was still given only the giver knows
+/// (Share::either), and the exact sum would have to be told which of the possible ones it is.
 bool Judge::undisturbed() const {
   return trace_.links.empty() && std::ranges::all_of(trace_.lives, [](const Life& life) { return life.alive && life.finished; });
 }
