@@ -152,6 +152,17 @@ TEST_CASE("the oracle sees links that are there, and are not used again") {
                  "reuse"));
 }
 
+TEST_CASE("the oracle sees peers that are done too late") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"}) {
+    CAPTURE(policy);
+    Scenario scenario = returning("dpsgd", {"pause process=1 at=0.2 lasts=0.5"});
+    scenario.policy = policy;
+    const Time limit = time_limit(scenario, build(scenario).value());
+    CHECK(judged(scenario, [&](Trace& trace) { CHECK(8 * trace.lives[3].finished_at > limit); }).ok());
+    CHECK(violates(judged(scenario, [&](Trace& trace) { trace.lives[3].finished_at = limit + Time(1); }), "progress"));
+  }
+}
+
 TEST_CASE("the oracle sees queues that are longer than a row, at senders and at receivers") {
   for (const char* policy : {"sync", "deadline", "stale", "async"}) {
     CAPTURE(policy);

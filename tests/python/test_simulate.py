@@ -8,8 +8,8 @@ from pathlib import Path
 # How often each property is looked at in seeds 0 to 499: about two thirds of what was found, so that none goes unlooked at unseen.
 LEAST_CHECKED = {
     "replay": 1_000_000, "log": 1_800_000, "chain": 1_000_000, "edges": 400_000, "mean": 40_000, "drift": 3_000,
-    "totals": 200, "reach": 30_000, "restarts": 60_000, "sums": 600, "healing": 300_000, "reuse": 5_000,
-    "consensus": 20, "descent": 35, "optimum": 50, "faults": 500, "disk": 800, "progress": 2_500, "queues": 8_000,
+    "totals": 200, "reach": 30_000, "restarts": 60_000, "sums": 600, "healing": 300_000, "reuse": 4_000,
+    "consensus": 20, "descent": 35, "optimum": 50, "faults": 500, "disk": 800, "progress": 5_000, "queues": 8_000,
     "repeats": 500, "bits": 60,
 }
 
@@ -27,8 +27,8 @@ def test_500_seeds_with_faults_violate_nothing(gossamer: Path) -> None:
     assert report["with_losses"] > 250
     assert report["with_returns"] > 150
     assert report["joins"] > 100
-    short = {name: report["checked"].get(name, 0) for name, least in LEAST_CHECKED.items() if report["checked"].get(name, 0) < least}
-    assert not short
+    for name, least in LEAST_CHECKED.items():
+        assert report["checked"].get(name, 0) >= least, name
 
 
 def test_the_hash_does_not_depend_on_threads(gossamer: Path) -> None:

@@ -67,18 +67,74 @@ Time faults_end(const Scenario& scenario) {
   return from_seconds(end);
 }
 
-Time time_limit(const Scenario& scenario, const Parts& parts) {
-  const Durations durations = durations_of(scenario, parts);
-  double held_up = 0;
-  int breaks = 0;
-  for (const Fault& fault : scenario.fault_list()) {
-    held_up += fault.lasts + fault.amount * (fault.kind == FaultKind::delay ? 4 : 0);
-    if (fault.kind == FaultKind::slow_reader) held_up += fault.lasts + 64 * durations.frame / std::max(fault.amount, 1.0);
-    // Of a connection that is shut and opened by turns, each time may be the one that breaks it.
-    breaks += fault.kind == FaultKind::clog ? 1 + static_cast<int>(fault.lasts / scenario.silence) : 1;
+namespace {
+
+/// What a round takes on average where the slowest of all peers, and the latest of all packets, holds up all.
+double mean_round(const Scenario& scenario, const Parts& parts) {
+  double slowest = 1;
+  for (const Fault& fault : scenario.fault_list())
+    if (fault.kind == FaultKind::slow) slowest *= std::max(fault.amount, 1.0);
+  // The largest of n standard normals z is sqrt(2 ln n) at most on average, and steps are spread as exp(width z).
+  const double spread = std::exp(scenario.step_spread * std::sqrt(2 * std::log(std::max(scenario.peers, 2))));
+  const double steps = scenario.local_steps * scenario.step_ms / 1e3 * slowest * spread;
+  if (parts.policy == Policy::async) return steps;  // nobody is waited for
+  const int room = std::min(scenario.window, scenario.buffer_chunks);
+  const auto matrix = parts.schedule->at(0);
+  std::size_t most_heard = 1;
+  for (int i = 0; i < scenario.peers; ++i) most_heard = std::max(most_heard, matrix->hears(i).size());
+  const bool asks = scenario.algorithm == "ad_psgd";
+  const bool in_step = scenario.algorithm == "async_push_sum" && parts.policy == Policy::sync;
+  double turns = 0, chunks = 0, packets = 0;
+  for (const ExchangeLoad& load : parts.algorithm->loads(*parts.schedule, *matrix, static_cast<std::size_t>(scenario.length))) {
+    const double row = std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
+    // AD-PSGD's peers ask and are answered. Asynchronous push-sum's that are in step take their neighbours' rows one after the
+    // other: what of a later one has no room waits for its turn.
+    const double pieces = row * (asks ? 2 : in_step && row > room ? static_cast<double>(most_heard) : 1);
+    chunks += pieces;
+    turns += std::ceil(pieces / room);  // a chunk for which there is no room waits until one before it has come
   }
-  const double each = scenario.silence + scenario.call_again + seconds(kResetTime);
-  return from_seconds(10 + 3 * scenario.rounds * durations.round + held_up + breaks * each * scenario.peers);
+  if (parts.policy == Policy::deadline) turns *= 2;  // and it is told that the row counts
+  for (int i = 0; i < scenario.peers; ++i) packets += static_cast<double>(matrix->hears(i).size()) * room;
+  // Of so many packets one is lost k times in a row with probability min(1, packets p^k), and is then 2^(k-1) ways there and back
+  // later than one that is lost k - 1 times.
+  const double one_way = (scenario.latency_ms + scenario.jitter_ms) / 1e3;
+  double late = 0;
+  for (int k = 1; k <= kMostLosses; ++k)
+    late += 2 * one_way * (1 << (k - 1)) * std::min(1.0, packets * std::pow(scenario.loss, k));
+  const double copies = scenario.duplication > 0 ? 2 : 1;
+  const double frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
+  const double narrowest = scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 / copies : 1e12;
+  return steps + turns * (one_way + late) + chunks * frame / narrowest;
+}
+
+/// Whether a fault may break connections.
+bool breaks_links(FaultKind kind) {
+  using enum FaultKind;
+  const auto borne = {slow, delay, slow_reader, clock, failed_write, torn_write};
+  return std::ranges::find(borne, kind) == borne.end();
+}
+
+}  // namespace
+
+/// All rounds, one after the other, and while a fault lasts as if nobody did anything: so a group that was held up together,
+/// and is waited for while it does the rounds that it missed, is no exception. Where a fault breaks links, all may wait for the
+/// silence, and those whom that held up for one more; then for a call. Beside that, rounds take half as long again: after a
+/// loss peers are out of step, and what waits on narrow links comes before what is new.
+Time time_limit(const Scenario& scenario, const Parts& parts) {
+  const double frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
+  double held_up = 0;
+  for (const Fault& fault : scenario.fault_list()) {
+    held_up += fault.lasts;
+    if (fault.kind == FaultKind::delay) held_up += fault.amount;  // what was sent last comes so much later
+    if (fault.kind == FaultKind::slow_reader) held_up += frame / std::max(fault.amount, 1.0);
+    if (breaks_links(fault.kind)) held_up += 2 * scenario.silence + scenario.call_again + seconds(kResetTime);
+  }
+  if (parts.policy == Policy::async) held_up += seconds(patience_of(scenario, parts));  // for answers of one that is back
+  return from_seconds(1.5 * scenario.rounds * mean_round(scenario, parts) + held_up);
+}
+
+Time run_limit(const Scenario& scenario, const Parts& parts) {
+  return std::max(time_limit(scenario, parts), faults_end(scenario)) + std::chrono::seconds(10);
 }
 
 }  // namespace gossamer::gossip::sim

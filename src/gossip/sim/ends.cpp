@@ -206,10 +206,14 @@ std::string Judge::names(const std::vector<int>& part) const {
 void Judge::judge_progress() {
   hold(!trace_.out_of_time, "progress", "the run was not over after {:.3f} s of virtual time and {} events", seconds(trace_.end),
        trace_.events);
-  for (int a = 0; a < lives(); ++a)
-    if (life(a).alive && !(life(a).joins && life(a).rounds.empty()))
-      hold(life(a).finished, "progress", "peer {} stands in round {}, and nothing is on its way to it", peer_of(a),
-           life(a).rounds.empty() ? 0 : life(a).rounds.back().round);
+  const Time limit = time_limit(scenario_, parts_);
+  for (int a = 0; a < lives(); ++a) {
+    if (!life(a).alive || (life(a).joins && life(a).rounds.empty())) continue;
+    hold(life(a).finished, "progress", "peer {} stands in round {}, and nothing is on its way to it", peer_of(a),
+         life(a).rounds.empty() ? 0 : life(a).rounds.back().round);
+    hold(!life(a).finished || life(a).finished_at <= limit, "progress", "peer {} was done after {:.3f} s, where {:.3f} s are due",
+         peer_of(a), seconds(life(a).finished_at), seconds(limit));
+  }
 }
 
 /// Of each connection a window of chunks; of each neighbour in the process, who is at most so many rounds ahead, whole rows.

@@ -45,8 +45,10 @@ struct Verdict {
   bool ok() const { return violations.empty(); }
 };
 
-/// Virtual time by which everybody is done: rounds of the slowest, and what the faults hold up.
+/// Virtual time by which everybody has done all rounds: those of the slowest, and what the faults hold up.
 Time time_limit(const Scenario& scenario, const Parts& parts);
+/// By which nothing is left to happen: timers of silences and calls, and faults that come when all rounds are done.
+Time run_limit(const Scenario& scenario, const Parts& parts);
 
 /// Within which a link that is there again counts, and a peer that joins is given rows, where nothing else goes wrong.
 Time patience_of(const Scenario& scenario, const Parts& parts);

@@ -30,7 +30,7 @@ std::vector<FloatRow> final_rows(const Trace& trace) {
 
 Trace run_scenario(const Scenario& scenario, const Parts& parts, const MakeStorage& storage) {
   World world(scenario, parts, storage ? storage(scenario) : std::make_unique<PerfectStorage>());
-  return world.run(time_limit(scenario, parts));
+  return world.run(run_limit(scenario, parts));
 }
 
 Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
