@@ -103,6 +103,36 @@ TEST_CASE("tracked gradients, D² and EXTRA end at the survivors' optimum") {
   }
 }
 
+TEST_CASE("what is left of a directed graph: tracked gradients end at the survivors' optimum, push-sum at their mean") {
+  const std::vector<int> survivors{0, 1, 3, 4, 5, 7};
+  for (const char* order : {"atc", "awc"}) {
+    CAPTURE(order);
+    Dying dying{.deaths = {{2, 305ms}, {6, 511ms}}};
+    PullTrainer trainer(8, kLength, 0.05F);
+    Network network("exponential", 8, kLength, dying.options());
+    network.run("gradient_tracking", {{"order", std::string(order)}}, 1500, &trainer);
+    CHECK(network.fault == "");
+    const auto optimum = optimum_of(trainer, survivors);
+    for (const int i : survivors) CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
+  }
+  // Without steps, models go to the mean of those that the survivors had when their sums began again.
+  for (const char* weights : {"auto", "out_degree"}) {
+    CAPTURE(weights);
+    Dying dying{.deaths = {{2, 1ms}, {6, 1ms}}};
+    PullTrainer still(8, kLength, 0);
+    Network network("exponential", 8, kLength, dying.options(), {.weights = weights});
+    network.run("push_sum", {}, 300, &still);
+    CHECK(network.fault == "");
+    std::vector<double> sum(kLength + 1);
+    for (const int i : survivors)
+      for (std::size_t k = 0; k <= kLength; ++k) sum[k] += network.every_row[1][static_cast<std::size_t>(i)][k];
+    CHECK(sum[kLength] == doctest::Approx(6).epsilon(1e-5));
+    for (const int i : survivors)
+      for (std::size_t k = 0; k < kLength; ++k)
+        CHECK(network.rows[static_cast<std::size_t>(i)][k] == doctest::Approx(sum[k] / 6).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("push-sum: the survivors' weights stay what they are worth, and their ratio ends at their optimum's neighbourhood") {
   Dying dying{.deaths = {{2, 205ms}}};
   PullTrainer trainer(7, kLength, 0.05F);

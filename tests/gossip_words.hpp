@@ -216,6 +216,7 @@ class Network {
     exchange_options.policy = options_.policy;
     exchange_options.chunk_values = options_.chunk_values;
     exchange_options.row_lengths = row_lengths(specs, length_);
+    exchange_options.keeps_sum = rows_that_keep_sums(specs);
     exchange_options.channels = channels_of(specs);
     exchange_options.staleness = options_.staleness;
     exchange_options.codec = codec->get();

@@ -229,6 +229,7 @@ class Endpoint {
   void refuse(const ChunkHead& head, const std::string& what);
   const Chunk* first_chunk(Channel channel) const;
   double own_weight(const topology::MixingMatrix& w, Round t) const;
+  bool is_mirrored(const topology::MixingMatrix& w) const;
 
   Inbox& inbox(int from, Channel channel) { return inboxes_[{from, channel}]; }
   MixOperation& operation(Channel channel);
@@ -280,6 +281,8 @@ struct ExchangeOptions {
   std::uint64_t seed = 0;              ///< of the run: keys what algorithms draw
   Round rounds = Round(1) << 40;       ///< of the run: rows of later ones are refused, and so is what notes say of far later ones
   float largest_value = 1e18F;         ///< in magnitude, of what peers tell each other; finite
+  std::vector<bool> keeps_sum = {};    ///< by channel: where somebody is absent, what is left of a directed W keeps the sum of such
+                                       ///< rows, else rows that agree as they are; a symmetric one keeps both. Sync only
 };
 
 /// The endpoints of one process. Thread: the scheduler's.

@@ -190,6 +190,12 @@ std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size
   return lengths;
 }
 
+std::vector<bool> rows_that_keep_sums(const std::vector<RowSpec>& rows) {
+  std::vector<bool> keep;
+  for (const RowSpec& row : rows) keep.push_back(!keep.empty() && row.conserved_sum);
+  return keep;
+}
+
 task<double> Node::take_train_loss() {
   TrainRequest request;
   request.peer = request.shard_of = id_;

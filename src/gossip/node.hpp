@@ -209,5 +209,8 @@ class Node {
 inline Channel channels_of(const std::vector<RowSpec>& rows) { return static_cast<Channel>(rows.size() + 1); }
 /// Values of a row on each of these.
 std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size_t d);
+/// ExchangeOptions::keeps_sum: a tracker's, a push-sum's. Of x peers must agree, and so its rows of W sum to 1. Gradient tracking on
+/// what is left of a directed graph is then AB / push-pull (Xin and Khan 2018; Pu, Shi, Xu and Nedić 2021), with its limit.
+std::vector<bool> rows_that_keep_sums(const std::vector<RowSpec>& rows);
 
 }  // namespace gossamer::gossip

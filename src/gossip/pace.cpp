@@ -1,6 +1,8 @@
 #include "gossip/pace.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace gossamer::gossip {
 namespace {
@@ -17,17 +19,26 @@ Round Pace::next(Round t, const Others& others, Time now) {
   const double busy = seconds(busy_.value_or(Time(0)));
   busy_.reset();
   round_began_ = now;
-  if (!others.round) return t + 1;
-  const Round rounds = *others.round - std::min(before_ ? *before_->round : first_, *others.round);
-  const double sample = seconds(others.seen - (before_ ? before_->seen : Time(0))) / static_cast<double>(std::max<Round>(rounds, 1));
-  if (rounds > 0) smooth(seconds_a_round_, sample);
-  before_ = others;
-  if (!seconds_a_round_ || *seconds_a_round_ <= 0) return t + 1;
-  const double until_then = (seconds(now - others.seen) + busy) / *seconds_a_round_;  // their rounds until this peer mixes again
-  const bool behind = *others.round > t + 1 || (*others.round == t + 1 && !others.took_part);
-  const bool falls_behind = until_then >= 2 && *others.round >= t;
+  std::vector<std::pair<std::pair<Round, Time>, int>> order;
+  for (const auto& [peer, seen] : others.seen) {
+    const auto [round, at] = seen;
+    Neighbour& neighbour = neighbours_.try_emplace(peer, Neighbour{first_, Time(0), {}}).first->second;
+    if (round > neighbour.round)
+      smooth(neighbour.seconds_a_round, seconds(at - neighbour.seen) / static_cast<double>(round - neighbour.round));
+    neighbour.round = round;
+    neighbour.seen = at;
+    order.push_back({seen, peer});
+  }
+  if (order.empty()) return t + 1;
+  const auto middle = order.begin() + static_cast<std::ptrdiff_t>((order.size() - 1) / 2);
+  std::ranges::nth_element(order, middle);
+  const Neighbour& other = neighbours_.at(middle->second);
+  if (!other.seconds_a_round || *other.seconds_a_round <= 0) return t + 1;
+  const double until_then = (seconds(now - other.seen) + busy) / *other.seconds_a_round;  // its rounds until this peer mixes again
+  const bool behind = other.round > t + 1 || (other.round == t + 1 && !others.took_part);
+  const bool falls_behind = until_then >= 2 && other.round >= t;
   if (!behind && !falls_behind) return t + 1;
-  return std::max(t + 1, *others.round + static_cast<Round>(std::floor(kHurry * until_then)) + 1);
+  return std::max(t + 1, other.round + static_cast<Round>(std::floor(kHurry * until_then)) + 1);
 }
 
 }  // namespace gossamer::gossip

@@ -24,6 +24,16 @@ double Endpoint::own_weight(const topology::MixingMatrix& w, Round t) const {
   return own;
 }
 
+/// This peer gives each other one what it takes of it.
+bool Endpoint::is_mirrored(const topology::MixingMatrix& w) const {
+  const auto hears = w.hears(peer_);
+  return hears.size() == w.heard_by(peer_).size() && std::ranges::all_of(hears, [&](const topology::Neighbour& takes) {
+           return std::ranges::any_of(w.hears(takes.peer), [&](const topology::Neighbour& gives) {
+             return gives.peer == peer_ && gives.weight == takes.weight;
+           });
+         });
+}
+
 std::span<const topology::Neighbour> Endpoint::hears(const topology::MixingMatrix& w, Round t) {
   if (lost_.empty() && entered_.empty()) return w.hears(peer_);
   heard_here_.clear();
@@ -102,19 +112,11 @@ Round Endpoint::next_round(Round t, Round last) {
 }
 
 Pace::Others Endpoint::others() const {
-  std::map<int, std::pair<Round, Time>> seen;
   Pace::Others others;
   for (const auto& [channel, staged] : staged_) {
-    staged->rounds_seen(seen);
+    staged->rounds_seen(others.seen);
     others.took_part = others.took_part || staged->took_part();
   }
-  std::vector<std::pair<Round, Time>> rounds;
-  for (const auto& [peer, round] : seen) rounds.push_back(round);
-  if (rounds.empty()) return others;
-  const auto middle = rounds.begin() + static_cast<std::ptrdiff_t>((rounds.size() - 1) / 2);
-  std::ranges::nth_element(rounds, middle);
-  others.round = middle->first;
-  others.seen = middle->second;
   return others;
 }
 

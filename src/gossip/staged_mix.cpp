@@ -3,11 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace gossamer::gossip {
 namespace {
 
 constexpr std::size_t kRoundsWatched = 64;  // a row that is later than so many rounds tells nothing about lateness
+/// How many times its patience a peer waits for a neighbour that has missed so many rounds; 0: it does not wait. Rarely, for one
+/// that is slower will not come in time; and longer and longer, for one that is as fast, but behind, is then in step for good.
+int tries_again(Round missed) {
+  constexpr Round kFirst = 4, kSeldom = 64;
+  constexpr int kLongest = 4;
+  if (missed < kFirst || (missed < kSeldom ? !std::has_single_bit(missed) : missed % kSeldom != 0)) return 0;
+  return static_cast<int>(std::min<Round>(missed / kFirst, kLongest));
+}
 
 }  // namespace
 
@@ -186,11 +195,14 @@ void StagedMix::open_edges() {
   began_[round_] = now;
   if (began_.size() > kRoundsWatched) began_.erase(began_.begin());
   deadlines_passed_ = 0;
+  stretch_ = 1;
   for (const topology::Neighbour& neighbour : heard_) {
     Edge& edge = this->edge(neighbour.peer);
     edge.round = round_;
     edge.outcome = round_ < edge.declined_end ? Outcome::declined : Outcome::open;
-    edge.waited_for = edge.punctual || round_ == waits_in_;
+    const int again = edge.punctual || round_ == waits_in_ ? 0 : tries_again(++edge.missed);
+    edge.waited_for = edge.punctual || round_ == waits_in_ || again > 0;
+    stretch_ = std::max(stretch_, again);
   }
 }
 
@@ -231,6 +243,7 @@ void StagedMix::note_lateness(Edge& edge, Round t) {
 void StagedMix::decide(int peer, Edge& edge, Outcome outcome) {
   edge.outcome = outcome;
   edge.punctual = outcome == Outcome::counted;
+  if (edge.punctual) edge.missed = 0;
   if (outcome == Outcome::counted) edge.row = edge.stage->newest();
   else edge.declined_end = std::max(edge.declined_end, edge.round + 1);
   if (decides(peer)) say(peer, outcome == Outcome::counted ? Note::counted : Note::declined, edge.round);
@@ -259,7 +272,7 @@ void StagedMix::arm() {
   const std::optional<double> patience = this->patience();
   // Who does not decide gives the other end twice as long: its answer comes after its own deadline.
   if (patience)
-    timer_ = exchange_.scheduler().at(from + from_seconds(*patience * (1 + deadlines_passed_)), [this] { out_of_time(); });
+    timer_ = exchange_.scheduler().at(from + from_seconds(*patience * stretch_ * (1 + deadlines_passed_)), [this] { out_of_time(); });
 }
 
 void StagedMix::out_of_time() {

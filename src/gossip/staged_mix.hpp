@@ -6,7 +6,8 @@
 // symmetric W is symmetric. The lower id decides: `counted` when the other's row comes in time, `declined` when it does not;
 // the other waits to be told, and when that takes too long says `withdrawn`, which the first answers at once, whatever it is
 // computing. So nobody waits longer for a slow neighbour than its deadline and an answer take; and a neighbour that came too
-// late is not waited for the next time, but counts where its row is here before those that are.
+// late is not waited for the next time, but counts where its row is here before those that are. Every so often it is waited for
+// again: two that are equally fast, and one a little ahead, would else never mix, for the one that is ahead never has the other's row.
 #pragma once
 
 #include <deque>
@@ -108,6 +109,7 @@ class StagedMix {
     Round declined_end = 0;  ///< rounds below are declined unless they counted
     bool punctual = true;    ///< the last exchange counted, or was left out on purpose
     bool waited_for = true;  ///< in this round
+    Round missed = 0;        ///< rounds since an exchange counted, this one included
     Round skip_end = 0;      ///< the other end leaves out rounds below
     Time came{0};            ///< the newest row
     std::optional<double> lateness;  ///< seconds from our beginning to mix until the exchange is known to count, smoothed
@@ -146,6 +148,7 @@ class StagedMix {
   std::optional<double> round_seconds_;  ///< from one beginning to the next, smoothed
   std::optional<Scheduler::TimerId> timer_;
   std::optional<Round> waits_in_;  ///< a round that has no deadline here
+  int stretch_ = 1;  ///< times its patience that this round waits
   int deadlines_passed_ = 0;  ///< in this round: of the edges that are ours to decide, then of the others
   std::coroutine_handle<> waiter_;
 };

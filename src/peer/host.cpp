@@ -24,6 +24,7 @@ gossip::ExchangeOptions exchange_options(const Setup& setup, const std::vector<g
   options.chunk_values = static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
   options.channels = gossip::channels_of(specs);
   options.row_lengths = gossip::row_lengths(specs, setup.parameters);
+  options.keeps_sum = gossip::rows_that_keep_sums(specs);
   options.part_of = std::move(part_of);
   options.codec = setup.codec.get();
   options.seed = setup.config.run.seed;

@@ -11,6 +11,7 @@ void Judge::read_links() {
     for (const int j : parts_.algorithm->partners(a, *parts_.schedule))
       terms_[{a, j}] = {{.other = j, .from_start = true, .entered = 0}};
   for (const LinkRecord& link : trace_.links) {
+    changed_.try_emplace(link.life, link.round);
     std::vector<Term>& terms = terms_[{link.life, peer_of(link.other)}];
     if (link.back) {
       terms.push_back({.other = link.other, .opening = link.opening, .back = link.round, .back_at = link.at});

@@ -129,7 +129,9 @@ class Judge {
   bool skipped(int a, Round t) const;
   enum class Share { given, kept, either };
   Share share_of(int a, int j, Round t) const;
-  std::optional<Row> replayed(int a, Round t, const MixForm& own, unsigned kept_shares);
+  enum class Kept { row, column, either };
+  Kept kept_by(int a, Round t, Channel channel) const;
+  std::optional<Row> replayed(int a, Round t, const MixForm& own, bool columns, unsigned kept_shares);
   void judge_replay();
 
   // Means: means.cpp.
@@ -212,6 +214,7 @@ class Judge {
   mutable std::map<Round, std::shared_ptr<const topology::MixingMatrix>> matrices_;
   std::map<std::string, std::size_t> wrong_;
   std::map<std::pair<int, int>, std::vector<Term>> terms_;  ///< by life and the other one's peer, in the order of time
+  std::map<int, Round> changed_;  ///< by life: the round in which a link of its own was lost or came back for the first time
   std::map<std::pair<int, Round>, const RoundRecord*> records_;
   std::map<std::tuple<int, Round, Channel>, MixForm> mixes_;
   std::map<std::tuple<int, Round, Channel, int>, Used> used_;

@@ -57,7 +57,7 @@ std::optional<Judge::SumOfRound> Judge::sum_of_round(Round t, Channel channel) {
     const MixForm* own = mix(a, t, channel);
     if (own == nullptr || own->in.empty() || own->out.empty()) continue;
     ++sum.peers;
-    const auto out = replayed(a, t, *own, 0);
+    const auto out = replayed(a, t, *own, w(t).row_surplus(peer_of(a)) != 0, 0);
     if (!out) return std::nullopt;  // the replay says so
     const double terms = 4 * (static_cast<double>(w(t).hears(peer_of(a)).size()) + 4);
     for (std::size_t k = 0; k < zero.size(); ++k) {

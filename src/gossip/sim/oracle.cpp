@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ranges>
 
 #include "gossip/sim/judge.hpp"
 #include "gossip/sim/process.hpp"
@@ -149,11 +150,30 @@ Judge::Share Judge::share_of(int a, int j, Round t) const {
   return t >= term->entered ? Share::given : Share::either;
 }
 
+/// Which sums to 1 of what is left of W at a peer: the row, or the column, and with it the sum over the peers. In the round of the
+/// first change of a link of its own either may, for the mix may have begun before.
+Judge::Kept Judge::kept_by(int a, Round t, Channel channel) const {
+  const int i = peer_of(a);
+  if (w(t).row_surplus(i) != 0) return Kept::column;
+  const auto weight = [&](int to, int from) {
+    const auto hears = w(t).hears(to);
+    const auto found = std::ranges::find(hears, from, &topology::Neighbour::peer);
+    return found == hears.end() ? 0 : found->weight;
+  };
+  bool mirrored = symmetric_;
+  if (!symmetric_) mirrored = std::ranges::all_of(std::views::iota(0, n_), [&](int j) { return weight(i, j) == weight(j, i); });
+  if (mirrored) return Kept::row;  // it keeps both
+  if (parts_.policy != Policy::sync || !rows_that_keep_sums(parts_.rows)[channel]) return Kept::row;
+  if (life(a).joins) return Kept::column;
+  const auto changed = changed_.find(a);
+  if (changed == changed_.end() || t < changed->second) return Kept::row;
+  return t == changed->second ? Kept::either : Kept::column;
+}
+
 /// Σ of what a's mix adds: W's formula on what was used, value by value.
-std::optional<Row> Judge::replayed(int a, Round t, const MixForm& own, unsigned kept_shares) {
+std::optional<Row> Judge::replayed(int a, Round t, const MixForm& own, bool columns, unsigned kept_shares) {
   const topology::MixingMatrix* matrix = &w(t);
   const int i = peer_of(a);
-  const bool columns = matrix->row_surplus(i) != 0;
   Row out = own.in;
   double own_weight = matrix->self_weight(i);
   unsigned open = 0;
@@ -186,14 +206,16 @@ void Judge::judge_replay() {
     if (own.in.empty() || own.out.empty()) continue;
     const int i = peer_of(a);
     const double terms = 4 * (static_cast<double>(w(t).hears(i).size()) + 4);
+    const Kept what = kept_by(a, t, channel);
     unsigned open = 0;
-    for (int j = 0; j < n_ && w(t).row_surplus(i) != 0; ++j)
+    for (int j = 0; j < n_ && what != Kept::row; ++j)
       for (const topology::Neighbour& gives : w(t).hears(j))
         open += gives.peer == i && share_of(a, j, t) == Share::either ? 1 : 0;
     double least = std::numeric_limits<double>::infinity();
     std::string sentence = fmt::format("peer {} mixed in round {} a row that nobody sent", i, t);
-    for (unsigned kept = 0; kept < 1U << open; ++kept) {
-      const auto due = replayed(a, t, own, kept);
+    // One more than there are shares that may be kept or not: the row.
+    for (unsigned kept = what == Kept::column ? 1 : 0; kept < (what == Kept::row ? 1 : (1U << open) + 1); ++kept) {
+      const auto due = replayed(a, t, own, kept > 0, kept - 1);
       if (!due) break;
       double worst = 0;
       for (std::size_t k = 0; k < due->size(); ++k) {

@@ -52,6 +52,7 @@ struct Process::Place {
     options.staleness = static_cast<Round>(world.scenario().staleness);
     options.chunk_values = static_cast<std::size_t>(world.scenario().chunk_values);
     options.row_lengths = row_lengths(world.parts().rows, static_cast<std::size_t>(world.scenario().length));
+    options.keeps_sum = rows_that_keep_sums(world.parts().rows);
     options.channels = channels_of(world.parts().rows);
     options.codec = world.parts().codec.get();
     options.seed = world.scenario().seed;
