@@ -177,7 +177,7 @@ void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   // A peer that hears nobody copies its row: its halves then change places when the others' do, and what was prepared for
   // the rows where they lie (a card's graphs) is found again.
   const bool keeps_sum = channel < exchange_.options().keeps_sum.size() && exchange_.options().keeps_sum[channel];
-  const bool by_sums = matrix->row_surplus(peer_) != 0 || (keeps_sum && !(lost_.empty() && entered_.empty()) && !is_mirrored(*matrix));
+  const bool by_sums = matrix->row_surplus(peer_) != 0 || (keeps_sum && keeps_sums_ && !(lost_.empty() && entered_.empty()) && !is_mirrored(*matrix));
   if (!by_sums) operation(channel).begin(t, channel, row.values(), row.back().values(), hears(*matrix, t));
   else operation(channel).begin_sum(t, channel, row.values(), row.back().values(), hears(*matrix, t), own_weight(*matrix, t));
 }

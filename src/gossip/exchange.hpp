@@ -211,6 +211,9 @@ class Endpoint {
   double mix_seconds() const { return mix_seconds_; }
   /// Of the frames that have come and wait for somebody to take them.
   std::uint64_t waiting_bytes() const;
+  /// Whether rows whose sum is to stay (ExchangeOptions::keeps_sum) are mixed so: it makes no sense where what flows off does not
+  /// come back.
+  void keep_sums(bool keep) { keeps_sums_ = keep; }
   /// Takes what deviated from W since the last call.
   std::vector<Deviation> take_deviations();
   /// Lets go of all that came and was not taken, and of its leases.
@@ -265,6 +268,7 @@ class Endpoint {
   std::vector<topology::Neighbour> heard_here_;
   std::vector<int> hearing_here_;
   Round round_ = 0;
+  bool keeps_sums_ = true;
   std::vector<Deviation> deviations_;
   double mix_seconds_ = 0;
 };

@@ -272,7 +272,10 @@ void Membership::change_own(int peer, Round t, bool old) {
 void Membership::take(const News& news, int from) {
   const auto [end, changes, t, old] = news;
   const bool newer = changes > known_of(end), own = from == endpoint_.peer();
-  if (newer) known_[end] = changes;
+  if (newer) {
+    known_[end] = changes;
+    if (node_.keeps_sums()) endpoint_.keep_sums(leads_back());
+  }
   const Round restart = t + static_cast<Round>(peers()), now = std::max(attended_, endpoint_.round());
   const bool due = !old && restart > now && restart < exchange_.options().rounds;
   const bool begins_again = due && restarts_.insert(restart).second;
@@ -327,16 +330,33 @@ bool Membership::restarts(Round t) {
   return any;
 }
 
-std::vector<int> Membership::reachable() const {
-  std::vector<bool> seen(plan_.partners->size());
+std::vector<int> Membership::reachable() const { return reached(*plan_.partners); }
+
+// Random matchings have no period, and no direction.
+bool Membership::leads_back() const {
+  std::vector<std::vector<int>> gives(plan_.partners->size()), hears(plan_.partners->size());
+  for (int t = 0; t < exchange_.schedule().period(); ++t) {
+    const auto w = exchange_.schedule().at(static_cast<Round>(t));
+    for (int i = 0; i < peers(); ++i)
+      for (const topology::Neighbour& j : w->hears(i)) {
+        hears[static_cast<std::size_t>(i)].push_back(j.peer);
+        gives[static_cast<std::size_t>(j.peer)].push_back(i);
+      }
+  }
+  return reached(gives) == reached(hears);
+}
+
+/// By arcs whose links carry, ascending.
+std::vector<int> Membership::reached(const std::vector<std::vector<int>>& arcs) const {
+  std::vector<bool> seen(arcs.size());
   std::vector<int> reached{endpoint_.peer()};
   seen[static_cast<std::size_t>(endpoint_.peer())] = true;
   const auto carries = [this](int a, int b) { return !lost_by(known_of({a, b})) && !lost_by(known_of({b, a})); };
   for (std::size_t k = 0; k < reached.size(); ++k)
-    for (const int partner : partners_of(reached[k])) {
-      if (seen[static_cast<std::size_t>(partner)] || !carries(reached[k], partner)) continue;
-      seen[static_cast<std::size_t>(partner)] = true;
-      reached.push_back(partner);
+    for (const int next : arcs[static_cast<std::size_t>(reached[k])]) {
+      if (seen[static_cast<std::size_t>(next)] || !carries(reached[k], next)) continue;
+      seen[static_cast<std::size_t>(next)] = true;
+      reached.push_back(next);
     }
   std::ranges::sort(reached);
   return reached;

@@ -94,6 +94,9 @@ class Membership {
 
   /// Peers that links lead to, this one among them, ascending.
   std::vector<int> reachable() const;
+  /// Whether all whom what this peer gives reaches, however often it is passed on, reach this peer: on what is left of a directed
+  /// graph, sums else flow off, and do not come back.
+  bool leads_back() const;
   /// Entries that are kept of what was told of links: at most two for each link of the network, and one for each round of the run.
   std::size_t remembered() const { return known_.size() + restarts_.size(); }
 
@@ -147,6 +150,7 @@ class Membership {
   void say_who_is_there();
   void tell(const Change& change, const std::string& words);
   bool alone() const;
+  std::vector<int> reached(const std::vector<std::vector<int>>& arcs) const;
   bool restarts(Round t);
   void ask_for_rows();
   void settle(const Place& place);

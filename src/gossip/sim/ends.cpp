@@ -179,11 +179,11 @@ bool Judge::ended_unseen(const std::vector<int>& part) const {
 /// What is left together in the end: its sums, how near its peers are, and to what.
 void Judge::judge_ends() {
   judge_arrivals();
-  judge_agreements();
   for (const std::vector<int>& part : components()) {
     const Calm calm = calm_of(part);
     judge_use(part, calm);
     judge_latest(part, calm);
+    judge_agreements(part, calm);
     judge_reach(part, calm);
     if (!synchronous() || !symmetric_) continue;
     const Round begin = calm.since == Time(0) ? 0 : calm.from + static_cast<Round>(n_) + 1;

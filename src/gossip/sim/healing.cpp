@@ -53,21 +53,34 @@ void Judge::judge_latest(const std::vector<int>& part, const Calm& calm) {
     }
 }
 
-/// Under `deadline` what comes late is left out, and who was late is not waited for the next time; so it is not said which
-/// links count when. But a network that declines every exchange does nothing: in 2 n rounds some count.
-void Judge::judge_agreements() {
+/// Under `deadline` what comes late is left out, and who was late is not waited for the next time; so it is not said which links
+/// count when. But after all is settled some link of a part does in any so many rounds in a row: peers that are out of step wait for
+/// each other again after 64 at the latest, and who is far behind leaves rounds out.
+void Judge::judge_agreements(const std::vector<int>& part, const Calm& calm) {
   if (parts_.policy != Policy::deadline) return;
+  const Time settled_at = std::max(calm.since, faults_end(scenario_)) + patience_of(scenario_, parts_);
   std::map<Round, bool> counts;  ///< of rounds in which W joins peers who both are there: whether any such link counts
-  for (const auto& [key, used] : used_) {
-    const auto& [a, t, channel, j] = key;
-    const auto back = used_.find({used.life, t, channel, peer_of(a)});
-    if (used.life < 0 || back == used_.end() || back->second.life != a) continue;
-    bool& any = counts[t];
-    any = any || (used.values == width(channel) && back->second.values == width(channel));
+  for (const int a : part)
+    for (const RoundRecord& record : life(a).rounds) {
+      if (record.began < settled_at || record.round < calm.from || record.end.empty()) continue;
+      for (const topology::Neighbour& j : w(record.round).hears(peer_of(a)))
+        for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c) {
+          const auto used = used_.find({a, record.round, c, j.peer});
+          const int b = used == used_.end() ? -1 : used->second.life;
+          if (!std::ranges::binary_search(part, b) || !joined(a, b)) continue;
+          const auto back = used_.find({b, record.round, c, peer_of(a)});
+          if (back == used_.end() || back->second.life != a) continue;
+          bool& any = counts[record.round];
+          any = any || (used->second.values == width(c) && back->second.values == width(c));
+        }
+    }
+  const std::size_t enough = 64 + 2 * static_cast<std::size_t>(n_);
+  std::size_t unused = 0;
+  for (const auto& [t, any] : counts) {
+    unused = any ? 0 : unused + 1;
+    if (counts.size() >= enough)
+      hold(unused < enough, "reuse", "in {} rounds up to round {}, no link between the peers {} counts", unused, t, names(part));
   }
-  if (counts.size() < 2 * static_cast<std::size_t>(n_)) return;
-  hold(std::ranges::any_of(counts, [](const auto& entry) { return entry.second; }), "reuse",
-       "in {} rounds no link between two peers counts", counts.size());
 }
 
 }  // namespace gossamer::gossip::sim

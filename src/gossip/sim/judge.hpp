@@ -186,7 +186,7 @@ class Judge {
   void judge_reach(const std::vector<int>& part, const Calm& calm);
   void judge_use(const std::vector<int>& part, const Calm& calm);
   void judge_latest(const std::vector<int>& part, const Calm& calm);
-  void judge_agreements();
+  void judge_agreements(const std::vector<int>& part, const Calm& calm);
   Eigen::MatrixXd matrix_of(const std::vector<int>& part, Round t) const;
   void judge_ends();
   double most_at(const std::vector<int>& part, std::size_t k) const;

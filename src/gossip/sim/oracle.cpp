@@ -150,8 +150,8 @@ Judge::Share Judge::share_of(int a, int j, Round t) const {
   return t >= term->entered ? Share::given : Share::either;
 }
 
-/// Which sums to 1 of what is left of W at a peer: the row, or the column, and with it the sum over the peers. In the round of the
-/// first change of a link of its own either may, for the mix may have begun before.
+/// Which sums to 1 of what is left of W at a peer: the row, or the column, and with it the sum over the peers. From the first change
+/// of a link of its own on either may: that depends on what the peer knows of links elsewhere.
 Judge::Kept Judge::kept_by(int a, Round t, Channel channel) const {
   const int i = peer_of(a);
   if (w(t).row_surplus(i) != 0) return Kept::column;
@@ -164,10 +164,9 @@ Judge::Kept Judge::kept_by(int a, Round t, Channel channel) const {
   if (!symmetric_) mirrored = std::ranges::all_of(std::views::iota(0, n_), [&](int j) { return weight(i, j) == weight(j, i); });
   if (mirrored) return Kept::row;  // it keeps both
   if (parts_.policy != Policy::sync || !rows_that_keep_sums(parts_.rows)[channel]) return Kept::row;
-  if (life(a).joins) return Kept::column;
   const auto changed = changed_.find(a);
-  if (changed == changed_.end() || t < changed->second) return Kept::row;
-  return t == changed->second ? Kept::either : Kept::column;
+  const bool whole = !life(a).joins && (changed == changed_.end() || t < changed->second);
+  return whole ? Kept::row : Kept::either;
 }
 
 /// Σ of what a's mix adds: W's formula on what was used, value by value.
