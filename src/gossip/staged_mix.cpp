@@ -204,6 +204,9 @@ void StagedMix::open_edges() {
     edge.waited_for = edge.punctual || round_ == waits_in_ || again > 0;
     stretch_ = std::max(stretch_, again);
   }
+  // Who would wait for nobody waits for all: to mix with none is to have done the round for nothing, and in no time.
+  const bool any = std::ranges::any_of(heard_, [&](const auto& j) { return edge(j.peer).waited_for; });
+  for (const topology::Neighbour& neighbour : heard_) edge(neighbour.peer).waited_for = edge(neighbour.peer).waited_for || !any;
 }
 
 /// Our rows are out: what is said of an exchange comes after the row.

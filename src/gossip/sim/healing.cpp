@@ -55,9 +55,10 @@ void Judge::judge_latest(const std::vector<int>& part, const Calm& calm) {
 
 /// Under `deadline` what comes late is left out, and who was late is not waited for the next time; so it is not said which links
 /// count when. But after all is settled some link of a part does in any so many rounds in a row: peers that are out of step wait for
-/// each other again after 64 at the latest, and who is far behind leaves rounds out.
+/// each other again, after 4, 8, 16 rounds, …, and who is far behind leaves rounds out. Where rounds take no time of their own, a peer
+/// whose links are busy does hundreds before they are not.
 void Judge::judge_agreements(const std::vector<int>& part, const Calm& calm) {
-  if (parts_.policy != Policy::deadline) return;
+  if (parts_.policy != Policy::deadline || !parts_.algorithm->needs().trainer) return;
   const Time settled_at = std::max(calm.since, faults_end(scenario_)) + patience_of(scenario_, parts_);
   std::map<Round, bool> counts;  ///< of rounds in which W joins peers who both are there: whether any such link counts
   for (const int a : part)
@@ -74,7 +75,7 @@ void Judge::judge_agreements(const std::vector<int>& part, const Calm& calm) {
           any = any || (used->second.values == width(c) && back->second.values == width(c));
         }
     }
-  const std::size_t enough = 64 + 2 * static_cast<std::size_t>(n_);
+  const std::size_t enough = 32 + 2 * static_cast<std::size_t>(n_);
   std::size_t unused = 0;
   for (const auto& [t, any] : counts) {
     unused = any ? 0 : unused + 1;
