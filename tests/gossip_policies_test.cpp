@@ -156,6 +156,15 @@ TEST_CASE("stale(s): the lead at distance k of a straggler is s k rounds, then i
   network.run("dpsgd", {}, 100, &trainer);
   CHECK(network.finished == 16);
   for (int peer = 1; peer < 16; ++peer) CHECK(rounds[peer] == kStaleness * static_cast<Round>(std::min(peer, 16 - peer)));
+
+  // Then its pace: so many seconds later everybody has done so many of its rounds more, of 10 s each.
+  std::map<int, std::vector<Time>> done;
+  network.watch = [&](int peer, Round, Time now) { done[peer].push_back(now); };
+  network.run("dpsgd", {}, 100, &trainer);
+  for (int peer = 0; peer < 16; ++peer) {
+    const auto until = [&](Time when) { return std::ranges::count_if(done[peer], [when](Time now) { return now <= when; }); };
+    CHECK(until(405s) - until(105s) == 30);
+  }
 }
 
 TEST_CASE("async: a straggler of a ring does not slow down anybody") {
