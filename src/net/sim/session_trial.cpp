@@ -12,6 +12,7 @@
 #include "base/philox.hpp"
 #include "net/session.hpp"
 #include "net/sim/line.hpp"
+#include "net/sim/row.hpp"
 
 namespace gossamer::net::sim {
 
@@ -68,30 +69,6 @@ class Trial {
   std::array<bool, 2> calling_{};
   std::array<std::unique_ptr<End>, 2> ends_;
   SessionVerdict verdict_;
-};
-
-/// A row that is sent, and written as soon as nobody reads it any more.
-class Row final : public gossip::Lender {
- public:
-  void give_back() override {
-    if (--leases_ > 0 || !wanted_) return;
-    wanted_ = false;
-    on_free();
-  }
-  bool wanted() const override { return wanted_; }
-  bool free() const { return leases_ == 0; }
-  void want() { wanted_ = true; }
-  gossip::Lease lend() {
-    ++leases_;
-    return gossip::Lease(*this);
-  }
-
-  std::vector<float> values;
-  std::function<void()> on_free;
-
- private:
-  int leases_ = 0;
-  bool wanted_ = false;
 };
 
 class Trial::End final : public SessionOwner {
