@@ -176,6 +176,24 @@ bool Judge::ended_unseen(const std::vector<int>& part) const {
   });
 }
 
+/// Whether by W's arcs over links that are there each of a part reaches each: on others sums flow off, and do not come back.
+bool Judge::leads_back(const std::vector<int>& part) const {
+  const auto gives = [&](int a, int b) {
+    for (Round t = 0; t < static_cast<Round>(parts_.schedule->period()); ++t)
+      for (const topology::Neighbour& j : w(t).hears(peer_of(b)))
+        if (j.peer == peer_of(a) && joined(a, b)) return true;
+    return false;
+  };
+  const auto reached = [&](auto&& arc) {
+    std::vector<int> found{part.front()};
+    for (std::size_t k = 0; k < found.size(); ++k)
+      for (const int b : part)
+        if (std::ranges::find(found, b) == found.end() && arc(found[k], b)) found.push_back(b);
+    return found.size() == part.size();
+  };
+  return reached(gives) && reached([&](int a, int b) { return gives(b, a); });
+}
+
 /// What is left together in the end: its sums, how near its peers are, and to what.
 void Judge::judge_ends() {
   judge_arrivals();
@@ -185,13 +203,14 @@ void Judge::judge_ends() {
     judge_latest(part, calm);
     judge_agreements(part, calm);
     judge_reach(part, calm);
-    if (!synchronous() || !symmetric_) continue;
+    if (!synchronous() || (!symmetric_ && (parts_.policy != Policy::sync || !leads_back(part)))) continue;
     const Round begin = calm.since == Time(0) ? 0 : calm.from + static_cast<Round>(n_) + 1;
     bool whole = begin < last_ && !ended_unseen(part);
     // A link within the part that one end alone has given up keeps its deviations in the log; such parts stay unjudged.
     for (const int a : part) whole = whole && life(a).finished && settled(a, last_ - 1) && settled(a, begin);
     if (!whole) continue;
     judge_sums(part);
+    if (!symmetric_) continue;
     // With a codec, mixing stalls at what it rounds off.
     if (parts_.policy == Policy::sync && is_static() && scenario_.codec == "none") judge_convergence(part, begin);
   }

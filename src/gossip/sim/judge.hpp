@@ -188,6 +188,7 @@ class Judge {
   void judge_latest(const std::vector<int>& part, const Calm& calm);
   void judge_agreements(const std::vector<int>& part, const Calm& calm);
   Eigen::MatrixXd matrix_of(const std::vector<int>& part, Round t) const;
+  bool leads_back(const std::vector<int>& part) const;
   void judge_ends();
   double most_at(const std::vector<int>& part, std::size_t k) const;
   void judge_sums(const std::vector<int>& part);
