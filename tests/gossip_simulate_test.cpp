@@ -86,6 +86,23 @@ TEST_CASE("once a silent peer is lost, the others' rounds take as long as before
   }
 }
 
+TEST_CASE("deadline: those who fell out of step when a peer was lost are in step again") {
+  Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
+  scenario.policy = "deadline";
+  scenario.rounds = 200;
+  scenario.silence = 0.5;
+  const Trace trace = run_scenario(scenario, build(scenario).value());
+  for (const Life& life : trace.lives) {
+    if (life.peer == 2) continue;
+    CAPTURE(life.peer);
+    std::size_t missed = 0;
+    for (const RoundRecord& record : life.rounds)
+      for (const Deviation& deviation : record.deviations) missed += record.round >= 100 && deviation.from != 2 ? 1 : 0;
+    CHECK(missed < 10);  // of 100 with each neighbour
+    CHECK(life.rounds.size() > 180);
+  }
+}
+
 TEST_CASE("a scenario's text says all of it") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Scenario scenario = scenario_of_seed(seed, "swarm");
