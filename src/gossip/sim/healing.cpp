@@ -42,6 +42,7 @@ void Judge::judge_latest(const std::vector<int>& part, const Calm& calm) {
       const Time due = std::next(first)->began + patience;
       for (const RoundRecord& record : life(a).rounds) {
         if (record.began < due || record.round < calm.from || record.end.empty() || !hears(a, b, record.round)) continue;
+        if (life(b).finished && record.began >= life(b).finished_at) break;  // it answers nothing about a link that is back
         for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c) {
           if (!travels(c)) continue;
           const Used& used = used_.at({a, record.round, c, peer_of(b)});
@@ -55,10 +56,16 @@ void Judge::judge_latest(const std::vector<int>& part, const Calm& calm) {
 
 /// Under `deadline` what comes late is left out, and who was late is not waited for the next time; so it is not said which links
 /// count when. But after all is settled some link of a part does in any so many rounds in a row: peers that are out of step wait for
-/// each other again, after 4, 8, 16 rounds, …, and who is far behind leaves rounds out. Where rounds take no time of their own, a peer
-/// whose links are busy does hundreds before they are not.
+/// each other again, after 4, 8, 16 rounds, …, and who is far behind leaves rounds out. Where a round takes less time than a row's
+/// way, links are busy with one row for several rounds, which then do not count.
 void Judge::judge_agreements(const std::vector<int>& part, const Calm& calm) {
   if (parts_.policy != Policy::deadline || !parts_.algorithm->needs().trainer) return;
+  double frames = 0;
+  for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c)
+    if (travels(c)) frames += static_cast<double>(width(c)) * (4 + static_cast<double>(kFrameOverheadBytes) / scenario_.chunk_values);
+  const double passage_ms = scenario_.bandwidth_mbit_s > 0 ? 2 * frames * 8e-3 / scenario_.bandwidth_mbit_s : 0;
+  const double way_ms = scenario_.latency_ms + scenario_.jitter_ms + passage_ms;
+  if (way_ms > scenario_.step_ms * parts_.algorithm->steps_per_round()) return;
   const Time settled_at = std::max(calm.since, faults_end(scenario_)) + patience_of(scenario_, parts_);
   std::map<Round, bool> counts;  ///< of rounds in which W joins peers who both are there: whether any such link counts
   for (const int a : part)
