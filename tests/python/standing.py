@@ -32,11 +32,15 @@ def mean(rows: Iterable[tuple[float, ...]]) -> tuple[float, ...]:
 def standing(texts: Iterable[str]) -> Standing:
     """From the logs' whole lines: those of running processes may end in half a one."""
     found: Standing = {}
+    missed: dict[int, set[int]] = {}
     for line in (line for text in texts for line in text[: text.rfind("\n") + 1].splitlines()):
-        if '"record":"round"' in line:
+        if '"record":"deviations"' in line:
+            r = json.loads(line)
+            missed.setdefault(r["peer"], set()).update(each["from"] for each in r["deviations"])
+        elif '"record":"round"' in line:
             r = json.loads(line)
             found.setdefault(r["peer"], {})[r["round"]] = Record(tuple(r["sketch"]), r["test_loss"], r["seconds"],
-                                                                frozenset(each["from"] for each in r.get("deviations", [])))
+                                                                frozenset(missed.pop(r["peer"], ())))
     return found
 
 

@@ -10,7 +10,7 @@ LEAST_CHECKED = {
     "replay": 1_000_000, "log": 1_800_000, "chain": 1_000_000, "edges": 400_000, "mean": 40_000, "drift": 3_000,
     "totals": 200, "reach": 30_000, "restarts": 60_000, "sums": 600, "healing": 300_000, "reuse": 4_000,
     "consensus": 20, "descent": 35, "optimum": 50, "faults": 500, "disk": 800, "progress": 5_000, "queues": 8_000,
-    "repeats": 500, "bits": 60,
+    "repeats": 500, "bits": 60, "session": 40_000,
 }
 
 

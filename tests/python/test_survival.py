@@ -181,6 +181,7 @@ def test_values_do_not_suffer(network: Make, algorithm: str) -> None:
     go_on(net, peers, (undisturbed.rounds_needed() + 2 * 6) // 10 + 2)
     ended = standing((net.out / f"log-{k}.jsonl").read_text(encoding="utf-8") for k in range(6))
     stop(peers)  # whoever is stopped last does rounds without the others
+    assert {4} <= {peer for record in ended[5].values() for peer in record.missed}, "a neighbour of who was killed went without it"
     difference = undisturbed.difference({k: records[max(records)] for k, records in ended.items()})
     assert difference.distance <= NEAR and difference.loss <= NEAR, difference
 
