@@ -15,7 +15,9 @@ constexpr std::uint64_t kMostPeers = 65535;  // as run.peers
 constexpr std::uint64_t kMostNodes = 2 * kMostPeers;
 
 /// What a field holds.
-enum class Form { schema, count, positive, peers, peer_list, seconds, figure, text, name, reason, clock, config, hashes, event, node };
+enum class Form {
+  schema, count, positive, peers, peer_list, seconds, figure, text, name, reason, clock, config, hashes, event, node, deviations
+};
 
 struct Field {
   const char* name;
@@ -44,7 +46,7 @@ constexpr Field kNetwork[] = {{"round", Form::count},
                               {"distance_to_optimum", Form::figure}};
 constexpr Field kMembership[] = {{"round", Form::count}, {"peer", Form::count}, {"seconds", Form::seconds},
                                  {"event", Form::event}, {"of", Form::node},    {"within_reach", Form::node}};
-constexpr Field kDeviations[] = {{"round", Form::count}, {"peer", Form::count}};
+constexpr Field kDeviations[] = {{"round", Form::count}, {"peer", Form::count}, {"deviations", Form::deviations}};
 constexpr Field kEnd[] = {{"reason", Form::reason},        {"message", Form::text},     {"rounds", Form::count},
                           {"seconds", Form::seconds},      {"wall_seconds", Form::seconds}, {"node_steps", Form::count},
                           {"bytes_sent", Form::count},     {"row_hashes", Form::hashes}};
@@ -80,6 +82,16 @@ bool is_config(const Json& value) {
   return algorithm != value.end() && algorithm->contains("kind") && is_text(algorithm->at("kind"));
 }
 
+bool is_deviation(const Json& value) {
+  constexpr auto any = std::numeric_limits<std::uint64_t>::max();
+  if (!value.is_object() || !value.contains("round") || !value.contains("from") || !value.contains("used_round")) return false;
+  const Json& used = value.at("used_round");
+  const bool of_row = !value.contains("row") || is_count(value.at("row"), 1, any);
+  const bool in_part = !value.contains("values") || is_count(value.at("values"), 1, any);
+  return is_count(value.at("round"), 0, any) && is_count(value.at("from"), 0, kMostPeers - 1) && of_row && in_part &&
+         (used.is_null() || is_count(used, 0, any));
+}
+
 bool fits(const Json& value, Form form) {
   constexpr auto any = std::numeric_limits<std::uint64_t>::max();
   switch (form) {
@@ -98,6 +110,7 @@ bool fits(const Json& value, Form form) {
     case Form::reason: return is_one_of(value, kReasons);
     case Form::event: return is_one_of(value, kEvents);
     case Form::node: return value.is_null() || is_count(value, 0, kMostNodes);
+    case Form::deviations: return value.is_array() && std::all_of(value.begin(), value.end(), is_deviation);
   }
   return false;
 }
@@ -119,6 +132,7 @@ std::string words_for(Form form) {
     case Form::reason: return fmt::format("one of {}", fmt::join(kReasons, ", "));
     case Form::event: return fmt::format("one of {}", fmt::join(kEvents, ", "));
     case Form::node: return fmt::format("a node or a number of them, from 0 to {}, or null", kMostNodes);
+    case Form::deviations: return "a list of round, from and used_round";
   }
   return {};
 }
@@ -138,23 +152,6 @@ Fault fields_fault(const Json& record, std::span<const Field> fields) {
       return fmt::format("{}: {} is not {}", field.name, shown(*found), words_for(field.form));
   }
   return {};
-}
-
-Fault deviations_fault(const Json& record) {
-  constexpr auto any = std::numeric_limits<std::uint64_t>::max();
-  const auto found = record.find("deviations");
-  if (found == record.end()) return "deviations: missing in this deviations record";
-  const auto is_deviation = [](const Json& deviation) {
-    if (!deviation.is_object() || !deviation.contains("round") || !deviation.contains("from") || !deviation.contains("used_round"))
-      return false;
-    const Json& used = deviation.at("used_round");
-    const bool of_row = !deviation.contains("row") || is_count(deviation.at("row"), 1, any);
-    const bool in_part = !deviation.contains("values") || is_count(deviation.at("values"), 1, any);
-    return is_count(deviation.at("round"), 0, any) && is_count(deviation.at("from"), 0, kMostPeers - 1) && of_row && in_part &&
-           (used.is_null() || is_count(used, 0, any));
-  };
-  if (found->is_array() && std::all_of(found->begin(), found->end(), is_deviation)) return {};
-  return fmt::format("deviations: {} is not a list of round, from and used_round", shown(*found));
 }
 
 }  // namespace
@@ -186,7 +183,6 @@ Fault record_fault(const Json& record, const std::vector<int>& hosted, std::size
                                           : sort == "membership" ? std::span<const Field>(kMembership)
                                                                  : std::span<const Field>(kDeviations);
     if (Fault fault = fields_fault(record, fields)) return fault;
-    if (Fault fault = sort == "deviations" ? deviations_fault(record) : Fault()) return fault;
     const auto node = record.at(who).get<std::uint64_t>();
     if (node < kMostNodes && std::binary_search(hosted.begin(), hosted.end(), static_cast<int>(node))) return {};
     return fmt::format("{}: {} is not hosted by this process", who, node);
