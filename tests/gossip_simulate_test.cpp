@@ -19,6 +19,15 @@ Scenario scenario_of_seed(std::uint64_t seed, const std::string& faults) {
   return draw_scenario(seed, fault_families({faults}, seed).value());
 }
 
+/// A ring of six that goes on after one falls silent.
+Trace without_peer_2(const std::string& policy) {
+  Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
+  scenario.policy = policy;
+  scenario.rounds = 200;
+  scenario.silence = 0.5;
+  return run_scenario(scenario, build(scenario).value());
+}
+
 }  // namespace
 
 TEST_CASE("seeds with faults, and without, violate nothing") {
@@ -64,11 +73,7 @@ TEST_CASE("a silence that ends in time, and one that does not") {
 TEST_CASE("once a silent peer is lost, the others' rounds take as long as before") {
   for (const char* policy : {"sync", "deadline", "stale", "async"}) {
     CAPTURE(policy);
-    Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
-    scenario.policy = policy;
-    scenario.rounds = 200;
-    scenario.silence = 0.5;
-    const Trace trace = run_scenario(scenario, build(scenario).value());
+    const Trace trace = without_peer_2(policy);
     for (const Life& life : trace.lives) {
       if (life.peer == 2) continue;
       CAPTURE(life.peer);
@@ -87,11 +92,7 @@ TEST_CASE("once a silent peer is lost, the others' rounds take as long as before
 }
 
 TEST_CASE("deadline: those who fell out of step when a peer was lost are in step again") {
-  Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
-  scenario.policy = "deadline";
-  scenario.rounds = 200;
-  scenario.silence = 0.5;
-  const Trace trace = run_scenario(scenario, build(scenario).value());
+  const Trace trace = without_peer_2("deadline");
   for (const Life& life : trace.lives) {
     if (life.peer == 2) continue;
     CAPTURE(life.peer);

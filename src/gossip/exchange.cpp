@@ -174,10 +174,11 @@ void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const auto matrix = exchange_.schedule().at(t);
   send(heard_by(*matrix, t), t, channel, row.values(), row.front());
   note_absent(t, channel);
+  const std::vector<bool>& rows = exchange_.options().keeps_sum;
+  const bool keeps_sum = keeps_sums_ && channel < rows.size() && rows[channel], all_here = lost_.empty() && entered_.empty();
+  const bool by_sums = matrix->row_surplus(peer_) != 0 || (keeps_sum && !all_here && !is_mirrored(*matrix));
   // A peer that hears nobody copies its row: its halves then change places when the others' do, and what was prepared for
   // the rows where they lie (a card's graphs) is found again.
-  const bool keeps_sum = channel < exchange_.options().keeps_sum.size() && exchange_.options().keeps_sum[channel];
-  const bool by_sums = matrix->row_surplus(peer_) != 0 || (keeps_sum && keeps_sums_ && !(lost_.empty() && entered_.empty()) && !is_mirrored(*matrix));
   if (!by_sums) operation(channel).begin(t, channel, row.values(), row.back().values(), hears(*matrix, t));
   else operation(channel).begin_sum(t, channel, row.values(), row.back().values(), hears(*matrix, t), own_weight(*matrix, t));
 }
