@@ -390,6 +390,7 @@ TEST_CASE("a network that has begun is whole: nobody ends it by saying that it w
       process->network->begin_confer(std::move(conference));
     }
     world.run_until([&] { return world.all([](Process& p) { return p.network->conferred(); }); });
+    for (auto& process : world.processes) process->network->proceed();
     world.processes[1]->network->abort({kind, "peer 1 waited in vain"});
     Process &zero = *world.processes[0], &two = *world.processes[2];
     world.run_until([&] { return zero.count("lost 0-1") + two.count("lost 2-1") == 2; });

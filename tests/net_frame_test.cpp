@@ -134,7 +134,7 @@ TEST_CASE("what a header may not say") {
   for (FrameKind kind : {FrameKind::heartbeat, FrameKind::goodbye, FrameKind::running})
     CHECK(refusal(control(kind), 1) == "a payload where none belongs");
   CHECK(refusal(control(FrameKind::abort), kMaxAbortBytes + 1) == "an abort of 2049 bytes, where 2048 is the limit");
-  CHECK(refusal(control(FrameKind::statement), kMaxStatementBytes + 1) == "a statement of 4097 bytes, where 4096 is the limit");
+  CHECK(refusal(control(FrameKind::statement), kMaxStatementBytes + 1) == "a statement of 65537 bytes, where 65536 is the limit");
   CHECK(refusal(control(FrameKind{0})) == "a frame of an unknown kind");
   CHECK(refusal(control(FrameKind{77})) == "a frame of an unknown kind");
 }

@@ -115,6 +115,7 @@ TEST_CASE("who joined only latecomers that did not know it is told, and does not
   world.run_until([&] { return two->network->conferred() && one->network->joined() && zero.count("back 0-1") == 1; });
   CHECK(two->network->late());
   CHECK(one->network->late());
+  two->network->proceed();
   check_carries(world, *two, 2, *one, 1);
   check_carries(world, *one, 1, *two, 2);
   check_carries(world, zero, 0, *one, 1);

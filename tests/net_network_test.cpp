@@ -60,7 +60,7 @@ TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end
   world.leave();
 }
 
-TEST_CASE("before they begin, what one process knows comes to all, an exchange at a time; then data flow as ever") {
+TEST_CASE("before they begin, what one process knows comes to all, an exchange at a time; then data flow, to who proceeds") {
   const World::Pairs path = {{0, 1}, {1, 2}, {2, 3}};
   World world(4);
   for (int peer = 0; peer < 4; ++peer) world.add({peer}, path);
@@ -81,10 +81,34 @@ TEST_CASE("before they begin, what one process knows comes to all, an exchange a
   CHECK(known == std::vector<int>{9, 9, 9, 9});
   CHECK(heard == std::vector<int>{3, 6, 6, 3});
   Row row(100);
-  world.processes[1]->network->link(1, 2).send(row.chunk(1, 2));
-  world.run_until([&] { return world.processes[2]->memory.heads.size() == 1; });
+  Process &one = *world.processes[1], &two = *world.processes[2];
+  one.network->proceed();
+  one.network->link(1, 2).send(row.chunk(1, 2));
+  two.network->link(2, 1).send(row.chunk(2, 1));
+  world.run_until([&] { return one.memory.heads.size() == 1; });
+  CHECK(two.memory.heads.empty());
+  two.network->proceed();
+  world.run_until([&] { return two.memory.heads.size() == 1; });
   world.leave();
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+}
+
+TEST_CASE("who takes its leave while data are held is heard, and what they had sent is dropped") {
+  World world(2);
+  Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+  world.join();
+  for (Process* process : {&a, &b}) {
+    Conference conference;
+    conference.exchanges = 1;
+    conference.say = [] { return std::string("here"); };
+    conference.hear = [](const std::string&) { return Status(); };
+    process->network->begin_confer(std::move(conference));
+  }
+  world.run_until([&] { return a.network->conferred() && b.network->conferred(); });
+  Row row(100);
+  a.network->link(0, 1).send(row.chunk(0, 1));
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty() && p.memory.heads.empty(); }));
 }
 
 TEST_CASE("a statement that nobody can make sense of, or that nobody waits for, ends the run by its sender's name") {

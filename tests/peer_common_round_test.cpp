@@ -1,9 +1,10 @@
 // The round at which processes begin together: whatever each has, on whatever graph, all come to the same one, the newest that
-// all have, or to the same sentence.
+// all have, or that most have; or to the same sentence.
 #include <algorithm>
 #include <limits>
 
 #include "base/philox.hpp"
+#include "net/frame.hpp"
 #include "peer/agreement.hpp"
 #include "peer_words.hpp"
 
@@ -18,7 +19,7 @@ using Rounds = std::vector<gossip::Round>;
 /// What each of them comes to, on the graph of `setup`, a process for each peer.
 std::vector<Agreement> confer(const Setup& setup, const std::vector<Rounds>& rounds) {
   std::vector<Agreement> processes;
-  for (std::size_t i = 0; i < rounds.size(); ++i) processes.emplace_back(static_cast<int>(i), rounds[i]);
+  for (std::size_t i = 0; i < rounds.size(); ++i) processes.emplace_back(std::vector{static_cast<int>(i)}, static_cast<int>(rounds.size()), rounds[i]);
   for (int exchange = 0; exchange < exchanges_to_reach_all(setup); ++exchange) {
     std::vector<std::string> statements;
     for (const Agreement& process : processes) statements.push_back(process.say());
@@ -39,9 +40,16 @@ Rounds common_to(const std::vector<Rounds>& rounds) {
   return common;
 }
 
+std::vector<int> without(const std::vector<Rounds>& rounds, gossip::Round round) {
+  std::vector<int> peers;
+  for (std::size_t i = 0; i < rounds.size(); ++i)
+    if (!std::ranges::binary_search(rounds[i], round)) peers.push_back(static_cast<int>(i));
+  return peers;
+}
+
 }  // namespace
 
-TEST_CASE("processes with any rounds on any graph agree on the newest one that all have, or all say the same") {
+TEST_CASE("processes with any rounds on any graph agree on the newest that all have, or else that most have") {
   int agreed = 0, refused = 0;
   for (const char* topology : {"path", "ring", "star", "complete", "exponential", "random_matching"}) {
     const Setup setup = on(topology, 8);
@@ -58,10 +66,21 @@ TEST_CASE("processes with any rounds on any graph agree on the newest one that a
       const Rounds common = common_to(rounds);
       const std::vector<Agreement> processes = confer(setup, rounds);
       for (const Agreement& process : processes) {
-        const auto outcome = process.outcome();
+        const auto outcome = process.outcome(false);
+        const auto joined = process.outcome(true).value();
         CHECK(outcome.ok() == !common.empty());
-        if (outcome.ok()) CHECK(*outcome == common.back());
-        else CHECK(outcome.error().message == processes.front().outcome().error().message);
+        if (outcome.ok()) {
+          CHECK(outcome->round == common.back());
+          CHECK(joined.round == common.back());
+        } else {
+          CHECK(outcome.error().message == processes.front().outcome(false).error().message);
+        }
+        CHECK(joined.without == without(rounds, joined.round));
+        for (gossip::Round round = 10; round <= 60; round += 10) {
+          const std::size_t missing = without(rounds, round).size();
+          CHECK(missing >= joined.without.size());
+          if (round > joined.round) CHECK(missing > joined.without.size());
+        }
       }
       ++(common.empty() ? refused : agreed);
     }
@@ -72,38 +91,54 @@ TEST_CASE("processes with any rounds on any graph agree on the newest one that a
 
 TEST_CASE("who is behind and who is ahead is named; nobody having any is round 0") {
   const Setup setup = on("path", 5);
-  CHECK(confer(setup, {{0}, {0}, {0}, {0}, {0}}).front().outcome().value() == 0);
-  CHECK(confer(setup, {{0, 10}, {0, 10, 20}, {0}, {0, 10}, {0}}).front().outcome().value() == 0);  // none has lost anything yet
-  const auto sentence = [&](const std::vector<Rounds>& rounds) { return confer(setup, rounds).back().outcome().error().message; };
+  CHECK(confer(setup, {{0}, {0}, {0}, {0}, {0}}).front().outcome(false)->round == 0);
+  CHECK(confer(setup, {{0, 10}, {0, 10, 20}, {0}, {0, 10}, {0}}).front().outcome(false)->round == 0);  // none has lost anything yet
+  const auto sentence = [&](const std::vector<Rounds>& rounds) { return confer(setup, rounds).back().outcome(false).error().message; };
   CHECK(sentence({{40, 60}, {20, 40}, {60, 80}, {80, 100}, {80, 100}}).find(
             "all processes can go on from: peer 1 has those of rounds 40, 20, peer 3 has those of rounds 100, 80;") != std::string::npos);
   CHECK(sentence({{40, 60}, {0}, {60}, {60}, {0}}).find("from: peer 1 has none, peer 2 has that of round 60;") != std::string::npos);
 }
 
+TEST_CASE("where not all have one, the round of most counts, the newer of two; nobody begins anew whom another can give rows") {
+  const Setup setup = on("path", 5);
+  const auto agreed = [&](const std::vector<Rounds>& rounds) { return confer(setup, rounds).back().outcome(true).value(); };
+  const auto ahead_alone = agreed({{40, 60}, {40, 60}, {900, 920}, {40, 60}, {20, 40, 60}});
+  CHECK(ahead_alone.round == 60);
+  CHECK(ahead_alone.without == std::vector{2});
+  const auto two_halves = agreed({{40, 60}, {40, 60}, {20}, {80}, {60, 80}});
+  CHECK(two_halves.round == 60);
+  CHECK(agreed({{40}, {40}, {20}, {80}, {80}}).round == 80);
+  const auto new_disks = agreed({{0}, {0}, {80, 100}, {0}, {0}});
+  CHECK(new_disks.round == 100);
+  CHECK(new_disks.without == std::vector{0, 1, 3, 4});
+}
+
 TEST_CASE("the newest of very many rounds fit into a statement, and a statement that makes no sense is refused") {
   Rounds many;
   for (int i = 0; i < 1000; ++i) many.push_back(std::numeric_limits<std::uint64_t>::max() - 1000 + static_cast<std::uint64_t>(i));
-  const Agreement full(std::numeric_limits<int>::max(), many);
-  CHECK(full.say().size() <= 4096);
-  CHECK(full.outcome().value() == many.back());
-  Agreement process(0, {10, 20});
-  for (const char* statement : {"", "x", "null", "[]", "{}", R"({"common":[]})", R"({"common":1,"behind":{"peer":0,"rounds":[]}})",
-                           R"({"common":[20,10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":0,"rounds":[10]}})",
-                           R"({"common":[10e10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":0,"rounds":[10]}})",
-                           R"({"common":[10],"behind":{"peer":-1,"rounds":[10]},"ahead":{"peer":0,"rounds":[10]}})",
-                           R"({"common":[10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":4294967296,"rounds":[10]}})",
-                           R"({"common":[10],"behind":{"peer":0,"rounds":[10]},"ahead":{"peer":1.5,"rounds":[10]}})",
-                           R"({"common":[10],"behind":{"peer":0,"rounds":[10]}})", R"({"common":[-1],"behind":{"peer":0}})",
-                           R"({"common":[],"behind":{"peer":0,"rounds":[]},"ahead":{"peer":0,"rounds":[]}})"}) {
+  for (const int nodes : {1, 8, 1'000, 65'535}) {
+    std::vector<int> all;
+    for (int node = 0; node < nodes; ++node) all.push_back(node);
+    const Agreement full(all, nodes, many);
+    CHECK(Agreement::most_rounds(nodes) >= (nodes > 8'000 ? 3U : 24U));
+    CHECK(full.say().size() <= net::kMaxStatementBytes);
+    CHECK(full.outcome(false)->round == many.back());
+  }
+  Agreement process({0, 1, 4}, 6, {10, 20});
+  CHECK(process.say() == R"([[10,"31"],[20,"31"]])");
+  for (const char* statement : {"", "x", "null", "[]", "{}", "[10]", "[[10]]", R"([[10,"31",0]])", R"([["10","31"]])", R"([[10,31]])",
+                           R"([[-1,"31"]])", R"([[1.5,"31"]])", R"([[10e10,"31"]])", R"([[10,"3"]])", R"([[10,"310"]])",
+                           R"([[10,"3g"]])", R"([[10,"3A"]])", R"([[10,"34"]])", R"([[10,"00"]])", R"([[10,""]])"}) {
     CAPTURE(statement);
     const Status heard = process.hear(statement);
     REQUIRE_FALSE(heard.ok());
     CHECK(heard.error().kind == ErrorKind::lost_peer);
   }
-  std::string longest = "0";  // what is heard is said again, so it must fit into a statement too
-  for (std::size_t i = 1; i <= Agreement::kMostRounds; ++i) longest += fmt::format(",{}", i);
-  CHECK_FALSE(process.hear(fmt::format(R"({{"common":[10],"behind":{{"peer":0,"rounds":[10]}},"ahead":{{"peer":0,"rounds":[{}]}}}})", longest)).ok());
-  CHECK(process.outcome().value() == 20);
+  std::string longest = R"([0,"01"])";  // what is heard is said again, so it must fit into a statement too
+  for (std::size_t i = 1; i <= Agreement::most_rounds(6); ++i) longest += fmt::format(R"(,[{},"01"])", i);
+  CHECK_FALSE(process.hear("[" + longest + "]").ok());
+  CHECK(process.hear(R"([[10,"c2"],[30,"c2"]])").ok());
+  CHECK(process.outcome(false)->round == 10);
 }
 
 TEST_CASE("how far apart peers may be: the graph's width, a server's two, or any number of rounds") {

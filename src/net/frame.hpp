@@ -37,7 +37,7 @@ inline constexpr std::size_t kMaxChunkBytes = std::size_t{4} << 20;
 /// A sentence that ends a run at most; longer ones are cut.
 inline constexpr std::size_t kMaxAbortBytes = 2048;
 /// What processes tell each other before they begin (Network::confer), at most.
-inline constexpr std::size_t kMaxStatementBytes = 4096;
+inline constexpr std::size_t kMaxStatementBytes = 65536;
 
 /// A header's fields but the checksum. Of an abort, `round` is the ErrorKind; of a note, `offset` is the gossip::Note; of `received`,
 /// `round` is the count.

@@ -48,8 +48,8 @@ class FrameReader {
 
   /// While true, data frames wait in front (nothing behind them is seen).
   void hold_data(bool hold) { hold_data_ = hold; }
-  /// From now on data frames are read and dropped.
-  void drop_data() { drop_data_ = true; }
+  /// From now on data frames are read and dropped, also if they were held.
+  void drop_data() { drop_data_ = true, hold_data_ = false; }
   /// The next bytes are those of another connection: what was half read is forgotten.
   void restart();
   /// Bytes of a frame have been read, and some are missing.

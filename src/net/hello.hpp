@@ -12,7 +12,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 4;
+inline constexpr std::uint16_t kProtocolVersion = 5;
 
 /// What all processes of a run must agree on. Texts are compared, and shown when they differ: best a hash, or a name and a
 /// hash. What is longer than 63 bytes travels as its beginning and its hash.

@@ -245,13 +245,19 @@ void TcpNetwork::check_joined() {
   if (!joining_) release_data();
 }
 
+void TcpNetwork::proceed() {
+  held_ = false;
+  release_data();
+}
+
 /// Soon: not from within join().
 void TcpNetwork::release_data() {
   scheduler_.cancel(release_timer_);
+  if (held_) return;
   release_timer_ = scheduler_.after(0ns, [this] {
     released_ = true;
     for (auto& [pair, edge] : edges_)
-      if (edge.session) edge.session->release_data();
+      if (edge.session) edge.session->hold_data(false);
   });
 }
 
@@ -302,6 +308,11 @@ Status TcpNetwork::confer(Conference conference) {
 }
 
 void TcpNetwork::begin_confer(Conference conference) {
+  held_ = true;
+  released_ = false;
+  scheduler_.cancel(release_timer_);
+  for (auto& [pair, edge] : edges_)
+    if (edge.session) edge.session->hold_data(true);
   conference_ = std::move(conference);
   if (!conferred()) say();
   hear();

@@ -81,11 +81,13 @@ class Network {
   /// Between join() and the first chunk, every process alike: so many times, the ends of each pair tell each other what `say`
   /// gives, and hear what the other said before they say more. With as many exchanges as the network is wide, what one process
   /// knows comes to all. Returns when it is done, or when it turns out that this process is late(), or with what ended the run.
-  /// Calls come from the scheduler's loop or from here.
+  /// Calls come from the scheduler's loop or from here. From its beginning on the receiver is not called, until proceed().
   virtual Status confer(Conference conference) = 0;
   /// The two halves of confer(), for those who run the scheduler themselves.
   virtual void begin_confer(Conference conference) = 0;
   virtual bool conferred() const = 0;
+  /// After confer(), when those above are where they begin: the receiver is called again, in the scheduler's next turns.
+  virtual void proceed() = 0;
 
   /// From a hosted peer to one elsewhere, for a pair of the setup; any other is a bug. Lives as long as the network; may be
   /// used before join(), but sends only after it. Where the link is lost it drops what is sent.

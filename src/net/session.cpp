@@ -278,8 +278,9 @@ void Session::handle(Frame frame) {
   if (!status.ok()) misuse(status.error().message);
 }
 
-void Session::release_data() {
-  reader_.hold_data(false);
+void Session::hold_data(bool hold) {
+  if (state_ != State::open) return;  // there they are dropped
+  reader_.hold_data(hold);
   read_more();
 }
 

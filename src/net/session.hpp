@@ -84,8 +84,8 @@ class Session final : public SocketUser {
   void tell(std::string statement);
   /// Queues the word that the network has begun.
   void tell_running();
-  /// Lets data through that was held back.
-  void release_data();
+  /// While true, data wait, with whatever comes behind them; that is no silence.
+  void hold_data(bool hold);
 
   /// Says goodbye after all that is queued; what still comes in is dropped.
   void say_goodbye();

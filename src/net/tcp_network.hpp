@@ -30,6 +30,7 @@ class TcpNetwork final : public Network, public SessionOwner {
   Status confer(Conference conference) override;
   void begin_confer(Conference conference) override;
   bool conferred() const override { return late_ || (conference_ && exchanges_done_ == conference_->exchanges); }
+  void proceed() override;
   gossip::Link& link(int from, int to) override;
   void refuse(int here, int there, const Error& why) override;
   Traffic traffic(int peer) const override;
@@ -122,6 +123,7 @@ class TcpNetwork final : public Network, public SessionOwner {
   bool started_ = false, joined_ = false, leaving_ = false;
   bool joining_ = false;   ///< within join() or confer()
   bool released_ = false;  ///< chunks are delivered
+  bool held_ = false;      ///< they are not, from begin_confer() to proceed()
   bool late_ = false, grace_over_ = false;
   std::optional<Conference> conference_;
   int exchanges_done_ = 0;

@@ -4,85 +4,128 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/check.hpp"
+#include "net/frame.hpp"
 
 namespace gossamer::peer {
 namespace {
 
 using gossip::Round;
 
-constexpr std::uint64_t kLargestId = std::numeric_limits<int>::max();
+constexpr std::size_t kMostRounds = 24, kRoundBytes = 32;  // of a round in a statement, beside a digit for every four nodes
 
-std::string words_for(int peer, std::vector<Round> rounds) {
+std::string words_for(std::size_t peer, std::vector<Round> rounds) {
+  if (rounds.empty()) return fmt::format("peer {} has older ones", peer);
   std::erase(rounds, Round(0));
   if (rounds.empty()) return fmt::format("peer {} has none", peer);
   std::ranges::reverse(rounds);
   return fmt::format("peer {} has {} {}", peer, rounds.size() == 1 ? "that of round" : "those of rounds", fmt::join(rounds, ", "));
 }
 
-bool is_ascending(const std::vector<Round>& rounds) {
-  return std::ranges::adjacent_find(rounds, [](Round a, Round b) { return a >= b; }) == rounds.end();
+constexpr std::string_view kDigits = "0123456789abcdef";
+
+/// A hexadecimal digit for four at a time, the lowest first.
+std::string digits_of(const std::vector<bool>& nodes) {
+  std::string text;
+  for (std::size_t first = 0; first < nodes.size(); first += 4) {
+    std::size_t digit = 0;
+    for (std::size_t k = 0; k < 4 && first + k < nodes.size(); ++k) digit |= static_cast<std::size_t>(nodes[first + k]) << k;
+    text += kDigits[digit];
+  }
+  return text;
 }
 
-/// Rounds as say() writes them; nothing where they are not.
-std::optional<std::vector<Round>> rounds_in(const Json& statement, const char* key) {
-  const auto found = statement.find(key);
-  if (found == statement.end() || !found->is_array() || found->size() > Agreement::kMostRounds) return std::nullopt;
-  if (!std::ranges::all_of(*found, [](const Json& round) { return round.is_number_unsigned(); })) return std::nullopt;
-  auto rounds = found->get<std::vector<Round>>();
-  if (!is_ascending(rounds)) return std::nullopt;
-  return rounds;
+/// Nothing where it is none of so many nodes.
+std::optional<std::vector<bool>> nodes_in(const std::string& text, std::size_t count) {
+  std::vector<bool> nodes(count);
+  if (text.size() != (count + 3) / 4) return std::nullopt;
+  for (std::size_t i = 0; i < 4 * text.size(); ++i) {
+    const std::size_t digit = kDigits.find(text[i / 4]);
+    if (digit == std::string_view::npos || (i >= count && (digit >> i % 4 & 1) != 0)) return std::nullopt;
+    if (i < count) nodes[i] = (digit >> i % 4 & 1) != 0;
+  }
+  return nodes;
 }
 
 }  // namespace
 
-Agreement::Agreement(int peer, std::vector<Round> rounds) {
+std::size_t Agreement::most_rounds(int nodes) {
+  return std::min(kMostRounds, net::kMaxStatementBytes / (kRoundBytes + (static_cast<std::size_t>(nodes) + 3) / 4));
+}
+
+Agreement::Agreement(const std::vector<int>& hosted, int nodes, const std::vector<Round>& rounds)
+    : nodes_(static_cast<std::size_t>(nodes)) {
   GOSSAMER_CHECK(!rounds.empty(), "a process can begin somewhere");
-  if (rounds.size() > kMostRounds) rounds.erase(rounds.begin(), rounds.end() - kMostRounds);
-  behind_ = ahead_ = {peer, rounds};
-  common_ = std::move(rounds);
+  Nodes own(nodes_);
+  for (const int node : hosted) own[static_cast<std::size_t>(node)] = true;
+  for (const Round round : rounds) owners_[round] = own;
+  trim();
+}
+
+/// Those that are left are the newest of all, in whichever order they were heard of.
+void Agreement::trim() {
+  while (owners_.size() > most_rounds(static_cast<int>(nodes_))) owners_.erase(owners_.begin());
 }
 
 std::string Agreement::say() const {
-  const auto witness = [](const Witness& w) { return Json{{"peer", w.peer}, {"rounds", w.rounds}}; };
-  return text_of({{"common", common_}, {"behind", witness(behind_)}, {"ahead", witness(ahead_)}});
-}
-
-std::optional<Agreement::Witness> Agreement::witness_in(const Json& statement, const char* key) {
-  const auto found = statement.find(key);
-  if (found == statement.end() || !found->is_object()) return std::nullopt;
-  const auto peer = found->find("peer");
-  auto rounds = rounds_in(*found, "rounds");
-  if (peer == found->end() || !peer->is_number_unsigned() || peer->get<std::uint64_t>() > kLargestId || !rounds || rounds->empty())
-    return std::nullopt;
-  return Witness{peer->get<int>(), std::move(*rounds)};
+  Json rounds = Json::array();
+  for (const auto& [round, nodes] : owners_) rounds.push_back({round, digits_of(nodes)});
+  return rounds.dump();
 }
 
 Status Agreement::hear(const std::string& text) {
+  const Error senseless{ErrorKind::lost_peer, "what it says of its checkpoints makes no sense"};
   const Json statement = Json::parse(text, nullptr, false);
-  if (!statement.is_object()) return Error{ErrorKind::lost_peer, "what it says of its checkpoints cannot be read"};
-  const auto theirs = rounds_in(statement, "common");
-  const auto behind = witness_in(statement, "behind"), ahead = witness_in(statement, "ahead");
-  if (!theirs || !behind || !ahead) return Error{ErrorKind::lost_peer, "what it says of its checkpoints cannot be"};
-  std::vector<Round> both;
-  std::ranges::set_intersection(common_, *theirs, std::back_inserter(both));
-  common_ = std::move(both);
-  // Of two that are equally far, the lower peer: all name the same.
-  if (std::pair(behind->rounds.back(), behind->peer) < std::pair(behind_.rounds.back(), behind_.peer)) behind_ = *behind;
-  if (std::pair(ahead_.rounds.front(), ahead->peer) < std::pair(ahead->rounds.front(), ahead_.peer)) ahead_ = *ahead;
+  if (!statement.is_array() || statement.empty() || statement.size() > most_rounds(static_cast<int>(nodes_))) return senseless;
+  std::map<Round, Nodes> theirs;
+  for (const Json& entry : statement) {
+    if (!entry.is_array() || entry.size() != 2 || !entry[0].is_number_unsigned() || !entry[1].is_string()) return senseless;
+    auto nodes = nodes_in(entry[1].get<std::string>(), nodes_);
+    if (!nodes || std::ranges::find(*nodes, true) == nodes->end()) return senseless;
+    theirs[entry[0].get<Round>()] = std::move(*nodes);
+  }
+  for (const auto& [round, nodes] : theirs) {
+    Nodes& known = owners_.try_emplace(round, nodes_).first->second;
+    for (std::size_t i = 0; i < nodes_; ++i) known[i] = known[i] || nodes[i];
+  }
+  trim();
   return {};
 }
 
-Result<Round> Agreement::outcome() const {
-  if (!common_.empty()) return common_.back();
+std::vector<Round> Agreement::rounds_of(std::size_t node) const {
+  std::vector<Round> rounds;
+  for (const auto& [round, nodes] : owners_)
+    if (nodes[node]) rounds.push_back(round);
+  return rounds;
+}
+
+Result<Agreement::Outcome> Agreement::outcome(bool some_may_join) const {
+  std::pair<std::ptrdiff_t, Round> most;  // of two rounds that equally many have, the newer
+  for (const auto& [round, nodes] : owners_) {
+    const auto having = std::ranges::count(nodes, true);
+    if (having == std::ssize(nodes) || round > 0) most = std::max(most, {having, round});
+  }
+  Outcome outcome{most.second, {}};
+  const Nodes& having = owners_.at(most.second);
+  for (std::size_t node = 0; node < nodes_; ++node)
+    if (!having[node]) outcome.without.push_back(static_cast<int>(node));
+  if (outcome.without.empty() || some_may_join) return outcome;
+
+  // Whose newest is the oldest, and whose oldest is the newest.
+  std::pair<Round, std::size_t> behind{std::numeric_limits<Round>::max(), 0}, ahead{0, 0};
+  for (std::size_t node = 0; node < nodes_; ++node) {
+    const std::vector<Round> rounds = rounds_of(node);
+    behind = std::min(behind, {rounds.empty() ? 0 : rounds.back(), node});
+    if (!rounds.empty() && rounds.front() > ahead.first) ahead = {rounds.front(), node};
+  }
   return Error{ErrorKind::invalid,
                fmt::format("there is no checkpoint of one round that all processes can go on from: {}, {}; bring the missing files "
                            "to checkpoint.folder there, or begin anew in other folders",
-                           words_for(behind_.peer, behind_.rounds), words_for(ahead_.peer, ahead_.rounds))};
+                           words_for(behind.second, rounds_of(behind.second)), words_for(ahead.second, rounds_of(ahead.second)))};
 }
 
 int exchanges_to_reach_all(const Setup& setup) {
@@ -120,15 +163,17 @@ std::string agreement_warning(const Setup& setup) {
   const CheckpointOptions& options = setup.config.checkpoint;
   if (options.every == 0 || setup.nodes() == 1) return {};
   const auto lead = largest_lead(setup);
+  const char* otherwise = setup.bears_losses() ? ", and those without the one that most have would begin with others' rows" : "";
   if (!lead)
-    return "in a network, peers may be any number of rounds ahead of each other here: should all processes die at once, it is likely "
-           "(the more, the larger checkpoint.every and checkpoint.keep) and not certain that they find checkpoints of one round";
+    return fmt::format("in a network, peers may be any number of rounds ahead of each other here: should all processes die at once, it is "
+                       "likely (the more, the larger checkpoint.every and checkpoint.keep) and not certain that they find checkpoints "
+                       "of one round{}", otherwise);
   const auto every = static_cast<std::uint64_t>(options.every), kept = static_cast<std::uint64_t>(options.keep - 1);
   if (kept * every >= *lead) return {};
   const std::string mend = kept == 0 ? "checkpoint.keep = 2 and " : "";
   return fmt::format("in a network, peers may be {} rounds ahead of each other here: should all processes die at once, they may find "
-                     "no checkpoints of one round; {}checkpoint.every = {} or more makes it certain",
-                     *lead, mend, (*lead + std::max<std::uint64_t>(kept, 1) - 1) / std::max<std::uint64_t>(kept, 1));
+                     "no checkpoints of one round{}; {}checkpoint.every = {} or more makes it certain",
+                     *lead, otherwise, mend, (*lead + std::max<std::uint64_t>(kept, 1) - 1) / std::max<std::uint64_t>(kept, 1));
 }
 
 }  // namespace gossamer::peer

@@ -1,8 +1,10 @@
-// At which round the processes of a network begin: the newest that every one of them has the states of. Each knows its own
-// rounds; what all have in common spreads from partner to partner (net/network.hpp, confer), and after as many exchanges as the
-// network is wide all come to the same answer.
+// At which round the processes of a network begin: the newest that every one of them has the states of. Where there is none, and
+// the run can do without some for a while, the round that most peers have, and the others join those. Each process knows its own
+// rounds; who has which spreads from partner to partner (net/network.hpp, confer), and after as many exchanges as the network is
+// wide all come to the same answer.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,27 +19,31 @@ namespace gossamer::peer {
 /// What one process knows. Pure.
 class Agreement {
  public:
-  /// `peer`: the process's lowest node. `rounds`: those that it can begin at, ascending, one at least; the newest kMostRounds count.
-  Agreement(int peer, std::vector<gossip::Round> rounds);
-  static constexpr std::size_t kMostRounds = 24;  // what is told of them fits into a statement
+  /// `hosted`: the process's nodes, of `nodes` in all. `rounds`: those that it can begin at, ascending, one at least.
+  Agreement(const std::vector<int>& hosted, int nodes, const std::vector<gossip::Round>& rounds);
+  /// Of how many rounds a statement has room, 3 at least: of all that anybody has, the newest count.
+  static std::size_t most_rounds(int nodes);
 
   std::string say() const;
   /// What a partner said; an error says how it makes no sense.
   Status hear(const std::string& statement);
-  /// The round, when all have been heard of. Error (invalid): there is none that all have; the peers and rounds between which
-  /// there is none are named.
-  Result<gossip::Round> outcome() const;
+
+  struct Outcome {
+    gossip::Round round = 0;
+    std::vector<int> without;  ///< nodes that do not have it, ascending
+  };
+  /// When all have been heard of. `some_may_join`: those who do not have a round may take others' rows. Error (invalid) where
+  /// they may not, and there is no round that all have: two peers between which there is none are named.
+  Result<Outcome> outcome(bool some_may_join) const;
 
  private:
-  struct Witness {
-    int peer = 0;
-    std::vector<gossip::Round> rounds;
-  };
-  static std::optional<Witness> witness_in(const Json& statement, const char* key);
+  using Nodes = std::vector<bool>;
 
-  std::vector<gossip::Round> common_;  ///< ascending
-  Witness behind_;                     ///< whose newest is the oldest
-  Witness ahead_;                      ///< whose oldest is the newest
+  void trim();
+  std::vector<gossip::Round> rounds_of(std::size_t node) const;
+
+  std::size_t nodes_;
+  std::map<gossip::Round, Nodes> owners_;  ///< who has the states of a round
 };
 
 /// Exchanges after which every process of the network has heard of every other: twice the way from node 0 to the farthest.

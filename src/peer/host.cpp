@@ -201,7 +201,10 @@ gossip::Link& Host::make_link(int from, int to) {
   return *links_.back();
 }
 
-void Host::start(Clock clock) {
+void Host::start(Clock clock, const std::vector<std::pair<int, int>>& joiners) {
+  for (Member& member : members_) member.node->endpoint().begin_at(member.round);
+  for (const auto& [here, there] : joiners)
+    lose(here, there, {ErrorKind::lost_peer, fmt::format("peer {} has no checkpoint of round {}", there, first_round_)});
   std::vector<gossip::Time> times;
   for (const Member& member : members_) times.push_back(member.before.time);
   clock_begin_ = clock == Clock::virtual_time ? std::ranges::min(times) : std::ranges::max(times);

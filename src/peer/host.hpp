@@ -62,7 +62,9 @@ class Host {
   /// Starts every node at round 0, or where restore() put it: in virtual time when it was there, else at once. Then run the
   /// scheduler.
   enum class Clock { virtual_time, real_time };
-  void start(Clock clock);
+  /// `joiners`: links to peers elsewhere that do not begin here, (hosted, elsewhere), of a run that bears losses. They are lost
+  /// from the beginning on, and come back() when those join().
+  void start(Clock clock, const std::vector<std::pair<int, int>>& joiners = {});
   /// In place of start(), of a run that bears losses: every node begins where the network is, with the rows of a neighbour, as
   /// soon as one of its links is there. `connected` are those to other processes that are; the others come back().
   void join(const std::vector<std::pair<int, int>>& connected);

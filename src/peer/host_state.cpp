@@ -97,7 +97,6 @@ Status Host::restore(Member& member, const SavedStates::Node& saved) {
   }
   node.set_steps_done(state.steps);
   node.set_times(state.figures.times);
-  node.endpoint().begin_at(first_round_);
   std::ranges::copy(state.counters, node.counters().begin());
   setup_.algorithm->resume(node.id(), first_round_, node.counters(), *setup_.schedule);
   if (setup_.trainer && !node.is_server()) setup_.trainer->set_losses(node.id(), state.figures.loss, node.x().data());

@@ -19,6 +19,15 @@
 namespace gossamer::peer {
 namespace {
 
+/// (hosted node, node elsewhere) that talk to each other.
+std::vector<std::pair<int, int>> pairs_of(const Setup& setup, const std::vector<int>& hosted) {
+  std::vector<std::pair<int, int>> pairs;
+  for (int here : hosted)
+    for (int there : setup.algorithm->partners(here, *setup.schedule))
+      if (!std::binary_search(hosted.begin(), hosted.end(), there)) pairs.emplace_back(here, there);
+  return pairs;
+}
+
 net::NetworkSetup network_setup(const Setup& setup, const NetworkRunRequest& request) {
   net::NetworkSetup network;
   network.options = setup.config.net;
@@ -28,9 +37,7 @@ net::NetworkSetup network_setup(const Setup& setup, const NetworkRunRequest& req
   network.identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
   network.identity.configuration = setup.configuration_hash();
   network.hosted = request.hosted;
-  for (int here : request.hosted)
-    for (int there : setup.algorithm->partners(here, *setup.schedule))
-      if (!std::binary_search(request.hosted.begin(), request.hosted.end(), there)) network.pairs.emplace_back(here, there);
+  network.pairs = pairs_of(setup, request.hosted);
   network.message = request.message;
   return network;
 }
@@ -87,17 +94,29 @@ std::vector<std::pair<int, int>> connected_pairs(const net::Network& network, st
   return pairs;
 }
 
-/// Finds the round at which all processes begin, and puts this one's nodes there.
-Status agree_and_settle(const Setup& setup, const NetworkRunRequest& request, net::Network& network, net::RealScheduler& scheduler,
-                        ComputeThread& thread, Beginning& beginning, Host& host) {
-  Agreement agreement(request.hosted.front(), beginning.rounds());
+/// How this process begins.
+struct Entry {
+  bool joins = false;  ///< others have begun, or go on from a round of which this process has no states
+  std::vector<std::pair<int, int>> joiners;  ///< else: its links to those that do not begin with it
+};
+
+/// Finds the round at which the processes begin, and puts this one's nodes there.
+Result<Entry> agree_and_settle(const Setup& setup, const NetworkRunRequest& request, net::Network& network,
+                               net::RealScheduler& scheduler, ComputeThread& thread, Beginning& beginning, Host& host) {
+  Agreement agreement(request.hosted, setup.nodes(), beginning.rounds());
   net::Conference conference;
   conference.exchanges = exchanges_to_reach_all(setup);
   conference.say = [&agreement] { return agreement.say(); };
   conference.hear = [&agreement](const std::string& statement) { return agreement.hear(statement); };
   GOSSAMER_TRY_STATUS(network.confer(std::move(conference)));
-  if (network.late()) return {};
-  GOSSAMER_TRY(const gossip::Round round, agreement.outcome());
+  if (network.late()) return Entry{.joins = true, .joiners = {}};
+  GOSSAMER_TRY(const Agreement::Outcome agreed, agreement.outcome(setup.bears_losses()));
+  const auto [round, without] = agreed;
+  if (std::ranges::binary_search(without, request.hosted.front())) {
+    request.message(fmt::format("{} of {} nodes go on from their checkpoints of round {}; this process has none of that round, and joins them",
+                                setup.nodes() - static_cast<int>(without.size()), setup.nodes(), round));
+    return Entry{.joins = true, .joiners = {}};
+  }
   // Reading may take long: heartbeats go on beside it.
   struct Settled {
     Status status;
@@ -110,7 +129,10 @@ Status agree_and_settle(const Setup& setup, const NetworkRunRequest& request, ne
   if (!settled->done) return *host.error();
   GOSSAMER_TRY_STATUS(settled->status);
   beginning.announce(round);
-  return {};
+  Entry entry;
+  for (const auto& pair : pairs_of(setup, request.hosted))
+    if (std::ranges::binary_search(without, pair.second)) entry.joiners.push_back(pair);
+  return entry;
 }
 
 }  // namespace
@@ -192,15 +214,19 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     gossip::Link& link = network->link(here, there);
     host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
   }
-  if (!host->error() && !network->late())
-    if (const Status settled = agree_and_settle(setup, request, *network, scheduler, *thread, beginning, *host);
-        !settled.ok() && !host->error())
-      fail(settled.error());
-  if (!host->error() && network->late() && !setup.bears_losses()) host->fail(nobody_joins(setup));
+  Entry entry{.joins = network->late(), .joiners = {}};
+  if (!host->error() && !entry.joins) {
+    auto settled = agree_and_settle(setup, request, *network, scheduler, *thread, beginning, *host);
+    if (settled.ok()) entry = std::move(*settled);
+    else if (!host->error()) fail(settled.error());
+  }
+  if (!host->error() && entry.joins && !setup.bears_losses()) host->fail(nobody_joins(setup));
   const bool began = !host->error();
   if (began) {
-    if (network->late()) host->join(connected_pairs(*network, pairs));
-    else host->start(Host::Clock::real_time);
+    if (entry.joins) host->join(connected_pairs(*network, pairs));
+    else host->start(Host::Clock::real_time, entry.joiners);
+    for (const auto& [here, there] : connected_pairs(*network, entry.joiners)) host->back(here, there);
+    network->proceed();
     try {
       scheduler.run();
       if (staging) scheduler.run_io_until([&] { return staging->idle() || host->error(); });

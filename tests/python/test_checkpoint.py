@@ -13,6 +13,7 @@ import numpy
 import pytest
 from network_words import DEADLINE, Make, Network, Peer, eventually
 from safetensors.numpy import load_file, save_file
+from standing import NEAR, Undisturbed, standing
 from test_log_schema import check_folder
 
 
@@ -157,6 +158,35 @@ def test_processes_agree_on_the_newest_round_that_all_have_or_say_who_has_which(
     shutil.copytree(away, net.out)
     assert go_on(net, GROUPS) == agreed
     check_same_as_undisturbed(net)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_who_has_no_checkpoint_of_the_round_that_the_others_have_joins_them(network: Make, ahead: bool) -> None:
+    """The power is cut when one had died long before, or had run ahead on its own."""
+    net = network(4, "run.rounds=3000", "log.every=100", "checkpoint.every=100", "checkpoint.keep=99", "topology.kind=ring",
+                  "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic", "data.heterogeneity=1",
+                  "data.condition=3", "optimizer.rate=0.1", "data.batch=0", "log.sketch=on")
+    net.run_here()
+    undisturbed = Undisturbed(standing([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")]))
+    kill_all(net)
+    apart = max(kept(net, 3)) if ahead else 100
+    for path in (net.out / "checkpoints").glob("*.json"):
+        round_, process = (int(number) for number in path.name.partition(".")[0].split("-")[1:])
+        if (round_ == apart) != (process == 3) or (ahead and round_ > apart):
+            path.unlink()
+    newest = max(set(kept(net, 0)) & set(kept(net, 1)))
+    assert kept(net, 3) == [apart] and (newest < apart) == ahead
+    peers = [net.start(ids, resume="auto") for ids in GROUPS]
+    assert net.wait() == [0, 0, 0], [peer.said for peer in peers]
+    assert f"3 of 4 nodes go on from their checkpoints of round {newest}; this process has none of that round, and joins" in peers[2].said
+    for peer in peers[:2]:
+        assert f"going on from the checkpoint of round {newest}" in peer.said
+        assert f"peer 3 has no checkpoint of round {newest}; peer " in peer.said and "peer 3 is back: from round " in peer.said
+    ended = standing((net.out / f"log-{k}.jsonl").read_text(encoding="utf-8") for k in LOWEST)
+    difference = undisturbed.difference({k: records[3000] for k, records in ended.items()})
+    assert difference.distance <= NEAR and difference.loss <= NEAR, difference
+    assert net.summary()["rounds"] == 3000
+    check_folder(net.out, 4)
 
 
 def test_killed_before_all_had_their_first_checkpoint_a_network_begins_again(network: Make) -> None:
