@@ -67,6 +67,21 @@ TEST_CASE("the log of a run that goes on: millions of bytes, and a loss that is 
   CHECK(*losses == std::vector<double>{1.5, 1.5});
 }
 
+TEST_CASE("the log of a run that goes on: where only its end goes, the file stays the same one, however long it is") {
+  const Folder folder;
+  const std::string lines = kHeaderLine + round_line(0, 1, "2") + round_line(7, 1, "1");
+  for (const auto& [cut_at, kept] : {std::pair(9, lines), std::pair(8, lines), std::pair(7, kHeaderLine + round_line(0, 1, "2")),
+                                     std::pair(0, kHeaderLine)}) {
+    const EarlierLog earlier = found(folder, lines + (cut_at == 8 ? kEndLine : std::string()) + R"({"record":"round","ro)");
+    const auto beside = folder.path / "the-same-file";
+    std::filesystem::create_hard_link(folder.path / "log-1.jsonl", beside);
+    REQUIRE(earlier.cut(static_cast<gossip::Round>(cut_at)).ok());
+    CHECK(content_of(folder.path / "log-1.jsonl") == kept);
+    CHECK(content_of(beside) == kept);
+    std::filesystem::remove(beside);
+  }
+}
+
 TEST_CASE("the log of a run that goes on: cut within its header, damaged, missing") {
   const Folder folder;
   written(folder.path / "log-1.jsonl", kHeaderLine.substr(0, 40));

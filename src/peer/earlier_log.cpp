@@ -1,7 +1,10 @@
 #include "peer/earlier_log.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <system_error>
 
 #include "peer/log_records.hpp"
 
@@ -18,6 +21,7 @@ constexpr std::size_t kBlock = 1 << 20;  // bytes written at a time
 EarlierLog::Line EarlierLog::line_of(const ProcessLog& log, const Json& record) {
   const std::string sort = sort_of(record);
   Line line;
+  line.begin = log.bytes;
   line.round = sort == "end" ? kNever : record.at("round").get<gossip::Round>();
   if (sort != "round" || record.at("train_loss").is_null()) return line;
   const auto node = std::ranges::lower_bound(log.hosted, record.at("peer").get<int>());
@@ -39,6 +43,22 @@ Result<std::optional<EarlierLog>> EarlierLog::read(const fs::path& path, int low
 
 Result<std::vector<double>> EarlierLog::cut(gossip::Round round) const {
   std::vector<double> losses(log_.hosted.size(), std::numeric_limits<double>::quiet_NaN());
+  const auto goes = [round](const Line& line) { return line.round >= round; };
+  for (const Line& line : lines_)
+    if (!goes(line) && line.trained >= 0) losses[static_cast<std::size_t>(line.trained)] = line.train_loss;
+  const auto first = std::ranges::find_if(lines_, goes);
+  if (!std::all_of(first, lines_.end(), goes)) {
+    GOSSAMER_TRY_STATUS(rewrite(round));
+    return losses;
+  }
+  std::error_code error;
+  fs::resize_file(log_.path, first == lines_.end() ? log_.bytes : first->begin, error);
+  if (error) return Error{ErrorKind::data, fmt::format("cannot cut {}: {}", log_.path.string(), error.message())};
+  return losses;
+}
+
+/// Where nodes of the process were rounds apart, what goes stands between what stays.
+Status EarlierLog::rewrite(gossip::Round round) const {
   GOSSAMER_TRY(WholeFile file, WholeFile::create(log_.path));
   std::string block;
   std::uint64_t written = 0;
@@ -51,17 +71,12 @@ Result<std::vector<double>> EarlierLog::cut(gossip::Round round) const {
   std::size_t number = 0;
   GOSSAMER_TRY_STATUS(read_lines(log_.path, [&](std::string_view text) -> Status {
     if (number > lines_.size()) return {};  // was not there when it was read
-    if (number++ > 0) {
-      const Line& line = lines_[number - 2];
-      if (line.round >= round) return {};
-      if (line.trained >= 0) losses[static_cast<std::size_t>(line.trained)] = line.train_loss;
-    }
+    if (number++ > 0 && lines_[number - 2].round >= round) return {};
     block.append(text).push_back('\n');
     return block.size() < kBlock ? Status() : write_block();
   }));
   GOSSAMER_TRY_STATUS(write_block());
-  GOSSAMER_TRY_STATUS(file.commit());
-  return losses;
+  return file.commit();
 }
 
 }  // namespace gossamer::peer

@@ -186,7 +186,10 @@ Status Recorder::continue_from(gossip::Round round) {
                                               log_path_.string())};
   GOSSAMER_TRY(train_losses_, before_->cut(round));
   train_losses_.resize(workers());  // servers come after those who train, and have none
-  GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), setup_.config.to_toml()));
+  const fs::path resolved = folder_ / fmt::format("resolved-{}.toml", hosted_.front());
+  const std::string config = setup_.config.to_toml();
+  // Mostly the same: of a peer that joins, others wait for us now, and a disk may take its time.
+  if (const auto there = read_file(resolved); !there.ok() || *there != config) GOSSAMER_TRY_STATUS(write_file(resolved, config));
   GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
   log_.emplace(std::move(log));
   before_.reset();

@@ -87,6 +87,7 @@ Result<std::optional<ProcessLog>> read_log(const fs::path& path, int lowest,
     ++line_number;
     if (const Fault fault = take_line(line))
       return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *fault)};
+    log.bytes += line.size() + 1;
     return {};
   }));
   if (log.header.is_null()) return std::optional<ProcessLog>();

@@ -16,6 +16,7 @@ namespace gossamer::peer {
 struct ProcessLog {
   int lowest_peer = 0;
   std::filesystem::path path;
+  std::uint64_t bytes = 0;     ///< of the whole lines that were read, which a torn one may follow
   Json header;
   int peers = 0;               ///< of the network, 1 to 65,535
   int servers = 0;             ///< of the network; their ids follow the peers'
@@ -26,7 +27,7 @@ struct ProcessLog {
 };
 
 /// The log of the process whose lowest node is `lowest`, without its records, of which `take` gets one after the other with what the
-/// header said; nothing where it is cut within its header. Errors (data) name the file, the line and the field.
+/// header said and the bytes of the lines before it; nothing where it is cut within its header. Errors (data) name the file, the line and the field.
 Result<std::optional<ProcessLog>> read_log(const std::filesystem::path& path, int lowest,
                                            const std::function<void(const ProcessLog& log, Json&& record)>& take);
 
