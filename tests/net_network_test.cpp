@@ -111,6 +111,37 @@ TEST_CASE("who takes its leave while data are held is heard, and what they had s
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty() && p.memory.heads.empty(); }));
 }
 
+TEST_CASE("why one ended is heard by who holds its data, though it is long gone") {
+  World world(2);
+  world.options.silence = 0.1;
+  Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+  world.join();
+  for (Process* process : {&a, &b}) {
+    Conference conference;
+    conference.exchanges = 1;
+    conference.say = [] { return std::string("here"); };
+    conference.hear = [](const std::string&) { return Status(); };
+    process->network->begin_confer(std::move(conference));
+  }
+  world.run_until([&] { return a.network->conferred() && b.network->conferred(); });
+  Row row(100);
+  const std::uint64_t before = b.network->traffic(1).bytes_sent;
+  b.network->link(1, 0).send(row.chunk(1, 0));
+  world.run_until([&] { return b.network->traffic(1).bytes_sent >= before + 400; });
+  b.network->abort({ErrorKind::interrupted, "peer 1 was stopped"});
+  b.network->begin_leave();
+  bool over = false;
+  world.scheduler.after(400ms, [&] { over = true; });
+  world.run_until([&] { return over; });
+  world.kill(b);
+  world.scheduler.after(400ms, [&] { over = false; });
+  world.run_until([&] { return !over; });
+  CHECK(a.faults.empty());
+  a.network->proceed();
+  world.run_until([&] { return !a.faults.empty(); });
+  CHECK(a.faults.front().message == "peer 1 was stopped");
+}
+
 TEST_CASE("a statement that nobody can make sense of, or that nobody waits for, ends the run by its sender's name") {
   for (const bool awaited : {true, false}) {
     World world(2);

@@ -108,6 +108,16 @@ TEST_CASE("where not all have one, the round of most counts, the newer of two; n
   const auto two_halves = agreed({{40, 60}, {40, 60}, {20}, {80}, {60, 80}});
   CHECK(two_halves.round == 60);
   CHECK(agreed({{40}, {40}, {20}, {80}, {80}}).round == 80);
+  Rounds kept_all, ahead_long, too_many;
+  for (gossip::Round round = 100; round <= 6000; round += 100) (round <= 3000 ? kept_all : ahead_long).push_back(round);
+  ahead_long.insert(ahead_long.begin(), kept_all.begin(), kept_all.end());
+  const auto kept = agreed({kept_all, kept_all, kept_all, ahead_long, kept_all});
+  CHECK(kept.round == 3000);
+  CHECK(kept.without.empty());
+  for (gossip::Round round = 10; round < 10 + Agreement::most_rounds(5); ++round) too_many.push_back(round);
+  const auto unknown = confer(setup, {{1, 2}, {1, 2}, {1, 2}, too_many, {1, 2}}).front().outcome(true);
+  REQUIRE_FALSE(unknown.ok());  // all but one might have round 10 too
+  CHECK(unknown.error().message.find("peer 0 has older ones, peer 3 has those of rounds ") != std::string::npos);
   const auto new_disks = agreed({{0}, {0}, {80, 100}, {0}, {0}});
   CHECK(new_disks.round == 100);
   CHECK(new_disks.without == std::vector{0, 1, 3, 4});
@@ -137,7 +147,8 @@ TEST_CASE("the newest of very many rounds fit into a statement, and a statement 
   std::string longest = R"([0,"01"])";  // what is heard is said again, so it must fit into a statement too
   for (std::size_t i = 1; i <= Agreement::most_rounds(6); ++i) longest += fmt::format(R"(,[{},"01"])", i);
   CHECK_FALSE(process.hear("[" + longest + "]").ok());
-  CHECK(process.hear(R"([[10,"c2"],[30,"c2"]])").ok());
+  CHECK_FALSE(process.hear(R"([[30,"f3"]])").ok());  // that is not for others to say
+  CHECK(process.hear(R"([[10,"f3"],[30,"c2"]])").ok());
   CHECK(process.outcome(false)->round == 10);
 }
 

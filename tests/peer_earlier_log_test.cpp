@@ -82,6 +82,28 @@ TEST_CASE("the log of a run that goes on: where only its end goes, the file stay
   }
 }
 
+TEST_CASE("the log of a run that goes on: of another process that writes to it nothing is lost, and the log is a new file") {
+  const Folder folder;
+  const auto path = folder.path / "log-1.jsonl";
+  const std::string kept = kHeaderLine + round_line(0, 1, "2"), lines = kept + round_line(7, 1, "1");
+  const EarlierLog locked = found(folder, lines);
+  std::filesystem::create_hard_link(path, folder.path / "theirs");
+  {
+    const RecordFile theirs = RecordFile::append(path).value();
+    REQUIRE(locked.cut(5).ok());
+  }
+  CHECK(content_of(path) == kept);
+  CHECK(content_of(folder.path / "theirs") == lines);
+  const EarlierLog grown = found(folder, lines);
+  written(path, lines + round_line(8, 1, "3"));
+  REQUIRE(grown.cut(5).ok());
+  CHECK(content_of(path) == kept);
+  const EarlierLog changed = found(folder, lines);
+  written(path, kHeaderLine);  // where the line that goes began there is nothing any more
+  REQUIRE(changed.cut(7).ok());
+  CHECK(content_of(path) == kHeaderLine);
+}
+
 TEST_CASE("the log of a run that goes on: cut within its header, damaged, missing") {
   const Folder folder;
   written(folder.path / "log-1.jsonl", kHeaderLine.substr(0, 40));

@@ -48,6 +48,7 @@ class FrameReader {
 
   /// While true, data frames wait in front (nothing behind them is seen).
   void hold_data(bool hold) { hold_data_ = hold; }
+  bool holds_data() const { return hold_data_; }
   /// From now on data frames are read and dropped, also if they were held.
   void drop_data() { drop_data_ = true, hold_data_ = false; }
   /// The next bytes are those of another connection: what was half read is forgotten.

@@ -156,7 +156,7 @@ void Session::tick(gossip::Time now, gossip::Time counted) {
   if (trouble_ > options_.silence)
     return finish(fmt::format("{}, and no connection since has carried anything for {:.3g} s", broken_, gossip::seconds(trouble_)));
   if (!attached()) return;
-  if ((reading_ || abandoned_) && !heard_goodbye_) quiet_ += counted;
+  if ((reading_ || (abandoned_ && !reader_.holds_data())) && !heard_goodbye_) quiet_ += counted;
   if (quiet_ > options_.silence) return finish(lost(fmt::format("nothing came from it for {:.3g} s", gossip::seconds(quiet_))));
   if (quiet_ > options_.silence / 2 && state_ != State::aborting && !std::exchange(suspected_, true)) {
     options_.message(fmt::format("{} has said nothing for {:.3g} s, and is suspected; it is lost after {:.3g} s", name(),

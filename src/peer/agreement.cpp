@@ -16,7 +16,7 @@ namespace {
 
 using gossip::Round;
 
-constexpr std::size_t kMostRounds = 24, kRoundBytes = 32;  // of a round in a statement, beside a digit for every four nodes
+constexpr std::size_t kRoundBytes = 32;  // of a round in a statement, beside a digit for every four nodes
 
 std::string words_for(std::size_t peer, std::vector<Round> rounds) {
   if (rounds.empty()) return fmt::format("peer {} has older ones", peer);
@@ -54,11 +54,11 @@ std::optional<std::vector<bool>> nodes_in(const std::string& text, std::size_t c
 }  // namespace
 
 std::size_t Agreement::most_rounds(int nodes) {
-  return std::min(kMostRounds, net::kMaxStatementBytes / (kRoundBytes + (static_cast<std::size_t>(nodes) + 3) / 4));
+  return net::kMaxStatementBytes / (kRoundBytes + (static_cast<std::size_t>(nodes) + 3) / 4);
 }
 
 Agreement::Agreement(const std::vector<int>& hosted, int nodes, const std::vector<Round>& rounds)
-    : nodes_(static_cast<std::size_t>(nodes)) {
+    : nodes_(static_cast<std::size_t>(nodes)), own_(hosted.front()), own_rounds_(rounds.begin(), rounds.end()) {
   GOSSAMER_CHECK(!rounds.empty(), "a process can begin somewhere");
   Nodes own(nodes_);
   for (const int node : hosted) own[static_cast<std::size_t>(node)] = true;
@@ -86,7 +86,9 @@ Status Agreement::hear(const std::string& text) {
     if (!entry.is_array() || entry.size() != 2 || !entry[0].is_number_unsigned() || !entry[1].is_string()) return senseless;
     auto nodes = nodes_in(entry[1].get<std::string>(), nodes_);
     if (!nodes || std::ranges::find(*nodes, true) == nodes->end()) return senseless;
-    theirs[entry[0].get<Round>()] = std::move(*nodes);
+    const auto round = entry[0].get<Round>();
+    if ((*nodes)[static_cast<std::size_t>(own_)] && !own_rounds_.contains(round)) return senseless;  // as if we had said so
+    theirs[round] = std::move(*nodes);
   }
   for (const auto& [round, nodes] : theirs) {
     Nodes& known = owners_.try_emplace(round, nodes_).first->second;
@@ -113,7 +115,10 @@ Result<Agreement::Outcome> Agreement::outcome(bool some_may_join) const {
   const Nodes& having = owners_.at(most.second);
   for (std::size_t node = 0; node < nodes_; ++node)
     if (!having[node]) outcome.without.push_back(static_cast<int>(node));
-  if (outcome.without.empty() || some_may_join) return outcome;
+  // Where all rounds of one are older than what found room, others may well have some of them.
+  bool all_known = true;
+  for (std::size_t node = 0; node < nodes_; ++node) all_known = all_known && !rounds_of(node).empty();
+  if (outcome.without.empty() || (some_may_join && all_known)) return outcome;
 
   // Whose newest is the oldest, and whose oldest is the newest.
   std::pair<Round, std::size_t> behind{std::numeric_limits<Round>::max(), 0}, ahead{0, 0};

@@ -1,10 +1,7 @@
 #include "peer/earlier_log.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
-#include <system_error>
 
 #include "peer/log_records.hpp"
 
@@ -32,6 +29,7 @@ EarlierLog::Line EarlierLog::line_of(const ProcessLog& log, const Json& record) 
 
 Result<std::optional<EarlierLog>> EarlierLog::read(const fs::path& path, int lowest) {
   EarlierLog earlier;
+  GOSSAMER_TRY(earlier.size_, size_of_file(path));
   GOSSAMER_TRY(std::optional<ProcessLog> log, read_log(path, lowest, [&](const ProcessLog& so_far, Json&& record) {
                  earlier.lines_.push_back(line_of(so_far, record));
                  earlier.finished_ = sort_of(record) == "end" && record.at("reason") == "finished";
@@ -47,17 +45,16 @@ Result<std::vector<double>> EarlierLog::cut(gossip::Round round) const {
   for (const Line& line : lines_)
     if (!goes(line) && line.trained >= 0) losses[static_cast<std::size_t>(line.trained)] = line.train_loss;
   const auto first = std::ranges::find_if(lines_, goes);
-  if (!std::all_of(first, lines_.end(), goes)) {
-    GOSSAMER_TRY_STATUS(rewrite(round));
-    return losses;
+  GOSSAMER_TRY(const std::uint64_t size, size_of_file(log_.path));
+  bool shortened = false;
+  if (size == size_ && std::all_of(first, lines_.end(), goes)) {
+    GOSSAMER_TRY(shortened, shorten_file(log_.path, first == lines_.end() ? log_.bytes : first->begin));
   }
-  std::error_code error;
-  fs::resize_file(log_.path, first == lines_.end() ? log_.bytes : first->begin, error);
-  if (error) return Error{ErrorKind::data, fmt::format("cannot cut {}: {}", log_.path.string(), error.message())};
+  if (!shortened) GOSSAMER_TRY_STATUS(rewrite(round));
   return losses;
 }
 
-/// Where nodes of the process were rounds apart, what goes stands between what stays.
+/// Where nodes of the process were rounds apart, what goes stands between what stays. Another process may write meanwhile.
 Status EarlierLog::rewrite(gossip::Round round) const {
   GOSSAMER_TRY(WholeFile file, WholeFile::create(log_.path));
   std::string block;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -112,15 +113,29 @@ Status read_lines(const fs::path& path, const std::function<Status(std::string_v
   return stream.bad() ? Status(cannot("read", path, EIO)) : Status();
 }
 
+Result<bool> shorten_file(const fs::path& path, std::uint64_t bytes) {
+  GOSSAMER_TRY(const std::uint64_t there, size_of_file(path));
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return cannot("open", path, errno);
+  Result<bool> done = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 && there >= bytes;
+  // Synced, or a power cut might leave what is appended next in the middle of what was there before.
+  if (*done && there > bytes && (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 || ::fsync(descriptor) != 0))
+    done = cannot("cut", path, errno);
+  ::close(descriptor);
+  return done;
+}
+
 Result<RecordFile> RecordFile::create(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) return cannot("create", path, errno);
+  ::flock(descriptor, LOCK_EX | LOCK_NB);
   return RecordFile(path, descriptor);
 }
 
 Result<RecordFile> RecordFile::append(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor < 0) return cannot("open", path, errno);
+  ::flock(descriptor, LOCK_EX | LOCK_NB);
   return RecordFile(path, descriptor, ::lseek(descriptor, 0, SEEK_END));
 }
 

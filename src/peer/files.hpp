@@ -55,8 +55,13 @@ Result<std::string> read_file(const std::filesystem::path& path,
 /// function's. A last line that has no end was torn and is left out. Errors as of size_of_file.
 Status read_lines(const std::filesystem::path& path, const std::function<Status(std::string_view line)>& take);
 
+/// Makes a regular file shorter, to its first `bytes`, and syncs it. False, and nothing is done, where it has fewer or a process has
+/// it open as a RecordFile. Errors (data) name the path and the reason.
+Result<bool> shorten_file(const std::filesystem::path& path, std::uint64_t bytes);
+
 /// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and
-/// that write's error, which names the path and the reason, is also every later one's.
+/// that write's error, which names the path and the reason, is also every later one's. The file is locked as long (flock, as far as
+/// the file system has it), which hinders nobody but shorten_file.
 class RecordFile {
  public:
   /// Creates `path`, which must not exist.

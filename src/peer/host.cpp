@@ -95,7 +95,9 @@ void Host::log_change(int here, const gossip::Membership::Change& change) {
   log_membership(figures);
 }
 
+/// A log goes on where its process starts.
 void Host::log_membership(MembershipFigures figures) {
+  if (!started_) return early_.push_back(std::move(figures));
   figures.seconds = std::chrono::duration<double>(clock_begin_ + scheduler_.now()).count();
   if (const Status written = recorder_.membership(figures); !written.ok()) fail(written.error());
 }
@@ -136,6 +138,7 @@ void Host::look_for_givers(Member& member) {
 }
 
 void Host::join(const std::vector<std::pair<int, int>>& connected) {
+  started_ = true;
   for (Member& member : members_) member.membership->join();
   for (const auto& [here, there] : connected) membership(here).back(there);
   for (const int here : request_.hosted)
@@ -201,13 +204,18 @@ gossip::Link& Host::make_link(int from, int to) {
   return *links_.back();
 }
 
-void Host::start(Clock clock, const std::vector<std::pair<int, int>>& joiners) {
-  for (Member& member : members_) member.node->endpoint().begin_at(member.round);
+void Host::begin_at(gossip::Round round, const std::vector<std::pair<int, int>>& joiners) {
+  for (Member& member : members_) member.node->endpoint().begin_at(round);
   for (const auto& [here, there] : joiners)
-    lose(here, there, {ErrorKind::lost_peer, fmt::format("peer {} has no checkpoint of round {}", there, first_round_)});
+    lose(here, there, {ErrorKind::lost_peer, fmt::format("peer {} has no checkpoint of round {}", there, round)});
+}
+
+void Host::start(Clock clock) {
   std::vector<gossip::Time> times;
   for (const Member& member : members_) times.push_back(member.before.time);
   clock_begin_ = clock == Clock::virtual_time ? std::ranges::min(times) : std::ranges::max(times);
+  started_ = true;
+  for (MembershipFigures& figures : std::exchange(early_, {})) log_membership(std::move(figures));
   for (Member& member : members_) {
     member.driver = drive(member);
     const gossip::Time wait = member.before.time - clock_begin_;

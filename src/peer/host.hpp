@@ -62,9 +62,11 @@ class Host {
   /// Starts every node at round 0, or where restore() put it: in virtual time when it was there, else at once. Then run the
   /// scheduler.
   enum class Clock { virtual_time, real_time };
-  /// `joiners`: links to peers elsewhere that do not begin here, (hosted, elsewhere), of a run that bears losses. They are lost
-  /// from the beginning on, and come back() when those join().
-  void start(Clock clock, const std::vector<std::pair<int, int>>& joiners = {});
+  void start(Clock clock);
+  /// Before restore(), of a process of a network: the round in which it is going to start(), where links may be lost and come back
+  /// from now on. `joiners`: links to peers elsewhere that do not begin there, (hosted, elsewhere), of a run that bears losses; they
+  /// are lost until they are back().
+  void begin_at(gossip::Round round, const std::vector<std::pair<int, int>>& joiners);
   /// In place of start(), of a run that bears losses: every node begins where the network is, with the rows of a neighbour, as
   /// soon as one of its links is there. `connected` are those to other processes that are; the others come back().
   void join(const std::vector<std::pair<int, int>>& connected);
@@ -145,6 +147,8 @@ class Host {
   std::optional<gossip::Round> stop_after_;
   gossip::Round first_round_ = 0;
   bool arrived_ = false;  ///< of a process that joins
+  bool started_ = false;  ///< or joins
+  std::vector<MembershipFigures> early_;  ///< of what was lost and came back before
   gossip::Time clock_begin_{0};     ///< of the log, when the scheduler's is 0
   double wall_seconds_before_ = 0;  ///< of the run, until it was begun again here
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();

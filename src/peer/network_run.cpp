@@ -94,29 +94,28 @@ std::vector<std::pair<int, int>> connected_pairs(const net::Network& network, st
   return pairs;
 }
 
-/// How this process begins.
-struct Entry {
-  bool joins = false;  ///< others have begun, or go on from a round of which this process has no states
-  std::vector<std::pair<int, int>> joiners;  ///< else: its links to those that do not begin with it
-};
-
-/// Finds the round at which the processes begin, and puts this one's nodes there.
-Result<Entry> agree_and_settle(const Setup& setup, const NetworkRunRequest& request, net::Network& network,
-                               net::RealScheduler& scheduler, ComputeThread& thread, Beginning& beginning, Host& host) {
+/// Finds the round at which the processes begin, and puts this one's nodes there; false where it is to join others instead, who have
+/// begun, or go on from a round of which it has no states.
+Result<bool> agree_and_settle(const Setup& setup, const NetworkRunRequest& request, net::Network& network,
+                              net::RealScheduler& scheduler, ComputeThread& thread, Beginning& beginning, Host& host) {
   Agreement agreement(request.hosted, setup.nodes(), beginning.rounds());
   net::Conference conference;
   conference.exchanges = exchanges_to_reach_all(setup);
   conference.say = [&agreement] { return agreement.say(); };
   conference.hear = [&agreement](const std::string& statement) { return agreement.hear(statement); };
   GOSSAMER_TRY_STATUS(network.confer(std::move(conference)));
-  if (network.late()) return Entry{.joins = true, .joiners = {}};
+  if (network.late()) return false;
   GOSSAMER_TRY(const Agreement::Outcome agreed, agreement.outcome(setup.bears_losses()));
   const auto [round, without] = agreed;
   if (std::ranges::binary_search(without, request.hosted.front())) {
     request.message(fmt::format("{} of {} nodes go on from their checkpoints of round {}; this process has none of that round, and joins them",
                                 setup.nodes() - static_cast<int>(without.size()), setup.nodes(), round));
-    return Entry{.joins = true, .joiners = {}};
+    return false;
   }
+  auto joiners = pairs_of(setup, request.hosted);
+  std::erase_if(joiners, [&absent = without](const auto& pair) { return !std::ranges::binary_search(absent, pair.second); });
+  host.begin_at(round, joiners);
+  for (const auto& [here, there] : connected_pairs(network, std::move(joiners))) host.back(here, there);
   // Reading may take long: heartbeats go on beside it.
   struct Settled {
     Status status;
@@ -129,10 +128,7 @@ Result<Entry> agree_and_settle(const Setup& setup, const NetworkRunRequest& requ
   if (!settled->done) return *host.error();
   GOSSAMER_TRY_STATUS(settled->status);
   beginning.announce(round);
-  Entry entry;
-  for (const auto& pair : pairs_of(setup, request.hosted))
-    if (std::ranges::binary_search(without, pair.second)) entry.joiners.push_back(pair);
-  return entry;
+  return true;
 }
 
 }  // namespace
@@ -214,18 +210,17 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     gossip::Link& link = network->link(here, there);
     host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
   }
-  Entry entry{.joins = network->late(), .joiners = {}};
-  if (!host->error() && !entry.joins) {
-    auto settled = agree_and_settle(setup, request, *network, scheduler, *thread, beginning, *host);
-    if (settled.ok()) entry = std::move(*settled);
+  bool joins = network->late();
+  if (!host->error() && !joins) {
+    const auto settled = agree_and_settle(setup, request, *network, scheduler, *thread, beginning, *host);
+    if (settled.ok()) joins = !*settled;
     else if (!host->error()) fail(settled.error());
   }
-  if (!host->error() && entry.joins && !setup.bears_losses()) host->fail(nobody_joins(setup));
+  if (!host->error() && joins && !setup.bears_losses()) host->fail(nobody_joins(setup));
   const bool began = !host->error();
   if (began) {
-    if (entry.joins) host->join(connected_pairs(*network, pairs));
-    else host->start(Host::Clock::real_time, entry.joiners);
-    for (const auto& [here, there] : connected_pairs(*network, entry.joiners)) host->back(here, there);
+    if (joins) host->join(connected_pairs(*network, pairs));
+    else host->start(Host::Clock::real_time);
     network->proceed();
     try {
       scheduler.run();
