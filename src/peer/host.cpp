@@ -211,6 +211,7 @@ void Host::begin_at(gossip::Round round, const std::vector<std::pair<int, int>>&
 }
 
 void Host::start(Clock clock) {
+  for (Member& member : members_) member.node->endpoint().begin_at(member.round);
   std::vector<gossip::Time> times;
   for (const Member& member : members_) times.push_back(member.before.time);
   clock_begin_ = clock == Clock::virtual_time ? std::ranges::min(times) : std::ranges::max(times);
