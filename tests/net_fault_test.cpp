@@ -382,14 +382,7 @@ TEST_CASE("a network that has begun is whole: nobody ends it by saying that it w
     world.bears = true;
     for (int each : {0, 1, 2}) world.add({each}, triangle);
     world.join();
-    for (auto& process : world.processes) {
-      Conference conference;
-      conference.exchanges = 1;
-      conference.say = [] { return std::string("here"); };
-      conference.hear = [](const std::string&) { return Status(); };
-      process->network->begin_confer(std::move(conference));
-    }
-    world.run_until([&] { return world.all([](Process& p) { return p.network->conferred(); }); });
+    world.confer();
     for (auto& process : world.processes) process->network->proceed();
     world.processes[1]->network->abort({kind, "peer 1 waited in vain"});
     Process &zero = *world.processes[0], &two = *world.processes[2];

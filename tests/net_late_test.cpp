@@ -104,11 +104,7 @@ TEST_CASE("who joined only latecomers that did not know it is told, and does not
   world.run_until([&] { return two->network->joined(); });
   CHECK_FALSE(two->network->late());
   CHECK_FALSE(one->network->joined());
-  Conference conference;
-  conference.exchanges = 2;
-  conference.say = [] { return std::string("what peer 2 has"); };
-  conference.hear = [](const std::string&) { return Status(); };
-  two->network->begin_confer(std::move(conference));
+  two->network->begin_confer(conference(2));
   CHECK_FALSE(two->network->conferred());
   front = std::make_unique<Rendezvous>(common + "/front", "run-1");
   REQUIRE(front->announce({1}, one->network->address()).ok());

@@ -97,14 +97,7 @@ TEST_CASE("who takes its leave while data are held is heard, and what they had s
   World world(2);
   Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
   world.join();
-  for (Process* process : {&a, &b}) {
-    Conference conference;
-    conference.exchanges = 1;
-    conference.say = [] { return std::string("here"); };
-    conference.hear = [](const std::string&) { return Status(); };
-    process->network->begin_confer(std::move(conference));
-  }
-  world.run_until([&] { return a.network->conferred() && b.network->conferred(); });
+  world.confer();
   Row row(100);
   a.network->link(0, 1).send(row.chunk(0, 1));
   world.leave();
@@ -116,14 +109,7 @@ TEST_CASE("why one ended is heard by who holds its data, though it is long gone"
   world.options.silence = 0.1;
   Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
   world.join();
-  for (Process* process : {&a, &b}) {
-    Conference conference;
-    conference.exchanges = 1;
-    conference.say = [] { return std::string("here"); };
-    conference.hear = [](const std::string&) { return Status(); };
-    process->network->begin_confer(std::move(conference));
-  }
-  world.run_until([&] { return a.network->conferred() && b.network->conferred(); });
+  world.confer();
   Row row(100);
   const std::uint64_t before = b.network->traffic(1).bytes_sent;
   b.network->link(1, 0).send(row.chunk(1, 0));

@@ -106,6 +106,15 @@ struct Process {
   }
 };
 
+/// So many exchanges in which nobody learns anything.
+inline Conference conference(int exchanges = 1) {
+  Conference made;
+  made.exchanges = exchanges;
+  made.say = [] { return std::string("here"); };
+  made.hear = [](const std::string&) { return Status(); };
+  return made;
+}
+
 /// Networks of several processes, all on the calling thread.
 class World {
  public:
@@ -186,6 +195,11 @@ class World {
   void join() {
     for (auto& process : processes) REQUIRE(process->network->start().ok());
     run_until([&] { return all([](Process& p) { return p.network->joined(); }); });
+  }
+  /// To the end of a conference() of all.
+  void confer() {
+    for (auto& process : processes) process->network->begin_confer(conference());
+    run_until([&] { return all([](Process& p) { return p.network->conferred(); }); });
   }
   void leave() {
     for (auto& process : processes) process->network->begin_leave();

@@ -45,10 +45,9 @@ Result<std::vector<double>> EarlierLog::cut(gossip::Round round) const {
   for (const Line& line : lines_)
     if (!goes(line) && line.trained >= 0) losses[static_cast<std::size_t>(line.trained)] = line.train_loss;
   const auto first = std::ranges::find_if(lines_, goes);
-  GOSSAMER_TRY(const std::uint64_t size, size_of_file(log_.path));
   bool shortened = false;
-  if (size == size_ && std::all_of(first, lines_.end(), goes)) {
-    GOSSAMER_TRY(shortened, shorten_file(log_.path, first == lines_.end() ? log_.bytes : first->begin));
+  if (std::all_of(first, lines_.end(), goes)) {
+    GOSSAMER_TRY(shortened, shorten_file(log_.path, size_, first == lines_.end() ? log_.bytes : first->begin));
   }
   if (!shortened) GOSSAMER_TRY_STATUS(rewrite(round));
   return losses;

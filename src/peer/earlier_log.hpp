@@ -25,8 +25,8 @@ class EarlierLog {
 
   /// Drops the records of `round` and later, and the end: the file is the old one or the new one, whatever happens. Where they come
   /// last, as in the log of a single node, that takes no longer for a long log, unless another process writes to it: then this one's
-  /// is a new file. Returns the last train loss of each hosted node that
-  /// is still in it; NaN where there is none. Errors (data) name the file.
+  /// is a new file. Returns the last train loss of each hosted node that is still in it; NaN where there is none. Errors (data) name
+  /// the file.
   Result<std::vector<double>> cut(gossip::Round round) const;
 
  private:

@@ -113,13 +113,12 @@ Status read_lines(const fs::path& path, const std::function<Status(std::string_v
   return stream.bad() ? Status(cannot("read", path, EIO)) : Status();
 }
 
-Result<bool> shorten_file(const fs::path& path, std::uint64_t bytes) {
-  GOSSAMER_TRY(const std::uint64_t there, size_of_file(path));
+Result<bool> shorten_file(const fs::path& path, std::uint64_t from, std::uint64_t to) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) return cannot("open", path, errno);
-  Result<bool> done = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 && there >= bytes;
+  Result<bool> done = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 && ::lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(from);
   // Synced, or a power cut might leave what is appended next in the middle of what was there before.
-  if (*done && there > bytes && (::ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 || ::fsync(descriptor) != 0))
+  if (*done && from > to && (::ftruncate(descriptor, static_cast<off_t>(to)) != 0 || ::fsync(descriptor) != 0))
     done = cannot("cut", path, errno);
   ::close(descriptor);
   return done;
@@ -128,15 +127,18 @@ Result<bool> shorten_file(const fs::path& path, std::uint64_t bytes) {
 Result<RecordFile> RecordFile::create(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) return cannot("create", path, errno);
-  ::flock(descriptor, LOCK_EX | LOCK_NB);
   return RecordFile(path, descriptor);
 }
 
 Result<RecordFile> RecordFile::append(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   if (descriptor < 0) return cannot("open", path, errno);
+  return RecordFile(path, descriptor);
+}
+
+RecordFile::RecordFile(fs::path path, int descriptor)
+    : path_(std::move(path)), descriptor_(descriptor), whole_bytes_(::lseek(descriptor, 0, SEEK_END)) {
   ::flock(descriptor, LOCK_EX | LOCK_NB);
-  return RecordFile(path, descriptor, ::lseek(descriptor, 0, SEEK_END));
 }
 
 RecordFile::RecordFile(RecordFile&& other) noexcept

@@ -55,9 +55,9 @@ Result<std::string> read_file(const std::filesystem::path& path,
 /// function's. A last line that has no end was torn and is left out. Errors as of size_of_file.
 Status read_lines(const std::filesystem::path& path, const std::function<Status(std::string_view line)>& take);
 
-/// Makes a regular file shorter, to its first `bytes`, and syncs it. False, and nothing is done, where it has fewer or a process has
-/// it open as a RecordFile. Errors (data) name the path and the reason.
-Result<bool> shorten_file(const std::filesystem::path& path, std::uint64_t bytes);
+/// Makes a regular file of `from` bytes shorter, to its first `to`, and syncs it. False, and nothing is done, where it has not so
+/// many or a process has it open as a RecordFile. Errors (data) name the path and the reason.
+Result<bool> shorten_file(const std::filesystem::path& path, std::uint64_t from, std::uint64_t to);
 
 /// Appends JSON records to a file, a line each, flushed. After a failed write the file ends with its last whole line, and
 /// that write's error, which names the path and the reason, is also every later one's. The file is locked as long (flock, as far as
@@ -77,11 +77,10 @@ class RecordFile {
   Status close();
 
  private:
-  RecordFile(std::filesystem::path path, int descriptor, std::int64_t whole_bytes = 0)
-      : path_(std::move(path)), descriptor_(descriptor), whole_bytes_(whole_bytes) {}
+  RecordFile(std::filesystem::path path, int descriptor);
   std::filesystem::path path_;
   int descriptor_ = -1;
-  std::int64_t whole_bytes_ = 0;  ///< of the lines written so far
+  std::int64_t whole_bytes_ = 0;  ///< of its lines so far
   Status failed_;
 };
 

@@ -211,6 +211,7 @@ void Host::begin_at(gossip::Round round, const std::vector<std::pair<int, int>>&
 }
 
 void Host::start(Clock clock) {
+  // Those of a network are at their rounds since begin_at(); begun twice is begun once.
   for (Member& member : members_) member.node->endpoint().begin_at(member.round);
   std::vector<gossip::Time> times;
   for (const Member& member : members_) times.push_back(member.before.time);

@@ -27,7 +27,8 @@ struct ProcessLog {
 };
 
 /// The log of the process whose lowest node is `lowest`, without its records, of which `take` gets one after the other with what the
-/// header said and the bytes of the lines before it; nothing where it is cut within its header. Errors (data) name the file, the line and the field.
+/// header said and the bytes of the lines before it; nothing where it is cut within its header. Errors (data) name the file, the line
+/// and the field.
 Result<std::optional<ProcessLog>> read_log(const std::filesystem::path& path, int lowest,
                                            const std::function<void(const ProcessLog& log, Json&& record)>& take);
 

@@ -25,12 +25,11 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
 from network_words import Network, Peer, eventually
-from standing import NEAR, Record, Standing, Undisturbed, mean, standing
+from standing import NEAR, QUADRATICS, Record, Standing, Undisturbed, mean, standing
 
 LONGEST_PAUSE = 10.0  # seconds between two records
 STILL = 1000  # rounds after which an undisturbed run stands still
-PROBLEM = ("topology.kind=hypercube", "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic",
-           "data.heterogeneity=1", "data.condition=3", "optimizer.rate=0.1", "data.batch=0", "net.silence=2")
+PROBLEM = ("topology.kind=hypercube", "algorithm.kind=gradient_tracking", *QUADRATICS, "net.silence=2")
 
 
 def parser(description: str | None) -> argparse.ArgumentParser:

@@ -9,6 +9,9 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+# What has one optimum wherever peers begin: quadratics that differ between them, with full gradients.
+QUADRATICS = ("model.kind=linear", "data.kind=quadratic", "data.heterogeneity=1", "data.condition=3", "optimizer.rate=0.1",
+              "data.batch=0")
 NEAR = 0.01  # of the norm of the optimum, and of a loss
 
 

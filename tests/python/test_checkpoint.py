@@ -13,7 +13,7 @@ import numpy
 import pytest
 from network_words import DEADLINE, Make, Network, Peer, eventually
 from safetensors.numpy import load_file, save_file
-from standing import NEAR, Undisturbed, standing
+from standing import NEAR, QUADRATICS, Undisturbed, standing
 from test_log_schema import check_folder
 
 
@@ -164,8 +164,7 @@ def test_processes_agree_on_the_newest_round_that_all_have_or_say_who_has_which(
 def test_who_has_no_checkpoint_of_the_round_that_the_others_have_joins_them(network: Make, ahead: bool) -> None:
     """The power is cut when one had died long before, or had run ahead on its own."""
     net = network(4, "run.rounds=3000", "log.every=100", "checkpoint.every=100", "checkpoint.keep=99", "topology.kind=ring",
-                  "algorithm.kind=gradient_tracking", "model.kind=linear", "data.kind=quadratic", "data.heterogeneity=1",
-                  "data.condition=3", "optimizer.rate=0.1", "data.batch=0", "log.sketch=on")
+                  "algorithm.kind=gradient_tracking", "log.sketch=on", *QUADRATICS)
     net.run_here()
     undisturbed = Undisturbed(standing([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")]))
     kill_all(net)

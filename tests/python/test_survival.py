@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from network_words import Make, Network, Peer, eventually
-from standing import NEAR, Undisturbed, standing
+from standing import NEAR, QUADRATICS, Undisturbed, standing
 
 FOREVER = ("run.rounds=1000000000", "log.every=1")
 
@@ -165,8 +165,7 @@ def test_a_process_started_again_joins_the_network_that_went_on(network: Make, v
 @pytest.mark.parametrize("algorithm", ["dpsgd", "gradient_tracking"])
 def test_values_do_not_suffer(network: Make, algorithm: str) -> None:
     """One of six is killed and comes back, and then another: all end where they would have ended."""
-    sets = ("topology.kind=ring", "log.every=10", "log.sketch=on", f"algorithm.kind={algorithm}", "model.kind=linear",
-            "data.kind=quadratic", "data.heterogeneity=1", "data.condition=3", "optimizer.rate=0.1", "data.batch=0")
+    sets = ("topology.kind=ring", "log.every=10", "log.sketch=on", f"algorithm.kind={algorithm}", *QUADRATICS)
     alone = network(6, *sets, "run.rounds=1000")
     alone.run_here()
     undisturbed = Undisturbed(standing([(alone.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")]))
