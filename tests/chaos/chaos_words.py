@@ -13,12 +13,15 @@ optima, as all quadratics have one Hessian. What is done follows from --seed; ho
 """
 
 import argparse
+import itertools
 import json
 import math
 import random
+import re
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -42,6 +45,29 @@ def parser(description: str | None) -> argparse.ArgumentParser:
     return made
 
 
+@dataclass
+class Seen:
+    """How much of a peer's log has been looked at, and when its last record came."""
+
+    size: int
+    when: float  # by this process's clock
+    seconds: float | None = None  # by the peer's own; None before the first one
+
+    def read(self, log: Path, now: float) -> float:
+        """The whole lines since; the longest pause that they tell of, or that goes on."""
+        with log.open("rb") as file:
+            file.seek(self.size)
+            lines = file.read()
+        lines = lines[: lines.rfind(b"\n") + 1]
+        self.size += len(lines)
+        times = [float(each) for each in re.findall(rb'"record":"round".*?"seconds":([^,]+)', lines)]
+        if not times:
+            return now - self.when
+        pauses = [b - a for a, b in itertools.pairwise(times if self.seconds is None else [self.seconds, *times])]
+        self.when, self.seconds = now, times[-1]
+        return max(pauses, default=0)
+
+
 class Trial:
     """The network, and what is seen of it."""
 
@@ -57,7 +83,7 @@ class Trial:
         self.longest = 0.0  # seconds that a peer took from one record to the next, but for those who were
         self.apart: set[int] = set()  # held up or cut off by what is done: they have a figure of their own
         self.longest_apart = 0.0
-        self._seen: dict[int, tuple[int, float]] = {}
+        self._seen: dict[int, Seen] = {}
         self._since = 0  # the first round that those have in common who are among themselves since the last change()
         self._stood: list[tuple[int, dict[int, Record]]] = []  # where they stood, after how many rounds among themselves
 
@@ -79,18 +105,19 @@ class Trial:
         return self.net.start(str(peer))
 
     def look(self, alive: list[int]) -> None:
-        """Takes the time since each one's last record."""
+        """Takes the time from each one's last record to the next by what the records say, and to now where there is none yet: this
+        process may itself be held up, which is nobody's pause."""
         now = time.monotonic()
         self._seen = {peer: self._seen[peer] for peer in alive if peer in self._seen}
         for peer in alive:
             log = self.net.out / f"log-{peer}.jsonl"
             size = log.stat().st_size if log.is_file() else 0
-            before, since = self._seen.get(peer, (size, now))
+            seen = self._seen.setdefault(peer, Seen(size, now))
+            pause = now - seen.when if size == seen.size else seen.read(log, now)
             if peer in self.apart:
-                self.longest_apart = max(self.longest_apart, now - since)
+                self.longest_apart = max(self.longest_apart, pause)
             else:
-                self.longest = max(self.longest, now - since)
-            self._seen[peer] = (size, now) if size != before else (before, since)
+                self.longest = max(self.longest, pause)
 
     def wait(self, seconds: float, alive: list[int] | None = None) -> None:
         """Looks on for so long; nobody may end by itself."""
@@ -113,6 +140,12 @@ class Trial:
     def change(self, present: list[int]) -> None:
         """From now on these are among themselves: from the next record on, as the round that is under way is on none yet."""
         self._since = max(max(records, default=0) for records in self._recent(present, sys.maxsize).values()) + self.options.every
+
+    def reunite(self) -> None:
+        """Nobody is apart any more; what those who were have written by now ends a pause of theirs."""
+        self.look(self.everybody)
+        self.apart = set()
+        self.change(self.everybody)
 
     def stand(self, present: list[int]) -> None:
         """Where these stand now. They are held to it in the end."""

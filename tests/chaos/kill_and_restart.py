@@ -65,8 +65,7 @@ class Killer(Trial):
             return self.records(victim) > begin
 
         eventually(lambda: f"peer {victim} goes on, but: {self.peers[victim].said}", goes_on)
-        self.apart = set()
-        self.change(self.everybody)
+        self.reunite()
 
 
 def main() -> int:

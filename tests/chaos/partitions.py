@@ -8,8 +8,8 @@ of the processes are out of the others' reach, or one is, for longer than the si
 network again. Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of
 one in the smaller part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it
 is), and how far off peers were between partitions and in the end (chaos_words.py). Exit code 1: a process ended by itself, they did
-not find together, a pause in the larger part is longer than 10 s, or a row or a loss is off by more than one percent. Needs root
-and iproute2; without them exit code 77, and the reason.
+not find together, a pause in the larger part is longer than 10 s, or a row or a loss is off by more than one percent. Needs root,
+iproute2 and nsenter; without them exit code 77, and the reason.
 """
 
 import contextlib
@@ -17,13 +17,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from chaos_words import Peer, Trial, eventually, parser, run
 
 
-def ip(*words: object) -> None:
-    subprocess.run(["ip", *map(str, words)], check=True, capture_output=True, text=True)
+def inside(name: str) -> list[str]:
+    """What a command in this namespace begins with. `ip -n` would mount /sys anew for each, and a kernel whose processors are all
+    busy may take minutes to unmount it."""
+    return ["nsenter", f"--net=/run/netns/{name}"]
+
+
+def ip(*words: object, prefix: Iterable[str] = ()) -> None:
+    subprocess.run([*prefix, "ip", *map(str, words)], check=True, capture_output=True, text=True)
 
 
 def address(peer: int) -> str:
@@ -35,15 +41,15 @@ def namespaces(names: list[str], bridge: str) -> Iterator[None]:
     """One for each name, joined by a bridge in one more; gone afterwards, with all that is in them."""
     try:
         ip("netns", "add", bridge)
-        ip("-n", bridge, "link", "add", "middle", "type", "bridge")
-        ip("-n", bridge, "link", "set", "middle", "up")
+        ip("link", "add", "middle", "type", "bridge", prefix=inside(bridge))
+        ip("link", "set", "middle", "up", prefix=inside(bridge))
         for k, name in enumerate(names):
             ip("netns", "add", name)
-            ip("-n", name, "link", "add", "outside", "type", "veth", "peer", "name", f"to{k}", "netns", bridge)
-            ip("-n", bridge, "link", "set", f"to{k}", "master", "middle", "up")
-            ip("-n", name, "address", "add", f"{address(k)}/24", "dev", "outside")
-            ip("-n", name, "link", "set", "outside", "up")
-            ip("-n", name, "link", "set", "lo", "up")
+            ip("link", "add", "outside", "type", "veth", "peer", "name", f"to{k}", "netns", bridge, prefix=inside(name))
+            ip("link", "set", f"to{k}", "master", "middle", "up", prefix=inside(bridge))
+            ip("address", "add", f"{address(k)}/24", "dev", "outside", prefix=inside(name))
+            ip("link", "set", "outside", "up", prefix=inside(name))
+            ip("link", "set", "lo", "up", prefix=inside(name))
         yield
     finally:
         for name in (*names, bridge):
@@ -54,8 +60,7 @@ class NamespacedTrial(Trial):
     names: list[str]
 
     def launch(self, peer: int) -> Peer:
-        inside = ["ip", "netns", "exec", self.names[peer]]
-        return self.net.start(str(peer), f"net.listen={address(peer)}:0", "net.insecure=true", prefix=inside)
+        return self.net.start(str(peer), f"net.listen={address(peer)}:0", "net.insecure=true", prefix=inside(self.names[peer]))
 
 
 def part(trial: NamespacedTrial, silence: float) -> str:
@@ -71,10 +76,10 @@ def part(trial: NamespacedTrial, silence: float) -> str:
     said = [trial.peers[k].said.count(all_within) for k in trial.everybody]
     trial.apart = set(here)
     for a, b in holes:
-        ip("-n", trial.names[a], "route", "add", "blackhole", f"{address(b)}/32")
+        ip("route", "add", "blackhole", f"{address(b)}/32", prefix=inside(trial.names[a]))
     trial.wait(silence * (chance.uniform(1.5, 3) if long else chance.uniform(0.1, 0.4)))
     for a, b in holes:
-        ip("-n", trial.names[a], "route", "delete", "blackhole", f"{address(b)}/32")
+        ip("route", "delete", "blackhole", f"{address(b)}/32", prefix=inside(trial.names[a]))
     if long:
         def together() -> bool:
             trial.wait(0.05)
@@ -88,9 +93,7 @@ def part(trial: NamespacedTrial, silence: float) -> str:
         return all(trial.records(k) > begin[k] for k in here)
 
     eventually("who was cut off goes on", all_go_on, 300)
-    trial.look(trial.everybody)  # what they have just written ends a pause of those apart
-    trial.apart = set()
-    trial.change(trial.everybody)
+    trial.reunite()
     trial.wait(chance.uniform(0.5, 2))
     trial.stand(trial.everybody)
     return f"{'long' if long else 'short'}, {'both ways' if both else 'one way'}"
@@ -101,8 +104,8 @@ def main() -> int:
     words.add_argument("--partitions", type=int, default=10)
     words.add_argument("--silence", type=float, default=2, help="net.silence, in seconds")
     options = words.parse_args()
-    if os.geteuid() != 0 or shutil.which("ip") is None:
-        print("needs root and iproute2", file=sys.stderr)
+    if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
+        print("needs root, iproute2 and nsenter", file=sys.stderr)
         return 77
     options.sets.append(f"net.silence={options.silence}")
     with NamespacedTrial(options) as trial:

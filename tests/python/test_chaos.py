@@ -13,7 +13,7 @@ from standing import NEAR, Record, Undisturbed
 
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
 sys.path.insert(0, str(CHAOS))
-from chaos_words import Trial, parser
+from chaos_words import Seen, Trial, parser
 
 
 @pytest.mark.parametrize("words", [("kill_and_restart", "--kills", "3", "--seed", "1"), ("bad_links", "--faults", "6"),
@@ -59,3 +59,25 @@ def test_a_tenth_beside_the_optimum_is_not_near() -> None:
     beside = undisturbed.difference({0: run[0][10], 1: Record((3.3, 4.4), 1.005, 0.0, frozenset())})
     assert beside.distance == pytest.approx(0.1)
     assert beside.loss == pytest.approx(0.005)
+
+
+def test_a_pause_is_what_the_records_say_however_late_one_looks(tmp_path: Path) -> None:
+    log = tmp_path / "log-0.jsonl"
+
+    def write(*seconds: float, end: str = "") -> None:
+        with log.open("a", encoding="utf-8") as file:
+            file.writelines(f'{{"record":"round","round":1,"peer":0,"seconds":{each},"train_loss":null}}\n' for each in seconds)
+            file.write('{"record":"deviations","round":1,"peer":0,"deviations":[]}\n' + end)
+
+    write(1)
+    seen = Seen(log.stat().st_size, when=100)
+    write()
+    assert seen.read(log, now=104) == 4, "one that goes on, though others than records of rounds have come"
+    write(6, 7, end='{"record":"round","round":1,"peer":0,"seconds":9')
+    assert seen.read(log, now=130) == 1, "who looked was late"
+    with log.open("a", encoding="utf-8") as file:
+        file.write("5,\n")
+    assert seen.read(log, now=131) == 88, "from the last one looked at, to one that has come in two halves"
+    write(96)
+    assert seen.read(log, now=150) == 1
+    assert seen.when == 150
