@@ -6,10 +6,10 @@
 Each process has a namespace and an address of its own on one bridge. A partition is blackhole routes on one side, or on both: half
 of the processes are out of the others' reach, or one is, for longer than the silence, or for less. Afterwards all must be one
 network again. Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of
-one in the smaller part (which runs ahead where it has more of the machine to itself, and then waits until the others are where it
-is), and how far off peers were between partitions and in the end (chaos_words.py). Exit code 1: a process ended by itself, they did
-not find together, a pause in the larger part is longer than 10 s, or a row or a loss is off by more than one percent. Needs root,
-iproute2 and nsenter; without them exit code 77, and the reason.
+one in the smaller part or in one of two halves (who runs ahead, having more of the machine to itself, then waits until the others are
+where it is, as docs/RELIABILITY.md says), and how far off peers were between partitions and in the end (chaos_words.py). Exit code 1:
+a process ended by itself, they did not find together within minutes, a pause in the larger part is longer than 10 s, or a row or a
+loss is off by more than one percent. Needs root, iproute2 and nsenter; without them exit code 77, and the reason.
 """
 
 import contextlib
@@ -74,7 +74,7 @@ def part(trial: NamespacedTrial, silence: float) -> str:
     long = chance.random() < 0.7
     holes = [(a, b) for a in here for b in there] + ([(b, a) for a in here for b in there] if both else [])
     said = [trial.peers[k].said.count(all_within) for k in trial.everybody]
-    trial.apart = set(here)
+    trial.apart = set(here if len(here) < len(there) else trial.everybody)
     for a, b in holes:
         ip("route", "add", "blackhole", f"{address(b)}/32", prefix=inside(trial.names[a]))
     trial.wait(silence * (chance.uniform(1.5, 3) if long else chance.uniform(0.1, 0.4)))
