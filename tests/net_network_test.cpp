@@ -95,7 +95,8 @@ TEST_CASE("before they begin, what one process knows comes to all, an exchange a
 
 TEST_CASE("who takes its leave while data are held is heard, and what they had sent is dropped") {
   World world(2);
-  Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+  Process& a = world.add({0}, {{0, 1}});
+  world.add({1}, {{0, 1}});
   world.join();
   world.confer();
   Row row(100);

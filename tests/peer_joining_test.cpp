@@ -18,7 +18,7 @@ struct Nowhere final : gossip::Link {
 struct Joiner {
   Joiner() {
     recorder = Recorder::create(setup, {1}, folder.path / "run", "real").value();
-    host = std::make_unique<Host>(setup, scheduler, executor, *recorder, HostRequest{.hosted = {1}});
+    host = std::make_unique<Host>(setup, scheduler, executor, *recorder, HostRequest{.hosted = {1}, .ports = {}});
     for (const int partner : {0, 2}) host->exchange().connect(1, partner, nowhere);
   }
   /// What it ends with, and when.
