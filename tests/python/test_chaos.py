@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from standing import NEAR, Record, Undisturbed
 
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
 sys.path.insert(0, str(CHAOS))
-from chaos_words import Seen, Trial, parser
+from chaos_words import Seen, Trial, parser, run
 
 
 @pytest.mark.parametrize("words", [("kill_and_restart", "--kills", "3", "--seed", "1"), ("bad_links", "--faults", "6"),
@@ -52,11 +53,27 @@ def test_who_ends_elsewhere_is_found(gossamer: Path, capsys: pytest.CaptureFixtu
     assert report["largest_loss_difference"] < NEAR < report["largest_distance"], "the loss would not have told"
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_who_is_stopped_leaves_nothing_behind(number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def trial() -> int:
+        with tempfile.TemporaryDirectory(dir=tmp_path):
+            signal.raise_signal(number)
+        return 0
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        assert run(trial) == 130
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert capsys.readouterr().err == "interrupted\n"
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_tenth_beside_the_optimum_is_not_near() -> None:
-    run = {peer: {0: Record((0.0, 0.0), 2.0, 0.0, frozenset()), 10: Record((3.0, 4.0), 1.0, 0.0, frozenset())} for peer in range(2)}
-    undisturbed = Undisturbed(run)
+    standings = {peer: {0: Record((0.0, 0.0), 2.0, 0.0, frozenset()), 10: Record((3.0, 4.0), 1.0, 0.0, frozenset())} for peer in range(2)}
+    undisturbed = Undisturbed(standings)
     assert undisturbed.rounds_needed() == 10
-    beside = undisturbed.difference({0: run[0][10], 1: Record((3.3, 4.4), 1.005, 0.0, frozenset())})
+    beside = undisturbed.difference({0: standings[0][10], 1: Record((3.3, 4.4), 1.005, 0.0, frozenset())})
     assert beside.distance == pytest.approx(0.1)
     assert beside.loss == pytest.approx(0.005)
 
