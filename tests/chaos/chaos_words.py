@@ -231,8 +231,8 @@ class Trial:
 
 
 def run(make: Any) -> int:
-    """The trial that make() runs; a broken promise is a line on stderr and exit code 1. SIGTERM is taken as Ctrl-C is: the trial ends,
-    and leaves no processes, folders or namespaces behind."""
+    """The trial that make() runs; a broken promise is a line on stderr and exit code 1. SIGTERM is taken as Ctrl-C is: the trial
+    ends, and leaves no processes, folders or namespaces behind."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return int(make())

@@ -70,7 +70,8 @@ def test_who_is_stopped_leaves_nothing_behind(number: signal.Signals, tmp_path: 
 
 
 def test_a_tenth_beside_the_optimum_is_not_near() -> None:
-    standings = {peer: {0: Record((0.0, 0.0), 2.0, 0.0, frozenset()), 10: Record((3.0, 4.0), 1.0, 0.0, frozenset())} for peer in range(2)}
+    standings = {peer: {0: Record((0.0, 0.0), 2.0, 0.0, frozenset()), 10: Record((3.0, 4.0), 1.0, 0.0, frozenset())}
+                 for peer in range(2)}
     undisturbed = Undisturbed(standings)
     assert undisturbed.rounds_needed() == 10
     beside = undisturbed.difference({0: standings[0][10], 1: Record((3.3, 4.4), 1.005, 0.0, frozenset())})
