@@ -87,14 +87,14 @@ std::span<const unsigned char> ${function}() { return kBytes; }
   target_sources(gossamer_${name} PRIVATE ${output})
 endfunction()
 
-# gossamer_wire(name SCHEMA gossip.capnp): compiles src/<name>/<SCHEMA> with Cap'n Proto into the library <name>, where it is
-# included as "<SCHEMA>.h". Generated code is not held to our warnings.
+# gossamer_wire(name SCHEMA net/wire/gossip.capnp): compiles src/<SCHEMA> with Cap'n Proto into the library <name>, where it
+# is included as "<SCHEMA>.h". Generated code is not held to our warnings.
 function(gossamer_wire name)
   cmake_parse_arguments(ARG "" "SCHEMA" "" ${ARGN})
-  set(CAPNPC_SRC_PREFIX ${PROJECT_SOURCE_DIR}/src/${name})
+  set(CAPNPC_SRC_PREFIX ${PROJECT_SOURCE_DIR}/src)
   set(CAPNPC_OUTPUT_DIR ${PROJECT_BINARY_DIR}/wire)
   file(MAKE_DIRECTORY ${CAPNPC_OUTPUT_DIR})
-  capnp_generate_cpp(sources headers ${PROJECT_SOURCE_DIR}/src/${name}/${ARG_SCHEMA})
+  capnp_generate_cpp(sources headers ${PROJECT_SOURCE_DIR}/src/${ARG_SCHEMA})
   set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -w)
   target_sources(gossamer_${name} PRIVATE ${sources} ${headers})
   target_include_directories(gossamer_${name} SYSTEM PRIVATE ${CAPNPC_OUTPUT_DIR})

@@ -19,7 +19,7 @@ from pathlib import Path
 import sweep
 from lab.axes import parse_axes
 from lab.binary import ROOT, find_binary
-from lab.chapter import chapter, index, replace_results
+from lab.readme_section import chapter, index, replace_results
 from lab.errors import LabError
 from lab.outcome import check_columns, collect, read_outcome, write_outcome
 from lab.page import save_svg
@@ -33,14 +33,26 @@ PAPERS = ROOT / "experiments" / "papers"
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="paper.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("studies", nargs="+", metavar="STUDY", help=f"{', '.join(study_names())}, or all")
+    parser = argparse.ArgumentParser(
+        prog="paper.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument(
+        "studies", nargs="+", metavar="STUDY", help=f"{', '.join(study_names())}, or all"
+    )
     parser.add_argument("-j", "--jobs", type=int, default=1, help="runs at a time (default 1)")
     parser.add_argument("--full", action="store_true", help="the full-size study")
-    parser.add_argument("--set", action="append", default=[], metavar="section.key=VALUE", help="for every run")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="section.key=VALUE", help="for every run"
+    )
     parser.add_argument("--out", type=Path, help="folder of the sweeps (default runs/papers/STUDY)")
-    parser.add_argument("--again", action="store_true", help="run everything again, finished or not")
-    parser.add_argument("--render", action="store_true", help="write tables and verdict from results.json, and run nothing")
+    parser.add_argument(
+        "--again", action="store_true", help="run everything again, finished or not"
+    )
+    parser.add_argument(
+        "--render",
+        action="store_true",
+        help="write tables and verdict from results.json, and run nothing",
+    )
     return parser.parse_args(words)
 
 
@@ -58,7 +70,11 @@ def main(words: list[str]) -> int:
             check_columns(study)
             code = max(code, render(study) if options.render else run(study, options))
         if (options.render or not is_other(options)) and code == 0:
-            done = [read_study(PAPERS / name) for name in study_names() if (PAPERS / name / "results.json").exists()]
+            done = [
+                read_study(PAPERS / name)
+                for name in study_names()
+                if (PAPERS / name / "results.json").exists()
+            ]
             replace_results(PAPERS / "README.md", index(done))
     except LabError as error:
         print(f"paper: {error}", file=sys.stderr)
@@ -76,18 +92,26 @@ def is_other(options: argparse.Namespace) -> bool:
 
 def run(study: Study, options: argparse.Namespace) -> int:
     """The sweeps of every part, then results, figure and text."""
-    out = (options.out or Path("runs") / "papers") / (f"{study.name}-full" if options.full else study.name)
+    out = (options.out or Path("runs") / "papers") / (
+        f"{study.name}-full" if options.full else study.name
+    )
     if options.set and not options.out:
         raise LabError("--set makes this another study: give it a folder of its own with --out")
     study = full_size(study) if options.full else study
     extra = parse_axes(options.set)
-    study = replace(study, parts=tuple(replace(part, axes=merge_axes(part.axes, extra)) for part in study.parts))
+    study = replace(
+        study, parts=tuple(replace(part, axes=merge_axes(part.axes, extra)) for part in study.parts)
+    )
     code, sweeps = 0, dict[str, Sweep]()
     for part in study.parts:
         print(f"paper: {study.name}, {part.name}", file=sys.stderr, flush=True)
         done = sweep.main(sweep_words(study, part, out, options))
         if done not in (0, 1):
-            raise KeyboardInterrupt if done == 130 else LabError(f"{study.name}: the sweep of part '{part.name}' cannot be run")
+            raise (
+                KeyboardInterrupt
+                if done == 130
+                else LabError(f"{study.name}: the sweep of part '{part.name}' cannot be run")
+            )
         code = max(code, done)
         sweeps[part.name] = read_sweep(out / part.name)
     outcome, conditions = collect(study, sweeps, find_binary())
@@ -97,21 +121,35 @@ def run(study: Study, options: argparse.Namespace) -> int:
     save_svg(draw(study, outcome, conditions), home / "figure.svg", study.title)
     text = chapter(study, outcome)
     replace_results(home / "README.md", text)
-    print(text if is_other(options) else f"paper: {study.name}: the ordering {verdict(judge(study, outcome))}")
+    print(
+        text
+        if is_other(options)
+        else f"paper: {study.name}: the ordering {verdict(judge(study, outcome))}"
+    )
     return code
 
 
 def sweep_words(study: Study, part: Part, out: Path, options: argparse.Namespace) -> list[str]:
     """The command line of sweep.py that runs a part."""
-    words = [str(study.folder / part.config), *part.axes, "--variants", str(study.folder / study.variants_file),
-             "--out", str(out / part.name), "-j", str(options.jobs)]
+    words = [
+        str(study.folder / part.config),
+        *part.axes,
+        "--variants",
+        str(study.folder / study.variants_file),
+        "--out",
+        str(out / part.name),
+        "-j",
+        str(options.jobs),
+    ]
     words += [word for name in part.variants for word in ("--only", name)]
     words += ["--rates", part.rates, "--select", part.select] if part.rates else []
     return words + (["--again"] if options.again else [])
 
 
 def render(study: Study) -> int:
-    replace_results(study.folder / "README.md", chapter(study, read_outcome(study.folder / "results.json")))
+    replace_results(
+        study.folder / "README.md", chapter(study, read_outcome(study.folder / "results.json"))
+    )
     return 0
 
 

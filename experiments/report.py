@@ -11,7 +11,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from lab import words
+from lab import captions
 from lab.conditions import Condition, facets, read_conditions
 from lab.errors import LabError
 from lab.figures import Picture, curve_figure, gap_figure, spent_in
@@ -26,11 +26,19 @@ from lab.tables import make_grid, print_grid
 
 
 def arguments(line: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="report.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="report.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("sweep", type=Path, help="the folder that sweep.py wrote")
-    parser.add_argument("--target", type=float, help="accuracy (or loss, or distance) whose rounds are counted;\n"
-                        "default 90 %% of the best final accuracy, mean over the seeds")
-    parser.add_argument("--out", type=Path, help="folder of report.html and figures/ (default: the sweep's)")
+    parser.add_argument(
+        "--target",
+        type=float,
+        help="accuracy (or loss, or distance) whose rounds are counted;\n"
+        "default 90 %% of the best final accuracy, mean over the seeds",
+    )
+    parser.add_argument(
+        "--out", type=Path, help="folder of report.html and figures/ (default: the sweep's)"
+    )
     parser.add_argument("--title", help="title of the page")
     return parser.parse_args(line)
 
@@ -50,17 +58,30 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     sweep = read_sweep(options.sweep)
     conditions = read_conditions(sweep)
     metric = choose_metric(conditions)
-    targets = {facet: make_target(metric, members, options.target) for facet, members in facets(conditions).items()}
+    targets = {
+        facet: make_target(metric, members, options.target)
+        for facet, members in facets(conditions).items()
+    }
     use_style()
     predictions = Predictions(conditions, sweep.folder)
     pictures = make_pictures(conditions, metric, targets, predictions)
     grid = make_grid(conditions, metric, targets)
     title = options.title or f"How connectivity shapes learning: {sweep.folder.resolve().name}"
     again = shlex.join(["experiments/report.py", *line])
-    notes = words.warnings(sweep, conditions) + ([predictions.missing] if predictions.missing else [])
-    content = Content(title, lead(conditions), notes, pictures, grid,
-                      words.method(sweep, conditions), f"{sweep.about['command']}\n{again}", sweep.about["config"],
-                      sweep.about["config_text"])
+    notes = captions.warnings(sweep, conditions) + (
+        [predictions.missing] if predictions.missing else []
+    )
+    content = Content(
+        title,
+        lead(conditions),
+        notes,
+        pictures,
+        grid,
+        captions.method(sweep, conditions),
+        f"{sweep.about['command']}\n{again}",
+        sweep.about["config"],
+        sweep.about["config_text"],
+    )
     out = options.out or options.sweep
     page = render(content, save_pictures(pictures, out / "figures"))
     path = out / "report.html"
@@ -72,36 +93,48 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     return path
 
 
-def make_pictures(conditions: list[Condition], metric: Metric, targets: dict[str, Target],
-                  predictions: Predictions) -> list[Picture]:
+def make_pictures(
+    conditions: list[Condition],
+    metric: Metric,
+    targets: dict[str, Target],
+    predictions: Predictions,
+) -> list[Picture]:
     def curves(stem: str, shown: Metric, caption: str) -> Picture:
-        caption += words.predicted_caption(shown, predictions, conditions)
+        caption += captions.predicted_caption(shown, predictions, conditions)
         spent = {"round": "rounds", "bytes_sent": "bytes", "seconds": "virtual time"}
-        title = f"{shown.label.capitalize()} against {words.listed([spent[by] for by in spent_in(conditions)])}"
+        title = f"{shown.label.capitalize()} against {captions.listed([spent[by] for by in spent_in(conditions)])}"
         return curve_figure(stem, title, caption, conditions, shown, predictions)
 
-    pictures = [curves("learning", metric, words.metric_caption(metric, conditions))]
-    if metric.name != CONSENSUS.name and any(run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs):
-        pictures.append(curves("consensus", CONSENSUS, words.consensus_caption(conditions)))
+    pictures = [curves("learning", metric, captions.metric_caption(metric, conditions))]
+    if metric.name != CONSENSUS.name and any(
+        run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs
+    ):
+        pictures.append(curves("consensus", CONSENSUS, captions.consensus_caption(conditions)))
     if speedups := speedup_points(conditions, predictions):
         pictures.append(speedup_figure(speedups))
-    pictures.append(gap_figure(conditions, metric, targets, words.gap_caption(metric, targets, conditions)))
-    pictures.append(graphs_figure(conditions, words.graphs_caption(conditions)))
+    pictures.append(
+        gap_figure(conditions, metric, targets, captions.gap_caption(metric, targets, conditions))
+    )
+    pictures.append(graphs_figure(conditions, captions.graphs_caption(conditions)))
     return pictures
 
 
 def lead(conditions: list[Condition]) -> str:
     """What was run, in one sentence."""
     config = conditions[0].runs[0].summary.get("config", {})
-    kind = {section: config.get(section, {}).get("kind") for section in ("algorithm", "model", "data")}
+    kind = {
+        section: config.get(section, {}).get("kind") for section in ("algorithm", "model", "data")
+    }
     series = ", ".join(dict.fromkeys(condition.series for condition in conditions))
     peers = sorted({condition.topology["peers"] for condition in conditions})
     seeds = sorted({len(condition.runs) for condition in conditions})
     span = [str(v[0]) if len(v) == 1 else f"{v[0]} to {v[-1]}" for v in (peers, seeds)]
     what = " on ".join(str(kind[section]) for section in ("model", "data") if kind[section])
     by = f" by {kind['algorithm']}" if kind["algorithm"] else ""
-    return (f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: {series}; "
-            f"{span[1]} {'seed' if span[1] == '1' else 'seeds'} each.")
+    return (
+        f"{span[0]} peers without a server{f', {what}' if what else ''}{by}: {series}; "
+        f"{span[1]} {'seed' if span[1] == '1' else 'seeds'} each."
+    )
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from lab import cells as grid
 from lab.axes import VARIANT, Axis, Variants, parse_axes, parse_rates, read_variants
 from lab.binary import build_hash, find_binary
 from lab.cells import Cell
-from lab.crew import Plan, run_all
+from lab.runner import Plan, run_all
 from lab.errors import LabError
 from lab.launch import Outcome, Recipe, check
 from lab.measure import METRICS, final_value, parse_measure
@@ -33,20 +33,42 @@ from lab.selection import Choice, choose
 
 
 def arguments(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="sweep.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="sweep.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("config", type=Path, help="the run that the grid varies, a TOML file")
-    parser.add_argument("axes", nargs="*", metavar="section.key=VALUES", help="an axis: a,b,c or first..last")
+    parser.add_argument(
+        "axes", nargs="*", metavar="section.key=VALUES", help="an axis: a,b,c or first..last"
+    )
     parser.add_argument("-j", "--jobs", type=int, default=1, help="runs at a time (default 1)")
-    parser.add_argument("--out", type=Path, help="folder of the sweep (default runs/<name of CONFIG>)")
-    parser.add_argument("--processes", action="store_true", help="one process per peer, over TCP on this machine")
-    parser.add_argument("--rates", default="", help="step sizes to select from, per cell: 0.02,0.05,0.1")
-    parser.add_argument("--variants", type=Path, help="a TOML file with named groups of settings, an axis of its own")
-    parser.add_argument("--only", action="append", help="with --variants: take this one; may be repeated")
-    parser.add_argument("--select", default="test_loss", metavar="MEASURE",
-                        help="what selects the step size, averaged over peers and seeds: the final value of\n"
-                        f"{', '.join(METRICS)};\n"
-                        "or 'rounds until test_accuracy 0.9', also bytes_sent, seconds (default test_loss)")
-    parser.add_argument("--again", action="store_true", help="run every cell again, finished or not")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the sweep (default runs/<name of CONFIG>)"
+    )
+    parser.add_argument(
+        "--processes", action="store_true", help="one process per peer, over TCP on this machine"
+    )
+    parser.add_argument(
+        "--rates", default="", help="step sizes to select from, per cell: 0.02,0.05,0.1"
+    )
+    parser.add_argument(
+        "--variants",
+        type=Path,
+        help="a TOML file with named groups of settings, an axis of its own",
+    )
+    parser.add_argument(
+        "--only", action="append", help="with --variants: take this one; may be repeated"
+    )
+    parser.add_argument(
+        "--select",
+        default="test_loss",
+        metavar="MEASURE",
+        help="what selects the step size, averaged over peers and seeds: the final value of\n"
+        f"{', '.join(METRICS)};\n"
+        "or 'rounds until test_accuracy 0.9', also bytes_sent, seconds (default test_loss)",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="run every cell again, finished or not"
+    )
     return parser.parse_intermixed_args(words)
 
 
@@ -69,7 +91,9 @@ def sweep(options: argparse.Namespace, words: list[str]) -> int:
     axes = parse_axes(options.axes)
     rates = parse_rates(options.rates) if options.rates else ()
     if parse_measure(options.select).curve not in METRICS:
-        raise LabError(f"--select {options.select}: what was spent in all says nothing of a step size")
+        raise LabError(
+            f"--select {options.select}: what was spent in all says nothing of a step size"
+        )
     variants = chosen_variants(options)
     if variants:
         axes.insert(0, Axis(VARIANT, tuple(variants)))
@@ -96,14 +120,20 @@ def chosen_variants(options: argparse.Namespace) -> Variants:
     for name in options.only or ():
         if name not in variants:
             raise LabError(f"--only {name}: {options.variants} has {', '.join(variants)}")
-    return {name: settings for name, settings in variants.items() if not options.only or name in options.only}
+    return {
+        name: settings
+        for name, settings in variants.items()
+        if not options.only or name in options.only
+    }
 
 
 def make_folder(out: Path) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise LabError(f"--out {out}: no folder of a sweep can be made there: {error.strerror}") from error
+        raise LabError(
+            f"--out {out}: no folder of a sweep can be made there: {error.strerror}"
+        ) from error
 
 
 def lock_file(out: Path) -> TextIO:
@@ -113,17 +143,27 @@ def lock_file(out: Path) -> TextIO:
         raise LabError(f"--out {out}: nothing can be written there: {error.strerror}") from error
 
 
-def carry_out(options: argparse.Namespace, recipe: Recipe, config: dict[str, Any], cells: list[Cell],
-              about: dict[str, Any]) -> int:
+def carry_out(
+    options: argparse.Namespace,
+    recipe: Recipe,
+    config: dict[str, Any],
+    cells: list[Cell],
+    about: dict[str, Any],
+) -> int:
     """Runs what is not yet settled, writes the results, whatever happens, and says how it went."""
     out = cells[0].folder.parent
-    hashes = {cell.name: grid.configuration_hash(config, cell.overrides, options.processes) for cell in cells}
+    hashes = {
+        cell.name: grid.configuration_hash(config, cell.overrides, options.processes)
+        for cell in cells
+    }
     todo = [cell for cell in cells if options.again or not grid.settled(cell, hashes[cell.name])]
     build = build_hash(recipe.binary)
     note_what_is_there(cells, todo, build, out)
     outcomes: dict[str, Outcome] = {}
     try:
-        run_all(Plan(recipe, config, hashes, build, options.processes, options.jobs), todo, outcomes)
+        run_all(
+            Plan(recipe, config, hashes, build, options.processes, options.jobs), todo, outcomes
+        )
     finally:
         results = [result_of(cell, hashes[cell.name], outcomes) for cell in cells]
         summaries = {r.cell.name: r.summary for r in results if r.summary}
@@ -133,7 +173,9 @@ def carry_out(options: argparse.Namespace, recipe: Recipe, config: dict[str, Any
     return conclude(results, choices, options.select, out)
 
 
-def threads(config: dict[str, Any], axes: list[Axis], options: argparse.Namespace) -> dict[str, str]:
+def threads(
+    config: dict[str, Any], axes: list[Axis], options: argparse.Namespace
+) -> dict[str, str]:
     """The cores are shared between the runs at work, unless the user has said otherwise. No result depends on it."""
     if "threads" in config.get("local", {}) or any(axis.key == "local.threads" for axis in axes):
         return {}
@@ -150,19 +192,31 @@ def refuse_bad_cells(recipe: Recipe, cells: list[Cell], jobs: int) -> None:
         if fault:
             bad.setdefault(fault, []).append(cell.name)
     if bad:
-        lines = [f"{fault}\n  (cell {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''})"
-                 for fault, names in bad.items()]
+        lines = [
+            f"{fault}\n  (cell {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''})"
+            for fault, names in bad.items()
+        ]
         raise LabError("\n".join(["the grid cannot run:", *lines]))
 
 
 def note_what_is_there(cells: list[Cell], todo: list[Cell], build: str, out: Path) -> None:
     names = {cell.name for cell in todo}
     kept = [cell for cell in cells if cell.name not in names]
-    print(f"sweep: {len(cells)} run(s) in {out}, {len(kept)} of them there already", file=sys.stderr, flush=True)
-    foreign = [cell for cell in kept if (grid.read_json(cell.folder / "cell.json") or {}).get("build") != build]
+    print(
+        f"sweep: {len(cells)} run(s) in {out}, {len(kept)} of them there already",
+        file=sys.stderr,
+        flush=True,
+    )
+    foreign = [
+        cell
+        for cell in kept
+        if (grid.read_json(cell.folder / "cell.json") or {}).get("build") != build
+    ]
     if foreign:
-        print(f"sweep: note: {len(foreign)} of these were made by another build of gossamer; --again runs them anew",
-              file=sys.stderr)
+        print(
+            f"sweep: note: {len(foreign)} of these were made by another build of gossamer; --again runs them anew",
+            file=sys.stderr,
+        )
 
 
 def result_of(cell: Cell, config_hash: str, outcomes: dict[str, Outcome]) -> Result:
@@ -181,30 +235,56 @@ def conclude(results: list[Result], choices: list[Choice], select: str, out: Pat
     for choice in choices:
         name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
         if choice.rate is None:
-            finished = [r.summary for r in results
-                        if r.summary and dict(r.cell.condition()) == choice.condition and r.status == "finished"]
+            finished = [
+                r.summary
+                for r in results
+                if r.summary
+                and dict(r.cell.condition()) == choice.condition
+                and r.status == "finished"
+            ]
             if finished and all(final_value(summary, metric) is None for summary in finished):
                 why = f"runs on these data have no {metric}; --select another metric, nothing finished is run again"
             else:
                 why = "each diverged or lacks runs"
             print(f"sweep: {name}: no step size can be judged: {why}", file=sys.stderr)
         elif choice.at_edge:
-            print(f"sweep: {name}: the best step size {choice.rate} is at the edge of the grid; widen --rates",
-                  file=sys.stderr)
-    bad = [r for r in results if r.status in ("failed", "missing") or (r.status == "diverged" and not choices)]
+            print(
+                f"sweep: {name}: the best step size {choice.rate} is at the edge of the grid; widen --rates",
+                file=sys.stderr,
+            )
+    bad = [
+        r
+        for r in results
+        if r.status in ("failed", "missing") or (r.status == "diverged" and not choices)
+    ]
     unjudged = [choice for choice in choices if choice.rate is None]
-    counts = {s: sum(r.status == s for r in results) for s in ("finished", "diverged", "failed", "missing")}
-    print("sweep: " + ", ".join(f"{n} {status}" for status, n in counts.items() if n) + f"; results in {out}",
-          file=sys.stderr)
+    counts = {
+        s: sum(r.status == s for r in results)
+        for s in ("finished", "diverged", "failed", "missing")
+    }
+    print(
+        "sweep: "
+        + ", ".join(f"{n} {status}" for status, n in counts.items() if n)
+        + f"; results in {out}",
+        file=sys.stderr,
+    )
     return 1 if bad or unjudged else 0
 
 
-def describe(options: argparse.Namespace, words: list[str], axes: list[Axis], rates: tuple[str, ...]) -> dict[str, Any]:
-    return {"command": shlex.join(["experiments/sweep.py", *words]), "config": str(options.config),
-            "config_text": options.config.read_text(encoding="utf-8"),
-            "axes": {axis.key: list(axis.values) for axis in axes}, "rates": list(rates), "select": options.select,
-            "processes": options.processes, "jobs": options.jobs,
-            "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"}
+def describe(
+    options: argparse.Namespace, words: list[str], axes: list[Axis], rates: tuple[str, ...]
+) -> dict[str, Any]:
+    return {
+        "command": shlex.join(["experiments/sweep.py", *words]),
+        "config": str(options.config),
+        "config_text": options.config.read_text(encoding="utf-8"),
+        "axes": {axis.key: list(axis.values) for axis in axes},
+        "rates": list(rates),
+        "select": options.select,
+        "processes": options.processes,
+        "jobs": options.jobs,
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+    }
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ STEP = 50  # seeds that are simulated before looking whether one failed
 
 
 def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(word) for word in command], text=True, capture_output=True, check=False, **options)
+    return subprocess.run(
+        [str(word) for word in command], text=True, capture_output=True, check=False, **options
+    )
 
 
 def build(work: Path) -> Path:
@@ -51,22 +53,35 @@ def found(program: Path, seeds: int, seconds: float) -> str | None:
     for first in range(0, seeds, STEP):
         span = f"{first}..{min(first + STEP, seeds) - 1}"
         try:
-            done = run(program, "simulate", "--seeds", span, "--faults", "swarm", "--json", timeout=seconds)
+            done = run(
+                program, "simulate", "--seeds", span, "--faults", "swarm", "--json", timeout=seconds
+            )
         except subprocess.TimeoutExpired:
             return f"seeds {span}: not over after {seconds:g} s"
         if done.returncode < 0:
-            return f"seeds {span}: {done.stderr.strip().splitlines()[-1] if done.stderr else 'killed'}"
+            return (
+                f"seeds {span}: {done.stderr.strip().splitlines()[-1] if done.stderr else 'killed'}"
+            )
         if failed := json.loads(done.stdout)["failed"]:
             return f"seed {failed[0]['seed']}: {failed[0]['violations'][0]}"
     return None
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", help="bugs by name; all where none is given")
-    parser.add_argument("--work", type=Path, required=True, help="a folder for the copy and its build; kept for the next time")
+    parser.add_argument(
+        "--work",
+        type=Path,
+        required=True,
+        help="a folder for the copy and its build; kept for the next time",
+    )
     parser.add_argument("--seeds", type=int, default=1000)
-    parser.add_argument("--seconds", type=float, default=600, help=f"for {STEP} seeds; longer counts as found")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help=f"for {STEP} seeds; longer counts as found"
+    )
     options = parser.parse_args()
     patches = sorted((ROOT / "tests" / "bugs").glob("*.patch"))
     if unknown := set(options.names) - {patch.stem for patch in patches}:
@@ -74,9 +89,23 @@ def main() -> int:
     tree = options.work / "tree"
     options.work.mkdir(parents=True, exist_ok=True)
     synchronise(tree)
-    launcher = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")  # CMake itself looks at it when it sees a folder first
-    run("cmake", "-S", tree, "-B", options.work / "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DGOSSAMER_CUDA=OFF",
-        "-DBUILD_TESTING=OFF", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}", f"-DGOSSAMER_PRECOMPILE={'OFF' if launcher else 'ON'}")
+    launcher = os.environ.get(
+        "CMAKE_CXX_COMPILER_LAUNCHER", ""
+    )  # CMake itself looks at it when it sees a folder first
+    run(
+        "cmake",
+        "-S",
+        tree,
+        "-B",
+        options.work / "build",
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DGOSSAMER_CUDA=OFF",
+        "-DBUILD_TESTING=OFF",
+        f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}",
+        f"-DGOSSAMER_PRECOMPILE={'OFF' if launcher else 'ON'}",
+    )
     missed = 0
     for patch in [None, *(p for p in patches if not options.names or p.stem in options.names)]:
         name = patch.stem if patch else "(none)"
@@ -87,7 +116,10 @@ def main() -> int:
             sys.exit(f"{name}: the patch cannot be taken back")
         wrong = (verdict is None) == (patch is not None)
         missed += wrong
-        print(f"{'NOT AS DUE' if wrong else 'ok':10}  {name:36}  {verdict or f'nothing in {options.seeds} seeds'}", flush=True)
+        print(
+            f"{'NOT AS DUE' if wrong else 'ok':10}  {name:36}  {verdict or f'nothing in {options.seeds} seeds'}",
+            flush=True,
+        )
     return 1 if missed else 0
 
 

@@ -26,7 +26,11 @@ def write_idx(name: str, values) -> None:
 
 def main() -> None:
     digits = load_digits()
-    assert digits.images.shape == (1797, 8, 8) and digits.images.min() == 0 and digits.images.max() == 16
+    assert (
+        digits.images.shape == (1797, 8, 8)
+        and digits.images.min() == 0
+        and digits.images.max() == 16
+    )
     write_idx("images-idx3-ubyte.gz", digits.images)
     write_idx("labels-idx1-ubyte.gz", digits.target)
 

@@ -25,7 +25,9 @@ import torch.distributed as dist
 import torch.multiprocessing as multiprocessing
 
 
-def exchange(row: torch.Tensor, left: torch.Tensor, right: torch.Tensor, before: int, after: int) -> None:
+def exchange(
+    row: torch.Tensor, left: torch.Tensor, right: torch.Tensor, before: int, after: int
+) -> None:
     """One round: the row becomes the average of itself and its two neighbours'."""
     pending = [dist.irecv(left, before), dist.irecv(right, after)]
     pending += [dist.isend(row, after), dist.isend(row, before)]
@@ -35,7 +37,9 @@ def exchange(row: torch.Tensor, left: torch.Tensor, right: torch.Tensor, before:
     row.mul_(third).add_(left, alpha=third).add_(right, alpha=third)
 
 
-def peer(rank: int, peers: int, values: int, warmup: int, rounds: int, rendezvous: str, output: str) -> None:
+def peer(
+    rank: int, peers: int, values: int, warmup: int, rounds: int, rendezvous: str, output: str
+) -> None:
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     dist.init_process_group("gloo", init_method=f"file://{rendezvous}", rank=rank, world_size=peers)
@@ -56,7 +60,9 @@ def peer(rank: int, peers: int, values: int, warmup: int, rounds: int, rendezvou
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--peers", type=int, default=4)
     parser.add_argument("--bytes", type=int, default=400_000, help="of a row")
     parser.add_argument("--rounds", type=int, default=20)
@@ -64,7 +70,14 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "result.json"
-        arguments = (given.peers, given.bytes // 4, given.warmup, given.rounds, f"{folder}/rendezvous", str(output))
+        arguments = (
+            given.peers,
+            given.bytes // 4,
+            given.warmup,
+            given.rounds,
+            f"{folder}/rendezvous",
+            str(output),
+        )
         multiprocessing.spawn(peer, arguments, nprocs=given.peers)
         result = json.loads(output.read_text())
     result |= {"peers": given.peers, "bytes": given.bytes, "rounds": given.rounds}

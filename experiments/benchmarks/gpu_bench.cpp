@@ -1,10 +1,11 @@
 // bench_gpu: what the CUDA device reaches, beside what the card could reach. Prints JSON lines:
 //   {"record":"device", …}                            what was measured on
-//   {"record":"pairs","id":…,"ours":[…],"theirs":[…]} bytes per second, pair by pair; theirs: the card's own copy
+//   {"record":"pairs","id":…,"ours":[…],"theirs":[…]} bytes per second, pair by pair; theirs: the
+//   card's own copy
 //   {"record":"rates","id":…,"ours":[…]}              figures without a bound
 //   {"record":"failed","id":…,"reason":…}             what gave no figure, and why
-// With --serve it reads `WORKLOAD STEPS_PER_CALL SECONDS` from standard input and answers each line with one rate, so that
-// whoever asks can measure a rival in turn.
+// With --serve it reads `WORKLOAD STEPS_PER_CALL SECONDS` from standard input and answers each line
+// with one rate, so that whoever asks can measure a rival in turn.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -30,7 +31,8 @@ struct Arguments {
 };
 
 constexpr std::string_view kHelp =
-    "bench_gpu [--quick] [--only NAME[,NAME…]] [--card N] [--seconds S] [--deadline S] [--survey | --serve]\n"
+    "bench_gpu [--quick] [--only NAME[,NAME…]] [--card N] [--seconds S] [--deadline S] [--survey | "
+    "--serve]\n"
     "  --quick      small sizes: shows that everything runs, measures nothing\n"
     "  --only       these parts alone: copy, mix, update, ring, …; mlp64, mlp1, cnn1\n"
     "  --card       the number of the card (0)\n"
@@ -65,19 +67,27 @@ Arguments parse(const std::vector<std::string>& words) {
     else if (word == "--only" && i + 1 < words.size()) {
       std::istringstream names(words[++i]);
       for (std::string name; std::getline(names, name, ',');) arguments.only.push_back(name);
-    } else arguments.problem = fmt::format("'{}' is no option, or lacks its value; there is --help", word);
+    } else
+      arguments.problem =
+          fmt::format("'{}' is no option, or lacks its value; there is --help", word);
   }
   return arguments;
 }
 
 void print_survey(const gpu::cuda::Survey& survey) {
   Line line("survey");
-  line.add("built", survey.built).add("problem", survey.problem).add("driver", double(survey.driver_version))
-      .add("runtime", double(survey.runtime_version)).add("blas", survey.blas).add("cards", double(survey.cards.size()));
+  line.add("built", survey.built)
+      .add("problem", survey.problem)
+      .add("driver", double(survey.driver_version))
+      .add("runtime", double(survey.runtime_version))
+      .add("blas", survey.blas)
+      .add("cards", double(survey.cards.size()));
   if (!survey.cards.empty()) {
     const gpu::cuda::CardInfo& card = survey.cards.front();
-    line.add("card", card.name).add("compute", fmt::format("{}{}", card.compute_major, card.compute_minor))
-        .add("multiprocessors", double(card.multiprocessors)).add("memory_free", double(card.memory_free))
+    line.add("card", card.name)
+        .add("compute", fmt::format("{}{}", card.compute_major, card.compute_minor))
+        .add("multiprocessors", double(card.multiprocessors))
+        .add("memory_free", double(card.memory_free))
         .add("memory_total", double(card.memory_total));
   }
   line.print();
@@ -89,7 +99,10 @@ void answer(TrainingRates& rates, const std::string& question) {
   int steps = 0;
   double seconds = 0;
   if (!(words >> workload >> steps >> seconds) || steps < 1 || !(seconds > 0)) {
-    Line("failed").add("id", question).add("reason", std::string_view("expected WORKLOAD STEPS_PER_CALL SECONDS")).print();
+    Line("failed")
+        .add("id", question)
+        .add("reason", std::string_view("expected WORKLOAD STEPS_PER_CALL SECONDS"))
+        .print();
     return;
   }
   try {
@@ -105,8 +118,11 @@ void run_training(TrainingRates& rates, int steps_per_call, double seconds, Part
     parts.run(workload, [&] {
       for (const int steps : {steps_per_call, 1}) {
         const double rate = rates.measure(workload, steps, seconds);
-        Line("rates").add("id", steps == 1 ? workload + "_single" : workload)
-            .add("unit", std::string_view("steps/s")).add("ours", std::vector<double>{rate}).print();
+        Line("rates")
+            .add("id", steps == 1 ? workload + "_single" : workload)
+            .add("unit", std::string_view("steps/s"))
+            .add("ours", std::vector<double>{rate})
+            .print();
       }
     });
   }
@@ -118,7 +134,10 @@ int run(const Arguments& arguments) {
   if (arguments.survey) return 0;
   auto made = gpu::cuda::make_cuda_device({.cards = {arguments.card}});
   if (!made.ok()) {
-    Line("failed").add("id", std::string_view("device")).add("reason", made.error().message).print();
+    Line("failed")
+        .add("id", std::string_view("device"))
+        .add("reason", made.error().message)
+        .print();
     return 3;
   }
   gpu::Device& device = **made;
@@ -153,7 +172,10 @@ int main(int count, char** words) {
     return gossamer::bench::run(arguments);
   } catch (const std::exception& error) {
     using gossamer::bench::Line;
-    Line("failed").add("id", std::string_view("device")).add("reason", std::string_view(error.what())).print();
+    Line("failed")
+        .add("id", std::string_view("device"))
+        .add("reason", std::string_view(error.what()))
+        .print();
     return 1;
   }
 }

@@ -1,4 +1,5 @@
-// What the parts of bench_gpu share: how a figure is measured beside its bound, and how it is written.
+// What the parts of bench_gpu share: how a figure is measured beside its bound, and how it is
+// written.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,8 @@
 
 namespace gossamer::bench {
 
-/// How large and how long. The defaults are what docs/BENCHMARKS.md speaks of; `quick` only shows that it all runs.
+/// How large and how long. The defaults are what docs/BENCHMARKS.md speaks of; `quick` only shows
+/// that it all runs.
 struct Scale {
   bool quick = false;
   std::size_t row = 100'000'000;      ///< values of a row
@@ -21,7 +23,9 @@ struct Scale {
   int pairs = 9;
   double side_seconds = 0.03;  ///< of one side of a pair, about
 };
-inline Scale quick_scale() { return {.quick = true, .row = 3'001, .ring_row = 1'001, .pairs = 6, .side_seconds = 1e-4}; }
+inline Scale quick_scale() {
+  return {.quick = true, .row = 3'001, .ring_row = 1'001, .pairs = 6, .side_seconds = 1e-4};
+}
 
 using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
@@ -45,8 +49,8 @@ struct PairedRates {
 };
 PairedRates measure_pairs(const Side& ours, const Side& theirs, const Scale& scale);
 
-/// The card's own copy (cudaMemcpyAsync, device to device), which all that moves bytes is held against. Throws
-/// std::runtime_error with CUDA's words.
+/// The card's own copy (cudaMemcpyAsync, device to device), which all that moves bytes is held
+/// against. Throws std::runtime_error with CUDA's words.
 class RawCopy {
  public:
   RawCopy();
@@ -61,7 +65,8 @@ class RawCopy {
   void* stream_ = nullptr;
 };
 
-/// One JSON object a line on standard output, flushed, so that what was measured is there whatever comes after.
+/// One JSON object a line on standard output, flushed, so that what was measured is there whatever
+/// comes after.
 class Line {
  public:
   explicit Line(std::string_view record);
@@ -77,7 +82,8 @@ class Line {
 };
 std::string json_text(std::string_view text);
 
-/// Runs the parts that are wanted, each whatever became of those before it, and says which failed and why.
+/// Runs the parts that are wanted, each whatever became of those before it, and says which failed
+/// and why.
 class Parts {
  public:
   Parts(std::vector<std::string> only, double deadline_seconds);
@@ -97,7 +103,8 @@ void run_rows(gpu::Device& device, const Scale& scale, Parts& parts);
 /// The networks of the table: mlp64, mlp1, cnn1.
 const std::vector<std::string>& training_workloads();
 
-/// Node steps per second through train::Learner. A workload is made when it is first asked for, and goes on from there.
+/// Node steps per second through train::Learner. A workload is made when it is first asked for, and
+/// goes on from there.
 class TrainingRates {
  public:
   TrainingRates(gpu::Device& device, const Scale& scale);
@@ -105,8 +112,8 @@ class TrainingRates {
   TrainingRates(const TrainingRates&) = delete;
   TrainingRates& operator=(const TrainingRates&) = delete;
 
-  /// `steps_per_call`: local steps that one call asks for. Throws std::runtime_error for an unknown workload, and where the
-  /// losses are none that training gives.
+  /// `steps_per_call`: local steps that one call asks for. Throws std::runtime_error for an unknown
+  /// workload, and where the losses are none that training gives.
   double measure(const std::string& workload, int steps_per_call, double seconds);
 
  private:

@@ -10,7 +10,8 @@ namespace gossamer::bench {
 namespace {
 
 void require(cudaError_t status, const char* call) {
-  if (status != cudaSuccess) throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(status));
+  if (status != cudaSuccess)
+    throw std::runtime_error(std::string(call) + ": " + cudaGetErrorString(status));
 }
 
 }  // namespace
@@ -24,7 +25,9 @@ RawCopy::RawCopy() {
 RawCopy::~RawCopy() { cudaStreamDestroy(static_cast<cudaStream_t>(stream_)); }
 
 void RawCopy::copy(void* to, const void* from, std::size_t bytes) {
-  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, static_cast<cudaStream_t>(stream_)), "cudaMemcpyAsync");
+  require(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                          static_cast<cudaStream_t>(stream_)),
+          "cudaMemcpyAsync");
 }
 
 void RawCopy::finish() {

@@ -24,7 +24,8 @@ int repeats_for(const Work& work, double seconds, const Work& finish) {
   for (int repeats = 1;; repeats *= 4) {
     const double elapsed = seconds_of(work, repeats, finish);
     if (elapsed >= seconds / 4 || repeats >= kMost)
-      return std::clamp(static_cast<int>(std::lround(repeats * seconds / std::max(elapsed, 1e-9))), 1, kMost);
+      return std::clamp(static_cast<int>(std::lround(repeats * seconds / std::max(elapsed, 1e-9))),
+                        1, kMost);
   }
 }
 
@@ -47,7 +48,8 @@ std::string json_text(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\', quoted += c;
-    else if (static_cast<unsigned char>(c) < 0x20) quoted += fmt::format("\\u{:04x}", static_cast<int>(c));
+    else if (static_cast<unsigned char>(c) < 0x20)
+      quoted += fmt::format("\\u{:04x}", static_cast<int>(c));
     else quoted += c;
   }
   return quoted + '"';
@@ -59,7 +61,9 @@ Line& Line::add_raw(std::string_view key, const std::string& json) {
   text_ += fmt::format(",{}:{}", json_text(key), json);
   return *this;
 }
-Line& Line::add(std::string_view key, std::string_view text) { return add_raw(key, json_text(text)); }
+Line& Line::add(std::string_view key, std::string_view text) {
+  return add_raw(key, json_text(text));
+}
 Line& Line::add(std::string_view key, bool truth) { return add_raw(key, truth ? "true" : "false"); }
 Line& Line::add(std::string_view key, double number) {
   return add_raw(key, std::isfinite(number) ? fmt::format("{}", number) : "null");

@@ -1,5 +1,6 @@
-// Operations on rows against the bytes that they must move: each input read once, each output written once. The bound is
-// those bytes over the bandwidth of a copy of a row on the card (bytes read and written), measured in turn with it.
+// Operations on rows against the bytes that they must move: each input read once, each output
+// written once. The bound is those bytes over the bandwidth of a copy of a row on the card (bytes
+// read and written), measured in turn with it.
 #include "gpu_bench_rows.hpp"
 
 #include <limits>
@@ -11,14 +12,16 @@ namespace {
 
 /// Mixes into a poisoned row and looks at the result: a figure of a wrong result would be none.
 void check_mix(gpu::Device& device, const gpu::MixRequest& request) {
-  const gpu::FillRequest<float> poison{std::numeric_limits<float>::quiet_NaN(), request.out, request.length};
+  const gpu::FillRequest<float> poison{std::numeric_limits<float>::quiet_NaN(), request.out,
+                                       request.length};
   device.fill(std::span(&poison, 1));
   device.mix(std::span(&request, 1));
   const std::vector<float> x = sample(device, {request.x, request.length});
   std::vector<double> expected(x.begin(), x.end());
   for (const gpu::MixSource& source : request.sources) {
     const std::vector<float> row = sample(device, {source.row, request.length});
-    for (std::size_t i = 0; i < x.size(); ++i) expected[i] += source.weight * (static_cast<double>(row[i]) - x[i]);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      expected[i] += source.weight * (static_cast<double>(row[i]) - x[i]);
   }
   expect_close(sample(device, {request.out, request.length}), expected, "mix");
 }
@@ -27,8 +30,10 @@ constexpr gpu::UpdateRule kMomentum{.momentum = 0.9}, kAdam{.kind = gpu::UpdateR
 constexpr double kRate = 1e-3;
 
 void check_adam(gpu::Device& device, const gpu::UpdateJob<float>& job) {
-  const auto x = sample(device, {job.parameters, job.length}), g = sample(device, {job.gradient, job.length});
-  const auto m = sample(device, {job.state[0], job.length}), v = sample(device, {job.state[1], job.length});
+  const auto x = sample(device, {job.parameters, job.length}),
+             g = sample(device, {job.gradient, job.length});
+  const auto m = sample(device, {job.state[0], job.length}),
+             v = sample(device, {job.state[1], job.length});
   device.update(kAdam, std::span(&job, 1));
   std::vector<double> expected(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -42,11 +47,13 @@ void check_adam(gpu::Device& device, const gpu::UpdateJob<float>& job) {
 }
 
 void check_update(gpu::Device& device, const gpu::UpdateJob<float>& job) {
-  const auto x = sample(device, {job.parameters, job.length}), v = sample(device, {job.state[0], job.length});
+  const auto x = sample(device, {job.parameters, job.length}),
+             v = sample(device, {job.state[0], job.length});
   const auto g = sample(device, {job.gradient, job.length});
   device.update(kMomentum, std::span(&job, 1));
   std::vector<double> expected(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) expected[i] = x[i] - kRate * (kMomentum.momentum * v[i] + g[i]);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    expected[i] = x[i] - kRate * (kMomentum.momentum * v[i] + g[i]);
   expect_close(sample(device, {job.parameters, job.length}), expected, "update");
 }
 
@@ -54,67 +61,93 @@ std::vector<Operation> operations() {
   using gpu::Device;
   const auto at = [](const Rows& rows, std::size_t i) { return rows.row(i).data(); };
   return {
-      {"mix", 4, 16, [=](Device& d, const Rows& r) {
+      {"mix", 4, 16,
+       [=](Device& d, const Rows& r) {
          auto sources = std::make_shared<std::vector<gpu::MixSource>>();
          *sources = {{at(r, 1), 1.0F / 3}, {at(r, 2), 1.0F / 3}};
          const gpu::MixRequest request{at(r, 0), at(r, 3), *sources, r.length()};
          check_mix(d, request);
          return Work([&d, request, sources] { d.mix(std::span(&request, 1)); });
        }},
-      {"update", 3, 20, [=](Device& d, const Rows& r) {
+      {"update", 3, 20,
+       [=](Device& d, const Rows& r) {
          const gpu::UpdateJob<float> job{at(r, 0), {at(r, 1)}, at(r, 2), r.length(), kRate};
          check_update(d, job);
          return Work([&d, job] { d.update(kMomentum, std::span(&job, 1)); });
        }},
-      {"adam", 4, 28, [=](Device& d, const Rows& r) {
-         const gpu::UpdateJob<float> job{at(r, 0), {at(r, 1), at(r, 2)}, at(r, 3), r.length(), kRate, 1000};
+      {"adam", 4, 28,
+       [=](Device& d, const Rows& r) {
+         const gpu::UpdateJob<float> job{
+             at(r, 0), {at(r, 1), at(r, 2)}, at(r, 3), r.length(), kRate, 1000};
          check_adam(d, job);
          return Work([&d, job] { d.update(kAdam, std::span(&job, 1)); });
        }},
-      {"copy_row", 2, 8, [=](Device& d, const Rows& r) {
-         return repeat(gpu::CopyRequest<float>{at(r, 0), at(r, 1), r.length()}, [&d](auto q) { d.copy(q); });
+      {"copy_row", 2, 8,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::CopyRequest<float>{at(r, 0), at(r, 1), r.length()},
+                       [&d](auto q) { d.copy(q); });
        }},
-      {"axpy", 2, 12, [=](Device& d, const Rows& r) {
-         return repeat(gpu::AxpyRequest<float>{1e-6F, at(r, 0), at(r, 1), r.length()}, [&d](auto q) { d.axpy(q); });
+      {"axpy", 2, 12,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::AxpyRequest<float>{1e-6F, at(r, 0), at(r, 1), r.length()},
+                       [&d](auto q) { d.axpy(q); });
        }},
-      {"add_difference", 3, 16, [=](Device& d, const Rows& r) {
+      {"add_difference", 3, 16,
+       [=](Device& d, const Rows& r) {
          return repeat(gpu::DifferenceRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()},
                        [&d](auto q) { d.add_difference(q); });
        }},
-      {"scale", 1, 8, [=](Device& d, const Rows& r) {
-         return repeat(gpu::ScaleRequest<float>{1.0000001F, at(r, 0), r.length()}, [&d](auto q) { d.scale(q); });
+      {"scale", 1, 8,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::ScaleRequest<float>{1.0000001F, at(r, 0), r.length()},
+                       [&d](auto q) { d.scale(q); });
        }},
-      {"divide", 3, 8, [=](Device& d, const Rows& r) {
-         return repeat(gpu::DivideRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()}, [&d](auto q) { d.divide(q); });
+      {"divide", 3, 8,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::DivideRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()},
+                       [&d](auto q) { d.divide(q); });
        }},
-      {"fill", 1, 4, [=](Device& d, const Rows& r) {
-         return repeat(gpu::FillRequest<float>{0.7F, at(r, 0), r.length()}, [&d](auto q) { d.fill(q); });
+      {"fill", 1, 4,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::FillRequest<float>{0.7F, at(r, 0), r.length()},
+                       [&d](auto q) { d.fill(q); });
        }},
-      {"integers", 1, 4, [=](Device& d, const Rows& r) {
-         return repeat(gpu::RandomRequest<std::uint32_t>{.seed = 3, .out = reinterpret_cast<std::uint32_t*>(at(r, 0)),
-                                                         .length = r.length()},
-                       [&d](auto q) { d.integers(q); });
+      {"integers", 1, 4,
+       [=](Device& d, const Rows& r) {
+         return repeat(
+             gpu::RandomRequest<std::uint32_t>{.seed = 3,
+                                               .out = reinterpret_cast<std::uint32_t*>(at(r, 0)),
+                                               .length = r.length()},
+             [&d](auto q) { d.integers(q); });
        }},
-      {"uniforms", 1, 4, [=](Device& d, const Rows& r) {
+      {"uniforms", 1, 4,
+       [=](Device& d, const Rows& r) {
          return repeat(gpu::RandomRequest<float>{.seed = 3, .out = at(r, 0), .length = r.length()},
                        [&d](auto q) { d.uniforms(q); });
        }},
-      {"dot", 2, 8, [=](Device& d, const Rows& r) {
-         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()}, [&d](auto q) { d.dot(q); });
+      {"dot", 2, 8,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()},
+                       [&d](auto q) { d.dot(q); });
        }},
-      {"squared_norm", 1, 4, [=](Device& d, const Rows& r) {
-         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 0), r.length()}, [&d](auto q) { d.dot(q); });
+      {"squared_norm", 1, 4,
+       [=](Device& d, const Rows& r) {
+         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 0), r.length()},
+                       [&d](auto q) { d.dot(q); });
        }},
-      {"squared_distance", 2, 8, [=](Device& d, const Rows& r) {
+      {"squared_distance", 2, 8,
+       [=](Device& d, const Rows& r) {
          return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()},
                        [&d](auto q) { d.squared_distance(q); });
        }},
-      {"judge", 1, 4, [=](Device& d, const Rows& r) {
+      {"judge", 1, 4,
+       [=](Device& d, const Rows& r) {
          auto word = std::make_shared<gpu::FaultWord>(d);
-         const gpu::JudgeRequest request{at(r, 0), r.length(), 1e18F, word->word()};
+         const gpu::RangeCheckRequest request{at(r, 0), r.length(), 1e18F, word->word()};
          return Work([&d, request, word] { d.judge(std::span(&request, 1)); });
        }},
-      {"sketch", 1, 4, [=](Device& d, const Rows& r) {
+      {"sketch", 1, 4,
+       [=](Device& d, const Rows& r) {
          auto sketch = std::make_shared<std::vector<double>>(gpu::sketch_length(r.length()));
          const gpu::SketchRequest<float> request{at(r, 0), r.length(), 5, sketch->data()};
          return Work([&d, request, sketch] { d.sketch(std::span(&request, 1)); });
@@ -125,7 +158,9 @@ std::vector<Operation> operations() {
 /// The copy that a figure is held against, with rows of its own.
 class CopyBound {
  public:
-  CopyBound(gpu::Device& device, std::size_t length) : rows_(random_rows(device, 2, length)) { device.finish(); }
+  CopyBound(gpu::Device& device, std::size_t length) : rows_(random_rows(device, 2, length)) {
+    device.finish();
+  }
 
   Side side() {
     const std::size_t bytes = rows_.length() * sizeof(float);
@@ -140,24 +175,31 @@ class CopyBound {
 };
 
 void print(const std::string& id, const PairedRates& rates) {
-  Line("pairs").add("id", id).add("unit", std::string_view("bytes/s")).add("ours", rates.ours).add("theirs", rates.theirs)
+  Line("pairs")
+      .add("id", id)
+      .add("unit", std::string_view("bytes/s"))
+      .add("ours", rates.ours)
+      .add("theirs", rates.theirs)
       .print();
 }
 
 void measure(gpu::Device& device, const Scale& scale, const Operation& operation) {
   CopyBound bound(device, scale.row);
   const Rows rows = random_rows(device, operation.rows, scale.row);
-  const Side ours{.work = operation.prepare(device, rows), .finish = [&device] { device.finish(); },
+  const Side ours{.work = operation.prepare(device, rows),
+                  .finish = [&device] { device.finish(); },
                   .bytes = operation.bytes * static_cast<double>(scale.row)};
   print(operation.name, measure_pairs(ours, bound.side(), scale));
 }
 
-/// A whole mixing round of 16 peers on a ring, back and forth between the two halves of their double buffers. Its least
-/// bytes are each row read once and written once; `ring_issued` counts what the peers ask for: three rows read, one written.
+/// A whole mixing round of 16 peers on a ring, back and forth between the two halves of their
+/// double buffers. Its least bytes are each row read once and written once; `ring_issued` counts
+/// what the peers ask for: three rows read, one written.
 void measure_ring(gpu::Device& device, const Scale& scale) {
   constexpr std::size_t kPeers = 16;
   CopyBound bound(device, scale.ring_row);
-  const Rows buffers[] = {random_rows(device, kPeers, scale.ring_row), random_rows(device, kPeers, scale.ring_row)};
+  const Rows buffers[] = {random_rows(device, kPeers, scale.ring_row),
+                          random_rows(device, kPeers, scale.ring_row)};
   std::vector<gpu::MixSource> sources[2];
   std::vector<gpu::MixRequest> requests[2];
   for (std::size_t half = 0; half < 2; ++half) {
@@ -172,7 +214,8 @@ void measure_ring(gpu::Device& device, const Scale& scale) {
   }
   check_mix(device, requests[0].back());
   std::size_t round = 0;
-  const Side ours{.work = [&] { device.mix(requests[round++ % 2]); }, .finish = [&device] { device.finish(); },
+  const Side ours{.work = [&] { device.mix(requests[round++ % 2]); },
+                  .finish = [&device] { device.finish(); },
                   .bytes = 2.0 * kPeers * sizeof(float) * static_cast<double>(scale.ring_row)};
   PairedRates rates = measure_pairs(ours, bound.side(), scale);
   print("ring", rates);
@@ -190,12 +233,17 @@ void run_rows(gpu::Device& device, const Scale& scale, Parts& parts) {
     std::vector<double> rates;
     for (int i = 0; i < scale.pairs; ++i)
       rates.push_back(side.bytes * repeats / seconds_of(side.work, repeats, side.finish));
-    Line("rates").add("id", std::string_view("copy")).add("unit", std::string_view("bytes/s")).add("ours", rates).print();
+    Line("rates")
+        .add("id", std::string_view("copy"))
+        .add("unit", std::string_view("bytes/s"))
+        .add("ours", rates)
+        .print();
   });
   for (const auto& all : {operations(), coded_operations()})
     for (const Operation& operation : all) {
       parts.run(operation.name, [&] { measure(device, scale, operation); });
-      if (operation.name == std::string_view("update")) parts.run("ring", [&] { measure_ring(device, scale); });
+      if (operation.name == std::string_view("update"))
+        parts.run("ring", [&] { measure_ring(device, scale); });
     }
 }
 

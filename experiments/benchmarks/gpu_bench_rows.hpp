@@ -1,4 +1,5 @@
-// What the operations of bench_gpu on rows are made of: random rows, a look at a result, and a call to repeat.
+// What the operations of bench_gpu on rows are made of: random rows, a look at a result, and a call
+// to repeat.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +22,9 @@ using Rows = gpu::DeviceRows<float>;
 inline Rows random_rows(gpu::Device& device, std::size_t count, std::size_t length) {
   Rows rows(device, count, length);
   for (std::size_t i = 0; i < count; ++i) {
-    const gpu::RandomRequest<float> request{.seed = 1, .peer = static_cast<std::uint32_t>(i), .out = rows.row(i).data(),
+    const gpu::RandomRequest<float> request{.seed = 1,
+                                            .peer = static_cast<std::uint32_t>(i),
+                                            .out = rows.row(i).data(),
                                             .length = length};
     device.uniforms(std::span(&request, 1));
   }
@@ -39,10 +42,12 @@ inline std::vector<float> sample(gpu::Device& device, std::span<const float> row
   return values;
 }
 
-inline void expect_close(const std::vector<float>& got, const std::vector<double>& expected, const char* what) {
+inline void expect_close(const std::vector<float>& got, const std::vector<double>& expected,
+                         const char* what) {
   for (std::size_t i = 0; i < got.size(); ++i)
     if (!(std::abs(static_cast<double>(got[i]) - expected[i]) <= 1e-5))
-      throw std::runtime_error(fmt::format("{}: a wrong result, {} where {} was due", what, got[i], expected[i]));
+      throw std::runtime_error(
+          fmt::format("{}: a wrong result, {} where {} was due", what, got[i], expected[i]));
 }
 
 /// An operation on `rows` random rows that moves `bytes` a value; `prepare` makes what is repeated.

@@ -1,4 +1,5 @@
-// Node steps per second through train::Learner: batches drawn and gathered, forward, backward and update.
+// Node steps per second through train::Learner: batches drawn and gathered, forward, backward and
+// update.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -39,12 +40,14 @@ std::shared_ptr<train::Dataset> random_data(const Workload& workload) {
   data->name = "random";
   data->height = data->width = workload.side;
   data->classes = kClasses;
-  data->count = data->train_count = static_cast<std::size_t>(workload.peers) * static_cast<std::size_t>(workload.shard);
+  data->count = data->train_count =
+      static_cast<std::size_t>(workload.peers) * static_cast<std::size_t>(workload.shard);
   RandomStream random(0, kNoPeer, Purpose::data);
   data->features.resize(data->count * data->feature_count());
   for (float& value : data->features) value = static_cast<float>(random.next_normal());
   data->labels.resize(data->count);
-  for (std::int32_t& label : data->labels) label = static_cast<std::int32_t>(random.below(kClasses));
+  for (std::int32_t& label : data->labels)
+    label = static_cast<std::int32_t>(random.below(kClasses));
   return data;
 }
 
@@ -73,9 +76,13 @@ std::unique_ptr<train::Learner<float>> make_learner(const Workload& workload, gp
 class Training {
  public:
   Training(gpu::Device& device, const Workload& workload)
-      : device_(device), learner_(make_learner(workload, device)),
-        count_(static_cast<std::size_t>(workload.peers)), parameters_(device, count_, learner_->parameters()),
-        gradients_(device, count_, learner_->parameters()), losses_(device, 1, count_), requests_(count_) {
+      : device_(device),
+        learner_(make_learner(workload, device)),
+        count_(static_cast<std::size_t>(workload.peers)),
+        parameters_(device, count_, learner_->parameters()),
+        gradients_(device, count_, learner_->parameters()),
+        losses_(device, 1, count_),
+        requests_(count_) {
     std::vector<float> start(learner_->parameters());
     for (std::size_t p = 0; p < count_; ++p) {
       learner_->initialise(static_cast<int>(p), start);
@@ -105,14 +112,16 @@ class Training {
   }
 
  private:
-  /// A network that learns nothing but noise by heart starts near log 10 a batch, and goes down from there.
+  /// A network that learns nothing but noise by heart starts near log 10 a batch, and goes down
+  /// from there.
   void check_losses() {
     std::vector<double> losses(count_);
     device_.download(losses.data(), losses_.row(0).data(), count_ * sizeof(double));
     for (const double loss : losses) {
       const double mean = loss / static_cast<double>(step_);
       if (!(std::isfinite(mean) && mean > 0 && mean < 10))
-        throw std::runtime_error(fmt::format("a wrong result: a mean loss of {} after {} steps", mean, step_));
+        throw std::runtime_error(
+            fmt::format("a wrong result: a mean loss of {} after {} steps", mean, step_));
     }
   }
 

@@ -16,10 +16,15 @@ from gpu_shell import Done, Failed, Record, Server, Shell, records_of
 from pairs import ROOT
 
 # tests/cuda_NAME_test.cpp; what needs several cards is left to the emulation.
-TEST_FILES = tuple(name for path in sorted((ROOT / "tests").glob("cuda_*_test.cpp"))
-                   if (name := path.stem.removeprefix("cuda_").removesuffix("_test")) != "cards")
+TEST_FILES = tuple(
+    name
+    for path in sorted((ROOT / "tests").glob("cuda_*_test.cpp"))
+    if (name := path.stem.removeprefix("cuda_").removesuffix("_test")) != "cards"
+)
 SANITIZER_FAILED = 86
-TRAINING = tuple(row.id for row in gpu_report.FIGURES if row.id.startswith(("mlp", "cnn", "torch_")))
+TRAINING = tuple(
+    row.id for row in gpu_report.FIGURES if row.id.startswith(("mlp", "cnn", "torch_"))
+)
 ROWS = tuple(row.id for row in gpu_report.FIGURES if row.id not in (*TRAINING, "overlap", "sweep"))
 
 
@@ -36,7 +41,11 @@ class Card:
 
     def survey(self) -> list[Record]:
         """What the built program says of CUDA here; nothing where it was not built."""
-        if self.bench is None and (given := self.given.build / "bin/bench_gpu").exists() and "build" not in self.wanted():
+        if (
+            self.bench is None
+            and (given := self.given.build / "bin/bench_gpu").exists()
+            and "build" not in self.wanted()
+        ):
             self.bench = given  # of an earlier run
             self.tests = self.tests or self.given.build / "bin/test_cuda_card"
         if self.bench is None:
@@ -73,7 +82,11 @@ class Card:
         return "90" if done.code == 0 and done.stdout.split()[:1] == ["9.0"] else "80;90"
 
     def nvcc(self) -> Path:
-        for folder in (os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", ""), "/usr/local/cuda"):
+        for folder in (
+            os.environ.get("CUDA_HOME", ""),
+            os.environ.get("CUDA_PATH", ""),
+            "/usr/local/cuda",
+        ):
             if folder and (Path(folder) / "bin/nvcc").exists():
                 return Path(folder) / "bin/nvcc"
         if found := shutil.which("nvcc"):
@@ -87,8 +100,18 @@ class Card:
         nvcc, architectures = self.nvcc(), self.architectures()
         if not shutil.which("cmake"):
             raise Failed("there is no cmake")
-        configure = ["cmake", "-S", ROOT, "-B", folder, "-DCMAKE_BUILD_TYPE=Release", "-DGOSSAMER_ONLY_ABOVE_NET=ON",
-                     "-DGOSSAMER_CUDA=ON", f"-DCMAKE_CUDA_ARCHITECTURES={architectures}", f"-DCMAKE_CUDA_COMPILER={nvcc}"]
+        configure = [
+            "cmake",
+            "-S",
+            ROOT,
+            "-B",
+            folder,
+            "-DCMAKE_BUILD_TYPE=Release",
+            "-DGOSSAMER_ONLY_ABOVE_NET=ON",
+            "-DGOSSAMER_CUDA=ON",
+            f"-DCMAKE_CUDA_ARCHITECTURES={architectures}",
+            f"-DCMAKE_CUDA_COMPILER={nvcc}",
+        ]
         if shutil.which("ninja"):
             configure += ["-G", "Ninja"]
         if self.given.headers:
@@ -98,8 +121,10 @@ class Card:
             raise Failed(f"cmake: {done.why()}")
 
         def make(*targets: str) -> Done:
-            return self.shell.call(["cmake", "--build", folder, "-j", os.cpu_count() or 2, "--target", *targets],
-                                   end - time.monotonic())
+            return self.shell.call(
+                ["cmake", "--build", folder, "-j", os.cpu_count() or 2, "--target", *targets],
+                end - time.monotonic(),
+            )
 
         targets, problems = ("bench_gpu", "test_cuda_card"), []
         built = list(targets) if make(*targets).code == 0 else []
@@ -113,7 +138,9 @@ class Card:
             self.bench = folder / "bin/bench_gpu"
         if "test_cuda_card" in built:
             self.tests = folder / "bin/test_cuda_card"
-        words = f"for {architectures}, {time.monotonic() - begin:.0f} s" + "".join(f"; {problem}" for problem in problems)
+        words = f"for {architectures}, {time.monotonic() - begin:.0f} s" + "".join(
+            f"; {problem}" for problem in problems
+        )
         return [{"record": "check", "id": "build", "ok": not problems, "words": words}]
 
     # --- tests
@@ -121,11 +148,15 @@ class Card:
     @staticmethod
     def tests_said(done: Done) -> str:
         """doctest's totals in one line."""
-        cases = re.findall(r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed", done.stdout)
+        cases = re.findall(
+            r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed", done.stdout
+        )
         skipped = len(re.findall(r"^skipped: ", done.stdout, re.MULTILINE))
         if not cases:
             return done.why()
-        return f"{cases[-1][1]} of {cases[-1][0]} test cases passed" + (f", {skipped} of them skipped" if skipped else "")
+        return f"{cases[-1][1]} of {cases[-1][0]} test cases passed" + (
+            f", {skipped} of them skipped" if skipped else ""
+        )
 
     def parity(self, seconds: float) -> list[Record]:
         done = self.shell.call([self.program(self.tests, "test_cuda_card")], seconds)
@@ -133,8 +164,19 @@ class Card:
             raise Failed(done.why())
         # Tests of several cards may skip, as they do where there is one.
         skipped = re.search(r"^skipped: (?!\d+ cards are needed)", done.stdout, re.MULTILINE)
-        whole = done.code == 0 and skipped is None and re.search(r"[1-9]\d* passed", done.stdout) is not None
-        return [{"record": "check", "id": "parity", "ok": whole, "words": f"{self.tests_said(done)}, {done.seconds:.0f} s"}]
+        whole = (
+            done.code == 0
+            and skipped is None
+            and re.search(r"[1-9]\d* passed", done.stdout) is not None
+        )
+        return [
+            {
+                "record": "check",
+                "id": "parity",
+                "ok": whole,
+                "words": f"{self.tests_said(done)}, {done.seconds:.0f} s",
+            }
+        ]
 
     def sanitizer(self, seconds: float) -> list[Record]:
         """The test program's files under both tools, several at a time; what was not finished is named."""
@@ -148,25 +190,47 @@ class Card:
         def run(work: tuple[str, str]) -> Done:
             kind, file = work
             own = ["--leak-check", "no"] if kind == "memcheck" else []
-            command = [tool, "--tool", kind, *own, "--error-exitcode", SANITIZER_FAILED, tests, f"-sf=*cuda_{file}_test*"]
+            command = [
+                tool,
+                "--tool",
+                kind,
+                *own,
+                "--error-exitcode",
+                SANITIZER_FAILED,
+                tests,
+                f"-sf=*cuda_{file}_test*",
+            ]
             return self.shell.call(command, end - time.monotonic())
 
         works = [(kind, file) for file in TEST_FILES for kind in ("memcheck", "racecheck")]
         with concurrent.futures.ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 3)) as pool:
             outcomes = dict(zip(works, pool.map(run, works)))
-        return [self.sanitized(kind, {file: outcomes[kind, file] for file in TEST_FILES})
-                for kind in ("memcheck", "racecheck")]
+        return [
+            self.sanitized(kind, {file: outcomes[kind, file] for file in TEST_FILES})
+            for kind in ("memcheck", "racecheck")
+        ]
 
     @staticmethod
     def sanitized(kind: str, outcomes: dict[str, Done]) -> Record:
         clean = [file for file, done in outcomes.items() if done.code == 0]
         late = [file for file, done in outcomes.items() if done.code is None]
-        found = {file: re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", done.stdout) for file, done in outcomes.items()
-                 if done.code not in (0, None)}
+        found = {
+            file: re.findall(r"(?:ERROR|RACECHECK) SUMMARY: .*", done.stdout)
+            for file, done in outcomes.items()
+            if done.code not in (0, None)
+        }
         words = [f"clean: {', '.join(clean) or 'nothing'}"]
-        words += [f"{file}: {lines[-1] if lines else outcomes[file].why()}" for file, lines in found.items()]
+        words += [
+            f"{file}: {lines[-1] if lines else outcomes[file].why()}"
+            for file, lines in found.items()
+        ]
         words += [f"time was up for: {', '.join(late)}"] if late else []
-        return {"record": "check", "id": kind, "ok": False if found else None if late else True, "words": "; ".join(words)}
+        return {
+            "record": "check",
+            "id": kind,
+            "ok": False if found else None if late else True,
+            "words": "; ".join(words),
+        }
 
     # --- figures
 
@@ -179,7 +243,9 @@ class Card:
             asked = [name for name in wanted if name != "ring_issued"]
             command = [bench, "--only", ",".join(asked), "--deadline", f"{max(1.0, left - 5):.0f}"]
             done = self.shell.call(command + (["--quick"] if self.given.quick else []), left)
-            records += [record for record in records_of(done.stdout) if record["record"] != "survey"]
+            records += [
+                record for record in records_of(done.stdout) if record["record"] != "survey"
+            ]
             broken = [record for record in records if record.get("id") == "device"]
             if broken and {record.get("id") for record in records} <= {"device", None}:
                 raise Failed(broken[0]["reason"])
@@ -188,24 +254,39 @@ class Card:
             if not failed or done.code is None or time.monotonic() > end - 10:
                 break
             if failed[0] not in {record.get("id") for record in records}:
-                records.append({"record": "failed", "id": failed[0], "reason": f"bench_gpu: {done.why()}"})
+                records.append(
+                    {"record": "failed", "id": failed[0], "reason": f"bench_gpu: {done.why()}"}
+                )
             wanted = failed[1:]
             if not [name for name in wanted if name != "ring_issued"]:
                 break
         known = {record.get("id") for record in records}
         reason = f"bench_gpu: {done.why()}"
-        return records + [{"record": "failed", "id": name, "reason": reason} for name in ROWS if name not in known]
+        return records + [
+            {"record": "failed", "id": name, "reason": reason} for name in ROWS if name not in known
+        ]
 
     def training(self, seconds: float) -> list[Record]:
         """Pairs of one measurement of ours and one of each rival, in turn; both programs stay on the card."""
-        bench, given, quick = self.program(self.bench, "bench_gpu"), self.given, ["--quick"] if self.given.quick else []
+        bench, given, quick = (
+            self.program(self.bench, "bench_gpu"),
+            self.given,
+            ["--quick"] if self.given.quick else [],
+        )
         end = time.monotonic() + seconds
         ours = Server(self.shell, [bench, "--serve", *quick], 40)
         records: list[Record] = [{**ours.device, "record": "device"}]
         script = Path(__file__).with_name("gpu_rivals.py")
         theirs: Server | str
         try:
-            command = [given.torch_python, script, "--serve", "--device", given.torch_device, *quick]
+            command = [
+                given.torch_python,
+                script,
+                "--serve",
+                "--device",
+                given.torch_device,
+                *quick,
+            ]
             theirs = Server(self.shell, command, 60)
             records.append({**theirs.device, "record": "torch"})
         except Failed as error:

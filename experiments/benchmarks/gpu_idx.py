@@ -15,10 +15,14 @@ from pathlib import Path
 CLASSES, SIDE, VARIANTS = 10, 28, 64
 
 
-def write(folder: Path, name: str, count: int, images: list[list[bytes]], dice: random.Random) -> None:
+def write(
+    folder: Path, name: str, count: int, images: list[list[bytes]], dice: random.Random
+) -> None:
     labels = bytes(dice.randrange(CLASSES) for _ in range(count))
     pixels = b"".join(images[label][dice.randrange(VARIANTS)] for label in labels)
-    (folder / f"{name}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, SIDE, SIDE) + pixels)
+    (folder / f"{name}-images-idx3-ubyte").write_bytes(
+        struct.pack(">4I", 0x803, count, SIDE, SIDE) + pixels
+    )
     (folder / f"{name}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + labels)
 
 

@@ -54,9 +54,16 @@ def doctor(program: Program, seconds: float) -> Record:
     found = json.loads(done.stdout)
     cuda = found["cuda"]
     cards = ", ".join(f"{card['device']} {card['name']}" for card in cuda["cards"])
-    words = cuda["problem"] or f"driver {cuda['driver']}, runtime {cuda['runtime']}, {cuda['blas']}; {cards}"
-    return {"record": "check", "id": "doctor", "ok": not cuda["problem"],
-            "words": f"{words}; auto: {found['auto']['device']}"}
+    words = (
+        cuda["problem"]
+        or f"driver {cuda['driver']}, runtime {cuda['runtime']}, {cuda['blas']}; {cards}"
+    )
+    return {
+        "record": "check",
+        "id": "doctor",
+        "ok": not cuda["problem"],
+        "words": f"{words}; auto: {found['auto']['device']}",
+    }
 
 
 def losses(log: Path) -> dict[tuple[int, int, str], float]:
@@ -75,8 +82,15 @@ def agreement(program: Program, seconds: float) -> Record:
     """50 rounds of D-PSGD on a ring of 8, on the CPU and on the card, for an MLP and the CNN on the built-in digits."""
     end, worst, words = time.monotonic() + seconds, 0.0, []
     for model in ("mlp", "cnn"):
-        settings = {"run.peers": 8, "run.rounds": 50, "topology.kind": "ring", "model.kind": model, "data.kind": "digits",
-                    "optimizer.rate": 0.05, "log.every": 5}
+        settings = {
+            "run.peers": 8,
+            "run.rounds": 50,
+            "topology.kind": "ring",
+            "model.kind": model,
+            "data.kind": "digits",
+            "optimizer.rate": 0.05,
+            "log.every": 5,
+        }
         logs = []
         for device in ("cpu", program.device):
             out = program.folder()
@@ -87,17 +101,34 @@ def agreement(program: Program, seconds: float) -> Record:
         difference = max(abs(value - logs[1][key]) for key, value in logs[0].items())
         worst = max(worst, difference if math.isfinite(difference) else math.inf)
         words.append(f"{model} {difference:.2g}")
-    return {"record": "check", "id": "agreement", "ok": worst <= 1e-3,
-            "words": f"largest difference of any peer's train or test loss: {', '.join(words)}"}
+    return {
+        "record": "check",
+        "id": "agreement",
+        "ok": worst <= 1e-3,
+        "words": f"largest difference of any peer's train or test loss: {', '.join(words)}",
+    }
 
 
 def determinism(program: Program, seconds: float) -> Record:
     end, hashes = time.monotonic() + seconds, []
-    settings = {"run.peers": 16, "run.rounds": 50, "topology.kind": "torus", "model.kind": "cnn", "data.kind": "digits",
-                "local.device": program.device, "local.deterministic": "true", "log.every": 0}
+    settings = {
+        "run.peers": 16,
+        "run.rounds": 50,
+        "topology.kind": "torus",
+        "model.kind": "cnn",
+        "data.kind": "digits",
+        "local.device": program.device,
+        "local.deterministic": "true",
+        "log.every": 0,
+    }
     for _ in range(2):
         hashes.append(program.run(program.folder(), settings, end - time.monotonic())["final_hash"])
-    return {"record": "check", "id": "determinism", "ok": hashes[0] == hashes[1], "words": " and ".join(hashes)}
+    return {
+        "record": "check",
+        "id": "determinism",
+        "ok": hashes[0] == hashes[1],
+        "words": " and ".join(hashes),
+    }
 
 
 class Overlap:
@@ -111,13 +142,25 @@ class Overlap:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.rounds = 10 if program.quick else 60
-        self.data = gpu_idx.make(program.scratch / "overlap-data", *((256, 64) if program.quick else (8192, 64)))
+        self.data = gpu_idx.make(
+            program.scratch / "overlap-data", *((256, 64) if program.quick else (8192, 64))
+        )
         self.settings: Settings = {
-            "run.rounds": self.WARMUP + self.rounds, "topology.kind": "ring", "model.kind": "mlp",
-            "model.hidden": "[16]" if program.quick else "[1024, 1024]", "data.kind": "idx", "data.path": self.data,
-            "data.batch": 16 if program.quick else 512, "algorithm.kind": "dpsgd",
-            "algorithm.local_steps": 2 if program.quick else 32, "optimizer.rate": 0.01, "local.device": program.device,
-            "local.threads": 2, "log.every": self.WARMUP, "log.sketch": "off", "net.listen": "127.0.0.1:0",
+            "run.rounds": self.WARMUP + self.rounds,
+            "topology.kind": "ring",
+            "model.kind": "mlp",
+            "model.hidden": "[16]" if program.quick else "[1024, 1024]",
+            "data.kind": "idx",
+            "data.path": self.data,
+            "data.batch": 16 if program.quick else 512,
+            "algorithm.kind": "dpsgd",
+            "algorithm.local_steps": 2 if program.quick else 32,
+            "optimizer.rate": 0.01,
+            "local.device": program.device,
+            "local.threads": 2,
+            "log.every": self.WARMUP,
+            "log.sketch": "off",
+            "net.listen": "127.0.0.1:0",
             "net.silence": 30,
         }
 
@@ -126,13 +169,18 @@ class Overlap:
         meeting = self.program.folder()
         for peer in range(2):
             out = self.program.folder()
-            own = {"run.peers": 1, "net.rendezvous": meeting / str(peer)} if variant == "alone" else \
-                  {"run.peers": 2, "net.rendezvous": meeting, "algorithm.order": variant}
+            own = (
+                {"run.peers": 1, "net.rendezvous": meeting / str(peer)}
+                if variant == "alone"
+                else {"run.peers": 2, "net.rendezvous": meeting, "algorithm.order": variant}
+            )
             number = 0 if variant == "alone" else peer
             command = self.program.command("peer", out, {**self.settings, **own}, "--id", number)
             errors = (out / "stderr.txt").open("w", encoding="utf-8")
             null = subprocess.DEVNULL
-            processes.append(self.program.shell.start(command, stdin=null, stdout=null, stderr=errors))
+            processes.append(
+                self.program.shell.start(command, stdin=null, stdout=null, stderr=errors)
+            )
             errors.close()
             outs.append((out, number))
         try:
@@ -140,10 +188,14 @@ class Overlap:
                 try:
                     code = process.wait(max(0.1, seconds - (time.monotonic() - begin)))
                 except subprocess.TimeoutExpired:
-                    raise Failed(f"gossamer peer ({variant}): not finished after {seconds:.0f} s") from None
+                    raise Failed(
+                        f"gossamer peer ({variant}): not finished after {seconds:.0f} s"
+                    ) from None
                 if code != 0:
                     said = (out / "stderr.txt").read_text(encoding="utf-8").strip().splitlines()
-                    raise Failed(f"gossamer peer ({variant}): exit code {code}: {one_line(said[-1] if said else '')}")
+                    raise Failed(
+                        f"gossamer peer ({variant}): exit code {code}: {one_line(said[-1] if said else '')}"
+                    )
         finally:
             for process in processes:
                 self.program.shell.end(process)
@@ -165,7 +217,11 @@ class Overlap:
             order = ("awc", "alone") if pair % 2 == 0 else ("alone", "awc")
             for variant in (*order, "atc") if pair % 3 == 0 else order:
                 left = end - time.monotonic()
-                if pair > 0 and left < 1.5 * sum(map(statistics.median, filter(None, times.values()))) * self.rounds:
+                if (
+                    pair > 0
+                    and left
+                    < 1.5 * sum(map(statistics.median, filter(None, times.values()))) * self.rounds
+                ):
                     return self.record(times)  # fewer pairs have a wider interval
                 times[variant].append(self.round_seconds(variant, left))
         return self.record(times)
@@ -174,11 +230,19 @@ class Overlap:
         count = min(len(times["awc"]), len(times["alone"]))
         compute = statistics.median(times["alone"])
         exchange = statistics.median(times["atc"]) - compute
-        note = (f"round alone {1e3 * compute:.2f} ms, with an exchange after it (atc) {1e3 * (exchange + compute):.2f} ms, "
-                f"beside it (awc) {1e3 * statistics.median(times['awc']):.2f} ms; {count} pairs")
-        return {"record": "pairs", "id": "overlap", "unit": "rounds/s", "note": note, "condition": compute >= exchange,
-                "ours": [1 / value for value in times["awc"][:count]],
-                "theirs": [1 / value for value in times["alone"][:count]]}
+        note = (
+            f"round alone {1e3 * compute:.2f} ms, with an exchange after it (atc) {1e3 * (exchange + compute):.2f} ms, "
+            f"beside it (awc) {1e3 * statistics.median(times['awc']):.2f} ms; {count} pairs"
+        )
+        return {
+            "record": "pairs",
+            "id": "overlap",
+            "unit": "rounds/s",
+            "note": note,
+            "condition": compute >= exchange,
+            "ours": [1 / value for value in times["awc"][:count]],
+            "theirs": [1 / value for value in times["alone"][:count]],
+        }
 
 
 def sweep_topologies(program: Program, settings: Settings) -> list[tuple[str, Settings]]:
@@ -190,8 +254,19 @@ def sweep_topologies(program: Program, settings: Settings) -> list[tuple[str, Se
     found: list[tuple[str, Settings]] = []
     for kind in json.loads(done.stdout)["topology"]:
         own = {"topology.kind": kind}
-        checked = program.shell.call([program.binary, "run", "--check", *(word for key, value in {**settings, **own}.items()
-                                      for word in ("--set", f"{key}={value}"))], 20)
+        checked = program.shell.call(
+            [
+                program.binary,
+                "run",
+                "--check",
+                *(
+                    word
+                    for key, value in {**settings, **own}.items()
+                    for word in ("--set", f"{key}={value}")
+                ),
+            ],
+            20,
+        )
         if checked.code == 0 and len(found) < 9:
             found.append((kind, own))
     if not found:
@@ -199,7 +274,9 @@ def sweep_topologies(program: Program, settings: Settings) -> list[tuple[str, Se
     peers = int(str(settings["run.peers"]))
     rows = max(3, round(peers**0.5) // 4)
     if len(found) < 9 and peers % rows == 0:
-        found.append((f"torus {rows} × {peers // rows}", {"topology.kind": "torus", "topology.rows": rows}))
+        found.append(
+            (f"torus {rows} × {peers // rows}", {"topology.kind": "torus", "topology.rows": rows})
+        )
     return found
 
 
@@ -211,9 +288,18 @@ def sweep(program: Program, data: Path | None, seconds: float) -> Record:
     peers, epochs, size = (16, 2, (1024, 64)) if program.quick else (256, 10, (60_000, 10_000))
     folder = data or gpu_idx.make(program.scratch / "sweep-data", *size)
     per_epoch = 2 if program.quick else 7
-    settings: Settings = {"run.peers": peers, "run.rounds": epochs * per_epoch, "model.kind": "mlp", "data.kind": "idx",
-                          "data.path": folder, "data.batch": 32, "optimizer.rate": 0.05, "log.every": per_epoch,
-                          "local.device": program.device, "local.threads": 3}
+    settings: Settings = {
+        "run.peers": peers,
+        "run.rounds": epochs * per_epoch,
+        "model.kind": "mlp",
+        "data.kind": "idx",
+        "data.path": folder,
+        "data.batch": 32,
+        "optimizer.rate": 0.05,
+        "log.every": per_epoch,
+        "local.device": program.device,
+        "local.threads": 3,
+    }
     graphs = sweep_topologies(program, settings)
     seeds = range(1 if program.quick else 3)
     runs = [{**settings, **own, "run.seed": seed} for seed in seeds for _, own in graphs]
@@ -232,9 +318,17 @@ def sweep(program: Program, data: Path | None, seconds: float) -> Record:
     if broken := [done for done in outcomes if done.code not in (0, None)]:
         raise Failed(f"{len(broken)} of {len(runs)} runs failed; the first: {broken[0].why()}")
     source = "the files given" if data else "made-up files of that size"
-    words = (f"{finished} of {len(runs)} runs of {peers} peers, on {source}; "
-             f"{len(graphs)} graphs: {', '.join(name for name, _ in graphs)}")
-    record: Record = {"record": "value", "id": "sweep", "value": elapsed, "unit": "s", "note": words}
+    words = (
+        f"{finished} of {len(runs)} runs of {peers} peers, on {source}; "
+        f"{len(graphs)} graphs: {', '.join(name for name, _ in graphs)}"
+    )
+    record: Record = {
+        "record": "value",
+        "id": "sweep",
+        "value": elapsed,
+        "unit": "s",
+        "note": words,
+    }
     if finished < len(runs):
         record["missing"] = f"time was up after {elapsed:.0f} s"
     elif len(graphs) < 9:

@@ -46,28 +46,87 @@ FIGURES = (
     Row("mix", "`mix` of 3 rows of 100M floats", COPY, 0.9),
     Row("update", "fused SGD + momentum, 100M floats", COPY, 0.9),
     Row("adam", "fused Adam, 100M floats", COPY),
-    Row("ring", "mixing round: 16 peers, ring, rows of 25M floats", f"{COPY}, each row read once and written once", 0.8),
+    Row(
+        "ring",
+        "mixing round: 16 peers, ring, rows of 25M floats",
+        f"{COPY}, each row read once and written once",
+        0.8,
+    ),
     Row("ring_issued", "the same", f"{COPY}, three rows read and one written by each peer"),
-    Row("mlp64_loop", "64 peers × MLP 784-128-10, batch 32", "PyTorch, one after the other, CUDA graph", 10, **STEPS),
-    Row("mlp64_batched", "64 peers × MLP 784-128-10, batch 32", "PyTorch, the better of bmm and vmap, CUDA graph", 1.3,
-        **STEPS),
+    Row(
+        "mlp64_loop",
+        "64 peers × MLP 784-128-10, batch 32",
+        "PyTorch, one after the other, CUDA graph",
+        10,
+        **STEPS,
+    ),
+    Row(
+        "mlp64_batched",
+        "64 peers × MLP 784-128-10, batch 32",
+        "PyTorch, the better of bmm and vmap, CUDA graph",
+        1.3,
+        **STEPS,
+    ),
     Row("mlp1", "one peer, MLP 784-1024-1024-10, batch 512", "PyTorch, CUDA graph", 1.2, **STEPS),
     Row("cnn1", "one peer, CNN 28×28, batch 256", "PyTorch, CUDA graph", 1.2, **STEPS),
-    Row("mlp64_single", "64 peers × MLP, one step a call", "PyTorch, the better of bmm and vmap", **STEPS),
+    Row(
+        "mlp64_single",
+        "64 peers × MLP, one step a call",
+        "PyTorch, the better of bmm and vmap",
+        **STEPS,
+    ),
     Row("mlp1_single", "one peer, MLP, one step a call", "PyTorch, CUDA graph", **STEPS),
     Row("cnn1_single", "one peer, CNN, one step a call", "PyTorch, CUDA graph", **STEPS),
-    Row("overlap", "adapt-while-communicate, two processes on loopback", "the same without communication", 0.952,
-        scale=1, unit="rounds/s"),
-    Row("sweep", "256 peers × 9 topologies × 3 seeds, MNIST's size, 10 epochs", "–", 300, at_most=True,
-        scale=1, unit="s"),
-    *(Row(name, f"`{name}` of 100M floats", COPY) for name in (
-        "copy_row", "axpy", "add_difference", "scale", "divide", "fill", "integers", "uniforms", "dot", "squared_norm",
-        "squared_distance", "judge", "sketch", "to_bf16", "from_bf16", "to_int8", "from_int8", "to_signs",
-        "from_signs")),
-    *(Row(name, f"`{name}`: {what}", COPY) for name, what in (
-        ("largest", "the 10M largest of 100M floats, with their indices"),
-        ("add_placed", "10M values added at indices of 100M floats"),
-        ("sample", "10M random ones of 100M floats"), ("add_sampled", "10M values added at random places of 100M floats"))),
+    Row(
+        "overlap",
+        "adapt-while-communicate, two processes on loopback",
+        "the same without communication",
+        0.952,
+        scale=1,
+        unit="rounds/s",
+    ),
+    Row(
+        "sweep",
+        "256 peers × 9 topologies × 3 seeds, MNIST's size, 10 epochs",
+        "–",
+        300,
+        at_most=True,
+        scale=1,
+        unit="s",
+    ),
+    *(
+        Row(name, f"`{name}` of 100M floats", COPY)
+        for name in (
+            "copy_row",
+            "axpy",
+            "add_difference",
+            "scale",
+            "divide",
+            "fill",
+            "integers",
+            "uniforms",
+            "dot",
+            "squared_norm",
+            "squared_distance",
+            "judge",
+            "sketch",
+            "to_bf16",
+            "from_bf16",
+            "to_int8",
+            "from_int8",
+            "to_signs",
+            "from_signs",
+        )
+    ),
+    *(
+        Row(name, f"`{name}`: {what}", COPY)
+        for name, what in (
+            ("largest", "the 10M largest of 100M floats, with their indices"),
+            ("add_placed", "10M values added at indices of 100M floats"),
+            ("sample", "10M random ones of 100M floats"),
+            ("add_sampled", "10M values added at random places of 100M floats"),
+        )
+    ),
     Row("torch_copy", "PyTorch's copy of 100M floats", "–"),
     Row("torch_product", "PyTorch's fp32 product, 8192³", "–", scale=1e12, unit="TFLOP/s"),
 )
@@ -97,7 +156,11 @@ def chosen(records: list[Record], row: Row) -> Record:
     good = [record for record in mine if record["record"] != "failed"]
     if good or mine:
         return (good or mine)[-1]
-    return {"record": "failed", "id": row.id, "reason": "did not run: the suite ended before its turn"}
+    return {
+        "record": "failed",
+        "id": row.id,
+        "reason": "did not run: the suite ended before its turn",
+    }
 
 
 def outcome(reached: bool, record: Record, quick: bool) -> str:
@@ -112,21 +175,52 @@ def judge(row: Row, record: Record, quick: bool) -> Record:
     """The row with its cells: what a reader of the JSON wants, and what the Markdown is made of."""
     try:
         return cells(row, record, quick)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:  # null for a figure that is none, say
-        return cells(row, {"record": "failed", "reason": f"a record without sense ({type(error).__name__}: {error})"}, quick)
+    except (
+        KeyError,
+        TypeError,
+        ValueError,
+        ZeroDivisionError,
+    ) as error:  # null for a figure that is none, say
+        return cells(
+            row,
+            {
+                "record": "failed",
+                "reason": f"a record without sense ({type(error).__name__}: {error})",
+            },
+            quick,
+        )
 
 
 def cells(row: Row, record: Record, quick: bool) -> Record:
-    result: Record = {"id": row.id, "what": row.what, "against": row.against, "target": row.target, "unit": row.unit,
-                      "ours": None, "theirs": None, "ratio": None, "note": record.get("note", "")}
+    result: Record = {
+        "id": row.id,
+        "what": row.what,
+        "against": row.against,
+        "target": row.target,
+        "unit": row.unit,
+        "ours": None,
+        "theirs": None,
+        "ratio": None,
+        "note": record.get("note", ""),
+    }
     kind = record["record"]
     if kind == "pairs" and record["ours"] and len(record["ours"]) == len(record["theirs"]):
         pairs = Pairs(row.id, row.target, record["ours"], record["theirs"])
         low, high = pairs.interval()
-        result.update(ours=statistics.median(pairs.ours), theirs=statistics.median(pairs.theirs), pairs=len(pairs.ours),
-                      ratio={"median": pairs.ratio, "low": low, "high": high}, all_ours=pairs.ours, all_theirs=pairs.theirs)
-        result["outcome"] = outcome(pairs.ratio >= row.target, record, quick) if row.target is not None else "–"
-    elif kind in ("rates", "value") and (figures := record["ours"] if kind == "rates" else [record["value"]]):
+        result.update(
+            ours=statistics.median(pairs.ours),
+            theirs=statistics.median(pairs.theirs),
+            pairs=len(pairs.ours),
+            ratio={"median": pairs.ratio, "low": low, "high": high},
+            all_ours=pairs.ours,
+            all_theirs=pairs.theirs,
+        )
+        result["outcome"] = (
+            outcome(pairs.ratio >= row.target, record, quick) if row.target is not None else "–"
+        )
+    elif kind in ("rates", "value") and (
+        figures := record["ours"] if kind == "rates" else [record["value"]]
+    ):
         result.update(ours=statistics.median(figures), all_ours=figures)
         if record.get("missing"):
             result["outcome"] = f"no figure: {said(record['missing'])}"
@@ -142,11 +236,21 @@ def cells(row: Row, record: Record, quick: bool) -> Record:
 
 
 def figure_line(row: Row, result: Record) -> str:
-    ours, theirs = ("–" if result[key] is None else f"{figure(result[key] / row.scale)} {row.unit}"
-                    for key in ("ours", "theirs"))
+    ours, theirs = (
+        "–" if result[key] is None else f"{figure(result[key] / row.scale)} {row.unit}"
+        for key in ("ours", "theirs")
+    )
     ratio = result["ratio"]
-    cell = "–" if ratio is None else f"{ratio['median']:.3g} ({ratio['low']:.3g}–{ratio['high']:.3g})"
-    target = "–" if row.target is None else f"at most {row.target:g} {row.unit}" if row.at_most else f"{row.target:g}"
+    cell = (
+        "–" if ratio is None else f"{ratio['median']:.3g} ({ratio['low']:.3g}–{ratio['high']:.3g})"
+    )
+    target = (
+        "–"
+        if row.target is None
+        else f"at most {row.target:g} {row.unit}"
+        if row.at_most
+        else f"{row.target:g}"
+    )
     note = f"; {said(result['note'])}" if result["note"] else ""
     return f"| {row.what} | {row.against} | {ours} | {theirs} | {cell} | {target} | {result['outcome']}{note} |"
 
@@ -156,7 +260,12 @@ def check(row: Row, record: Record) -> Record:
         ok = record.get("ok", False)
         state = "ok" if ok is True else "not whole" if ok is None else "**FAILED**"
         return {"id": row.id, "what": row.what, "outcome": state, "note": record.get("words", "")}
-    return {"id": row.id, "what": row.what, "outcome": "did not run", "note": record.get("reason", "")}
+    return {
+        "id": row.id,
+        "what": row.what,
+        "outcome": "did not run",
+        "note": record.get("reason", ""),
+    }
 
 
 def machine(records: list[Record]) -> Record:
@@ -164,44 +273,68 @@ def machine(records: list[Record]) -> Record:
     about: Record = {}
     for record in records:
         if record["record"] in ("survey", "device", "torch", "started"):
-            about[record["record"]] = {key: value for key, value in record.items() if key != "record"}
+            about[record["record"]] = {
+                key: value for key, value in record.items() if key != "record"
+            }
     return about
 
 
 def machine_lines(about: Record, quick: bool) -> list[str]:
     survey, lines = about.get("survey", {}), []
     if "started" in about:
-        lines.append(f"{about['started'].get('time', '')}; {about['started'].get('commit', 'commit unknown')}.")
+        lines.append(
+            f"{about['started'].get('time', '')}; {about['started'].get('commit', 'commit unknown')}."
+        )
     if survey.get("problem"):
         lines.append(f"**No card: {said(survey['problem'])}.**")
     elif survey:
-        lines.append(f"Card: {said(survey.get('card', 'unknown'))}, {survey.get('multiprocessors', 0):.0f} multiprocessors, "
-                     f"{survey.get('memory_total', 0) / 2**30:.1f} GiB; driver {survey.get('driver', 0):.0f}, runtime "
-                     f"{survey.get('runtime', 0):.0f}, {said(survey.get('blas', ''))}.")
+        lines.append(
+            f"Card: {said(survey.get('card', 'unknown'))}, {survey.get('multiprocessors', 0):.0f} multiprocessors, "
+            f"{survey.get('memory_total', 0) / 2**30:.1f} GiB; driver {survey.get('driver', 0):.0f}, runtime "
+            f"{survey.get('runtime', 0):.0f}, {said(survey.get('blas', ''))}."
+        )
     else:
         lines.append("**No card was asked: the program that would do it was not built.**")
     if torch := about.get("torch"):
-        lines.append(f"PyTorch {said(torch.get('torch'))} on {said(torch.get('description'))}, "
-                     f"allow_tf32 = {torch.get('allow_tf32')}.")
+        lines.append(
+            f"PyTorch {said(torch.get('torch'))} on {said(torch.get('description'))}, "
+            f"allow_tf32 = {torch.get('allow_tf32')}."
+        )
     if quick:
-        lines.append("**Small sizes or no real card: this shows that the parts run. No number below is a figure.**")
+        lines.append(
+            "**Small sizes or no real card: this shows that the parts run. No number below is a figure.**"
+        )
     return lines
 
 
 def report(records: list[Record]) -> tuple[str, Record]:
     """Markdown, and the same as data."""
     about = machine(records)
-    quick = any(about.get(key, {}).get("quick") for key in ("device", "started")) \
-        or "mulated" in about.get("survey", {}).get("card", "")
+    quick = any(
+        about.get(key, {}).get("quick") for key in ("device", "started")
+    ) or "mulated" in about.get("survey", {}).get("card", "")
     results = [(row, judge(row, chosen(records, row), quick)) for row in FIGURES]
     checks = [check(row, chosen(records, row)) for row in CHECKS]
-    lines = ["# Gossamer on a GPU", "", *machine_lines(about, quick), "", "## Figures", "",
-             "| what | against | ours | theirs | ratio (95 % interval) | at least | outcome |",
-             "|---|---|---|---|---|---|---|"]
+    lines = [
+        "# Gossamer on a GPU",
+        "",
+        *machine_lines(about, quick),
+        "",
+        "## Figures",
+        "",
+        "| what | against | ours | theirs | ratio (95 % interval) | at least | outcome |",
+        "|---|---|---|---|---|---|---|",
+    ]
     lines += [figure_line(row, result) for row, result in results]
     lines += ["", EXPLANATION, "", "## Checks", "", "| what | outcome | |", "|---|---|---|"]
-    lines += [f"| {result['what']} | {result['outcome']} | {said(result['note'])} |" for result in checks]
-    return "\n".join(lines) + "\n", {"machine": about, "figures": [result for _, result in results], "checks": checks}
+    lines += [
+        f"| {result['what']} | {result['outcome']} | {said(result['note'])} |" for result in checks
+    ]
+    return "\n".join(lines) + "\n", {
+        "machine": about,
+        "figures": [result for _, result in results],
+        "checks": checks,
+    }
 
 
 def read(path: Path) -> list[Record]:

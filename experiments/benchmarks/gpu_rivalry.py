@@ -20,7 +20,9 @@ class Rivalry:
     def __init__(self, ours: Server, theirs: Server | str, end: float, quick: bool = False) -> None:
         """`theirs`: or why there is no rival. `end`: when time is up, as time.monotonic() counts."""
         self.ours, self.theirs, self.end = ours, theirs, end
-        self.side_seconds, self.pairs, self.steps = (0.002, 3, 2) if quick else (0.25, PAIRS, STEPS_PER_CALL)
+        self.side_seconds, self.pairs, self.steps = (
+            (0.002, 3, 2) if quick else (0.25, PAIRS, STEPS_PER_CALL)
+        )
         self.how: dict[str, str] = {}
 
     def all(self) -> list[Record]:
@@ -33,19 +35,26 @@ class Rivalry:
         return [*records, self.alone("copy", "bytes/s"), self.alone("product", "flop/s")]
 
     def ask_ours(self, workload: str, steps: int) -> float:
-        return self.ours.ask(f"{workload} {steps} {self.side_seconds}", max(1.0, self.end - time.monotonic()))
+        return self.ours.ask(
+            f"{workload} {steps} {self.side_seconds}", max(1.0, self.end - time.monotonic())
+        )
 
     def ask_rival(self, rival: str) -> float:
         if isinstance(self.theirs, str):
             raise Failed(self.theirs)
-        rate = self.theirs.ask(f"{rival} {self.side_seconds}", max(1.0, self.end - time.monotonic()))
+        rate = self.theirs.ask(
+            f"{rival} {self.side_seconds}", max(1.0, self.end - time.monotonic())
+        )
         self.how[rival] = str(self.theirs.last.get("how", ""))
         return rate
 
     def compare(self, workload: str, rivals: tuple[str, ...]) -> list[Record]:
         figures: Figures = {}
-        names = {"many": lambda: self.ask_ours(workload, self.steps), "single": lambda: self.ask_ours(workload, 1),
-                 **{rival: (lambda rival=rival: self.ask_rival(rival)) for rival in rivals}}
+        names = {
+            "many": lambda: self.ask_ours(workload, self.steps),
+            "single": lambda: self.ask_ours(workload, 1),
+            **{rival: (lambda rival=rival: self.ask_rival(rival)) for rival in rivals},
+        }
         problems: Problems = {}
         for pair in range(-1, self.pairs):  # the first one makes everything ready
             if pair > 0 and time.monotonic() > self.end - 5:
@@ -62,17 +71,32 @@ class Rivalry:
                     figures.setdefault(name, []).append(rate)
         return self.records(workload, rivals, figures, problems)
 
-    def records(self, workload: str, rivals: tuple[str, ...], figures: Figures,
-                problems: Problems) -> list[Record]:
+    def records(
+        self, workload: str, rivals: tuple[str, ...], figures: Figures, problems: Problems
+    ) -> list[Record]:
         rows = []
         batched = [rival for rival in rivals if rival != "mlp64_loop"]
         present = [rival for rival in batched if rival in figures and rival not in problems]
-        better = max(present, key=lambda rival: statistics.median(figures[rival]), default=batched[0])
-        rows.append(self.row("mlp64_batched" if workload == "mlp64" else workload, "many", better, figures, problems))
+        better = max(
+            present, key=lambda rival: statistics.median(figures[rival]), default=batched[0]
+        )
+        rows.append(
+            self.row(
+                "mlp64_batched" if workload == "mlp64" else workload,
+                "many",
+                better,
+                figures,
+                problems,
+            )
+        )
         rows.append(self.row(f"{workload}_single", "single", better, figures, problems))
         if workload == "mlp64":
             rows.append(self.row("mlp64_loop", "many", "mlp64_loop", figures, problems))
-            others = [f"{rival} {statistics.median(figures[rival]):,.0f} steps/s" for rival in present if rival != better]
+            others = [
+                f"{rival} {statistics.median(figures[rival]):,.0f} steps/s"
+                for rival in present
+                if rival != better
+            ]
             others += [f"{rival}: {problems[rival]}" for rival in batched if rival in problems]
             if others and rows[0]["record"] == "pairs":
                 rows[0]["note"] += f"; {'; '.join(others)}"
@@ -83,10 +107,21 @@ class Rivalry:
         if not ours or side in problems:
             return {"record": "failed", "id": name, "reason": problems.get(side, "time was up")}
         if not theirs or rival in problems:
-            return {"record": "rates", "id": name, "ours": ours, "missing": problems.get(rival, "time was up for the rival")}
+            return {
+                "record": "rates",
+                "id": name,
+                "ours": ours,
+                "missing": problems.get(rival, "time was up for the rival"),
+            }
         count = min(len(ours), len(theirs))
-        return {"record": "pairs", "id": name, "unit": "steps/s", "ours": ours[:count], "theirs": theirs[:count],
-                "note": f"{rival}: {self.how.get(rival, '')}, {count} pairs"}
+        return {
+            "record": "pairs",
+            "id": name,
+            "unit": "steps/s",
+            "ours": ours[:count],
+            "theirs": theirs[:count],
+            "note": f"{rival}: {self.how.get(rival, '')}, {count} pairs",
+        }
 
     def alone(self, rival: str, unit: str) -> Record:
         try:

@@ -139,7 +139,9 @@ def mlp_bmm(shape: Shape, device: torch.device) -> Step:
     parameters = []
     sizes = sizes_of(shape)
     for inputs, outputs in zip(sizes, sizes[1:]):
-        parameters.append(leaf(shape.peers, inputs, outputs, scale=(2 / inputs) ** 0.5, device=device))
+        parameters.append(
+            leaf(shape.peers, inputs, outputs, scale=(2 / inputs) ** 0.5, device=device)
+        )
         parameters.append(constant(0, shape.peers, 1, outputs, device=device))
 
     def step() -> None:
@@ -151,7 +153,9 @@ def mlp_bmm(shape: Shape, device: torch.device) -> Step:
                 x = F.relu(x)
         # The sum over peers of their mean losses: each peer's gradient is its own.
         y = batches.labels.index_select(0, rows)
-        descend(F.cross_entropy(x.reshape(-1, CLASSES), y, reduction="sum") / shape.batch, parameters)
+        descend(
+            F.cross_entropy(x.reshape(-1, CLASSES), y, reduction="sum") / shape.batch, parameters
+        )
 
     return step
 
@@ -162,9 +166,13 @@ def mlp_vmap(shape: Shape, device: torch.device) -> Step:
         raise RuntimeError(f"torch {torch.__version__} has no torch.func")
     batches = Batches(shape, device, images=False)
     models = [mlp_parameters(sizes_of(shape), device) for _ in range(shape.peers)]
-    stacked = tuple(torch.stack([model[i].detach() for model in models]) for i in range(len(models[0])))
+    stacked = tuple(
+        torch.stack([model[i].detach() for model in models]) for i in range(len(models[0]))
+    )
 
-    def loss(parameters: tuple[torch.Tensor, ...], x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    def loss(
+        parameters: tuple[torch.Tensor, ...], x: torch.Tensor, y: torch.Tensor
+    ) -> torch.Tensor:
         return F.cross_entropy(mlp_forward(list(parameters), x), y)
 
     gradient = torch.func.vmap(torch.func.grad(loss))
@@ -186,7 +194,10 @@ def cnn(shape: Shape, device: torch.device, channels_last: bool) -> Step:
     inputs, pixels = 1, shape.side
     for outputs in shape.channels:
         weight = torch.randn(outputs, inputs, 5, 5, device=device) * (2 / (25 * inputs)) ** 0.5
-        parameters += [weight.to(memory_format=layout).requires_grad_(), constant(0, outputs, device=device)]
+        parameters += [
+            weight.to(memory_format=layout).requires_grad_(),
+            constant(0, outputs, device=device),
+        ]
         parameters += [constant(1, outputs, device=device), constant(0, outputs, device=device)]
         inputs, pixels = outputs, pixels // 2
     parameters += mlp_parameters([inputs * pixels * pixels, CLASSES], device)
@@ -198,7 +209,9 @@ def cnn(shape: Shape, device: torch.device, channels_last: bool) -> Step:
             x = F.conv2d(x, parameters[i], parameters[i + 1], padding=2)
             x = F.max_pool2d(F.relu(F.group_norm(x, 4, parameters[i + 2], parameters[i + 3])), 2)
         y = batches.labels.index_select(0, rows)
-        descend(F.cross_entropy(F.linear(x.flatten(1), parameters[8], parameters[9]), y), parameters)
+        descend(
+            F.cross_entropy(F.linear(x.flatten(1), parameters[8], parameters[9]), y), parameters
+        )
 
     return step
 
@@ -206,7 +219,9 @@ def cnn(shape: Shape, device: torch.device, channels_last: bool) -> Step:
 class Rate:
     """A step made ready, and how many units (node steps, bytes, operations) it does."""
 
-    def __init__(self, step: Step, units: float, device: torch.device, unrolled: int = 1, graph: bool = True) -> None:
+    def __init__(
+        self, step: Step, units: float, device: torch.device, unrolled: int = 1, graph: bool = True
+    ) -> None:
         self.units, self.device = units * unrolled, device
 
         def body() -> None:
@@ -217,7 +232,9 @@ class Rate:
         self.go = self.captured(body) if graph and device.type == "cuda" else body
 
     def captured(self, body: Step) -> Step:
-        side = torch.cuda.Stream()  # as PyTorch's notes on CUDA graphs want it: warm up beside, then capture
+        side = (
+            torch.cuda.Stream()
+        )  # as PyTorch's notes on CUDA graphs want it: warm up beside, then capture
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
@@ -261,9 +278,14 @@ class Rivals:
     def ways(self, name: str) -> list[tuple[str, Callable[[], Rate]]]:
         shapes, device = (QUICK if self.quick else FULL), self.device
 
-        def training(make: Callable[[], Step], peers: int, words: str) -> list[tuple[str, Callable[[], Rate]]]:
+        def training(
+            make: Callable[[], Step], peers: int, words: str
+        ) -> list[tuple[str, Callable[[], Rate]]]:
             counts = UNROLLED if device.type == "cuda" else UNROLLED[:1]
-            return [(f"{words}{n} step(s) a graph", lambda n=n: Rate(make(), peers, device, n)) for n in counts]
+            return [
+                (f"{words}{n} step(s) a graph", lambda n=n: Rate(make(), peers, device, n))
+                for n in counts
+            ]
 
         if name in ("mlp64_loop", "mlp64_bmm", "mlp64_vmap"):
             shape = shapes["mlp64"]
@@ -272,8 +294,11 @@ class Rivals:
         if name == "mlp1":
             return training(lambda: mlp_loop(shapes["mlp1"], device), 1, "")
         if name == "cnn1":
-            return [way for last, words in ((False, ""), (True, "channels last, "))
-                    for way in training(lambda last=last: cnn(shapes["cnn1"], device, last), 1, words)]
+            return [
+                way
+                for last, words in ((False, ""), (True, "channels last, "))
+                for way in training(lambda last=last: cnn(shapes["cnn1"], device, last), 1, words)
+            ]
         if name == "copy":
             return [("copy_", self.copy)]
         if name == "product":
@@ -309,9 +334,18 @@ class Rivals:
         try:
             if name not in self.ready:
                 self.prepare(name)
-            return {"record": "rate", "id": name, "rate": self.ready[name].measure(seconds), "how": self.how[name]}
+            return {
+                "record": "rate",
+                "id": name,
+                "rate": self.ready[name].measure(seconds),
+                "how": self.how[name],
+            }
         except Exception as error:  # noqa: BLE001: the answer says what went wrong
-            return {"record": "failed", "id": name, "reason": " ".join(str(error).split()) or type(error).__name__}
+            return {
+                "record": "failed",
+                "id": name,
+                "reason": " ".join(str(error).split()) or type(error).__name__,
+            }
 
 
 NAMES = ("mlp64_loop", "mlp64_bmm", "mlp64_vmap", "mlp1", "cnn1", "copy", "product")
@@ -326,11 +360,23 @@ def main() -> int:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=0.3, help="of each measurement")
     parser.add_argument("--only", choices=NAMES, nargs="+", default=NAMES)
-    parser.add_argument("--quick", action="store_true", help="small sizes: shows that everything runs, measures nothing")
-    parser.add_argument("--serve", action="store_true", help="answer lines of standard input: NAME SECONDS")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes: shows that everything runs, measures nothing",
+    )
+    parser.add_argument(
+        "--serve", action="store_true", help="answer lines of standard input: NAME SECONDS"
+    )
     given = parser.parse_args()
     if given.device.startswith("cuda") and not torch.cuda.is_available():
-        say({"record": "failed", "id": "device", "reason": f"PyTorch {torch.__version__} finds no card"})
+        say(
+            {
+                "record": "failed",
+                "id": "device",
+                "reason": f"PyTorch {torch.__version__} finds no card",
+            }
+        )
         return 3
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = False
@@ -338,7 +384,15 @@ def main() -> int:
     torch.backends.cudnn.benchmark = True
     device = torch.device(given.device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    say({"record": "device", "description": name, "torch": torch.__version__, "allow_tf32": False, "quick": given.quick})
+    say(
+        {
+            "record": "device",
+            "description": name,
+            "torch": torch.__version__,
+            "allow_tf32": False,
+            "quick": given.quick,
+        }
+    )
     rivals = Rivals(device, given.quick)
     if given.serve:
         for line in sys.stdin:

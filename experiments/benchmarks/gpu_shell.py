@@ -34,7 +34,11 @@ class Done:
         """The reason of a failure in one line."""
         if self.code is None:
             return f"not finished after {self.seconds:.0f} s"
-        said = [line for line in (*self.stdout.splitlines(), *self.stderr.splitlines()) if line.strip() and line[0] != "{"]
+        said = [
+            line
+            for line in (*self.stdout.splitlines(), *self.stderr.splitlines())
+            if line.strip() and line[0] != "{"
+        ]
         errors = [line for line in said if "error" in line.lower()][:1]
         how = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
         return f"{how}: {one_line((errors or said[-1:] or ['it said nothing'])[0])}"
@@ -64,8 +68,14 @@ class Shell:
         if self._closed:
             raise Failed("the suite was ended")
         try:
-            process = subprocess.Popen(words, text=True, encoding="utf-8", errors="replace", start_new_session=True,
-                                       **streams)
+            process = subprocess.Popen(
+                words,
+                text=True,
+                encoding="utf-8",
+                errors="replace",
+                start_new_session=True,
+                **streams,
+            )
         except OSError as error:
             raise Failed(f"{words[0]}: {error.strerror}") from error
         with self._lock:
@@ -101,7 +111,9 @@ class Shell:
     def call(self, command: Sequence[object], seconds: float) -> Done:
         """Runs a command to its end, or ends it after `seconds`."""
         begin = time.monotonic()
-        process = self.start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        process = self.start(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         code: int | None = None
         try:
             stdout, stderr = process.communicate(timeout=max(0.1, seconds))
@@ -112,7 +124,9 @@ class Shell:
         finally:
             self.end(process)
         done = Done(code, stdout, stderr, time.monotonic() - begin)
-        self.note(f"$ {' '.join(str(word) for word in command)}\n{stdout}{stderr}[{code}, {done.seconds:.1f} s]\n")
+        self.note(
+            f"$ {' '.join(str(word) for word in command)}\n{stdout}{stderr}[{code}, {done.seconds:.1f} s]\n"
+        )
         return done
 
 
@@ -123,11 +137,15 @@ class Server:
         """Waits for its record `device`."""
         self._shell, self._name = shell, Path(str(command[0])).name
         self._errors: list[str] = []
-        self._process = shell.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self._process = shell.start(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
         self._lines: queue.Queue[str | None] = queue.Queue()
         assert self._process.stdout is not None and self._process.stderr is not None
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
-        self._listener = threading.Thread(target=self._errors.extend, args=(self._process.stderr,), daemon=True)
+        self._listener = threading.Thread(
+            target=self._errors.extend, args=(self._process.stderr,), daemon=True
+        )
         self._listener.start()
         self.device = self._next(seconds)
         while self.device["record"] not in ("device", "failed"):
@@ -150,7 +168,10 @@ class Server:
         if line is None:
             self._process.wait()
             self._listener.join(1)
-            code, said = self._process.returncode, one_line(self._errors[-1]) if self._errors else "it said nothing"
+            code, said = (
+                self._process.returncode,
+                one_line(self._errors[-1]) if self._errors else "it said nothing",
+            )
             self.close()
             raise Failed(f"{self._name}: exit code {code}: {said}")
         try:

@@ -27,7 +27,18 @@ from pairs import ROOT
 
 MINUTES = 7.8  # of the whole, for which the parts' shares are made; with more, each may take more
 RESERVE = 4.0  # seconds kept for the end
-NAMES = ("build", "parity", "rows", "training", "doctor", "agreement", "determinism", "overlap", "sanitizer", "sweep")
+NAMES = (
+    "build",
+    "parity",
+    "rows",
+    "training",
+    "doctor",
+    "agreement",
+    "determinism",
+    "overlap",
+    "sanitizer",
+    "sweep",
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +64,11 @@ class Suite:
         self.lines = given.out / "lines.jsonl"
         self.lines.write_text("", encoding="utf-8")
         self.card = gpu_card.Card(self.shell, given)
-        self.program = (gpu_program.Program(self.shell, given.binary, self.scratch, given.device, given.quick)
-                        if given.binary else None)
+        self.program = (
+            gpu_program.Program(self.shell, given.binary, self.scratch, given.device, given.quick)
+            if given.binary
+            else None
+        )
 
     def parts(self) -> list[Part]:
         card, whole = self.card, self.whole
@@ -66,14 +80,28 @@ class Suite:
             Part("doctor", ("doctor",), 20, 2, whole(gpu_program.doctor), needs_card=False),
             Part("agreement", ("agreement",), 40, 5, whole(gpu_program.agreement)),
             Part("determinism", ("determinism",), 30, 5, whole(gpu_program.determinism)),
-            Part("overlap", ("overlap",), 60, 15,
-                 whole(lambda program, seconds: gpu_program.Overlap(program).measure(seconds))),
+            Part(
+                "overlap",
+                ("overlap",),
+                60,
+                15,
+                whole(lambda program, seconds: gpu_program.Overlap(program).measure(seconds)),
+            ),
             Part("sanitizer", ("memcheck", "racecheck"), 70, 15, card.sanitizer),
-            Part("sweep", ("sweep",), 320, 30,
-                 whole(lambda program, seconds: gpu_program.sweep(program, self.given.mnist, seconds))),
+            Part(
+                "sweep",
+                ("sweep",),
+                320,
+                30,
+                whole(
+                    lambda program, seconds: gpu_program.sweep(program, self.given.mnist, seconds)
+                ),
+            ),
         ]
 
-    def whole(self, part: Callable[[gpu_program.Program, float], Record]) -> Callable[[float], list[Record]]:
+    def whole(
+        self, part: Callable[[gpu_program.Program, float], Record]
+    ) -> Callable[[float], list[Record]]:
         """A part of the whole program, which is there only where it was brought along."""
 
         def run(seconds: float) -> list[Record]:
@@ -101,7 +129,10 @@ class Suite:
         return None
 
     def attempt(self, part: Part) -> None:
-        seconds = min(part.most * max(1.0, self.given.minutes / MINUTES), self.end - RESERVE - time.monotonic())
+        seconds = min(
+            part.most * max(1.0, self.given.minutes / MINUTES),
+            self.end - RESERVE - time.monotonic(),
+        )
         begin, reason = time.monotonic(), self.why_not(part, seconds)
         if reason is None:
             print(f"gpu.sh: {part.name}, at most {seconds:.0f} s", file=sys.stderr, flush=True)
@@ -114,15 +145,35 @@ class Suite:
                 reason = f"{type(error).__name__}: {one_line(error)}"
         have = {record.get("id") for record in self.records}
         unasked = bool(self.given.only) and part.name not in self.given.only
-        self.add([{"record": "failed", "id": name, "reason": reason, "unasked": unasked}
-                  for name in part.ids if name not in have])
+        self.add(
+            [
+                {"record": "failed", "id": name, "reason": reason, "unasked": unasked}
+                for name in part.ids
+                if name not in have
+            ]
+        )
         self.shell.note(f"== {part.name}: {time.monotonic() - begin:.1f} s\n")
 
     def run(self) -> int:
-        commit = self.shell.call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 5) if shutil.which("git") else None
-        self.add([{"record": "started", "time": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
-                   "commit": f"commit {commit.stdout.strip()}" if commit and commit.code == 0 else "commit unknown",
-                   "quick": self.given.quick}])
+        commit = (
+            self.shell.call(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 5)
+            if shutil.which("git")
+            else None
+        )
+        self.add(
+            [
+                {
+                    "record": "started",
+                    "time": datetime.datetime.now(datetime.timezone.utc).strftime(
+                        "%Y-%m-%d %H:%M UTC"
+                    ),
+                    "commit": f"commit {commit.stdout.strip()}"
+                    if commit and commit.code == 0
+                    else "commit unknown",
+                    "quick": self.given.quick,
+                }
+            ]
+        )
         try:
             for part in self.parts():
                 self.attempt(part)
@@ -133,8 +184,12 @@ class Suite:
             shutil.rmtree(self.scratch, ignore_errors=True)
             self.add([])
         print((self.given.out / "table.md").read_text(encoding="utf-8"), end="")
-        bad = [record for record in self.records if (record["record"] == "failed" and not record.get("unasked"))
-               or (record["record"] == "check" and not record["ok"])]
+        bad = [
+            record
+            for record in self.records
+            if (record["record"] == "failed" and not record.get("unasked"))
+            or (record["record"] == "check" and not record["ok"])
+        ]
         return 1 if bad else 0
 
 
@@ -147,22 +202,42 @@ def existing_path(text: str) -> Path:
 
 def arguments() -> argparse.Namespace:
     here = os.environ.get
-    parser = argparse.ArgumentParser(prog="gpu.sh",
-                                     description="Everything about the CUDA device on one card, as one table.",
-                                     epilog="Environment: GOSSAMER_HEADERS, GOSSAMER_BINARY, MNIST, TORCH_PYTHON.")
-    parser.add_argument("--out", type=Path, default=ROOT / "build/gpu-results", help="folder of the table")
+    parser = argparse.ArgumentParser(
+        prog="gpu.sh",
+        description="Everything about the CUDA device on one card, as one table.",
+        epilog="Environment: GOSSAMER_HEADERS, GOSSAMER_BINARY, MNIST, TORCH_PYTHON.",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "build/gpu-results", help="folder of the table"
+    )
     parser.add_argument("--build", type=Path, default=ROOT / "build/gpu", help="build folder")
     parser.add_argument("--minutes", type=float, default=MINUTES, help="for all of it")
-    parser.add_argument("--only", type=lambda text: text.split(","), default=[],
-                        help=f"parts, with commas: {', '.join(NAMES)}")
+    parser.add_argument(
+        "--only",
+        type=lambda text: text.split(","),
+        default=[],
+        help=f"parts, with commas: {', '.join(NAMES)}",
+    )
     parser.add_argument("--bench", type=existing_path, help="a bench_gpu that is built already")
-    parser.add_argument("--tests", type=existing_path, help="a test_cuda_card that is built already")
-    parser.add_argument("--quick", action="store_true", help="small sizes: shows that everything runs, measures nothing")
+    parser.add_argument(
+        "--tests", type=existing_path, help="a test_cuda_card that is built already"
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small sizes: shows that everything runs, measures nothing",
+    )
     parser.add_argument("--device", default="cuda", help="of the whole program's parts")
     parser.add_argument("--torch-device", default="cuda")
-    parser.add_argument("--torch-python", default=here("TORCH_PYTHON") or sys.executable, help="a Python that has torch")
+    parser.add_argument(
+        "--torch-python",
+        default=here("TORCH_PYTHON") or sys.executable,
+        help="a Python that has torch",
+    )
     given = parser.parse_args()
-    given.headers = Path(here("GOSSAMER_HEADERS", "")).resolve() if here("GOSSAMER_HEADERS") else None
+    given.headers = (
+        Path(here("GOSSAMER_HEADERS", "")).resolve() if here("GOSSAMER_HEADERS") else None
+    )
     given.binary = Path(here("GOSSAMER_BINARY", "")).resolve() if here("GOSSAMER_BINARY") else None
     given.mnist = Path(here("MNIST", "")).resolve() if here("MNIST") else None
     if unknown := [name for name in given.only if name not in NAMES]:

@@ -47,7 +47,9 @@ def start(binary: Path, folder: Path, peer: int) -> subprocess.Popen[bytes]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
@@ -75,9 +77,13 @@ def main() -> int:
     if arguments.json:
         print(json.dumps(result))
     else:
-        print("| parameters | four rows | peak of a process (largest of 16) | beside the rows | target |")
+        print(
+            "| parameters | four rows | peak of a process (largest of 16) | beside the rows | target |"
+        )
         print("|---|---|---|---|---|")
-        print(f"| {PARAMETERS:,} | {rows / MIB:.1f} MiB | {worst / MIB:.1f} MiB | {(worst - rows) / MIB:.1f} MiB | 64 MiB |")
+        print(
+            f"| {PARAMETERS:,} | {rows / MIB:.1f} MiB | {worst / MIB:.1f} MiB | {(worst - rows) / MIB:.1f} MiB | 64 MiB |"
+        )
     return 0
 
 

@@ -34,7 +34,11 @@ class Pairs:
     def interval(self) -> tuple[float, float]:
         """Order statistics that hold the median ratio with at least 95 % (of 9 pairs the 2nd and the 8th)."""
         ratios, n = sorted(self.ratios), len(self.ours)
-        rank = max(r for r in range(n) if r == 0 or sum(math.comb(n, i) for i in range(r + 1)) <= 0.025 * 2**n)
+        rank = max(
+            r
+            for r in range(n)
+            if r == 0 or sum(math.comb(n, i) for i in range(r + 1)) <= 0.025 * 2**n
+        )
         return ratios[rank], ratios[n - 1 - rank]
 
     def cells(self) -> str:
@@ -54,7 +58,13 @@ class Pairs:
         }
 
 
-def measure(name: str, target: float | None, count: int, ours: Callable[[], float], theirs: Callable[[], float]) -> Pairs:
+def measure(
+    name: str,
+    target: float | None,
+    count: int,
+    ours: Callable[[], float],
+    theirs: Callable[[], float],
+) -> Pairs:
     """`count` pairs, each side first in every other one."""
     pairs = Pairs(name, target)
     for index in range(count):

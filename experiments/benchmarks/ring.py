@@ -18,7 +18,11 @@ from pathlib import Path
 from pairs import BINARY, FEWEST_PAIRS, measure
 
 WARMUP, TIMED = 10, 20
-ROWS = {400_000: 2.0, 4_000_000: 0.95, 64_000_000: 0.95}  # bytes of a row: the ratio it must reach with 4 processes
+ROWS = {
+    400_000: 2.0,
+    4_000_000: 0.95,
+    64_000_000: 0.95,
+}  # bytes of a row: the ratio it must reach with 4 processes
 TARGET_PEERS = 4
 
 
@@ -47,10 +51,21 @@ def gossamer(binary: Path, peers: int, row_bytes: int) -> float:
     }
     with tempfile.TemporaryDirectory(prefix="gossamer-ring-") as name:
         folder = Path(name)
-        command = [str(binary), "peer", "--quiet", "--out", str(folder), "--set", f"net.rendezvous={folder}/rendezvous"]
+        command = [
+            str(binary),
+            "peer",
+            "--quiet",
+            "--out",
+            str(folder),
+            "--set",
+            f"net.rendezvous={folder}/rendezvous",
+        ]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
-        processes = [subprocess.Popen([*command, "--id", str(peer)], stdout=subprocess.DEVNULL) for peer in range(peers)]
+        processes = [
+            subprocess.Popen([*command, "--id", str(peer)], stdout=subprocess.DEVNULL)
+            for peer in range(peers)
+        ]
         if any([process.wait() != 0 for process in processes]):
             raise SystemExit("ring.py: a peer failed; its message is above")
         return TIMED / max(timed_seconds(folder / f"log-{peer}.jsonl") for peer in range(peers))
@@ -58,7 +73,18 @@ def gossamer(binary: Path, peers: int, row_bytes: int) -> float:
 
 def gloo(python: str, peers: int, row_bytes: int) -> float:
     script = Path(__file__).with_name("gloo_ring.py")
-    command = [python, str(script), "--peers", str(peers), "--bytes", str(row_bytes), "--rounds", str(TIMED), "--warmup", str(WARMUP)]
+    command = [
+        python,
+        str(script),
+        "--peers",
+        str(peers),
+        "--bytes",
+        str(row_bytes),
+        "--rounds",
+        str(TIMED),
+        "--warmup",
+        str(WARMUP),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr}")
@@ -68,7 +94,9 @@ def gloo(python: str, peers: int, row_bytes: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=Path, default=BINARY)
-    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python that has torch")
+    parser.add_argument(
+        "--torch-python", default="/usr/bin/python3", help="a Python that has torch"
+    )
     parser.add_argument("--pairs", type=int, default=9, help=f"at least {FEWEST_PAIRS}")
     parser.add_argument("--peers", type=int, default=TARGET_PEERS)
     parser.add_argument("--json", type=Path, help="write every figure to this file")
@@ -79,7 +107,10 @@ def main() -> None:
         parser.error(f"{given.binary}: not there; build it, or give --binary")
 
     records = []
-    rows = ["| row | processes | ours, ms a round | gloo, ms a round | ratio (95 % interval) | at least |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| row | processes | ours, ms a round | gloo, ms a round | ratio (95 % interval) | at least |",
+        "|---|---|---|---|---|---|",
+    ]
     for row_bytes, target in ROWS.items():
         pairs = measure(
             f"ring of {given.peers}, {row_bytes / 1e6:g} MB",
@@ -89,7 +120,9 @@ def main() -> None:
             lambda row_bytes=row_bytes: gloo(given.torch_python, given.peers, row_bytes),
         )
         ours, theirs = sorted(pairs.ours)[given.pairs // 2], sorted(pairs.theirs)[given.pairs // 2]
-        rows.append(f"| {row_bytes / 1e6:g} MB | {given.peers} | {1e3 / ours:.2f} | {1e3 / theirs:.2f} | {pairs.cells()} |")
+        rows.append(
+            f"| {row_bytes / 1e6:g} MB | {given.peers} | {1e3 / ours:.2f} | {1e3 / theirs:.2f} | {pairs.cells()} |"
+        )
         records.append(pairs.record())
     print("\n".join(rows))
     if given.json is not None:

@@ -71,7 +71,10 @@ def cnn_layers() -> list[torch.Tensor]:
     for inputs, outputs in ((1, 8), (8, 16)):
         parameters += [leaf(outputs, inputs, 5, 5, scale=(2 / (25 * inputs)) ** 0.5)]
         parameters += [torch.zeros(outputs, requires_grad=True)]
-        parameters += [torch.ones(outputs, requires_grad=True), torch.zeros(outputs, requires_grad=True)]
+        parameters += [
+            torch.ones(outputs, requires_grad=True),
+            torch.zeros(outputs, requires_grad=True),
+        ]
     return parameters + dense(16 * 7 * 7, CLASSES)
 
 
@@ -98,7 +101,11 @@ def sgd(loss: torch.Tensor, parameters: list[torch.Tensor]) -> None:
 
 
 def loop(workload: str) -> Step:
-    make = {"softmax": lambda: dense(64, CLASSES), "mlp": lambda: dense(784, 128) + dense(128, CLASSES), "cnn": cnn_layers}
+    make = {
+        "softmax": lambda: dense(64, CLASSES),
+        "mlp": lambda: dense(784, 128) + dense(128, CLASSES),
+        "cnn": cnn_layers,
+    }
     forward = {"softmax": softmax_forward, "mlp": mlp_forward, "cnn": cnn_forward}[workload]
     models = [(make[workload](), shard) for shard in shards(workload)]
 
@@ -117,7 +124,10 @@ def bmm(workload: str) -> Step:
     sizes = {"softmax": [64, CLASSES], "mlp": [784, 128, CLASSES]}[workload]
     parameters = []
     for inputs, outputs in zip(sizes, sizes[1:]):
-        parameters += [leaf(PEERS, inputs, outputs, scale=inputs**-0.5), torch.zeros(PEERS, 1, outputs, requires_grad=True)]
+        parameters += [
+            leaf(PEERS, inputs, outputs, scale=inputs**-0.5),
+            torch.zeros(PEERS, 1, outputs, requires_grad=True),
+        ]
     batch = BATCH[workload]
     features = torch.cat([shard.features for shard in shards(workload)])
     labels = torch.cat([shard.labels for shard in shards(workload)])
@@ -135,7 +145,12 @@ def bmm(workload: str) -> Step:
             if i + 2 < len(parameters):
                 x = F.relu(x)
         # The sum over peers of their mean losses: each peer's gradient is its own.
-        loss = F.cross_entropy(x.view(PEERS * batch, -1), labels.index_select(0, rows), reduction="sum") / batch
+        loss = (
+            F.cross_entropy(
+                x.view(PEERS * batch, -1), labels.index_select(0, rows), reduction="sum"
+            )
+            / batch
+        )
         sgd(loss, parameters)
 
     return step
@@ -161,8 +176,16 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     step = {"loop": loop, "bmm": bmm}[arguments.mode](arguments.workload)
-    print(json.dumps({"workload": arguments.workload, "mode": arguments.mode, "torch": torch.__version__,
-                      "steps_per_second": measure(step, arguments.seconds)}))
+    print(
+        json.dumps(
+            {
+                "workload": arguments.workload,
+                "mode": arguments.mode,
+                "torch": torch.__version__,
+                "steps_per_second": measure(step, arguments.seconds),
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

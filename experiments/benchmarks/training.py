@@ -50,7 +50,9 @@ NAMES = {
 
 def steps_per_second(command: list[str]) -> float:
     one_thread = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **one_thread}, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **one_thread}, check=False
+    )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed ({done.returncode}):\n{done.stderr}")
     return float(json.loads(done.stdout)["steps_per_second"])
@@ -58,15 +60,33 @@ def steps_per_second(command: list[str]) -> float:
 
 def compare(rivalry: Rivalry, arguments: argparse.Namespace) -> Pairs:
     seconds = ["--seconds", str(arguments.seconds)]
-    ours = [str(arguments.binary), "bench", "train", rivalry.workload, "--peers", str(PEERS), "--json", *seconds]
+    ours = [
+        str(arguments.binary),
+        "bench",
+        "train",
+        rivalry.workload,
+        "--peers",
+        str(PEERS),
+        "--json",
+        *seconds,
+    ]
     script = str(Path(__file__).with_name("torch_rivals.py"))
     theirs = [arguments.torch_python, script, rivalry.workload, rivalry.rival, *seconds]
     name = f"{NAMES[rivalry.workload]} | PyTorch, {NAMES[rivalry.rival]}"
-    return measure(name, rivalry.target, arguments.pairs, lambda: steps_per_second(ours), lambda: steps_per_second(theirs))
+    return measure(
+        name,
+        rivalry.target,
+        arguments.pairs,
+        lambda: steps_per_second(ours),
+        lambda: steps_per_second(theirs),
+    )
 
 
 def table(outcomes: list[Pairs]) -> str:
-    lines = ["| workload | rival | ours, steps/s | rival, steps/s | ratio (95 % interval) | at least |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| workload | rival | ours, steps/s | rival, steps/s | ratio (95 % interval) | at least |",
+        "|---|---|---|---|---|---|",
+    ]
     for pairs in outcomes:
         ours, theirs = statistics.median(pairs.ours), statistics.median(pairs.theirs)
         lines.append(f"| {pairs.name} | {ours:,.0f} | {theirs:,.0f} | {pairs.cells()} |")
@@ -76,20 +96,30 @@ def table(outcomes: list[Pairs]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=Path, default=BINARY)
-    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python that has torch")
+    parser.add_argument(
+        "--torch-python", default="/usr/bin/python3", help="a Python that has torch"
+    )
     parser.add_argument("--pairs", type=int, default=9, help=f"at least {FEWEST_PAIRS}")
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds of each run")
-    parser.add_argument("--only", choices=sorted({r.workload for r in RIVALRIES}), help="one workload")
+    parser.add_argument(
+        "--only", choices=sorted({r.workload for r in RIVALRIES}), help="one workload"
+    )
     parser.add_argument("--json", type=Path, help="write every figure to this file")
     arguments = parser.parse_args()
     if arguments.pairs < FEWEST_PAIRS:
         parser.error(f"--pairs: at least {FEWEST_PAIRS}")
     if not arguments.binary.exists():
         parser.error(f"{arguments.binary}: not there; build it, or give --binary")
-    outcomes = [compare(rivalry, arguments) for rivalry in RIVALRIES if arguments.only in (None, rivalry.workload)]
+    outcomes = [
+        compare(rivalry, arguments)
+        for rivalry in RIVALRIES
+        if arguments.only in (None, rivalry.workload)
+    ]
     print(table(outcomes))
     if arguments.json is not None:
-        arguments.json.write_text(json.dumps([pairs.record() for pairs in outcomes], indent=2) + "\n")
+        arguments.json.write_text(
+            json.dumps([pairs.record() for pairs in outcomes], indent=2) + "\n"
+        )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ class Axis:
 def parse_axis(text: str) -> Axis:
     key, equals, right = text.partition("=")
     if not equals or not _KEY.fullmatch(key):
-        raise LabError(f"'{text}' is not an axis: write section.key=value,value or section.key=first..last")
+        raise LabError(
+            f"'{text}' is not an axis: write section.key=value,value or section.key=first..last"
+        )
     values: list[str] = []
     for part in split_values(right):
         values.extend(_expand(key, part))
@@ -58,11 +60,15 @@ def read_variants(path: Path) -> Variants:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise LabError(f"{path}: not valid TOML: {error}") from error
     if not isinstance(tables, dict) or not tables:
-        raise LabError(f'{path} has no variants: write tables as [variants.NAME] with "section.key" = value')
+        raise LabError(
+            f'{path} has no variants: write tables as [variants.NAME] with "section.key" = value'
+        )
     variants: Variants = {}
     for name, settings in tables.items():
         if not isinstance(settings, dict) or not all(_KEY.fullmatch(key) for key in settings):
-            raise LabError(f'{path}: variant {name}: its settings are written as "section.key" = value')
+            raise LabError(
+                f'{path}: variant {name}: its settings are written as "section.key" = value'
+            )
         variants[name] = {key: setting_text(value) for key, value in settings.items()}
     return variants
 
@@ -81,7 +87,9 @@ def parse_rates(text: str) -> tuple[str, ...]:
         except ValueError:
             good = False
         if not good:
-            raise LabError(f"--rates: '{rate}' is not a step size: write positive numbers, as 0.02,0.05,0.1")
+            raise LabError(
+                f"--rates: '{rate}' is not a step size: write positive numbers, as 0.02,0.05,0.1"
+            )
     if len({float(rate) for rate in rates}) != len(rates):
         raise LabError(f"--rates: a step size is given twice in '{text}'")
     return tuple(sorted(rates, key=float))

@@ -15,8 +15,10 @@ def find_binary() -> Path:
     path = Path(named) if named else ROOT / "build" / "release" / "bin" / "gossamer"
     if not path.is_file() or not os.access(path, os.X_OK):
         source = "GOSSAMER_BIN names" if named else "the release build should leave"
-        raise LabError(f"no gossamer program at {path} ({source} it); "
-                       "build it with: cmake --preset release && cmake --build --preset release")
+        raise LabError(
+            f"no gossamer program at {path} ({source} it); "
+            "build it with: cmake --preset release && cmake --build --preset release"
+        )
     return path.resolve()
 
 

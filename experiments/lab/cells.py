@@ -24,7 +24,9 @@ class Cell:
     name: str
     folder: Path
     overrides: dict[str, str]  # key → text, as given to `--set`
-    labels: dict[str, str]     # axis → value, as given: a variant by its name; without a step size that is selected
+    labels: dict[
+        str, str
+    ]  # axis → value, as given: a variant by its name; without a step size that is selected
 
     def condition(self) -> tuple[tuple[str, str], ...]:
         """What is compared: the place in the grid without the seed."""
@@ -40,10 +42,14 @@ def read_config(path: Path) -> dict[str, Any]:
         raise LabError(f"{path}: not valid TOML: {error}") from error
 
 
-def make_cells(axes: list[Axis], rates: tuple[str, ...], out: Path, variants: Variants | None = None) -> list[Cell]:
+def make_cells(
+    axes: list[Axis], rates: tuple[str, ...], out: Path, variants: Variants | None = None
+) -> list[Cell]:
     """Every combination, seeds innermost but for the rates, so that a condition is complete early."""
     if rates and any(axis.key == RATE for axis in axes):
-        raise LabError(f"{RATE} is an axis and --rates is given: the step size is either compared or selected, not both")
+        raise LabError(
+            f"{RATE} is an axis and --rates is given: the step size is either compared or selected, not both"
+        )
     whole = sorted(axes, key=lambda axis: axis.key == SEED) + ([Axis(RATE, rates)] if rates else [])
     cells = []
     for values in itertools.product(*(axis.values for axis in whole)):
@@ -52,8 +58,10 @@ def make_cells(axes: list[Axis], rates: tuple[str, ...], out: Path, variants: Va
         labels = {key: value for key, value in place.items() if not (rates and key == RATE)}
         cells.append(Cell(name, out / name, settings_of(place, variants or {}), labels))
     if len({cell.name for cell in cells}) != len(cells):
-        raise LabError("two cells of the grid would share a folder: their values differ only in characters "
-                       "that a folder's name cannot hold")
+        raise LabError(
+            "two cells of the grid would share a folder: their values differ only in characters "
+            "that a folder's name cannot hold"
+        )
     return cells
 
 
@@ -63,7 +71,9 @@ def settings_of(place: dict[str, str], variants: Variants) -> dict[str, str]:
     for key, value in place.items():
         for name, text in (variants[value] if key == VARIANT else {key: value}).items():
             if name in settings:
-                raise LabError(f"{name} is set by the variant {place[VARIANT]} and by the grid: leave it to one of them")
+                raise LabError(
+                    f"{name} is set by the variant {place[VARIANT]} and by the grid: leave it to one of them"
+                )
             settings[name] = text
     return settings
 
@@ -80,7 +90,9 @@ def cell_name(place: dict[str, str]) -> str:
 
 def merge(config: dict[str, Any], overrides: dict[str, str]) -> dict[str, Any]:
     """The configuration with the overrides in place, each read as TOML where it can be and as text otherwise."""
-    merged = {section: dict(keys) if isinstance(keys, dict) else keys for section, keys in config.items()}
+    merged = {
+        section: dict(keys) if isinstance(keys, dict) else keys for section, keys in config.items()
+    }
     for name, text in overrides.items():
         section, _, key = name.partition(".")
         try:
@@ -94,8 +106,11 @@ def merge(config: dict[str, Any], overrides: dict[str, str]) -> dict[str, Any]:
 def configuration_hash(config: dict[str, Any], overrides: dict[str, str], processes: bool) -> str:
     """Equal for two cells that compute the same thing: comments, `[net]`, threads and folders do not count."""
     merged = merge(config, overrides)
-    content = {section: {k: v for k, v in keys.items() if (section, k) not in _NOT_RESULT}
-               for section, keys in merged.items() if section != "net" and isinstance(keys, dict)}
+    content = {
+        section: {k: v for k, v in keys.items() if (section, k) not in _NOT_RESULT}
+        for section, keys in merged.items()
+        if section != "net" and isinstance(keys, dict)
+    }
     text = json.dumps({"config": content, "processes": processes}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
@@ -123,8 +138,15 @@ def prepare_folder(cell: Cell, config_hash: str, build: str) -> None:
     folder = cell.folder
     if folder.exists():
         if any(folder.iterdir()) and not (folder / "cell.json").exists():
-            raise LabError(f"{folder} exists and is not a cell of a sweep: choose another --out or move it away")
+            raise LabError(
+                f"{folder} exists and is not a cell of a sweep: choose another --out or move it away"
+            )
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
-    mark = {"name": cell.name, "overrides": cell.overrides, "config_hash": config_hash, "build": build}
+    mark = {
+        "name": cell.name,
+        "overrides": cell.overrides,
+        "config_hash": config_hash,
+        "build": build,
+    }
     (folder / "cell.json").write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")

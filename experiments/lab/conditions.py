@@ -36,7 +36,7 @@ class Band:
 @dataclass(frozen=True)
 class Condition:
     series: str  # what the legend says: a value of the first varied axis, topologies before others
-    facet: str   # the other varied axes; empty when there are none
+    facet: str  # the other varied axes; empty when there are none
     runs: list[Run]
     expected: int  # seeds asked for
     choice: Choice | None
@@ -46,10 +46,14 @@ class Condition:
         shared = self.runs[0].curves.rounds
         for run in self.runs[1:]:
             shared = np.intersect1d(shared, run.curves.rounds)
-        rows = np.array([run.curves.values[name][np.isin(run.curves.rounds, shared)] for run in self.runs])
+        rows = np.array(
+            [run.curves.values[name][np.isin(run.curves.rounds, shared)] for run in self.runs]
+        )
         return Band(shared, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
 
-    def along(self, spent: str, name: str, last: float = np.inf, logarithmic: bool = False) -> tuple[np.ndarray, Band]:
+    def along(
+        self, spent: str, name: str, last: float = np.inf, logarithmic: bool = False
+    ) -> tuple[np.ndarray, Band]:
         """A curve against what was spent by then, the mean over the seeds: spent is round, bytes_sent or seconds. Of seconds
         at most up to `last`, evenly spaced on the axis as drawn: peers and seeds reach a round at different times."""
         if spent != "seconds":
@@ -59,7 +63,9 @@ class Condition:
         end = min([*(times[-1] for times, _ in runs), last])
         begin = max(times[times > 0][0] for times, _ in runs)
         x = np.geomspace(begin, end, _TIMES) if logarithmic else np.linspace(0, end, _TIMES)
-        rows = np.array([values[np.searchsorted(times, x, side="right") - 1] for times, values in runs])
+        rows = np.array(
+            [values[np.searchsorted(times, x, side="right") - 1] for times, values in runs]
+        )
         return x, Band(x, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
 
     @property
@@ -87,7 +93,9 @@ def read_conditions(sweep: Sweep) -> list[Condition]:
         run = Run(result.cell.name, result.summary or {}, read_curves(result.cell.folder))
         compared.setdefault(result.cell.condition(), []).append(run)
     if not compared:
-        raise LabError(f"{sweep.folder}: no run of the sweep can be compared (finished, at a selected step size)")
+        raise LabError(
+            f"{sweep.folder}: no run of the sweep can be compared (finished, at a selected step size)"
+        )
     choices = {tuple(choice.condition.items()): choice for choice in sweep.choices}
     expected = len(sweep.about["axes"].get(SEED, [0]))
     varied = [key for key, values in sweep.about["axes"].items() if len(values) > 1 and key != SEED]
@@ -109,7 +117,11 @@ def facets(conditions: list[Condition]) -> dict[str, list[Condition]]:
 
 
 def _series_name(key: str, labels: dict[str, str]) -> str:
-    return labels[key] if key == VARIANT or key.endswith(".kind") else f"{word_of(key)} = {labels[key]}"
+    return (
+        labels[key]
+        if key == VARIANT or key.endswith(".kind")
+        else f"{word_of(key)} = {labels[key]}"
+    )
 
 
 def word_of(key: str) -> str:

@@ -26,7 +26,9 @@ class Curves:
     topology: dict[str, Any]
     sketched: bool  # the consensus distance is estimated from sketches
     peers: dict[str, np.ndarray]  # of per-peer curves: the peers' own, a row each
-    server_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0))  # sent by each server in the whole run
+    server_bytes: np.ndarray = field(
+        default_factory=lambda: np.zeros(0)
+    )  # sent by each server in the whole run
 
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
@@ -67,14 +69,23 @@ def read_curves(folder: Path) -> Curves:
     if not header:
         raise LabError(f"{logs[0]}: no header record")
     rounds = sorted(t for t, records in per_round.items() if len(records) == header["peers"])
-    peers = {name: np.array([[_number(record.get(name)) for record in sorted(per_round[t], key=_peer)] for t in rounds]).T
-             for name in _PER_PEER}
+    peers = {
+        name: np.array(
+            [
+                [_number(record.get(name)) for record in sorted(per_round[t], key=_peer)]
+                for t in rounds
+            ]
+        ).T
+        for name in _PER_PEER
+    }
     values = {name: rows.mean(axis=0) for name, rows in peers.items()}
     for name in _NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
     sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
     if sketched:
-        values["consensus_distance"] = np.array([consensus_from_sketches(per_round[t]) for t in rounds])
+        values["consensus_distance"] = np.array(
+            [consensus_from_sketches(per_round[t]) for t in rounds]
+        )
     sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
     return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent)
 

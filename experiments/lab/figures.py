@@ -21,25 +21,35 @@ _PAGE_LETTERS, _HANDLE_LETTERS = 104, 11  # of a legend's line, and what a handl
 
 @dataclass(frozen=True)
 class Picture:
-    stem: str      # file name without its ending
+    stem: str  # file name without its ending
     title: str
     caption: str
     figure: Figure
 
 
 def styles_of(conditions: list[Condition]) -> Styles:
-    return {name: series_style(i) for i, name in enumerate(dict.fromkeys(c.series for c in conditions))}
+    return {
+        name: series_style(i) for i, name in enumerate(dict.fromkeys(c.series for c in conditions))
+    }
 
 
-def curve_figure(stem: str, title: str, caption: str, conditions: list[Condition], metric: Metric,
-                 predictions: Predictions) -> Picture:
+def curve_figure(
+    stem: str,
+    title: str,
+    caption: str,
+    conditions: list[Condition],
+    metric: Metric,
+    predictions: Predictions,
+) -> Picture:
     """A row of panels per facet: the metric by round, by bytes that a peer has sent, and where runs took virtual time by that;
     over each what is predicted."""
     rows = facets(conditions)
     spent = spent_in(conditions)
     styles = styles_of(conditions)
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
-    figure.get_layout_engine().set(w_pad=0.08)  # or the last tick of a panel meets the next one's first
+    figure.get_layout_engine().set(
+        w_pad=0.08
+    )  # or the last tick of a panel meets the next one's first
     axes = figure.subplots(len(rows), len(spent), squeeze=False, sharey="row")
     for row, (facet, members) in zip(axes, rows.items(), strict=True):
         small = negligible(members, metric)
@@ -75,8 +85,11 @@ def _say_spent(axes: Axes, by: str, prefix: str, wide: bool) -> None:
         axes.set(title=f"{prefix}by time", xlabel="virtual seconds (log.)", xscale="log")
         set_ticks(axes, "x", number_text, most=4)
     else:
-        axes.set(title=f"{prefix}by bytes", xlabel="bytes sent per peer (logarithmic)" if wide else "bytes sent per peer (log.)",
-                 xscale="log")
+        axes.set(
+            title=f"{prefix}by bytes",
+            xlabel="bytes sent per peer (logarithmic)" if wide else "bytes sent per peer (log.)",
+            xscale="log",
+        )
         set_ticks(axes, "x", bytes_text, most=6 if wide else 3)
 
 
@@ -92,25 +105,46 @@ def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
 
 def _say_below(axes: Axes, small: list[Condition]) -> None:
     if small:
-        axes.text(0.98, 0.03, f"{', '.join(c.series for c in small)}: below the axis", transform=axes.transAxes, ha="right",
-                  fontsize=8)
+        axes.text(
+            0.98,
+            0.03,
+            f"{', '.join(c.series for c in small)}: below the axis",
+            transform=axes.transAxes,
+            ha="right",
+            fontsize=8,
+        )
 
 
 def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles, by: str) -> None:
     logarithmic = by != "round"
     x, band = condition.along(by, metric.name, logarithmic=logarithmic)
     # A logarithmic axis has no zero: nothing spent yet, or exact agreement.
-    shown = np.isfinite(band.mean) & ((x > 0) | (not logarithmic)) & ((band.mean > 0) | (not metric.logarithmic))
+    shown = (
+        np.isfinite(band.mean)
+        & ((x > 0) | (not logarithmic))
+        & ((band.mean > 0) | (not metric.logarithmic))
+    )
     if not shown.any():
         return
     style = styles[condition.series]
     low = np.where(band.low > 0, band.low, np.nan) if metric.logarithmic else band.low
-    axes.fill_between(x[shown], low[shown], band.high[shown], color=style["color"], alpha=0.18, linewidth=0)
-    axes.plot(x[shown], band.mean[shown], label=condition.series, markevery=_marks(x[shown], logarithmic),
-              markeredgecolor="white", markeredgewidth=0.6, **style)
+    axes.fill_between(
+        x[shown], low[shown], band.high[shown], color=style["color"], alpha=0.18, linewidth=0
+    )
+    axes.plot(
+        x[shown],
+        band.mean[shown],
+        label=condition.series,
+        markevery=_marks(x[shown], logarithmic),
+        markeredgecolor="white",
+        markeredgewidth=0.6,
+        **style,
+    )
 
 
-def _draw_predictions(axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, by: str) -> None:
+def _draw_predictions(
+    axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, by: str
+) -> None:
     """Theory's curves over the measured ones. The axis stays as those have it: predictions know no rounding, and go on below
     where float32 ends."""
     limits = axes.get_ylim()
@@ -137,7 +171,9 @@ def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
     return sorted({int(np.abs(position - value).argmin()) for value in wanted})
 
 
-def gap_figure(conditions: list[Condition], metric: Metric, targets: dict[str, Target], caption: str) -> Picture:
+def gap_figure(
+    conditions: list[Condition], metric: Metric, targets: dict[str, Target], caption: str
+) -> Picture:
     """Spectral gap against rounds, and against bytes, to the target: a point per seed and the mean of each condition."""
     rows = facets(conditions)
     styles = styles_of(conditions)
@@ -154,24 +190,56 @@ def gap_figure(conditions: list[Condition], metric: Metric, targets: dict[str, T
     return Picture("gap", title, caption, figure)
 
 
-def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target: Target, styles: Styles,
-                    column: int) -> None:
+def _draw_gap_panel(
+    axes: Axes,
+    members: list[Condition],
+    metric: Metric,
+    target: Target,
+    styles: Styles,
+    column: int,
+) -> None:
     never = []
     members = [member for member in members if member.topology["spectral_gap"] is not None]
     if not members:  # networks too large for their spectrum to be computed at a run's start
-        axes.text(0.5, 0.5, "no spectral gap in these logs", transform=axes.transAxes, ha="center", fontsize=9)
+        axes.text(
+            0.5,
+            0.5,
+            "no spectral gap in these logs",
+            transform=axes.transAxes,
+            ha="center",
+            fontsize=9,
+        )
         return
     for condition in members:
         gap = max(float(condition.topology["spectral_gap"]), 1e-12)
         points = np.array([point[column] for point in reached(condition, metric, target)])
-        style = {key: value for key, value in styles[condition.series].items() if key != "linestyle"}
+        style = {
+            key: value for key, value in styles[condition.series].items() if key != "linestyle"
+        }
         there = points[np.isfinite(points)]
-        axes.plot(np.full(there.size, gap), there, linestyle="", markersize=4.5, alpha=0.5, markeredgewidth=0, **style)
+        axes.plot(
+            np.full(there.size, gap),
+            there,
+            linestyle="",
+            markersize=4.5,
+            alpha=0.5,
+            markeredgewidth=0,
+            **style,
+        )
         if there.size == points.size:
-            axes.plot([gap], [there.mean()], linestyle="", markersize=9, markeredgecolor="white", label=condition.series,
-                      **style)
+            axes.plot(
+                [gap],
+                [there.mean()],
+                linestyle="",
+                markersize=9,
+                markeredgecolor="white",
+                label=condition.series,
+                **style,
+            )
         else:
-            never.append((gap, f"{points.size - there.size} of {points.size} never", style, condition.series))
+            never.append(
+                (gap, f"{points.size - there.size} of {points.size} never", style, condition.series)
+            )
     axes.set(xscale="log", yscale="log", xlabel="spectral gap (logarithmic)")
     gaps = [max(float(condition.topology["spectral_gap"]), 1e-12) for condition in members]
     limit_axis(axes, "x", min(gaps), max(gaps), number_text)
@@ -179,11 +247,27 @@ def _draw_gap_panel(axes: Axes, members: list[Condition], metric: Metric, target
     limit_axis(axes, "y", low, high, bytes_text if column else number_text)
     for level, (gap, text, style, series) in enumerate(sorted(never, key=lambda entry: entry[0])):
         height = 0.96 - 0.08 * level  # under the upper rim: beyond what was run
-        axes.plot([gap], [height], transform=axes.get_xaxis_transform(), linestyle="", markersize=9, fillstyle="none",
-                  label=series, **style)
+        axes.plot(
+            [gap],
+            [height],
+            transform=axes.get_xaxis_transform(),
+            linestyle="",
+            markersize=9,
+            fillstyle="none",
+            label=series,
+            **style,
+        )
         right = gap > (min(gaps) * max(gaps)) ** 0.5
-        axes.annotate(text, (gap, height), xycoords=axes.get_xaxis_transform(), fontsize=8, va="center",
-                      ha="right" if right else "left", xytext=(-8 if right else 8, 0), textcoords="offset points")
+        axes.annotate(
+            text,
+            (gap, height),
+            xycoords=axes.get_xaxis_transform(),
+            fontsize=8,
+            va="center",
+            ha="right" if right else "left",
+            xytext=(-8 if right else 8, 0),
+            textcoords="offset points",
+        )
 
 
 def known_number(value: object) -> str:
@@ -191,7 +275,9 @@ def known_number(value: object) -> str:
     return "–" if value is None else f"{value:.3g}"
 
 
-def limit_axis(axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]) -> None:
+def limit_axis(
+    axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]
+) -> None:
     """A logarithmic axis with some air, at least a factor of 6 long so that close points are not blown up."""
     low, high = low / 1.35, high * 1.35
     if high / low < 6:
@@ -206,7 +292,12 @@ def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
-        ticks = [step * 10.0**power for power in powers for step in steps if low <= step * 10.0**power <= high]
+        ticks = [
+            step * 10.0**power
+            for power in powers
+            for step in steps
+            if low <= step * 10.0**power <= high
+        ]
         if len(ticks) <= most:
             break
     axis = axes.xaxis if which == "x" else axes.yaxis
@@ -236,7 +327,10 @@ def _columns(names: list[str]) -> int:
     for columns in range(min(len(names), 6), 1, -1):
         rows, longer = divmod(len(names), columns)  # the first columns are a name longer
         starts = [column * rows + min(column, longer) for column in range(columns + 1)]
-        widest = [max(len(name) for name in names[first:last]) for first, last in itertools.pairwise(starts)]
+        widest = [
+            max(len(name) for name in names[first:last])
+            for first, last in itertools.pairwise(starts)
+        ]
         if sum(widest) + _HANDLE_LETTERS * columns <= _PAGE_LETTERS:
             return columns
     return 1
@@ -244,9 +338,20 @@ def _columns(names: list[str]) -> int:
 
 def finish(figure: Figure, title: str, styles: Styles) -> None:
     """The title at the left, and below it one legend in the order of the series."""
-    drawn = {label: handle for panel in figure.axes
-             for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)}
+    drawn = {
+        label: handle
+        for panel in figure.axes
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
     names = [name for name in (*styles, "predicted") if name in drawn]
-    legend = figure.legend([drawn[name] for name in names], names, loc="outside upper left", ncols=_columns(names),
-                           title=title, alignment="left", borderaxespad=0.2, columnspacing=1.6)
+    legend = figure.legend(
+        [drawn[name] for name in names],
+        names,
+        loc="outside upper left",
+        ncols=_columns(names),
+        title=title,
+        alignment="left",
+        borderaxespad=0.2,
+        columnspacing=1.6,
+    )
     legend.get_title().set(fontweight="bold", fontsize=11, color=INK)

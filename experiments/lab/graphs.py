@@ -27,14 +27,27 @@ def graphs_figure(conditions: list[Condition], caption: str) -> Picture:
     figure = Figure(figsize=(WIDTH_INCHES, 0.45 + rows * (side + 0.5)), layout="constrained")
     styles = styles_of(conditions)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
-    for axes in panels[len(members):]:
+    for axes in panels[len(members) :]:
         axes.set_visible(False)
     for axes, condition in zip(panels, members, strict=False):
         style = styles[condition.series]
         draw_graph(axes, condition.topology, str(style["color"]))
         topology = condition.topology
-        axes.set_title(f"{topology['topology'].replace('_', ' ')}", loc="center", fontweight="bold", fontsize=10)
-        axes.text(0.5, -0.04, _facts(topology), transform=axes.transAxes, ha="center", va="top", fontsize=8.5)
+        axes.set_title(
+            f"{topology['topology'].replace('_', ' ')}",
+            loc="center",
+            fontweight="bold",
+            fontsize=10,
+        )
+        axes.text(
+            0.5,
+            -0.04,
+            _facts(topology),
+            transform=axes.transAxes,
+            ha="center",
+            va="top",
+            fontsize=8.5,
+        )
     title = "The graphs: who averages with whom"
     figure.suptitle(title, x=0.012, ha="left")
     return Picture("graphs", title, caption, figure)
@@ -42,7 +55,9 @@ def graphs_figure(conditions: list[Condition], caption: str) -> Picture:
 
 def _identity(condition: Condition) -> str:
     topology = condition.topology
-    return f"{topology['topology']} {topology['weights']} {topology['peers']} {topology['edge_list']}"
+    return (
+        f"{topology['topology']} {topology['weights']} {topology['peers']} {topology['edge_list']}"
+    )
 
 
 def _facts(topology: dict[str, object]) -> str:
@@ -56,23 +71,57 @@ def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
     n = int(topology["peers"])  # type: ignore[call-overload]
     edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"] or []]  # type: ignore[attr-defined]
     directed = not topology["symmetric"]
-    places, bent = layout(n, {(min(e), max(e)) for e in edges} if not directed else set(edges), str(topology["topology"]))
+    places, bent = layout(
+        n,
+        {(min(e), max(e)) for e in edges} if not directed else set(edges),
+        str(topology["topology"]),
+    )
     width = max(0.35, min(1.3, 60 / max(len(edges), 1)))
     margin = 4 if directed else 0  # an arrow's head ends at the dot
     for edge in edges:
         bend = bent.get((min(edge), max(edge)), 0.0) if not directed else 0.12
-        axes.add_patch(FancyArrowPatch(places[edge[0]], places[edge[1]], arrowstyle="-|>" if directed else "-",
-                                       connectionstyle=f"arc3,rad={bend}", linewidth=width, color="#777777", zorder=1,
-                                       mutation_scale=6, clip_on=False, shrinkA=margin, shrinkB=margin))
+        axes.add_patch(
+            FancyArrowPatch(
+                places[edge[0]],
+                places[edge[1]],
+                arrowstyle="-|>" if directed else "-",
+                connectionstyle=f"arc3,rad={bend}",
+                linewidth=width,
+                color="#777777",
+                zorder=1,
+                mutation_scale=6,
+                clip_on=False,
+                shrinkA=margin,
+                shrinkB=margin,
+            )
+        )
     dots = np.array([places[i] for i in range(n)])
     size = 120 if n <= 16 else max(8.0, 1600 / n)
-    axes.scatter(dots[:, 0], dots[:, 1], s=size, color=colour, edgecolors="white", linewidths=0.8, zorder=2)
+    axes.scatter(
+        dots[:, 0], dots[:, 1], s=size, color=colour, edgecolors="white", linewidths=0.8, zorder=2
+    )
     if n <= 16:
         for i, (x, y) in places.items():
-            axes.text(x, y, str(i), ha="center", va="center_baseline", fontsize=6, color="white", zorder=3,
-                      fontweight="bold")
-    middle, reach = (dots.max(axis=0) + dots.min(axis=0)) / 2, max(float(np.ptp(dots, axis=0).max()) / 2, 0.5) * 1.22
-    axes.set(xlim=(middle[0] - reach, middle[0] + reach), ylim=(middle[1] - reach, middle[1] + reach), aspect="equal")
+            axes.text(
+                x,
+                y,
+                str(i),
+                ha="center",
+                va="center_baseline",
+                fontsize=6,
+                color="white",
+                zorder=3,
+                fontweight="bold",
+            )
+    middle, reach = (
+        (dots.max(axis=0) + dots.min(axis=0)) / 2,
+        max(float(np.ptp(dots, axis=0).max()) / 2, 0.5) * 1.22,
+    )
+    axes.set(
+        xlim=(middle[0] - reach, middle[0] + reach),
+        ylim=(middle[1] - reach, middle[1] + reach),
+        aspect="equal",
+    )
     axes.axis("off")
     axes.title.set_color(INK)
 
@@ -94,7 +143,9 @@ def layout(n: int, edges: set[Edge], kind: str) -> tuple[Places, dict[Edge, floa
         return {hubs[0]: (0.0, 0.0)} | _circle(rim), {}
     if n <= _MOST_PEERS_ON_A_CIRCLE or kind in ("ring", "complete"):
         return _circle(list(range(n))), {}
-    return {i: (float(x), float(y)) for i, (x, y) in networkx.spring_layout(graph, seed=0).items()}, {}
+    return {
+        i: (float(x), float(y)) for i, (x, y) in networkx.spring_layout(graph, seed=0).items()
+    }, {}
 
 
 def grid_edges(rows: int, columns: int, wrapped: bool) -> set[Edge]:
@@ -123,15 +174,19 @@ def _grid(rows: int, columns: int, edges: set[Edge]) -> tuple[Places, dict[Edge,
 
 def hypercube_edges(n: int) -> set[Edge]:
     """Peers whose numbers differ in one bit."""
-    return {(i, i | 1 << bit) for i in range(n) for bit in range(n.bit_length() - 1) if not i >> bit & 1}
+    return {
+        (i, i | 1 << bit) for i in range(n) for bit in range(n.bit_length() - 1) if not i >> bit & 1
+    }
 
 
 def _hypercube(n: int) -> Places:
     """Each bit is a direction in the plane (Coxeter's projection); where dots would meet, directions differ in length."""
     bits = n.bit_length() - 1
     stretch = 0.0 if bits == 4 else 0.6
-    directions = [(1 + stretch * b) * np.array([math.cos(math.pi * b / bits), math.sin(math.pi * b / bits)])
-                  for b in range(bits)]
+    directions = [
+        (1 + stretch * b) * np.array([math.cos(math.pi * b / bits), math.sin(math.pi * b / bits)])
+        for b in range(bits)
+    ]
     places = {}
     for i in range(n):
         x, y = sum((directions[b] * (1 if i >> b & 1 else -1) for b in range(bits)), np.zeros(2))

@@ -26,7 +26,9 @@ class Recipe:
 
     binary: Path
     config: Path
-    common: dict[str, str] = field(default_factory=dict)  # overrides that change no result (threads)
+    common: dict[str, str] = field(
+        default_factory=dict
+    )  # overrides that change no result (threads)
 
 
 @dataclass(frozen=True)
@@ -44,14 +46,30 @@ def settings(recipe: Recipe, cell: Cell, extra: dict[str, str] | None = None) ->
 def check(recipe: Recipe, cell: Cell) -> str:
     """What is wrong with the cell's configuration; empty when it can run."""
     command = [str(recipe.binary), "run", str(recipe.config), "--check", *settings(recipe, cell)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
     return "" if done.returncode == 0 else (done.stderr.strip() or f"exit status {done.returncode}")
 
 
 def node_count(recipe: Recipe, cell: Cell) -> int:
     """Peers and servers of a cell that can run: as many processes."""
-    command = [str(recipe.binary), "run", str(recipe.config), "--check", "--json", *settings(recipe, cell)]
-    found = json.loads(subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout)
+    command = [
+        str(recipe.binary),
+        "run",
+        str(recipe.config),
+        "--check",
+        "--json",
+        *settings(recipe, cell),
+    ]
+    found = json.loads(
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
+    )
     return int(found["peers"]) + int(found["servers"])
 
 
@@ -67,14 +85,35 @@ class Job:
         self._collecting = processes is None  # one process writes its summary itself
         self._stages: list[tuple[str, subprocess.Popen[bytes]]] = []
         if processes is None:
-            self._start("run", ["run", str(recipe.config), *settings(recipe, cell), "--out", str(cell.folder), "--quiet"])
+            self._start(
+                "run",
+                [
+                    "run",
+                    str(recipe.config),
+                    *settings(recipe, cell),
+                    "--out",
+                    str(cell.folder),
+                    "--quiet",
+                ],
+            )
         else:
             rendezvous = cell.folder / "rendezvous"
             rendezvous.mkdir()
             extra = {"net.listen": "127.0.0.1:0", "net.rendezvous": str(rendezvous.resolve())}
             for node in range(processes):
-                self._start(f"peer-{node}", ["peer", str(recipe.config), "--id", str(node),
-                                             *settings(recipe, cell, extra), "--out", str(cell.folder), "--quiet"])
+                self._start(
+                    f"peer-{node}",
+                    [
+                        "peer",
+                        str(recipe.config),
+                        "--id",
+                        str(node),
+                        *settings(recipe, cell, extra),
+                        "--out",
+                        str(cell.folder),
+                        "--quiet",
+                    ],
+                )
 
     def poll(self) -> Outcome | None:
         codes = [process.poll() for _, process in self._stages]
@@ -107,8 +146,13 @@ class Job:
 
     def _start(self, stage: str, arguments: list[str]) -> None:
         with (self.cell.folder / f"stderr-{stage}.txt").open("wb") as messages:
-            process = subprocess.Popen([str(self._recipe.binary), *arguments], stdin=subprocess.DEVNULL,
-                                       stdout=subprocess.DEVNULL, stderr=messages, start_new_session=True)
+            process = subprocess.Popen(
+                [str(self._recipe.binary), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=messages,
+                start_new_session=True,
+            )
         self._stages.append((stage, process))
 
     def _signal(self, number: signal.Signals) -> None:
@@ -126,7 +170,11 @@ class Job:
             self._signal(signal.SIGKILL)
 
     def _failure(self) -> Outcome:
-        failed = [(stage, process.returncode) for stage, process in self._stages if process.returncode != 0]
+        failed = [
+            (stage, process.returncode)
+            for stage, process in self._stages
+            if process.returncode != 0
+        ]
         reports = []
         for stage, code in failed[:3]:
             words = _tail(self.cell.folder / f"stderr-{stage}.txt") or "no message"
@@ -143,7 +191,9 @@ class Job:
         if summary is None:
             return Outcome("failed", "exit status 0, but no whole summary.json", self._seconds())
         if summary.get("reason") != "finished":
-            return Outcome("failed", f"the run ended early: {summary.get('reason')}", self._seconds())
+            return Outcome(
+                "failed", f"the run ended early: {summary.get('reason')}", self._seconds()
+            )
         return Outcome("finished", "", self._seconds())
 
     def _seconds(self) -> float:
@@ -152,7 +202,9 @@ class Job:
 
 def _tail(path: Path, lines: int = 12) -> str:
     try:
-        return "\n".join(path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:])
+        return "\n".join(
+            path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:]
+        )
     except OSError:
         return ""
 

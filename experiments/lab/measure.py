@@ -1,11 +1,11 @@
 """What a run is worth in one number, as a short text names it:
 
-    test_accuracy                        the last logged value of a curve
-    consensus_distance at 10             its value in a round (the first logged from there on)
-    rounds until test_accuracy 0.9       what had been spent when the curve was first logged at a target: rounds, or
-    bytes_sent until test_loss 0.5       bytes per peer, or
-    seconds until test_accuracy 0.9      seconds (virtual ones where the run was simulated)
-    bytes_sent                           what was spent in all
+test_accuracy                        the last logged value of a curve
+consensus_distance at 10             its value in a round (the first logged from there on)
+rounds until test_accuracy 0.9       what had been spent when the curve was first logged at a target: rounds, or
+bytes_sent until test_loss 0.5       bytes per peer, or
+seconds until test_accuracy 0.9      seconds (virtual ones where the run was simulated)
+bytes_sent                           what was spent in all
 """
 
 import re
@@ -18,13 +18,22 @@ from lab.curves import Curves
 from lab.errors import LabError
 
 # Curves that measure a run, and whether more is better. A summary's `final` holds the last value of each.
-METRICS = {"test_loss": False, "test_accuracy": True, "averaged_loss": False, "averaged_accuracy": True,
-           "train_loss": False, "distance_to_optimum": False, "consensus_distance": False}
+METRICS = {
+    "test_loss": False,
+    "test_accuracy": True,
+    "averaged_loss": False,
+    "averaged_accuracy": True,
+    "train_loss": False,
+    "distance_to_optimum": False,
+    "consensus_distance": False,
+}
 COSTS = ("rounds", "bytes_sent", "seconds")
 NEVER = float("inf")  # spent until a target that was not reached
 
 _NUMBER = r"[-+]?[0-9.]+(?:[eE][-+]?\d+)?"
-_FORM = re.compile(rf"(?:(?P<cost>\w+) until )?(?P<curve>\w+)(?: at (?P<round>\d+))?(?: (?P<target>{_NUMBER}))?")
+_FORM = re.compile(
+    rf"(?:(?P<cost>\w+) until )?(?P<curve>\w+)(?: at (?P<round>\d+))?(?: (?P<target>{_NUMBER}))?"
+)
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,13 @@ class Measure:
     def words(self) -> str:
         """What is best about the best: `best final test loss`, `fewest rounds until test accuracy 0.9`."""
         text = self.text.replace("_", " ")
-        return f"best final {text}" if self.is_final else f"fewest {text}" if self.cost else f"best {text}"
+        return (
+            f"best final {text}"
+            if self.is_final
+            else f"fewest {text}"
+            if self.cost
+            else f"best {text}"
+        )
 
     def of(self, curves: Curves) -> float:
         """NEVER where a target is not reached. Throws LabError where the run has no such curve."""
@@ -66,12 +81,24 @@ class Measure:
 def parse_measure(text: str) -> Measure:
     match = _FORM.fullmatch(text.strip())
     if not match or match["curve"] not in (*METRICS, *COSTS):
-        raise LabError(f"'{text}' is no measure: write one of {', '.join((*METRICS, *COSTS))}; "
-                       f"or '{' | '.join(COSTS)} until CURVE TARGET', or 'CURVE at ROUND'")
+        raise LabError(
+            f"'{text}' is no measure: write one of {', '.join((*METRICS, *COSTS))}; "
+            f"or '{' | '.join(COSTS)} until CURVE TARGET', or 'CURVE at ROUND'"
+        )
     cost, target, at = match["cost"], match["target"], match["round"]
-    if (cost is None) != (target is None) or (cost and (at or cost not in COSTS or match["curve"] in COSTS)):
-        raise LabError(f"'{text}' is no measure: a target is written '{' | '.join(COSTS)} until {match['curve']} TARGET'")
-    return Measure(text, match["curve"], cost, None if target is None else float(target), None if at is None else int(at))
+    if (cost is None) != (target is None) or (
+        cost and (at or cost not in COSTS or match["curve"] in COSTS)
+    ):
+        raise LabError(
+            f"'{text}' is no measure: a target is written '{' | '.join(COSTS)} until {match['curve']} TARGET'"
+        )
+    return Measure(
+        text,
+        match["curve"],
+        cost,
+        None if target is None else float(target),
+        None if at is None else int(at),
+    )
 
 
 def first_at(values: np.ndarray, target: float, rising: bool) -> int | None:
@@ -93,6 +120,9 @@ def spent_until(curves: Curves, cost: str, curve: str, target: float) -> float:
     if cost == "seconds":
         spent, values = curves.by_time(curve)
     else:
-        spent, values = curves.rounds if cost == "rounds" else curves.values[cost], curves.values[curve]
+        spent, values = (
+            curves.rounds if cost == "rounds" else curves.values[cost],
+            curves.values[curve],
+        )
     place = first_at(values, target, METRICS[curve])
     return NEVER if place is None else float(spent[place])

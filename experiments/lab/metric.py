@@ -10,16 +10,19 @@ NEARNESS = 0.9
 
 @dataclass(frozen=True)
 class Metric:
-    name: str    # of the curve
-    label: str   # on the axis
+    name: str  # of the curve
+    label: str  # on the axis
     more_is_better: bool
     logarithmic: bool
 
 
 CONSENSUS = Metric("consensus_distance", "consensus distance", False, True)
-_CHOICES = (Metric("test_accuracy", "test accuracy", True, False),
-            Metric("distance_to_optimum", "relative distance to the optimum", False, True),
-            Metric("test_loss", "test loss", False, True), CONSENSUS)
+_CHOICES = (
+    Metric("test_accuracy", "test accuracy", True, False),
+    Metric("distance_to_optimum", "relative distance to the optimum", False, True),
+    Metric("test_loss", "test loss", False, True),
+    CONSENSUS,
+)
 
 
 @dataclass(frozen=True)
@@ -43,11 +46,17 @@ def make_target(metric: Metric, conditions: list[Condition], asked: float | None
     finals = [float(condition.finals(metric.name).mean()) for condition in conditions]
     if metric.more_is_better:
         value = NEARNESS * max(finals)
-        return Target(value, f"{metric.label} {value:.3f}, {NEARNESS:.0%} of the best final mean ({max(finals):.3f})")
+        return Target(
+            value,
+            f"{metric.label} {value:.3f}, {NEARNESS:.0%} of the best final mean ({max(finals):.3f})",
+        )
     start = max(float(condition.band(metric.name).mean[0]) for condition in conditions)
     value = min(finals) + (1 - NEARNESS) * (start - min(finals))
-    return Target(value, f"{metric.label} {value:.3g}, {NEARNESS:.0%} of the way from the start ({start:.3g}) "
-                         f"to the best final mean ({min(finals):.3g})")
+    return Target(
+        value,
+        f"{metric.label} {value:.3g}, {NEARNESS:.0%} of the way from the start ({start:.3g}) "
+        f"to the best final mean ({min(finals):.3g})",
+    )
 
 
 def seconds_to(condition: Condition, metric: Metric, target: Target) -> list[float]:
@@ -60,6 +69,9 @@ def reached(condition: Condition, metric: Metric, target: Target) -> list[tuple[
     points = []
     for run in condition.runs:
         first = first_at(run.curves.values[metric.name], target.value, metric.more_is_better)
-        points.append((float("nan"), float("nan")) if first is None else
-                      (float(run.curves.rounds[first]), float(run.curves.values["bytes_sent"][first])))
+        points.append(
+            (float("nan"), float("nan"))
+            if first is None
+            else (float(run.curves.rounds[first]), float(run.curves.values["bytes_sent"][first]))
+        )
     return points

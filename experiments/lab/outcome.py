@@ -28,11 +28,11 @@ class Row:
 
     part: str
     series: str
-    facet: str                        # the other axes that vary; empty where none does
-    rate: str | None                  # selected step size
+    facet: str  # the other axes that vary; empty where none does
+    rate: str | None  # selected step size
     at_edge: bool
-    expected: int                     # seeds asked for
-    values: dict[str, list[float]]    # column → one value per seed
+    expected: int  # seeds asked for
+    values: dict[str, list[float]]  # column → one value per seed
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ def more_is_better(column: Column) -> bool:
     return not column.measure.startswith(_TOPOLOGY) and parse_measure(column.measure).more_is_better
 
 
-def collect(study: Study, sweeps: dict[str, Sweep], binary: Path) -> tuple[Outcome, dict[str, list[Condition]]]:
+def collect(
+    study: Study, sweeps: dict[str, Sweep], binary: Path
+) -> tuple[Outcome, dict[str, list[Condition]]]:
     """The values, and the conditions that they were read from, by part."""
     rows: list[Row] = []
     conditions: dict[str, list[Condition]] = {}
@@ -65,26 +67,60 @@ def collect(study: Study, sweeps: dict[str, Sweep], binary: Path) -> tuple[Outco
         conditions[part.name] = read_conditions(sweeps[part.name])
         for condition in conditions[part.name]:
             choice = condition.choice
-            values = {column.name: [_value(column, run.curves, run.summary, binary) for run in condition.runs]
-                      for column in study.columns_of(part)}
-            rows.append(Row(part.name, condition.labels[VARIANT], facet_at(part, condition.labels),
-                            choice.rate if choice else None, bool(choice and choice.at_edge), condition.expected, values))
+            values = {
+                column.name: [
+                    _value(column, run.curves, run.summary, binary) for run in condition.runs
+                ]
+                for column in study.columns_of(part)
+            }
+            rows.append(
+                Row(
+                    part.name,
+                    condition.labels[VARIANT],
+                    facet_at(part, condition.labels),
+                    choice.rate if choice else None,
+                    bool(choice and choice.at_edge),
+                    condition.expected,
+                    values,
+                )
+            )
     return Outcome(tuple(rows), {part.name: part.rates for part in study.parts}), conditions
 
 
 def write_outcome(path: Path, outcome: Outcome) -> None:
-    rows = [{**asdict(row), "values": {name: [None if value == NEVER else value for value in values]
-                                       for name, values in row.values.items()}} for row in outcome.rows]
+    rows = [
+        {
+            **asdict(row),
+            "values": {
+                name: [None if value == NEVER else value for value in values]
+                for name, values in row.values.items()
+            },
+        }
+        for row in outcome.rows
+    ]
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    path.write_text(f'{{"schema": {SCHEMA},\n "rates": {json.dumps(outcome.rates)},\n "rows": [\n  {lines}]}}\n', encoding="utf-8")
+    path.write_text(
+        f'{{"schema": {SCHEMA},\n "rates": {json.dumps(outcome.rates)},\n "rows": [\n  {lines}]}}\n',
+        encoding="utf-8",
+    )
 
 
 def read_outcome(path: Path) -> Outcome:
     content = read_json(path)
     if content is None or content.get("schema") != SCHEMA:
         raise LabError(f"{path}: no whole results of schema {SCHEMA}: run the study")
-    rows = [Row(**{**row, "values": {name: [NEVER if value is None else value for value in values]
-                                     for name, values in row["values"].items()}}) for row in content["rows"]]
+    rows = [
+        Row(
+            **{
+                **row,
+                "values": {
+                    name: [NEVER if value is None else value for value in values]
+                    for name, values in row["values"].items()
+                },
+            }
+        )
+        for row in content["rows"]
+    ]
     return Outcome(tuple(rows), content["rates"])
 
 
@@ -98,8 +134,18 @@ def topology_figure(words: str, config: dict[str, Any], binary: Path) -> float:
     """A figure of the run's mixing matrix, as `gossamer topology --json` gives it; `effective_neighbours 0.95` for a γ."""
     key, _, decay = words.partition(" ")
     topology = dict(config["topology"])
-    command = [str(binary), "topology", topology.pop("kind"), "--json", "-n", str(config["run"]["peers"]),
-               "--weights", topology.pop("weights"), "--seed", str(config["run"]["seed"])]
+    command = [
+        str(binary),
+        "topology",
+        topology.pop("kind"),
+        "--json",
+        "-n",
+        str(config["run"]["peers"]),
+        "--weights",
+        topology.pop("weights"),
+        "--seed",
+        str(config["run"]["seed"]),
+    ]
     command += ["--lazy"] if topology.pop("lazy") else []
     command += ["--decay", decay] if decay else []
     for name, value in topology.items():
@@ -120,4 +166,6 @@ def check_columns(study: Study) -> None:
             parse_measure(column.measure)
     for panel in study.panels:
         if panel.kind == "curve" and panel.y not in METRICS:
-            raise LabError(f"{study.name}: panel '{panel.title}': {panel.y} is no curve ({', '.join(METRICS)})")
+            raise LabError(
+                f"{study.name}: panel '{panel.title}': {panel.y} is no curve ({', '.join(METRICS)})"
+            )

@@ -46,7 +46,9 @@ def save_pictures(pictures: list[Picture], folder: Path) -> dict[str, str]:
     drawn = {}
     for picture in pictures:
         picture.figure.savefig(folder / f"{picture.stem}.png", dpi=PNG_DPI)
-        drawn[picture.stem] = save_svg(picture.figure, folder / f"{picture.stem}.svg", picture.title)
+        drawn[picture.stem] = save_svg(
+            picture.figure, folder / f"{picture.stem}.svg", picture.title
+        )
     return drawn
 
 
@@ -60,33 +62,50 @@ def save_svg(figure: Figure, path: Path, title: str) -> str:
 
 def inline_svg(text: str, stem: str, title: str) -> str:
     """The <svg> element alone, its ids made the page's own, with a name for screen readers."""
-    element = text[text.index("<svg"):]
+    element = text[text.index("<svg") :]
     element = re.sub(r'\bid="', f'id="{stem}-', element)
     element = re.sub(r'(href="|url\()#', rf"\1#{stem}-", element)
     element = re.sub(r"<metadata>.*?</metadata>", "", element, flags=re.DOTALL)
-    return element.replace("<svg ", f'<svg role="img" aria-label="{html.escape(title, quote=True)}" ', 1)
+    return element.replace(
+        "<svg ", f'<svg role="img" aria-label="{html.escape(title, quote=True)}" ', 1
+    )
 
 
 def render(content: Content, drawn: dict[str, str]) -> str:
     escape = html.escape
-    parts = ["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
-             '<meta name="viewport" content="width=device-width, initial-scale=1">',
-             f"<title>{escape(content.title)}</title><style>{_STYLE}</style></head><body>",
-             f"<h1>{escape(content.title)}</h1>", f'<p class="lead">{escape(content.lead)}</p>']
+    parts = [
+        "<!doctype html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>{escape(content.title)}</title><style>{_STYLE}</style></head><body>",
+        f"<h1>{escape(content.title)}</h1>",
+        f'<p class="lead">{escape(content.lead)}</p>',
+    ]
     parts += [f'<p class="warning">{escape(warning)}</p>' for warning in content.warnings]
     for number, picture in enumerate(content.pictures, 1):
-        parts.append(f"<figure>{inline_svg(drawn[picture.stem], picture.stem, picture.title)}"
-                     f"<figcaption><b>Figure {number}.</b> {escape(picture.caption)}</figcaption></figure>")
+        parts.append(
+            f"<figure>{inline_svg(drawn[picture.stem], picture.stem, picture.title)}"
+            f"<figcaption><b>Figure {number}.</b> {escape(picture.caption)}</figcaption></figure>"
+        )
     parts += ["<h2>Every condition</h2>", _table(content.grid)]
     parts += [f'<p class="small">{escape(note)}</p>' for note in content.grid.notes]
-    parts += ["<h2>How it was measured</h2><ul>", *(f"<li>{escape(line)}</li>" for line in content.method), "</ul>",
-              "<h2>To make it again</h2>", f"<pre>{escape(content.commands)}</pre>",
-              f"<details><summary>{escape(content.config_name)}, the run that the grid varies</summary>",
-              f"<pre>{escape(content.config_text)}</pre></details>", "</body></html>"]
+    parts += [
+        "<h2>How it was measured</h2><ul>",
+        *(f"<li>{escape(line)}</li>" for line in content.method),
+        "</ul>",
+        "<h2>To make it again</h2>",
+        f"<pre>{escape(content.commands)}</pre>",
+        f"<details><summary>{escape(content.config_name)}, the run that the grid varies</summary>",
+        f"<pre>{escape(content.config_text)}</pre></details>",
+        "</body></html>",
+    ]
     return "\n".join(parts) + "\n"
 
 
 def _table(grid: Grid) -> str:
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.header)
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>\n" for row in grid.rows)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>\n"
+        for row in grid.rows
+    )
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'

@@ -16,7 +16,11 @@ from lab.outcome import Outcome, Row, average, deviation
 from lab.style import INK, WIDTH_INCHES, series_style
 from lab.study import Panel, Study, facet_at, facets, panel_part
 
-_SPENT = {"round": "round", "bytes_sent": "bytes sent per peer", "seconds": "virtual time in seconds"}
+_SPENT = {
+    "round": "round",
+    "bytes_sent": "bytes sent per peer",
+    "seconds": "virtual time in seconds",
+}
 _MOST_A_ROW = 3
 _MOST_POINTS = 120
 
@@ -27,37 +31,61 @@ def draw(study: Study, outcome: Outcome, conditions: dict[str, list[Condition]])
     figure = Figure(figsize=(WIDTH_INCHES, 0.9 + 2.7 * lines), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
     styles = {name: series_style(i) for i, name in enumerate(study.variants)}
-    for axes in panels[len(study.panels):]:
+    for axes in panels[len(study.panels) :]:
         axes.set_visible(False)
     for axes, panel in zip(panels, study.panels, strict=False):
         if panel.kind == "curve":
             _curves(axes, panel, study, conditions, styles)
         else:
-            {"dots": _dots, "lines": _lines, "scatter": _scatter}[panel.kind](axes, panel, study, outcome, styles)
+            {"dots": _dots, "lines": _lines, "scatter": _scatter}[panel.kind](
+                axes, panel, study, outcome, styles
+            )
         axes.set_title(panel.title)
         _say_axes(axes, panel)
     finish(figure, study.title, styles)
     return figure
 
 
-def _curves(axes: Axes, panel: Panel, study: Study, conditions: dict[str, list[Condition]], styles: Styles) -> None:
+def _curves(
+    axes: Axes, panel: Panel, study: Study, conditions: dict[str, list[Condition]], styles: Styles
+) -> None:
     """Mean over the seeds and the band from the lowest to the highest."""
     part = panel_part(study, panel)
     facet = panel.where or facets(part)[0]
     for condition in conditions[part.name]:
         series = condition.labels[VARIANT]
-        if facet_at(part, condition.labels) != facet or (panel.variants and series not in panel.variants):
+        if facet_at(part, condition.labels) != facet or (
+            panel.variants and series not in panel.variants
+        ):
             continue
         x, band = condition.along(panel.x, panel.y, *panel.xlim[-1:])
-        y, low, high = (np.where(v > 0, v, np.nan) if "y" in panel.log else v for v in (band.mean, band.low, band.high))
-        shown = _thinned(np.isfinite(y) & ((x > 0) | ("x" not in panel.log)) & (x <= (panel.xlim or [np.inf])[-1]))
+        y, low, high = (
+            np.where(v > 0, v, np.nan) if "y" in panel.log else v
+            for v in (band.mean, band.low, band.high)
+        )
+        shown = _thinned(
+            np.isfinite(y)
+            & ((x > 0) | ("x" not in panel.log))
+            & (x <= (panel.xlim or [np.inf])[-1])
+        )
         style = {**styles[series], "markersize": 3.6}
-        axes.fill_between(x[shown], low[shown], high[shown], color=style["color"], alpha=0.15, linewidth=0)
-        axes.plot(x[shown], y[shown], label=series, markevery=_marks(x[shown], "x" in panel.log), markeredgecolor="white",
-                  markeredgewidth=0.5, **style)
+        axes.fill_between(
+            x[shown], low[shown], high[shown], color=style["color"], alpha=0.15, linewidth=0
+        )
+        axes.plot(
+            x[shown],
+            y[shown],
+            label=series,
+            markevery=_marks(x[shown], "x" in panel.log),
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            **style,
+        )
     if panel.target is not None:
         axes.axhline(panel.target, color=INK, linewidth=0.7, linestyle=(0, (2, 2)))
-    axes.set(xlabel=panel.xlabel or _SPENT[panel.x], ylabel=panel.ylabel or panel.y.replace("_", " "))
+    axes.set(
+        xlabel=panel.xlabel or _SPENT[panel.x], ylabel=panel.ylabel or panel.y.replace("_", " ")
+    )
 
 
 def _thinned(shown: np.ndarray) -> np.ndarray:
@@ -69,12 +97,19 @@ def _thinned(shown: np.ndarray) -> np.ndarray:
 def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
     """About six markers, evenly spaced on the axis as drawn."""
     position = np.log(x) if logarithmic else x
-    return sorted({int(np.abs(position - value).argmin()) for value in np.linspace(position[0], position[-1], 6)})
+    return sorted(
+        {
+            int(np.abs(position - value).argmin())
+            for value in np.linspace(position[0], position[-1], 6)
+        }
+    )
 
 
 def _rows(panel: Panel, study: Study, outcome: Outcome) -> list[Row]:
     part = panel_part(study, panel)
-    rows = [row for row in outcome.of(part.name) if not panel.variants or row.series in panel.variants]
+    rows = [
+        row for row in outcome.of(part.name) if not panel.variants or row.series in panel.variants
+    ]
     facet = panel.where or facets(part)[0]
     return rows if panel.kind == "lines" else [row for row in rows if row.facet == facet]
 
@@ -86,19 +121,49 @@ def _dots(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styl
         style = {key: value for key, value in styles[row.series].items() if key != "linestyle"}
         values = row.values[panel.y]
         if NEVER in values:
-            axes.text(0.97, height, "never", transform=axes.get_yaxis_transform(), ha="right", va="center", fontsize=8)
+            axes.text(
+                0.97,
+                height,
+                "never",
+                transform=axes.get_yaxis_transform(),
+                ha="right",
+                va="center",
+                fontsize=8,
+            )
             continue
-        axes.plot(values, [height] * len(values), linestyle="", alpha=0.5, markeredgewidth=0, **{**style, "markersize": 3.5})
-        axes.plot([average(values)], [height], linestyle="", markersize=8, markeredgecolor="white", **style)
+        axes.plot(
+            values,
+            [height] * len(values),
+            linestyle="",
+            alpha=0.5,
+            markeredgewidth=0,
+            **{**style, "markersize": 3.5},
+        )
+        axes.plot(
+            [average(values)],
+            [height],
+            linestyle="",
+            markersize=8,
+            markeredgecolor="white",
+            **style,
+        )
     named = any(other.kind == "curve" for other in study.panels)  # by the legend
-    axes.set_yticks(range(len(rows)), [""] * len(rows) if named else [row.series for row in reversed(rows)], fontsize=8)
+    axes.set_yticks(
+        range(len(rows)),
+        [""] * len(rows) if named else [row.series for row in reversed(rows)],
+        fontsize=8,
+    )
     axes.grid(axis="y", visible=False)
     axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=panel.xlabel or panel.y)
 
 
 def _lines(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
     """A column against an axis of the grid, a line for each series, bars of one standard deviation."""
-    places = next(axis.values for axis in map(parse_axis, panel_part(study, panel).axes) if axis.key == panel.x)
+    places = next(
+        axis.values
+        for axis in map(parse_axis, panel_part(study, panel).axes)
+        if axis.key == panel.x
+    )
     rows = _rows(panel, study, outcome)
     names = list(dict.fromkeys(row.series for row in rows))
     for number, name in enumerate(names):
@@ -106,9 +171,17 @@ def _lines(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Sty
         values = [points.get(f"{word_of(panel.x)} = {place}", [NEVER]) for place in places]
         shown = [i for i, found in enumerate(values) if average(found) != NEVER]
         shift = 0.06 * (number - (len(names) - 1) / 2)  # so that bars stand beside one another
-        axes.errorbar([i + shift for i in shown], [average(values[i]) for i in shown],
-                      yerr=[deviation(values[i]) or 0 for i in shown], label=name, capsize=1.5, elinewidth=0.9,
-                      markeredgecolor="white", markeredgewidth=0.5, **styles[name])
+        axes.errorbar(
+            [i + shift for i in shown],
+            [average(values[i]) for i in shown],
+            yerr=[deviation(values[i]) or 0 for i in shown],
+            label=name,
+            capsize=1.5,
+            elinewidth=0.9,
+            markeredgecolor="white",
+            markeredgewidth=0.5,
+            **styles[name],
+        )
     axes.set_xticks(range(len(places)), places)
     axes.set(xlabel=panel.xlabel or word_of(panel.x), ylabel=panel.ylabel or panel.y)
 
@@ -120,11 +193,23 @@ def _scatter(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: S
     for name in families:
         members = [row for row in rows if _family(row.series) == name]
         number = families.index(name)
-        beside = {(row.series, row.facet): row for row in outcome.of(study.part(study.column(panel.x).part).name)}
+        beside = {
+            (row.series, row.facet): row
+            for row in outcome.of(study.part(study.column(panel.x).part).name)
+        }
         x = [average(beside[row.series, row.facet].values[panel.x]) for row in members]
         y = [average(row.values[panel.y]) for row in members]
-        axes.plot(x, y, linewidth=0.6, alpha=0.9, markersize=5, markeredgecolor="white", markeredgewidth=0.4, label=name,
-                  **(series_style(number) | {"linestyle": "-"}))
+        axes.plot(
+            x,
+            y,
+            linewidth=0.6,
+            alpha=0.9,
+            markersize=5,
+            markeredgecolor="white",
+            markeredgewidth=0.4,
+            label=name,
+            **(series_style(number) | {"linestyle": "-"}),
+        )
     styles.clear()  # the legend is of the families
     styles.update({name: {} for name in families})
     axes.set(xlabel=panel.xlabel or panel.x, ylabel=panel.ylabel or panel.y)
@@ -143,11 +228,19 @@ def _say_axes(axes: Axes, panel: Panel) -> None:
     wide = len(axes.figure.axes) < _MOST_A_ROW
     for which in panel.log:
         axes.set(**{f"{which}scale": "log"})
-        set_ticks(axes, which, bytes_text if which == "x" and in_bytes else number_text, most=5 if wide or which == "y" else 3)
+        set_ticks(
+            axes,
+            which,
+            bytes_text if which == "x" and in_bytes else number_text,
+            most=5 if wide or which == "y" else 3,
+        )
     if "x" not in panel.log and panel.kind in ("curve", "dots", "scatter"):
         axes.xaxis.set_major_locator(MaxNLocator(4))
         if in_bytes:
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: bytes_text(value)))
-    for which, axis, label in (("x", axes.xaxis, axes.get_xlabel()), ("y", axes.yaxis, axes.get_ylabel())):
+    for which, axis, label in (
+        ("x", axes.xaxis, axes.get_xlabel()),
+        ("y", axes.yaxis, axes.get_ylabel()),
+    ):
         if "accuracy" in label and which not in panel.log:
             axis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.0f} %"))

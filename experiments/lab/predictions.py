@@ -24,7 +24,12 @@ class Predictions:
         self.missing = ""  # why nothing could be asked, in words
         self._curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
         self._round_seconds: dict[str, dict[str, float] | None] = {}
-        runs = [run for condition in conditions for run in condition.runs if _may_have_a_curve(run) or _takes_time(run)]
+        runs = [
+            run
+            for condition in conditions
+            for run in condition.runs
+            if _may_have_a_curve(run) or _takes_time(run)
+        ]
         if not runs:
             return
         try:
@@ -41,7 +46,9 @@ class Predictions:
         """Rounds and values, the mean over the seeds; None unless there is one for every seed."""
         found = [self._curves.get(run.name, {}).get(metric) for run in condition.runs]
         curves = [curve for curve in found if curve is not None]
-        if len(curves) < len(found) or any(not np.array_equal(curve[0], curves[0][0]) for curve in curves):
+        if len(curves) < len(found) or any(
+            not np.array_equal(curve[0], curves[0][0]) for curve in curves
+        ):
             return None
         return curves[0][0], np.mean([values for _, values in curves], axis=0)
 
@@ -67,7 +74,9 @@ def _predict(program: Path, folder: Path) -> dict[str, Any]:
     resolved = min(folder.glob("resolved-*.toml"), default=None)
     if resolved is None:
         raise LabError(f"{folder}: no resolved-*.toml")
-    done = subprocess.run([program, "predict", resolved, "--json"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "predict", resolved, "--json"], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise LabError(f"{resolved}: {done.stderr.strip()}")
     return json.loads(done.stdout)
@@ -77,5 +86,8 @@ def _curves(said: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     if said["rounds"] is None:
         return {}
     rounds = np.array(said["rounds"], dtype=float)
-    return {name: (rounds, np.array([np.nan if v is None else v for v in said[name]], dtype=float))
-            for name in CURVES if said[name] is not None}
+    return {
+        name: (rounds, np.array([np.nan if v is None else v for v in said[name]], dtype=float))
+        for name in CURVES
+        if said[name] is not None
+    }

@@ -5,7 +5,14 @@ import time
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
 _QUIET_SECONDS = 10.0  # off a terminal, say something at least this often …
 _ROUTINE_SECONDS = 1.0  # … and not more often than this, failures excepted
@@ -41,7 +48,11 @@ def duration(seconds: float | None) -> str:
     whole = int(seconds + 0.5)
     if whole < 60:
         return f"about {whole} s left"
-    return f"about {whole // 60} min {whole % 60:02d} s left" if whole < 3600 else f"about {whole / 3600:.1f} h left"
+    return (
+        f"about {whole // 60} min {whole % 60:02d} s left"
+        if whole < 3600
+        else f"about {whole / 3600:.1f} h left"
+    )
 
 
 class PlainWatcher:
@@ -60,10 +71,18 @@ class PlainWatcher:
 
     def say(self, line: str, routine: bool = False) -> None:
         """Routine lines are left out where there is one every moment."""
-        if routine and self._done < self._total and time.monotonic() - self._last < _ROUTINE_SECONDS:
+        if (
+            routine
+            and self._done < self._total
+            and time.monotonic() - self._last < _ROUTINE_SECONDS
+        ):
             return
         self._last = time.monotonic()
-        left = f", {duration(self._estimate.left(self._done, self._running))}" if self._done < self._total else ""
+        left = (
+            f", {duration(self._estimate.left(self._done, self._running))}"
+            if self._done < self._total
+            else ""
+        )
         print(f"[{self._done}/{self._total}{left}] {line}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
@@ -74,9 +93,15 @@ class TerminalWatcher:
     def __init__(self, total: int) -> None:
         self._total = total
         self._estimate = Estimate(total)
-        self._progress = Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                                  TextColumn("{task.fields[left]}"), TimeElapsedColumn(),
-                                  console=Console(stderr=True), transient=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
         self._task: TaskID = self._progress.add_task("sweep", total=total, left="")
         self._progress.start()
 

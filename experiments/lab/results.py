@@ -43,11 +43,24 @@ class Sweep:
         return [r for r in finished if chosen.get(r.cell.condition()) == r.cell.overrides[RATE]]
 
 
-def write_sweep(folder: Path, about: dict[str, Any], results: list[Result], choices: list[Choice]) -> None:
-    content = {"schema": SCHEMA, **about,
-               "cells": [{"name": r.cell.name, "overrides": r.cell.overrides, "labels": r.cell.labels,
-                          "status": r.status, "error": r.error} for r in results],
-               "choices": [asdict(choice) for choice in choices]}
+def write_sweep(
+    folder: Path, about: dict[str, Any], results: list[Result], choices: list[Choice]
+) -> None:
+    content = {
+        "schema": SCHEMA,
+        **about,
+        "cells": [
+            {
+                "name": r.cell.name,
+                "overrides": r.cell.overrides,
+                "labels": r.cell.labels,
+                "status": r.status,
+                "error": r.error,
+            }
+            for r in results
+        ],
+        "choices": [asdict(choice) for choice in choices],
+    }
     _replace(folder / "sweep.json", json.dumps(content, indent=1) + "\n")
     _replace(folder / "results.csv", _table(results, choices).write_csv())
 
@@ -55,16 +68,26 @@ def write_sweep(folder: Path, about: dict[str, Any], results: list[Result], choi
 def read_sweep(folder: Path) -> Sweep:
     content = read_json(folder / "sweep.json")
     if content is None:
-        raise LabError(f"{folder} holds no whole sweep.json: give the folder that sweep.py wrote (its --out)")
+        raise LabError(
+            f"{folder} holds no whole sweep.json: give the folder that sweep.py wrote (its --out)"
+        )
     if content.get("schema") != SCHEMA:
-        raise LabError(f"{folder / 'sweep.json'}: schema {content.get('schema')}, this report reads {SCHEMA}")
+        raise LabError(
+            f"{folder / 'sweep.json'}: schema {content.get('schema')}, this report reads {SCHEMA}"
+        )
     results = []
     for entry in content.pop("cells"):
         cell = Cell(entry["name"], folder / entry["name"], entry["overrides"], entry["labels"])
         summary = read_json(cell.folder / "summary.json") if entry["status"] == "finished" else None
         gone = entry["status"] == "finished" and summary is None
-        results.append(Result(cell, "missing" if gone else entry["status"],
-                              "its folder is gone" if gone else entry["error"], summary))
+        results.append(
+            Result(
+                cell,
+                "missing" if gone else entry["status"],
+                "its folder is gone" if gone else entry["error"],
+                summary,
+            )
+        )
     choices = [Choice(**choice) for choice in content.pop("choices")]
     return Sweep(folder, content, results, choices)
 
@@ -73,12 +96,24 @@ def _table(results: list[Result], choices: list[Choice]) -> polars.DataFrame:
     chosen = {tuple(choice.condition.items()): choice.rate for choice in choices}
     rows = []
     for result in results:
-        row: dict[str, Any] = {"run": result.cell.name, **result.cell.labels, **result.cell.overrides, "status": result.status}
+        row: dict[str, Any] = {
+            "run": result.cell.name,
+            **result.cell.labels,
+            **result.cell.overrides,
+            "status": result.status,
+        }
         if chosen:
             row["selected"] = chosen.get(result.cell.condition()) == result.cell.overrides[RATE]
         summary = result.summary or {}
-        for key in ("final_hash", "parameters", "rounds", "bytes_sent", "wall_seconds", "virtual_seconds",
-                    "node_steps_per_second"):
+        for key in (
+            "final_hash",
+            "parameters",
+            "rounds",
+            "bytes_sent",
+            "wall_seconds",
+            "virtual_seconds",
+            "node_steps_per_second",
+        ):
             row[key] = summary.get(key)
         row["spectral_gap"] = (summary.get("topology") or {}).get("spectral_gap")
         for metric, value in (summary.get("final") or {}).items():
@@ -88,7 +123,9 @@ def _table(results: list[Result], choices: list[Choice]) -> polars.DataFrame:
                 row[metric] = value
         rows.append(row)
     columns = dict.fromkeys(key for row in rows for key in row)
-    return polars.DataFrame([{key: row.get(key) for key in columns} for row in rows], infer_schema_length=None)
+    return polars.DataFrame(
+        [{key: row.get(key) for key in columns} for row in rows], infer_schema_length=None
+    )
 
 
 def _replace(path: Path, text: str) -> None:

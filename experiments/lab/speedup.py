@@ -36,7 +36,11 @@ def speedup_points(conditions: list[Condition], predictions: Predictions) -> dic
         point = _point(condition, predictions)
         if point is not None:
             series.setdefault(_name(condition), []).append(point)
-    return {name: sorted(points, key=lambda point: point.peers) for name, points in series.items() if len(points) >= _LEAST}
+    return {
+        name: sorted(points, key=lambda point: point.peers)
+        for name, points in series.items()
+        if len(points) >= _LEAST
+    }
 
 
 def speedup_figure(series: dict[str, list[Point]]) -> Picture:
@@ -45,16 +49,37 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     axes = figure.subplots()
     every = sorted({point.peers for points in series.values() for point in points})
     axes.plot(every, every, color="#AAAAAA", linewidth=1.0, linestyle=":", zorder=1)
-    axes.annotate("n times", (every[-1], every[-1]), xytext=(-34, -2), textcoords="offset points", ha="right", va="top",
-                  fontsize=8, color="#777777")
+    axes.annotate(
+        "n times",
+        (every[-1], every[-1]),
+        xytext=(-34, -2),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        fontsize=8,
+        color="#777777",
+    )
     for name, points in series.items():
         peers = [point.peers for point in points]
         style = styles[name] | {"linestyle": ""}
-        axes.plot(peers, [point.measured for point in points], label=name, markersize=6.5, markeredgecolor="white",
-                  markeredgewidth=0.6, zorder=4, **{k: v for k, v in style.items() if k != "markersize"})
+        axes.plot(
+            peers,
+            [point.measured for point in points],
+            label=name,
+            markersize=6.5,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            zorder=4,
+            **{k: v for k, v in style.items() if k != "markersize"},
+        )
         foreseen = [point for point in points if point.predicted is not None]
-        axes.plot([point.peers for point in foreseen], [point.predicted for point in foreseen], label="predicted", zorder=3,
-                  **PREDICTED)
+        axes.plot(
+            [point.peers for point in foreseen],
+            [point.predicted for point in foreseen],
+            label="predicted",
+            zorder=3,
+            **PREDICTED,
+        )
         _mark_takeover(axes, foreseen, str(styles[name]["color"]))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
@@ -68,18 +93,29 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     axes.set(xlabel="peers", ylabel="speed-up over one peer")
     title = "Speed-up against the number of peers"
     finish(figure, title, styles)
-    caption = ("What n peers compute in a second of virtual time over what one alone would. Dots: measured, the mean over the "
-               "seeds. Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each "
-               "exchange, beside training where they overlap and after it where not. A ring around a point: from there on more "
-               "time goes into communication than into training.")
+    caption = (
+        "What n peers compute in a second of virtual time over what one alone would. Dots: measured, the mean over the "
+        "seeds. Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each "
+        "exchange, beside training where they overlap and after it where not. A ring around a point: from there on more "
+        "time goes into communication than into training."
+    )
     return Picture("speedup", title, caption, figure)
 
 
 def _mark_takeover(axes, points: list[Point], colour: str) -> None:
     first = next((point for point in points if point.talking), None)
     if first is not None:
-        axes.plot([first.peers], [first.predicted], marker="o", markersize=14, fillstyle="none", color=colour,
-                  markeredgewidth=1.1, linestyle="", zorder=5)
+        axes.plot(
+            [first.peers],
+            [first.predicted],
+            marker="o",
+            markersize=14,
+            fillstyle="none",
+            color=colour,
+            markeredgewidth=1.1,
+            linestyle="",
+            zorder=5,
+        )
 
 
 def _point(condition: Condition, predictions: Predictions) -> Point | None:
@@ -98,7 +134,12 @@ def _point(condition: Condition, predictions: Predictions) -> Point | None:
             waits = round_seconds["whole"] - round_seconds["training"]
             talking.append(waits > round_seconds["training"])
     whole = len(predicted) == len(measured)
-    return Point(peers, float(np.mean(measured)), float(np.mean(predicted)) if whole else None, whole and all(talking))
+    return Point(
+        peers,
+        float(np.mean(measured)),
+        float(np.mean(predicted)) if whole else None,
+        whole and all(talking),
+    )
 
 
 def _step_seconds(run: Run) -> float | None:
@@ -113,4 +154,7 @@ def _step_seconds(run: Run) -> float | None:
 
 def _name(condition: Condition) -> str:
     rest = [value for axis, value in condition.labels.items() if axis != PEERS]
-    return ", ".join(value.strip('"').replace("_", " ") for value in rest) or condition.topology["topology"]
+    return (
+        ", ".join(value.strip('"').replace("_", " ") for value in rest)
+        or condition.topology["topology"]
+    )

@@ -24,8 +24,8 @@ _ERRORS = 2.0  # standard errors that a difference must exceed
 @dataclass(frozen=True)
 class Judgement:
     claim: Claim
-    where: str             # the facet; empty where there is one only
-    outcome: str           # HOLDS | OPEN | FAILS
+    where: str  # the facet; empty where there is one only
+    outcome: str  # HOLDS | OPEN | FAILS
     because: tuple[str, ...] = ()  # of an outcome other than HOLDS: what stands against it
 
 
@@ -53,17 +53,29 @@ def rows_of(claim: Claim, rows: list[Row]) -> dict[str, dict[str, Row]]:
 
 def verdict(judgements: list[Judgement]) -> str:
     """All of them in few words."""
-    count = {outcome: sum(j.outcome == outcome for j in judgements) for outcome in (HOLDS, OPEN, FAILS)}
+    count = {
+        outcome: sum(j.outcome == outcome for j in judgements) for outcome in (HOLDS, OPEN, FAILS)
+    }
     if count[HOLDS] == len(judgements):
         return "holds"
-    rest = ", ".join(f"{count[outcome]} {word}" for outcome, word in ((FAILS, "not"), (OPEN, "open")) if count[outcome])
-    return f"holds in part: {count[HOLDS]} of {len(judgements)} claims, {rest}" if count[HOLDS] else "does not hold"
+    rest = ", ".join(
+        f"{count[outcome]} {word}"
+        for outcome, word in ((FAILS, "not"), (OPEN, "open"))
+        if count[outcome]
+    )
+    return (
+        f"holds in part: {count[HOLDS]} of {len(judgements)} claims, {rest}"
+        if count[HOLDS]
+        else "does not hold"
+    )
 
 
 def _judge(claim: Claim, column: Column, facet: str, rows: dict[str, Row]) -> Judgement:
     if claim.rank:
         return _judge_rank(claim, column, facet, rows)
-    groups = [group if isinstance(group, list) else [group] for group in claim.order] or [list(claim.close)]
+    groups = [group if isinstance(group, list) else [group] for group in claim.order] or [
+        list(claim.close)
+    ]
     missing = [name for group in groups for name in group if name not in rows]
     if missing:
         return Judgement(claim, facet, OPEN, tuple(f"{name} has no result" for name in missing))
@@ -92,7 +104,13 @@ def compare(a: list[float], b: list[float], more: bool, factor: float = 1) -> st
         error = stdev(leads) / sqrt(len(leads)) if len(leads) > 1 else 0.0
         middle = mean(leads)
         return HOLDS if middle > _ERRORS * error else FAILS if middle < -_ERRORS * error else OPEN
-    return HOLDS if all(lead > 0 for lead in leads) else FAILS if all(lead < 0 for lead in leads) else OPEN
+    return (
+        HOLDS
+        if all(lead > 0 for lead in leads)
+        else FAILS
+        if all(lead < 0 for lead in leads)
+        else OPEN
+    )
 
 
 def _objection(a: str, b: str, told: str, factor: float) -> str:
@@ -104,13 +122,20 @@ def _objection(a: str, b: str, told: str, factor: float) -> str:
 def _judge_close(claim: Claim, facet: str, values: dict[str, list[float]]) -> Judgement:
     means = {name: average(found) for name, found in values.items()}
     if NEVER in means.values():
-        return Judgement(claim, facet, FAILS, tuple(f"{name} never gets there" for name in means if means[name] == NEVER))
+        return Judgement(
+            claim,
+            facet,
+            FAILS,
+            tuple(f"{name} never gets there" for name in means if means[name] == NEVER),
+        )
     low, high = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
     apart = means[high] - means[low]
     if claim.within and apart > claim.within:
         return Judgement(claim, facet, FAILS, (f"{high} and {low} are {apart:.3g} apart",))
     if claim.times and means[high] > claim.times * means[low]:
-        return Judgement(claim, facet, FAILS, (f"{high} is {means[high] / means[low]:.3g} times {low}",))
+        return Judgement(
+            claim, facet, FAILS, (f"{high} is {means[high] / means[low]:.3g} times {low}",)
+        )
     return Judgement(claim, facet, HOLDS)
 
 
@@ -122,14 +147,27 @@ def _judge_rank(claim: Claim, column: Column, facet: str, rows: dict[str, Row]) 
     return Judgement(claim, facet, HOLDS if good else FAILS, () if good else (told,))
 
 
-def rank_correlations(claim: Claim, column: Column, rows: dict[str, Row]) -> tuple[list[float], list[float]]:
+def rank_correlations(
+    claim: Claim, column: Column, rows: dict[str, Row]
+) -> tuple[list[float], list[float]]:
     """Spearman's, per seed, for both columns of `rank`; positive where the series are in the order that is expected."""
     seeds = range(min(len(row.values[column.name]) for row in rows.values()))
-    goodness = [[row.values[column.name][s] * (1 if more_is_better(column) else -1) for row in rows.values()] for s in seeds]
+    goodness = [
+        [
+            row.values[column.name][s] * (1 if more_is_better(column) else -1)
+            for row in rows.values()
+        ]
+        for s in seeds
+    ]
     found = []
     for name in claim.rank:
         sign = -1 if name in claim.smaller else 1
-        found.append([spearman([sign * row.values[name][s] for row in rows.values()], goodness[s]) for s in seeds])
+        found.append(
+            [
+                spearman([sign * row.values[name][s] for row in rows.values()], goodness[s])
+                for s in seeds
+            ]
+        )
     return found[0], found[1]
 
 

@@ -1,4 +1,5 @@
-// Content hashes (XXH3, 64 and 128 bits): of rows, files, configurations and frames. Not for secrets.
+// Content hashes (XXH3, 64 and 128 bits): of rows, files, configurations and frames. Not for
+// secrets.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ std::uint64_t hash64(std::span<const std::byte> bytes);
 std::string hash_hex(std::span<const std::byte> bytes);
 std::string hash_hex(std::string_view text);
 
-/// hash_hex of a row's float values as they lie in memory (little-endian machines only, as all supported ones are).
+/// hash_hex of a row's float values as they lie in memory (little-endian machines only, as all
+/// supported ones are).
 std::string hash_hex(std::span<const float> row);
 
 }  // namespace gossamer

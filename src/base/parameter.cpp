@@ -25,13 +25,15 @@ bool parse_number(const std::string& text, Number& number) {
 }
 
 std::vector<std::string> split_list(std::string text) {
-  if (!text.empty() && text.front() == '[' && text.back() == ']') text = text.substr(1, text.size() - 2);
+  if (!text.empty() && text.front() == '[' && text.back() == ']')
+    text = text.substr(1, text.size() - 2);
   std::vector<std::string> items;
   std::size_t begin = 0;
   while (begin <= text.size() && !trimmed(text).empty()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
     std::string item = trimmed(std::string_view(text).substr(begin, end - begin));
-    if (item.size() >= 2 && item.front() == '"' && item.back() == '"') item = item.substr(1, item.size() - 2);
+    if (item.size() >= 2 && item.front() == '"' && item.back() == '"')
+      item = item.substr(1, item.size() - 2);
     items.push_back(std::move(item));
     begin = end + 1;
   }
@@ -43,15 +45,18 @@ Status check_range(const ParameterSpec& spec, double number) {
   const std::string unit = notes.unit.empty() ? "" : " " + notes.unit;
   if (!std::isfinite(number)) return invalid(fmt::format("{} is not a finite number", number));
   if (notes.minimum_excluded ? number <= notes.minimum : number < notes.minimum)
-    return invalid(fmt::format("{} is too small, give {} {}{}", number, notes.minimum_excluded ? "more than" : "at least",
-                               notes.minimum, unit));
-  if (number > notes.maximum) return invalid(fmt::format("{} is too large, give at most {}{}", number, notes.maximum, unit));
+    return invalid(fmt::format("{} is too small, give {} {}{}", number,
+                               notes.minimum_excluded ? "more than" : "at least", notes.minimum,
+                               unit));
+  if (number > notes.maximum)
+    return invalid(fmt::format("{} is too large, give at most {}{}", number, notes.maximum, unit));
   return {};
 }
 
 Status check_integer(const ParameterSpec& spec, std::int64_t number) {
   // Compared as integers where the bound is one: a double cannot tell 2^53 from its neighbour.
-  if (std::abs(static_cast<double>(number)) < 0x1p53) return check_range(spec, static_cast<double>(number));
+  if (std::abs(static_cast<double>(number)) < 0x1p53)
+    return check_range(spec, static_cast<double>(number));
   if (std::isfinite(spec.notes.maximum) || (number < 0 && std::isfinite(spec.notes.minimum)))
     return check_range(spec, static_cast<double>(number));
   return {};
@@ -77,8 +82,12 @@ std::string to_string(const ParameterValue& value) {
     std::string operator()(std::int64_t number) const { return fmt::format("{}", number); }
     std::string operator()(double number) const { return fmt::format("{}", number); }
     std::string operator()(const std::string& text) const { return text; }
-    std::string operator()(const std::vector<std::int64_t>& list) const { return fmt::format("[{}]", fmt::join(list, ", ")); }
-    std::string operator()(const std::vector<std::string>& list) const { return fmt::format("[{}]", fmt::join(list, ", ")); }
+    std::string operator()(const std::vector<std::int64_t>& list) const {
+      return fmt::format("[{}]", fmt::join(list, ", "));
+    }
+    std::string operator()(const std::vector<std::string>& list) const {
+      return fmt::format("[{}]", fmt::join(list, ", "));
+    }
   };
   return std::visit(Print{}, value);
 }
@@ -117,7 +126,8 @@ Result<ParameterValue> parse_value(const ParameterSpec& spec, const std::string&
 }
 
 Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterValue& value) {
-  const Error mismatch = invalid(fmt::format("'{}' is not {}", to_string(value), to_string(spec.type)));
+  const Error mismatch =
+      invalid(fmt::format("'{}' is not {}", to_string(value), to_string(spec.type)));
   switch (spec.type) {
     case ParameterType::boolean:
       if (!std::holds_alternative<bool>(value)) return mismatch;
@@ -127,7 +137,8 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
       GOSSAMER_TRY_STATUS(check_integer(spec, std::get<std::int64_t>(value)));
       return value;
     case ParameterType::real: {
-      if (const auto* whole = std::get_if<std::int64_t>(&value)) return check_value(spec, static_cast<double>(*whole));
+      if (const auto* whole = std::get_if<std::int64_t>(&value))
+        return check_value(spec, static_cast<double>(*whole));
       if (!std::holds_alternative<double>(value)) return mismatch;
       GOSSAMER_TRY_STATUS(check_range(spec, std::get<double>(value)));
       return value;
@@ -135,20 +146,25 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
     case ParameterType::text: {
       if (!std::holds_alternative<std::string>(value)) return mismatch;
       const auto& choices = spec.notes.choices;
-      if (!choices.empty() && std::find(choices.begin(), choices.end(), std::get<std::string>(value)) == choices.end())
-        return invalid(fmt::format("'{}' is not one of {}", std::get<std::string>(value), fmt::join(choices, ", ")));
+      if (!choices.empty() &&
+          std::find(choices.begin(), choices.end(), std::get<std::string>(value)) == choices.end())
+        return invalid(fmt::format("'{}' is not one of {}", std::get<std::string>(value),
+                                   fmt::join(choices, ", ")));
       return value;
     }
     case ParameterType::integer_list: {
       // An empty TOML or command-line list carries no element type.
-      if (const auto* texts = std::get_if<std::vector<std::string>>(&value); texts && texts->empty())
+      if (const auto* texts = std::get_if<std::vector<std::string>>(&value);
+          texts && texts->empty())
         return ParameterValue(std::vector<std::int64_t>{});
       if (!std::holds_alternative<std::vector<std::int64_t>>(value)) return mismatch;
-      for (std::int64_t number : std::get<std::vector<std::int64_t>>(value)) GOSSAMER_TRY_STATUS(check_integer(spec, number));
+      for (std::int64_t number : std::get<std::vector<std::int64_t>>(value))
+        GOSSAMER_TRY_STATUS(check_integer(spec, number));
       return value;
     }
     case ParameterType::text_list:
-      if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value); numbers && numbers->empty())
+      if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value);
+          numbers && numbers->empty())
         return ParameterValue(std::vector<std::string>{});
       if (!std::holds_alternative<std::vector<std::string>>(value)) return mismatch;
       return value;
@@ -156,16 +172,20 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
   return mismatch;
 }
 
-Result<ParameterValues> check_values(const std::string& owner, const std::vector<ParameterSpec>& specs,
+Result<ParameterValues> check_values(const std::string& owner,
+                                     const std::vector<ParameterSpec>& specs,
                                      const ParameterValues& values) {
   ParameterValues checked;
   for (const auto& [name, value] : values) {
-    const auto spec = std::find_if(specs.begin(), specs.end(), [&](const ParameterSpec& s) { return s.name == name; });
+    const auto spec = std::find_if(specs.begin(), specs.end(),
+                                   [&](const ParameterSpec& s) { return s.name == name; });
     if (spec == specs.end()) {
       std::vector<std::string> names;
       for (const ParameterSpec& known : specs) names.push_back(known.name);
-      return invalid(names.empty() ? fmt::format("{}.{}: unknown; it takes no parameters here", owner, name)
-                                   : fmt::format("{}.{}: unknown; there are: {}", owner, name, fmt::join(names, ", ")));
+      return invalid(
+          names.empty()
+              ? fmt::format("{}.{}: unknown; it takes no parameters here", owner, name)
+              : fmt::format("{}.{}: unknown; there are: {}", owner, name, fmt::join(names, ", ")));
     }
     auto result = check_value(*spec, value);
     if (!result.ok()) return invalid(fmt::format("{}.{}: {}", owner, name, result.error().message));

@@ -1,6 +1,7 @@
-// Parameters as data. Every topology, algorithm, model, data set and configuration section declares its parameters once:
-// name, type, default, range, unit, meaning. Configuration files, `--set`, `gossamer list` and the unknown-key check read
-// that declaration, and the code receives a typed struct: no string keys past parsing.
+// Parameters as data. Every topology, algorithm, model, data set and configuration section declares
+// its parameters once: name, type, default, range, unit, meaning. Configuration files, `--set`,
+// `gossamer list` and the unknown-key check read that declaration, and the code receives a typed
+// struct: no string keys past parsing.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace gossamer {
 
 enum class ParameterType { boolean, integer, real, text, integer_list, text_list };
 
-using ParameterValue =
-    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
+using ParameterValue = std::variant<bool, std::int64_t, double, std::string,
+                                    std::vector<std::int64_t>, std::vector<std::string>>;
 
 /// Values by name, as a configuration gives them. What is absent takes its default.
 using ParameterValues = std::map<std::string, ParameterValue, std::less<>>;
@@ -32,8 +33,10 @@ struct ParameterNotes {
   bool minimum_excluded = false;
   std::string unit = {};
   std::vector<std::string> choices = {};  ///< of a text; empty: any
-  bool path = false;   ///< of a text: a file or folder; a relative one in a configuration file is relative to that file
-  bool local = false;  ///< says where one machine finds a thing, not what the run is: peers need not agree on it
+  bool path = false;   ///< of a text: a file or folder; a relative one in a configuration file is
+                       ///< relative to that file
+  bool local = false;  ///< says where one machine finds a thing, not what the run is: peers need
+                       ///< not agree on it
 };
 
 /// One parameter, whole.
@@ -47,40 +50,48 @@ struct ParameterSpec {
 std::string to_string(const ParameterValue& value);
 std::string to_string(ParameterType type);
 
-/// Reads "0.5", "true", "[3, 4]", … as the type that `spec` wants, for `--set` and the command line. The error says what
-/// was expected.
+/// Reads "0.5", "true", "[3, 4]", … as the type that `spec` wants, for `--set` and the command
+/// line. The error says what was expected.
 Result<ParameterValue> parse_value(const ParameterSpec& spec, const std::string& text);
 
-/// The value as `spec` wants it (an integer becomes a real where a real is wanted), or why it cannot be: wrong type, out
-/// of range, not one of the choices. The message does not repeat the name.
+/// The value as `spec` wants it (an integer becomes a real where a real is wanted), or why it
+/// cannot be: wrong type, out of range, not one of the choices. The message does not repeat the
+/// name.
 Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterValue& value);
 
-/// Checks every value against `specs`; an unknown name is an error that lists the names there are. Messages begin with
-/// `owner` + "." + the name, as `topology.rows`.
-Result<ParameterValues> check_values(const std::string& owner, const std::vector<ParameterSpec>& specs,
+/// Checks every value against `specs`; an unknown name is an error that lists the names there are.
+/// Messages begin with `owner` + "." + the name, as `topology.rows`.
+Result<ParameterValues> check_values(const std::string& owner,
+                                     const std::vector<ParameterSpec>& specs,
                                      const ParameterValues& values);
 
 /// The parameters of `Options`, a plain struct whose initialisers are the defaults.
 ///   ParameterSet<TorusOptions>().add("rows", &TorusOptions::rows, {.help = "…", .minimum = 0})
-/// Field types: bool, int, std::int64_t, std::uint64_t, float, double, std::string, std::vector<int>, std::vector<std::string>.
+/// Field types: bool, int, std::int64_t, std::uint64_t, float, double, std::string,
+/// std::vector<int>, std::vector<std::string>.
 template <class Options>
 class ParameterSet {
  public:
   template <class Field>
-  ParameterSet& add(std::string name, Field Options::*field, ParameterNotes notes) {
-    specs_.push_back({std::move(name), type_of<Field>(), to_value(Options{}.*field), std::move(notes)});
-    assign_.push_back([field](Options& options, const ParameterValue& value) { from_value(value, options.*field); });
+  ParameterSet& add(std::string name, Field Options::* field, ParameterNotes notes) {
+    specs_.push_back(
+        {std::move(name), type_of<Field>(), to_value(Options{}.*field), std::move(notes)});
+    assign_.push_back([field](Options& options, const ParameterValue& value) {
+      from_value(value, options.*field);
+    });
     return *this;
   }
 
   const std::vector<ParameterSpec>& specs() const { return specs_; }
 
-  /// The typed struct, defaults where `values` is silent; or the first thing wrong, named `owner.name`.
+  /// The typed struct, defaults where `values` is silent; or the first thing wrong, named
+  /// `owner.name`.
   Result<Options> read(const std::string& owner, const ParameterValues& values) const {
     GOSSAMER_TRY(const ParameterValues checked, check_values(owner, specs_, values));
     Options options;
     for (std::size_t i = 0; i < specs_.size(); ++i)
-      if (auto found = checked.find(specs_[i].name); found != checked.end()) assign_[i](options, found->second);
+      if (auto found = checked.find(specs_[i].name); found != checked.end())
+        assign_[i](options, found->second);
     return options;
   }
 
@@ -93,7 +104,8 @@ class ParameterSet {
     else if constexpr (std::is_same_v<Field, std::string>) return ParameterType::text;
     else if constexpr (std::is_same_v<Field, std::vector<int>>) return ParameterType::integer_list;
     else {
-      static_assert(std::is_same_v<Field, std::vector<std::string>>, "no parameter type for this field");
+      static_assert(std::is_same_v<Field, std::vector<std::string>>,
+                    "no parameter type for this field");
       return ParameterType::text_list;
     }
   }
@@ -111,8 +123,10 @@ class ParameterSet {
   template <class Field>
   static void from_value(const ParameterValue& value, Field& field) {
     if constexpr (std::is_same_v<Field, bool>) field = std::get<bool>(value);
-    else if constexpr (std::is_integral_v<Field>) field = static_cast<Field>(std::get<std::int64_t>(value));
-    else if constexpr (std::is_floating_point_v<Field>) field = static_cast<Field>(std::get<double>(value));
+    else if constexpr (std::is_integral_v<Field>)
+      field = static_cast<Field>(std::get<std::int64_t>(value));
+    else if constexpr (std::is_floating_point_v<Field>)
+      field = static_cast<Field>(std::get<double>(value));
     else if constexpr (std::is_same_v<Field, std::vector<int>>) {
       const auto& list = std::get<std::vector<std::int64_t>>(value);
       field.assign(list.begin(), list.end());

@@ -8,7 +8,8 @@
 
 namespace gossamer {
 
-RandomStream::RandomStream(std::uint64_t seed, std::uint32_t peer, Purpose purpose, std::uint64_t step)
+RandomStream::RandomStream(std::uint64_t seed, std::uint32_t peer, Purpose purpose,
+                           std::uint64_t step)
     : key_(seed, peer, purpose, step) {}
 
 void RandomStream::refill() {
@@ -40,7 +41,8 @@ std::uint32_t RandomStream::below(std::uint32_t bound) {
   const std::uint32_t threshold = -bound % bound;
   for (;;) {
     const std::uint64_t product = std::uint64_t{next_u32()} * bound;
-    if (static_cast<std::uint32_t>(product) >= threshold) return static_cast<std::uint32_t>(product >> 32);
+    if (static_cast<std::uint32_t>(product) >= threshold)
+      return static_cast<std::uint32_t>(product >> 32);
   }
 }
 
@@ -73,7 +75,8 @@ double RandomStream::next_gamma(double shape) {
 }
 
 void RandomStream::shuffle(std::span<std::uint32_t> values) {
-  for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[below(static_cast<std::uint32_t>(i))]);
+  for (std::size_t i = values.size(); i > 1; --i)
+    std::swap(values[i - 1], values[below(static_cast<std::uint32_t>(i))]);
 }
 
 }  // namespace gossamer

@@ -1,5 +1,5 @@
-// Faults as values. Whatever a user, a file or a peer can cause is an Error whose message names the thing and says what
-// to do; bugs of our own are checks (base/check.hpp).
+// Faults as values. Whatever a user, a file or a peer can cause is an Error whose message names the
+// thing and says what to do; bugs of our own are checks (base/check.hpp).
 #pragma once
 
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace gossamer {
 
-/// What went wrong, as a caller or a script needs to tell it apart. The program's exit code is the kind's value.
+/// What went wrong, as a caller or a script needs to tell it apart. The program's exit code is the
+/// kind's value.
 enum class ErrorKind : int {
   internal = 1,       ///< a bug, or an exception nobody expected
   invalid = 2,        ///< a flag, a configuration or a combination that cannot run
@@ -26,11 +27,13 @@ struct Error {
   std::string message;
 };
 
-/// Either a value or the reason why there is none. Immutable once made; copies and moves as its content does.
+/// Either a value or the reason why there is none. Immutable once made; copies and moves as its
+/// content does.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : content_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value)
+      : content_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
   Result(Error error) : content_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return content_.index() == 0; }
@@ -71,13 +74,13 @@ class [[nodiscard]] Status {
 #define GOSSAMER_CONCAT_INNER(a, b) a##b
 #define GOSSAMER_CONCAT(a, b) GOSSAMER_CONCAT_INNER(a, b)
 
-/// GOSSAMER_TRY(auto x, f()): x is f()'s value, or the enclosing function returns f()'s error. Not for use in coroutines.
-#define GOSSAMER_TRY(declaration, expression)                                \
-  auto GOSSAMER_CONCAT(try_, __LINE__) = (expression);                       \
-  if (!GOSSAMER_CONCAT(try_, __LINE__).ok())                                 \
-    return GOSSAMER_CONCAT(try_, __LINE__).error();                          \
+/// GOSSAMER_TRY(auto x, f()): x is f()'s value, or the enclosing function returns f()'s error. Not
+/// for use in coroutines.
+#define GOSSAMER_TRY(declaration, expression)                                                \
+  auto GOSSAMER_CONCAT(try_, __LINE__) = (expression);                                       \
+  if (!GOSSAMER_CONCAT(try_, __LINE__).ok()) return GOSSAMER_CONCAT(try_, __LINE__).error(); \
   declaration = std::move(GOSSAMER_CONCAT(try_, __LINE__)).value()
 
 /// GOSSAMER_TRY_STATUS(f()): the enclosing function returns f()'s error if it has one.
-#define GOSSAMER_TRY_STATUS(expression)                                      \
+#define GOSSAMER_TRY_STATUS(expression) \
   if (auto try_status = (expression); !try_status.ok()) return try_status.error()

@@ -1,5 +1,5 @@
-// Rows: the vectors of a process's peers, one row each, as one matrix. Each row begins at a 64-byte boundary, so that
-// vectorised loops see the same alignment for every peer.
+// Rows: the vectors of a process's peers, one row each, as one matrix. Each row begins at a 64-byte
+// boundary, so that vectorised loops see the same alignment for every peer.
 #pragma once
 
 #include <cstddef>
@@ -13,17 +13,18 @@
 
 namespace gossamer {
 
-inline constexpr std::size_t kRowAlignment = 64;  // bytes: a cache line, and the widest vector register
+inline constexpr std::size_t kRowAlignment =
+    64;  // bytes: a cache line, and the widest vector register
 
-/// `count` rows of `length` values each, zero at first. Move-only; rows stay where they are for the object's life.
-/// Thread: none of its own; who writes a row is the caller's business.
+/// `count` rows of `length` values each, zero at first. Move-only; rows stay where they are for the
+/// object's life. Thread: none of its own; who writes a row is the caller's business.
 template <class Real>
 class Rows {
  public:
   Rows() = default;
 
-  /// `offset` values of padding before each row: 0 except in the tests that show that alignment cannot change bits.
-  /// Throws std::bad_alloc when memory is short.
+  /// `offset` values of padding before each row: 0 except in the tests that show that alignment
+  /// cannot change bits. Throws std::bad_alloc when memory is short.
   Rows(std::size_t count, std::size_t length, std::size_t offset = 0)
       : count_(count), length_(length), offset_(offset), stride_(padded(length + offset)) {
     const std::size_t bytes = count_ * stride_ * sizeof(Real);

@@ -1,4 +1,5 @@
-// Lines of plain text files, taken apart: words between blanks and commas, and the numbers that they are.
+// Lines of plain text files, taken apart: words between blanks and commas, and the numbers that
+// they are.
 #pragma once
 
 #include <charconv>
@@ -18,7 +19,9 @@ std::optional<Number> number_in(std::string_view text) {
   return number;
 }
 
-constexpr bool parts_words(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ','; }
+constexpr bool parts_words(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\n' || c == ',';
+}
 
 inline std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;

@@ -11,13 +11,15 @@
 
 namespace gossamer::gossip {
 
-Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind, const ParameterValues& values) {
+Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind,
+                                                  const ParameterValues& values) {
   std::string names;
   for (const AlgorithmKind& known : algorithms::catalog()) {
     if (known.name == kind) return known.make(values);
     names += (names.empty() ? "" : ", ") + known.name;
   }
-  return Error{ErrorKind::invalid, fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names)};
+  return Error{ErrorKind::invalid,
+               fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names)};
 }
 
 std::uint64_t values_sent(const std::vector<ExchangeLoad>& loads, int node) {
@@ -27,25 +29,29 @@ std::uint64_t values_sent(const std::vector<ExchangeLoad>& loads, int node) {
 }
 
 ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length) {
-  return {.message = length,
-          .of = [&w, length](int i) { return NodeLoad{w.heard_by(i).size() * length, w.hears(i).size() * length}; }};
+  return {.message = length, .of = [&w, length](int i) {
+            return NodeLoad{w.out_neighbours(i).size() * length,
+                            w.in_neighbours(i).size() * length};
+          }};
 }
 
 std::vector<ExchangeLoad> server_loads(std::size_t d, int peers, std::size_t clients, int servers) {
   std::size_t longest = 0;
   for (int k = 0; k < servers; ++k) longest = std::max(longest, part_of(d, k, servers).size());
-  // Links go both ways at once: while servers still answer some, those answered first compute and send again. What a round
-  // waits for is the answers to all, and then what the last of them sends.
+  // Links go both ways at once: while servers still answer some, those answered first compute and
+  // send again. What a round waits for is the answers to all, and then what the last of them sends.
   return {{.message = longest,
-           .of = [=](int i) {
-             const std::uint64_t values = i < peers ? d : clients * part_of(d, i - peers, servers).size();
-             return NodeLoad{values, values};
-           },
+           .of =
+               [=](int i) {
+                 const std::uint64_t values =
+                     i < peers ? d : clients * part_of(d, i - peers, servers).size();
+                 return NodeLoad{values, values};
+               },
            .last = d}};
 }
 
-std::vector<ExchangeLoad> Algorithm::loads(const topology::MixingSchedule& schedule, const topology::MixingMatrix& w,
-                                           std::size_t d) const {
+std::vector<ExchangeLoad> Algorithm::loads(const topology::MixingSchedule& schedule,
+                                           const topology::MixingMatrix& w, std::size_t d) const {
   std::vector<ExchangeLoad> loads;
   const std::vector<RowSpec> specs = rows(schedule);
   for (std::size_t k = 0; k < specs.size(); ++k) {
@@ -56,7 +62,7 @@ std::vector<ExchangeLoad> Algorithm::loads(const topology::MixingSchedule& sched
   return loads;
 }
 
-task<void> Algorithm::farewell(Node&) const { co_return; }
+task<void> Algorithm::drain(Node&) const { co_return; }
 
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule) {
   std::set<int> partners;
@@ -64,8 +70,9 @@ std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule
     for (int j = 0; j < schedule.peers(); ++j) partners.insert(j);
   for (int t = 0; t < schedule.period(); ++t) {
     const auto matrix = schedule.at(static_cast<Round>(t));
-    for (const topology::Neighbour& neighbour : matrix->hears(i)) partners.insert(neighbour.peer);
-    for (int j : matrix->heard_by(i)) partners.insert(j);
+    for (const topology::Neighbour& neighbour : matrix->in_neighbours(i))
+      partners.insert(neighbour.peer);
+    for (int j : matrix->out_neighbours(i)) partners.insert(j);
   }
   partners.erase(i);
   return {partners.begin(), partners.end()};
@@ -85,12 +92,14 @@ task<void> push_and_pull(Node& node, Round t, int servers) {
   co_await node.gradient(x, g);
   node.skip_update();
   for (int k = 0; k < servers; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers));
-  for (int k = 0; k < servers; ++k) co_await node.receive(n + k, t, kX, part_of(x, k, servers), Combine::replace);
+  for (int k = 0; k < servers; ++k)
+    co_await node.receive(n + k, t, kX, part_of(x, k, servers), Combine::replace);
   co_await node.sent(kGradientRow);
 }
 
 task<void> push_sum_steps(Node& node, int sum, int steps) {
-  const std::span<float> z = node.x(), g = node.row(kGradientRow), x = node.row(sum).first(z.size());
+  const std::span<float> z = node.x(), g = node.row(kGradientRow),
+                         x = node.row(sum).first(z.size());
   for (int step = 0; step < steps; ++step) {
     if (step > 0) co_await divide_by_weight(node, sum);
     co_await node.gradient(z, g);

@@ -16,13 +16,16 @@ Result<std::unique_ptr<Codec>> make_codec(const std::string& kind, const Paramet
     if (known.name == kind) return known.make(values, context);
     names += (names.empty() ? "" : ", ") + known.name;
   }
-  return Error{ErrorKind::invalid, fmt::format("codec.kind: unknown codec '{}'; there are: {}", kind, names)};
+  return Error{ErrorKind::invalid,
+               fmt::format("codec.kind: unknown codec '{}'; there are: {}", kind, names)};
 }
 
 const ParameterSet<FractionOptions>& fraction_parameters() {
   static const auto parameters = ParameterSet<FractionOptions>().add(
       "fraction", &FractionOptions::fraction,
-      {.help = "how much of a row is sent: k = fraction · d values, 1 at least", .minimum = 0, .maximum = 1,
+      {.help = "how much of a row is sent: k = fraction · d values, 1 at least",
+       .minimum = 0,
+       .maximum = 1,
        .minimum_excluded = true});
   return parameters;
 }
@@ -33,7 +36,8 @@ std::size_t part_of(double fraction, std::size_t length) {
 }
 
 std::size_t first_number_beyond(const MessagePart& part, std::size_t numbers, float largest) {
-  const std::size_t count = part.first < numbers ? std::min(numbers - part.first, part.words.size()) : 0;
+  const std::size_t count =
+      part.first < numbers ? std::min(numbers - part.first, part.words.size()) : 0;
   const std::size_t at = first_beyond(part.words.first(count), largest);
   return at == count ? part.words.size() : at;
 }
@@ -41,7 +45,8 @@ std::size_t first_number_beyond(const MessagePart& part, std::size_t numbers, fl
 void clear_replaced(gpu::Device& device, std::span<const DecodeRequest> requests) {
   std::vector<gpu::FillRequest<float>> fills;
   for (const DecodeRequest& request : requests)
-    if (request.combine == Combine::replace) fills.push_back({0.0F, request.values, request.length});
+    if (request.combine == Combine::replace)
+      fills.push_back({0.0F, request.values, request.length});
   if (!fills.empty()) device.fill(std::span<const gpu::FillRequest<float>>(fills));
 }
 

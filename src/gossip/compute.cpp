@@ -8,8 +8,13 @@
 
 namespace gossamer::gossip {
 
-Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, const StepTimes& step_times)
-    : scheduler_(scheduler), executor_(executor), device_(device), trainer_(trainer), step_times_(step_times) {
+Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer,
+                 const StepTimes& step_times)
+    : scheduler_(scheduler),
+      executor_(executor),
+      device_(device),
+      trainer_(trainer),
+      step_times_(step_times) {
   scheduler_.set_idle_work(this);
 }
 
@@ -17,19 +22,22 @@ Compute::~Compute() { scheduler_.set_idle_work(nullptr); }
 
 void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter) {
   GOSSAMER_CHECK(trainer_ != nullptr, "training asked of a run without a trainer");
-  // What takes virtual time is the gradients: an update is arithmetic on a row that is here, and evaluation is not training.
-  const bool timed = operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
-  training_.push_back({operation, &request, waiter, scheduler_.now() + (timed ? step_times_.of(request) : Time{0})});
+  // What takes virtual time is the gradients: an update is arithmetic on a row that is here, and
+  // evaluation is not training.
+  const bool timed =
+      operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
+  training_.push_back({operation, &request, waiter,
+                       scheduler_.now() + (timed ? step_times_.of(request) : Time{0})});
 }
 
-void Compute::run_looks() {
+void Compute::run_checks() {
   if (looks_.empty()) return;
-  device_.judge(looks_);
+  device_.check_range(looks_);
   looks_.clear();
 }
 
 bool Compute::run_pending(Time next_event) {
-  run_looks();
+  run_checks();
   if (!mixes_.empty()) {
     run_mixes();
     return true;
@@ -41,16 +49,19 @@ bool Compute::run_pending(Time next_event) {
   ran |= run_rows(copies_, [this](const auto& requests) { device_.copy(requests); });
   ran |= run_rows(fills_, [this](const auto& requests) { device_.fill(requests); });
   ran |= run_rows(encodes_, [this](const auto& requests) {
-    run_coded(requests, [this](const Codec& codec, const auto& batch) { codec.encode(device_, batch); });
+    run_coded(requests,
+              [this](const Codec& codec, const auto& batch) { codec.encode(device_, batch); });
   });
   ran |= run_rows(decodes_, [this](const auto& requests) {
-    run_coded(requests, [this](const Codec& codec, const auto& batch) { codec.decode(device_, batch); });
+    run_coded(requests,
+              [this](const Codec& codec, const auto& batch) { codec.decode(device_, batch); });
   });
   if (ran) return true;
   // While a batch is away, what is asked for meanwhile gathers into the next one.
   if (training_.empty() || batches_in_flight_ > 0) return false;
-  const auto first = std::min_element(training_.begin(), training_.end(),
-                                      [](const Training& a, const Training& b) { return a.due < b.due; });
+  const auto first =
+      std::min_element(training_.begin(), training_.end(),
+                       [](const Training& a, const Training& b) { return a.due < b.due; });
   if (first->due > scheduler_.now() && first->due > next_event) return false;
   run_training();
   return true;
@@ -63,7 +74,8 @@ void Compute::run_mixes() {
   const Time begin = scheduler_.now();
   device_.mix(mix_batch_);
   const double seconds = gossip::seconds(scheduler_.now() - begin);
-  for (const Mixing& mixing : mixes) mixing.listener->mixed(*mixing.piece, seconds / static_cast<double>(mixes.size()));
+  for (const Mixing& mixing : mixes)
+    mixing.listener->mixed(*mixing.piece, seconds / static_cast<double>(mixes.size()));
   mixes.clear();
   if (mixes_.empty()) mixes_.swap(mixes);  // keeps the capacity
 }
@@ -102,9 +114,10 @@ void Compute::run_training() {
       const Training& current = (*batch)[i];
       group.push_back(current.request);
       const bool last = i + 1 == batch->size();
-      if (last || (*batch)[i + 1].operation != current.operation || (*batch)[i + 1].request->steps != current.request->steps) {
-        // Not in the order of asking: who asks first changes from round to round, and a card replays only the steps that
-        // it has captured for the same peers in the same order.
+      if (last || (*batch)[i + 1].operation != current.operation ||
+          (*batch)[i + 1].request->steps != current.request->steps) {
+        // Not in the order of asking: who asks first changes from round to round, and a card
+        // replays only the steps that it has captured for the same peers in the same order.
         std::ranges::stable_sort(group, {}, &TrainRequest::peer);
         trainer_->run(current.operation, group);
         group.clear();
@@ -115,7 +128,8 @@ void Compute::run_training() {
     --batches_in_flight_;
     for (const Training& training : *batch) {
       if (training.due <= scheduler_.now()) scheduler_.post(training.waiter);
-      else scheduler_.at(training.due, [this, waiter = training.waiter] { scheduler_.post(waiter); });
+      else
+        scheduler_.at(training.due, [this, waiter = training.waiter] { scheduler_.post(waiter); });
     }
   };
   ++batches_in_flight_;

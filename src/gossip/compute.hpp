@@ -1,9 +1,11 @@
-// Compute is asked for, and batched. Coroutines ask for training, mixing and row operations and are suspended; when nothing
-// else is ready, the requests of equal operation and shape that are outstanding form one batch. Mixing runs at once, on the
-// scheduler's thread (it is short, and in a network it is done while training runs elsewhere); training goes to an Executor.
+// Compute is asked for, and batched. Coroutines ask for training, mixing and row operations and are
+// suspended; when nothing else is ready, the requests of equal operation and shape that are
+// outstanding form one batch. Mixing runs at once, on the scheduler's thread (it is short, and in a
+// network it is done while training runs elsewhere); training goes to an Executor.
 //
-// In virtual time a request for training takes the peer's step time for each step. Its result cannot be seen before it falls due, so all
-// that is pending before the first one falls due is one batch.
+// In virtual time a request for training takes the peer's step time for each step. Its result
+// cannot be seen before it falls due, so all that is pending before the first one falls due is one
+// batch.
 #pragma once
 
 #include <coroutine>
@@ -24,7 +26,8 @@ namespace gossamer::gossip {
 class Executor {
  public:
   virtual ~Executor() = default;
-  /// Runs `work`, one at a time and in order, and then `done` on the scheduler's thread: at once, or from a thread of its own.
+  /// Runs `work`, one at a time and in order, and then `done` on the scheduler's thread: at once,
+  /// or from a thread of its own.
   virtual void execute(std::function<void()> work, std::function<void()> done) = 0;
 };
 
@@ -49,32 +52,45 @@ class MixListener {
 class Compute final : public IdleWork {
  public:
   /// `trainer` may be null where nothing trains. All outlive this object.
-  Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer, const StepTimes& step_times);
+  Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, Trainer* trainer,
+          const StepTimes& step_times);
   ~Compute() override;
 
-  /// co_await compute.train(operation, request): until the request is served. The request stays where it is meanwhile.
+  /// co_await compute.train(operation, request): until the request is served. The request stays
+  /// where it is meanwhile.
   auto train(TrainOperation operation, TrainRequest& request) {
     return Awaiter(*this, operation, request);
   }
 
-  /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener is told.
+  /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener
+  /// is told.
   void mix(gpu::MixRequest& piece, MixListener& listener) { mixes_.push_back({&piece, &listener}); }
 
-  /// Queues a look at a row: it is asked of the device before all else that is queued. Whoever asks the device itself for something
-  /// that is to come after it calls run_looks() first.
-  void judge(const gpu::JudgeRequest& request) { looks_.push_back(request); }
-  void run_looks();
+  /// Queues a look at a row: it is asked of the device before all else that is queued. Whoever asks
+  /// the device itself for something that is to come after it calls run_checks() first.
+  void check_range(const gpu::RangeCheckRequest& request) { looks_.push_back(request); }
+  void run_checks();
 
-  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until it is done, as far as what is asked
-  /// of the device later can tell.
-  auto axpy(const gpu::AxpyRequest<float>& request) { return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request); }
+  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until it is
+  /// done, as far as what is asked of the device later can tell.
+  auto axpy(const gpu::AxpyRequest<float>& request) {
+    return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request);
+  }
   auto add_difference(const gpu::DifferenceRequest<float>& request) {
     return RowAwaiter<gpu::DifferenceRequest<float>>(differences_, request);
   }
-  auto scale(const gpu::ScaleRequest<float>& request) { return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request); }
-  auto divide(const gpu::DivideRequest<float>& request) { return RowAwaiter<gpu::DivideRequest<float>>(divisions_, request); }
-  auto copy(const gpu::CopyRequest<float>& request) { return RowAwaiter<gpu::CopyRequest<float>>(copies_, request); }
-  auto fill(const gpu::FillRequest<float>& request) { return RowAwaiter<gpu::FillRequest<float>>(fills_, request); }
+  auto scale(const gpu::ScaleRequest<float>& request) {
+    return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request);
+  }
+  auto divide(const gpu::DivideRequest<float>& request) {
+    return RowAwaiter<gpu::DivideRequest<float>>(divisions_, request);
+  }
+  auto copy(const gpu::CopyRequest<float>& request) {
+    return RowAwaiter<gpu::CopyRequest<float>>(copies_, request);
+  }
+  auto fill(const gpu::FillRequest<float>& request) {
+    return RowAwaiter<gpu::FillRequest<float>>(fills_, request);
+  }
 
   /// co_await compute.encode(codec, request), and decode: likewise. The codec outlives it.
   auto encode(const Codec& codec, const EncodeRequest& request) {
@@ -124,7 +140,8 @@ class Compute final : public IdleWork {
   };
   template <class Request>
   struct RowAwaiter {
-    RowAwaiter(RowQueue<Request>& queue_in, const Request& request_in) : queue(queue_in), request(request_in) {}
+    RowAwaiter(RowQueue<Request>& queue_in, const Request& request_in)
+        : queue(queue_in), request(request_in) {}
     RowQueue<Request>& queue;
     Request request;
     bool await_ready() const { return request.length == 0; }
@@ -156,7 +173,7 @@ class Compute final : public IdleWork {
   Trainer* trainer_;
   StepTimes step_times_;
   std::vector<Training> training_;
-  std::vector<gpu::JudgeRequest> looks_;
+  std::vector<gpu::RangeCheckRequest> looks_;
   std::vector<Mixing> mixes_;
   std::vector<gpu::MixRequest> mix_batch_;
   RowQueue<gpu::AxpyRequest<float>> axpys_;

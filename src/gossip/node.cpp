@@ -4,8 +4,15 @@
 
 namespace gossamer::gossip {
 
-Node::Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows, const NodeMemory& memory)
-    : exchange_(exchange), endpoint_(exchange.endpoint(id)), id_(id), peers_(peers), specs_(rows), memory_(memory), counters_(memory.counters) {
+Node::Node(Exchange& exchange, int id, int peers, const std::vector<RowSpec>& rows,
+           const NodeMemory& memory)
+    : exchange_(exchange),
+      endpoint_(exchange.endpoint(id)),
+      id_(id),
+      peers_(peers),
+      specs_(rows),
+      memory_(memory),
+      counters_(memory.counters) {
   for (std::size_t k = 0; k < rows.size(); ++k) {
     rows_.push_back(std::make_unique<MixedRow>());
     rows_.back()->front().attach(exchange.scheduler(), memory.front[k]);
@@ -31,13 +38,13 @@ void Node::begin_local_steps(std::span<float> x, int steps) {
 task<void> Node::step_aside(std::span<float> x, int steps) {
   co_await local_steps(x, steps);
   stepping_ = false;
-  endpoint_.touch();
+  endpoint_.notify();
 }
 
-task<void> Node::change() {
+task<void> Node::wait_event() {
   const Time begin = exchange_.scheduler().now();
   const bool waits = !stepping_;
-  co_await endpoint_.change();
+  co_await endpoint_.wait_event();
   if (waits) times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
 }
 
@@ -47,7 +54,8 @@ task<void> Node::gradient(std::span<float> x, std::span<float> g, int shard_of) 
   co_await train(TrainOperation::gradient, request);
 }
 
-task<void> Node::update_part(std::span<float> x, std::span<float> g, std::size_t first, std::uint64_t step) {
+task<void> Node::update_part(std::span<float> x, std::span<float> g, std::size_t first,
+                             std::uint64_t step) {
   TrainRequest request = request_for(x, g);
   request.step = step;
   std::vector<std::span<float>> state;
@@ -63,7 +71,8 @@ bool Node::keeps_sums() const {
 
 task<void> Node::restart_rows() {
   for (std::size_t k = 0; k < specs_.size(); ++k)
-    if (specs_[k].survives && specs_[k].rejoin != RowSpec::Rejoin::from_neighbour) co_await restart(k);
+    if (specs_[k].survives && specs_[k].rejoin != RowSpec::Rejoin::from_neighbour)
+      co_await restart(k);
 }
 
 task<void> Node::restart_sums() {
@@ -72,23 +81,27 @@ task<void> Node::restart_sums() {
 }
 
 task<void> Node::restart(std::size_t k) {
-  const std::span<float> row = this->row(static_cast<int>(k)), values = row.first(row.size() - specs_[k].extra);
+  const std::span<float> row = this->row(static_cast<int>(k)),
+                         values = row.first(row.size() - specs_[k].extra);
   co_await fill(row.subspan(values.size()), specs_[k].extra_start);
-  if (specs_[k].initial == RowSpec::Initial::parameters) co_await copy(x().first(values.size()), values);
+  if (specs_[k].initial == RowSpec::Initial::parameters)
+    co_await copy(x().first(values.size()), values);
   else co_await fill(values, 0.0F);
 }
 
-void Node::hand_rows_over(int to) {
+void Node::send_state(int to) {
   for (std::size_t k = 0; k < specs_.size(); ++k)
-    if (specs_[k].is_handed_over()) endpoint_.send_copy(to, 0, endpoint_.handed_over(), row(static_cast<int>(k)));
+    if (specs_[k].is_transferred())
+      endpoint_.send_copy(to, 0, endpoint_.state_channel(), row(static_cast<int>(k)));
 }
 
-task<bool> Node::take_rows_over(int giver) {
+task<bool> Node::receive_state(int donor) {
   bool whole = true;
   for (std::size_t k = 0; k < specs_.size() && whole; ++k)
-    if (specs_[k].is_handed_over()) {
+    if (specs_[k].is_transferred()) {
       const std::span<float> row = this->row(static_cast<int>(k));
-      whole = co_await endpoint_.receive_whole(giver, 0, endpoint_.handed_over(), row, Combine::replace);
+      whole = co_await endpoint_.receive_whole(donor, 0, endpoint_.state_channel(), row,
+                                               Combine::replace);
     }
   co_return whole;
 }
@@ -140,9 +153,9 @@ task<void> Node::finish_mix(int k) {
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
-task<std::vector<HeardRow>> Node::share(Round since, int k) {
+task<std::vector<NeighbourRow>> Node::share(Round since, int k) {
   const Time begin = exchange_.scheduler().now();
-  std::vector<HeardRow> rows = co_await endpoint_.share(since, channel(k), row(k), lender(k));
+  std::vector<NeighbourRow> rows = co_await endpoint_.share(since, channel(k), row(k), lender(k));
   times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
   co_return rows;
 }
@@ -170,9 +183,9 @@ task<void> Node::receive_coded(int from, Round t, int k, std::span<float> into) 
   times_.wait_seconds += std::max(0.0, seconds - (endpoint_.mix_seconds() - mixing));
 }
 
-task<Received> Node::receive_any(int k, std::span<float> into, Combine combine) {
+task<MessageOrigin> Node::receive_any(int k, std::span<float> into, Combine combine) {
   const Time begin = exchange_.scheduler().now();
-  const Received received = co_await endpoint_.receive_any(channel(k), into, combine);
+  const MessageOrigin received = co_await endpoint_.receive_any(channel(k), into, combine);
   times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
   co_return received;
 }

@@ -1,5 +1,5 @@
-// A peer's rows as the protocol sees them: memory that can be lent while it is being sent, and the double buffer that mixing
-// writes into the other half of, so that sending never copies.
+// A peer's rows as the protocol sees them: memory that can be lent while it is being sent, and the
+// double buffer that mixing writes into the other half of, so that sending never copies.
 #pragma once
 
 #include <coroutine>
@@ -11,13 +11,13 @@
 
 namespace gossamer::gossip {
 
-/// A row that may be lent to readers. Its owner writes it only while no lease is out. Not movable: leases point at it.
-/// Thread: the scheduler's.
-class LentRow final : public Lender {
+/// A row that may be lent to readers. Its owner writes it only while no lease is out. Not movable:
+/// leases point at it. Thread: the scheduler's.
+class LeasedRow final : public BufferOwner {
  public:
-  LentRow() = default;
-  LentRow(const LentRow&) = delete;
-  LentRow& operator=(const LentRow&) = delete;
+  LeasedRow() = default;
+  LeasedRow(const LeasedRow&) = delete;
+  LeasedRow& operator=(const LeasedRow&) = delete;
 
   /// `values` stay valid as long as this row is used.
   void attach(Scheduler& scheduler, std::span<float> values) {
@@ -38,12 +38,12 @@ class LentRow final : public Lender {
     if (--readers_ == 0 && writer_) scheduler_->post(std::exchange(writer_, {}));
   }
 
-  bool wanted() const override { return writer_ != nullptr; }
+  bool writer_waiting() const override { return writer_ != nullptr; }
 
   /// co_await row.writable(): until no lease is out. One waiter at a time.
   auto writable() {
     struct Awaiter {
-      LentRow& row;
+      LeasedRow& row;
       bool await_ready() const { return !row.lent(); }
       void await_suspend(std::coroutine_handle<> waiter) {
         GOSSAMER_CHECK(!row.writer_, "two writers wait for one row");
@@ -61,17 +61,17 @@ class LentRow final : public Lender {
   std::coroutine_handle<> writer_;
 };
 
-/// A row that is mixed has two halves: front, which holds its value and may be lent, and back, which mixing writes. A row
-/// that is not mixed has a front only.
+/// A row that is mixed has two halves: front, which holds its value and may be lent, and back,
+/// which mixing writes. A row that is not mixed has a front only.
 class MixedRow {
  public:
-  LentRow& front() { return halves_[front_]; }
-  LentRow& back() { return halves_[1 - front_]; }
+  LeasedRow& front() { return halves_[front_]; }
+  LeasedRow& back() { return halves_[1 - front_]; }
   std::span<float> values() { return front().values(); }
   void swap() { front_ = 1 - front_; }
 
  private:
-  LentRow halves_[2];
+  LeasedRow halves_[2];
   int front_ = 0;
 };
 

@@ -10,12 +10,14 @@ Scheduler::TimerId Scheduler::at(Time when, Callback callback) {
 
 bool Scheduler::turn() {
   if (ready_.empty()) return idle_work_ != nullptr && idle_work_->run_pending(next_timer());
-  // Two vectors in turn are a FIFO queue: what is posted meanwhile comes after all that was posted before.
+  // Two vectors in turn are a FIFO queue: what is posted meanwhile comes after all that was posted
+  // before.
   running_.swap(ready_);
   for (std::size_t i = 0; i < running_.size(); ++i) {
     running_[i].resume();
     if (stopped_ || failure_) {
-      ready_.insert(ready_.begin(), running_.begin() + static_cast<std::ptrdiff_t>(i) + 1, running_.end());
+      ready_.insert(ready_.begin(), running_.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                    running_.end());
       break;
     }
   }

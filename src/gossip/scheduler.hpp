@@ -1,6 +1,7 @@
-// The scheduler: a FIFO queue of coroutines that are ready, a heap of timers, and one source of work that is asked when
-// nothing is ready (compute that waits to be batched). Two run it: VirtualScheduler below, in virtual time, and
-// net/real_scheduler.hpp, on Asio. The protocol above cannot tell which.
+// The scheduler: a FIFO queue of coroutines that are ready, a heap of timers, and one source of
+// work that is asked when nothing is ready (compute that waits to be batched). Two run it:
+// VirtualScheduler below, in virtual time, and net/real_scheduler.hpp, on Asio. The protocol above
+// cannot tell which.
 #pragma once
 
 #include <chrono>
@@ -26,13 +27,13 @@ inline Time from_milliseconds(double count) { return Time(std::llround(count * 1
 class IdleWork {
  public:
   virtual ~IdleWork() = default;
-  /// Does what was put off, all of it or what may be due before `next_event` (Time::max(): no timer is set). Returns
-  /// whether something may have become ready.
+  /// Does what was put off, all of it or what may be due before `next_event` (Time::max(): no timer
+  /// is set). Returns whether something may have become ready.
   virtual bool run_pending(Time next_event) = 0;
 };
 
-/// Thread: everything on one thread, the one that calls run(). Objects whose callbacks are posted must outlive them or the
-/// scheduler.
+/// Thread: everything on one thread, the one that calls run(). Objects whose callbacks are posted
+/// must outlive them or the scheduler.
 class Scheduler {
  public:
   using Callback = std::function<void()>;
@@ -45,13 +46,14 @@ class Scheduler {
 
   /// Time since start.
   virtual Time now() const = 0;
-  /// Runs until nothing is left to do, or until stop(). What was not run stays queued. An exception of a task that nobody awaits
-  /// comes out here.
+  /// Runs until nothing is left to do, or until stop(). What was not run stays queued. An exception
+  /// of a task that nobody awaits comes out here.
   virtual void run() = 0;
 
   /// Resumes `coroutine` once everything posted earlier has had its turn.
   void post(std::coroutine_handle<> coroutine) { ready_.push_back(coroutine); }
-  /// Calls `callback` at `when` or as soon after as possible; equal times in the order of the calls.
+  /// Calls `callback` at `when` or as soon after as possible; equal times in the order of the
+  /// calls.
   TimerId at(Time when, Callback callback);
   TimerId after(Time delay, Callback callback) { return at(now() + delay, std::move(callback)); }
   /// Forgets a timer; one that has fired already is no error.
@@ -67,12 +69,13 @@ class Scheduler {
   void set_idle_work(IdleWork* work) { idle_work_ = work; }
 
  protected:
-  /// Runs what is ready now, or, if nothing is, idle work due before the next timer. False when there was neither.
+  /// Runs what is ready now, or, if nothing is, idle work due before the next timer. False when
+  /// there was neither.
   bool turn();
   /// Turn after turn until nothing is left or stop().
   void drain();
-  /// Calls the earliest timer back if it is due at `now`; false when none is. Also after stop(): those who end things in
-  /// order still need their deadlines.
+  /// Calls the earliest timer back if it is due at `now`; false when none is. Also after stop():
+  /// those who end things in order still need their deadlines.
   bool fire_due(Time now);
   Time next_timer() const { return timers_.empty() ? Time::max() : timers_.begin()->first.first; }
 
@@ -85,7 +88,8 @@ class Scheduler {
   std::exception_ptr failure_;
 };
 
-/// Virtual time: the clock jumps to the next timer when nothing is ready. Without latencies all of a run happens at time 0.
+/// Virtual time: the clock jumps to the next timer when nothing is ready. Without latencies all of
+/// a run happens at time 0.
 class VirtualScheduler final : public Scheduler {
  public:
   Time now() const override { return now_; }

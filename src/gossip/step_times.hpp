@@ -1,21 +1,23 @@
-// How long a local step takes in virtual time: the same for all peers and steps, but for stragglers, and for what chance adds.
+// How long a local step takes in virtual time: the same for all peers and steps, but for
+// stragglers, and for what chance adds.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #include "base/philox.hpp"
+#include "gossip/links/spread.hpp"
 #include "gossip/scheduler.hpp"
-#include "gossip/sim/spread.hpp"
 #include "gossip/trainer.hpp"
 
 namespace gossamer::gossip {
 
 struct StepTimes {
-  Time each{0};           ///< the mean
-  int slow_peers = 0;     ///< peers 0 … slow_peers−1 take
-  double slow_factor = 1; ///< so many times as long
-  Spread spread = {};     ///< of each step by itself, keyed by (seed, peer, step): whoever shares its batch
+  Time each{0};            ///< the mean
+  int slow_peers = 0;      ///< peers 0 … slow_peers−1 take
+  double slow_factor = 1;  ///< so many times as long
+  Spread spread =
+      {};  ///< of each step by itself, keyed by (seed, peer, step): whoever shares its batch
   std::uint64_t seed = 0;
 
   /// Of a request's gradients together.

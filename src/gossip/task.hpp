@@ -1,6 +1,7 @@
-// task<T>: a lazy coroutine that runs on a Scheduler. Every start and every return to an awaiting coroutine goes through
-// the scheduler's ready queue: nothing resumes nested, so a loop of a million awaits needs no stack (GCC 12 does not turn
-// symmetric transfer into a jump below -O2 or under sanitizers).
+// task<T>: a lazy coroutine that runs on a Scheduler. Every start and every return to an awaiting
+// coroutine goes through the scheduler's ready queue: nothing resumes nested, so a loop of a
+// million awaits needs no stack (GCC 12 does not turn symmetric transfer into a jump below -O2 or
+// under sanitizers).
 #pragma once
 
 #include <coroutine>
@@ -39,8 +40,9 @@ struct PromiseBase {
 
 }  // namespace detail
 
-/// A coroutine that gives a T. Move-only; destroying it destroys the coroutine, wherever that stands.
-/// Thread: its scheduler's. An exception inside comes out of the co_await, or of the scheduler's run() where nobody awaits.
+/// A coroutine that gives a T. Move-only; destroying it destroys the coroutine, wherever that
+/// stands. Thread: its scheduler's. An exception inside comes out of the co_await, or of the
+/// scheduler's run() where nobody awaits.
 template <class T = void>
 class [[nodiscard]] task;
 
@@ -86,7 +88,8 @@ class [[nodiscard]] task {
 
   bool done() const { return !handle_ || handle_.done(); }
 
-  /// Starts a task that no coroutine awaits. The task must stay alive until it is done or no longer wanted.
+  /// Starts a task that no coroutine awaits. The task must stay alive until it is done or no longer
+  /// wanted.
   void start(Scheduler& scheduler) {
     handle_.promise().scheduler = &scheduler;
     scheduler.post(handle_);

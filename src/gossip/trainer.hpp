@@ -1,5 +1,5 @@
-// What the protocol needs of learning: gradients and optimizer steps on rows, asked for in batches. The peer room implements
-// it over train/; this room never sees a model or a data set.
+// What the protocol needs of learning: gradients and optimizer steps on rows, asked for in batches.
+// The peer room implements it over train/; this room never sees a model or a data set.
 #pragma once
 
 #include <cstdint>
@@ -10,34 +10,39 @@ namespace gossamer::gossip {
 enum class TrainOperation {
   local_steps,  ///< `steps` optimizer steps on the peer's next batches; gradient is scratch
   gradient,     ///< gradient ← ∇f(x; batch number `step` of shard_of's shard)
-  update,       ///< x ← one optimizer step with `gradient`; both may be the same part of a row, then its state is too
-  evaluate,     ///< loss and accuracy of x on the test split; takes no virtual time
-  take_loss,    ///< mean batch loss of the peer's gradients since this was last asked for; takes no virtual time
+  update,  ///< x ← one optimizer step with `gradient`; both may be the same part of a row, then its
+           ///< state is too
+  evaluate,   ///< loss and accuracy of x on the test split; takes no virtual time
+  take_loss,  ///< mean batch loss of the peer's gradients since this was last asked for; takes no
+              ///< virtual time
 };
 
 struct TrainRequest {
   int peer = 0;
-  int shard_of = 0;        ///< whose shard the batch comes from: the peer's own, except in `centralized`
-  std::uint64_t step = 0;  ///< number of the first local step
+  int shard_of = 0;  ///< whose shard the batch comes from: the peer's own, except in `centralized`
+  std::uint64_t step = 0;       ///< number of the first local step
   std::uint64_t rate_lead = 0;  ///< steps by which the schedule of step sizes is ahead of it
   int steps = 1;
-  std::span<float> x;         ///< rows are in device memory
+  std::span<float> x;  ///< rows are in device memory
   std::span<float> gradient;
   std::span<const std::span<float>> state;  ///< the rows that the optimizer keeps from step to step
-  double loss = 0;            ///< out of evaluate: mean test loss; of take_loss: NaN where there were no gradients
-  double accuracy = 0;        ///< out of evaluate: fraction right; NaN for regression
+  double loss =
+      0;  ///< out of evaluate: mean test loss; of take_loss: NaN where there were no gradients
+  double accuracy = 0;  ///< out of evaluate: fraction right; NaN for regression
 };
 
 /// Thread: one call at a time, from the scheduler's thread or from the compute thread.
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct. Rows are as after the
-  /// call for what this thread asks of the device next; another thread waits for Memory::finish first.
+  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct.
+  /// Rows are as after the call for what this thread asks of the device next; another thread waits
+  /// for Memory::finish first.
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
   /// The optimizer's rate γ at a local step of a peer. Any thread.
   virtual double rate(int peer, std::uint64_t step) const = 0;
-  /// Samples of a peer's shard, of any peer of the network; and batches of one pass over it. Any thread.
+  /// Samples of a peer's shard, of any peer of the network; and batches of one pass over it. Any
+  /// thread.
   virtual std::size_t shard_size(int peer) const = 0;
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;
 };

@@ -1,5 +1,6 @@
-// The CPU as a device: a peer's whole training step runs on one thread, so that its working set stays in that core's cache;
-// peers are shared out over a small pool. Mixing goes block by block over all peers.
+// The CPU as a device: a peer's whole training step runs on one thread, so that its working set
+// stays in that core's cache; peers are shared out over a small pool. Mixing goes block by block
+// over all peers.
 #pragma once
 
 #include <memory>
@@ -9,8 +10,9 @@
 
 namespace gossamer::gpu {
 
-/// Any thread may call, several at once (a training batch on one, a mix on another): one of them gets the pool, the others
-/// work on their own thread. Calls return when all is done; every result has the same bits whatever the number of threads.
+/// Any thread may call, several at once (a training batch on one, a mix on another): one of them
+/// gets the pool, the others work on their own thread. Calls return when all is done; every result
+/// has the same bits whatever the number of threads.
 class CpuDevice : public Device {
  public:
   /// `threads` ≥ 1 work at a time, the caller's among them.
@@ -28,8 +30,10 @@ class CpuDevice : public Device {
   void* allocate_host(std::size_t bytes) override { return allocate(bytes); }
   void release_host(void* memory) override { release(memory); }
   void finish() override {}
-  void begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) override;
-  void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) override;
+  void begin_download(void* host, const void* device, std::size_t bytes,
+                      std::function<void()> done) override;
+  void begin_upload(void* device, const void* host, std::size_t bytes,
+                    std::function<void()> done) override;
   std::string description() const override;
 
   void mix(std::span<const BasicMixRequest<float>> requests) override;
@@ -56,7 +60,7 @@ class CpuDevice : public Device {
   void add_placed(std::span<const PlacedRequest> requests) override;
   void sample(std::span<const SampledRequest> requests) override;
   void add_sampled(std::span<const SampledRequest> requests) override;
-  void judge(std::span<const JudgeRequest> requests) override;
+  void check_range(std::span<const RangeCheckRequest> requests) override;
   void integers(std::span<const RandomRequest<std::uint32_t>> requests) override;
   void uniforms(std::span<const RandomRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<float>> requests) override;

@@ -1,17 +1,20 @@
-// Where arithmetic runs. Every operation has a leading peer dimension: it takes the requests of all peers that are ready
-// together, so that a GPU may serve them with one kernel. On the CPU a peer's bits never depend on who shares its batch,
-// on the thread count, on alignment or on how a row was cut into pieces.
+// Where arithmetic runs. Every operation has a leading peer dimension: it takes the requests of all
+// peers that are ready together, so that a GPU may serve them with one kernel. On the CPU a peer's
+// bits never depend on who shares its batch, on the thread count, on alignment or on how a row was
+// cut into pieces.
 //
-// Order. What one thread asks of a device is done in the order it was asked for, as far as that thread's later calls can
-// tell; the call itself may return before. `finish` waits for all of it: before another thread goes on with the results.
-// What comes back to the host (downloads, reductions, sketches) has come when the call returns.
+// Order. What one thread asks of a device is done in the order it was asked for, as far as that
+// thread's later calls can tell; the call itself may return before. `finish` waits for all of it:
+// before another thread goes on with the results. What comes back to the host (downloads,
+// reductions, sketches) has come when the call returns.
 //
-// All pointers in requests are device memory, from Memory::allocate or, where host_accessible(), from anywhere; what is in
-// host memory says so.
+// All pointers in requests are device memory, from Memory::allocate or, where host_accessible(),
+// from anywhere; what is in host memory says so.
 //
-// Parts. A device may consist of several parts with memory of their own (cards). A request is served by the part that its
-// output lies on, and may read what lies on others; what a Job names is all on one part. The bits do not depend on the parts
-// as far as they do not depend on who shares a batch.
+// Parts. A device may consist of several parts with memory of their own (cards). A request is
+// served by the part that its output lies on, and may read what lies on others; what a Job names is
+// all on one part. The bits do not depend on the parts as far as they do not depend on who shares a
+// batch.
 #pragma once
 
 #include <array>
@@ -36,8 +39,8 @@ struct BasicMixSource {
 };
 using MixSource = BasicMixSource<float>;
 
-/// out ← x + Σ_j weight_j · (row_j − x), added in the order of `sources`; element-wise, so rows may be mixed in pieces.
-/// out overlaps none of the inputs.
+/// out ← x + Σ_j weight_j · (row_j − x), added in the order of `sources`; element-wise, so rows may
+/// be mixed in pieces. out overlaps none of the inputs.
 template <class Real>
 struct BasicMixRequest {
   const Real* x = nullptr;
@@ -74,8 +77,8 @@ struct ScaleRequest {
   std::size_t length = 0;
 };
 
-/// out ← x / divisor, where the divisor lies in device memory: a value that an operation before made. out may be x itself, but
-/// overlaps it in no other way; the divisor lies outside both.
+/// out ← x / divisor, where the divisor lies in device memory: a value that an operation before
+/// made. out may be x itself, but overlaps it in no other way; the divisor lies outside both.
 template <class Real>
 struct DivideRequest {
   const Real* x = nullptr;
@@ -109,9 +112,10 @@ struct ReduceRequest {
   double result = 0;  ///< out
 };
 
-/// Whether a row may be mixed: where a value of it is not finite, or beyond `largest` in magnitude, `fault`, where it is 0, becomes
-/// `tag`. Several requests of a call may name one word: any of those that find fault tells.
-struct JudgeRequest {
+/// Whether a row may be mixed: where a value of it is not finite, or beyond `largest` in magnitude,
+/// `fault`, where it is 0, becomes `tag`. Several requests of a call may name one word: any of
+/// those that find fault tells.
+struct RangeCheckRequest {
   const float* row = nullptr;
   std::size_t length = 0;
   float largest = 0;               ///< ≥ 0, finite
@@ -122,12 +126,14 @@ struct JudgeRequest {
 /// Most values of a sketch.
 inline constexpr std::size_t kSketchLength = 1024;
 
-/// Random projection of a row to m values, m = kSketchLength or, for shorter rows, d rounded up to a power of two:
-/// s = Σ_b E_b H D_b x_b over the row's blocks x_b of m values, H the orthonormal Hadamard matrix, D_b and E_b diagonals of
-/// random signs (after Ailon and Chazelle 2009). Linear, and the signs depend on `seed` alone, so sketches of one run add
-/// and subtract as their rows do. E‖s‖² = ‖x‖²; the norm has a relative standard deviation of at most 1/sqrt(2m), 2.2 %,
-/// whatever the values (a count-sketch, which moves each to one place, is far off where two large ones meet); and one block
-/// is exact. In double. Signs: bits of the stream (seed, kNoPeer, Purpose::sketch), the highest of each number first, 0 for
+/// Random projection of a row to m values, m = kSketchLength or, for shorter rows, d rounded up to
+/// a power of two: s = Σ_b E_b H D_b x_b over the row's blocks x_b of m values, H the orthonormal
+/// Hadamard matrix, D_b and E_b diagonals of random signs (after Ailon and Chazelle 2009). Linear,
+/// and the signs depend on `seed` alone, so sketches of one run add and subtract as their rows do.
+/// E‖s‖² = ‖x‖²; the norm has a relative standard deviation of at most 1/sqrt(2m), 2.2 %, whatever
+/// the values (a count-sketch, which moves each to one place, is far off where two large ones
+/// meet); and one block is exact. In double. Signs: bits of the stream (seed, kNoPeer,
+/// Purpose::sketch), the highest of each number first, 0 for
 /// +: m of D_b and then m of E_b, block by block.
 template <class Real>
 struct SketchRequest {
@@ -142,8 +148,8 @@ constexpr std::size_t sketch_length(std::size_t d) {
   return m;
 }
 
-/// Numbers `first` to `first + length − 1` of the stream (seed, peer, purpose, step): those of RandomStream's next_u32, or of
-/// its next_float.
+/// Numbers `first` to `first + length − 1` of the stream (seed, peer, purpose, step): those of
+/// RandomStream's next_u32, or of its next_float.
 template <class Value>
 struct RandomRequest {
   std::uint64_t seed = 0;
@@ -167,7 +173,8 @@ class Memory {
   virtual int parts() const { return 1; }
   /// The part that memory from allocate() lies on.
   virtual int part_of(const void*) const { return 0; }
-  /// `bytes` of memory of a part at a 64-byte boundary, zero. Throws std::bad_alloc when there is not enough.
+  /// `bytes` of memory of a part at a 64-byte boundary, zero. Throws std::bad_alloc when there is
+  /// not enough.
   virtual void* allocate(std::size_t bytes, int part = 0) = 0;
   /// Waits for what uses it.
   virtual void release(void* memory) = 0;
@@ -178,7 +185,8 @@ class Memory {
   virtual bool host_accessible() const = 0;
   virtual MemoryInfo memory_info(int part = 0) = 0;
 
-  /// Host memory that copies from and to the device are fastest with (pinned). Throws std::bad_alloc.
+  /// Host memory that copies from and to the device are fastest with (pinned). Throws
+  /// std::bad_alloc.
   virtual void* allocate_host(std::size_t bytes) = 0;
   virtual void release_host(void* memory) = 0;
 
@@ -186,14 +194,17 @@ class Memory {
   virtual void finish() = 0;
 };
 
-/// Copies that run beside the arithmetic. A copy begins when all is done that this thread asked for before; copies of one
-/// direction and one part are done in order. `done` is called from any thread (from within the call, it may be) and must not call the
-/// device. Host memory is from allocate_host. Any thread.
+/// Copies that run beside the arithmetic. A copy begins when all is done that this thread asked for
+/// before; copies of one direction and one part are done in order. `done` is called from any thread
+/// (from within the call, it may be) and must not call the device. Host memory is from
+/// allocate_host. Any thread.
 class Transfers {
  public:
   virtual ~Transfers() = default;
-  virtual void begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) = 0;
-  virtual void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) = 0;
+  virtual void begin_download(void* host, const void* device, std::size_t bytes,
+                              std::function<void()> done) = 0;
+  virtual void begin_upload(void* device, const void* host, std::size_t bytes,
+                            std::function<void()> done) = 0;
 };
 
 /// Arithmetic on rows. Any thread, several at once.
@@ -238,7 +249,7 @@ class Judging {
  public:
   virtual ~Judging() = default;
   /// The words are set when finish() has returned, and may be before.
-  virtual void judge(std::span<const JudgeRequest> requests) = 0;
+  virtual void check_range(std::span<const RangeCheckRequest> requests) = 0;
 };
 
 /// Keyed random numbers, the same on every device. Any thread, several at once.
@@ -268,7 +279,8 @@ struct SampleTable {
   const float* targets = nullptr;        ///< [count], for squared_error
 };
 
-/// The rows of d values that an optimizer keeps for a peer from step to step, zero at the start: as many as the rule says.
+/// The rows of d values that an optimizer keeps for a peer from step to step, zero at the start: as
+/// many as the rule says.
 template <class Real>
 using StateRows = std::array<Real*, 2>;
 
@@ -286,8 +298,8 @@ struct UpdateRule {
   constexpr std::size_t state_rows() const { return kind != Kind::sgd ? 2 : momentum != 0 ? 1 : 0; }
 };
 
-/// What of an optimizer changes from step to step: γ, and, for adam and adamw, 1 / (1 − β1^t) and 1 / (1 − β2^t) in the t-th
-/// step, t = step + 1.
+/// What of an optimizer changes from step to step: γ, and, for adam and adamw, 1 / (1 − β1^t) and 1
+/// / (1 − β2^t) in the t-th step, t = step + 1.
 struct StepFactors {
   double rate = 0, correction1 = 1, correction2 = 1;
 };
@@ -295,14 +307,16 @@ constexpr StepFactors step_factors(const UpdateRule& rule, double rate, std::uin
   if (rule.kind == UpdateRule::Kind::sgd) return {rate};
   double power1 = rule.beta1, power2 = rule.beta2;
   double square1 = rule.beta1, square2 = rule.beta2;
-  for (std::uint64_t rest = step; rest > 0; rest /= 2) {  // the same bits wherever it is computed, as no library's pow has
+  for (std::uint64_t rest = step; rest > 0;
+       rest /= 2) {  // the same bits wherever it is computed, as no library's pow has
     if (rest % 2 == 1) power1 *= square1, power2 *= square2;
     square1 *= square1, square2 *= square2;
   }
   return {rate, 1 / (1 - power1), 1 / (1 - power2)};
 }
 
-/// Normal noise on each coordinate of each gradient, from the stream (seed, peer, Purpose::gradient_noise, step).
+/// Normal noise on each coordinate of each gradient, from the stream (seed, peer,
+/// Purpose::gradient_noise, step).
 struct GradientNoise {
   double deviation = 0;
   std::uint64_t seed = 0;
@@ -311,17 +325,18 @@ struct GradientNoise {
 /// One peer's share of a call: `steps` batches, one after the other.
 template <class Real>
 struct Job {
-  Real* parameters = nullptr;              ///< written by `step` only
-  StateRows<Real> state = {};              ///< the rule's; null beyond those that it keeps
-  Real* gradient = nullptr;                ///< out of `gradient`; scratch of `step`; unused by `evaluate`
+  Real* parameters = nullptr;  ///< written by `step` only
+  StateRows<Real> state = {};  ///< the rule's; null beyond those that it keeps
+  Real* gradient = nullptr;    ///< out of `gradient`; scratch of `step`; unused by `evaluate`
   const std::uint32_t* samples = nullptr;  ///< [steps, batch] indices into the table (host memory)
   int batch = 0;                           ///< 1 … program.batch
   int steps = 1;
-  const double* rates = nullptr;           ///< [steps], for `step` (host memory)
-  std::uint32_t peer = 0;                  ///< keys the noise,
-  std::uint64_t first_step = 0;            ///< with this step and those after it; the rule's step number too
-  double* loss = nullptr;                  ///< the mean loss of each batch is added, in order
-  std::int64_t* hits = nullptr;            ///< may be null: samples whose largest output is their label are added
+  const double* rates = nullptr;  ///< [steps], for `step` (host memory)
+  std::uint32_t peer = 0;         ///< keys the noise,
+  std::uint64_t first_step = 0;   ///< with this step and those after it; the rule's step number too
+  double* loss = nullptr;         ///< the mean loss of each batch is added, in order
+  std::int64_t* hits =
+      nullptr;  ///< may be null: samples whose largest output is their label are added
 };
 
 /// x ← one optimizer step with a given gradient.
@@ -343,7 +358,8 @@ struct Task {
   GradientNoise noise = {};
 };
 
-/// Training of many small models at once. Any thread, several at once; the jobs of a call write to disjoint rows.
+/// Training of many small models at once. Any thread, several at once; the jobs of a call write to
+/// disjoint rows.
 template <class Real>
 class Training {
  public:

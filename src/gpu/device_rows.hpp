@@ -1,4 +1,5 @@
-// Rows in a device's memory: one row a peer, as one matrix, or as one on each of the device's parts.
+// Rows in a device's memory: one row a peer, as one matrix, or as one on each of the device's
+// parts.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +13,18 @@
 
 namespace gossamer::gpu {
 
-/// `count` rows of `length` values each, zero at first, each at a 64-byte boundary, those of a part at equal distances.
-/// Move-only; rows stay where they are for the object's life. The device outlives it. Thread: none of its own.
+/// `count` rows of `length` values each, zero at first, each at a 64-byte boundary, those of a part
+/// at equal distances. Move-only; rows stay where they are for the object's life. The device
+/// outlives it. Thread: none of its own.
 template <class Real>
 class DeviceRows {
  public:
   DeviceRows() = default;
 
-  /// Spread over the device's parts in contiguous blocks, as evenly as may be: row i is on part ⌊i · parts / count⌋.
-  /// `offset` values of padding before each row: 0 except in the tests that show that alignment cannot change bits.
-  /// Throws std::bad_alloc when the device has too little memory.
+  /// Spread over the device's parts in contiguous blocks, as evenly as may be: row i is on part ⌊i
+  /// · parts / count⌋. `offset` values of padding before each row: 0 except in the tests that show
+  /// that alignment cannot change bits. Throws std::bad_alloc when the device has too little
+  /// memory.
   DeviceRows(Memory& device, std::size_t count, std::size_t length, std::size_t offset = 0)
       : DeviceRows(device, 0, static_cast<std::size_t>(device.parts()), count, length, offset) {}
   /// All on one part.
@@ -53,18 +56,22 @@ class DeviceRows {
     GOSSAMER_CHECK(index < count_, "row index out of range");
     if (blocks_.empty()) return {};  // rows of no values
     const std::size_t block = index * blocks_.size() / count_;
-    return {blocks_[block] + (index - first_on(block, blocks_.size(), count_)) * stride_ + offset_, length_};
+    return {blocks_[block] + (index - first_on(block, blocks_.size(), count_)) * stride_ + offset_,
+            length_};
   }
 
  private:
-  DeviceRows(Memory& device, int first_part, std::size_t parts, std::size_t count, std::size_t length, std::size_t offset)
+  DeviceRows(Memory& device, int first_part, std::size_t parts, std::size_t count,
+             std::size_t length, std::size_t offset)
       : DeviceRows() {  // from here on, what is allocated is released, whatever happens
-    device_ = &device, count_ = count, length_ = length, offset_ = offset, stride_ = stride(length + offset);
+    device_ = &device, count_ = count, length_ = length, offset_ = offset,
+    stride_ = stride(length + offset);
     if (bytes(count, length, offset) == 0) parts = 0;
     blocks_.assign(parts, nullptr);
     for (std::size_t part = 0; part < parts; ++part)
       if (const std::size_t rows = count_on(part, parts, count); rows > 0)
-        blocks_[part] = static_cast<Real*>(device.allocate(bytes(rows, length, offset), first_part + static_cast<int>(part)));
+        blocks_[part] = static_cast<Real*>(
+            device.allocate(bytes(rows, length, offset), first_part + static_cast<int>(part)));
   }
 
   static std::size_t stride(std::size_t values) {

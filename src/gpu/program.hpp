@@ -1,6 +1,7 @@
-// A compiled network as data: the layers' shapes, and where their parameters and activations lie. A device runs a whole
-// program for many peers: the CPU peer by peer, so that a peer's working set stays in its cache; a GPU layer by layer with
-// all peers in one kernel, and the whole step as one captured graph. Nothing here depends on the number type.
+// A compiled network as data: the layers' shapes, and where their parameters and activations lie. A
+// device runs a whole program for many peers: the CPU peer by peer, so that a peer's working set
+// stays in its cache; a GPU layer by layer with all peers in one kernel, and the whole step as one
+// captured graph. Nothing here depends on the number type.
 //
 // Activations are sample-major and channels-last: [batch, height, width, channels].
 #pragma once
@@ -14,7 +15,10 @@
 namespace gossamer::gpu {
 
 enum class Activation { none, relu, tanh };
-enum class Loss { softmax_cross_entropy, squared_error };  ///< squared_error: ½ (ŷ − y)²; both averaged over the batch
+enum class Loss {
+  softmax_cross_entropy,
+  squared_error
+};  ///< squared_error: ½ (ŷ − y)²; both averaged over the batch
 
 inline constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
@@ -27,7 +31,8 @@ struct DenseOperation {
 };
 
 /// Stride 1, square kernel, zeros around.
-/// y[h, w, o] = activation(b[o] + Σ_{i, j, c} x[h + i − padding, w + j − padding, c] W[i, j, c, o]).
+/// y[h, w, o] = activation(b[o] + Σ_{i, j, c} x[h + i − padding, w + j − padding, c] W[i, j, c,
+/// o]).
 struct ConvolutionOperation {
   int height = 0, width = 0, channels = 0;  ///< of the input
   int outputs = 0;                          ///< channels of the output
@@ -42,14 +47,15 @@ struct ConvolutionOperation {
   int output_width() const { return padded_width() - kernel + 1; }
 };
 
-/// Square window, stride = size; what does not fill a window is left out. Of equal values the first one counts.
+/// Square window, stride = size; what does not fill a window is left out. Of equal values the first
+/// one counts.
 struct MaxPoolOperation {
   int height = 0, width = 0, channels = 0;
   int size = 0;
 };
 
-/// Wu and He 2018: x̂ = (x − μ) / sqrt(σ² + ε), statistics over a sample's pixels and one group's channels;
-/// y = activation(scale x̂ + shift).
+/// Wu and He 2018: x̂ = (x − μ) / sqrt(σ² + ε), statistics over a sample's pixels and one group's
+/// channels; y = activation(scale x̂ + shift).
 struct GroupNormOperation {
   int pixels = 0, channels = 0, groups = 0;
   Activation activation = Activation::none;
@@ -59,11 +65,13 @@ struct GroupNormOperation {
 
 /// One layer and the places of its operands in the workspace (values from its start).
 struct LayerOperation {
-  std::variant<DenseOperation, ConvolutionOperation, MaxPoolOperation, GroupNormOperation> operation;
-  std::size_t input = 0, output = 0;        ///< [batch, values of the layer's input / output]
-  std::size_t input_gradient = kNowhere;    ///< kNowhere: nobody asks for it (the first layer)
-  std::size_t output_gradient = 0;          ///< overwritten by the backward pass
-  std::size_t scratch = 0;                  ///< scratch_values(operation, batch) values; kept from forward to backward
+  std::variant<DenseOperation, ConvolutionOperation, MaxPoolOperation, GroupNormOperation>
+      operation;
+  std::size_t input = 0, output = 0;      ///< [batch, values of the layer's input / output]
+  std::size_t input_gradient = kNowhere;  ///< kNowhere: nobody asks for it (the first layer)
+  std::size_t output_gradient = 0;        ///< overwritten by the backward pass
+  std::size_t scratch =
+      0;  ///< scratch_values(operation, batch) values; kept from forward to backward
 };
 
 struct Program {
@@ -73,9 +81,12 @@ struct Program {
   int outputs = 1;               ///< values of the last layer
   int batch = 0;                 ///< most samples at a time
   std::size_t parameters = 0;    ///< values of a row
-  std::size_t workspace = 0;     ///< values of a peer's workspace, whose first batch × pixels × channels are the input
+  std::size_t workspace =
+      0;  ///< values of a peer's workspace, whose first batch × pixels × channels are the input
 
-  std::size_t features() const { return static_cast<std::size_t>(channels) * static_cast<std::size_t>(pixels); }
+  std::size_t features() const {
+    return static_cast<std::size_t>(channels) * static_cast<std::size_t>(pixels);
+  }
 };
 
 /// Values of scratch that a layer keeps for a batch.

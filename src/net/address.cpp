@@ -11,7 +11,8 @@ namespace gossamer::net {
 namespace {
 
 Error not_an_address(const std::string& text) {
-  return {ErrorKind::invalid, fmt::format("'{}' is no address; give host:port, as 10.0.0.7:7000 or [::1]:7000", text)};
+  return {ErrorKind::invalid,
+          fmt::format("'{}' is no address; give host:port, as 10.0.0.7:7000 or [::1]:7000", text)};
 }
 
 }  // namespace
@@ -23,9 +24,11 @@ Result<Address> parse_address(const std::string& text) {
   address.host = text.substr(0, colon);
   if (address.host.front() == '[' && address.host.back() == ']')
     address.host = address.host.substr(1, address.host.size() - 2);
-  else if (address.host.find(':') != std::string::npos)  // an IPv6 number without brackets: where would its port begin?
+  else if (address.host.find(':') !=
+           std::string::npos)  // an IPv6 number without brackets: where would its port begin?
     return not_an_address(text);
-  if (address.host.empty() || address.host.find_first_of("[] \t/") != std::string::npos) return not_an_address(text);
+  if (address.host.empty() || address.host.find_first_of("[] \t/") != std::string::npos)
+    return not_an_address(text);
 
   const char* first = text.data() + colon + 1;
   const char* last = text.data() + text.size();
@@ -36,7 +39,8 @@ Result<Address> parse_address(const std::string& text) {
 
 std::string to_string(const Address& address) {
   const bool brackets = address.host.find(':') != std::string::npos;
-  return brackets ? fmt::format("[{}]:{}", address.host, address.port) : fmt::format("{}:{}", address.host, address.port);
+  return brackets ? fmt::format("[{}]:{}", address.host, address.port)
+                  : fmt::format("{}:{}", address.host, address.port);
 }
 
 bool is_loopback(const Address& address) {

@@ -14,12 +14,15 @@ const ParameterSet<NetOptions>& net_parameters() {
   static const auto set =
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
-               {.help = "one host:port per peer, in order of their ids, then one per server of the algorithm, if it has any; those of one "
+               {.help = "one host:port per peer, in order of their ids, then one per server of the "
+                        "algorithm, if it has any; those of one "
                         "process share an address"})
           .add("listen", &NetOptions::listen,
-               {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any free one"})
+               {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any "
+                        "free one"})
           .add("rendezvous", &NetOptions::rendezvous,
-               {.help = "folder that all processes see; each writes its address there, so that net.peers is not needed",
+               {.help = "folder that all processes see; each writes its address there, so that "
+                        "net.peers is not needed",
                 .path = true})
           .add("join_timeout", &NetOptions::join_timeout,
                {.help = "how long to wait for all peers at the start",
@@ -27,20 +30,26 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .maximum = 1e7,
                 .minimum_excluded = true,
                 .unit = "s"})
-          .add("silence", &NetOptions::silence,
-               {.help = "a peer that says nothing for so long is lost, and suspected after half of it; as long, in all, nothing may get "
+          .add("failure_timeout", &NetOptions::failure_timeout,
+               {.help = "a peer that says nothing for so long is lost, and suspected after half of "
+                        "it; as long, in all, nothing may get "
                         "through a connection that breaks again and again",
                 .minimum = 0.05,
                 .maximum = 1e6,
                 .unit = "s"})
           .add("on_loss", &NetOptions::on_loss,
-               {.help = "when a peer is lost: continue without it, where the algorithm bears that (it does nothing with others "
+               {.help = "when a peer is lost: continue without it, where the algorithm bears that "
+                        "(it does nothing with others "
                         "but mix), or stop",
                 .choices = {"continue", "stop"}})
-          .add("insecure", &NetOptions::insecure,
-               {.help = "listen where other machines can connect, although links are not encrypted"})
+          .add(
+              "insecure", &NetOptions::insecure,
+              {.help = "listen where other machines can connect, although links are not encrypted"})
           .add("chunk_kib", &NetOptions::chunk_kib,
-               {.help = "size of the pieces in which rows travel", .minimum = 4, .maximum = 4096, .unit = "KiB"})
+               {.help = "size of the pieces in which rows travel",
+                .minimum = 4,
+                .maximum = 4096,
+                .unit = "KiB"})
           .add("window", &NetOptions::window,
                {.help = "chunks buffered per connection", .minimum = 1, .maximum = 64});
   return set;
@@ -54,31 +63,39 @@ Result<Address> listen_address(const NetOptions& options, const std::vector<int>
 
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
   if (options.peers.empty() && options.rendezvous.empty())
-    return invalid(fmt::format("net.peers: give the addresses of the {} peers, or a folder in net.rendezvous", peers));
+    return invalid(fmt::format(
+        "net.peers: give the addresses of the {} peers, or a folder in net.rendezvous", peers));
   if (!options.peers.empty() && options.peers.size() != static_cast<std::size_t>(peers))
-    return invalid(fmt::format("net.peers: {} addresses for {} peers", options.peers.size(), peers));
+    return invalid(
+        fmt::format("net.peers: {} addresses for {} peers", options.peers.size(), peers));
 
   std::vector<Address> addresses;
   for (std::size_t i = 0; i < options.peers.size(); ++i) {
     auto address = parse_address(options.peers[i]);
     if (!address.ok()) return invalid(fmt::format("net.peers[{}]: {}", i, address.error().message));
     if (address->port == 0)
-      return invalid(fmt::format("net.peers[{}]: port 0 cannot be called; give a port, or use net.rendezvous", i));
+      return invalid(fmt::format(
+          "net.peers[{}]: port 0 cannot be called; give a port, or use net.rendezvous", i));
     addresses.push_back(*address);
   }
   if (!addresses.empty() && options.listen.empty())
     for (int peer : hosted)
-      if (addresses[static_cast<std::size_t>(peer)] != addresses[static_cast<std::size_t>(hosted.front())])
-        return invalid(fmt::format("net.peers: peers {} and {} are in one process but have two addresses; give them one, "
-                                   "or set net.listen", hosted.front(), peer));
+      if (addresses[static_cast<std::size_t>(peer)] !=
+          addresses[static_cast<std::size_t>(hosted.front())])
+        return invalid(fmt::format(
+            "net.peers: peers {} and {} are in one process but have two addresses; give them one, "
+            "or set net.listen",
+            hosted.front(), peer));
 
   auto listen = listen_address(options, hosted);
   if (!listen.ok()) return invalid("net.listen: " + listen.error().message);
   if (listen->port == 0 && options.rendezvous.empty())
     return invalid("net.listen: with port 0 the others must be told the port: set net.rendezvous");
   if (!is_loopback(*listen) && !options.insecure)
-    return invalid(fmt::format("net.listen: {} can be reached from other machines, and links are not encrypted yet; set "
-                               "net.insecure = true if you trust that network", to_string(*listen)));
+    return invalid(fmt::format(
+        "net.listen: {} can be reached from other machines, and links are not encrypted yet; set "
+        "net.insecure = true if you trust that network",
+        to_string(*listen)));
   return {};
 }
 

@@ -11,15 +11,17 @@
 namespace gossamer::net {
 
 struct NetOptions {
-  std::vector<std::string> peers;  ///< one address per peer, in order; peers of one process share theirs
-  std::string listen;              ///< instead of the hosted peers' address
-  std::string rendezvous;          ///< a folder that all processes see, instead of addresses
-  double join_timeout = 120;       ///< seconds: time to start all machines by hand
-  double silence = 2;              ///< seconds: four heartbeats
+  std::vector<std::string>
+      peers;                  ///< one address per peer, in order; peers of one process share theirs
+  std::string listen;         ///< instead of the hosted peers' address
+  std::string rendezvous;     ///< a folder that all processes see, instead of addresses
+  double join_timeout = 120;  ///< seconds: time to start all machines by hand
+  double failure_timeout = 2;        ///< seconds: four heartbeats
   std::string on_loss = "continue";  ///< continue | stop: what the others do when a peer is lost
-  bool insecure = false;           ///< links are not encrypted yet
-  int chunk_kib = 1024;            ///< large enough for few system calls, small enough to mix while it streams
-  int window = 2;                  ///< one chunk is read while another is mixed
+  bool insecure = false;             ///< links are not encrypted yet
+  int chunk_kib =
+      1024;        ///< large enough for few system calls, small enough to mix while it streams
+  int window = 2;  ///< one chunk is read while another is mixed
 };
 
 /// Their declaration, for configuration files, --set and `gossamer list`.
@@ -32,8 +34,9 @@ inline std::chrono::nanoseconds seconds(double count) {
 /// Where the process that hosts `hosted` listens.
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 
-/// What the declaration cannot check: addresses, their number, that a listener that others can reach was asked for.
-/// `peers` is the network's size; `hosted`, ascending, are this process's peers.
+/// What the declaration cannot check: addresses, their number, that a listener that others can
+/// reach was asked for. `peers` is the network's size; `hosted`, ascending, are this process's
+/// peers.
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted);
 
 }  // namespace gossamer::net

@@ -54,15 +54,14 @@ void RealScheduler::run_io_until(const std::function<bool()>& done) {
 }
 
 void RealScheduler::attend(bool busy) {
-  if (busy)
-    io_->context.poll();
-  else if (next_timer() == gossip::Time::max())
-    io_->context.run_one();
-  else
-    io_->context.run_one_until(io_->start + next_timer());
+  if (busy) io_->context.poll();
+  else if (next_timer() == gossip::Time::max()) io_->context.run_one();
+  else io_->context.run_one_until(io_->start + next_timer());
 }
 
-void RealScheduler::post_external(Callback callback) { asio::post(io_->context, std::move(callback)); }
+void RealScheduler::post_external(Callback callback) {
+  asio::post(io_->context, std::move(callback));
+}
 
 void RealScheduler::on_interrupt(std::function<void(int)> callback) {
   GOSSAMER_CHECK(!io_->interrupt, "the interrupt hook is taken");

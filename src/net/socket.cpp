@@ -52,19 +52,21 @@ class TcpSocket final : public Socket {
   void read(std::span<const Area> areas) override {
     GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
     for (std::size_t i = 0; i < areas.size(); ++i) state_->into[i] = {areas[i].data, areas[i].size};
-    state_->socket.async_read_some(std::span(state_->into).first(areas.size()),
-                                   [state = state_](const std::error_code& error, std::size_t bytes) {
-                                     if (state->user != nullptr) state->user->read_done(transfer(error, bytes));
-                                   });
+    state_->socket.async_read_some(
+        std::span(state_->into).first(areas.size()),
+        [state = state_](const std::error_code& error, std::size_t bytes) {
+          if (state->user != nullptr) state->user->read_done(transfer(error, bytes));
+        });
   }
 
   void write(std::span<const Area> areas) override {
     GOSSAMER_CHECK(areas.size() <= kMaxAreas, "too many areas");
     for (std::size_t i = 0; i < areas.size(); ++i) state_->from[i] = {areas[i].data, areas[i].size};
-    state_->socket.async_write_some(std::span(state_->from).first(areas.size()),
-                                    [state = state_](const std::error_code& error, std::size_t bytes) {
-                                      if (state->user != nullptr) state->user->write_done(transfer(error, bytes));
-                                    });
+    state_->socket.async_write_some(
+        std::span(state_->from).first(areas.size()),
+        [state = state_](const std::error_code& error, std::size_t bytes) {
+          if (state->user != nullptr) state->user->write_done(transfer(error, bytes));
+        });
   }
 
   void finish_sending() override {
@@ -81,7 +83,8 @@ class TcpSocket final : public Socket {
   const std::string& remote() const override { return state_->remote; }
 
  private:
-  // Operations under way hold the state: it outlives the socket until the last of them has been told that it is closed.
+  // Operations under way hold the state: it outlives the socket until the last of them has been
+  // told that it is closed.
   struct State {
     explicit State(tcp::socket socket_in) : socket(std::move(socket_in)) {
       std::error_code ignored;
@@ -114,10 +117,13 @@ class TcpAttempt final : public Attempt {
     }
     work_->resolver.async_resolve(
         address.host, std::to_string(address.port),
-        [work = work_, host = address.host](const std::error_code& failed, const tcp::resolver::results_type& found) {
+        [work = work_, host = address.host](const std::error_code& failed,
+                                            const tcp::resolver::results_type& found) {
           if (!work->done) return;
-          if (failed) return work->finish(Error{ErrorKind::network, fmt::format("cannot resolve the name {}: {}", host,
-                                                                               words(failed))});
+          if (failed)
+            return work->finish(
+                Error{ErrorKind::network,
+                      fmt::format("cannot resolve the name {}: {}", host, words(failed))});
           dial(work, std::vector<tcp::endpoint>(found.begin(), found.end()));
         });
   }
@@ -132,7 +138,9 @@ class TcpAttempt final : public Attempt {
   struct Work {
     Work(asio::io_context& context, OnConnected done_in)
         : resolver(context), socket(context), done(std::move(done_in)) {}
-    void finish(Result<std::unique_ptr<Socket>> result) { std::exchange(done, nullptr)(std::move(result)); }
+    void finish(Result<std::unique_ptr<Socket>> result) {
+      std::exchange(done, nullptr)(std::move(result));
+    }
 
     tcp::resolver resolver;
     tcp::socket socket;
@@ -142,16 +150,22 @@ class TcpAttempt final : public Attempt {
 
   static void dial(const std::shared_ptr<Work>& work, std::vector<tcp::endpoint> endpoints) {
     work->endpoints = std::move(endpoints);
-    asio::async_connect(work->socket, work->endpoints, [work](const std::error_code& failed, const tcp::endpoint& remote) {
-      if (!work->done) return;
-      if (failed)
-        return work->finish(Error{failed == asio::error::connection_refused ? ErrorKind::rejected : ErrorKind::network, words(failed)});
-      // A port nobody listens on can be the very one that the system chose for the caller: it would talk to itself.
-      std::error_code error;
-      if (work->socket.local_endpoint(error) == remote || error)
-        return work->finish(Error{ErrorKind::rejected, "connection refused"});
-      work->finish(std::unique_ptr<Socket>(std::make_unique<TcpSocket>(std::move(work->socket))));
-    });
+    asio::async_connect(work->socket, work->endpoints,
+                        [work](const std::error_code& failed, const tcp::endpoint& remote) {
+                          if (!work->done) return;
+                          if (failed)
+                            return work->finish(Error{failed == asio::error::connection_refused
+                                                          ? ErrorKind::rejected
+                                                          : ErrorKind::network,
+                                                      words(failed)});
+                          // A port nobody listens on can be the very one that the system chose for
+                          // the caller: it would talk to itself.
+                          std::error_code error;
+                          if (work->socket.local_endpoint(error) == remote || error)
+                            return work->finish(Error{ErrorKind::rejected, "connection refused"});
+                          work->finish(std::unique_ptr<Socket>(
+                              std::make_unique<TcpSocket>(std::move(work->socket))));
+                        });
   }
 
   std::shared_ptr<Work> work_;
@@ -159,7 +173,8 @@ class TcpAttempt final : public Attempt {
 
 class TcpListener final : public Listener {
  public:
-  TcpListener(asio::io_context& context, const Address& asked, std::function<void(std::unique_ptr<Socket>)> accepted)
+  TcpListener(asio::io_context& context, const Address& asked,
+              std::function<void(std::unique_ptr<Socket>)> accepted)
       : work_(std::make_shared<Work>(context, std::move(accepted))), asked_(asked) {}
   ~TcpListener() override {
     work_->accepted = nullptr;
@@ -173,7 +188,8 @@ class TcpListener final : public Listener {
     tcp::endpoint endpoint(asio::ip::make_address(asked_.host, error), asked_.port);
     if (error) {
       tcp::resolver resolver(work_->acceptor.get_executor());
-      const auto found = resolver.resolve(asked_.host, std::to_string(asked_.port), tcp::resolver::passive, error);
+      const auto found =
+          resolver.resolve(asked_.host, std::to_string(asked_.port), tcp::resolver::passive, error);
       if (error) return error;
       endpoint = *found.begin();
     }
@@ -222,7 +238,8 @@ class TcpListener final : public Listener {
 
 }  // namespace
 
-std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address, OnConnected done) {
+std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address,
+                                 OnConnected done) {
   return std::make_unique<TcpAttempt>(scheduler.context(), address, std::move(done));
 }
 
@@ -233,9 +250,10 @@ Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address
   if (!error) return std::unique_ptr<Listener>(std::move(listener));
   std::string message = fmt::format("cannot listen on {}: {}", to_string(address), words(error));
   if (error == asio::error::address_in_use)
-    message += "; another program, or another peer, holds this port: stop it, or give another in net.listen or net.peers";
-  else
-    message += "; give an address of this machine in net.listen or net.peers";
+    message +=
+        "; another program, or another peer, holds this port: stop it, or give another in "
+        "net.listen or net.peers";
+  else message += "; give an address of this machine in net.listen or net.peers";
   return Error{ErrorKind::network, std::move(message)};
 }
 

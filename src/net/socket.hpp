@@ -1,5 +1,5 @@
-// TCP as the rest of this folder sees it: connect, listen, gathered reads and writes of any size. Asio is behind it, in
-// socket.cpp and real_scheduler.cpp alone.
+// TCP as the rest of this folder sees it: connect, listen, gathered reads and writes of any size.
+// Asio is behind it, in socket.cpp and real_scheduler.cpp alone.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 #include "base/result.hpp"
 #include "net/address.hpp"
-#include "net/frame_reader.hpp"
 #include "net/real_scheduler.hpp"
+#include "net/wire/frame_reader.hpp"
 
 namespace gossamer::net {
 
@@ -23,7 +23,8 @@ struct Transfer {
   std::error_code error;  ///< anything else that went wrong
 };
 
-/// Why a transfer brought nothing, in words: "the connection was closed", "connection reset by peer".
+/// Why a transfer brought nothing, in words: "the connection was closed", "connection reset by
+/// peer".
 std::string reason(const Transfer& transfer);
 
 /// Who uses a socket. Called from the scheduler's loop, never from within read() or write().
@@ -34,8 +35,8 @@ class SocketUser {
   virtual void write_done(const Transfer& transfer) = 0;
 };
 
-/// One connection: TCP's, or a simulated one (net/sim/line.hpp). One read and one write at a time. Its end closes the connection,
-/// and no call comes after it. Thread: the scheduler's.
+/// One connection: TCP's, or a simulated one (simulator/session/line.hpp). One read and one write
+/// at a time. Its end closes the connection, and no call comes after it. Thread: the scheduler's.
 class Socket {
  public:
   static constexpr std::size_t kMaxAreas = 64;  // what a system call takes
@@ -43,7 +44,8 @@ class Socket {
   virtual ~Socket() = default;
 
   virtual void set_user(SocketUser* user) = 0;
-  /// Reads what is there, 1 byte at least, into `areas`, in order; their memory stays valid until read_done.
+  /// Reads what is there, 1 byte at least, into `areas`, in order; their memory stays valid until
+  /// read_done.
   virtual void read(std::span<const Area> areas) = 0;
   /// Writes as much as the connection takes, 1 byte at least; memory as above.
   virtual void write(std::span<const Area> areas) = 0;
@@ -62,9 +64,11 @@ class Attempt {
   virtual ~Attempt() = default;
 };
 
-/// Resolves and connects, then calls `done`, never from within. The error is the reason alone, in words; its kind is `rejected`
-/// where the machine is there and nobody listens, else `network`. No deadline: the caller ends the attempt.
-std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address, OnConnected done);
+/// Resolves and connects, then calls `done`, never from within. The error is the reason alone, in
+/// words; its kind is `rejected` where the machine is there and nobody listens, else `network`. No
+/// deadline: the caller ends the attempt.
+std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address,
+                                 OnConnected done);
 
 /// Takes connections until its end.
 class Listener {
@@ -74,7 +78,8 @@ class Listener {
   virtual Address address() const = 0;
 };
 
-/// Listens at once; `accepted` is called for each connection. The error names the address and says what to do.
+/// Listens at once; `accepted` is called for each connection. The error names the address and says
+/// what to do.
 Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address& address,
                                          std::function<void(std::unique_ptr<Socket>)> accepted);
 

@@ -1,6 +1,7 @@
-// The algorithms as the linear iterations that they are where every f_i is quadratic and gradients are full: rounds on errors
-// e = x − x*, where ∇f_i(x) = A_i e + h_i. Each is the iteration of its paper, with what the peers' files in gossip/algorithms
-// name the same way; conserved sums, which are eigenvalues 1 that never show, are held at their value, 0.
+// The algorithms as the linear iterations that they are where every f_i is quadratic and gradients
+// are full: rounds on errors e = x − x*, where ∇f_i(x) = A_i e + h_i. Each is the iteration of its
+// paper, with what the peers' files in gossip/algorithms name the same way; conserved sums, which
+// are eigenvalues 1 that never show, are held at their value, 0.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +26,17 @@ enum class Method {
 
 struct Recipe {
   Method method = Method::dpsgd_atc;
-  int local_steps = 1;              ///< H; other than 1 for D-PSGD and push-sum only
-  double quasi_global_momentum = 0; ///< μ of qg_momentum
-  double momentum = 0;              ///< the local optimizer's, as are the next two (train/optimizer.hpp)
+  int local_steps = 1;               ///< H; other than 1 for D-PSGD and push-sum only
+  double quasi_global_momentum = 0;  ///< μ of qg_momentum
+  double momentum = 0;  ///< the local optimizer's, as are the next two (train/optimizer.hpp)
   bool nesterov = false;
   double weight_decay = 0;
   std::function<double(std::uint64_t step)> rate;  ///< γ of local step 0, 1, …
-  std::optional<double> settled_rate;              ///< γ in the long run; none where it goes on changing
+  std::optional<double> settled_rate;  ///< γ in the long run; none where it goes on changing
 
   bool has_memory() const {
-    return method != Method::dpsgd_atc && method != Method::dpsgd_awc && method != Method::push_sum &&
-           method != Method::gradient_descent;
+    return method != Method::dpsgd_atc && method != Method::dpsgd_awc &&
+           method != Method::push_sum && method != Method::gradient_descent;
   }
   /// Vectors that a round leaves to the next.
   int rows() const { return 1 + (has_memory() ? 1 : 0) + (momentum > 0 ? 1 : 0); }
@@ -47,18 +48,19 @@ class Iteration {
  public:
   using Vector = typename Space::Vector;
 
-  /// memory: tracker less last gradient, correction, or quasi-global momentum. It and the next are empty where there are none.
-  /// Of push-sum, x are the sums, less x* as often as they weigh.
+  /// memory: tracker less last gradient, correction, or quasi-global momentum. It and the next are
+  /// empty where there are none. Of push-sum, x are the sums, less x* as often as they weigh.
   struct State {
     Vector x, memory, momentum;
     typename Space::Weights weights;
   };
 
-  /// What does not depend on the state; null: nothing, which leaves the linear part of the iteration alone.
+  /// What does not depend on the state; null: nothing, which leaves the linear part of the
+  /// iteration alone.
   struct Input {
     const Vector* gradient = nullptr;  ///< added to each gradient: h, or a probe
     const Vector* decay = nullptr;     ///< added to each update's gradient: weight_decay · x*
-    int only_step = -1;                ///< the local step of the round in which `gradient` is added; −1: all
+    int only_step = -1;  ///< the local step of the round in which `gradient` is added; −1: all
   };
 
   Iteration(const Space& space, const Recipe& recipe) : space_(space), recipe_(recipe) {}
@@ -74,14 +76,16 @@ class Iteration {
 
   /// The peers' models, less x*.
   Vector models(const State& state) const {
-    return recipe_.method == Method::push_sum ? Vector(space_.divided(state.x, state.weights)) : state.x;
+    return recipe_.method == Method::push_sum ? Vector(space_.divided(state.x, state.weights))
+                                              : state.x;
   }
 
   void round(State& state, Round t, const Input& input) const {
     const std::uint64_t first = t * static_cast<std::uint64_t>(recipe_.local_steps);
     const auto gradient = [&](const Vector& x, int h) {
       Vector g = space_.curved(x);
-      if (input.gradient != nullptr && (input.only_step < 0 || input.only_step == h)) g += *input.gradient;
+      if (input.gradient != nullptr && (input.only_step < 0 || input.only_step == h))
+        g += *input.gradient;
       return g;
     };
     const bool weighs = recipe_.method == Method::push_sum;
@@ -118,7 +122,8 @@ class Iteration {
         x = mixed(x) + (u - x);
         return;
       }
-      case Method::tracking_atc: {  // y ← W (y + g − g⁻), of which s = y − g⁻ is kept;  x ← W (x − γ y)
+      case Method::tracking_atc: {  // y ← W (y + g − g⁻), of which s = y − g⁻ is kept;  x ← W (x −
+                                    // γ y)
         const Vector g = gradient(x, 0), y = mixed(memory + g);
         memory = beside_mean(y - g);
         update(x, y);
@@ -141,7 +146,8 @@ class Iteration {
         memory = beside_mean(memory + z - x);
         return;
       }
-      case Method::extra: {  // x⁺ = (I + W) x − ½ (I + W) x⁻ − γ(g − g⁻), summed up: D = ½ Σ (x − W x)
+      case Method::extra: {  // x⁺ = (I + W) x − ½ (I + W) x⁻ − γ(g − g⁻), summed up: D = ½ Σ (x − W
+                             // x)
         const Vector g = gradient(x, 0);
         Vector m = mixed(x);
         const Vector correction = memory + 0.5 * (x - m);
@@ -159,7 +165,8 @@ class Iteration {
         return;
       }
       case Method::push_sum: {  // x ← x − γ ∇f(x/w);  (x, w) ← W (x, w)
-        for (int h = 0; h < recipe_.local_steps; ++h) update(x, gradient(space_.divided(x, state.weights), h), h);
+        for (int h = 0; h < recipe_.local_steps; ++h)
+          update(x, gradient(space_.divided(x, state.weights), h), h);
         x = mixed(x);
         state.weights = space_.mixed_weights(state.weights, t);
         return;

@@ -16,19 +16,24 @@ namespace {
 constexpr int kProbes = 8;
 using Values = Eigen::Matrix<double, 1, kProbes>;
 
-/// Peers' rows by round, mixed as they were in the run: a peer's round when all that it used is there.
+/// Peers' rows by round, mixed as they were in the run: a peer's round when all that it used is
+/// there.
 class Replay {
  public:
   Replay(const MixingSchedule& schedule, const std::vector<Departure>& departures)
       : schedule_(schedule), peers_(static_cast<std::size_t>(schedule.peers())) {
     for (std::size_t i = 0; i < peers_.size(); ++i) peers_[i].versions.emplace_back();
     for (int v = 0; v < kProbes; ++v) {
-      const Eigen::VectorXd x = topology::generic_vector(schedule.peers(), static_cast<std::uint64_t>(v)).normalized();
-      for (std::size_t i = 0; i < peers_.size(); ++i) peers_[i].versions.front()(v) = x(static_cast<Eigen::Index>(i));
+      const Eigen::VectorXd x =
+          topology::generic_vector(schedule.peers(), static_cast<std::uint64_t>(v)).normalized();
+      for (std::size_t i = 0; i < peers_.size(); ++i)
+        peers_[i].versions.front()(v) = x(static_cast<Eigen::Index>(i));
     }
     for (const Departure& departure : departures) {
-      peers_[static_cast<std::size_t>(departure.peer)].departures[{departure.round, departure.from}] = departure.used;
-      if (departure.used && *departure.used < departure.round) delay_ = std::max(delay_, departure.round - *departure.used);
+      peers_[static_cast<std::size_t>(departure.peer)]
+          .departures[{departure.round, departure.from}] = departure.used;
+      if (departure.used && *departure.used < departure.round)
+        delay_ = std::max(delay_, departure.round - *departure.used);
     }
   }
 
@@ -38,9 +43,10 @@ class Replay {
     return {};
   }
 
-  /// Divides all rows by how far those of round t are apart, which is returned; 0, and nothing is divided, where that is
-  /// nothing but rounding. The newest row of all is taken from every row: a constant changes nothing, and what is left is small
-  /// where peers agree, so that no digits of it are lost.
+  /// Divides all rows by how far those of round t are apart, which is returned; 0, and nothing is
+  /// divided, where that is nothing but rounding. The newest row of all is taken from every row: a
+  /// constant changes nothing, and what is left is small where peers agree, so that no digits of it
+  /// are lost.
   double renormalise(Round t) {
     Values mean = Values::Zero();
     for (const Peer& peer : peers_) mean += peer.at(t) / static_cast<double>(peers_.size());
@@ -48,8 +54,9 @@ class Replay {
     for (const Peer& peer : peers_) square += (peer.at(t) - mean).squaredNorm();
     const double norm = std::sqrt(square), n = static_cast<double>(peers_.size());
     const bool nothing = norm <= 64 * std::sqrt(n) * std::numeric_limits<double>::epsilon();
-    const auto furthest = std::max_element(peers_.begin(), peers_.end(),
-                                           [](const Peer& a, const Peer& b) { return a.done() < b.done(); });
+    const auto furthest =
+        std::max_element(peers_.begin(), peers_.end(),
+                         [](const Peer& a, const Peer& b) { return a.done() < b.done(); });
     const Values newest = furthest->versions.back();
     for (Peer& peer : peers_) {
       for (; peer.first + delay_ < t && peer.first < t; ++peer.first) peer.versions.pop_front();
@@ -95,11 +102,15 @@ class Replay {
       if (peer.done() >= wanted.round) {
         stack.pop_back();
       } else if (const auto needed = do_round(wanted.peer)) {
-        const bool circle = std::any_of(stack.begin(), stack.end(), [&](const Wanted& w) { return w.peer == needed->peer; });
+        const bool circle = std::any_of(stack.begin(), stack.end(),
+                                        [&](const Wanted& w) { return w.peer == needed->peer; });
         if (circle || peers_[static_cast<std::size_t>(needed->peer)].first > needed->round)
-          return Error{ErrorKind::data, fmt::format("peer {} is said to have used peer {}'s row of round {} in round {}, which "
-                                                    "was not there then",
-                                                    wanted.peer, needed->peer, needed->round, peer.done())};
+          return Error{
+              ErrorKind::data,
+              fmt::format(
+                  "peer {} is said to have used peer {}'s row of round {} in round {}, which "
+                  "was not there then",
+                  wanted.peer, needed->peer, needed->round, peer.done())};
         stack.push_back(*needed);
       }
     }
@@ -112,7 +123,7 @@ class Replay {
     const Round t = peer.done();
     const Values& own = peer.at(t);
     Values x = own;
-    for (const auto& [from, weight] : matrix(t).hears(i)) {
+    for (const auto& [from, weight] : matrix(t).in_neighbours(i)) {
       const auto round = used(peer, t, from);
       if (!round) continue;
       const Peer& other = peers_[static_cast<std::size_t>(from)];
@@ -129,7 +140,8 @@ class Replay {
   std::map<Round, std::shared_ptr<const topology::MixingMatrix>> matrices_;
 };
 
-/// Least squares slope of logs[t] over the second half, at the phase of the period at which they end.
+/// Least squares slope of logs[t] over the second half, at the phase of the period at which they
+/// end.
 double slope(const std::vector<double>& logs, std::size_t period) {
   const std::size_t last = logs.size() - 1;
   const std::size_t step = last / 2 >= period ? period : last - last / 2;
@@ -152,11 +164,13 @@ double slope(const std::vector<double>& logs, std::size_t period) {
 
 }  // namespace
 
-Result<double> realised_gap(const MixingSchedule& schedule, Round rounds, const std::vector<Departure>& departures) {
+Result<double> realised_gap(const MixingSchedule& schedule, Round rounds,
+                            const std::vector<Departure>& departures) {
   if (rounds == 0) return Error{ErrorKind::data, "no round was mixed"};
   if (schedule.peers() == 1) return 1.0;
   Round last_departure = 0;
-  for (const Departure& departure : departures) last_departure = std::max(last_departure, departure.round + 1);
+  for (const Departure& departure : departures)
+    last_departure = std::max(last_departure, departure.round + 1);
   Replay replay(schedule, departures);
   std::vector<double> logs{0};
   for (Round t = 1; t <= rounds; ++t) {

@@ -18,20 +18,25 @@ Piece probes_of(const RowMatrix& x, Eigen::Index peer, Eigen::Index dimension) {
 
 }  // namespace
 
-RowMatrix PeerSpace::mixed(const Vector& x, Round t) const { return topology::mixed_rows(*schedule_.at(t), x); }
+RowMatrix PeerSpace::mixed(const Vector& x, Round t) const {
+  return topology::mixed_rows(*schedule_.at(t), x);
+}
 
 RowMatrix PeerSpace::curved(const Vector& x) const {
   const Eigen::Index d = dimension();
   RowMatrix result(x.rows(), x.cols());
   for (Eigen::Index i = 0; i < x.rows(); ++i) {
     Eigen::Map<RowMatrix> out(result.data() + i * x.cols(), x.cols() / d, d);
-    if (curvature_.hessians.empty()) out = probes_of(x, i, d).array().rowwise() * curvature_.values.transpose();
+    if (curvature_.hessians.empty())
+      out = probes_of(x, i, d).array().rowwise() * curvature_.values.transpose();
     else out.noalias() = probes_of(x, i, d) * curvature_.hessians[static_cast<std::size_t>(i)];
   }
   return result;
 }
 
-RowMatrix PeerSpace::averaged(const Vector& x) const { return x.colwise().mean().replicate(x.rows(), 1); }
+RowMatrix PeerSpace::averaged(const Vector& x) const {
+  return x.colwise().mean().replicate(x.rows(), 1);
+}
 
 Squares PeerSpace::squares(const Vector& x) const {
   const Eigen::RowVectorXd mean = x.colwise().mean();
@@ -41,7 +46,8 @@ Squares PeerSpace::squares(const Vector& x) const {
 
 RowMatrix PeerSpace::units() const {
   const Eigen::Index n = peers(), d = dimension();
-  const bool apart = curvature_.hessians.empty();  // coordinates never meet: one probe shows all of a peer's
+  const bool apart =
+      curvature_.hessians.empty();  // coordinates never meet: one probe shows all of a peer's
   RowMatrix x = zero(apart ? n : n * d);
   for (Eigen::Index i = 0; i < n; ++i)
     for (Eigen::Index c = 0; c < d; ++c) x(i, apart ? i * d + c : (i * d + c) * d + c) = 1;
@@ -51,7 +57,8 @@ RowMatrix PeerSpace::units() const {
 std::vector<PeerSpace> PeerSpace::parts() const {
   if (!curvature_.hessians.empty()) return {*this};
   std::vector<PeerSpace> parts;
-  for (const double value : curvature_.values) parts.push_back({schedule_, {Eigen::ArrayXd::Constant(1, value), {}}});
+  for (const double value : curvature_.values)
+    parts.push_back({schedule_, {Eigen::ArrayXd::Constant(1, value), {}}});
   return parts;
 }
 
@@ -59,20 +66,25 @@ std::optional<std::vector<Eigen::ArrayXcd>> shared_modes(const MixingSchedule& s
   std::vector<Eigen::ArrayXcd> rounds;
   if (topology::is_lattice(schedule)) {
     for (int t = 0; t < schedule.period(); ++t) {
-      const auto waves = topology::lattice_eigenvalues(*schedule.at(static_cast<Round>(t)), schedule.lattice());
+      const auto waves =
+          topology::lattice_eigenvalues(*schedule.at(static_cast<Round>(t)), schedule.lattice());
       GOSSAMER_CHECK(waves.has_value(), "a lattice's matrices have waves");
-      rounds.push_back(Eigen::Map<const Eigen::ArrayXcd>(waves->data(), static_cast<Eigen::Index>(waves->size())));
+      rounds.push_back(Eigen::Map<const Eigen::ArrayXcd>(waves->data(),
+                                                         static_cast<Eigen::Index>(waves->size())));
     }
     return rounds;
   }
-  if (schedule.period() != 1 || schedule.peers() > ModeSpace::kMostModes || !schedule.at(0)->symmetric())
+  if (schedule.period() != 1 || schedule.peers() > ModeSpace::kMostModes ||
+      !schedule.at(0)->symmetric())
     return std::nullopt;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(topology::dense(*schedule.at(0)), Eigen::EigenvaluesOnly);
+  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(topology::dense(*schedule.at(0)),
+                                                              Eigen::EigenvaluesOnly);
   rounds.emplace_back(solver.eigenvalues().reverse().array().cast<std::complex<double>>());
   return rounds;
 }
 
-std::optional<ModeSpace> ModeSpace::make(const MixingSchedule& schedule, const Curvature& curvature) {
+std::optional<ModeSpace> ModeSpace::make(const MixingSchedule& schedule,
+                                         const Curvature& curvature) {
   constexpr Eigen::Index kMostRows = 1 << 20;
   const Eigen::Index d = curvature.dimension(), n = schedule.peers();
   if (!curvature.hessians.empty() || n * d > kMostRows) return std::nullopt;

@@ -13,7 +13,8 @@ namespace {
 
 class StaticTopology final : public Topology {
  public:
-  StaticTopology(Graph graph, std::vector<int> lattice) : graph_(std::move(graph)), lattice_(std::move(lattice)) {}
+  StaticTopology(Graph graph, std::vector<int> lattice)
+      : graph_(std::move(graph)), lattice_(std::move(lattice)) {}
   int peers() const override { return graph_.peers(); }
   int period() const override { return 1; }
   Graph graph(Round) const override { return graph_; }
@@ -39,7 +40,8 @@ class WeightedTopology final : public Topology {
     Graph graph{std::vector<std::vector<int>>(rows.size())};
     for (std::size_t i = 0; i < rows.size(); ++i)  // ascending, so every list is
       for (const auto& [peer, weight] : rows[i])
-        if (peer != static_cast<int>(i) && weight != 0) graph.out[static_cast<std::size_t>(peer)].push_back(static_cast<int>(i));
+        if (peer != static_cast<int>(i) && weight != 0)
+          graph.out[static_cast<std::size_t>(peer)].push_back(static_cast<int>(i));
     return graph;
   }
 
@@ -56,7 +58,8 @@ WeightRows rows_of(int peers, const std::vector<WeightedEdge>& edges) {
     rows[static_cast<std::size_t>(b)].push_back({a, weight});
   }
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::sort(rows[i].begin(), rows[i].end(), [](const Neighbour& x, const Neighbour& y) { return x.peer < y.peer; });
+    std::sort(rows[i].begin(), rows[i].end(),
+              [](const Neighbour& x, const Neighbour& y) { return x.peer < y.peer; });
     rows[i] = complete_row(static_cast<int>(i), std::move(rows[i]));
   }
   return rows;
@@ -69,7 +72,8 @@ int largest_divisor_up_to_root(int n) {
   return best;
 }
 
-/// The layout that the options fix or leave to us, long sides or short; none when the product cannot be n.
+/// The layout that the options fix or leave to us, long sides or short; none when the product
+/// cannot be n.
 std::optional<Layout> lay_out(int n, const LayoutOptions& options) {
   const int rows = options.rows > 0   ? options.rows
                    : options.cols > 0 ? n / options.cols
@@ -86,7 +90,8 @@ std::unique_ptr<Topology> static_topology(Graph graph, std::vector<int> lattice)
   return std::make_unique<StaticTopology>(std::move(graph), std::move(lattice));
 }
 
-std::unique_ptr<Topology> weighted_topology(int peers, const std::vector<std::vector<WeightedEdge>>& rounds) {
+std::unique_ptr<Topology> weighted_topology(int peers,
+                                            const std::vector<std::vector<WeightedEdge>>& rounds) {
   GOSSAMER_CHECK(!rounds.empty(), "a period has a round");
   std::vector<WeightRows> rows;
   rows.reserve(rounds.size());
@@ -95,27 +100,35 @@ std::unique_ptr<Topology> weighted_topology(int peers, const std::vector<std::ve
 }
 
 std::unique_ptr<Topology> weighted_topology(WeightRows rows, std::vector<int> lattice) {
-  return std::make_unique<WeightedTopology>(std::vector<WeightRows>{std::move(rows)}, std::move(lattice));
+  return std::make_unique<WeightedTopology>(std::vector<WeightRows>{std::move(rows)},
+                                            std::move(lattice));
 }
 
-Error cannot_build(const std::string& kind, int peers, const std::string& why, const std::function<bool(int)>& works) {
+Error cannot_build(const std::string& kind, int peers, const std::string& why,
+                   const std::function<bool(int)>& works) {
   int below = peers - 1, above = peers + 1;
   while (below > 1 && !works(below)) --below;
   while (above <= kMaximumPeers && !works(above)) ++above;
   std::string hint;
-  if (below > 1 && above <= kMaximumPeers) hint = fmt::format("; n = {} or n = {} works", below, above);
+  if (below > 1 && above <= kMaximumPeers)
+    hint = fmt::format("; n = {} or n = {} works", below, above);
   else if (below > 1) hint = fmt::format("; n = {} works", below);
   else if (above <= kMaximumPeers) hint = fmt::format("; n = {} works", above);
-  return {ErrorKind::invalid, fmt::format("topology {} cannot be built for {} peers: {}{}", kind, peers, why, hint)};
+  return {ErrorKind::invalid,
+          fmt::format("topology {} cannot be built for {} peers: {}{}", kind, peers, why, hint)};
 }
 
 const ParameterSet<LayoutOptions>& layout_parameters() {
   static const auto set =
       ParameterSet<LayoutOptions>()
           .add("rows", &LayoutOptions::rows,
-               {.help = "peers in a column; 0: from cols, or the squarest layout", .minimum = 0, .maximum = kMaximumPeers})
+               {.help = "peers in a column; 0: from cols, or the squarest layout",
+                .minimum = 0,
+                .maximum = kMaximumPeers})
           .add("cols", &LayoutOptions::cols,
-               {.help = "peers in a row; 0: from rows, or the squarest layout", .minimum = 0, .maximum = kMaximumPeers});
+               {.help = "peers in a row; 0: from rows, or the squarest layout",
+                .minimum = 0,
+                .maximum = kMaximumPeers});
   return set;
 }
 
@@ -131,11 +144,14 @@ Result<Layout> choose_layout(const LayoutRule& rule, int peers, const LayoutOpti
 
   std::string why;
   if (!layout) {
-    const auto side = [](int given) { return given > 0 ? fmt::to_string(given) : std::string("any"); };
-    why = fmt::format("rows = {} by cols = {} is not {}", side(options.rows), side(options.cols), peers);
+    const auto side = [](int given) {
+      return given > 0 ? fmt::to_string(given) : std::string("any");
+    };
+    why = fmt::format("rows = {} by cols = {} is not {}", side(options.rows), side(options.cols),
+                      peers);
   } else {
-    why = fmt::format("{} by {} {} the {}: {}", layout->rows, layout->cols, chosen ? "is" : "would be",
-                      chosen ? "squarest layout" : "layout", rule.why);
+    why = fmt::format("{} by {} {} the {}: {}", layout->rows, layout->cols,
+                      chosen ? "is" : "would be", chosen ? "squarest layout" : "layout", rule.why);
   }
   return cannot_build(rule.kind, peers, why, works);
 }

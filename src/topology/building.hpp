@@ -1,4 +1,5 @@
-// What the files of kinds/ share: a graph that stays as it is, and a refusal that says what would work.
+// What the files of kinds/ share: a graph that stays as it is, and a refusal that says what would
+// work.
 #pragma once
 
 #include <functional>
@@ -18,17 +19,20 @@ struct WeightedEdge {
   double weight = 0;
 };
 
-/// The topology with these edges and these very weights, one list a round, over and over; at least one round. Each edge is
-/// listed once in a round, and its weight is positive.
-std::unique_ptr<Topology> weighted_topology(int peers, const std::vector<std::vector<WeightedEdge>>& rounds);
+/// The topology with these edges and these very weights, one list a round, over and over; at least
+/// one round. Each edge is listed once in a round, and its weight is positive.
+std::unique_ptr<Topology> weighted_topology(int peers,
+                                            const std::vector<std::vector<WeightedEdge>>& rounds);
 
 /// The static topology with these weights, directed or not: rows complete, as WeightRows are.
 std::unique_ptr<Topology> weighted_topology(WeightRows rows, std::vector<int> lattice = {});
 
 /// The error (invalid) of a kind that cannot be built for `peers`:
 ///   "topology torus cannot be built for 14 peers: <why>; n = 12 or n = 15 works"
-/// with the nearest n > 1 below and above that `works` accepts (none is named when none of 2..kMaximumPeers works).
-Error cannot_build(const std::string& kind, int peers, const std::string& why, const std::function<bool(int)>& works);
+/// with the nearest n > 1 below and above that `works` accepts (none is named when none
+/// of 2..kMaximumPeers works).
+Error cannot_build(const std::string& kind, int peers, const std::string& why,
+                   const std::function<bool(int)>& works);
 
 /// How torus and grid lay their peers out. 0: chosen for the number of peers.
 struct LayoutOptions {
@@ -52,8 +56,9 @@ struct Layout {
   int peer(int row, int col) const { return row * cols + col; }
 };
 
-/// rows × cols = peers, both sides as long as `rule` asks. Where neither is given, rows is the largest divisor of peers up
-/// to its square root: the squarest layout there is. One peer is 1 × 1. The error (invalid) names workable n.
+/// rows × cols = peers, both sides as long as `rule` asks. Where neither is given, rows is the
+/// largest divisor of peers up to its square root: the squarest layout there is. One peer is 1 × 1.
+/// The error (invalid) names workable n.
 Result<Layout> choose_layout(const LayoutRule& rule, int peers, const LayoutOptions& options);
 
 }  // namespace gossamer::topology

@@ -9,7 +9,8 @@ namespace gossamer::topology {
 namespace {
 
 Error failed(Round round, const char* check, const std::string& what) {
-  return {ErrorKind::invalid, fmt::format("mixing matrix of round {}: {} check failed: {}", round, check, what)};
+  return {ErrorKind::invalid,
+          fmt::format("mixing matrix of round {}: {} check failed: {}", round, check, what)};
 }
 
 /// Whether there is an edge, asked for `to` that never descend: a cursor a peer is enough.
@@ -35,9 +36,11 @@ Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
     int last = -1;
     for (const Neighbour& entry : w[i]) {
       if (entry.peer < 0 || entry.peer >= graph.peers())
-        return failed(round, "shape", fmt::format("row {} names peer {} of {}", i, entry.peer, graph.peers()));
+        return failed(round, "shape",
+                      fmt::format("row {} names peer {} of {}", i, entry.peer, graph.peers()));
       if (entry.peer <= last)
-        return failed(round, "shape", fmt::format("row {} has peer {} after peer {}", i, entry.peer, last));
+        return failed(round, "shape",
+                      fmt::format("row {} has peer {} after peer {}", i, entry.peer, last));
       last = entry.peer;
     }
   }
@@ -46,19 +49,24 @@ Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
 
 Status check_entry(int i, const Neighbour& entry, Edges& edges, Round round) {
   if (entry.peer != i && entry.weight != 0 && !edges.has(entry.peer, i))
-    return failed(round, "support", fmt::format("W[{}][{}] = {}, and peer {} does not hear peer {}", i, entry.peer,
-                                                entry.weight, i, entry.peer));
+    return failed(round, "support",
+                  fmt::format("W[{}][{}] = {}, and peer {} does not hear peer {}", i, entry.peer,
+                              entry.weight, i, entry.peer));
   if (!std::isfinite(entry.weight) || entry.weight < 0)
-    return failed(round, "entries", fmt::format("W[{}][{}] = {} is not a weight ≥ 0", i, entry.peer, entry.weight));
+    return failed(round, "entries",
+                  fmt::format("W[{}][{}] = {} is not a weight ≥ 0", i, entry.peer, entry.weight));
   return {};
 }
 
-// The sums are taken in long double: the check is of the weights, not of the order in which a check would round.
-Status check_sums(const std::vector<long double>& sums, const char* check, Round round, const char* advice) {
+// The sums are taken in long double: the check is of the weights, not of the order in which a check
+// would round.
+Status check_sums(const std::vector<long double>& sums, const char* check, Round round,
+                  const char* advice) {
   for (std::size_t i = 0; i < sums.size(); ++i)
     if (!(std::abs(sums[i] - 1) <= kSumTolerance))
-      return failed(round, check, fmt::format("that of peer {} is 1 {:+.3g}, more than {} from 1{}", i,
-                                              static_cast<double>(sums[i] - 1), kSumTolerance, advice));
+      return failed(round, check,
+                    fmt::format("that of peer {} is 1 {:+.3g}, more than {} from 1{}", i,
+                                static_cast<double>(sums[i] - 1), kSumTolerance, advice));
   return {};
 }
 
@@ -76,14 +84,16 @@ Status check_round(const WeightRows& w, const Graph& graph, Round round, bool on
     }
   if (!only_columns) GOSSAMER_TRY_STATUS(check_sums(row_sums, "row sum", round, ""));
   return check_sums(column_sums, "column sum", round,
-                    " (algorithm push_sum with topology.weights = out_degree takes any strongly connected graph)");
+                    " (algorithm push_sum with topology.weights = out_degree takes any strongly "
+                    "connected graph)");
 }
 
 Status check_jointly_connected(std::span<const WeightRows> rounds) {
   std::vector<Graph> graphs;
   for (const WeightRows& w : rounds) {
     Graph graph{std::vector<std::vector<int>>(w.size())};
-    for (std::size_t i = 0; i < w.size(); ++i) graph.out[i].reserve(w[i].size());  // as a rule as many hear a peer as it hears
+    for (std::size_t i = 0; i < w.size(); ++i)
+      graph.out[i].reserve(w[i].size());  // as a rule as many hear a peer as it hears
     for (std::size_t i = 0; i < w.size(); ++i)
       for (const Neighbour& entry : w[i])
         if (entry.weight != 0 && entry.peer != static_cast<int>(i))
@@ -92,10 +102,13 @@ Status check_jointly_connected(std::span<const WeightRows> rounds) {
   }
   if (graphs.size() != 1) graphs = {union_of(graphs)};
   if (const auto pair = find_unreachable(graphs.front()))
-    return Error{ErrorKind::invalid,
-                 fmt::format("mixing matrices: joint connectivity check failed: over {} round(s), what peer {} says never "
-                             "reaches peer {}, so the network cannot come to agree; add edges that join them",
-                             rounds.size(), pair->from, pair->to)};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format(
+            "mixing matrices: joint connectivity check failed: over {} round(s), what peer {} says "
+            "never "
+            "reaches peer {}, so the network cannot come to agree; add edges that join them",
+            rounds.size(), pair->from, pair->to)};
   return {};
 }
 

@@ -1,4 +1,5 @@
-// The checks that make a mixing matrix an artifact one can rely on. A run whose W fails one does not start.
+// The checks that make a mixing matrix an artifact one can rely on. A run whose W fails one does
+// not start.
 #pragma once
 
 #include <span>
@@ -11,8 +12,8 @@ namespace gossamer::topology {
 /// How far from 1 a row or a column may sum, in double.
 inline constexpr double kSumTolerance = 1e-12;
 
-/// Checks one round's W against the graph of that round, in this order; pure. The error (invalid) names the first check that
-/// fails, as here on the left, and where:
+/// Checks one round's W against the graph of that round, in this order; pure. The error (invalid)
+/// names the first check that fails, as here on the left, and where:
 ///   shape         as many rows as peers; each row ascending, each peer 0..n−1 at most once
 ///   support       an off-diagonal entry that is not 0 is an edge of the graph
 ///   entries       finite and ≥ 0, the diagonal too
@@ -21,8 +22,9 @@ inline constexpr double kSumTolerance = 1e-12;
 /// `only_columns`: rows may sum to anything (push-sum).
 Status check_round(const WeightRows& w, const Graph& graph, Round round, bool only_columns = false);
 
-/// Checks "joint connectivity": over the given rounds together, along entries that are not 0, everybody's word reaches
-/// everybody. All rounds are of equal peers and have the shape that check_round wants. At least one round.
+/// Checks "joint connectivity": over the given rounds together, along entries that are not 0,
+/// everybody's word reaches everybody. All rounds are of equal peers and have the shape that
+/// check_round wants. At least one round.
 Status check_jointly_connected(std::span<const WeightRows> rounds);
 
 }  // namespace gossamer::topology

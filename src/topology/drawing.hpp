@@ -1,4 +1,5 @@
-// Topologies as a picture: peers on a circle, who hears whom as lines. SVG, without a library: circles, lines and text.
+// Topologies as a picture: peers on a circle, who hears whom as lines. SVG, without a library:
+// circles, lines and text.
 #pragma once
 
 #include <string>
@@ -21,9 +22,9 @@ inline constexpr std::size_t kMostDrawnLines = 20000;
 /// Rounds of a period (or of a random sequence) that are drawn, each in its colour.
 inline constexpr int kMostDrawnRounds = 6;
 
-/// The panels beside each other, in rows. A line is an edge both ends of which hear each other; an arrow points to who hears.
-/// Where W varies in time, its first rounds are drawn in colours, told below the panel. The error (invalid) names a topology
-/// that is too large to draw.
+/// The panels beside each other, in rows. A line is an edge both ends of which hear each other; an
+/// arrow points to who hears. Where W varies in time, its first rounds are drawn in colours, told
+/// below the panel. The error (invalid) names a topology that is too large to draw.
 Result<std::string> draw_svg(const std::vector<Drawn>& panels);
 
 }  // namespace gossamer::topology

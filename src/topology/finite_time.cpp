@@ -22,7 +22,8 @@ void append_round(const Rounds& rounds, std::size_t m, std::vector<WeightedEdge>
   round.insert(round.end(), edges.begin(), edges.end());
 }
 
-/// Factors of n, each `most` or less and none above the one before, descending, exactly `count` of them.
+/// Factors of n, each `most` or less and none above the one before, descending, exactly `count` of
+/// them.
 bool factorise(int n, int most, int count, std::vector<int>& factors) {
   if (count == 0) return n == 1;
   for (int factor = std::min(n, most); factor > 1; --factor) {
@@ -38,7 +39,7 @@ bool factorise(int n, int most, int count, std::vector<int>& factors) {
 struct Digit {
   std::span<const int> all;                 ///< V_l: a (k+1)^p peers
   std::vector<std::span<const int>> parts;  ///< V_{l,1..a}: (k+1)^p each
-  Rounds within, within_each;               ///< hyper-hypercubes: of V_l; of every V_{l,a}, side by side
+  Rounds within, within_each;  ///< hyper-hypercubes: of V_l; of every V_{l,a}, side by side
 };
 
 /// V cut into V_1, V_2, …, by n = Σ_l a_l (k+1)^{p_l}, p_1 > p_2 > … and 1 ≤ a_l ≤ k.
@@ -65,21 +66,26 @@ std::vector<Digit> digits_of(std::span<const int> peers, int k) {
   return digits;
 }
 
-/// V_l tells `rest` = V_{l+1} ∪ … what it knows, and is told. With N = |V_l| + |rest|, every v of the rest hears one peer of
-/// each of the parts V_{l,1..a}, no two of them the same one, and both ends give w = |V_{l,1}| / N = |V_l| / (a N). If V_l has
-/// the average y everywhere, and the rest's mean is z, then after the round
+/// V_l tells `rest` = V_{l+1} ∪ … what it knows, and is told. With N = |V_l| + |rest|, every v of
+/// the rest hears one peer of each of the parts V_{l,1..a}, no two of them the same one, and both
+/// ends give w = |V_{l,1}| / N = |V_l| / (a N). If V_l has the average y everywhere, and the rest's
+/// mean is z, then after the round
 ///   every V_{l,a}'s mean is y + |rest| w (z − y) / |V_{l,1}| = (|V_l| y + |rest| z) / N,
 ///   and so is the rest's, whose peers each have (1 − a w) x + a w y.
-/// There is a peer for every v, since |rest| < |V_{l,1}|. The others of V_l are averaged among themselves, k + 1 at a time:
-/// they are equal here, but not where peers train meanwhile.
-void exchange(const Digit& digit, std::span<const int> rest, int k, std::vector<WeightedEdge>& round) {
+/// There is a peer for every v, since |rest| < |V_{l,1}|. The others of V_l are averaged among
+/// themselves, k + 1 at a time: they are equal here, but not where peers train meanwhile.
+void exchange(const Digit& digit, std::span<const int> rest, int k,
+              std::vector<WeightedEdge>& round) {
   const std::size_t part = digit.parts.front().size();
-  const double weight = static_cast<double>(part) / static_cast<double>(digit.all.size() + rest.size());
-  GOSSAMER_CHECK(rest.size() <= part, "lower digits are together less than one of a higher digit's parts");
+  const double weight =
+      static_cast<double>(part) / static_cast<double>(digit.all.size() + rest.size());
+  GOSSAMER_CHECK(rest.size() <= part,
+                 "lower digits are together less than one of a higher digit's parts");
   std::vector<int> others;
   for (const std::span<const int> peers : digit.parts) {
     for (std::size_t v = 0; v < rest.size(); ++v) round.push_back({peers[v], rest[v], weight});
-    others.insert(others.end(), peers.begin() + static_cast<std::ptrdiff_t>(rest.size()), peers.end());
+    others.insert(others.end(), peers.begin() + static_cast<std::ptrdiff_t>(rest.size()),
+                  peers.end());
   }
   const auto most = static_cast<std::size_t>(k) + 1;
   for (std::size_t i = 0; i < others.size(); i += most)
@@ -101,7 +107,8 @@ std::vector<int> smooth_factors(int n, int k) {
 
 Rounds hyper_hypercube(std::span<const int> peers, int k) {
   const std::vector<int> sides = smooth_factors(static_cast<int>(peers.size()), k);
-  GOSSAMER_CHECK(peers.size() <= 1 || !sides.empty(), "a hyper-hypercube's peers are a product of factors up to k + 1");
+  GOSSAMER_CHECK(peers.size() <= 1 || !sides.empty(),
+                 "a hyper-hypercube's peers are a product of factors up to k + 1");
   Rounds rounds;
   std::size_t stride = 1;
   for (const int side : sides) {
@@ -109,7 +116,8 @@ Rounds hyper_hypercube(std::span<const int> peers, int k) {
     for (std::size_t i = 0; i < peers.size(); ++i) {
       if (i / stride % static_cast<std::size_t>(side) != 0) continue;  // not the first of its line
       std::vector<int> line;
-      for (int step = 0; step < side; ++step) line.push_back(peers[i + static_cast<std::size_t>(step) * stride]);
+      for (int step = 0; step < side; ++step)
+        line.push_back(peers[i + static_cast<std::size_t>(step) * stride]);
       average(line, round);
     }
     rounds.push_back(std::move(round));
@@ -118,12 +126,14 @@ Rounds hyper_hypercube(std::span<const int> peers, int k) {
   return rounds;
 }
 
-// First every V_l averages itself, for as many rounds m as V_1 takes, the longest. Then, one round each, V_1 exchanges with
-// V_2 ∪ V_3 ∪ …, V_2 with V_3 ∪ …, and so on: after V_l's exchange its parts each have the mean of all, and average
-// themselves; V_1 takes longest, p_1 rounds, in which the others' p_l + l − 1 fit. The last V_L has it after the exchanges.
-// So m + 1 + p_1 rounds. Who has nothing left to do goes on averaging, which changes nothing but where peers train meanwhile.
+// First every V_l averages itself, for as many rounds m as V_1 takes, the longest. Then, one round
+// each, V_1 exchanges with V_2 ∪ V_3 ∪ …, V_2 with V_3 ∪ …, and so on: after V_l's exchange its
+// parts each have the mean of all, and average themselves; V_1 takes longest, p_1 rounds, in which
+// the others' p_l + l − 1 fit. The last V_L has it after the exchanges. So m + 1 + p_1 rounds. Who
+// has nothing left to do goes on averaging, which changes nothing but where peers train meanwhile.
 Rounds simple_base_graph(std::span<const int> peers, int k) {
-  if (!smooth_factors(static_cast<int>(peers.size()), k).empty() || peers.size() <= 1) return hyper_hypercube(peers, k);
+  if (!smooth_factors(static_cast<int>(peers.size()), k).empty() || peers.size() <= 1)
+    return hyper_hypercube(peers, k);
   const std::vector<Digit> digits = digits_of(peers, k);
   if (digits.size() == 1) return digits.front().within;
   const std::size_t first = digits.front().within.size(), then = digits.front().within_each.size();
@@ -134,8 +144,10 @@ Rounds simple_base_graph(std::span<const int> peers, int k) {
       const Digit& digit = digits[l];
       const bool last = l + 1 == digits.size();
       if (m < first) append_round(digit.within, m, rounds[m]);
-      else if (m == first + l && !last) exchange(digit, peers.subspan(begin + digit.all.size()), k, rounds[m]);
-      else if (m > first + l || (last && m >= first + l)) append_round(digit.within_each, m - first - l - (last ? 0 : 1), rounds[m]);
+      else if (m == first + l && !last)
+        exchange(digit, peers.subspan(begin + digit.all.size()), k, rounds[m]);
+      else if (m > first + l || (last && m >= first + l))
+        append_round(digit.within_each, m - first - l - (last ? 0 : 1), rounds[m]);
     }
   }
   return rounds;
@@ -152,7 +164,8 @@ Rounds base_graph(std::span<const int> peers, int k) {
     rounds.resize(std::max(rounds.size(), begin + part.size()));
     for (std::size_t m = 0; m < part.size(); ++m) append_round(part, m, rounds[begin + m]);
   };
-  for (std::size_t part = 0; part < p; ++part) append_aside(simple_base_graph(peers.subspan(part * q, q), k), 0);
+  for (std::size_t part = 0; part < p; ++part)
+    append_aside(simple_base_graph(peers.subspan(part * q, q), k), 0);
   const std::size_t across = rounds.size();
   for (std::size_t place = 0; place < q; ++place) {
     std::vector<int> line;
@@ -165,7 +178,8 @@ Rounds base_graph(std::span<const int> peers, int k) {
 
 const ParameterSet<FiniteTimeOptions>& finite_time_parameters() {
   static const auto set = ParameterSet<FiniteTimeOptions>().add(
-      "k", &FiniteTimeOptions::k, {.help = "most neighbours that a peer hears in a round", .minimum = 1, .maximum = 64});
+      "k", &FiniteTimeOptions::k,
+      {.help = "most neighbours that a peer hears in a round", .minimum = 1, .maximum = 64});
   return set;
 }
 
@@ -173,8 +187,10 @@ TopologyKind finite_time_kind(Rounds (*rounds_of)(std::span<const int> peers, in
   TopologyKind kind;
   kind.source = "Takezawa et al. 2023 (arXiv:2305.11420)";
   kind.parameters = finite_time_parameters().specs();
-  kind.make = [rounds_of](const TopologyContext& context, const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
-    GOSSAMER_TRY(const FiniteTimeOptions options, finite_time_parameters().read("topology", values));
+  kind.make = [rounds_of](const TopologyContext& context,
+                          const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
+    GOSSAMER_TRY(const FiniteTimeOptions options,
+                 finite_time_parameters().read("topology", values));
     std::vector<int> peers(static_cast<std::size_t>(context.peers));
     std::iota(peers.begin(), peers.end(), 0);
     Rounds rounds = rounds_of(peers, options.k);

@@ -37,7 +37,8 @@ Far farthest(const std::vector<int>& hops) {
   return {static_cast<int>(place - hops.begin()), *place};
 }
 
-/// Of two pairs that are far apart, as corners are, the peer whose farthest of the four is nearest: a centre, or nearly.
+/// Of two pairs that are far apart, as corners are, the peer whose farthest of the four is nearest:
+/// a centre, or nearly.
 int centre_of(const Graph& graph) {
   std::vector<int> worst(graph.out.size(), 0);
   const auto look_from = [&](int corner) {
@@ -45,14 +46,16 @@ int centre_of(const Graph& graph) {
     for (std::size_t i = 0; i < worst.size(); ++i) worst[i] = std::max(worst[i], hops[i]);
     return hops;
   };
-  const auto nearest = [&worst] { return static_cast<int>(std::min_element(worst.begin(), worst.end()) - worst.begin()); };
+  const auto nearest = [&worst] {
+    return static_cast<int>(std::min_element(worst.begin(), worst.end()) - worst.begin());
+  };
   look_from(farthest(look_from(farthest(hops_from(graph, 0)).peer)).peer);
   look_from(farthest(look_from(farthest(hops_from(graph, nearest())).peer)).peer);
   return nearest();
 }
 
-/// Peers in each other's stead: they hear the same and each other, as within a clique, so that what is far from one is as far
-/// from the other. Remembers whom it was asked of.
+/// Peers in each other's stead: they hear the same and each other, as within a clique, so that what
+/// is far from one is as far from the other. Remembers whom it was asked of.
 class Twins {
  public:
   explicit Twins(const Graph& graph) : graph_(graph) {}
@@ -67,14 +70,16 @@ class Twins {
   std::set<std::vector<int>> seen_;
 };
 
-// iFUB (Crescenzi et al. 2013): two peers within i hops of a centre are within 2i of each other, so peers are asked from the
-// farthest in, and once a distance of 2i was seen, those within i hops need not be.
+// iFUB (Crescenzi et al. 2013): two peers within i hops of a centre are within 2i of each other, so
+// peers are asked from the farthest in, and once a distance of 2i was seen, those within i hops
+// need not be.
 Diameter symmetric_diameter(const Graph& graph, double most_looks) {
   const int centre = centre_of(graph);
   const std::vector<int> hops = hops_from(graph, centre);
   const int radius = farthest(hops).hops;
   std::vector<std::vector<int>> at_distance(static_cast<std::size_t>(radius) + 1);
-  for (int i = 0; i < graph.peers(); ++i) at_distance[static_cast<std::size_t>(hops[static_cast<std::size_t>(i)])].push_back(i);
+  for (int i = 0; i < graph.peers(); ++i)
+    at_distance[static_cast<std::size_t>(hops[static_cast<std::size_t>(i)])].push_back(i);
   int longest = radius;
   Twins twins(graph);
   for (int i = radius; i > 0; --i) {
@@ -93,13 +98,15 @@ Diameter symmetric_diameter(const Graph& graph, double most_looks) {
 Graph undirected_graph(int peers, std::span<const Edge> edges) {
   Graph graph{std::vector<std::vector<int>>(static_cast<std::size_t>(peers))};
   for (const auto& [a, b] : edges) {
-    GOSSAMER_CHECK(a != b && a >= 0 && b >= 0 && a < peers && b < peers, "an edge joins two different peers of the graph");
+    GOSSAMER_CHECK(a != b && a >= 0 && b >= 0 && a < peers && b < peers,
+                   "an edge joins two different peers of the graph");
     graph.out[static_cast<std::size_t>(a)].push_back(b);
     graph.out[static_cast<std::size_t>(b)].push_back(a);
   }
   for (auto& out : graph.out) {
     std::sort(out.begin(), out.end());
-    GOSSAMER_CHECK(std::adjacent_find(out.begin(), out.end()) == out.end(), "an edge is listed once");
+    GOSSAMER_CHECK(std::adjacent_find(out.begin(), out.end()) == out.end(),
+                   "an edge is listed once");
   }
   return graph;
 }
@@ -110,12 +117,15 @@ Graph reversed(const Graph& graph) {
   for (const auto& out : graph.out)
     for (const int to : out) ++degrees[static_cast<std::size_t>(to)];
   for (std::size_t i = 0; i < degrees.size(); ++i) result.out[i].reserve(degrees[i]);
-  for (int from = 0; from < graph.peers(); ++from)  // ascending, so every list of the result is ascending too
-    for (const int to : graph.out[static_cast<std::size_t>(from)]) result.out[static_cast<std::size_t>(to)].push_back(from);
+  for (int from = 0; from < graph.peers();
+       ++from)  // ascending, so every list of the result is ascending too
+    for (const int to : graph.out[static_cast<std::size_t>(from)])
+      result.out[static_cast<std::size_t>(to)].push_back(from);
   return result;
 }
 
-// Going through the lists in order, whoever hears j comes in the order of j's own list: a cursor a peer is enough.
+// Going through the lists in order, whoever hears j comes in the order of j's own list: a cursor a
+// peer is enough.
 bool is_symmetric(const Graph& graph) {
   std::vector<std::size_t> next(graph.out.size(), 0);
   for (int from = 0; from < graph.peers(); ++from)
@@ -149,9 +159,11 @@ std::optional<Unreachable> find_unreachable(const Graph& graph) {
     return static_cast<int>(std::find(hops.begin(), hops.end(), kNotReached) - hops.begin());
   };
   if (graph.peers() == 0) return std::nullopt;
-  if (const int to = first_missing(hops_from(graph, 0)); to < graph.peers()) return Unreachable{0, to};
+  if (const int to = first_missing(hops_from(graph, 0)); to < graph.peers())
+    return Unreachable{0, to};
   if (is_symmetric(graph)) return std::nullopt;
-  if (const int from = first_missing(hops_from(reversed(graph), 0)); from < graph.peers()) return Unreachable{from, 0};
+  if (const int from = first_missing(hops_from(reversed(graph), 0)); from < graph.peers())
+    return Unreachable{from, 0};
   return std::nullopt;
 }
 

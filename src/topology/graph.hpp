@@ -1,4 +1,5 @@
-// Questions about a graph that do not depend on weights: is it symmetric, is it connected, how far across is it.
+// Questions about a graph that do not depend on weights: is it symmetric, is it connected, how far
+// across is it.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@ struct Edge {
   int a = 0, b = 0;
 };
 
-/// The graph of these undirected edges on peers 0..peers−1. A self-loop, a double edge or a peer out of range is a bug.
+/// The graph of these undirected edges on peers 0..peers−1. A self-loop, a double edge or a peer
+/// out of range is a bug.
 Graph undirected_graph(int peers, std::span<const Edge> edges);
 
 /// The same edges the other way: out[i] of the result are the peers that i hears.
@@ -38,13 +40,16 @@ inline constexpr double kMostSteps = 4e8;  // a few seconds
 /// The longest shortest path, in hops.
 struct Diameter {
   int hops = 0;
-  bool exact = true;  ///< false: at least so many; to know it exactly, too many peers would have to be looked from
+  bool exact = true;  ///< false: at least so many; to know it exactly, too many peers would have to
+                      ///< be looked from
 };
 
-/// None when the graph is not strongly connected; 0 for one peer. `alike`: from every peer the graph looks the same, so one
-/// peer's view is enough. A symmetric graph's is mostly found from few peers, a directed one's takes a look from each; after
-/// `most_steps` steps along an edge the longest path so far is the answer.
-std::optional<Diameter> diameter(const Graph& graph, bool alike = false, double most_steps = kMostSteps);
+/// None when the graph is not strongly connected; 0 for one peer. `alike`: from every peer the
+/// graph looks the same, so one peer's view is enough. A symmetric graph's is mostly found from few
+/// peers, a directed one's takes a look from each; after `most_steps` steps along an edge the
+/// longest path so far is the answer.
+std::optional<Diameter> diameter(const Graph& graph, bool alike = false,
+                                 double most_steps = kMostSteps);
 
 /// Directed edges.
 std::int64_t count_edges(const Graph& graph);

@@ -22,17 +22,22 @@ Error wrong(const std::string& name, int line, const std::string& what) {
 /// What every edge must be, whatever the file's form.
 Status check_edge(const FileEdge& edge, bool weighted, const std::string& name) {
   if (edge.from == edge.to)
-    return wrong(name, edge.line, fmt::format("peer {} hears itself; the weight on oneself is what is missing to 1, leave it "
-                                              "out", edge.from));
+    return wrong(
+        name, edge.line,
+        fmt::format("peer {} hears itself; the weight on oneself is what is missing to 1, leave it "
+                    "out",
+                    edge.from));
   if (weighted && !(std::isfinite(edge.weight) && edge.weight > 0 && edge.weight <= 1))
-    return wrong(name, edge.line, fmt::format("{} is not a weight above 0 and up to 1", edge.weight));
+    return wrong(name, edge.line,
+                 fmt::format("{} is not a weight above 0 and up to 1", edge.weight));
   return {};
 }
 
 Result<int> peer_in(std::string_view word, const std::string& name, int line) {
   const auto peer = number_in<int>(word);
   if (!peer || *peer < 0 || *peer >= kMaximumPeers)
-    return wrong(name, line, fmt::format("'{}' is not a peer's number, 0 to {}", word, kMaximumPeers - 1));
+    return wrong(name, line,
+                 fmt::format("'{}' is not a peer's number, 0 to {}", word, kMaximumPeers - 1));
   return *peer;
 }
 
@@ -59,12 +64,14 @@ class Tags {
       const bool comment = text_.substr(open, 4) == "<!--";
       const std::string_view closing = comment ? "-->" : ">";
       const std::size_t close = comment ? text_.find(closing, open) : end_of_tag(open);
-      if (close == std::string_view::npos) return wrong(name, line, "a tag begins here and does not end");
+      if (close == std::string_view::npos)
+        return wrong(name, line, "a tag begins here and does not end");
       advance(close + closing.size());
       if (comment || text_[open + 1] == '?' || text_[open + 1] == '!') continue;
       Tag tag{{}, text_.substr(open + 1, close - open - 1), line, text_[close - 1] == '/', {}};
       if (tag.empty) tag.inside.remove_suffix(1);
-      tag.name = tag.inside.substr(0, std::min(tag.inside.find_first_of(" \t\r\n"), tag.inside.size()));
+      tag.name =
+          tag.inside.substr(0, std::min(tag.inside.find_first_of(" \t\r\n"), tag.inside.size()));
       tag.inside.remove_prefix(tag.name.size());
       tag.text = text_.substr(at_, std::min(text_.find('<', at_), text_.size()) - at_);
       return std::optional<Tag>(tag);
@@ -119,7 +126,8 @@ std::vector<int> peers_of(const std::vector<std::string>& ids) {
   for (const std::string_view prefix : {std::string_view(""), std::string_view("n")}) {
     numbers.clear();
     for (const std::string_view id : ids)
-      if (const auto number = id.starts_with(prefix) ? number_in<int>(id.substr(prefix.size())) : std::nullopt)
+      if (const auto number =
+              id.starts_with(prefix) ? number_in<int>(id.substr(prefix.size())) : std::nullopt)
         numbers.push_back(*number);
     std::vector<int> sorted = numbers;
     std::sort(sorted.begin(), sorted.end());
@@ -145,8 +153,11 @@ struct Document {
 };
 
 Status read_tag(const Tags::Tag& tag, Document& document, const std::string& name) {
-  if (tag.name == "graph") document.directed_by_default = attribute(tag, "edgedefault").value_or("undirected") == "directed";
-  if (tag.name == "key" && attribute(tag, "attr.name") == "weight" && attribute(tag, "for").value_or("all") != "node")
+  if (tag.name == "graph")
+    document.directed_by_default =
+        attribute(tag, "edgedefault").value_or("undirected") == "directed";
+  if (tag.name == "key" && attribute(tag, "attr.name") == "weight" &&
+      attribute(tag, "for").value_or("all") != "node")
     document.weight_key = std::string(attribute(tag, "id").value_or(""));
   if (tag.name == "node") {
     const auto id = attribute(tag, "id");
@@ -158,7 +169,8 @@ Status read_tag(const Tags::Tag& tag, Document& document, const std::string& nam
     if (!source || !target) return wrong(name, tag.line, "an edge wants a source and a target");
     const auto own = attribute(tag, "directed");
     const bool directed = own ? *own == "true" : document.directed_by_default;
-    document.edges.push_back({document.index(*source), document.index(*target), 0, directed, tag.line});
+    document.edges.push_back(
+        {document.index(*source), document.index(*target), 0, directed, tag.line});
     document.has_weight.push_back(false);
     document.in_edge = !tag.empty;
   }
@@ -188,15 +200,18 @@ Result<FileGraph> parse_edge_list(std::string_view text, const std::string& name
     const auto words = words_of(content);
     if (words.empty()) continue;
     if (words.size() < 2 || words.size() > 3)
-      return wrong(name, line, fmt::format("'{}' is not an edge: write `from to`, or `from to weight`", content));
+      return wrong(
+          name, line,
+          fmt::format("'{}' is not an edge: write `from to`, or `from to weight`", content));
     FileEdge edge{0, 0, 0, directed, line};
     GOSSAMER_TRY(edge.from, peer_in(words[0], name, line));
     GOSSAMER_TRY(edge.to, peer_in(words[1], name, line));
     const bool weighted = words.size() == 3;
     if (graph.edges.empty()) graph.weighted = weighted;
     if (weighted != graph.weighted)
-      return wrong(name, line, weighted ? "this edge has a weight, and those before it have none"
-                                        : "this edge has no weight, and those before it have one");
+      return wrong(name, line,
+                   weighted ? "this edge has a weight, and those before it have none"
+                            : "this edge has no weight, and those before it have one");
     if (weighted) {
       const auto weight = number_in<double>(words[2]);
       if (!weight) return wrong(name, line, fmt::format("'{}' is not a weight", words[2]));
@@ -220,18 +235,25 @@ Result<FileGraph> parse_graphml(std::string_view text, const std::string& name) 
     graphml = graphml || tag->name == "graphml";
     GOSSAMER_TRY_STATUS(read_tag(*tag, document, name));
   }
-  if (!graphml) return wrong(name, 1, "not GraphML: there is no <graphml> (an edge list's name ends otherwise, say .edges)");
+  if (!graphml)
+    return wrong(
+        name, 1,
+        "not GraphML: there is no <graphml> (an edge list's name ends otherwise, say .edges)");
   if (document.ids.empty()) return wrong(name, 1, "no node in the whole file");
   if (document.ids.size() > kMaximumPeers)
-    return wrong(name, 1, fmt::format("{} nodes, give at most {}", document.ids.size(), kMaximumPeers));
+    return wrong(name, 1,
+                 fmt::format("{} nodes, give at most {}", document.ids.size(), kMaximumPeers));
 
   const std::vector<int> peers = peers_of(document.ids);
   FileGraph graph{static_cast<int>(document.ids.size()), false, std::move(document.edges)};
-  graph.weighted = std::find(document.has_weight.begin(), document.has_weight.end(), true) != document.has_weight.end();
+  graph.weighted = std::find(document.has_weight.begin(), document.has_weight.end(), true) !=
+                   document.has_weight.end();
   for (std::size_t e = 0; e < graph.edges.size(); ++e) {
     FileEdge& edge = graph.edges[e];
-    edge.from = peers[static_cast<std::size_t>(edge.from)], edge.to = peers[static_cast<std::size_t>(edge.to)];
-    if (graph.weighted && !document.has_weight[e]) return wrong(name, edge.line, "this edge has no weight, and others have one");
+    edge.from = peers[static_cast<std::size_t>(edge.from)],
+    edge.to = peers[static_cast<std::size_t>(edge.to)];
+    if (graph.weighted && !document.has_weight[e])
+      return wrong(name, edge.line, "this edge has no weight, and others have one");
     GOSSAMER_TRY_STATUS(check_edge(edge, graph.weighted, name));
   }
   return graph;
@@ -240,9 +262,11 @@ Result<FileGraph> parse_graphml(std::string_view text, const std::string& name) 
 Result<FileGraph> read_graph_file(const std::string& path, bool directed) {
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf())) return Error{ErrorKind::data, fmt::format("{}: the file cannot be read", path)};
-  return path.ends_with(".graphml") || path.ends_with(".xml") ? parse_graphml(text.str(), path)
-                                                               : parse_edge_list(text.str(), path, directed);
+  if (!stream || !(text << stream.rdbuf()))
+    return Error{ErrorKind::data, fmt::format("{}: the file cannot be read", path)};
+  return path.ends_with(".graphml") || path.ends_with(".xml")
+             ? parse_graphml(text.str(), path)
+             : parse_edge_list(text.str(), path, directed);
 }
 
 Result<WeightRows> rows_of(const FileGraph& graph, const std::string& name) {
@@ -254,17 +278,20 @@ Result<WeightRows> rows_of(const FileGraph& graph, const std::string& name) {
   std::vector<std::vector<Heard>> heard(static_cast<std::size_t>(graph.peers));
   for (const FileEdge& edge : graph.edges) {
     heard[static_cast<std::size_t>(edge.to)].push_back({edge.from, edge.weight, edge.line});
-    if (!edge.directed) heard[static_cast<std::size_t>(edge.from)].push_back({edge.to, edge.weight, edge.line});
+    if (!edge.directed)
+      heard[static_cast<std::size_t>(edge.from)].push_back({edge.to, edge.weight, edge.line});
   }
   WeightRows rows;
   for (std::size_t i = 0; i < heard.size(); ++i) {
-    std::sort(heard[i].begin(), heard[i].end(),
-              [](const Heard& a, const Heard& b) { return std::pair(a.peer, a.line) < std::pair(b.peer, b.line); });
+    std::sort(heard[i].begin(), heard[i].end(), [](const Heard& a, const Heard& b) {
+      return std::pair(a.peer, a.line) < std::pair(b.peer, b.line);
+    });
     std::vector<Neighbour> others;
     for (std::size_t h = 0; h < heard[i].size(); ++h) {
       if (h > 0 && heard[i][h].peer == heard[i][h - 1].peer)
-        return wrong(name, heard[i][h].line, fmt::format("peer {} hears peer {} already, by line {}", i, heard[i][h].peer,
-                                                         heard[i][h - 1].line));
+        return wrong(name, heard[i][h].line,
+                     fmt::format("peer {} hears peer {} already, by line {}", i, heard[i][h].peer,
+                                 heard[i][h - 1].line));
       others.push_back({heard[i][h].peer, heard[i][h].weight});
     }
     rows.push_back(complete_row(static_cast<int>(i), std::move(others)));

@@ -15,11 +15,12 @@ namespace gossamer::topology {
 
 using Round = std::uint64_t;
 
-/// The largest network that is built: far past what one simulates, and small enough that no kind asks for absurd memory.
+/// The largest network that is built: far past what one simulates, and small enough that no kind
+/// asks for absurd memory.
 inline constexpr int kMaximumPeers = 131072;
 
-/// A directed graph on peers 0..n−1 without self-loops: out[i] are the peers that hear i, ascending, each once.
-/// An undirected edge is two directed ones.
+/// A directed graph on peers 0..n−1 without self-loops: out[i] are the peers that hear i,
+/// ascending, each once. An undirected edge is two directed ones.
 struct Graph {
   std::vector<std::vector<int>> out;
 
@@ -32,7 +33,8 @@ struct Neighbour {
   double weight = 0;
 };
 
-/// One round's W before it is checked: row i lists every entry of W[i], ascending by peer, the diagonal included.
+/// One round's W before it is checked: row i lists every entry of W[i], ascending by peer, the
+/// diagonal included.
 using WeightRows = std::vector<std::vector<Neighbour>>;
 
 /// Who hears whom, round by round. Immutable; safe to read from any thread.
@@ -40,16 +42,18 @@ class Topology {
  public:
   virtual ~Topology() = default;
   virtual int peers() const = 0;
-  /// Rounds after which the sequence repeats; 1 for a static graph; 0 for a seeded random sequence without period.
+  /// Rounds after which the sequence repeats; 1 for a static graph; 0 for a seeded random sequence
+  /// without period.
   virtual int period() const = 0;
   /// The graph of round t.
   virtual Graph graph(Round t) const = 0;
-  /// The weights that this kind prescribes for round t (weights = "given"); none where any rule may weigh it. Prescribed or
-  /// not is the same in every round.
+  /// The weights that this kind prescribes for round t (weights = "given"); none where any rule may
+  /// weigh it. Prescribed or not is the same in every round.
   virtual std::optional<WeightRows> weights(Round) const { return std::nullopt; }
-  /// Sides n_1, …, n_k with n_1 ⋯ n_k = peers, where every round looks the same from every peer: peers numbered along the
-  /// last side, and adding the same offset to each (every coordinate modulo its side) leaves the graph and its weights as
-  /// they are. Empty where no such sides are known. A hint that makes spectra quick: who uses it checks it first.
+  /// Sides n_1, …, n_k with n_1 ⋯ n_k = peers, where every round looks the same from every peer:
+  /// peers numbered along the last side, and adding the same offset to each (every coordinate
+  /// modulo its side) leaves the graph and its weights as they are. Empty where no such sides are
+  /// known. A hint that makes spectra quick: who uses it checks it first.
   virtual std::vector<int> lattice() const { return {}; }
 };
 
@@ -66,9 +70,10 @@ struct TopologyKind {
   std::string source;   ///< paper, or empty for folklore
   std::vector<ParameterSpec> parameters;
   bool needs_values = false;  ///< its defaults alone build nothing: it wants a file, say
-  /// Builds it, or says why it cannot be built for n and which n near it can. Every kind builds one peer, who has nobody to
-  /// hear. Helpers: topology/building.hpp.
-  std::function<Result<std::unique_ptr<Topology>>(const TopologyContext&, const ParameterValues&)> make;
+  /// Builds it, or says why it cannot be built for n and which n near it can. Every kind builds one
+  /// peer, who has nobody to hear. Helpers: topology/building.hpp.
+  std::function<Result<std::unique_ptr<Topology>>(const TopologyContext&, const ParameterValues&)>
+      make;
 };
 
 namespace kinds {

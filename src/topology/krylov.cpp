@@ -12,18 +12,22 @@ namespace gossamer::topology {
 namespace {
 
 constexpr std::int64_t kMostBasisNumbers = 40'000'000;  // 320 MB of doubles
-constexpr double kNothingLeft = 1e-13;                  // of a vector of norm 1: the Krylov space is exhausted
+constexpr double kNothingLeft = 1e-13;  // of a vector of norm 1: the Krylov space is exhausted
 
 void centre(Eigen::VectorXd& x) { x.array() -= x.mean(); }
 
-/// An orthonormal basis of the Krylov space of an operator on vectors of mean 0, and the operator's projection onto it:
-/// A V_m = V_m H_m + h_{m+1,m} v_{m+1} eᵀ_m. For a symmetric operator H is tridiagonal but for rounding (Lanczos).
+/// An orthonormal basis of the Krylov space of an operator on vectors of mean 0, and the operator's
+/// projection onto it: A V_m = V_m H_m + h_{m+1,m} v_{m+1} eᵀ_m. For a symmetric operator H is
+/// tridiagonal but for rounding (Lanczos).
 class KrylovSpace {
  public:
   KrylovSpace(const Operator& a, int n, int most)
-      : a_(a), n_(n),
-        most_(static_cast<int>(std::min<std::int64_t>({most, n - 1, std::max<std::int64_t>(kMostBasisNumbers / n, 20)}))),
-        basis_(n, most_ + 1), h_(Eigen::MatrixXd::Zero(most_ + 1, most_)) {
+      : a_(a),
+        n_(n),
+        most_(static_cast<int>(std::min<std::int64_t>(
+            {most, n - 1, std::max<std::int64_t>(kMostBasisNumbers / n, 20)}))),
+        basis_(n, most_ + 1),
+        h_(Eigen::MatrixXd::Zero(most_ + 1, most_)) {
     basis_.col(0) = generic_vector(n, 0).normalized();
   }
 
@@ -75,9 +79,11 @@ Ritz ritz_of(const KrylovSpace& space) {
           space.remainder() * std::abs(solver.eigenvectors()(last, last))};
 }
 
-/// An eigenvalue's error is about the square of its residual over its distance to the next (Parlett 1998, 4.5): a residual of
-/// 1e-7 of the distance from ±1 is an error far below 1e-9 of it.
-bool settled(double value, double residual) { return residual <= 1e-7 * std::max(1 - std::abs(value), 1e-9); }
+/// An eigenvalue's error is about the square of its residual over its distance to the next (Parlett
+/// 1998, 4.5): a residual of 1e-7 of the distance from ±1 is an error far below 1e-9 of it.
+bool settled(double value, double residual) {
+  return residual <= 1e-7 * std::max(1 - std::abs(value), 1e-9);
+}
 
 /// Cholesky of a sparse matrix, unless filling in makes it too dear.
 class Factorisation : public Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>> {
@@ -93,14 +99,17 @@ class Factorisation : public Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>> 
   }
 };
 
-/// The high end of sign · W, by Lanczos on the inverse of (shift I − sign · W), the shift a little beyond the end. `nearby`: an
-/// estimate from inside; `residual`: about how far off it may be. By Sylvester's law of inertia the factors' signs tell whether
-/// the shift lies beyond every eigenvalue, but for the 1 of the constant vector; while it does not, it moves out.
-std::optional<double> inverted_end(const MixingMatrix& w, double sign, double nearby, double residual) {
+/// The high end of sign · W, by Lanczos on the inverse of (shift I − sign · W), the shift a little
+/// beyond the end. `nearby`: an estimate from inside; `residual`: about how far off it may be. By
+/// Sylvester's law of inertia the factors' signs tell whether the shift lies beyond every
+/// eigenvalue, but for the 1 of the constant vector; while it does not, it moves out.
+std::optional<double> inverted_end(const MixingMatrix& w, double sign, double nearby,
+                                   double residual) {
   std::vector<Eigen::Triplet<double>> entries;
   for (int i = 0; i < w.peers(); ++i) {
     entries.emplace_back(i, i, -sign * w.self_weight(i));
-    for (const auto& [peer, weight] : w.hears(i)) entries.emplace_back(i, peer, -sign * weight);
+    for (const auto& [peer, weight] : w.in_neighbours(i))
+      entries.emplace_back(i, peer, -sign * weight);
   }
   Eigen::SparseMatrix<double> matrix(w.peers(), w.peers());
   matrix.setFromTriplets(entries.begin(), entries.end());
@@ -117,7 +126,9 @@ std::optional<double> inverted_end(const MixingMatrix& w, double sign, double ne
       if (shift == farthest) return std::nullopt;
       continue;
     }
-    const Operator solve = [&factorisation](const Eigen::VectorXd& x) -> Eigen::VectorXd { return factorisation.solve(x); };
+    const Operator solve = [&factorisation](const Eigen::VectorXd& x) -> Eigen::VectorXd {
+      return factorisation.solve(x);
+    };
     const auto largest = lanczos_largest(solve, w.peers());
     if (!largest) return std::nullopt;
     return shift - 1 / *largest;
@@ -138,7 +149,7 @@ Eigen::VectorXd mixed(const MixingMatrix& w, const Eigen::VectorXd& x) {
   Eigen::VectorXd result(x.size());
   for (int i = 0; i < w.peers(); ++i) {
     double sum = w.self_weight(i) * x(i);
-    for (const auto& [peer, weight] : w.hears(i)) sum += weight * x(peer);
+    for (const auto& [peer, weight] : w.in_neighbours(i)) sum += weight * x(peer);
     result(i) = sum;
   }
   return result;
@@ -154,10 +165,13 @@ std::optional<SpectrumEnds> sparse_ends(const MixingMatrix& w, bool both) {
     space.grow();
     if (space.size() % kLook != 0 && !space.full()) continue;
     ritz = ritz_of(space);
-    low_settled = settled(ritz.low, ritz.low_residual), high_settled = settled(ritz.high, ritz.high_residual);
+    low_settled = settled(ritz.low, ritz.low_residual),
+    high_settled = settled(ritz.high, ritz.high_residual);
     // An end that is clearly not the nearer one to ±1 need not be known exactly.
-    if (!both && high_settled && std::abs(ritz.low) + 10 * ritz.low_residual < ritz.high) low_settled = true;
-    if (!both && low_settled && std::abs(ritz.high) + 10 * ritz.high_residual < -ritz.low) high_settled = true;
+    if (!both && high_settled && std::abs(ritz.low) + 10 * ritz.low_residual < ritz.high)
+      low_settled = true;
+    if (!both && low_settled && std::abs(ritz.high) + 10 * ritz.high_residual < -ritz.low)
+      high_settled = true;
     if ((low_settled && high_settled) || space.full()) break;
   }
   SpectrumEnds ends{ritz.low, ritz.high};
@@ -184,11 +198,13 @@ Modes clear_modes(const MixingMatrix& w) {
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(symmetric);
   std::vector<Eigen::Index> found;
   for (Eigen::Index i = 0; i < space.size(); ++i)
-    if (space.remainder() * std::abs(solver.eigenvectors()(space.size() - 1, i)) <= 1e-8) found.push_back(i);
+    if (space.remainder() * std::abs(solver.eigenvectors()(space.size() - 1, i)) <= 1e-8)
+      found.push_back(i);
   Modes modes{Eigen::VectorXd(found.size()), Eigen::MatrixXd(w.peers(), found.size())};
   for (std::size_t i = 0; i < found.size(); ++i) {
     modes.values(static_cast<Eigen::Index>(i)) = solver.eigenvalues()(found[i]);
-    modes.vectors.col(static_cast<Eigen::Index>(i)) = space.basis() * solver.eigenvectors().col(found[i]);
+    modes.vectors.col(static_cast<Eigen::Index>(i)) =
+        space.basis() * solver.eigenvectors().col(found[i]);
   }
   return modes;
 }

@@ -1,5 +1,6 @@
-// A few eigenvalues of large operators, from nothing but their products with vectors, beside the constant vector: that is
-// where a doubly stochastic W has its single 1, and what is looked for is what lies below it.
+// A few eigenvalues of large operators, from nothing but their products with vectors, beside the
+// constant vector: that is where a doubly stochastic W has its single 1, and what is looked for is
+// what lies below it.
 #pragma once
 
 #include <Eigen/Core>
@@ -15,7 +16,8 @@ namespace gossamer::topology {
 /// y = A x. A keeps vectors of mean 0 at mean 0.
 using Operator = std::function<Eigen::VectorXd(const Eigen::VectorXd&)>;
 
-/// Random normal numbers less their mean, the same ones for the same `which`: has a part in every direction.
+/// Random normal numbers less their mean, the same ones for the same `which`: has a part in every
+/// direction.
 Eigen::VectorXd generic_vector(int n, std::uint64_t which);
 
 /// W·x.
@@ -26,29 +28,31 @@ struct SpectrumEnds {
   double low = 0, high = 0;
 };
 
-/// The ends of a sparse symmetric W whose rows sum to 1, n ≥ 2; whichever lies nearer ±1 to about 1e-9 of its distance from it,
-/// and the other as well where `both`. Lanczos with full reorthogonalisation, which is quick where the gap is wide; where it is
-/// narrow, Lanczos on the inverse of σ I ∓ W, σ just beyond the end, which graphs with narrow gaps factorise cheaply for the same reason: few
-/// edges to cut. None where neither is affordable.
+/// The ends of a sparse symmetric W whose rows sum to 1, n ≥ 2; whichever lies nearer ±1 to about
+/// 1e-9 of its distance from it, and the other as well where `both`. Lanczos with full
+/// reorthogonalisation, which is quick where the gap is wide; where it is narrow, Lanczos on the
+/// inverse of σ I ∓ W, σ just beyond the end, which graphs with narrow gaps factorise cheaply for
+/// the same reason: few edges to cut. None where neither is affordable.
 std::optional<SpectrumEnds> sparse_ends(const MixingMatrix& w, bool both);
 
-/// Eigenvalues of a symmetric W beside the 1 of the constant vector, and their vectors (columns, norm 1, mean 0).
+/// Eigenvalues of a symmetric W beside the 1 of the constant vector, and their vectors (columns,
+/// norm 1, mean 0).
 struct Modes {
   Eigen::VectorXd values;
   Eigen::MatrixXd vectors;
 };
 
-/// Those eigenpairs of a sparse symmetric W that a few dozen Lanczos steps find to 1e-8: at either end, and only if they stand
-/// apart; maybe none. Of equal eigenvalues one. n ≥ 2.
+/// Those eigenpairs of a sparse symmetric W that a few dozen Lanczos steps find to 1e-8: at either
+/// end, and only if they stand apart; maybe none. Of equal eigenvalues one. n ≥ 2.
 Modes clear_modes(const MixingMatrix& w);
 
-/// The largest modulus of A's eigenvalues on vectors of mean 0, A of n rows, not symmetric: Arnoldi. None where it has not
-/// settled to about 1e-9 after kMostArnoldi products.
+/// The largest modulus of A's eigenvalues on vectors of mean 0, A of n rows, not symmetric:
+/// Arnoldi. None where it has not settled to about 1e-9 after kMostArnoldi products.
 std::optional<double> arnoldi_radius(const Operator& a, int n);
 inline constexpr int kMostArnoldi = 300;
 
-/// The largest of a symmetric positive semidefinite A's eigenvalues on vectors of mean 0, to about 1e-10 of itself: Lanczos.
-/// None where it has not settled.
+/// The largest of a symmetric positive semidefinite A's eigenvalues on vectors of mean 0, to about
+/// 1e-10 of itself: Lanczos. None where it has not settled.
 std::optional<double> lanczos_largest(const Operator& a, int n);
 
 }  // namespace gossamer::topology

@@ -25,13 +25,16 @@ bool covers(std::span<const int> sides, int peers) {
   return !sides.empty() && product == peers;
 }
 
-/// The same for one side, in one pass: row i from peer i on is row 0, since both are ascending; rows are equally long.
+/// The same for one side, in one pass: row i from peer i on is row 0, since both are ascending;
+/// rows are equally long.
 bool same_around_a_ring(const MixingMatrix& w) {
   const int n = w.peers();
-  const auto first = w.hears(0);
+  const auto first = w.in_neighbours(0);
   for (int i = 0; i < n; ++i) {
-    const auto row = w.hears(i);
-    const auto from = std::lower_bound(row.begin(), row.end(), i, [](const Neighbour& entry, int peer) { return entry.peer < peer; });
+    const auto row = w.in_neighbours(i);
+    const auto from =
+        std::lower_bound(row.begin(), row.end(), i,
+                         [](const Neighbour& entry, int peer) { return entry.peer < peer; });
     auto at = static_cast<std::size_t>(from - row.begin());
     for (const Neighbour& wanted : first) {
       if (at == row.size()) at = 0;
@@ -43,22 +46,27 @@ bool same_around_a_ring(const MixingMatrix& w) {
   return true;
 }
 
-/// Whether every row is row 0, moved: j − i, coordinate by coordinate, has in row i the weight that it has in row 0.
+/// Whether every row is row 0, moved: j − i, coordinate by coordinate, has in row i the weight that
+/// it has in row 0.
 bool same_from_everywhere(const MixingMatrix& w, std::span<const int> sides) {
-  const auto first = w.hears(0);
+  const auto first = w.in_neighbours(0);
   const auto weight_at = [&](int offset) {
-    const auto found = std::lower_bound(first.begin(), first.end(), offset,
-                                        [](const Neighbour& entry, int peer) { return entry.peer < peer; });
+    const auto found =
+        std::lower_bound(first.begin(), first.end(), offset,
+                         [](const Neighbour& entry, int peer) { return entry.peer < peer; });
     return found != first.end() && found->peer == offset ? found->weight : 0.0;
   };
-  // Weights of a row are rounded alike, but for the last bits that a diagonal has from its order of additions.
+  // Weights of a row are rounded alike, but for the last bits that a diagonal has from its order of
+  // additions.
   const double tolerance = 8 * std::numeric_limits<double>::epsilon();
   for (int i = 0; i < w.peers(); ++i)
-    if (w.hears(i).size() != first.size() || std::abs(w.self_weight(i) - w.self_weight(0)) > tolerance) return false;
+    if (w.in_neighbours(i).size() != first.size() ||
+        std::abs(w.self_weight(i) - w.self_weight(0)) > tolerance)
+      return false;
   if (sides.size() == 1) return same_around_a_ring(w);
   for (int i = 0; i < w.peers(); ++i) {
     const std::vector<int> from = coordinates(i, sides);
-    for (const auto& [j, weight] : w.hears(i)) {
+    for (const auto& [j, weight] : w.in_neighbours(i)) {
       int offset = 0, rest = j, stride = 1;
       for (std::size_t s = sides.size(); s-- > 0; rest /= sides[s], stride *= sides[s]) {
         const int difference = rest % sides[s] - from[s];
@@ -81,7 +89,8 @@ std::vector<std::complex<double>> roots_of_unity(int n) {
   return roots;
 }
 
-/// One entry of row 0: its weight, and by how much its phase turns for one more of wave coordinate s, in n-th of a turn.
+/// One entry of row 0: its weight, and by how much its phase turns for one more of wave coordinate
+/// s, in n-th of a turn.
 struct Turn {
   double weight;
   std::vector<std::pair<std::size_t, std::int64_t>> by_side;
@@ -89,11 +98,12 @@ struct Turn {
 
 std::vector<Turn> turns_of(const MixingMatrix& w, std::span<const int> sides) {
   std::vector<Turn> turns;
-  for (const auto& [peer, weight] : w.hears(0)) {
+  for (const auto& [peer, weight] : w.in_neighbours(0)) {
     Turn turn{weight, {}};
     const std::vector<int> offset = coordinates(peer, sides);
     for (std::size_t s = 0; s < sides.size(); ++s)
-      if (offset[s] != 0) turn.by_side.emplace_back(s, std::int64_t{offset[s]} * (w.peers() / sides[s]));
+      if (offset[s] != 0)
+        turn.by_side.emplace_back(s, std::int64_t{offset[s]} * (w.peers() / sides[s]));
     turns.push_back(std::move(turn));
   }
   return turns;
@@ -104,16 +114,19 @@ std::vector<Turn> turns_of(const MixingMatrix& w, std::span<const int> sides) {
 bool is_lattice(const MixingSchedule& schedule) {
   if (schedule.period() == 0 || !covers(schedule.lattice(), schedule.peers())) return false;
   for (int t = 0; t < schedule.period(); ++t)
-    if (!same_from_everywhere(*schedule.at(static_cast<Round>(t)), schedule.lattice())) return false;
+    if (!same_from_everywhere(*schedule.at(static_cast<Round>(t)), schedule.lattice()))
+      return false;
   return true;
 }
 
-std::optional<std::vector<std::complex<double>>> lattice_eigenvalues(const MixingMatrix& w, std::span<const int> sides) {
+std::optional<std::vector<std::complex<double>>> lattice_eigenvalues(const MixingMatrix& w,
+                                                                     std::span<const int> sides) {
   const int n = w.peers();
   if (!covers(sides, n) || !same_from_everywhere(w, sides)) return std::nullopt;
   const std::vector<std::complex<double>> roots = roots_of_unity(n);
   const std::vector<Turn> turns = turns_of(w, sides);
-  const double rounding = static_cast<double>(turns.size() + 1) * std::numeric_limits<double>::epsilon();
+  const double rounding =
+      static_cast<double>(turns.size() + 1) * std::numeric_limits<double>::epsilon();
   std::vector<std::complex<double>> eigenvalues(static_cast<std::size_t>(n));
   for (int k = 0; k < n; ++k) {
     const std::vector<int> wave = coordinates(k, sides);

@@ -9,12 +9,17 @@
 namespace gossamer::topology {
 
 MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal diagonal)
-    : hears_(std::move(rows)), heard_by_(hears_.size()), self_weights_(hears_.size(), 1), row_surplus_(hears_.size(), 0) {
-  std::vector<long double> given(hears_.size(), 0), taken(hears_.size(), 0);  // long double: as the weights were made
+    : hears_(std::move(rows)),
+      heard_by_(hears_.size()),
+      self_weights_(hears_.size(), 1),
+      row_surplus_(hears_.size(), 0) {
+  std::vector<long double> given(hears_.size(), 0),
+      taken(hears_.size(), 0);  // long double: as the weights were made
   for (int i = 0; i < peers(); ++i) {
     int last = -1;
-    for (const auto& [peer, weight] : hears(i)) {
-      GOSSAMER_CHECK(peer > last && peer < peers() && peer != i, "a row is ascending, within n, and without self");
+    for (const auto& [peer, weight] : in_neighbours(i)) {
+      GOSSAMER_CHECK(peer > last && peer < peers() && peer != i,
+                     "a row is ascending, within n, and without self");
       GOSSAMER_CHECK(weight != 0, "a row lists non-zero weights");
       heard_by_[static_cast<std::size_t>(peer)].push_back(i);
       taken[static_cast<std::size_t>(i)] += weight;
@@ -27,27 +32,30 @@ MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal di
     self_weights_[i] = static_cast<double>(1 - (by_column ? given[i] : taken[i]));
     if (by_column) row_surplus_[i] = static_cast<double>(taken[i] - given[i]);
     const long double column_surplus = given[i] + self_weights_[i] - 1;
-    if (std::max<long double>(std::abs(row_surplus_[i]), std::abs(column_surplus)) > kSumTolerance) doubly_stochastic_ = false;
+    if (std::max<long double>(std::abs(row_surplus_[i]), std::abs(column_surplus)) > kSumTolerance)
+      doubly_stochastic_ = false;
   }
   symmetric_ = entries_are_mirrored();
 }
 
-// Going through the rows in order, the entries of column j come in the order of row j: a cursor a row finds for every entry the
-// one across the diagonal.
+// Going through the rows in order, the entries of column j come in the order of row j: a cursor a
+// row finds for every entry the one across the diagonal.
 bool MixingMatrix::entries_are_mirrored() const {
   std::vector<std::size_t> next(hears_.size(), 0);
   for (int i = 0; i < peers(); ++i)
-    for (const auto& [j, weight] : hears(i)) {
-      const auto mirrored = hears(j);
+    for (const auto& [j, weight] : in_neighbours(i)) {
+      const auto mirrored = in_neighbours(j);
       const std::size_t at = next[static_cast<std::size_t>(j)]++;
-      if (at == mirrored.size() || mirrored[at].peer != i || mirrored[at].weight != weight) return false;
+      if (at == mirrored.size() || mirrored[at].peer != i || mirrored[at].weight != weight)
+        return false;
     }
   return true;
 }
 
 Graph graph_of(const MixingMatrix& w) {
   Graph graph;
-  for (int i = 0; i < w.peers(); ++i) graph.out.emplace_back(w.heard_by(i).begin(), w.heard_by(i).end());
+  for (int i = 0; i < w.peers(); ++i)
+    graph.out.emplace_back(w.out_neighbours(i).begin(), w.out_neighbours(i).end());
   return graph;
 }
 
@@ -55,12 +63,17 @@ const ParameterSet<WeightOptions>& weight_parameters() {
   static const auto set =
       ParameterSet<WeightOptions>()
           .add("weights", &WeightOptions::weights,
-               {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + the largest degree); "
-                        "best_constant: 2/(λ1 + λn−1) of the Laplacian; out_degree: 1/(1 + how many hear the sender), on any "
-                        "graph, for push_sum; given: those that the kind or its file prescribes; auto: given where there are "
+               {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + "
+                        "the largest degree); "
+                        "best_constant: 2/(λ1 + λn−1) of the Laplacian; out_degree: 1/(1 + how "
+                        "many hear the sender), on any "
+                        "graph, for push_sum; given: those that the kind or its file prescribes; "
+                        "auto: given where there are "
                         "some, else metropolis (for push_sum: out_degree)",
-                .choices = {"auto", "metropolis", "uniform", "best_constant", "out_degree", "given"}})
-          .add("lazy", &WeightOptions::lazy, {.help = "mix with (I + W)/2: no negative eigenvalues, half the gap or so"});
+                .choices = {"auto", "metropolis", "uniform", "best_constant", "out_degree",
+                            "given"}})
+          .add("lazy", &WeightOptions::lazy,
+               {.help = "mix with (I + W)/2: no negative eigenvalues, half the gap or so"});
   return set;
 }
 
@@ -68,6 +81,8 @@ Round sampled_rounds(int peers) {
   return std::clamp<Round>((Round{1} << 20) / static_cast<Round>(peers), 100, 1000);
 }
 
-std::string to_string(const WeightOptions& options) { return (options.lazy ? "lazy " : "") + options.weights; }
+std::string to_string(const WeightOptions& options) {
+  return (options.lazy ? "lazy " : "") + options.weights;
+}
 
 }  // namespace gossamer::topology

@@ -14,21 +14,27 @@
 
 namespace gossamer::topology {
 
-/// What a diagonal makes 1: the row's sum, as mixing by differences has it, or the column's, as push-sum asks.
+/// What a diagonal makes 1: the row's sum, as mixing by differences has it, or the column's, as
+/// push-sum asks.
 enum class Diagonal { completes_row, completes_column };
 
 /// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
 class MixingMatrix {
  public:
-  /// rows[i]: peer i's in-neighbours with non-zero weight, ascending, i itself left out (anything else is a bug); the
-  /// diagonal is what is missing to a sum of 1: of the row, or of the column.
-  explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal diagonal = Diagonal::completes_row);
+  /// rows[i]: peer i's in-neighbours with non-zero weight, ascending, i itself left out (anything
+  /// else is a bug); the diagonal is what is missing to a sum of 1: of the row, or of the column.
+  explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows,
+                        Diagonal diagonal = Diagonal::completes_row);
 
   int peers() const { return static_cast<int>(hears_.size()); }
   /// Whom peer i hears, ascending by peer.
-  std::span<const Neighbour> hears(int i) const { return hears_[static_cast<std::size_t>(i)]; }
+  std::span<const Neighbour> in_neighbours(int i) const {
+    return hears_[static_cast<std::size_t>(i)];
+  }
   /// Who hears peer i, ascending.
-  std::span<const int> heard_by(int i) const { return heard_by_[static_cast<std::size_t>(i)]; }
+  std::span<const int> out_neighbours(int i) const {
+    return heard_by_[static_cast<std::size_t>(i)];
+  }
   /// W[i][i].
   double self_weight(int i) const { return self_weights_[static_cast<std::size_t>(i)]; }
   /// Σ_j W[i][j] − 1, the diagonal included: 0 but for a W that keeps only its columns.
@@ -55,9 +61,11 @@ Graph graph_of(const MixingMatrix& w);
 
 /// `[topology]`'s keys beside `kind` and the kind's own.
 struct WeightOptions {
-  std::string weights = "auto";  ///< auto | metropolis | uniform | best_constant | out_degree | given
-  bool lazy = false;             ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
-  /// What auto means where the kind prescribes no weights: out_degree for push-sum. No key of its own.
+  std::string weights =
+      "auto";         ///< auto | metropolis | uniform | best_constant | out_degree | given
+  bool lazy = false;  ///< (I + W)/2: all eigenvalues of a symmetric W become non-negative
+  /// What auto means where the kind prescribes no weights: out_degree for push-sum. No key of its
+  /// own.
   std::string automatic = "metropolis";
 
   /// W keeps only its columns: rows need not sum to 1.
@@ -75,11 +83,12 @@ class MixingSchedule {
   virtual int peers() const = 0;
   /// As Topology::period().
   virtual int period() const = 0;
-  /// W of round t. The matrix outlives the schedule. With a period all are made beforehand and this is a look-up; without
-  /// one, every call builds the round's matrix anew: a process that hosts many peers asks once a round for all of them.
+  /// W of round t. The matrix outlives the schedule. With a period all are made beforehand and this
+  /// is a look-up; without one, every call builds the round's matrix anew: a process that hosts
+  /// many peers asks once a round for all of them.
   virtual std::shared_ptr<const MixingMatrix> at(Round t) const = 0;
-  /// Hash of what was built (every matrix of the period, bit by bit; of a random one the kind, parameters and seed):
-  /// two peers with equal hashes mix with the same weights.
+  /// Hash of what was built (every matrix of the period, bit by bit; of a random one the kind,
+  /// parameters and seed): two peers with equal hashes mix with the same weights.
   virtual std::string hash() const = 0;
   /// As the matrices were weighed: never "auto".
   virtual const WeightOptions& weighing() const = 0;
@@ -94,21 +103,23 @@ struct ScheduleRequest {
   TopologyContext context;
 };
 
-/// Builds the topology, gives it weights, and checks every W of the period: support within the graph and self, columns
-/// and (but for out_degree weights) rows sum to 1 within 1e-12, entries ≥ 0, strongly connected jointly over the period
-/// (topology/checks.hpp). Of a topology without period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1
-/// identity.
-/// Errors are `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not in 1..kMaximumPeers, a
-/// parameter that is unknown or out of range, an n that the kind cannot be built for (the message names one near it that
-/// works: "n = 16 works"), a check that failed.
+/// Builds the topology, gives it weights, and checks every W of the period: support within the
+/// graph and self, columns and (but for out_degree weights) rows sum to 1 within 1e-12, entries ≥
+/// 0, strongly connected jointly over the period (topology/checks.hpp). Of a topology without
+/// period, the first sampled_rounds(n) rounds are checked. n = 1 gives the 1×1 identity. Errors are
+/// `invalid`, and say what was wrong, where, and what would help: an unknown kind, n not
+/// in 1..kMaximumPeers, a parameter that is unknown or out of range, an n that the kind cannot be
+/// built for (the message names one near it that works: "n = 16 works"), a check that failed.
 Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& request);
 
-/// The same, of a topology at hand. `identity` stands for the matrices in hash() where there is no period.
-Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology, const WeightOptions& options,
+/// The same, of a topology at hand. `identity` stands for the matrices in hash() where there is no
+/// period.
+Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology,
+                                                      const WeightOptions& options,
                                                       const std::string& identity);
 
-/// How many rounds, the first ones, are looked at where a topology has no period: 1000, fewer for networks so large that each
-/// round by itself averages over many peers.
+/// How many rounds, the first ones, are looked at where a topology has no period: 1000, fewer for
+/// networks so large that each round by itself averages over many peers.
 Round sampled_rounds(int peers);
 
 }  // namespace gossamer::topology

@@ -14,8 +14,9 @@
 namespace gossamer::topology {
 namespace {
 
-/// The mean over a lattice's waves, and over the rounds of a period, of the variance v ← |λ_k(W_t)|² (γ v + 1) once it has
-/// settled: a period takes v to a v + b, whose fixed point is b/(1 − a).
+/// The mean over a lattice's waves, and over the rounds of a period, of the variance v ←
+/// |λ_k(W_t)|² (γ v + 1) once it has settled: a period takes v to a v + b, whose fixed point is
+/// b/(1 − a).
 std::optional<double> lattice_variance(const MixingSchedule& schedule, double decay) {
   if (schedule.period() == 0) return std::nullopt;
   const auto n = static_cast<std::size_t>(schedule.peers());
@@ -28,7 +29,8 @@ std::optional<double> lattice_variance(const MixingSchedule& schedule, double de
   double sum = 0;
   for (std::size_t k = 0; k < n; ++k) {
     double a = 1, b = 0;
-    for (const auto& spectrum : spectra) a *= decay * std::norm(spectrum[k]), b = std::norm(spectrum[k]) * (decay * b + 1);
+    for (const auto& spectrum : spectra)
+      a *= decay * std::norm(spectrum[k]), b = std::norm(spectrum[k]) * (decay * b + 1);
     double v = b / (1 - a);
     for (const auto& spectrum : spectra) sum += v = std::norm(spectrum[k]) * (decay * v + 1);
   }
@@ -44,7 +46,8 @@ double spectrum_variance(const MixingMatrix& w, double decay) {
 /// tr(V_t)/n with V_t = W_t (γ V_{t−1} + I) W_tᵀ, averaged over a period after it has settled.
 double covariance_variance(const MixingSchedule& schedule, double decay) {
   const int n = schedule.peers(), period = schedule.period();
-  Eigen::MatrixXd v = Eigen::MatrixXd::Constant(n, n, 1 / (1 - decay) / n);  // consensus, where the slowest part ends
+  Eigen::MatrixXd v = Eigen::MatrixXd::Constant(
+      n, n, 1 / (1 - decay) / n);  // consensus, where the slowest part ends
   double last = -1;
   for (int settled = 0; settled < 100000; settled += period) {
     double sum = 0;
@@ -74,7 +77,7 @@ bool is_doubly_stochastic(const MixingSchedule& schedule) {
 
 double edges_of(const MixingMatrix& w) {
   std::size_t edges = 0;
-  for (int i = 0; i < w.peers(); ++i) edges += w.hears(i).size();
+  for (int i = 0; i < w.peers(); ++i) edges += w.in_neighbours(i).size();
   return static_cast<double>(edges);
 }
 
@@ -83,9 +86,10 @@ double random_sign(RandomStream& random, std::uint32_t& bits, int i) {
   return (bits >> (i % 32)) & 1 ? 1 : -1;
 }
 
-/// Of a static symmetric W: Σ_k γ^k tr(W^{2(k+1)})/n, the trace estimated with vectors of ±1 (Hutchinson 1990), several at once,
-/// for W is large. Modes that are known, the mean among them, are left out, and added as the formula has them. What is cut off the
-/// sum is bounded: no term is more than γ times the one before.
+/// Of a static symmetric W: Σ_k γ^k tr(W^{2(k+1)})/n, the trace estimated with vectors of ±1
+/// (Hutchinson 1990), several at once, for W is large. Modes that are known, the mean among them,
+/// are left out, and added as the formula has them. What is cut off the sum is bounded: no term is
+/// more than γ times the one before.
 double traced_variance(const MixingMatrix& w, double decay) {
   constexpr int kValues = 1 << 16;
   constexpr double kCutOff = 1e-4;
@@ -122,7 +126,8 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
   };
   const Round settling = whole_periods(decay > 0 ? std::log(1e-2) / std::log(decay) : 1);
   const double affordable = 2e8 / (edges_of(*schedule.at(0)) + n);  // rounds
-  const double enough = (schedule.period() > 0 ? 4e6 : 1e6) / n;  // matrices of a random sequence are built for each round
+  const double enough = (schedule.period() > 0 ? 4e6 : 1e6) /
+                        n;  // matrices of a random sequence are built for each round
   const Round counted = whole_periods(std::clamp(std::min(enough, affordable), 20.0, 4000.0));
   Eigen::VectorXd z = Eigen::VectorXd::Zero(n);
   double sum = 0;
@@ -155,8 +160,10 @@ double effective_neighbours(const MixingSchedule& schedule, double decay, bool& 
   const bool exact = schedule.period() > 0 && schedule.peers() <= kDense;
   sampled = !exact;
   if (schedule.period() == 1 && schedule.at(0)->symmetric())
-    return alone / (exact ? spectrum_variance(*schedule.at(0), decay) : traced_variance(*schedule.at(0), decay));
-  return alone / (exact ? covariance_variance(schedule, decay) : simulated_variance(schedule, decay));
+    return alone / (exact ? spectrum_variance(*schedule.at(0), decay)
+                          : traced_variance(*schedule.at(0), decay));
+  return alone /
+         (exact ? covariance_variance(schedule, decay) : simulated_variance(schedule, decay));
 }
 
 double messages_in(const MixingSchedule& schedule, Round rounds) {
@@ -172,18 +179,23 @@ double messages_in(const MixingSchedule& schedule, Round rounds) {
   return static_cast<double>(rounds / period) * all + rest;
 }
 
-Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay) {
+Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters,
+                   double decay) {
   Outlook outlook;
   for (int t = 0; t < schedule.period(); ++t)
-    outlook.round_gaps.push_back(schedule.period() == 1 && schedule.at(0)->symmetric()
-                                     ? gap
-                                     : round_gap(*schedule.at(static_cast<Round>(t)), schedule.lattice()));
+    outlook.round_gaps.push_back(
+        schedule.period() == 1 && schedule.at(0)->symmetric()
+            ? gap
+            : round_gap(*schedule.at(static_cast<Round>(t)), schedule.lattice()));
   outlook.rounds_to_exact = rounds_to_exact(schedule);
   outlook.decay = decay;
-  outlook.effective_neighbours = effective_neighbours(schedule, decay, outlook.effective_neighbours_sampled);
-  outlook.rounds_to_millionth = schedule.peers() == 1 ? Round{0} : rounds_to_millionth(gap, outlook.rounds_to_exact);
+  outlook.effective_neighbours =
+      effective_neighbours(schedule, decay, outlook.effective_neighbours_sampled);
+  outlook.rounds_to_millionth =
+      schedule.peers() == 1 ? Round{0} : rounds_to_millionth(gap, outlook.rounds_to_exact);
   outlook.messages_to_millionth = messages_in(schedule, outlook.rounds_to_millionth.value_or(0));
-  outlook.bytes_to_millionth = outlook.messages_to_millionth * sizeof(float) * static_cast<double>(parameters);
+  outlook.bytes_to_millionth =
+      outlook.messages_to_millionth * sizeof(float) * static_cast<double>(parameters);
   return outlook;
 }
 

@@ -1,4 +1,5 @@
-// What a schedule promises: how each round contracts, when everybody agrees, and what that costs in messages.
+// What a schedule promises: how each round contracts, when everybody agrees, and what that costs in
+// messages.
 #pragma once
 
 #include <cstdint>
@@ -13,33 +14,41 @@ namespace gossamer::topology {
 inline constexpr double kReduction = 1e-6;
 
 struct Outlook {
-  /// Of each round of the period, what it alone takes off any distance to consensus: 1 − ‖W_t − 11ᵀ/n‖, 0 where it leaves
-  /// somebody apart. NaN where too costly to find, or where W keeps only its columns; empty without a period.
+  /// Of each round of the period, what it alone takes off any distance to consensus: 1 − ‖W_t −
+  /// 11ᵀ/n‖, 0 where it leaves somebody apart. NaN where too costly to find, or where W keeps only
+  /// its columns; empty without a period.
   std::vector<double> round_gaps;
-  std::optional<Round> rounds_to_exact;  ///< from round 0 to the exact average of everybody (spectrum.hpp); none: never
+  std::optional<Round> rounds_to_exact;  ///< from round 0 to the exact average of everybody
+                                         ///< (spectrum.hpp); none: never
   double decay = 0;                      ///< γ of effective_neighbours
   double effective_neighbours = 0;       ///< n_W(γ), 1..n
-  bool effective_neighbours_sampled = false;  ///< an estimate to ten percent or so: the network was simulated
-  /// Rounds until kReduction of the distance to consensus is left, in the long run's rate: ln kReduction / ln(1 − gap), and at
-  /// most rounds_to_exact. None where the gap is not known.
+  bool effective_neighbours_sampled =
+      false;  ///< an estimate to ten percent or so: the network was simulated
+  /// Rounds until kReduction of the distance to consensus is left, in the long run's rate: ln
+  /// kReduction / ln(1 − gap), and at most rounds_to_exact. None where the gap is not known.
   std::optional<Round> rounds_to_millionth;
   double messages_to_millionth = 0;  ///< rows sent in these rounds, by all peers together
   double bytes_to_millionth = 0;     ///< their payload
 };
 
-/// n_W(γ) of Vogels, Hendrikx, Jaggi 2022 ("Beyond spectral gap", Definition A): by how much mixing lowers the variance of what
-/// decays as z ← W (√γ z + noise), against a peer alone. For a static symmetric W with eigenvalues λ_i it is
+/// n_W(γ) of Vogels, Hendrikx, Jaggi 2022 ("Beyond spectral gap", Definition A): by how much mixing
+/// lowers the variance of what decays as z ← W (√γ z + noise), against a peer alone. For a static
+/// symmetric W with eigenvalues λ_i it is
 ///   1/(1 − γ) / ((1/n) Σ_i λ_i² / (1 − γ λ_i²)):
-/// 1 where nobody mixes, n where all average exactly, and of W's whole spectrum, not of its gap. Time-varying W: variance
-/// averaged over the period. Exact for lattices and up to kDense peers, else simulated (`sampled` says so). NaN where a
-/// W keeps only its columns: what push-sum takes for the average is then not W's. 0 ≤ γ < 1.
+/// 1 where nobody mixes, n where all average exactly, and of W's whole spectrum, not of its gap.
+/// Time-varying W: variance averaged over the period. Exact for lattices and up to kDense peers,
+/// else simulated (`sampled` says so). NaN where a W keeps only its columns: what push-sum takes
+/// for the average is then not W's. 0 ≤ γ < 1.
 double effective_neighbours(const MixingSchedule& schedule, double decay, bool& sampled);
 
-/// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on average in the first hundred.
+/// Rows that all peers send in rounds 0..rounds−1; of a random sequence, as many a round as on
+/// average in the first hundred.
 double messages_in(const MixingSchedule& schedule, Round rounds);
 
-/// `gap`: spectral_gap(schedule). `parameters`: float32 values in a row. `decay`: γ, 0 ≤ γ ≤ kMostDecay.
-Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters, double decay);
+/// `gap`: spectral_gap(schedule). `parameters`: float32 values in a row. `decay`: γ, 0 ≤ γ ≤
+/// kMostDecay.
+Outlook look_ahead(const MixingSchedule& schedule, double gap, std::uint64_t parameters,
+                   double decay);
 inline constexpr double kMostDecay = 0.999;
 
 }  // namespace gossamer::topology

@@ -1,5 +1,6 @@
-// A schedule that remembers the matrices of the last rounds that it was asked for. A random sequence builds a round's matrix
-// anew at every call, which costs O(n): a process that hosts many peers would build it once for each of them.
+// A schedule that remembers the matrices of the last rounds that it was asked for. A random
+// sequence builds a round's matrix anew at every call, which costs O(n): a process that hosts many
+// peers would build it once for each of them.
 #pragma once
 
 #include <utility>
@@ -23,10 +24,12 @@ class RecentRounds final : public MixingSchedule {
   const std::vector<int>& lattice() const override { return schedule_.lattice(); }
 
  private:
-  static constexpr std::size_t kKept = 16;  ///< peers that wait for their neighbours are some rounds apart, seldom more
+  static constexpr std::size_t kKept =
+      16;  ///< peers that wait for their neighbours are some rounds apart, seldom more
 
   const MixingSchedule& schedule_;
-  mutable std::vector<std::pair<Round, std::shared_ptr<const MixingMatrix>>> recent_;  ///< the last asked for comes last
+  mutable std::vector<std::pair<Round, std::shared_ptr<const MixingMatrix>>>
+      recent_;  ///< the last asked for comes last
 };
 
 }  // namespace gossamer::topology

@@ -18,10 +18,11 @@ struct Tally {
   std::uint64_t busiest_sends = 0;  ///< over the rounds, values of the peer that sends most
 };
 
-void add_round(const MixingMatrix& w, TopologyReport& report, const MostSent& most_sent, Tally& tally) {
+void add_round(const MixingMatrix& w, TopologyReport& report, const MostSent& most_sent,
+               Tally& tally) {
   const bool first = tally.graphs.empty();
   for (int i = 0; i < w.peers(); ++i) {
-    const int degree = static_cast<int>(w.hears(i).size());
+    const int degree = static_cast<int>(w.in_neighbours(i).size());
     report.degree_min = first && i == 0 ? degree : std::min(report.degree_min, degree);
     report.degree_max = std::max(report.degree_max, degree);
   }
@@ -45,12 +46,13 @@ Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t par
   return examine(*schedule, request, parameters);
 }
 
-Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request, std::uint64_t parameters,
-                               Effort effort, const MostSent& most_sent) {
+Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request,
+                               std::uint64_t parameters, Effort effort, const MostSent& most_sent) {
   const bool whole = effort == Effort::whole;
   if (parameters > kMaximumParameters)
-    return Error{ErrorKind::invalid, fmt::format("{} parameters a row are too many, give at most {}", parameters,
-                                                 kMaximumParameters)};
+    return Error{ErrorKind::invalid,
+                 fmt::format("{} parameters a row are too many, give at most {}", parameters,
+                             kMaximumParameters)};
   TopologyReport report;
   report.topology = request.kind;
   report.peers = schedule.peers();
@@ -58,21 +60,26 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   report.period = schedule.period();
   report.symmetric = report.doubly_stochastic = true;  // until a round says otherwise
 
-  const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : sampled_rounds(schedule.peers());
+  const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period())
+                                             : sampled_rounds(schedule.peers());
   Tally tally;
   const MostSent one_row = [parameters](const MixingMatrix& w) {
     std::uint64_t hearers = 0;
-    for (int i = 0; i < w.peers(); ++i) hearers = std::max<std::uint64_t>(hearers, w.heard_by(i).size());
+    for (int i = 0; i < w.peers(); ++i)
+      hearers = std::max<std::uint64_t>(hearers, w.out_neighbours(i).size());
     return parameters * hearers;
   };
-  for (Round t = 0; t < rounds; ++t) add_round(*schedule.at(t), report, most_sent ? most_sent : one_row, tally);
+  for (Round t = 0; t < rounds; ++t)
+    add_round(*schedule.at(t), report, most_sent ? most_sent : one_row, tally);
   const Graph all = union_of(tally.graphs);
   report.edges = count_edges(all) / (report.symmetric ? 2 : 1);
   const bool alike = is_lattice(schedule);
   if (whole || alike || schedule.peers() <= kQuickDiameter)
-    if (const auto found = diameter(all, alike)) report.diameter = found->hops, report.diameter_exact = found->exact;
+    if (const auto found = diameter(all, alike))
+      report.diameter = found->hops, report.diameter_exact = found->exact;
   report.connected = report.diameter || !find_unreachable(all);
-  report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule) : std::numeric_limits<double>::quiet_NaN();
+  report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule)
+                                                        : std::numeric_limits<double>::quiet_NaN();
   report.spectral_gap_sampled = schedule.period() == 0;
   report.bytes_per_round_per_peer = (sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;
   return report;
@@ -83,7 +90,8 @@ std::vector<std::vector<std::vector<double>>> period_matrices(const MixingSchedu
   for (int t = 0; t < std::max(schedule.period(), 1); ++t) {
     const Eigen::MatrixXd w = dense(*schedule.at(static_cast<Round>(t)));
     auto& rows = matrices.emplace_back(static_cast<std::size_t>(w.rows()));
-    for (Eigen::Index i = 0; i < w.rows(); ++i) rows[static_cast<std::size_t>(i)].assign(w.row(i).begin(), w.row(i).end());
+    for (Eigen::Index i = 0; i < w.rows(); ++i)
+      rows[static_cast<std::size_t>(i)].assign(w.row(i).begin(), w.row(i).end());
   }
   return matrices;
 }

@@ -14,11 +14,15 @@ namespace {
 
 MixingMatrix matrix_of(WeightRows rows, const WeightOptions& weighing) {
   for (std::size_t i = 0; i < rows.size(); ++i)
-    std::erase_if(rows[i], [i](const Neighbour& entry) { return entry.peer == static_cast<int>(i) || entry.weight == 0; });
-  return MixingMatrix(std::move(rows), weighing.only_columns() ? Diagonal::completes_column : Diagonal::completes_row);
+    std::erase_if(rows[i], [i](const Neighbour& entry) {
+      return entry.peer == static_cast<int>(i) || entry.weight == 0;
+    });
+  return MixingMatrix(std::move(rows), weighing.only_columns() ? Diagonal::completes_column
+                                                               : Diagonal::completes_row);
 }
 
-Result<WeightRows> weigh_and_check(const Topology& topology, Round round, const WeightOptions& options) {
+Result<WeightRows> weigh_and_check(const Topology& topology, Round round,
+                                   const WeightOptions& options) {
   const Graph graph = topology.graph(round);
   GOSSAMER_TRY(WeightRows rows, weigh_round(topology, graph, round, options));
   GOSSAMER_TRY_STATUS(check_round(rows, graph, round, options.only_columns()));
@@ -26,7 +30,8 @@ Result<WeightRows> weigh_and_check(const Topology& topology, Round round, const 
 }
 
 /// The checked rounds of a period, the check over all of them together included.
-Result<std::vector<WeightRows>> checked_period(const Topology& topology, const WeightOptions& options) {
+Result<std::vector<WeightRows>> checked_period(const Topology& topology,
+                                               const WeightOptions& options) {
   std::vector<WeightRows> all;
   for (Round t = 0; t < static_cast<Round>(topology.period()); ++t) {
     GOSSAMER_TRY(WeightRows rows, weigh_and_check(topology, t, options));
@@ -36,8 +41,8 @@ Result<std::vector<WeightRows>> checked_period(const Topology& topology, const W
   return all;
 }
 
-/// The same of a topology without period, of whose sampled rounds none is kept: only the first few, until together they
-/// connect everybody.
+/// The same of a topology without period, of whose sampled rounds none is kept: only the first few,
+/// until together they connect everybody.
 Status check_sampled(const Topology& topology, const WeightOptions& options) {
   std::vector<WeightRows> kept;
   Status connected = Error{};
@@ -50,14 +55,16 @@ Status check_sampled(const Topology& topology, const WeightOptions& options) {
   return connected.ok() ? connected : check_jointly_connected(kept);
 }
 
-/// n, period, and of every row of every matrix the hash of its (peer, weight's bits), as 64-bit words: a matrix of many entries is
-/// not copied for it.
+/// n, period, and of every row of every matrix the hash of its (peer, weight's bits), as 64-bit
+/// words: a matrix of many entries is not copied for it.
 std::string hash_of(const std::vector<std::shared_ptr<const MixingMatrix>>& period) {
-  std::vector<std::uint64_t> hashes = {static_cast<std::uint64_t>(period.front()->peers()), period.size()}, row;
+  std::vector<std::uint64_t> hashes = {static_cast<std::uint64_t>(period.front()->peers()),
+                                       period.size()},
+                             row;
   for (const auto& w : period)
     for (int i = 0; i < w->peers(); ++i) {
       row.clear();
-      for (const Neighbour& entry : w->hears(i)) {
+      for (const Neighbour& entry : w->in_neighbours(i)) {
         row.push_back(static_cast<std::uint64_t>(entry.peer));
         row.push_back(std::bit_cast<std::uint64_t>(entry.weight));
       }
@@ -71,13 +78,16 @@ class PeriodicSchedule final : public MixingSchedule {
   PeriodicSchedule(std::vector<WeightRows> rounds, WeightOptions weighing, std::vector<int> lattice)
       : weighing_(std::move(weighing)), lattice_(std::move(lattice)) {
     for (WeightRows& rows : rounds)
-      period_.push_back(std::make_shared<const MixingMatrix>(matrix_of(std::move(rows), weighing_)));
+      period_.push_back(
+          std::make_shared<const MixingMatrix>(matrix_of(std::move(rows), weighing_)));
     hash_ = hash_of(period_);
   }
 
   int peers() const override { return period_.front()->peers(); }
   int period() const override { return static_cast<int>(period_.size()); }
-  std::shared_ptr<const MixingMatrix> at(Round t) const override { return period_[t % period_.size()]; }
+  std::shared_ptr<const MixingMatrix> at(Round t) const override {
+    return period_[t % period_.size()];
+  }
   std::string hash() const override { return hash_; }
   const WeightOptions& weighing() const override { return weighing_; }
   const std::vector<int>& lattice() const override { return lattice_; }
@@ -89,18 +99,24 @@ class PeriodicSchedule final : public MixingSchedule {
   std::string hash_;
 };
 
-/// A random sequence: nothing is kept, since keeping would need a lock, and every round is built when it is asked for.
+/// A random sequence: nothing is kept, since keeping would need a lock, and every round is built
+/// when it is asked for.
 class RandomSchedule final : public MixingSchedule {
  public:
-  RandomSchedule(std::unique_ptr<Topology> topology, WeightOptions options, const std::string& identity)
-      : topology_(std::move(topology)), options_(std::move(options)), lattice_(topology_->lattice()),
-        hash_(hash_hex(fmt::format("{} peers, {}, {}", topology_->peers(), to_string(options_), identity))) {}
+  RandomSchedule(std::unique_ptr<Topology> topology, WeightOptions options,
+                 const std::string& identity)
+      : topology_(std::move(topology)),
+        options_(std::move(options)),
+        lattice_(topology_->lattice()),
+        hash_(hash_hex(
+            fmt::format("{} peers, {}, {}", topology_->peers(), to_string(options_), identity))) {}
 
   int peers() const override { return topology_->peers(); }
   int period() const override { return 0; }
   std::shared_ptr<const MixingMatrix> at(Round t) const override {
     Result<WeightRows> rows = weigh_and_check(*topology_, t, options_);
-    GOSSAMER_CHECK(rows.ok(), "a random topology draws a graph that can be weighed, in every round");
+    GOSSAMER_CHECK(rows.ok(),
+                   "a random topology draws a graph that can be weighed, in every round");
     return std::make_shared<const MixingMatrix>(matrix_of(std::move(rows).value(), options_));
   }
   std::string hash() const override { return hash_; }
@@ -119,7 +135,8 @@ std::string identity_of(const TopologyKind& kind, const ScheduleRequest& request
   std::string identity = fmt::format("{}, seed {}", kind.name, request.context.seed);
   for (const ParameterSpec& spec : kind.parameters) {
     const auto given = request.values.find(spec.name);
-    const ParameterValue& value = given == request.values.end() ? spec.default_value : given->second;
+    const ParameterValue& value =
+        given == request.values.end() ? spec.default_value : given->second;
     identity += fmt::format(", {} = {}", spec.name, gossamer::to_string(value));
   }
   return identity;
@@ -133,17 +150,21 @@ Result<TopologyKind> find_kind(const std::string& name) {
     if (kind.name == name) return std::move(kind);
     names += (names.empty() ? "" : ", ") + kind.name;
   }
-  return Error{ErrorKind::invalid, fmt::format("topology.kind: '{}' is not one of {}", name, names)};
+  return Error{ErrorKind::invalid,
+               fmt::format("topology.kind: '{}' is not one of {}", name, names)};
 }
 
-Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology, const WeightOptions& options,
+Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology,
+                                                      const WeightOptions& options,
                                                       const std::string& identity) {
   const int period = topology->period();
-  GOSSAMER_CHECK(topology->peers() >= 1 && period >= 0, "a topology has peers, and a period or none");
+  GOSSAMER_CHECK(topology->peers() >= 1 && period >= 0,
+                 "a topology has peers, and a period or none");
   const WeightOptions weighing = resolve(*topology, options);
   if (period == 0) {
     GOSSAMER_TRY_STATUS(check_sampled(*topology, weighing));
-    return std::unique_ptr<MixingSchedule>(std::make_unique<RandomSchedule>(std::move(topology), weighing, identity));
+    return std::unique_ptr<MixingSchedule>(
+        std::make_unique<RandomSchedule>(std::move(topology), weighing, identity));
   }
   GOSSAMER_TRY(std::vector<WeightRows> rounds, checked_period(*topology, weighing));
   return std::unique_ptr<MixingSchedule>(
@@ -154,9 +175,11 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& req
   GOSSAMER_TRY(const TopologyKind kind, find_kind(request.kind));
   const int n = request.context.peers;
   if (n < 1 || n > kMaximumPeers)
-    return Error{ErrorKind::invalid, fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
-                                                 kind.name, n, kMaximumPeers, 16)};
-  GOSSAMER_TRY(const ParameterValues values, check_values("topology", kind.parameters, request.values));
+    return Error{ErrorKind::invalid,
+                 fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
+                             kind.name, n, kMaximumPeers, 16)};
+  GOSSAMER_TRY(const ParameterValues values,
+               check_values("topology", kind.parameters, request.values));
   GOSSAMER_TRY(std::unique_ptr<Topology> topology, kind.make(request.context, values));
   return make_schedule(std::move(topology), request.weights, identity_of(kind, request));
 }

@@ -17,10 +17,12 @@ bool is_static_and_symmetric(const MixingSchedule& schedule) {
   return schedule.period() == 1 && schedule.at(0)->symmetric();
 }
 
-/// The ends of a symmetric W by its whole spectrum: 1 is its largest eigenvalue, since W is doubly stochastic.
+/// The ends of a symmetric W by its whole spectrum: 1 is its largest eigenvalue, since W is doubly
+/// stochastic.
 SpectrumEnds dense_ends(const MixingMatrix& w) {
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(w), Eigen::EigenvaluesOnly);
-  GOSSAMER_CHECK(solver.info() == Eigen::Success, "the eigenvalues of a symmetric matrix are found");
+  GOSSAMER_CHECK(solver.info() == Eigen::Success,
+                 "the eigenvalues of a symmetric matrix are found");
   return {solver.eigenvalues()(0), solver.eigenvalues()(w.peers() - 2)};
 }
 
@@ -35,7 +37,8 @@ std::optional<SpectrumEnds> lattice_ends(const MixingMatrix& w, std::span<const 
   return ends;
 }
 
-std::optional<SpectrumEnds> ends_of(const MixingMatrix& w, std::span<const int> lattice, bool both) {
+std::optional<SpectrumEnds> ends_of(const MixingMatrix& w, std::span<const int> lattice,
+                                    bool both) {
   if (const auto ends = lattice_ends(w, lattice)) return ends;
   return w.peers() <= kDense ? dense_ends(w) : sparse_ends(w, both);
 }
@@ -51,20 +54,24 @@ double radius_of(const std::optional<SpectrumEnds>& ends) {
 std::optional<double> lattice_period_radius(const MixingSchedule& schedule) {
   std::vector<double> moduli(static_cast<std::size_t>(schedule.peers()), 1);
   for (int t = 0; t < schedule.period(); ++t) {
-    const auto eigenvalues = lattice_eigenvalues(*schedule.at(static_cast<Round>(t)), schedule.lattice());
+    const auto eigenvalues =
+        lattice_eigenvalues(*schedule.at(static_cast<Round>(t)), schedule.lattice());
     if (!eigenvalues) return std::nullopt;
     for (std::size_t k = 0; k < moduli.size(); ++k) moduli[k] *= std::abs((*eigenvalues)[k]);
   }
   return *std::max_element(moduli.begin() + 1, moduli.end());
 }
 
-// The columns of a period's product P sum to 1, so P − 11ᵀ/n has P's eigenvalues with the single 1 replaced by 0.
+// The columns of a period's product P sum to 1, so P − 11ᵀ/n has P's eigenvalues with the single 1
+// replaced by 0.
 double period_radius(const MixingSchedule& schedule) {
   const int n = schedule.peers();
   RowMatrix product = RowMatrix::Identity(n, n);
-  for (int t = 0; t < schedule.period(); ++t) product = mixed_rows(*schedule.at(static_cast<Round>(t)), product);
+  for (int t = 0; t < schedule.period(); ++t)
+    product = mixed_rows(*schedule.at(static_cast<Round>(t)), product);
   product.array() -= 1.0 / n;
-  // What is left may be rounding alone, as where a period is the exact average; its τ-th root would look like a spectrum.
+  // What is left may be rounding alone, as where a period is the exact average; its τ-th root would
+  // look like a spectrum.
   if (product.norm() <= 4 * n * std::numeric_limits<double>::epsilon()) return 0;
   return spectral_radius(product);
 }
@@ -72,13 +79,16 @@ double period_radius(const MixingSchedule& schedule) {
 double sparse_period_radius(const MixingSchedule& schedule) {
   const Operator period = [&schedule](const Eigen::VectorXd& x) {
     Eigen::VectorXd result = x;
-    for (int t = 0; t < schedule.period(); ++t) result = mixed(*schedule.at(static_cast<Round>(t)), result);
+    for (int t = 0; t < schedule.period(); ++t)
+      result = mixed(*schedule.at(static_cast<Round>(t)), result);
     return result;
   };
-  return arnoldi_radius(period, schedule.peers()).value_or(std::numeric_limits<double>::quiet_NaN());
+  return arnoldi_radius(period, schedule.peers())
+      .value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-// ‖W_T…W_1 x‖^{1/T} for one x beside consensus; renormalised every round, the first tenth of the rounds not counted.
+// ‖W_T…W_1 x‖^{1/T} for one x beside consensus; renormalised every round, the first tenth of the
+// rounds not counted.
 double lyapunov_factor(const MixingSchedule& schedule) {
   const int n = schedule.peers();
   Eigen::VectorXd x = generic_vector(n, 0);
@@ -88,7 +98,8 @@ double lyapunov_factor(const MixingSchedule& schedule) {
     x = mixed(*schedule.at(t), x.normalized());
     x.array() -= x.mean();
     const double norm = x.norm();
-    if (norm <= 4 * n * std::numeric_limits<double>::epsilon()) return 0;  // exact average: what is left is rounding
+    if (norm <= 4 * n * std::numeric_limits<double>::epsilon())
+      return 0;  // exact average: what is left is rounding
     if (t >= settling) log_norms += std::log(norm);
   }
   return std::exp(log_norms / static_cast<double>(rounds - settling));
@@ -100,7 +111,7 @@ Eigen::MatrixXd dense(const MixingMatrix& w) {
   Eigen::MatrixXd matrix = Eigen::MatrixXd::Zero(w.peers(), w.peers());
   for (int i = 0; i < w.peers(); ++i) {
     matrix(i, i) = w.self_weight(i);
-    for (const auto& [peer, weight] : w.hears(i)) matrix(i, peer) = weight;
+    for (const auto& [peer, weight] : w.in_neighbours(i)) matrix(i, peer) = weight;
   }
   return matrix;
 }
@@ -109,14 +120,15 @@ RowMatrix mixed_rows(const MixingMatrix& w, const RowMatrix& x) {
   RowMatrix result(x.rows(), x.cols());
   for (int i = 0; i < w.peers(); ++i) {
     result.row(i) = w.self_weight(i) * x.row(i);
-    for (const auto& [peer, weight] : w.hears(i)) result.row(i) += weight * x.row(peer);
+    for (const auto& [peer, weight] : w.in_neighbours(i)) result.row(i) += weight * x.row(peer);
   }
   return result;
 }
 
-// Gelfand: ρ(A) = lim ‖A^k‖^{1/k}, with k = 1, 2, 4, … by squaring. Needs no convergence of a QR iteration, is a few matrix
-// products where a general eigensolver takes 25 n³, and what a squaring rounds enters the estimate divided by k.
-// With A_0 = A/s_0 and A_{m+1} = A_m²/s_{m+1}, every norm 1: log ‖A^{2^m}‖^{1/2^m} = Σ_{j≤m} log(s_j) / 2^j.
+// Gelfand: ρ(A) = lim ‖A^k‖^{1/k}, with k = 1, 2, 4, … by squaring. Needs no convergence of a QR
+// iteration, is a few matrix products where a general eigensolver takes 25 n³, and what a squaring
+// rounds enters the estimate divided by k. With A_0 = A/s_0 and A_{m+1} = A_m²/s_{m+1}, every norm
+// 1: log ‖A^{2^m}‖^{1/2^m} = Σ_{j≤m} log(s_j) / 2^j.
 double spectral_radius(Eigen::MatrixXd matrix) {
   constexpr int kMostSquarings = 60;
   constexpr double kSmallest = 1e-290, kSettled = 1e-14;
@@ -139,7 +151,8 @@ std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<cons
 
 double spectral_gap(const MixingSchedule& schedule) {
   if (schedule.peers() == 1) return 1;
-  if (is_static_and_symmetric(schedule)) return 1 - radius_of(ends_of(*schedule.at(0), schedule.lattice(), false));
+  if (is_static_and_symmetric(schedule))
+    return 1 - radius_of(ends_of(*schedule.at(0), schedule.lattice(), false));
   if (schedule.period() == 0) return 1 - lyapunov_factor(schedule);
   double radius = 0;
   if (const auto found = lattice_period_radius(schedule)) radius = *found;
@@ -148,17 +161,19 @@ double spectral_gap(const MixingSchedule& schedule) {
   return 1 - std::pow(radius, 1.0 / schedule.period());
 }
 
-// Three vectors, mixed together: one might lie where a product vanishes that is not the average, three do not.
+// Three vectors, mixed together: one might lie where a product vanishes that is not the average,
+// three do not.
 std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
   constexpr int kVectors = 3;
   constexpr double kJump = 1e-6;
   const int n = schedule.peers();
   if (n == 1) return 0;
   RowMatrix x(n, kVectors);
-  for (int v = 0; v < kVectors; ++v) x.col(v) = generic_vector(n, static_cast<std::uint64_t>(v)).normalized();
+  for (int v = 0; v < kVectors; ++v)
+    x.col(v) = generic_vector(n, static_cast<std::uint64_t>(v)).normalized();
   const double rounding = 64 * std::sqrt(n) * std::numeric_limits<double>::epsilon();
   const auto period = static_cast<Round>(schedule.period());
-  const Round rounds = period == 0                        ? sampled_rounds(n)
+  const Round rounds = period == 0                         ? sampled_rounds(n)
                        : is_static_and_symmetric(schedule) ? 1
                                                            : std::max<Round>(2 * period, 64);
   double before = 1;
@@ -172,36 +187,44 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
   return std::nullopt;
 }
 
-// For a symmetric W the norm is an eigenvalue's modulus, and on a lattice too (W is normal); else the root of one of WᵀW's.
+// For a symmetric W the norm is an eigenvalue's modulus, and on a lattice too (W is normal); else
+// the root of one of WᵀW's.
 double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
   const int n = w.peers();
   if (n == 1) return 1;
   if (const auto eigenvalues = lattice_eigenvalues(w, lattice)) {
     double radius = 0;
-    for (std::size_t k = 1; k < eigenvalues->size(); ++k) radius = std::max(radius, std::abs((*eigenvalues)[k]));
+    for (std::size_t k = 1; k < eigenvalues->size(); ++k)
+      radius = std::max(radius, std::abs((*eigenvalues)[k]));
     return 1 - radius;
   }
   if (!w.doubly_stochastic()) return std::numeric_limits<double>::quiet_NaN();
-  if (w.symmetric()) return find_unreachable(graph_of(w)) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
+  if (w.symmetric())
+    return find_unreachable(graph_of(w)) ? 0 : 1 - radius_of(ends_of(w, lattice, false));
   const Operator square = [&w](const Eigen::VectorXd& x) {
     const Eigen::VectorXd y = mixed(w, x);
     Eigen::VectorXd result(x.size());
     for (int i = 0; i < w.peers(); ++i) result(i) = w.self_weight(i) * y(i);
     for (int i = 0; i < w.peers(); ++i)
-      for (const auto& [peer, weight] : w.hears(i)) result(peer) += weight * y(i);
+      for (const auto& [peer, weight] : w.in_neighbours(i)) result(peer) += weight * y(i);
     return result;
   };
   const auto largest = lanczos_largest(square, n);
-  return largest ? 1 - std::sqrt(std::max(*largest, 0.0)) : std::numeric_limits<double>::quiet_NaN();
+  return largest ? 1 - std::sqrt(std::max(*largest, 0.0))
+                 : std::numeric_limits<double>::quiet_NaN();
 }
 
 Result<SlowMode> slowest_mode(const MixingSchedule& schedule) {
-  if (schedule.peers() == 1) return Error{ErrorKind::invalid, "one peer has no slowest mode: it has nobody to agree with"};
+  if (schedule.peers() == 1)
+    return Error{ErrorKind::invalid, "one peer has no slowest mode: it has nobody to agree with"};
   if (!is_static_and_symmetric(schedule))
-    return Error{ErrorKind::invalid, "only a static symmetric mixing matrix has a slowest mode that is one real vector"};
+    return Error{
+        ErrorKind::invalid,
+        "only a static symmetric mixing matrix has a slowest mode that is one real vector"};
   const int last = schedule.peers() - 1;
   const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(*schedule.at(0)));
-  GOSSAMER_CHECK(solver.info() == Eigen::Success, "the eigenvectors of a symmetric matrix are found");
+  GOSSAMER_CHECK(solver.info() == Eigen::Success,
+                 "the eigenvectors of a symmetric matrix are found");
   const auto& ascending = solver.eigenvalues();
   const int slowest = std::abs(ascending(0)) > std::abs(ascending(last - 1)) ? 0 : last - 1;
   return SlowMode{ascending(slowest), solver.eigenvectors().col(slowest)};

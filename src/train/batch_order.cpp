@@ -1,5 +1,5 @@
-// The order in which a peer draws its batches: a function of (seed, peer, epoch), so that a peer may be asked for any step
-// wherever it runs, and resumes without having kept anything.
+// The order in which a peer draws its batches: a function of (seed, peer, epoch), so that a peer
+// may be asked for any step wherever it runs, and resumes without having kept anything.
 #include <limits>
 
 #include "base/check.hpp"
@@ -12,9 +12,15 @@ namespace {
 constexpr std::uint64_t kNoEpoch = std::numeric_limits<std::uint64_t>::max();
 }
 
-BatchOrder::BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer, std::uint64_t seed)
-    : shard_(shard), order_(shard), batch_(batch > 0 ? batch : static_cast<int>(shard.size())),
-      peer_(static_cast<std::uint32_t>(peer)), seed_(seed), per_epoch_(0), epoch_(batch > 0 ? kNoEpoch : 0),
+BatchOrder::BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer,
+                       std::uint64_t seed)
+    : shard_(shard),
+      order_(shard),
+      batch_(batch > 0 ? batch : static_cast<int>(shard.size())),
+      peer_(static_cast<std::uint32_t>(peer)),
+      seed_(seed),
+      per_epoch_(0),
+      epoch_(batch > 0 ? kNoEpoch : 0),
       whole_(batch == 0) {
   GOSSAMER_CHECK(batch >= 0 && !shard.empty() && static_cast<std::size_t>(batch_) <= shard.size(),
                  "make_shards refuses shards smaller than a batch");
@@ -28,8 +34,8 @@ std::span<const std::uint32_t> BatchOrder::batch(std::uint64_t step) {
     RandomStream(seed_, peer_, Purpose::shuffle, epoch).shuffle(order_);
     epoch_ = epoch;
   }
-  return std::span<const std::uint32_t>(order_).subspan(step % per_epoch_ * static_cast<std::size_t>(batch_),
-                                                        static_cast<std::size_t>(batch_));
+  return std::span<const std::uint32_t>(order_).subspan(
+      step % per_epoch_ * static_cast<std::size_t>(batch_), static_cast<std::size_t>(batch_));
 }
 
 }  // namespace gossamer::train

@@ -7,7 +7,9 @@
 namespace gossamer::train {
 
 Result<std::vector<unsigned char>> read_bytes(const std::filesystem::path& file) {
-  const auto bad = [&file](const std::string& what) { return Error{ErrorKind::data, file.string() + ": " + what}; };
+  const auto bad = [&file](const std::string& what) {
+    return Error{ErrorKind::data, file.string() + ": " + what};
+  };
   std::error_code failure;
   const auto status = std::filesystem::status(file, failure);
   if (!std::filesystem::exists(status)) return bad("no such file");

@@ -8,7 +8,8 @@
 
 namespace gossamer::train {
 
-/// The whole file. Errors (of kind data) begin with its name: missing, not a regular file, not readable.
+/// The whole file. Errors (of kind data) begin with its name: missing, not a regular file, not
+/// readable.
 Result<std::vector<unsigned char>> read_bytes(const std::filesystem::path& file);
 
 }  // namespace gossamer::train

@@ -1,5 +1,5 @@
-// Data sets as tables in memory: features, and labels or targets; a fixed train/test split. One file of train/datasets/ is
-// one kind.
+// Data sets as tables in memory: features, and labels or targets; a fixed train/test split. One
+// file of train/datasets/ is one kind.
 #pragma once
 
 #include <cstdint>
@@ -16,17 +16,19 @@ namespace gossamer::train {
 /// Samples, row-major. The first `train_count` samples train, the rest test. Immutable once made.
 struct Dataset {
   std::string name;
-  int channels = 1, height = 1, width = 1;  ///< of one sample; features = their product; vectors are 1 × 1 × width
-  int classes = 0;                          ///< 0: regression
+  int channels = 1, height = 1,
+      width = 1;    ///< of one sample; features = their product; vectors are 1 × 1 × width
+  int classes = 0;  ///< 0: regression
   std::size_t count = 0;
   std::size_t train_count = 0;
-  std::vector<float> features;        ///< count × features()
-  std::vector<std::int32_t> labels;   ///< count, when classes > 0
-  std::vector<float> targets;         ///< count, when classes = 0: one target value a sample
-  /// Data that belong to peers by construction: natural_shards[p] are p's training samples. Empty: shards are cut by
-  /// [data] partition.
+  std::vector<float> features;       ///< count × features()
+  std::vector<std::int32_t> labels;  ///< count, when classes > 0
+  std::vector<float> targets;        ///< count, when classes = 0: one target value a sample
+  /// Data that belong to peers by construction: natural_shards[p] are p's training samples. Empty:
+  /// shards are cut by [data] partition.
   std::vector<std::vector<std::uint32_t>> natural_shards;
-  /// Minimiser of (1/n) Σ_p f_p over linear models without bias, where it is known in closed form (in double).
+  /// Minimiser of (1/n) Σ_p f_p over linear models without bias, where it is known in closed form
+  /// (in double).
   std::optional<std::vector<double>> optimum;
   /// Standard deviation of the normal noise added to each coordinate of each gradient.
   double gradient_noise = 0;
@@ -44,7 +46,8 @@ struct DatasetContext {
 struct DatasetKind {
   std::string name;
   std::string summary;
-  std::string source;  ///< where the data come from and their licence; for synthetic ones the definition's source
+  std::string source;  ///< where the data come from and their licence; for synthetic ones the
+                       ///< definition's source
   std::vector<ParameterSpec> parameters;
   std::function<Result<Dataset>(const DatasetContext&, const ParameterValues&)> make;
 };
@@ -54,6 +57,7 @@ std::vector<DatasetKind> catalog();
 }  // namespace datasets
 
 /// Builds data set `kind`; an unknown kind is an error that lists the kinds.
-Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& context, const ParameterValues& values);
+Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& context,
+                             const ParameterValues& values);
 
 }  // namespace gossamer::train

@@ -11,12 +11,15 @@
 namespace gossamer::train {
 namespace {
 
-constexpr int kGzipOnly = 16 + MAX_WBITS;  // zlib: the largest window, and a gzip header is demanded
+constexpr int kGzipOnly =
+    16 + MAX_WBITS;  // zlib: the largest window, and a gzip header is demanded
 
 /// zlib's stream, freed whatever happens.
 struct Stream {
   z_stream z{};
-  Stream() { GOSSAMER_CHECK(inflateInit2(&z, kGzipOnly) == Z_OK, "zlib has no memory for its window"); }
+  Stream() {
+    GOSSAMER_CHECK(inflateInit2(&z, kGzipOnly) == Z_OK, "zlib has no memory for its window");
+  }
   ~Stream() { inflateEnd(&z); }
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -26,16 +29,20 @@ struct Stream {
 void refill(z_stream& z, std::span<const unsigned char>& rest) {
   if (z.avail_in > 0 || rest.empty()) return;
   const std::size_t piece = std::min<std::size_t>(rest.size(), 1 << 20);
-  z.next_in = const_cast<unsigned char*>(rest.data());  // zlib's interface predates const; it only reads
+  z.next_in =
+      const_cast<unsigned char*>(rest.data());  // zlib's interface predates const; it only reads
   z.avail_in = static_cast<uInt>(piece);
   rest = rest.subspan(piece);
 }
 
 }  // namespace
 
-bool is_gzip(std::span<const unsigned char> bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
+bool is_gzip(std::span<const unsigned char> bytes) {
+  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
 
-Result<std::vector<unsigned char>> gunzip(const std::string& name, std::span<const unsigned char> bytes, std::size_t limit) {
+Result<std::vector<unsigned char>> gunzip(const std::string& name,
+                                          std::span<const unsigned char> bytes, std::size_t limit) {
   Stream stream;
   z_stream& z = stream.z;
   std::vector<unsigned char> content;
@@ -44,7 +51,8 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name, std::span<con
   bool member_begun = false;
   while (content.size() < limit) {
     refill(z, rest);
-    if (z.avail_in == 0 && !member_begun && !bytes.empty()) return content;  // the last member ended with the input
+    if (z.avail_in == 0 && !member_begun && !bytes.empty())
+      return content;  // the last member ended with the input
     z.next_out = piece.data();
     z.avail_out = static_cast<uInt>(std::min(piece.size(), limit - content.size()));
     const int outcome = inflate(&z, Z_NO_FLUSH);
@@ -55,11 +63,15 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name, std::span<con
     } else if (outcome == Z_OK) {
       member_begun = true;
     } else if (outcome == Z_BUF_ERROR) {  // no input left to go on with
-      return Error{ErrorKind::data, fmt::format("{}: the gzip data are cut short: {} bytes unpack to {} and then end before "
-                                                "their end mark", name, bytes.size(), content.size())};
+      return Error{
+          ErrorKind::data,
+          fmt::format("{}: the gzip data are cut short: {} bytes unpack to {} and then end before "
+                      "their end mark",
+                      name, bytes.size(), content.size())};
     } else {
-      return Error{ErrorKind::data, fmt::format("{}: the gzip data are damaged after {} unpacked bytes: {}", name,
-                                                content.size(), z.msg ? z.msg : "no reason given by zlib")};
+      return Error{ErrorKind::data,
+                   fmt::format("{}: the gzip data are damaged after {} unpacked bytes: {}", name,
+                               content.size(), z.msg ? z.msg : "no reason given by zlib")};
     }
   }
   return content;

@@ -1,5 +1,7 @@
-// The IDX format of the MNIST files (Y. LeCun, C. Cortes, C. Burges, http://yann.lecun.com/exdb/mnist/), plain or gzip:
-//   0, 0, type, number of dimensions;  each dimension as 4 bytes, big end first;  the values, last dimension fastest
+// The IDX format of the MNIST files (Y. LeCun, C. Cortes, C. Burges,
+// http://yann.lecun.com/exdb/mnist/), plain or gzip:
+//   0, 0, type, number of dimensions;  each dimension as 4 bytes, big end first;  the values, last
+//   dimension fastest
 // Only unsigned bytes (type 0x08), which is what images and labels come in.
 #pragma once
 
@@ -18,10 +20,12 @@ struct IdxArray {
   std::vector<unsigned char> values;
 };
 
-/// Reads an array of exactly `dimensions` dimensions. `name` begins every message. Every damage is an error of kind data
-/// that says what is wrong: neither IDX nor gzip, another type or number of dimensions, nothing in it, cut short, too long.
-/// The sizes that a header claims are compared with the bytes there are before anything of that size is allocated.
-Result<IdxArray> parse_idx(const std::string& name, std::span<const unsigned char> bytes, int dimensions);
+/// Reads an array of exactly `dimensions` dimensions. `name` begins every message. Every damage is
+/// an error of kind data that says what is wrong: neither IDX nor gzip, another type or number of
+/// dimensions, nothing in it, cut short, too long. The sizes that a header claims are compared with
+/// the bytes there are before anything of that size is allocated.
+Result<IdxArray> parse_idx(const std::string& name, std::span<const unsigned char> bytes,
+                           int dimensions);
 
 /// parse_idx of a file; also errors: missing, not a regular file, not readable.
 Result<IdxArray> read_idx(const std::filesystem::path& file, int dimensions);

@@ -10,13 +10,13 @@
 
 #include "base/check.hpp"
 #include "gpu/device_rows.hpp"
-#include "train/network.hpp"
+#include "train/compiled_model.hpp"
 
 namespace gossamer::train {
 namespace {
 
-/// Samples of one evaluation job: bounds the workspace, and is the grain in which an evaluation spreads over threads. Fixed,
-/// because losses are added job by job.
+/// Samples of one evaluation job: bounds the workspace, and is the grain in which an evaluation
+/// spreads over threads. Fixed, because losses are added job by job.
 constexpr int kEvaluationBatch = 64;
 constexpr std::size_t kEvaluationJobs = 1 << 16;
 
@@ -40,8 +40,12 @@ class DeviceCopy {
 class DeviceTable {
  public:
   DeviceTable(gpu::Device& device, int part, const Dataset& data)
-      : features_(device, part, data.features), labels_(device, part, data.labels), targets_(device, part, data.targets) {}
-  gpu::SampleTable get() const { return {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()}; }
+      : features_(device, part, data.features),
+        labels_(device, part, data.labels),
+        targets_(device, part, data.targets) {}
+  gpu::SampleTable get() const {
+    return {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()};
+  }
 
  private:
   DeviceCopy<float> features_;
@@ -52,7 +56,10 @@ class DeviceTable {
 /// Losses and hits of an evaluation's jobs on a part of the device.
 struct DeviceScores {
   DeviceScores(gpu::Device& device, int part, std::size_t jobs)
-      : losses(jobs), hits(jobs), device_losses(device, part, losses), device_hits(device, part, hits) {}
+      : losses(jobs),
+        hits(jobs),
+        device_losses(device, part, losses),
+        device_hits(device, part, hits) {}
   void download(gpu::Device& device) {
     device.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
     device.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
@@ -67,12 +74,18 @@ struct DeviceScores {
 template <class Real>
 class DeviceLearner final : public Learner<Real> {
  public:
-  DeviceLearner(LearnerRequest request, Network training, Network evaluation, gpu::Device& device)
-      : request_(std::move(request)), training_(std::move(training)), evaluation_(std::move(evaluation)), device_(device) {
-    for (int part = 0; part < device.parts(); ++part) tables_.emplace_back(device, part, *request_.data);
+  DeviceLearner(LearnerRequest request, CompiledModel training, CompiledModel evaluation,
+                gpu::Device& device)
+      : request_(std::move(request)),
+        training_(std::move(training)),
+        evaluation_(std::move(evaluation)),
+        device_(device) {
+    for (int part = 0; part < device.parts(); ++part)
+      tables_.emplace_back(device, part, *request_.data);
     const auto peers = request_.shards.size();
     for (std::size_t p = 0; p < peers; ++p)
-      orders_.emplace_back(request_.shards[p], request_.sampling.batch, static_cast<int>(p), request_.seed);
+      orders_.emplace_back(request_.shards[p], request_.sampling.batch, static_cast<int>(p),
+                           request_.seed);
     const Dataset& data = *request_.data;
     const std::size_t begin = data.test_count() > 0 ? data.train_count : 0;
     const std::size_t end = data.test_count() > 0 ? data.count : data.train_count;
@@ -83,7 +96,9 @@ class DeviceLearner final : public Learner<Real> {
   const std::vector<ParameterBlock>& blocks() const override { return training_.blocks(); }
 
   void initialise(int peer, std::span<Real> row) const override {
-    training_.initialise(request_.seed, request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer, row);
+    training_.initialise(request_.seed,
+                         request_.different_initial ? static_cast<std::uint32_t>(peer) : kNoPeer,
+                         row);
   }
 
   void local_steps(std::span<StepRequest<Real>> requests) override {
@@ -91,32 +106,44 @@ class DeviceLearner final : public Learner<Real> {
   }
 
   void gradient(std::span<StepRequest<Real>> requests) override {
-    for (const auto& request : requests) GOSSAMER_CHECK(request.steps == 1, "a gradient is of one batch");
+    for (const auto& request : requests)
+      GOSSAMER_CHECK(request.steps == 1, "a gradient is of one batch");
     train(requests, [&](const gpu::Task& task) { device_.gradient(task, jobs_); });
   }
 
   void update(std::span<UpdateRequest<Real>> requests) override {
     std::vector<gpu::UpdateJob<Real>> jobs;
     for (const UpdateRequest<Real>& request : requests)
-      jobs.push_back({.parameters = request.parameters, .state = request.state, .gradient = request.gradient,
-                      .length = request.length, .rate = rate(request.peer, request.step + request.rate_lead), .step = request.step});
+      jobs.push_back({.parameters = request.parameters,
+                      .state = request.state,
+                      .gradient = request.gradient,
+                      .length = request.length,
+                      .rate = rate(request.peer, request.step + request.rate_lead),
+                      .step = request.step});
     device_.update(request_.optimizer.rule, jobs);
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
   double rate(int peer, std::uint64_t step) const override {
     const std::uint64_t epochs = request_.local_epochs;
-    return rate_at(request_.optimizer, step, epochs > 0 ? epochs * batches_per_epoch(peer) : request_.local_steps);
+    return rate_at(request_.optimizer, step,
+                   epochs > 0 ? epochs * batches_per_epoch(peer) : request_.local_steps);
   }
-  std::size_t shard_size(int peer) const override { return request_.shards.at(static_cast<std::size_t>(peer)).size(); }
+  std::size_t shard_size(int peer) const override {
+    return request_.shards.at(static_cast<std::size_t>(peer)).size();
+  }
   std::uint64_t batches_per_epoch(int peer) const override {
     return orders_.at(static_cast<std::size_t>(peer)).batches_per_epoch();
   }
-  std::size_t workspace_bytes() const override { return training_.program().workspace * sizeof(Real); }
+  std::size_t workspace_bytes() const override {
+    return training_.program().workspace * sizeof(Real);
+  }
 
  private:
-  gpu::Task task(const Network& network) const {
-    gpu::Task task{.program = &network.program(), .tables = {}, .rule = request_.optimizer.rule,
+  gpu::Task task(const CompiledModel& network) const {
+    gpu::Task task{.program = &network.program(),
+                   .tables = {},
+                   .rule = request_.optimizer.rule,
                    .noise = {.deviation = request_.data->gradient_noise, .seed = request_.seed}};
     for (const DeviceTable& table : tables_) task.tables.push_back(table.get());
     return task;
@@ -126,7 +153,7 @@ class DeviceLearner final : public Learner<Real> {
   void train(std::span<StepRequest<Real>> requests, Call call);
 
   LearnerRequest request_;
-  Network training_, evaluation_;
+  CompiledModel training_, evaluation_;
   gpu::Device& device_;
   std::vector<DeviceTable> tables_;  // by part of the device
   std::vector<BatchOrder> orders_;
@@ -155,9 +182,15 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
   std::size_t first = 0;
   for (const StepRequest<Real>& request : requests) {
     const int batch = orders_[static_cast<std::size_t>(request.peer)].batch_size();
-    jobs_.push_back({.parameters = request.parameters, .state = request.state, .gradient = request.gradient,
-                     .samples = samples, .batch = batch, .steps = request.steps, .rates = rates_.data() + first,
-                     .peer = static_cast<std::uint32_t>(request.peer), .first_step = request.first_step,
+    jobs_.push_back({.parameters = request.parameters,
+                     .state = request.state,
+                     .gradient = request.gradient,
+                     .samples = samples,
+                     .batch = batch,
+                     .steps = request.steps,
+                     .rates = rates_.data() + first,
+                     .peer = static_cast<std::uint32_t>(request.peer),
+                     .first_step = request.first_step,
                      .loss = request.loss});
     samples += static_cast<std::size_t>(batch) * static_cast<std::size_t>(request.steps);
     first += static_cast<std::size_t>(request.steps);
@@ -167,11 +200,14 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
 
 template <class Real>
 void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
-  const std::size_t count = evaluated_.size(), pieces = (count + kEvaluationBatch - 1) / kEvaluationBatch;
+  const std::size_t count = evaluated_.size(),
+                    pieces = (count + kEvaluationBatch - 1) / kEvaluationBatch;
   // A bounded number of jobs at a time: peers × samples may be far more than memory holds.
   const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces);
-  for (; requests.size() > together; requests = requests.subspan(together)) evaluate(requests.first(together));
-  // The results of a request are where its parameters are: part, and the place of the first job among the part's.
+  for (; requests.size() > together; requests = requests.subspan(together))
+    evaluate(requests.first(together));
+  // The results of a request are where its parameters are: part, and the place of the first job
+  // among the part's.
   std::vector<std::size_t> part(requests.size()), place(requests.size());
   std::vector<std::size_t> jobs_on(static_cast<std::size_t>(device_.parts()));
   for (std::size_t r = 0; r < requests.size(); ++r) {
@@ -179,17 +215,20 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
     place[r] = std::exchange(jobs_on[part[r]], jobs_on[part[r]] + pieces);
   }
   std::vector<DeviceScores> scores;
-  for (std::size_t p = 0; p < jobs_on.size(); ++p) scores.emplace_back(device_, static_cast<int>(p), jobs_on[p]);
+  for (std::size_t p = 0; p < jobs_on.size(); ++p)
+    scores.emplace_back(device_, static_cast<int>(p), jobs_on[p]);
   std::vector<gpu::Job<Real>> jobs;
   const auto size = [&](std::size_t piece) {
     return std::min<std::size_t>(kEvaluationBatch, count - piece * kEvaluationBatch);
   };
   for (std::size_t r = 0; r < requests.size(); ++r)
     for (std::size_t i = 0; i < pieces; ++i)
-      jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
-                      .samples = evaluated_.data() + i * kEvaluationBatch, .batch = static_cast<int>(size(i)),
-                      .loss = scores[part[r]].device_losses.get() + place[r] + i,
-                      .hits = scores[part[r]].device_hits.get() + place[r] + i});
+      jobs.push_back(
+          {.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
+           .samples = evaluated_.data() + i * kEvaluationBatch,
+           .batch = static_cast<int>(size(i)),
+           .loss = scores[part[r]].device_losses.get() + place[r] + i,
+           .hits = scores[part[r]].device_hits.get() + place[r] + i});
   device_.evaluate(task(evaluation_), jobs);
   for (DeviceScores& some : scores) some.download(device_);
   for (std::size_t r = 0; r < requests.size(); ++r) {
@@ -210,13 +249,16 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
 Status check_data(const Dataset& data) {
   const std::size_t labelled = data.classes > 0 ? data.labels.size() : data.targets.size();
   if (data.count == 0 || data.train_count == 0 || data.train_count > data.count)
-    return invalid(fmt::format("data {}: {} samples, {} of them to train on", data.name, data.count, data.train_count));
+    return invalid(fmt::format("data {}: {} samples, {} of them to train on", data.name, data.count,
+                               data.train_count));
   if (data.features.size() != data.count * data.feature_count() || labelled != data.count)
-    return invalid(fmt::format("data {}: {} samples of {} features, but {} feature values and {} labels or targets",
-                               data.name, data.count, data.feature_count(), data.features.size(), labelled));
+    return invalid(fmt::format(
+        "data {}: {} samples of {} features, but {} feature values and {} labels or targets",
+        data.name, data.count, data.feature_count(), data.features.size(), labelled));
   for (std::int32_t label : data.labels)
     if (label < 0 || label >= data.classes)
-      return invalid(fmt::format("data {}: label {} is not one of its {} classes", data.name, label, data.classes));
+      return invalid(fmt::format("data {}: label {} is not one of its {} classes", data.name, label,
+                                 data.classes));
   return {};
 }
 
@@ -225,13 +267,15 @@ Status check_shards(const LearnerRequest& request) {
   for (std::size_t p = 0; p < request.shards.size(); ++p) {
     const auto& shard = request.shards[p];
     if (shard.empty()) return invalid(fmt::format("peer {}: its shard is empty", p));
-    if (request.sampling.batch < 0 || static_cast<std::size_t>(request.sampling.batch) > shard.size())
-      return invalid(fmt::format("data.batch: {}, but peer {}'s shard has {} samples", request.sampling.batch, p,
-                                 shard.size()));
+    if (request.sampling.batch < 0 ||
+        static_cast<std::size_t>(request.sampling.batch) > shard.size())
+      return invalid(fmt::format("data.batch: {}, but peer {}'s shard has {} samples",
+                                 request.sampling.batch, p, shard.size()));
     for (std::uint32_t sample : shard)
       if (sample >= request.data->train_count)
-        return invalid(fmt::format("peer {}: its shard names sample {}, but there are {} to train on", p, sample,
-                                   request.data->train_count));
+        return invalid(
+            fmt::format("peer {}: its shard names sample {}, but there are {} to train on", p,
+                        sample, request.data->train_count));
   }
   return {};
 }
@@ -248,10 +292,12 @@ Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request, gpu:
   if (batch == 0)
     for (const auto& shard : request.shards) batch = std::max(batch, shard.size());
   const ModelContext context{data.channels, data.height, data.width, data.classes};
-  GOSSAMER_TRY(Network training, Network::compile(request.model, context, static_cast<int>(batch)));
-  GOSSAMER_TRY(Network evaluation, Network::compile(request.model, context, kEvaluationBatch));
-  return std::unique_ptr<Learner<Real>>(
-      std::make_unique<DeviceLearner<Real>>(std::move(request), std::move(training), std::move(evaluation), device));
+  GOSSAMER_TRY(CompiledModel training,
+               CompiledModel::compile(request.model, context, static_cast<int>(batch)));
+  GOSSAMER_TRY(CompiledModel evaluation,
+               CompiledModel::compile(request.model, context, kEvaluationBatch));
+  return std::unique_ptr<Learner<Real>>(std::make_unique<DeviceLearner<Real>>(
+      std::move(request), std::move(training), std::move(evaluation), device));
 }
 
 template Result<std::unique_ptr<Learner<float>>> make_learner(LearnerRequest, gpu::Device&);

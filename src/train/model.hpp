@@ -1,5 +1,6 @@
-// A model as data: a list of layers and a loss. One file of train/models/ is one kind; the layers themselves run on the
-// Device (train/network.hpp), so a model is written once for CPU and GPU, float and double.
+// A model as data: a list of layers and a loss. One file of train/models/ is one kind; the layers
+// themselves run on the Device (train/compiled_model.hpp), so a model is written once for CPU and
+// GPU, float and double.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,8 @@
 namespace gossamer::train {
 
 using gpu::Activation;  ///< none, relu, tanh
-using gpu::Loss;        ///< softmax_cross_entropy; squared_error: ½ (ŷ − y)²; both averaged over the batch
+using gpu::Loss;  ///< softmax_cross_entropy; squared_error: ½ (ŷ − y)²; both averaged over the
+                  ///< batch
 
 struct Dense {
   int units = 0;
@@ -30,7 +32,8 @@ struct Convolution {  ///< stride 1
 struct MaxPool {
   int size = 2;  ///< square window, stride = size; what does not fill a window is left out
 };
-struct GroupNorm {  ///< Wu and He 2018: statistics within a sample, so a peer's small batches do not matter
+struct GroupNorm {  ///< Wu and He 2018: statistics within a sample, so a peer's small batches do
+                    ///< not matter
   int groups = 1;
   Activation activation = Activation::none;
 };
@@ -52,7 +55,8 @@ struct ModelKind {
   std::string summary;
   std::string source;
   std::vector<ParameterSpec> parameters;
-  /// The layers for these data, or why this model cannot be trained on them (a CNN on vectors, softmax on regression).
+  /// The layers for these data, or why this model cannot be trained on them (a CNN on vectors,
+  /// softmax on regression).
   std::function<Result<ModelSpec>(const ModelContext&, const ParameterValues&)> make;
 };
 
@@ -61,7 +65,8 @@ std::vector<ModelKind> catalog();
 }  // namespace models
 
 /// Builds model `kind`; an unknown kind is an error that lists the kinds.
-Result<ModelSpec> make_model(const std::string& kind, const ModelContext& context, const ParameterValues& values);
+Result<ModelSpec> make_model(const std::string& kind, const ModelContext& context,
+                             const ParameterValues& values);
 
 /// For the files of models/: an error in words unless the data have at least two classes.
 Status require_classes(const std::string& kind, const ModelContext& context);

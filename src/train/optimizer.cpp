@@ -15,19 +15,24 @@ struct SgdOptions {
 };
 template <bool kDecoupled>
 struct AdamOptions {
-  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, weight_decay = kDecoupled ? 0.01 : 0;
+  double rate = 1e-3, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8,
+         weight_decay = kDecoupled ? 0.01 : 0;
 };
 
-const ParameterNotes kRate{.help = "step size γ, before the schedule", .minimum = 0, .minimum_excluded = true};
+const ParameterNotes kRate{
+    .help = "step size γ, before the schedule", .minimum = 0, .minimum_excluded = true};
 
 const ParameterSet<SgdOptions>& sgd_parameters() {
   static const auto set =
       ParameterSet<SgdOptions>()
           .add("rate", &SgdOptions::rate, kRate)
           .add("momentum", &SgdOptions::momentum,
-               {.help = "v ← momentum · v + g, x ← x − rate · v; below 1", .minimum = 0, .maximum = 0.999999})
+               {.help = "v ← momentum · v + g, x ← x − rate · v; below 1",
+                .minimum = 0,
+                .maximum = 0.999999})
           .add("nesterov", &SgdOptions::nesterov, {.help = "x ← x − rate · (g + momentum · v)"})
-          .add("weight_decay", &SgdOptions::weight_decay, {.help = "adds weight_decay · x to the gradient", .minimum = 0});
+          .add("weight_decay", &SgdOptions::weight_decay,
+               {.help = "adds weight_decay · x to the gradient", .minimum = 0});
   return set;
 }
 
@@ -38,11 +43,17 @@ const ParameterSet<AdamOptions<kDecoupled>>& adam_parameters() {
       ParameterSet<Options>()
           .add("rate", &Options::rate, kRate)
           .add("beta1", &Options::beta1,
-               {.help = "m ← beta1 · m + (1 − beta1) · g; below 1", .minimum = 0, .maximum = 0.999999})
+               {.help = "m ← beta1 · m + (1 − beta1) · g; below 1",
+                .minimum = 0,
+                .maximum = 0.999999})
           .add("beta2", &Options::beta2,
-               {.help = "v ← beta2 · v + (1 − beta2) · g²; below 1", .minimum = 0, .maximum = 0.99999999})
+               {.help = "v ← beta2 · v + (1 − beta2) · g²; below 1",
+                .minimum = 0,
+                .maximum = 0.99999999})
           .add("epsilon", &Options::epsilon,
-               {.help = "x ← x − rate · m̂ / (sqrt(v̂) + epsilon)", .minimum = 0, .minimum_excluded = true})
+               {.help = "x ← x − rate · m̂ / (sqrt(v̂) + epsilon)",
+                .minimum = 0,
+                .minimum_excluded = true})
           .add("weight_decay", &Options::weight_decay,
                {.help = kDecoupled ? "x ← x − rate · weight_decay · x, beside Adam's step"
                                    : "adds weight_decay · x to the gradient",
@@ -52,24 +63,30 @@ const ParameterSet<AdamOptions<kDecoupled>>& adam_parameters() {
 
 template <bool kDecoupled>
 Result<OptimizerOptions> read_adam(const ParameterValues& values) {
-  GOSSAMER_TRY(const AdamOptions<kDecoupled> own, adam_parameters<kDecoupled>().read("optimizer", values));
+  GOSSAMER_TRY(const AdamOptions<kDecoupled> own,
+               adam_parameters<kDecoupled>().read("optimizer", values));
   return OptimizerOptions{.rate = own.rate,
-                          .rule = {.weight_decay = own.weight_decay, .kind = kDecoupled ? Kind::adamw : Kind::adam,
-                                   .beta1 = own.beta1, .beta2 = own.beta2, .epsilon = own.epsilon}};
+                          .rule = {.weight_decay = own.weight_decay,
+                                   .kind = kDecoupled ? Kind::adamw : Kind::adam,
+                                   .beta1 = own.beta1,
+                                   .beta2 = own.beta2,
+                                   .epsilon = own.epsilon}};
 }
 
 Result<OptimizerOptions> read_sgd(const ParameterValues& values) {
   GOSSAMER_TRY(const SgdOptions own, sgd_parameters().read("optimizer", values));
   return OptimizerOptions{
       .rate = own.rate,
-      .rule = {.momentum = own.momentum, .nesterov = own.nesterov, .weight_decay = own.weight_decay}};
+      .rule = {
+          .momentum = own.momentum, .nesterov = own.nesterov, .weight_decay = own.weight_decay}};
 }
 
 Result<OptimizerOptions> without_schedule(const std::string& kind, const ParameterValues& values) {
   if (kind == "adam") return read_adam<false>(values);
   if (kind == "adamw") return read_adam<true>(values);
   if (kind == "sgd") return read_sgd(values);
-  return Error{ErrorKind::invalid, "optimizer.kind: there is no optimizer '" + kind + "', only adam, adamw, sgd"};
+  return Error{ErrorKind::invalid,
+               "optimizer.kind: there is no optimizer '" + kind + "', only adam, adamw, sgd"};
 }
 
 }  // namespace
@@ -78,16 +95,25 @@ const ParameterSet<ScheduleOptions>& schedule_parameters() {
   static const auto set =
       ParameterSet<ScheduleOptions>()
           .add("schedule", &ScheduleOptions::schedule,
-               {.help = "the step size over the local steps, after the warm-up", .choices = {"constant", "step", "cosine"}})
+               {.help = "the step size over the local steps, after the warm-up",
+                .choices = {"constant", "step", "cosine"}})
           .add("warmup_steps", &ScheduleOptions::warmup_steps,
-               {.help = "local steps until the full rate; at step s before: rate · (s + 1) / (warmup_steps + 1)",
-                .minimum = 0, .unit = "steps"})
+               {.help = "local steps until the full rate; at step s before: rate · (s + 1) / "
+                        "(warmup_steps + 1)",
+                .minimum = 0,
+                .unit = "steps"})
           .add("milestones", &ScheduleOptions::milestones,
-               {.help = "step: from each of these local steps on, counted from the run's start, the rate is multiplied by factor",
-                .minimum = 1, .maximum = 2e9, .unit = "steps"})
-          .add("factor", &ScheduleOptions::factor, {.help = "step: see milestones", .minimum = 0, .minimum_excluded = true})
+               {.help = "step: from each of these local steps on, counted from the run's start, "
+                        "the rate is multiplied by factor",
+                .minimum = 1,
+                .maximum = 2e9,
+                .unit = "steps"})
+          .add("factor", &ScheduleOptions::factor,
+               {.help = "step: see milestones", .minimum = 0, .minimum_excluded = true})
           .add("final_rate", &ScheduleOptions::final_rate,
-               {.help = "cosine: where the rate ends, along half a cosine over the run's local steps", .minimum = 0});
+               {.help =
+                    "cosine: where the rate ends, along half a cosine over the run's local steps",
+                .minimum = 0});
   return set;
 }
 
@@ -108,28 +134,36 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
   return kinds;
 }
 
-Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own, const ParameterValues& schedule) {
+Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own,
+                                        const ParameterValues& schedule) {
   GOSSAMER_TRY(OptimizerOptions options, without_schedule(kind, own));
   GOSSAMER_TRY(options.schedule, schedule_parameters().read("optimizer", schedule));
   if (options.schedule.schedule == "step" && options.schedule.milestones.empty())
-    return Error{ErrorKind::invalid, "optimizer.milestones: the schedule 'step' needs the local steps from which on the rate "
-                                     "is multiplied by optimizer.factor, as [1000, 1500]"};
+    return Error{
+        ErrorKind::invalid,
+        "optimizer.milestones: the schedule 'step' needs the local steps from which on the rate "
+        "is multiplied by optimizer.factor, as [1000, 1500]"};
   return options;
 }
 
 double rate_at(const OptimizerOptions& options, std::uint64_t step, std::uint64_t steps) {
   const ScheduleOptions& schedule = options.schedule;
   const std::uint64_t warmup = schedule.warmup_steps;
-  if (step < warmup) return options.rate * (static_cast<double>(step) + 1) / (static_cast<double>(warmup) + 1);
+  if (step < warmup)
+    return options.rate * (static_cast<double>(step) + 1) / (static_cast<double>(warmup) + 1);
   if (schedule.schedule == "step") {
-    const auto passed = [step](int milestone) { return static_cast<std::uint64_t>(milestone) <= step; };
-    return options.rate *
-           std::pow(schedule.factor, static_cast<double>(std::ranges::count_if(schedule.milestones, passed)));
+    const auto passed = [step](int milestone) {
+      return static_cast<std::uint64_t>(milestone) <= step;
+    };
+    return options.rate * std::pow(schedule.factor, static_cast<double>(std::ranges::count_if(
+                                                        schedule.milestones, passed)));
   }
   if (schedule.schedule == "cosine") {
     if (step >= steps) return schedule.final_rate;
-    const double way = static_cast<double>(step - warmup) / static_cast<double>(steps - warmup);  // step < steps, so ≥ 1
-    return schedule.final_rate + (options.rate - schedule.final_rate) * (1 + std::cos(std::numbers::pi * way)) / 2;
+    const double way = static_cast<double>(step - warmup) /
+                       static_cast<double>(steps - warmup);  // step < steps, so ≥ 1
+    return schedule.final_rate +
+           (options.rate - schedule.final_rate) * (1 + std::cos(std::numbers::pi * way)) / 2;
   }
   return options.rate;
 }

@@ -1,4 +1,5 @@
-// Local optimizers: how a gradient changes a row (SGD, Adam, AdamW), and the step size over the local steps.
+// Local optimizers: how a gradient changes a row (SGD, Adam, AdamW), and the step size over the
+// local steps.
 #pragma once
 
 #include <cstdint>
@@ -11,27 +12,32 @@
 
 namespace gossamer::train {
 
-/// The keys of `[optimizer]` that every kind has: γ over the local steps s = 0, 1, …. In the first warmup_steps it grows
-/// linearly, γ = rate · (s + 1) / (warmup_steps + 1); from then on, PyTorch's formulas:
+/// The keys of `[optimizer]` that every kind has: γ over the local steps s = 0, 1, …. In the first
+/// warmup_steps it grows linearly, γ = rate · (s + 1) / (warmup_steps + 1); from then on, PyTorch's
+/// formulas:
 ///   constant  γ = rate
 ///   step      γ = rate · factor^(number of milestones ≤ s)
-///   cosine    γ = final_rate + (rate − final_rate) (1 + cos(π (s − warmup_steps) / (S − warmup_steps))) / 2, with S the
+///   cosine    γ = final_rate + (rate − final_rate) (1 + cos(π (s − warmup_steps) / (S −
+///   warmup_steps))) / 2, with S the
 ///             local steps of the whole run (Loshchilov and Hutter 2017, without restarts)
 /// Where a peer sits rounds out (fedavg), s and S count as if it did not.
 struct ScheduleOptions {
   std::string schedule = "constant";  ///< constant | step | cosine
   std::uint64_t warmup_steps = 0;
-  std::vector<int> milestones = {};   ///< step
-  double factor = 0.1;                ///< step
-  double final_rate = 0;              ///< cosine
+  std::vector<int> milestones = {};  ///< step
+  double factor = 0.1;               ///< step
+  double final_rate = 0;             ///< cosine
 };
 const ParameterSet<ScheduleOptions>& schedule_parameters();
 
-/// An optimizer with its constants, its step size and its schedule. In PyTorch's conventions, with g = ∇f and t = s + 1:
-///   sgd    g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum · v : v)
-///   adam   g ← g + weight_decay · x;  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²;
-///          x ← x − γ m̂ / (sqrt(v̂) + ε), m̂ = m / (1 − β1^t), v̂ = v / (1 − β2^t)   (Kingma and Ba 2015, Alg. 1)
-///   adamw  adam, but the decay beside the gradient: x ← x − γ (m̂ / (sqrt(v̂) + ε) + weight_decay · x)
+/// An optimizer with its constants, its step size and its schedule. In PyTorch's conventions, with
+/// g = ∇f and t = s + 1:
+///   sgd    g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum ·
+///   v : v) adam   g ← g + weight_decay · x;  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²;
+///          x ← x − γ m̂ / (sqrt(v̂) + ε), m̂ = m / (1 − β1^t), v̂ = v / (1 − β2^t)   (Kingma and Ba
+///          2015, Alg. 1)
+///   adamw  adam, but the decay beside the gradient: x ← x − γ (m̂ / (sqrt(v̂) + ε) + weight_decay ·
+///   x)
 ///          (Loshchilov and Hutter 2019)
 struct OptimizerOptions {
   double rate = 0.1;
@@ -39,7 +45,8 @@ struct OptimizerOptions {
   ScheduleOptions schedule = {};
 };
 
-/// What `optimizer.kind` chooses from. A kind is an update rule of the devices: a new one also needs its kernels.
+/// What `optimizer.kind` chooses from. A kind is an update rule of the devices: a new one also
+/// needs its kernels.
 struct OptimizerKind {
   std::string name;
   std::string summary;
@@ -48,8 +55,10 @@ struct OptimizerKind {
 };
 const std::vector<OptimizerKind>& optimizer_kinds();
 
-/// `own` are values of the kind's parameters, `schedule` of schedule_parameters(). Errors are of kind invalid.
-Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own, const ParameterValues& schedule);
+/// `own` are values of the kind's parameters, `schedule` of schedule_parameters(). Errors are of
+/// kind invalid.
+Result<OptimizerOptions> make_optimizer(const std::string& kind, const ParameterValues& own,
+                                        const ParameterValues& schedule);
 
 /// γ of local step `step` in a run of `steps`; beyond them, as after the last.
 double rate_at(const OptimizerOptions& options, std::uint64_t step, std::uint64_t steps);

@@ -30,15 +30,18 @@ std::size_t piece_size(std::size_t total, std::size_t pieces, std::size_t i) {
 /// The training samples of each class that has any, in random order.
 std::vector<std::vector<std::uint32_t>> by_class(const Dataset& data, RandomStream& random) {
   std::vector<std::vector<std::uint32_t>> classes(static_cast<std::size_t>(data.classes));
-  for (std::uint32_t i = 0; i < data.train_count; ++i) classes[static_cast<std::size_t>(data.labels[i])].push_back(i);
+  for (std::uint32_t i = 0; i < data.train_count; ++i)
+    classes[static_cast<std::size_t>(data.labels[i])].push_back(i);
   std::erase_if(classes, [](const auto& samples) { return samples.empty(); });
   for (auto& samples : classes) random.shuffle(samples);
   return classes;
 }
 
-/// q ~ Dir(α·K·p) over K classes, p the frequencies of `left`; 0 where nothing is left. Through logarithms: at small α
-/// nearly all of the gamma variates underflow. log Gamma(a) = log Gamma(a + 1) + log(U) / a.
-std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& left, double alpha, RandomStream& random) {
+/// q ~ Dir(α·K·p) over K classes, p the frequencies of `left`; 0 where nothing is left. Through
+/// logarithms: at small α nearly all of the gamma variates underflow. log Gamma(a) = log Gamma(a +
+/// 1) + log(U) / a.
+std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& left, double alpha,
+                              RandomStream& random) {
   double total = 0, largest = -std::numeric_limits<double>::infinity();
   for (const auto& samples : left) total += static_cast<double>(samples.size());
   std::vector<double> mix(left.size(), 0), logs(left.size(), 0);
@@ -66,17 +69,19 @@ std::size_t draw_class(const std::vector<double>& mix, double sum, RandomStream&
   return chosen;
 }
 
-/// holders[k]: the peers that hold class k. Peers in random order take the classes that want most holders still (ties at
-/// random), which always comes out even (Gale 1957).
-std::vector<std::vector<std::uint32_t>> deal_classes(std::size_t classes, std::size_t per_peer, std::size_t peers,
-                                                     RandomStream& random) {
+/// holders[k]: the peers that hold class k. Peers in random order take the classes that want most
+/// holders still (ties at random), which always comes out even (Gale 1957).
+std::vector<std::vector<std::uint32_t>> deal_classes(std::size_t classes, std::size_t per_peer,
+                                                     std::size_t peers, RandomStream& random) {
   std::vector<std::vector<std::uint32_t>> holders(classes);
   const std::vector<std::uint32_t> larger = shuffled_range(classes, random);
   std::vector<std::size_t> wanted(classes);
-  for (std::size_t i = 0; i < classes; ++i) wanted[larger[i]] = piece_size(peers * per_peer, classes, i);
+  for (std::size_t i = 0; i < classes; ++i)
+    wanted[larger[i]] = piece_size(peers * per_peer, classes, i);
   for (const std::uint32_t peer : shuffled_range(peers, random)) {
     std::vector<std::uint32_t> order = shuffled_range(classes, random);
-    std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return wanted[a] > wanted[b]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](auto a, auto b) { return wanted[a] > wanted[b]; });
     for (std::size_t i = 0; i < per_peer; ++i) {
       holders[order[i]].push_back(peer);
       --wanted[order[i]];
@@ -124,26 +129,31 @@ Shards cut_dirichlet(const Dataset& data, double alpha, int peers, std::uint64_t
   return shards;
 }
 
-Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers, std::uint64_t seed) {
+Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers,
+                            std::uint64_t seed) {
   RandomStream random = partition_stream(seed);
   const std::vector<std::vector<std::uint32_t>> classes = by_class(data, random);
-  const auto per_peer = static_cast<std::size_t>(classes_per_peer), n = static_cast<std::size_t>(peers);
+  const auto per_peer = static_cast<std::size_t>(classes_per_peer),
+             n = static_cast<std::size_t>(peers);
   if (per_peer > classes.size())
-    return Error{ErrorKind::invalid,
-                 fmt::format("data.classes_per_peer: {} classes a peer, and '{}' has {} classes with training samples",
-                             per_peer, data.name, classes.size())};
+    return Error{ErrorKind::invalid, fmt::format("data.classes_per_peer: {} classes a peer, and "
+                                                 "'{}' has {} classes with training samples",
+                                                 per_peer, data.name, classes.size())};
   if (n * per_peer < classes.size())
-    return Error{ErrorKind::invalid,
-                 fmt::format("data.classes_per_peer: {} peers with {} classes each hold at most {} of the {} classes of "
-                             "'{}', and every sample must be somebody's; give at least {} classes a peer or {} peers",
-                             n, per_peer, n * per_peer, classes.size(), data.name, (classes.size() + n - 1) / n,
-                             (classes.size() + per_peer - 1) / per_peer)};
+    return Error{ErrorKind::invalid, fmt::format("data.classes_per_peer: {} peers with {} classes "
+                                                 "each hold at most {} of the {} classes of "
+                                                 "'{}', and every sample must be somebody's; give "
+                                                 "at least {} classes a peer or {} peers",
+                                                 n, per_peer, n * per_peer, classes.size(),
+                                                 data.name, (classes.size() + n - 1) / n,
+                                                 (classes.size() + per_peer - 1) / per_peer)};
   const auto holders = deal_classes(classes.size(), per_peer, n, random);
   Shards shards(n);
   for (std::size_t k = 0; k < classes.size(); ++k) {
     auto next = classes[k].begin();
     for (std::size_t i = 0; i < holders[k].size(); ++i) {
-      const auto end = next + static_cast<std::ptrdiff_t>(piece_size(classes[k].size(), holders[k].size(), i));
+      const auto end =
+          next + static_cast<std::ptrdiff_t>(piece_size(classes[k].size(), holders[k].size(), i));
       shards[holders[k][i]].insert(shards[holders[k][i]].end(), next, end);
       next = end;
     }

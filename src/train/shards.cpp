@@ -11,7 +11,8 @@ namespace {
 
 Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers, std::uint64_t seed) {
+Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
+                   std::uint64_t seed) {
   if (!data.natural_shards.empty()) {
     if (data.natural_shards.size() != static_cast<std::size_t>(peers))
       return refused(fmt::format("data: '{}' was made for {} peers, and the run has {}", data.name,
@@ -20,36 +21,46 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers, 
   }
   if (options.partition == "iid") return cut_iid(data, peers, seed);
   if (data.classes == 0)
-    return refused(
-        fmt::format("data.partition: '{}' needs classes, and '{}' has none; use iid", options.partition, data.name));
+    return refused(fmt::format("data.partition: '{}' needs classes, and '{}' has none; use iid",
+                               options.partition, data.name));
   if (options.partition == "dirichlet") return cut_dirichlet(data, options.alpha, peers, seed);
-  if (options.partition == "label") return cut_by_label(data, options.classes_per_peer, peers, seed);
-  return refused(fmt::format("data.partition: '{}' is not one of iid, dirichlet, label", options.partition));
+  if (options.partition == "label")
+    return cut_by_label(data, options.classes_per_peer, peers, seed);
+  return refused(
+      fmt::format("data.partition: '{}' is not one of iid, dirichlet, label", options.partition));
 }
 
-/// How the shards can be made larger, in words. Where each has as many samples as it could, only fewer peers help.
-std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t needed, int peers) {
+/// How the shards can be made larger, in words. Where each has as many samples as it could, only
+/// fewer peers help.
+std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t needed,
+                   int peers) {
   std::string text = options.batch > 1 ? "a smaller data.batch (0: the whole shard), " : "";
   if (!data.natural_shards.empty()) return text + "or more samples a peer";
   if (options.partition == "label") text += "another run.seed, another data.classes_per_peer, ";
   const std::size_t most = data.train_count / needed;
-  if (most < static_cast<std::size_t>(peers)) return text + fmt::format("or at most {} peers", most);
+  if (most < static_cast<std::size_t>(peers))
+    return text + fmt::format("or at most {} peers", most);
   return text + "or fewer peers";
 }
 
 Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions& options) {
   const auto smallest =
-      std::min_element(shards.begin(), shards.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+      std::min_element(shards.begin(), shards.end(),
+                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
   const std::size_t needed = std::max<std::size_t>(1, static_cast<std::size_t>(options.batch));
   if (smallest->size() >= needed) return {};
   const int peers = static_cast<int>(shards.size());
-  const auto few = std::count_if(shards.begin(), shards.end(), [&](const auto& shard) { return shard.size() < needed; });
-  const std::string what =
-      smallest->empty() ? "has no training sample" : fmt::format("has {} training samples", smallest->size());
-  const std::string batch = options.batch > 0 ? fmt::format(", fewer than a batch of {}", options.batch) : "";
-  return refused(fmt::format("data: peer {} {}{} ({} of {} peers have too few; {} samples in all); what helps: {}",
-                             smallest - shards.begin(), what, batch, few, peers, data.train_count,
-                             remedy(data, options, needed, peers)));
+  const auto few = std::count_if(shards.begin(), shards.end(),
+                                 [&](const auto& shard) { return shard.size() < needed; });
+  const std::string what = smallest->empty()
+                               ? "has no training sample"
+                               : fmt::format("has {} training samples", smallest->size());
+  const std::string batch =
+      options.batch > 0 ? fmt::format(", fewer than a batch of {}", options.batch) : "";
+  return refused(fmt::format(
+      "data: peer {} {}{} ({} of {} peers have too few; {} samples in all); what helps: {}",
+      smallest - shards.begin(), what, batch, few, peers, data.train_count,
+      remedy(data, options, needed, peers)));
 }
 
 }  // namespace
@@ -58,19 +69,26 @@ const ParameterSet<ShardOptions>& shard_parameters() {
   static const ParameterSet<ShardOptions> parameters =
       ParameterSet<ShardOptions>()
           .add("partition", &ShardOptions::partition,
-               {.help = "how training samples are dealt to the peers; ignored where they belong to peers by construction",
+               {.help = "how training samples are dealt to the peers; ignored where they belong to "
+                        "peers by construction",
                 .choices = {"iid", "dirichlet", "label"}})
           .add("alpha", &ShardOptions::alpha,
-               {.help = "dirichlet: concentration of a peer's class mix; 0.1: one or two classes dominate, 100: nearly iid",
-                .minimum = 1e-4, .maximum = 1e6})
-          .add("classes_per_peer", &ShardOptions::classes_per_peer, {.help = "label: classes a peer holds", .minimum = 1,
-                                                                     .maximum = 1e6})
+               {.help = "dirichlet: concentration of a peer's class mix; 0.1: one or two classes "
+                        "dominate, 100: nearly iid",
+                .minimum = 1e-4,
+                .maximum = 1e6})
+          .add("classes_per_peer", &ShardOptions::classes_per_peer,
+               {.help = "label: classes a peer holds", .minimum = 1, .maximum = 1e6})
           .add("batch", &ShardOptions::batch,
-               {.help = "samples a step; 0: the whole shard", .minimum = 0, .maximum = 1e9, .unit = "samples"});
+               {.help = "samples a step; 0: the whole shard",
+                .minimum = 0,
+                .maximum = 1e9,
+                .unit = "samples"});
   return parameters;
 }
 
-Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers, std::uint64_t seed) {
+Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers,
+                           std::uint64_t seed) {
   if (peers < 1) return refused(fmt::format("data: {} peers cannot share data", peers));
   GOSSAMER_TRY(Shards shards, cut(data, options, peers, seed));
   for (auto& shard : shards) std::sort(shard.begin(), shard.end());

@@ -14,23 +14,29 @@ namespace gossamer::train {
 
 /// `[data]`'s keys beside `kind` and the kind's own.
 struct ShardOptions {
-  std::string partition = "iid";  ///< iid | dirichlet | label; ignored by data sets with natural shards
-  double alpha = 0.1;             ///< dirichlet: a peer's classes ~ Dir(α, …, α), equal shards (partitions.hpp)
-  int classes_per_peer = 2;       ///< label: classes a peer holds (McMahan et al. 2017)
-  int batch = 16;                 ///< samples a step; 0: the whole shard (full gradients)
+  std::string partition =
+      "iid";  ///< iid | dirichlet | label; ignored by data sets with natural shards
+  double alpha =
+      0.1;  ///< dirichlet: a peer's classes ~ Dir(α, …, α), equal shards (partitions.hpp)
+  int classes_per_peer = 2;  ///< label: classes a peer holds (McMahan et al. 2017)
+  int batch = 16;            ///< samples a step; 0: the whole shard (full gradients)
 };
 const ParameterSet<ShardOptions>& shard_parameters();
 
-using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's training samples, ascending, each once
+using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's training samples,
+                                                         ///< ascending, each once
 
-/// Cuts the training samples into n shards, every sample in exactly one (partitions.hpp has the rules); a function of its
-/// arguments alone. Errors, all of kind invalid: an empty shard, or a batch larger than a shard, is refused with the peer,
-/// the numbers and what would help; so are classes that cannot be dealt out, and a rule by classes on data without them.
-Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers, std::uint64_t seed);
+/// Cuts the training samples into n shards, every sample in exactly one (partitions.hpp has the
+/// rules); a function of its arguments alone. Errors, all of kind invalid: an empty shard, or a
+/// batch larger than a shard, is refused with the peer, the numbers and what would help; so are
+/// classes that cannot be dealt out, and a rule by classes on data without them.
+Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers,
+                           std::uint64_t seed);
 
-/// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed, peer, e), cut into
-/// floor(size / batch) batches; the remainder sits the epoch out. With batch = 0 every batch is the whole shard, always in
-/// ascending order, so that a full gradient has the same bits at every step.
+/// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed,
+/// peer, e), cut into floor(size / batch) batches; the remainder sits the epoch out. With batch = 0
+/// every batch is the whole shard, always in ascending order, so that a full gradient has the same
+/// bits at every step.
 class BatchOrder {
  public:
   /// Copies the shard, which must hold at least one batch (a check: make_shards refuses others).
@@ -38,8 +44,8 @@ class BatchOrder {
 
   int batch_size() const { return batch_; }
   std::uint64_t batches_per_epoch() const { return per_epoch_; }
-  /// The samples of local step `step` (0, 1, …). Pure in effect: any step may be asked for at any time, in order is fast.
-  /// Valid until the next call. One thread at a time.
+  /// The samples of local step `step` (0, 1, …). Pure in effect: any step may be asked for at any
+  /// time, in order is fast. Valid until the next call. One thread at a time.
   std::span<const std::uint32_t> batch(std::uint64_t step);
 
  private:

@@ -9,7 +9,8 @@ namespace gossamer::train {
 
 Eigen::VectorXd log_spectrum(int dimension, double condition) {
   Eigen::VectorXd values = Eigen::VectorXd::Ones(dimension);
-  for (int k = 1; k < dimension; ++k) values[k] = std::pow(condition, -static_cast<double>(k) / (dimension - 1));
+  for (int k = 1; k < dimension; ++k)
+    values[k] = std::pow(condition, -static_cast<double>(k) / (dimension - 1));
   return values;
 }
 
@@ -21,7 +22,8 @@ Eigen::VectorXd normal_vector(int count, RandomStream& random) {
 
 Eigen::MatrixXd random_orthogonal(int dimension, RandomStream& random) {
   Eigen::MatrixXd normal(dimension, dimension);
-  for (int column = 0; column < dimension; ++column) normal.col(column) = normal_vector(dimension, random);
+  for (int column = 0; column < dimension; ++column)
+    normal.col(column) = normal_vector(dimension, random);
   const Eigen::HouseholderQR<Eigen::MatrixXd> qr(normal);
   Eigen::MatrixXd q = qr.householderQ();
   for (int column = 0; column < dimension; ++column)
@@ -29,15 +31,23 @@ Eigen::MatrixXd random_orthogonal(int dimension, RandomStream& random) {
   return q;
 }
 
-Result<Dataset> regression_table(const char* name, int dimension, int peers, std::size_t per_peer, std::size_t test) {
-  if (peers < 1) return Error{ErrorKind::invalid, fmt::format("data: '{}' cannot be made for {} peers", name, peers)};
-  constexpr double kMostValues = 0x1p28;
-  const double values = (static_cast<double>(peers) * static_cast<double>(per_peer) + static_cast<double>(test)) * dimension;
-  if (values > kMostValues)
+Result<Dataset> regression_table(const char* name, int dimension, int peers, std::size_t per_peer,
+                                 std::size_t test) {
+  if (peers < 1)
     return Error{ErrorKind::invalid,
-                 fmt::format("data: '{}' for {} peers with {} samples each, {} test samples and {} dimensions would have "
-                             "{:.3g} values, and the most is {:.3g}; give fewer peers, samples or dimensions",
-                             name, peers, per_peer, test, dimension, values, kMostValues)};
+                 fmt::format("data: '{}' cannot be made for {} peers", name, peers)};
+  constexpr double kMostValues = 0x1p28;
+  const double values =
+      (static_cast<double>(peers) * static_cast<double>(per_peer) + static_cast<double>(test)) *
+      dimension;
+  if (values > kMostValues)
+    return Error{
+        ErrorKind::invalid,
+        fmt::format(
+            "data: '{}' for {} peers with {} samples each, {} test samples and {} dimensions would "
+            "have "
+            "{:.3g} values, and the most is {:.3g}; give fewer peers, samples or dimensions",
+            name, peers, per_peer, test, dimension, values, kMostValues)};
   Dataset data;
   data.name = name;
   data.width = dimension;
@@ -47,7 +57,8 @@ Result<Dataset> regression_table(const char* name, int dimension, int peers, std
   data.targets.assign(data.count, 0);
   for (std::size_t begin = 0; begin < data.train_count; begin += per_peer) {
     data.natural_shards.emplace_back(per_peer);
-    std::iota(data.natural_shards.back().begin(), data.natural_shards.back().end(), static_cast<std::uint32_t>(begin));
+    std::iota(data.natural_shards.back().begin(), data.natural_shards.back().end(),
+              static_cast<std::uint32_t>(begin));
   }
   return data;
 }
@@ -62,8 +73,9 @@ Eigen::VectorXd regression_optimum(const Dataset& data) {
     Eigen::VectorXd targets(samples);
     for (Eigen::Index s = 0; s < samples; ++s) {
       const std::size_t sample = shard[static_cast<std::size_t>(s)];
-      features.col(s) =
-          Eigen::Map<const Eigen::VectorXf>(data.features.data() + sample * data.feature_count(), dimension).cast<double>();
+      features.col(s) = Eigen::Map<const Eigen::VectorXf>(
+                            data.features.data() + sample * data.feature_count(), dimension)
+                            .cast<double>();
       targets[s] = data.targets[sample];
     }
     hessian += features * features.transpose() / static_cast<double>(samples);

@@ -5,7 +5,7 @@
 
 Each process meets the others in a folder of its own, where the proxy writes addresses of its own in place of theirs. Prints one
 line of JSON: faults by kind, longest pause between two records of a peer, and how far off peers were on the way and in the end
-(chaos_words.py). Exit code 1: a process ended by itself, a pause is longer than 10 s, or a row or a loss is off by more than one
+(chaos_test_util.py). Exit code 1: a process ended by itself, a pause is longer than 10 s, or a row or a loss is off by more than one
 percent.
 """
 
@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from chaos_words import Trial, parser, run
+from chaos_test_util import Trial, parser, run
 
 PIECE = 65536  # bytes that are carried at once
 
@@ -40,7 +40,9 @@ class Link:
         for writer in self.writers:
             writer.transport.abort()
 
-    async def carry(self, way: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def carry(
+        self, way: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """All that comes, in order, each piece by its own delay later, until either end is closed."""
         loop = asyncio.get_running_loop()
         pieces: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue(64)
@@ -61,7 +63,7 @@ class Link:
                 if self.corrupt_next[way]:
                     self.corrupt_next[way] = False
                     middle = len(piece) // 2
-                    piece = piece[:middle] + bytes([piece[middle] ^ 0x10]) + piece[middle + 1:]
+                    piece = piece[:middle] + bytes([piece[middle] ^ 0x10]) + piece[middle + 1 :]
                 writer.write(piece)
                 await writer.drain()
         finally:
@@ -100,13 +102,19 @@ class Proxy:
     def _address(self, peer: int) -> tuple[str, str] | None:
         """Where the process really listens, and the run that it is of."""
         try:
-            address, run_id = (self.folders[peer] / f"peer-{peer}.addr").read_text(encoding="utf-8").splitlines()[:2]
+            address, run_id = (
+                (self.folders[peer] / f"peer-{peer}.addr")
+                .read_text(encoding="utf-8")
+                .splitlines()[:2]
+            )
         except (OSError, ValueError):
             return None
         return address, run_id
 
     async def _listen(self, caller: int, called: int) -> None:
-        server = await asyncio.start_server(lambda r, w: self._serve(caller, called, r, w), "127.0.0.1", 0)
+        server = await asyncio.start_server(
+            lambda r, w: self._serve(caller, called, r, w), "127.0.0.1", 0
+        )
         port = server.sockets[0].getsockname()[1]
         while (found := self._address(called)) is None:
             await asyncio.sleep(0.01)
@@ -116,7 +124,9 @@ class Proxy:
         part.write_text(f"127.0.0.1:{port}\n{found[1]}\n", encoding="utf-8")
         part.rename(folder / f"peer-{called}.addr")
 
-    async def _serve(self, caller: int, called: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(
+        self, caller: int, called: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         link = self.links[frozenset((caller, called))]
         found = self._address(called)
         if link.refuses or found is None:
@@ -131,7 +141,11 @@ class Proxy:
         link.writers |= {writer, back}
         way = 0 if caller < called else 1
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            await asyncio.gather(link.carry(way, reader, back), link.carry(1 - way, there, writer), return_exceptions=True)
+            await asyncio.gather(
+                link.carry(way, reader, back),
+                link.carry(1 - way, there, writer),
+                return_exceptions=True,
+            )
         link.writers -= {writer, back}
 
 
@@ -151,7 +165,9 @@ def disturb(trial: Trial, proxy: Proxy, silence: float) -> str:
         proxy.do(setting("delay", [0.0, 0.0]))
     elif kind in ("stall", "long stall"):
         proxy.do(link.open[way].clear)
-        trial.wait(chance.uniform(0.1, 0.5) if kind == "stall" else chance.uniform(1.2, 2) * silence)
+        trial.wait(
+            chance.uniform(0.1, 0.5) if kind == "stall" else chance.uniform(1.2, 2) * silence
+        )
         proxy.do(link.open[way].set)
     elif kind == "reset":
         proxy.do(link.cut)
@@ -174,9 +190,9 @@ class ProxiedTrial(Trial):
 def main() -> int:
     words = parser(__doc__)
     words.add_argument("--faults", type=int, default=20)
-    words.add_argument("--silence", type=float, default=2, help="net.silence, in seconds")
+    words.add_argument("--silence", type=float, default=2, help="net.failure_timeout, in seconds")
     options = words.parse_args()
-    options.sets.append(f"net.silence={options.silence}")
+    options.sets.append(f"net.failure_timeout={options.silence}")
     with ProxiedTrial(options) as trial:
         proxy = Proxy([trial.folder / f"meet-{k}" for k in trial.everybody])
         try:

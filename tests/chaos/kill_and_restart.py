@@ -9,7 +9,7 @@ it needs, and every peer must stand where it stands when nothing happens. Prints
 were longer than the silence; the longest time from a kill until all others have said that the victim is out of reach; the longest
 pause of a survivor between two records (each is of `--every` rounds), and of one that was stopped; and how far off peers were,
 before each kill and while each victim was gone, of those looks that came late enough to demand anything, and in the end
-(chaos_words.py). Exit code 1: a process ended by itself, nobody came back, a pause is longer than 10 s, or a row or a loss is off
+(chaos_test_util.py). Exit code 1: a process ended by itself, nobody came back, a pause is longer than 10 s, or a row or a loss is off
 by more than one percent.
 """
 
@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-from chaos_words import Trial, eventually, parser, run
+from chaos_test_util import Trial, eventually, parser, run
 
 
 class Killer(Trial):
@@ -35,9 +35,17 @@ class Killer(Trial):
 
         def all_miss_it() -> bool:
             self.look(others)
-            return all(f"peer {victim} is out of reach" in self.peers[peer].said_after(said[peer]) for peer in others)
+            return all(
+                f"peer {victim} is out of reach" in self.peers[peer].said_after(said[peer])
+                for peer in others
+            )
 
-        eventually(lambda: f"all miss peer {victim}, but: {[self.peers[k].said_after(said[k]) for k in others]}", all_miss_it)
+        eventually(
+            lambda: (
+                f"all miss peer {victim}, but: {[self.peers[k].said_after(said[k]) for k in others]}"
+            ),
+            all_miss_it,
+        )
         self.longest_detection = max(self.longest_detection, time.monotonic() - killed)
         self.change(others)
         self.wait(seconds, others)
@@ -71,11 +79,17 @@ class Killer(Trial):
 def main() -> int:
     words = parser(__doc__)
     words.add_argument("--kills", type=int, default=20)
-    words.add_argument("--every-seconds", type=float, nargs=2, default=(0.5, 2.0), metavar=("LOW", "HIGH"),
-                       help="from one to the next; the victim is gone for half of it, and the time in which it joins comes on top")
-    words.add_argument("--silence", type=float, default=2, help="net.silence, in seconds")
+    words.add_argument(
+        "--every-seconds",
+        type=float,
+        nargs=2,
+        default=(0.5, 2.0),
+        metavar=("LOW", "HIGH"),
+        help="from one to the next; the victim is gone for half of it, and the time in which it joins comes on top",
+    )
+    words.add_argument("--silence", type=float, default=2, help="net.failure_timeout, in seconds")
     options = words.parse_args()
-    options.sets.append(f"net.silence={options.silence}")
+    options.sets.append(f"net.failure_timeout={options.silence}")
     with Killer(options) as trial:
         trial.start()
         done = {"kills": 0, "stops": 0, "stops_beyond_silence": 0}
@@ -95,8 +109,13 @@ def main() -> int:
                 done["stops"] += 1
                 done["stops_beyond_silence"] += 1
             trial.tell(f"{done['kills']} of {options.kills}")
-        return trial.settle({**done, "longest_detection_seconds": round(trial.longest_detection, 3),
-                             "longest_pause_stopped_seconds": round(trial.longest_apart, 3)})
+        return trial.settle(
+            {
+                **done,
+                "longest_detection_seconds": round(trial.longest_detection, 3),
+                "longest_pause_stopped_seconds": round(trial.longest_apart, 3),
+            }
+        )
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import sys
 import time
 from pathlib import Path
 
-from chaos_words import Trial, eventually, parser, run
+from chaos_test_util import Trial, eventually, parser, run
 
 MOST = 1.1
 
@@ -31,7 +31,9 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def round_times(trial: Trial, timed: list[int], survivors: list[int], seconds: float) -> tuple[float, float]:
+def round_times(
+    trial: Trial, timed: list[int], survivors: list[int], seconds: float
+) -> tuple[float, float]:
     """Of a round of those timed, and of the survivors' CPU time in it, each."""
     processes = [trial.peers[peer].process.pid for peer in survivors]
     begin, used = time.monotonic(), sum(map(cpu_seconds, processes))
@@ -54,25 +56,56 @@ def main() -> int:
             said = {peer: trial.peers[peer].said_bytes for peer in others}
 
             def all_say(words: str, said: dict[int, int] = said) -> bool:
-                return all(words in trial.peers[peer].said_after(begin) for peer, begin in said.items())
+                return all(
+                    words in trial.peers[peer].said_after(begin) for peer, begin in said.items()
+                )
 
             found["there"].append(round_times(trial, trial.everybody, others, options.seconds))
             trial.peers[victim].process.send_signal(signal.SIGSTOP)
-            eventually("all miss who is silent", lambda v=victim, say=all_say: say(f"peer {v} is out of reach"))
+            eventually(
+                "all miss who is silent",
+                lambda v=victim, say=all_say: say(f"peer {v} is out of reach"),
+            )
             found["silent"].append(round_times(trial, others, others, options.seconds))
             trial.peers[victim].end()
             found["killed"].append(round_times(trial, others, others, options.seconds))
             trial.peers[victim] = trial.net.start(str(victim), resume="auto")
-            eventually("all have it back", lambda say=all_say: say(f"all {options.peers} peers are within reach"))
+            eventually(
+                "all have it back",
+                lambda say=all_say: say(f"all {options.peers} peers are within reach"),
+            )
             trial.tell(f"{index + 1} of {options.times}")
-    ratios = {"time_silent_over_there": [s[0] / t[0] for s, t in zip(found["silent"], found["there"], strict=True)],
-              "cpu_silent_over_killed": [s[1] / k[1] for s, k in zip(found["silent"], found["killed"], strict=True)]}
+    ratios = {
+        "time_silent_over_there": [
+            s[0] / t[0] for s, t in zip(found["silent"], found["there"], strict=True)
+        ],
+        "cpu_silent_over_killed": [
+            s[1] / k[1] for s, k in zip(found["silent"], found["killed"], strict=True)
+        ],
+    }
     medians = {name: round(statistics.median(values), 3) for name, values in ratios.items()}
-    print(json.dumps({
-        "rounds_per_second": {state: round(1 / statistics.median(each[0] for each in times)) for state, times in found.items()},
-        "cpu_microseconds": {state: round(1e6 * statistics.median(each[1] for each in times)) for state, times in found.items()},
-        **{name: {"median": medians[name], "least": round(min(values), 3), "most": round(max(values), 3)}
-           for name, values in ratios.items()}}))
+    print(
+        json.dumps(
+            {
+                "rounds_per_second": {
+                    state: round(1 / statistics.median(each[0] for each in times))
+                    for state, times in found.items()
+                },
+                "cpu_microseconds": {
+                    state: round(1e6 * statistics.median(each[1] for each in times))
+                    for state, times in found.items()
+                },
+                **{
+                    name: {
+                        "median": medians[name],
+                        "least": round(min(values), 3),
+                        "most": round(max(values), 3),
+                    }
+                    for name, values in ratios.items()
+                },
+            }
+        )
+    )
     return 0 if max(medians.values()) <= MOST else 1
 
 

@@ -5,9 +5,11 @@
 namespace gossamer::gpu::cuda {
 
 Result<BlasFunctions> load_blas() {
-  if (!emulation::settings().blas_installed) return Error{ErrorKind::invalid, "no cuBLAS (the emulation was told so)"};
-  return BlasFunctions{"emulated cuBLAS", cublasCreate_v2, cublasDestroy_v2, cublasSetStream_v2, cublasSetWorkspace_v2,
-                       cublasSgemm_v2, cublasDgemm_v2, cublasSgemmStridedBatched, cublasDgemmStridedBatched,
+  if (!emulation::settings().blas_installed)
+    return Error{ErrorKind::invalid, "no cuBLAS (the emulation was told so)"};
+  return BlasFunctions{"emulated cuBLAS",  cublasCreate_v2,           cublasDestroy_v2,
+                       cublasSetStream_v2, cublasSetWorkspace_v2,     cublasSgemm_v2,
+                       cublasDgemm_v2,     cublasSgemmStridedBatched, cublasDgemmStridedBatched,
                        cublasSgemmBatched, cublasDgemmBatched};
 }
 

@@ -1,13 +1,14 @@
-// What only the emulation can tell of several cards: that no delay between their streams changes a bit, that rows lie where
-// they should, that no call waits for cards that it does not need, and what is said when a card fails or reaches no other.
+// What only the emulation can tell of several cards: that no delay between their streams changes a
+// bit, that rows lie where they should, that no call waits for cards that it does not need, and
+// what is said when a card fails or reaches no other.
 #include <atomic>
 #include <string>
 #include <thread>
 
-#include "cuda_cards_words.hpp"
-#include "cuda_emulation/control.hpp"
 #include "cuda_runtime.h"
 #include "gpu/device_rows.hpp"
+#include "tests/cuda/cards_test_util.hpp"
+#include "tests/cuda_emulation/control.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gpu;
@@ -45,7 +46,8 @@ TEST_CASE("emulated cards: no delay between cards and threads changes a bit") {
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
       CAPTURE(cards);
       CAPTURE(seed);
-      const With with({.cards = cards, .order = emulation::Order::shuffled, .seed = seed, .late = true});
+      const With with(
+          {.cards = cards, .order = emulation::Order::shuffled, .seed = seed, .late = true});
       const auto device = cards_or_skip(cards);
       check_relay(*device, 6);
       check_late_reader(*device);
@@ -64,7 +66,8 @@ TEST_CASE("emulated cards: memory is on the card that was asked for") {
 TEST_CASE("emulated cards: requests are served where their output lies, and calls never wait") {
   const With with({.cards = 2});
   const auto device = device_of({0, 1});
-  const Held<float> here(*device, std::vector<float>(100, 1)), there(*device, std::vector<float>(100, 1), 0, 1);
+  const Held<float> here(*device, std::vector<float>(100, 1)),
+      there(*device, std::vector<float>(100, 1), 0, 1);
   const auto work = [&](auto change) {
     change();
     const emulation::Counts before = emulation::counts();
@@ -73,13 +76,17 @@ TEST_CASE("emulated cards: requests are served where their output lies, and call
     CHECK(after.synchronisations == before.synchronisations);
     CHECK(after.pageable_copies == before.pageable_copies);
     CHECK(after.allocations == before.allocations);
-    return std::pair(after.kernels_of[0] - before.kernels_of[0], after.kernels_of[1] - before.kernels_of[1]);
+    return std::pair(after.kernels_of[0] - before.kernels_of[0],
+                     after.kernels_of[1] - before.kernels_of[1]);
   };
   const CopyRequest<float> up{here.get(), there.get(), 100};
-  const ScaleRequest<float> scales[] = {{2, here.get(), 100}, {3, there.get(), 100}, {2, here.get(), 0}};
-  CHECK(work([&] { device->copy(std::span(&up, 1)); }) == std::pair<std::uint64_t, std::uint64_t>(0, 10));
+  const ScaleRequest<float> scales[] = {
+      {2, here.get(), 100}, {3, there.get(), 100}, {2, here.get(), 0}};
+  CHECK(work([&] { device->copy(std::span(&up, 1)); }) ==
+        std::pair<std::uint64_t, std::uint64_t>(0, 10));
   CHECK(work([&] { device->scale(scales); }) == std::pair<std::uint64_t, std::uint64_t>(10, 10));
-  CHECK(work([&] { device->scale(std::span(scales).first(1)); }) == std::pair<std::uint64_t, std::uint64_t>(10, 0));
+  CHECK(work([&] { device->scale(std::span(scales).first(1)); }) ==
+        std::pair<std::uint64_t, std::uint64_t>(10, 0));
 }
 
 TEST_CASE("emulated cards: threads at once, each in its own order") {
@@ -110,7 +117,8 @@ TEST_CASE("emulated cards: threads at once, each in its own order") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("emulated cards: everything is given back, also when one card is too small for its rows") {
+TEST_CASE(
+    "emulated cards: everything is given back, also when one card is too small for its rows") {
   const emulation::Holdings before = emulation::holdings();
   {
     const With with({.cards = 2, .memory_per_card = 64 << 20});
@@ -129,12 +137,14 @@ TEST_CASE("emulated cards: everything is given back, also when one card is too s
 TEST_CASE("emulated cards: a fault is told with the card's name") {
   const With with({.cards = 2});
   const auto device = device_of({0, 1});
-  const Held<float> here(*device, std::vector<float>(10, 1)), there(*device, std::vector<float>(10, 1), 0, 1);
+  const Held<float> here(*device, std::vector<float>(10, 1)),
+      there(*device, std::vector<float>(10, 1), 0, 1);
   const ScaleRequest<float> both[] = {{2, here.get(), 10}, {2, there.get(), 10}};
   for (const int card : {0, 1}) {
     emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure, card);
     const std::string message = thrown([&] { device->scale(both); });
-    CHECK(says(message, "cuda:" + std::to_string(card) + ": cudaLaunchKernel: unspecified launch failure"));
+    CHECK(says(message,
+               "cuda:" + std::to_string(card) + ": cudaLaunchKernel: unspecified launch failure"));
   }
   emulation::fail("cudaStreamSynchronize", cudaErrorLaunchFailure, 1);
   CHECK(says(thrown([&] { device->finish(); }), "cuda:1: cudaStreamSynchronize"));
@@ -156,5 +166,6 @@ TEST_CASE("emulated cards: those that reach no other are no device together") {
   emulation::fail("cudaDeviceEnablePeerAccess", cudaErrorUnknown);
   const auto made = cuda::make_cuda_device({.cards = {0, 1}});
   REQUIRE_FALSE(made.ok());
-  CHECK(says(made.error().message, "cuda:0-1 cannot be used: cudaDeviceEnablePeerAccess: unknown error"));
+  CHECK(says(made.error().message,
+             "cuda:0-1 cannot be used: cudaDeviceEnablePeerAccess: unknown error"));
 }

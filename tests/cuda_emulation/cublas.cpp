@@ -32,7 +32,8 @@ struct Shape {
 template <class Real>
 void product(const Shape<Real>& s, const Real* a, const Real* b, Real* c) {
   const auto at = [](int row, int column, int stride) {
-    return static_cast<std::size_t>(row) + static_cast<std::size_t>(column) * static_cast<std::size_t>(stride);
+    return static_cast<std::size_t>(row) +
+           static_cast<std::size_t>(column) * static_cast<std::size_t>(stride);
   };
   std::vector<Real> sum(static_cast<std::size_t>(s.m));
   for (int j = 0; j < s.n; ++j) {
@@ -58,13 +59,14 @@ cublasStatus_t ask(cublasHandle_t handle, const Shape<Real>& shape, int batch, O
   const int card = engine().card_of(handle->stream);
   if (handle->card != current_card() || handle->card != card) return CUBLAS_STATUS_EXECUTION_FAILED;
   const cudaError_t error = engine().ask(handle->stream, {.work = [shape, batch, operands, card] {
-    engine().count(&Counts::products);
-    const Arena::Open open(reach(card));
-    for (int i = 0; i < batch; ++i) {
-      const auto [a, b, c] = operands(static_cast<std::size_t>(i));
-      product<Real>(shape, a, b, c);
-    }
-  }});
+                                           engine().count(&Counts::products);
+                                           const Arena::Open open(reach(card));
+                                           for (int i = 0; i < batch; ++i) {
+                                             const auto [a, b, c] =
+                                                 operands(static_cast<std::size_t>(i));
+                                             product<Real>(shape, a, b, c);
+                                           }
+                                         }});
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
@@ -99,7 +101,9 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_
   return good ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t) { return CUBLAS_STATUS_SUCCESS; }
-cublasStatus_t cublasSetAtomicsMode(cublasHandle_t, cublasAtomicsMode_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetAtomicsMode(cublasHandle_t, cublasAtomicsMode_t) {
+  return CUBLAS_STATUS_SUCCESS;
+}
 
 const char* cublasGetStatusName(cublasStatus_t status) {
   switch (status) {
@@ -116,33 +120,60 @@ const char* cublasGetStatusName(cublasStatus_t status) {
 }
 const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }
 
-#define GOSSAMER_PRODUCTS(Letter, Real)                                                                                   \
-  cublasStatus_t cublas##Letter##gemm_v2(cublasHandle_t handle, cublasOperation_t a_operation,                            \
-                                         cublasOperation_t b_operation, int m, int n, int k, const Real* alpha,           \
-                                         const Real* a, int a_stride, const Real* b, int b_stride, const Real* beta,      \
-                                         Real* c, int c_stride) {                                                         \
-    const Shape<Real> shape{a_operation != CUBLAS_OP_N, b_operation != CUBLAS_OP_N, m, n, k, *alpha, *beta, a_stride,     \
-                            b_stride, c_stride};                                                                          \
-    return ask(handle, shape, 1, [=](std::size_t) { return Operands<Real>{a, b, c}; });                                   \
-  }                                                                                                                       \
-  cublasStatus_t cublas##Letter##gemmStridedBatched(                                                                      \
-      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m, int n, int k,           \
-      const Real* alpha, const Real* a, int a_stride, long long a_distance, const Real* b, int b_stride,                  \
-      long long b_distance, const Real* beta, Real* c, int c_stride, long long c_distance, int batch) {                   \
-    const Shape<Real> shape{a_operation != CUBLAS_OP_N, b_operation != CUBLAS_OP_N, m, n, k, *alpha, *beta, a_stride,     \
-                            b_stride, c_stride};                                                                          \
-    return ask(handle, shape, batch, [=](std::size_t i) {                                                                 \
-      const auto place = static_cast<long long>(i);                                                                       \
-      return Operands<Real>{a + place * a_distance, b + place * b_distance, c + place * c_distance};                      \
-    });                                                                                                                   \
-  }                                                                                                                       \
-  cublasStatus_t cublas##Letter##gemmBatched(cublasHandle_t handle, cublasOperation_t a_operation,                        \
-                                             cublasOperation_t b_operation, int m, int n, int k, const Real* alpha,       \
-                                             const Real* const a[], int a_stride, const Real* const b[], int b_stride,    \
-                                             const Real* beta, Real* const c[], int c_stride, int batch) {                \
-    const Shape<Real> shape{a_operation != CUBLAS_OP_N, b_operation != CUBLAS_OP_N, m, n, k, *alpha, *beta, a_stride,     \
-                            b_stride, c_stride};                                                                          \
-    return ask(handle, shape, batch, [=](std::size_t i) { return Operands<Real>{a[i], b[i], c[i]}; });                    \
+#define GOSSAMER_PRODUCTS(Letter, Real)                                                            \
+  cublasStatus_t cublas##Letter##gemm_v2(                                                          \
+      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
+      int n, int k, const Real* alpha, const Real* a, int a_stride, const Real* b, int b_stride,   \
+      const Real* beta, Real* c, int c_stride) {                                                   \
+    const Shape<Real> shape{a_operation != CUBLAS_OP_N,                                            \
+                            b_operation != CUBLAS_OP_N,                                            \
+                            m,                                                                     \
+                            n,                                                                     \
+                            k,                                                                     \
+                            *alpha,                                                                \
+                            *beta,                                                                 \
+                            a_stride,                                                              \
+                            b_stride,                                                              \
+                            c_stride};                                                             \
+    return ask(handle, shape, 1, [=](std::size_t) { return Operands<Real>{a, b, c}; });            \
+  }                                                                                                \
+  cublasStatus_t cublas##Letter##gemmStridedBatched(                                               \
+      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
+      int n, int k, const Real* alpha, const Real* a, int a_stride, long long a_distance,          \
+      const Real* b, int b_stride, long long b_distance, const Real* beta, Real* c, int c_stride,  \
+      long long c_distance, int batch) {                                                           \
+    const Shape<Real> shape{a_operation != CUBLAS_OP_N,                                            \
+                            b_operation != CUBLAS_OP_N,                                            \
+                            m,                                                                     \
+                            n,                                                                     \
+                            k,                                                                     \
+                            *alpha,                                                                \
+                            *beta,                                                                 \
+                            a_stride,                                                              \
+                            b_stride,                                                              \
+                            c_stride};                                                             \
+    return ask(handle, shape, batch, [=](std::size_t i) {                                          \
+      const auto place = static_cast<long long>(i);                                                \
+      return Operands<Real>{a + place * a_distance, b + place * b_distance,                        \
+                            c + place * c_distance};                                               \
+    });                                                                                            \
+  }                                                                                                \
+  cublasStatus_t cublas##Letter##gemmBatched(                                                      \
+      cublasHandle_t handle, cublasOperation_t a_operation, cublasOperation_t b_operation, int m,  \
+      int n, int k, const Real* alpha, const Real* const a[], int a_stride, const Real* const b[], \
+      int b_stride, const Real* beta, Real* const c[], int c_stride, int batch) {                  \
+    const Shape<Real> shape{a_operation != CUBLAS_OP_N,                                            \
+                            b_operation != CUBLAS_OP_N,                                            \
+                            m,                                                                     \
+                            n,                                                                     \
+                            k,                                                                     \
+                            *alpha,                                                                \
+                            *beta,                                                                 \
+                            a_stride,                                                              \
+                            b_stride,                                                              \
+                            c_stride};                                                             \
+    return ask(handle, shape, batch,                                                               \
+               [=](std::size_t i) { return Operands<Real>{a[i], b[i], c[i]}; });                   \
   }
 GOSSAMER_PRODUCTS(S, float)
 GOSSAMER_PRODUCTS(D, double)

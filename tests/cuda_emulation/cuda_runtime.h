@@ -1,5 +1,5 @@
-// CUDA's runtime as the sources of src/gpu/cuda use it, emulated on the CPU: see control.hpp. Names, numbers and behaviour
-// are those of CUDA 13; what is not here is not used there.
+// CUDA's runtime as the sources of src/gpu/cuda use it, emulated on the CPU: see control.hpp.
+// Names, numbers and behaviour are those of CUDA 13; what is not here is not used there.
 #pragma once
 
 #include <cstddef>
@@ -51,11 +51,15 @@ enum cudaStreamCaptureMode {
 };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone = 0, cudaStreamCaptureStatusActive = 1 };
 enum cudaFuncAttribute { cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75,
-                      cudaDevAttrComputeCapabilityMinor = 76 };
+enum cudaDeviceAttr {
+  cudaDevAttrMultiProcessorCount = 16,
+  cudaDevAttrComputeCapabilityMajor = 75,
+  cudaDevAttrComputeCapabilityMinor = 76
+};
 
 inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
-inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2;
+inline constexpr unsigned cudaEventDefault = 0, cudaEventBlockingSync = 1,
+                          cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaEventRecordDefault = 0, cudaEventWaitDefault = 0;
 
 struct cudaDeviceProp {
@@ -101,7 +105,8 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream = nullptr);
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
-cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream = nullptr);
+cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes,
+                            cudaStream_t stream = nullptr);
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes);
 
 template <class Type>
@@ -134,7 +139,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags = 0);
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long flags = 0);
 cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
@@ -153,10 +159,12 @@ cudaError_t launch(Launch launch, cudaStream_t stream);
 template <class... Parameters, std::size_t... place>
 std::function<void()> bound(void (*kernel)(Parameters...), [[maybe_unused]] void** arguments,
                             std::index_sequence<place...>) {
-  static_assert((std::is_trivially_copyable_v<Parameters> && ...), "arguments of a kernel are copied as bytes");
-  return [kernel, copies = std::tuple<Parameters...>(*static_cast<Parameters*>(arguments[place])...)] {
-    std::apply(kernel, copies);
-  };
+  static_assert((std::is_trivially_copyable_v<Parameters> && ...),
+                "arguments of a kernel are copied as bytes");
+  return
+      [kernel, copies = std::tuple<Parameters...>(*static_cast<Parameters*>(arguments[place])...)] {
+        std::apply(kernel, copies);
+      };
 }
 
 }  // namespace gossamer::emulation
@@ -166,7 +174,8 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Parameters...), dim3 grid, dim3 bloc
                              std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
   using namespace gossamer::emulation;
   return launch({grid, block, shared_bytes, (sizeof(Parameters) + ... + 0),
-                 bound(kernel, arguments, std::index_sequence_for<Parameters...>())}, stream);
+                 bound(kernel, arguments, std::index_sequence_for<Parameters...>())},
+                stream);
 }
 template <class... Parameters>
 cudaError_t cudaFuncSetAttribute(void (*)(Parameters...), cudaFuncAttribute, int) {

@@ -1,12 +1,13 @@
-// What only the emulation can tell of the device: that the host never waits within a round, that steps are replayed as
-// graphs, that no order of threads, blocks or streams changes a bit, that nothing is kept, and what it says when CUDA fails.
+// What only the emulation can tell of the device: that the host never waits within a round, that
+// steps are replayed as graphs, that no order of threads, blocks or streams changes a bit, that
+// nothing is kept, and what it says when CUDA fails.
 #include <future>
 #include <string>
 
-#include "cuda_emulation/control.hpp"
 #include "cuda_runtime.h"
-#include "cuda_training_words.hpp"
 #include "gpu/fault_word.hpp"
+#include "tests/cuda/training_test_util.hpp"
+#include "tests/cuda_emulation/control.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -19,12 +20,16 @@ namespace {
 constexpr ModelContext kImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
 
 ModelSpec varied() {
-  return {{Convolution{.channels = 6, .kernel = 3, .padding = 1}, GroupNorm{.groups = 3, .activation = Activation::relu},
-           MaxPool{.size = 2}, Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
+  return {{Convolution{.channels = 6, .kernel = 3, .padding = 1},
+           GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{.size = 2},
+           Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
           Loss::softmax_cross_entropy};
 }
 
-const Plan kSteps{.kind = Plan::Kind::step, .steps = 3, .rule = {.momentum = 0.9}, .noise = {.deviation = 0.1, .seed = 4}};
+const Plan kSteps{.kind = Plan::Kind::step,
+                  .steps = 3,
+                  .rule = {.momentum = 0.9},
+                  .noise = {.deviation = 0.1, .seed = 4}};
 
 std::unique_ptr<Device> device() {
   auto made = gpu::cuda::make_cuda_device({});
@@ -41,10 +46,12 @@ bool says(const std::string& message, const std::string& words) {
 /// Everything a device does, as numbers.
 std::vector<double> everything(Device& card) {
   std::vector<double> all;
-  const auto keep = [&](const auto& values) { for (const auto value : values) all.push_back(static_cast<double>(value)); };
+  const auto keep = [&](const auto& values) {
+    for (const auto value : values) all.push_back(static_cast<double>(value));
+  };
   const std::size_t length = 3001;
-  const Held<float> x(card, gpu::normal<float>(length, 1)), y(card, gpu::normal<float>(length, 2)), out(card, length),
-      scales(card, gpu::int8_blocks(length));
+  const Held<float> x(card, gpu::normal<float>(length, 1)), y(card, gpu::normal<float>(length, 2)),
+      out(card, length), scales(card, gpu::int8_blocks(length));
   const Held<std::int8_t> coded(card, length);
   const gpu::MixSource source{y.get(), 0.3F};
   const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), length};
@@ -56,8 +63,8 @@ std::vector<double> everything(Device& card) {
   all.push_back(reduce.result);
   const gpu::FaultWord fault(card);
   for (const float largest : {2.0F, 10.0F}) {
-    const gpu::JudgeRequest judge{x.get(), length, largest, fault.word(), 7};
-    card.judge(std::span(&judge, 1));
+    const gpu::RangeCheckRequest check_range{x.get(), length, largest, fault.word(), 7};
+    card.check_range(std::span(&check_range, 1));
   }
   card.finish();
   all.push_back(static_cast<double>(fault.told()));
@@ -77,7 +84,8 @@ std::vector<double> everything(Device& card) {
   fleet.run(kSteps, {5, 3});
   fleet.run({.kind = Plan::Kind::evaluate}, {4});
   const Outcome outcome = fleet.outcome();
-  for (const auto* rows : {&outcome.parameters, &outcome.first, &outcome.second, &outcome.gradients})
+  for (const auto* rows :
+       {&outcome.parameters, &outcome.first, &outcome.second, &outcome.gradients})
     for (const auto& row : *rows) keep(row);
   keep(outcome.losses);
   keep(outcome.hits);
@@ -129,7 +137,9 @@ TEST_CASE("emulated: late transfers come after what was asked for before them") 
 TEST_CASE("emulated: a host far ahead writes over nothing that the card has yet to read") {
   const With with({.late = true});
   const auto card = device();
-  constexpr std::size_t kLength = 20'000, kCalls = 12;  // megabytes of requests a call: more than what is kept of them
+  constexpr std::size_t kLength = 20'000,
+                        kCalls =
+                            12;  // megabytes of requests a call: more than what is kept of them
   std::vector<Held<float>> rows;
   for (std::size_t call = 0; call < kCalls; ++call) rows.emplace_back(*card, kLength);
   for (std::size_t call = 0; call < kCalls; ++call) {
@@ -141,7 +151,8 @@ TEST_CASE("emulated: a host far ahead writes over nothing that the card has yet 
   card->finish();
   for (std::size_t call = 0; call < kCalls; ++call) {
     std::vector<float> expected;
-    for (std::size_t i = 0; i < kLength; ++i) expected.push_back(static_cast<float>(call * kLength + i));
+    for (std::size_t i = 0; i < kLength; ++i)
+      expected.push_back(static_cast<float>(call * kLength + i));
     CHECK(rows[call].values() == expected);
   }
 }

@@ -1,5 +1,6 @@
-// The words of CUDA C++ that are no functions of its runtime: qualifiers, built-in variables, vector types, and the device
-// functions that the C++ library lacks. Included through cuda_runtime.h.
+// The words of CUDA C++ that are no functions of its runtime: qualifiers, built-in variables,
+// vector types, and the device functions that the C++ library lacks. Included through
+// cuda_runtime.h.
 #pragma once
 
 #include <math.h>
@@ -18,19 +19,40 @@
 
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
-  constexpr dim3(unsigned of_x = 1, unsigned of_y = 1, unsigned of_z = 1) : x(of_x), y(of_y), z(of_z) {}
+  constexpr dim3(unsigned of_x = 1, unsigned of_y = 1, unsigned of_z = 1)
+      : x(of_x), y(of_y), z(of_z) {}
 };
 
-struct uint3 { unsigned x, y, z; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
-struct alignas(16) double2 { double x, y; };
-struct alignas(8) int2 { int x, y; };
-struct alignas(16) int4 { int x, y, z, w; };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(4) char4 { signed char x, y, z, w; };
-struct alignas(8) ushort4 { unsigned short x, y, z, w; };
+struct uint3 {
+  unsigned x, y, z;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
+struct alignas(16) double2 {
+  double x, y;
+};
+struct alignas(8) int2 {
+  int x, y;
+};
+struct alignas(16) int4 {
+  int x, y, z, w;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(4) char4 {
+  signed char x, y, z, w;
+};
+struct alignas(8) ushort4 {
+  unsigned short x, y, z, w;
+};
 
 inline uint3 make_uint3(unsigned x, unsigned y, unsigned z) { return {x, y, z}; }
 inline float2 make_float2(float x, float y) { return {x, y}; }
@@ -40,8 +62,13 @@ inline int2 make_int2(int x, int y) { return {x, y}; }
 inline int4 make_int4(int x, int y, int z, int w) { return {x, y, z, w}; }
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-inline char4 make_char4(signed char x, signed char y, signed char z, signed char w) { return {x, y, z, w}; }
-inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z, unsigned short w) { return {x, y, z, w}; }
+inline char4 make_char4(signed char x, signed char y, signed char z, signed char w) {
+  return {x, y, z, w};
+}
+inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z,
+                            unsigned short w) {
+  return {x, y, z, w};
+}
 
 // Of the thread that runs: set by the emulation.
 extern uint3 threadIdx, blockIdx;
@@ -53,8 +80,8 @@ void __syncthreads();
 inline void __threadfence() {}
 
 // Device overloads that C++ keeps in std.
-#define GOSSAMER_ORDERED(Type)                                     \
-  constexpr Type min(Type a, Type b) { return b < a ? b : a; }     \
+#define GOSSAMER_ORDERED(Type)                                 \
+  constexpr Type min(Type a, Type b) { return b < a ? b : a; } \
   constexpr Type max(Type a, Type b) { return a < b ? b : a; }
 GOSSAMER_ORDERED(int)
 GOSSAMER_ORDERED(unsigned)
@@ -74,7 +101,9 @@ inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits);
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
 inline double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }
-inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(std::uint64_t{a} * b >> 32); }
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>(std::uint64_t{a} * b >> 32);
+}
 inline int __popc(unsigned bits) { return std::popcount(bits); }
 inline int __clz(int bits) { return std::countl_zero(static_cast<unsigned>(bits)); }
 
@@ -98,7 +127,8 @@ inline Type __ldg(const Type* at) {
   return *at;
 }
 
-/// Blocks run one after the other: whole numbers add as they are. (Sums of floats depend on the order on a card: none here.)
+/// Blocks run one after the other: whole numbers add as they are. (Sums of floats depend on the
+/// order on a card: none here.)
 template <class Type>
 inline Type atomicAdd(Type* at, Type value) {
   static_assert(std::is_integral_v<Type>, "no atomics on floats: their sum depends on the order");

@@ -1,5 +1,5 @@
-// The emulation itself: barriers, memory, streams, captures and products behave as a card's, and the mistakes that it is
-// there to find are found.
+// The emulation itself: barriers, memory, streams, captures and products behave as a card's, and
+// the mistakes that it is there to find are found.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cublas_v2.h"
-#include "cuda_emulation/control.hpp"
 #include "cuda_runtime.h"
+#include "tests/cuda_emulation/control.hpp"
 
 using namespace gossamer::emulation;
 
@@ -45,7 +45,8 @@ class OnCard {
     CHECK(cudaMalloc(&memory_, length * sizeof(Real)) == cudaSuccess);
   }
   explicit OnCard(const std::vector<Real>& values) : OnCard(values.size()) {
-    CHECK(cudaMemcpyAsync(memory_, values.data(), length_ * sizeof(Real), cudaMemcpyHostToDevice) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(memory_, values.data(), length_ * sizeof(Real), cudaMemcpyHostToDevice) ==
+          cudaSuccess);
   }
   ~OnCard() { CHECK(cudaFree(memory_) == cudaSuccess); }
   OnCard(const OnCard&) = delete;
@@ -55,7 +56,8 @@ class OnCard {
   std::vector<Real> values() {
     std::vector<Real> back(length_);
     CHECK(cudaDeviceSynchronize() == cudaSuccess);
-    CHECK(cudaMemcpyAsync(back.data(), memory_, length_ * sizeof(Real), cudaMemcpyDeviceToHost) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(back.data(), memory_, length_ * sizeof(Real), cudaMemcpyDeviceToHost) ==
+          cudaSuccess);
     return back;
   }
 
@@ -65,20 +67,25 @@ class OnCard {
 };
 
 template <class... Parameters, class... Arguments>
-cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream, Arguments... arguments) {
+cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+                   Arguments... arguments) {
   std::tuple<Parameters...> copies(arguments...);
-  return std::apply([&](auto&... each) {
-    void* places[] = {&each...};
-    return cudaLaunchKernel(kernel, grid, block, places, 0, stream);
-  }, copies);
+  return std::apply(
+      [&](auto&... each) {
+        void* places[] = {&each...};
+        return cudaLaunchKernel(kernel, grid, block, places, 0, stream);
+      },
+      copies);
 }
 
 constexpr int kThreads = 64;
 
-/// Sums of a block's numbers, by a tree; threads past the length leave early where the caller wants it.
+/// Sums of a block's numbers, by a tree; threads past the length leave early where the caller wants
+/// it.
 __global__ void block_sums(const float* values, int length, bool leave, float* sums) {
   __shared__ float partial[kThreads];
-  const int thread = static_cast<int>(threadIdx.x), at = static_cast<int>(blockIdx.x) * kThreads + thread;
+  const int thread = static_cast<int>(threadIdx.x),
+            at = static_cast<int>(blockIdx.x) * kThreads + thread;
   if (thread == 0)
     for (int i = 0; i < kThreads; ++i) partial[i] = 0;
   __syncthreads();
@@ -102,8 +109,8 @@ __global__ void rotate(int* values, bool barrier) {
 __global__ void where(uint4* places) {
   const unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   const unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-  places[block * blockDim.x * blockDim.y * blockDim.z + thread] =
-      make_uint4(blockIdx.x + 10 * blockIdx.y + 100 * blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
+  places[block * blockDim.x * blockDim.y * blockDim.z + thread] = make_uint4(
+      blockIdx.x + 10 * blockIdx.y + 100 * blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z);
 }
 
 __global__ void write_at(float* memory, long place) { memory[place] = 1; }
@@ -117,13 +124,16 @@ std::vector<float> counting(std::size_t length) {
 
 }  // namespace
 
-TEST_CASE("emulation: threads of a block meet at barriers, in every order, ended ones not waited for") {
+TEST_CASE(
+    "emulation: threads of a block meet at barriers, in every order, ended ones not waited for") {
   for (const Order order : {Order::ascending, Order::descending, Order::shuffled}) {
     const With with({.order = order});
     OnCard<float> values(counting(150)), sums(3);
     for (const bool leave : {false, true}) {
-      CHECK(launch(&block_sums, 3, kThreads, nullptr, values.get(), 150, leave, sums.get()) == cudaSuccess);
-      CHECK(sums.values() == std::vector<float>{64 * 65 / 2, 128 * 129 / 2 - 64 * 65 / 2, 150 * 151 / 2 - 128 * 129 / 2});
+      CHECK(launch(&block_sums, 3, kThreads, nullptr, values.get(), 150, leave, sums.get()) ==
+            cudaSuccess);
+      CHECK(sums.values() == std::vector<float>{64 * 65 / 2, 128 * 129 / 2 - 64 * 65 / 2,
+                                                150 * 151 / 2 - 128 * 129 / 2});
     }
   }
 }
@@ -164,10 +174,11 @@ TEST_CASE("emulation: card memory is out of the host's reach, and NaN before any
 }
 
 TEST_CASE("emulation: writing outside a block of memory stops the program") {
-  for (const long place : {-1L, 5L}) CHECK(dies([&] {
-    OnCard<float> memory(5);
-    launch(&write_at, 1, 1, nullptr, memory.get(), place);
-  }));
+  for (const long place : {-1L, 5L})
+    CHECK(dies([&] {
+      OnCard<float> memory(5);
+      launch(&write_at, 1, 1, nullptr, memory.get(), place);
+    }));
   CHECK_FALSE(dies([] {
     OnCard<float> memory(5);
     launch(&write_at, 1, 1, nullptr, memory.get(), 4);
@@ -309,18 +320,26 @@ TEST_CASE("emulation: late streams keep their order and wait for events, and not
     CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking) == cudaSuccess);
     CHECK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking) == cudaSuccess);
     CHECK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming) == cudaSuccess);
-    for (int i = 0; i < 100; ++i) CHECK(launch(&increment, 1, 1, first, value.get()) == cudaSuccess);
+    for (int i = 0; i < 100; ++i)
+      CHECK(launch(&increment, 1, 1, first, value.get()) == cudaSuccess);
     CHECK(cudaEventRecord(done, first) == cudaSuccess);
     CHECK(cudaStreamWaitEvent(second, done) == cudaSuccess);
-    CHECK(cudaMemcpyAsync(pinned, value.get(), sizeof(int), cudaMemcpyDeviceToHost, second) == cudaSuccess);
+    CHECK(cudaMemcpyAsync(pinned, value.get(), sizeof(int), cudaMemcpyDeviceToHost, second) ==
+          cudaSuccess);
     CHECK(cudaEventQuery(done) == cudaErrorNotReady);
     int seen = 0;
-    struct Look { int *from, *to; } look{pinned, &seen};
-    CHECK(cudaLaunchHostFunc(second, [](void* at) {
-      *static_cast<Look*>(at)->to = *static_cast<Look*>(at)->from;
-      int count = 0;
-      if (cudaGetDeviceCount(&count) != cudaErrorNotPermitted) *static_cast<Look*>(at)->to = -1;
-    }, &look) == cudaSuccess);
+    struct Look {
+      int *from, *to;
+    } look{pinned, &seen};
+    CHECK(cudaLaunchHostFunc(
+              second,
+              [](void* at) {
+                *static_cast<Look*>(at)->to = *static_cast<Look*>(at)->from;
+                int count = 0;
+                if (cudaGetDeviceCount(&count) != cudaErrorNotPermitted)
+                  *static_cast<Look*>(at)->to = -1;
+              },
+              &look) == cudaSuccess);
     CHECK(cudaStreamSynchronize(second) == cudaSuccess);
     CHECK(seen == 100);
     CHECK(cudaEventQuery(done) == cudaSuccess);
@@ -355,15 +374,18 @@ TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, do
         OnCard<Real*> c_places(std::vector<Real*>{card_c.get()});
         OnCard<const Real*> a_places(std::vector<const Real*>{card_a.get()});
         OnCard<const Real*> b_places(std::vector<const Real*>{card_b.get()});
-        const auto a_op = a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, b_op = b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+        const auto a_op = a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                   b_op = b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         const int a_stride = a_transposed ? k : m, b_stride = b_transposed ? n : k;
         const Real alpha = 3;
         if constexpr (sizeof(Real) == 4)
-          CHECK(cublasSgemmBatched(handle, a_op, b_op, m, n, k, &alpha, a_places.get(), a_stride, b_places.get(), b_stride,
-                                   &beta, c_places.get(), m, 1) == CUBLAS_STATUS_SUCCESS);
+          CHECK(cublasSgemmBatched(handle, a_op, b_op, m, n, k, &alpha, a_places.get(), a_stride,
+                                   b_places.get(), b_stride, &beta, c_places.get(), m,
+                                   1) == CUBLAS_STATUS_SUCCESS);
         else
-          CHECK(cublasDgemmStridedBatched(handle, a_op, b_op, m, n, k, &alpha, card_a.get(), a_stride, 0, card_b.get(),
-                                          b_stride, 0, &beta, card_c.get(), m, 0, 1) == CUBLAS_STATUS_SUCCESS);
+          CHECK(cublasDgemmStridedBatched(handle, a_op, b_op, m, n, k, &alpha, card_a.get(),
+                                          a_stride, 0, card_b.get(), b_stride, 0, &beta,
+                                          card_c.get(), m, 0, 1) == CUBLAS_STATUS_SUCCESS);
         CHECK(card_c.values() == expected);
       }
   CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);

@@ -19,7 +19,8 @@
 #endif
 
 #if defined(__x86_64__)
-// Saves what a call must keep on the stack that is left, and takes it from the stack that is entered.
+// Saves what a call must keep on the stack that is left, and takes it from the stack that is
+// entered.
 extern "C" void gossamer_switch_stacks(void** left, void* entered);
 asm(R"(
   .text
@@ -95,13 +96,15 @@ Fiber::Fiber(void (*body)(void*), void* argument) : place_(new Place) {
   place_->body = body;
   place_->argument = argument;
   place_->page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  void* memory = ::mmap(nullptr, kStackBytes + place_->page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = ::mmap(nullptr, kStackBytes + place_->page, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   ::mprotect(memory, place_->page, PROT_NONE);
   place_->stack = static_cast<char*>(memory);
   char* top = place_->stack + place_->page + kStackBytes;
 #if defined(__x86_64__)
-  // As if `start` had been called from nowhere: a frame with no return address above, and six registers below.
+  // As if `start` had been called from nowhere: a frame with no return address above, and six
+  // registers below.
   auto* frame = reinterpret_cast<void**>(top) - 2;
   frame[0] = reinterpret_cast<void*>(&Fiber::start);
   frame[1] = nullptr;

@@ -1,11 +1,13 @@
-// Stacks of their own for the threads of a block: a thread that waits at a barrier is set aside, and the next one runs.
+// Stacks of their own for the threads of a block: a thread that waits at a barrier is set aside,
+// and the next one runs.
 #pragma once
 
 #include <cstddef>
 
 namespace gossamer::emulation {
 
-/// One stack, and the function that runs on it whenever it is switched to. One host thread at a time.
+/// One stack, and the function that runs on it whenever it is switched to. One host thread at a
+/// time.
 class Fiber {
  public:
   /// `body` never returns: it calls `leave` again and again.

@@ -1,7 +1,7 @@
-// A thread that never waits needs no stack of its own: one fiber runs threads one after the other, until one of them comes
-// to a barrier. Then that thread keeps the fiber, and the next fiber goes on with the next thread. When all threads have
-// ended or wait, those that wait go on, in the order that the test chose. As on cards since Volta, threads that have ended
-// are not waited for.
+// A thread that never waits needs no stack of its own: one fiber runs threads one after the other,
+// until one of them comes to a barrier. Then that thread keeps the fiber, and the next fiber goes
+// on with the next thread. When all threads have ended or wait, those that wait go on, in the order
+// that the test chose. As on cards since Volta, threads that have ended are not waited for.
 #include "grid.hpp"
 
 #include <algorithm>
@@ -21,7 +21,8 @@ namespace {
 
 class Block {
  public:
-  void run(const std::function<void()>& kernel, const std::vector<unsigned>& threads, std::mt19937_64* shuffling);
+  void run(const std::function<void()>& kernel, const std::vector<unsigned>& threads,
+           std::mt19937_64* shuffling);
   void wait();
 
  private:
@@ -49,7 +50,8 @@ void Block::Worker::body(void* self) {
   for (;;) {
     while (block.next_ < block.threads_->size()) {
       const unsigned number = (*block.threads_)[block.next_++];
-      worker.thread = {number % blockDim.x, number / blockDim.x % blockDim.y, number / blockDim.x / blockDim.y};
+      worker.thread = {number % blockDim.x, number / blockDim.x % blockDim.y,
+                       number / blockDim.x / blockDim.y};
       threadIdx = worker.thread;
       (*block.kernel_)();
     }
@@ -72,7 +74,8 @@ void Block::wait() {
   threadIdx = worker->thread;
 }
 
-void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>& threads, std::mt19937_64* shuffling) {
+void Block::run(const std::function<void()>& kernel, const std::vector<unsigned>& threads,
+                std::mt19937_64* shuffling) {
   kernel_ = &kernel;
   threads_ = &threads;
   next_ = 0;
@@ -109,7 +112,8 @@ std::vector<unsigned> places(unsigned count, Order order, std::mt19937_64& rando
 
 }  // namespace
 
-void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order, std::uint64_t seed) {
+void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order,
+              std::uint64_t seed) {
   std::mt19937_64 random(seed);
   gridDim = grid;
   blockDim = block;

@@ -1,4 +1,5 @@
-// Runs a kernel's grid: block after block, the threads of a block one after the other between barriers.
+// Runs a kernel's grid: block after block, the threads of a block one after the other between
+// barriers.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 namespace gossamer::emulation {
 
 /// One grid at a time in the whole process: the caller sees to it.
-void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order, std::uint64_t seed);
+void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order,
+              std::uint64_t seed);
 
 }  // namespace gossamer::emulation

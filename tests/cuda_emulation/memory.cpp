@@ -19,31 +19,37 @@
 namespace gossamer::emulation {
 namespace {
 
-constexpr std::size_t kRange = std::size_t{16} << 30;  // of addresses for a card; memory is used as it is touched
+constexpr std::size_t kRange = std::size_t{16}
+                               << 30;  // of addresses for a card; memory is used as it is touched
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 256;
-constexpr std::size_t kStep = std::size_t{2} << 20;  // the range is opened and closed in whole huge pages
-constexpr int kPoison = 0xFF;                        // NaN in float and double, −1 in whole numbers
+constexpr std::size_t kStep = std::size_t{2}
+                              << 20;  // the range is opened and closed in whole huge pages
+constexpr int kPoison = 0xFF;         // NaN in float and double, −1 in whole numbers
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
 bool all_poison(const char* memory, std::size_t bytes) {
-  return std::all_of(memory, memory + bytes, [](char byte) { return static_cast<unsigned char>(byte) == kPoison; });
+  return std::all_of(memory, memory + bytes,
+                     [](char byte) { return static_cast<unsigned char>(byte) == kPoison; });
 }
 
 }  // namespace
 
 Arena& arena() {
-  static Arena* const the_arena = new Arena;  // outlives every static object that may still free card memory
+  static Arena* const the_arena =
+      new Arena;  // outlives every static object that may still free card memory
   return *the_arena;
 }
 
 Arena::Arena() {
-  void* range = ::mmap(nullptr, kMostCards * kRange, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* range = ::mmap(nullptr, kMostCards * kRange, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   GOSSAMER_CHECK(range != MAP_FAILED, "there are addresses for the memory of cards");
   base_ = static_cast<char*>(range);
   ::madvise(base_, kMostCards * kRange, MADV_HUGEPAGE);
-  for (std::size_t card = 0; card < ranges_.size(); ++card) ranges_[card].base = base_ + card * kRange;
+  for (std::size_t card = 0; card < ranges_.size(); ++card)
+    ranges_[card].base = base_ + card * kRange;
 }
 
 void Arena::protect(Range& range, bool open) {
@@ -79,7 +85,8 @@ void* Arena::allocate(int card, std::size_t bytes, std::size_t limit) {
   const std::size_t room = kGuard + rounded_up(bytes, kAlignment) + kGuard;
   auto hole = range.holes.begin();
   while (hole != range.holes.end() && hole->second < room) ++hole;
-  std::size_t place = range.blocks.empty() ? 0 : range.blocks.rbegin()->first + range.blocks.rbegin()->second.room;
+  std::size_t place =
+      range.blocks.empty() ? 0 : range.blocks.rbegin()->first + range.blocks.rbegin()->second.room;
   if (hole != range.holes.end()) {
     place = hole->first;
     if (hole->second > room) range.holes[place + room] = hole->second - room;
@@ -107,7 +114,8 @@ bool Arena::release(void* memory) {
   const Block block = found->second;
   char* begin = range.base + place;
   ASAN_UNPOISON_MEMORY_REGION(begin, block.room);
-  if (!all_poison(begin, kGuard) || !all_poison(begin + kGuard + block.bytes, block.room - kGuard - block.bytes)) {
+  if (!all_poison(begin, kGuard) ||
+      !all_poison(begin + kGuard + block.bytes, block.room - kGuard - block.bytes)) {
     std::fprintf(stderr, "emulated card: something was written %s a block of %zu bytes\n",
                  all_poison(begin, kGuard) ? "past the end of" : "in front of", block.bytes);
     std::abort();
@@ -119,7 +127,8 @@ bool Arena::release(void* memory) {
 
   auto& holes = range.holes;
   auto hole = holes.emplace(place, block.room).first;  // joined with the holes before and behind it
-  if (const auto next = std::next(hole); next != holes.end() && hole->first + hole->second == next->first) {
+  if (const auto next = std::next(hole);
+      next != holes.end() && hole->first + hole->second == next->first) {
     hole->second += next->second;
     holes.erase(next);
   }
@@ -154,7 +163,8 @@ bool Arena::touches(const void* memory, std::size_t bytes) const {
 
 int Arena::card_of(const void* memory) const {
   if (!touches(memory, 1)) return -1;
-  return static_cast<int>(static_cast<std::size_t>(static_cast<const char*>(memory) - base_) / kRange);
+  return static_cast<int>(static_cast<std::size_t>(static_cast<const char*>(memory) - base_) /
+                          kRange);
 }
 
 std::size_t Arena::used(int card) {

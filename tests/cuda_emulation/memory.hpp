@@ -1,4 +1,5 @@
-// The memory of the emulated cards: a range of addresses for each, which nobody can touch but kernels, products and copies.
+// The memory of the emulated cards: a range of addresses for each, which nobody can touch but
+// kernels, products and copies.
 #pragma once
 
 #include <array>
@@ -21,7 +22,8 @@ class Arena {
  public:
   Arena();
 
-  /// Opens the memory of some cards to this process while it lives; one at a time, others wait. May be nested in a thread.
+  /// Opens the memory of some cards to this process while it lives; one at a time, others wait. May
+  /// be nested in a thread.
   class Open {
    public:
     explicit Open(Cards cards = kAllCards);
@@ -33,9 +35,11 @@ class Arena {
     Cards cards_;
   };
 
-  /// Null when card `card` has fewer than `bytes` of its `limit` left. 256-byte aligned, full of NaN.
+  /// Null when card `card` has fewer than `bytes` of its `limit` left. 256-byte aligned, full of
+  /// NaN.
   void* allocate(int card, std::size_t bytes, std::size_t limit);
-  /// False when no block begins there. Stops the program when something was written past the block's ends.
+  /// False when no block begins there. Stops the program when something was written past the
+  /// block's ends.
   bool release(void* memory);
 
   /// Whether all of [memory, memory + bytes) lies in one block.
@@ -53,9 +57,9 @@ class Arena {
   /// What a card has.
   struct Range {
     char* base = nullptr;
-    std::size_t end = 0;   ///< of what was ever used, bytes from base
-    std::size_t used = 0;  ///< bytes in blocks
-    int depth = 0;         ///< how often it is open
+    std::size_t end = 0;                       ///< of what was ever used, bytes from base
+    std::size_t used = 0;                      ///< bytes in blocks
+    int depth = 0;                             ///< how often it is open
     std::map<std::size_t, Block> blocks;       ///< by place of the front guard
     std::map<std::size_t, std::size_t> holes;  ///< place → bytes
   };

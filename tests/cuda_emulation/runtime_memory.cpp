@@ -17,7 +17,8 @@ namespace {
 
 thread_local int current = 0;
 
-/// The cards that kernels of a card may touch where the machine has peer access at all: by card, itself among them.
+/// The cards that kernels of a card may touch where the machine has peer access at all: by card,
+/// itself among them.
 std::mutex reach_mutex;
 std::array<Cards, kMostCards> reach_of = [] {
   std::array<Cards, kMostCards> cards{};
@@ -156,40 +157,43 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetLastError() { return last_error(true); }
 cudaError_t cudaPeekAtLastError() { return last_error(false); }
 
-#define GOSSAMER_ERRORS(X)                                                                                  \
-  X(cudaSuccess, "no error")                                                                                \
-  X(cudaErrorInvalidValue, "invalid argument")                                                              \
-  X(cudaErrorMemoryAllocation, "out of memory")                                                             \
-  X(cudaErrorInvalidConfiguration, "invalid configuration argument")                                        \
-  X(cudaErrorInvalidDevicePointer, "invalid device pointer")                                                \
-  X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                                   \
-  X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")            \
-  X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                                \
-  X(cudaErrorInvalidDevice, "invalid device ordinal")                                                       \
-  X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                              \
-  X(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices")               \
-  X(cudaErrorNotReady, "device not ready")                                                                  \
-  X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                                    \
-  X(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                                    \
-  X(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled")                                      \
-  X(cudaErrorLaunchFailure, "unspecified launch failure")                                                   \
-  X(cudaErrorNotPermitted, "operation not permitted")                                                       \
-  X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")                  \
-  X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture")           \
-  X(cudaErrorStreamCaptureUnmatched, "capture was not initiated in this stream")                            \
-  X(cudaErrorStreamCaptureWrongThread, "attempt to terminate a thread-local capture sequence from another thread") \
+#define GOSSAMER_ERRORS(X)                                                                        \
+  X(cudaSuccess, "no error")                                                                      \
+  X(cudaErrorInvalidValue, "invalid argument")                                                    \
+  X(cudaErrorMemoryAllocation, "out of memory")                                                   \
+  X(cudaErrorInvalidConfiguration, "invalid configuration argument")                              \
+  X(cudaErrorInvalidDevicePointer, "invalid device pointer")                                      \
+  X(cudaErrorInvalidMemcpyDirection, "invalid copy direction for memcpy")                         \
+  X(cudaErrorInsufficientDriver, "CUDA driver version is insufficient for CUDA runtime version")  \
+  X(cudaErrorNoDevice, "no CUDA-capable device is detected")                                      \
+  X(cudaErrorInvalidDevice, "invalid device ordinal")                                             \
+  X(cudaErrorInvalidResourceHandle, "invalid resource handle")                                    \
+  X(cudaErrorPeerAccessUnsupported, "peer access is not supported between these two devices")     \
+  X(cudaErrorNotReady, "device not ready")                                                        \
+  X(cudaErrorIllegalAddress, "an illegal memory access was encountered")                          \
+  X(cudaErrorPeerAccessAlreadyEnabled, "peer access is already enabled")                          \
+  X(cudaErrorPeerAccessNotEnabled, "peer access has not been enabled")                            \
+  X(cudaErrorLaunchFailure, "unspecified launch failure")                                         \
+  X(cudaErrorNotPermitted, "operation not permitted")                                             \
+  X(cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing")        \
+  X(cudaErrorStreamCaptureInvalidated, "operation failed due to a previous error during capture") \
+  X(cudaErrorStreamCaptureUnmatched, "capture was not initiated in this stream")                  \
+  X(cudaErrorStreamCaptureWrongThread,                                                            \
+    "attempt to terminate a thread-local capture sequence from another thread")                   \
   X(cudaErrorUnknown, "unknown error")
 
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
-#define GOSSAMER_NAME(Name, words) case Name: return #Name;
+#define GOSSAMER_NAME(Name, words) \
+  case Name: return #Name;
     GOSSAMER_ERRORS(GOSSAMER_NAME)
   }
   return "unrecognized error code";
 }
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
-#define GOSSAMER_WORDS(Name, words) case Name: return words;
+#define GOSSAMER_WORDS(Name, words) \
+  case Name: return words;
     GOSSAMER_ERRORS(GOSSAMER_WORDS)
   }
   return "unrecognized error code";
@@ -232,7 +236,8 @@ cudaError_t cudaFreeHost(void* memory) {
   engine().wait_all();
   {
     const std::lock_guard lock(pinned().mutex);
-    if (pinned().blocks.erase(static_cast<const char*>(memory)) == 0) return remember(cudaErrorInvalidValue);
+    if (pinned().blocks.erase(static_cast<const char*>(memory)) == 0)
+      return remember(cudaErrorInvalidValue);
   }
   std::free(memory);
   return cudaSuccess;
@@ -245,7 +250,8 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_card("cudaMemcpyAsync"));
   if (!engine().knows(stream)) return remember(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
@@ -253,8 +259,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const bool to_card = arena().touches(to, bytes), from_card = arena().touches(from, bytes);
   if ((to_card && !arena().holds(to, bytes)) || (from_card && !arena().holds(from, bytes)))
     return remember(cudaErrorInvalidValue);
-  const cudaMemcpyKind real = to_card ? (from_card ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
-                                      : (from_card ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
+  const cudaMemcpyKind real = to_card
+                                  ? (from_card ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                                  : (from_card ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
   if (kind != cudaMemcpyDefault && kind != real) return remember(cudaErrorInvalidValue);
   auto copied = &Counts::bytes_within;
   if (real == cudaMemcpyHostToDevice) copied = &Counts::bytes_up;
@@ -264,11 +271,14 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     const Arena::Open open;
     std::memmove(to, source, bytes);
   };
-  const bool pageable = (!to_card && !pinned().holds(to, bytes)) || (!from_card && !pinned().holds(from, bytes));
+  const bool pageable =
+      (!to_card && !pinned().holds(to, bytes)) || (!from_card && !pinned().holds(from, bytes));
   if (!pageable) return engine().ask(stream, {.work = [copy, from] { copy(from); }});
-  // A card reads pageable memory into its own before the call returns, and has written to it when the call returns.
+  // A card reads pageable memory into its own before the call returns, and has written to it when
+  // the call returns.
   engine().count(&Counts::pageable_copies);
-  if (engine().captures(stream)) return engine().ask(stream, {.work = [copy, from] { copy(from); }});
+  if (engine().captures(stream))
+    return engine().ask(stream, {.work = [copy, from] { copy(from); }});
   engine().wait_stream(stream);
   copy(from);
   return cudaSuccess;
@@ -289,9 +299,9 @@ cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStre
   if (bytes == 0) return cudaSuccess;
   if (!arena().holds(memory, bytes)) return remember(cudaErrorInvalidValue);
   return engine().ask(stream, {.work = [memory, value, bytes] {
-    const Arena::Open open(only(arena().card_of(memory)));
-    std::memset(memory, value, bytes);
-  }});
+                        const Arena::Open open(only(arena().card_of(memory)));
+                        std::memset(memory, value, bytes);
+                      }});
 }
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
   GOSSAMER_BEGIN(engine().forbid_in_capture());

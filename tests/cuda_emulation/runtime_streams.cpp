@@ -65,14 +65,19 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   GOSSAMER_BEGIN(begin_on_stream("cudaStreamWaitEvent", stream));
-  return engine().ask(stream, {.kind = Item::Kind::wait, .work = {}, .event = event->state, .ticket = event->state->asked});
+  return engine().ask(
+      stream,
+      {.kind = Item::Kind::wait, .work = {}, .event = event->state, .ticket = event->state->asked});
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   GOSSAMER_BEGIN(begin_on_stream("cudaLaunchHostFunc", stream));
-  return engine().ask(stream, {.kind = Item::Kind::host, .work = [function, argument] { function(argument); }});
+  return engine().ask(
+      stream, {.kind = Item::Kind::host, .work = [function, argument] { function(argument); }});
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+  return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   GOSSAMER_BEGIN(engine().begin("cudaEventCreateWithFlags"));
   *event = new CUevent_st{.card = current_card(), .timed = (flags & cudaEventDisableTiming) == 0};
@@ -88,7 +93,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaEventRecord", stream));
   if (event->card != engine().card_of(stream)) return remember(cudaErrorInvalidResourceHandle);
-  if (engine().captures(stream)) return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a fork
+  if (engine().captures(stream))
+    return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a fork
   engine().record(event->state, stream);
   return cudaSuccess;
 }
@@ -109,7 +115,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
   if (!begin->timed || !end->timed || begin->state->asked == 0 || end->state->asked == 0)
     return remember(cudaErrorInvalidResourceHandle);
   if (!engine().done(*begin->state) || !engine().done(*end->state)) return cudaErrorNotReady;
-  *milliseconds = std::chrono::duration<float, std::milli>(end->state->when - begin->state->when).count();
+  *milliseconds =
+      std::chrono::duration<float, std::milli>(end->state->when - begin->state->when).count();
   return cudaSuccess;
 }
 
@@ -131,21 +138,26 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   *status = engine().captures(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
 }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long) {
   GOSSAMER_BEGIN(engine().begin("cudaGraphInstantiate"));
   *executable = new CUgraphExec_st{std::make_shared<const Items>(graph->items)};
   ++graphs;
   return cudaSuccess;
 }
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) { return begin_on_stream("cudaGraphUpload", stream); }
+cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
+  return begin_on_stream("cudaGraphUpload", stream);
+}
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaGraphLaunch", stream));
-  if (engine().captures(stream)) return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a child
+  if (engine().captures(stream))
+    return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a child
   engine().count(&Counts::graph_launches);
-  return engine().ask(stream, {.work = [items = executable->items, cards = reach(engine().card_of(stream))] {
-    const Arena::Open open(cards);
-    for (const Item& item : *items) item.work();
-  }});
+  return engine().ask(
+      stream, {.work = [items = executable->items, cards = reach(engine().card_of(stream))] {
+        const Arena::Open open(cards);
+        for (const Item& item : *items) item.work();
+      }});
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   GOSSAMER_BEGIN(engine().begin("cudaGraphDestroy"));

@@ -28,13 +28,15 @@ cudaError_t last_error(bool forget) {
 }
 
 Engine& engine() {
-  static Engine* const the_engine = new Engine;  // never destroyed: its thread may wait for work to the very end
+  static Engine* const the_engine =
+      new Engine;  // never destroyed: its thread may wait for work to the very end
   return *the_engine;
 }
 
 Engine::Engine() {
   streams_.push_back(std::make_unique<CUstream_st>());
-  if (const char* cards = std::getenv("GOSSAMER_EMULATED_CARDS")) settings_.cards = std::clamp(std::atoi(cards), 0, kMostCards);
+  if (const char* cards = std::getenv("GOSSAMER_EMULATED_CARDS"))
+    settings_.cards = std::clamp(std::atoi(cards), 0, kMostCards);
 }
 
 void Engine::set(const Settings& settings) {
@@ -44,7 +46,8 @@ void Engine::set(const Settings& settings) {
   random_.seed(settings.seed);
   if (settings.late && !late_.joinable()) late_ = std::thread([this] { work_late(); });
   if (settings.late || !late_.joinable()) return;
-  // A test may fork now: its child would find the lock held for ever by a thread that it has not got.
+  // A test may fork now: its child would find the lock held for ever by a thread that it has not
+  // got.
   std::thread ending = std::move(late_);
   changed_.notify_all();
   lock.unlock();
@@ -86,10 +89,13 @@ void Engine::destroy(cudaStream_t stream) {
 
 bool Engine::knows(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
-  return stream == nullptr || std::ranges::any_of(streams_, [&](const auto& one) { return one.get() == stream; });
+  return stream == nullptr ||
+         std::ranges::any_of(streams_, [&](const auto& one) { return one.get() == stream; });
 }
 
-int Engine::card_of(cudaStream_t stream) { return stream == nullptr ? current_card() : stream->card; }
+int Engine::card_of(cudaStream_t stream) {
+  return stream == nullptr ? current_card() : stream->card;
+}
 
 cudaError_t Engine::ask(cudaStream_t stream, Item item) {
   {
@@ -128,10 +134,10 @@ void Engine::record(std::shared_ptr<EventState> event, cudaStream_t stream) {
     ticket = ++event->asked;
   }
   ask(stream, {.work = [this, event, ticket] {
-    const std::lock_guard lock(mutex_);
-    event->done = std::max(event->done, ticket);
-    event->when = std::chrono::steady_clock::now();
-  }});
+        const std::lock_guard lock(mutex_);
+        event->done = std::max(event->done, ticket);
+        event->when = std::chrono::steady_clock::now();
+      }});
 }
 
 bool Engine::done(const EventState& event) {
@@ -158,14 +164,19 @@ void Engine::wait_stream(cudaStream_t stream) {
 }
 void Engine::wait_card(int card) {
   std::unique_lock lock(mutex_);
-  const auto others = [&](const auto& stream) { return stream->card != card && stream != streams_.front(); };
+  const auto others = [&](const auto& stream) {
+    return stream->card != card && stream != streams_.front();
+  };
   wait(lock, [&] {
-    return std::ranges::all_of(streams_, [&](const auto& stream) { return others(stream) || is_idle(*stream); });
+    return std::ranges::all_of(
+        streams_, [&](const auto& stream) { return others(stream) || is_idle(*stream); });
   });
 }
 void Engine::wait_all() {
   std::unique_lock lock(mutex_);
-  wait(lock, [&] { return std::ranges::all_of(streams_, [](const auto& stream) { return is_idle(*stream); }); });
+  wait(lock, [&] {
+    return std::ranges::all_of(streams_, [](const auto& stream) { return is_idle(*stream); });
+  });
 }
 bool Engine::idle(cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
@@ -178,19 +189,21 @@ CUstream_st* Engine::next_stream() {
   for (const auto& stream : streams_) {
     if (stream->queue.empty()) continue;
     const Item& item = stream->queue.front();
-    if (item.kind != Item::Kind::wait || item.event->done >= item.ticket) ready.push_back(stream.get());
+    if (item.kind != Item::Kind::wait || item.event->done >= item.ticket)
+      ready.push_back(stream.get());
   }
   return ready.empty() ? nullptr : ready[random_() % ready.size()];
 }
 
-/// Does nothing until somebody waits or there has been nothing new for a moment, so that the host runs far ahead. Ends when
-/// work is no longer to be late, which is when there is none.
+/// Does nothing until somebody waits or there has been nothing new for a moment, so that the host
+/// runs far ahead. Ends when work is no longer to be late, which is when there is none.
 void Engine::work_late() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [&] { return next_stream() != nullptr || !settings_.late; });
     if (next_stream() == nullptr) return;
-    while (waiting_ == 0 && changed_.wait_for(lock, std::chrono::microseconds(300)) == std::cv_status::no_timeout) {
+    while (waiting_ == 0 &&
+           changed_.wait_for(lock, std::chrono::microseconds(300)) == std::cv_status::no_timeout) {
     }
     while (CUstream_st* stream = next_stream()) {
       const Item item = std::move(stream->queue.front());
@@ -271,19 +284,21 @@ cudaError_t launch(Launch launch, cudaStream_t stream) {
   if (const cudaError_t error = all.begin("cudaLaunchKernel"); error != cudaSuccess) return error;
   const dim3 &grid = launch.grid, &block = launch.block;
   const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-  if (threads == 0 || threads > 1024 || block.z > 64 || std::uint64_t{grid.x} * grid.y * grid.z == 0 ||
-      grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535 || launch.shared_bytes != 0)
+  if (threads == 0 || threads > 1024 || block.z > 64 ||
+      std::uint64_t{grid.x} * grid.y * grid.z == 0 || grid.x > 0x7FFFFFFF || grid.y > 65535 ||
+      grid.z > 65535 || launch.shared_bytes != 0)
     return remember(cudaErrorInvalidConfiguration);
   if (launch.argument_bytes > 4096 || !all.knows(stream)) return remember(cudaErrorInvalidValue);
   const int card = all.card_of(stream);
   if (card != current_card()) return remember(cudaErrorInvalidResourceHandle);
   if (!all.captures(stream)) all.count(&Counts::launches);
   return all.ask(stream, {.work = [launch = std::move(launch), card, &all] {
-    all.count_kernel(card);
-    const Settings now = all.settings();
-    const Arena::Open open(reach(card));
-    run_grid(launch.grid, launch.block, launch.kernel, now.order, now.seed + all.counts().kernels);
-  }});
+                   all.count_kernel(card);
+                   const Settings now = all.settings();
+                   const Arena::Open open(reach(card));
+                   run_grid(launch.grid, launch.block, launch.kernel, now.order,
+                            now.seed + all.counts().kernels);
+                 }});
 }
 
 }  // namespace gossamer::emulation

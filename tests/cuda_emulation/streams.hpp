@@ -1,5 +1,5 @@
-// Streams, events and captures behind the runtime's functions: work is a list of closures, done at once or, where
-// Settings::late asks for it, by a thread of the emulation.
+// Streams, events and captures behind the runtime's functions: work is a list of closures, done at
+// once or, where Settings::late asks for it, by a thread of the emulation.
 #pragma once
 
 #include <chrono>
@@ -55,7 +55,8 @@ struct CUstream_st {
 struct CUevent_st {
   int card = 0;
   bool timed = true;
-  std::shared_ptr<gossamer::emulation::EventState> state = std::make_shared<gossamer::emulation::EventState>();
+  std::shared_ptr<gossamer::emulation::EventState> state =
+      std::make_shared<gossamer::emulation::EventState>();
 };
 struct CUgraph_st {
   gossamer::emulation::Items items;
@@ -74,8 +75,8 @@ class Engine {
   void set(const Settings& settings);
   Settings settings();
   void fail(const char* name, int error, int skip);
-  /// Every call of the runtime begins here: the error that a test wants it to have, or that comes of calling from a host
-  /// function. Sets the thread's last error.
+  /// Every call of the runtime begins here: the error that a test wants it to have, or that comes
+  /// of calling from a host function. Sets the thread's last error.
   cudaError_t begin(const char* name);
 
   cudaStream_t make_stream(int card);
@@ -98,7 +99,8 @@ class Engine {
   cudaError_t begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode);
   cudaError_t end_capture(cudaStream_t stream, Items& items);
   bool captures(cudaStream_t stream);
-  /// For calls that may not be made while something is captured: breaks the capture that forbids it.
+  /// For calls that may not be made while something is captured: breaks the capture that forbids
+  /// it.
   cudaError_t forbid_in_capture();
 
   /// Adds to a count.

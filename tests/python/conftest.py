@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from network_words import Make, networks
+from network_test_util import Make, networks
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "experiments"))
+
 
 @pytest.fixture(scope="session")
 def gossamer() -> Path:
@@ -50,10 +51,14 @@ def lab(tmp_path: Path, stand_in: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     against the stand-in or another `program`."""
     (tmp_path / "small.toml").write_text(
         '[run]\npeers = 4\nrounds = 6\nseed = 0\n[topology]\nkind = "ring"\n[algorithm]\nkind = "dpsgd"\n'
-        '[model]\nkind = "softmax"\n[data]\nkind = "digits"\n[optimizer]\nrate = 0.5\n', encoding="utf-8")
+        '[model]\nkind = "softmax"\n[data]\nkind = "digits"\n[optimizer]\nrate = 0.5\n',
+        encoding="utf-8",
+    )
     monkeypatch.chdir(tmp_path)
 
-    def call(script: str, *words: object, program: Path = stand_in) -> subprocess.CompletedProcess[str]:
+    def call(
+        script: str, *words: object, program: Path = stand_in
+    ) -> subprocess.CompletedProcess[str]:
         monkeypatch.setenv("GOSSAMER_BIN", str(program))
         stdout, stderr = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):

@@ -17,7 +17,19 @@ import tomllib
 from pathlib import Path
 
 KINDS = {"ring", "torus", "complete", "star", "hypercube"}
-SECTIONS = {"run", "topology", "algorithm", "codec", "model", "data", "optimizer", "sim", "net", "local", "log"}
+SECTIONS = {
+    "run",
+    "topology",
+    "algorithm",
+    "codec",
+    "model",
+    "data",
+    "optimizer",
+    "sim",
+    "net",
+    "local",
+    "log",
+}
 PARAMETERS = 650
 
 
@@ -41,7 +53,10 @@ def read(path, settings):
             value = text
         config.setdefault(section, {})[key] = value
     if config["topology"]["kind"] not in KINDS:
-        fail(2, f"topology.kind: '{config['topology']['kind']}' is not one of {', '.join(sorted(KINDS))}")
+        fail(
+            2,
+            f"topology.kind: '{config['topology']['kind']}' is not one of {', '.join(sorted(KINDS))}",
+        )
     return config
 
 
@@ -52,7 +67,9 @@ def edge_list(kind, n):
     elif kind == "star":
         edges = {(0, i) for i in range(1, n)}
     elif kind == "hypercube":
-        edges = {tuple(sorted((i, i ^ (1 << b)))) for i in range(n) for b in range(n.bit_length() - 1)}
+        edges = {
+            tuple(sorted((i, i ^ (1 << b)))) for i in range(n) for b in range(n.bit_length() - 1)
+        }
     elif kind == "torus":
         right = {tuple(sorted((i, i // side * side + (i + 1) % side))) for i in range(n)}
         edges = right | {tuple(sorted((i, (i + side) % n))) for i in range(n)}
@@ -64,12 +81,28 @@ def edge_list(kind, n):
 def topology_report(kind, n):
     edges = edge_list(kind, n)
     degrees = [sum(i in edge for edge in edges) for i in range(n)]
-    gap = {"ring": 2 / 3 * (1 - math.cos(2 * math.pi / n)), "torus": 0.4, "complete": 1.0, "star": 1 / n,
-           "hypercube": 0.4}[kind]
-    return {"topology": kind, "peers": n, "weights": "metropolis", "edges": len(edges), "degree_min": min(degrees),
-            "degree_max": max(degrees), "diameter": {"ring": n // 2, "complete": 1, "star": 2}.get(kind, 4), "period": 1,
-            "symmetric": True, "doubly_stochastic": True, "connected": True, "spectral_gap": gap,
-            "bytes_per_round_per_peer": max(degrees) * PARAMETERS * 4}
+    gap = {
+        "ring": 2 / 3 * (1 - math.cos(2 * math.pi / n)),
+        "torus": 0.4,
+        "complete": 1.0,
+        "star": 1 / n,
+        "hypercube": 0.4,
+    }[kind]
+    return {
+        "topology": kind,
+        "peers": n,
+        "weights": "metropolis",
+        "edges": len(edges),
+        "degree_min": min(degrees),
+        "degree_max": max(degrees),
+        "diameter": {"ring": n // 2, "complete": 1, "star": 2}.get(kind, 4),
+        "period": 1,
+        "symmetric": True,
+        "doubly_stochastic": True,
+        "connected": True,
+        "spectral_gap": gap,
+        "bytes_per_round_per_peer": max(degrees) * PARAMETERS * 4,
+    }
 
 
 def state(config, report, t, noise):
@@ -77,16 +110,30 @@ def state(config, report, t, noise):
     gap, rate = report["spectral_gap"], float(config.get("optimizer", {}).get("rate", 0.1))
     speed = rate * gap**0.3 * (1 + noise)
     left = math.exp(-speed * t / 6)
-    return {"loss": 0.2 + 2.1 * left, "accuracy": 0.95 - 0.85 * left - 0.02 * (1 - gap),
-            "consensus": 0 if gap == 1 else (1 - gap) * 3 * (1 - math.exp(-t / 5)) * (0.1 + left)}
+    return {
+        "loss": 0.2 + 2.1 * left,
+        "accuracy": 0.95 - 0.85 * left - 0.02 * (1 - gap),
+        "consensus": 0 if gap == 1 else (1 - gap) * 3 * (1 - math.exp(-t / 5)) * (0.1 + left),
+    }
 
 
 def round_record(config, report, t, peer, noise):
     now = state(config, report, t, noise)
     sent = t * report["bytes_per_round_per_peer"]
-    record = {"record": "round", "round": t, "peer": peer, "seconds": t * 0.01, "train_loss": now["loss"] if t else None,
-              "test_loss": now["loss"], "test_accuracy": now["accuracy"] - 0.002 * peer, "bytes_sent": sent,
-              "bytes_received": sent, "train_seconds": t * 0.001, "wait_seconds": 0.0, "mix_seconds": t * 0.001}
+    record = {
+        "record": "round",
+        "round": t,
+        "peer": peer,
+        "seconds": t * 0.01,
+        "train_loss": now["loss"] if t else None,
+        "test_loss": now["loss"],
+        "test_accuracy": now["accuracy"] - 0.002 * peer,
+        "bytes_sent": sent,
+        "bytes_received": sent,
+        "train_seconds": t * 0.001,
+        "wait_seconds": 0.0,
+        "mix_seconds": t * 0.001,
+    }
     if config.get("log", {}).get("sketch") == "on":
         side = -1 if peer % 2 else 1
         record["sketch"] = [1.0 + side * now["consensus"], 2.0]
@@ -103,42 +150,97 @@ def write_run(out, config, hosted):
     out.mkdir(parents=True, exist_ok=True)
     (out / f"resolved-{k}.toml").write_text("# resolved\n")
     with (out / f"log-{k}.jsonl").open("w") as log:
+
         def put(record):
             log.write(json.dumps(record) + "\n")
             log.flush()
-        put({"record": "header", "schema": 1, "version": "0.1.0", "run_id": "ab12", "peers": n, "servers": 0, "hosted": hosted,
-             "parameters": PARAMETERS, "time": "virtual" if len(hosted) == n else "real",
-             "started": "2025-01-01T00:00:00Z",
-             "topology": {**report, "edge_list": edge_list(report["topology"], n)}, "config": config})
+
+        put(
+            {
+                "record": "header",
+                "schema": 1,
+                "version": "0.1.0",
+                "run_id": "ab12",
+                "peers": n,
+                "servers": 0,
+                "hosted": hosted,
+                "parameters": PARAMETERS,
+                "time": "virtual" if len(hosted) == n else "real",
+                "started": "2025-01-01T00:00:00Z",
+                "topology": {**report, "edge_list": edge_list(report["topology"], n)},
+                "config": config,
+            }
+        )
         for t in range(0, rounds + 1, config.get("log", {}).get("every", 1)):
             for peer in hosted:
                 put(round_record(config, report, t, peer, noise))
             if len(hosted) == n:
                 now = state(config, report, t, noise)
-                put({"record": "network", "round": t, "consensus_distance": now["consensus"],
-                     "averaged_loss": now["loss"], "averaged_accuracy": now["accuracy"], "distance_to_optimum": None})
+                put(
+                    {
+                        "record": "network",
+                        "round": t,
+                        "consensus_distance": now["consensus"],
+                        "averaged_loss": now["loss"],
+                        "averaged_accuracy": now["accuracy"],
+                        "distance_to_optimum": None,
+                    }
+                )
         if seed == 15:
             while True:
                 time.sleep(0.01)
-        put({"record": "end", "reason": "finished", "message": "", "rounds": rounds, "seconds": rounds * 0.01,
-             "wall_seconds": 0.1, "node_steps": rounds * len(hosted), "bytes_sent": 1,
-             "row_hashes": ["ab" * 16] * len(hosted)})
+        put(
+            {
+                "record": "end",
+                "reason": "finished",
+                "message": "",
+                "rounds": rounds,
+                "seconds": rounds * 0.01,
+                "wall_seconds": 0.1,
+                "node_steps": rounds * len(hosted),
+                "bytes_sent": 1,
+                "row_hashes": ["ab" * 16] * len(hosted),
+            }
+        )
     (out / f"final-{k}.safetensors").write_bytes(b"")
 
 
 def write_summary(out, config, reason="finished"):
     run = config["run"]
     report = topology_report(config["topology"]["kind"], run["peers"])
-    now = state(config, report, run["rounds"], random.Random(run.get("seed", 0)).uniform(-0.15, 0.15))
-    spread = {key: {"mean": now[key[5:]], "min": now[key[5:]] - 0.01, "max": now[key[5:]] + 0.01}
-              for key in ("test_loss", "test_accuracy")}
-    summary = {"schema": 1, "run_id": "ab12", "final_hash": f"{abs(hash(json.dumps(config))):x}", "reason": reason,
-               "peers": run["peers"], "servers": 0, "lost": [], "rounds": run["rounds"], "parameters": PARAMETERS, "wall_seconds": 0.1,
-               "virtual_seconds": 0.2, "node_steps": 100, "node_steps_per_second": 1000.0,
-               "bytes_sent": run["rounds"] * report["bytes_per_round_per_peer"] * run["peers"], "topology": report,
-               "config": config, "final": {"train_loss": spread["test_loss"], **spread,
-                                           "averaged_accuracy": now["accuracy"], "averaged_loss": now["loss"],
-                                           "consensus_distance": now["consensus"], "distance_to_optimum": None}}
+    now = state(
+        config, report, run["rounds"], random.Random(run.get("seed", 0)).uniform(-0.15, 0.15)
+    )
+    spread = {
+        key: {"mean": now[key[5:]], "min": now[key[5:]] - 0.01, "max": now[key[5:]] + 0.01}
+        for key in ("test_loss", "test_accuracy")
+    }
+    summary = {
+        "schema": 1,
+        "run_id": "ab12",
+        "final_hash": f"{abs(hash(json.dumps(config))):x}",
+        "reason": reason,
+        "peers": run["peers"],
+        "servers": 0,
+        "lost": [],
+        "rounds": run["rounds"],
+        "parameters": PARAMETERS,
+        "wall_seconds": 0.1,
+        "virtual_seconds": 0.2,
+        "node_steps": 100,
+        "node_steps_per_second": 1000.0,
+        "bytes_sent": run["rounds"] * report["bytes_per_round_per_peer"] * run["peers"],
+        "topology": report,
+        "config": config,
+        "final": {
+            "train_loss": spread["test_loss"],
+            **spread,
+            "averaged_accuracy": now["accuracy"],
+            "averaged_loss": now["loss"],
+            "consensus_distance": now["consensus"],
+            "distance_to_optimum": None,
+        },
+    }
     (out / "summary.json").write_text(json.dumps(summary))
 
 
@@ -167,7 +269,10 @@ def write_summary_folder(out, config, reason):
 
 
 def peer_command(config, out, peer):
-    if not config["net"]["listen"] == "127.0.0.1:0" or not Path(config["net"]["rendezvous"]).is_dir():
+    if (
+        not config["net"]["listen"] == "127.0.0.1:0"
+        or not Path(config["net"]["rendezvous"]).is_dir()
+    ):
         fail(2, "net.rendezvous: no such folder")
     if config["run"].get("seed", 0) == 13 and peer == 1:
         fail(7, "port in use")
@@ -187,7 +292,11 @@ def main(words):
     config = read(target, [rest[i + 1] for i, word in enumerate(rest) if word == "--set"])
     if "--check" in rest:
         if "--json" in rest:
-            print(json.dumps({"peers": config["run"]["peers"], "servers": 0, "parameters": PARAMETERS}))
+            print(
+                json.dumps(
+                    {"peers": config["run"]["peers"], "servers": 0, "parameters": PARAMETERS}
+                )
+            )
         return
     out = Path(rest[rest.index("--out") + 1])
     if command == "peer":

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from network_words import Network, eventually
+from network_test_util import Network, eventually
 
 Life = Callable[[random.Random, int], int]
 
@@ -111,6 +111,11 @@ class Relays:
     def __enter__(self) -> "Relays":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         for relay in self.relays:
             relay.close()

@@ -10,8 +10,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 # What has one optimum wherever peers begin: quadratics that differ between them, with full gradients.
-QUADRATICS = ("model.kind=linear", "data.kind=quadratic", "data.heterogeneity=1", "data.condition=3", "optimizer.rate=0.1",
-              "data.batch=0")
+QUADRATICS = (
+    "model.kind=linear",
+    "data.kind=quadratic",
+    "data.heterogeneity=1",
+    "data.condition=3",
+    "optimizer.rate=0.1",
+    "data.batch=0",
+)
 NEAR = 0.01  # of the norm of the optimum, and of a loss
 
 
@@ -19,7 +25,9 @@ NEAR = 0.01  # of the norm of the optimum, and of a loss
 class Record:
     """What a log says of a peer in a round."""
 
-    row: tuple[float, ...]  # a rotation of it that is the same for all peers of all runs with one seed
+    row: tuple[
+        float, ...
+    ]  # a rotation of it that is the same for all peers of all runs with one seed
     loss: float
     seconds: float  # since the process's start
     missed: frozenset[int]  # whose rows were missing in a mix since its last record
@@ -42,8 +50,12 @@ def standing(texts: Iterable[str]) -> Standing:
             missed.setdefault(r["peer"], set()).update(each["from"] for each in r["deviations"])
         elif '"record":"round"' in line:
             r = json.loads(line)
-            found.setdefault(r["peer"], {})[r["round"]] = Record(tuple(r["sketch"]), r["test_loss"], r["seconds"],
-                                                                frozenset(missed.pop(r["peer"], ())))
+            found.setdefault(r["peer"], {})[r["round"]] = Record(
+                tuple(r["sketch"]),
+                r["test_loss"],
+                r["seconds"],
+                frozenset(missed.pop(r["peer"], ())),
+            )
     return found
 
 
@@ -67,10 +79,20 @@ class Undisturbed:
         return math.dist(record.row, self._end[peer].row) / self.norm
 
     def difference(self, found: dict[int, Record]) -> Difference:
-        return Difference(max(self.distance(peer, found[peer]) for peer in self._end),
-                          max(abs(found[peer].loss / end.loss - 1) for peer, end in self._end.items()))
+        return Difference(
+            max(self.distance(peer, found[peer]) for peer in self._end),
+            max(abs(found[peer].loss / end.loss - 1) for peer, end in self._end.items()),
+        )
 
     def rounds_needed(self) -> int:
         """After which every peer was, and stayed, within NEAR of its place: from all that it did not know in the beginning."""
-        return max(min(r for r in records if all(self.distance(peer, records[later]) <= NEAR for later in records if later >= r))
-                   for peer, records in self._run.items())
+        return max(
+            min(
+                r
+                for r in records
+                if all(
+                    self.distance(peer, records[later]) <= NEAR for later in records if later >= r
+                )
+            )
+            for peer, records in self._run.items()
+        )

@@ -25,16 +25,25 @@ class Problem:
     def __init__(self, program: Path, folder: Path) -> None:
         self.program, self.folder, self._runs = program, folder, 0
         noise = np.random.default_rng(1)
-        labels = np.concatenate([np.repeat(np.arange(PEERS), np.arange(3, 3 + PEERS)), np.arange(PEERS)]).astype(np.uint8)
+        labels = np.concatenate(
+            [np.repeat(np.arange(PEERS), np.arange(3, 3 + PEERS)), np.arange(PEERS)]
+        ).astype(np.uint8)
         images = noise.integers(0, 256, (len(labels), 2, PIXELS // 2), dtype=np.uint8)
-        (folder / "images-idx3-ubyte").write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, *images.shape) + images.tobytes())
-        (folder / "labels-idx1-ubyte").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes())
+        (folder / "images-idx3-ubyte").write_bytes(
+            struct.pack(">BBBBIII", 0, 0, 8, 3, *images.shape) + images.tobytes()
+        )
+        (folder / "labels-idx1-ubyte").write_bytes(
+            struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes()
+        )
         self.images = images.reshape(-1, PIXELS) / 255.0
         self.labels = labels
         self.train = len(labels) - PEERS
         # Who has which class shows after one step of everybody alone: its own class's bias has grown.
         alone = self.run("dpsgd", "ring", 1, "algorithm.order=awc", "run.init=same")
-        grown = alone.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1] - self.start.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1]
+        grown = (
+            alone.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1]
+            - self.start.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1]
+        )
         self.classes = grown.argmax(axis=1)
         assert sorted(self.classes) == list(range(PEERS))
 
@@ -49,12 +58,33 @@ class Problem:
 
     def command(self, algorithm: str, topology: str, rounds: int, *sets: str) -> list[str]:
         self._runs += 1
-        words = [f"algorithm.kind={algorithm}", f"topology.kind={topology}", f"run.rounds={rounds}", f"run.peers={PEERS}",
-                 "run.seed=3", "model.kind=softmax", "data.kind=idx", f"data.path={self.folder}", f"data.classes={PEERS}",
-                 f"data.test_count={PEERS}", "data.partition=label", "data.classes_per_peer=1", "data.batch=0",
-                 f"optimizer.rate={RATE}", "local.threads=1", *sets]
-        return [str(self.program), "run", "--quiet", "--json", "--out", str(self.out),
-                *(word for each in words for word in ("--set", each))]
+        words = [
+            f"algorithm.kind={algorithm}",
+            f"topology.kind={topology}",
+            f"run.rounds={rounds}",
+            f"run.peers={PEERS}",
+            "run.seed=3",
+            "model.kind=softmax",
+            "data.kind=idx",
+            f"data.path={self.folder}",
+            f"data.classes={PEERS}",
+            f"data.test_count={PEERS}",
+            "data.partition=label",
+            "data.classes_per_peer=1",
+            "data.batch=0",
+            f"optimizer.rate={RATE}",
+            "local.threads=1",
+            *sets,
+        ]
+        return [
+            str(self.program),
+            "run",
+            "--quiet",
+            "--json",
+            "--out",
+            str(self.out),
+            *(word for each in words for word in ("--set", each)),
+        ]
 
     def tensors(self, algorithm: str, topology: str, rounds: int, *sets: str) -> dict[str, Any]:
         """What a run leaves in its safetensors file, in file order."""
@@ -63,9 +93,14 @@ class Problem:
         assert done.returncode == 0, done.stderr
         blob = (self.out / "final-0.safetensors").read_bytes()
         (length,) = struct.unpack("<Q", blob[:8])
-        values = blob[8 + length:]
-        return {name: np.frombuffer(values[slice(*about["data_offsets"])], dtype="<f4").reshape(about["shape"])
-                for name, about in json.loads(blob[8:8 + length]).items() if name != "__metadata__"}
+        values = blob[8 + length :]
+        return {
+            name: np.frombuffer(values[slice(*about["data_offsets"])], dtype="<f4").reshape(
+                about["shape"]
+            )
+            for name, about in json.loads(blob[8 : 8 + length]).items()
+            if name != "__metadata__"
+        }
 
     def run(self, algorithm: str, topology: str, rounds: int, *sets: str) -> Rows:
         """The peers' parameters after so many rounds: of each class, weights and bias."""
@@ -75,7 +110,11 @@ class Problem:
             (weight,) = (tensor for tensor in mine if tensor.ndim == 2)
             (bias,) = (tensor for tensor in mine if tensor.ndim == 1)
             assert weight.shape in ((PEERS, PIXELS), (PIXELS, PEERS))
-            rows.append(np.column_stack([weight if weight.shape == (PEERS, PIXELS) else weight.T, bias]).ravel())
+            rows.append(
+                np.column_stack(
+                    [weight if weight.shape == (PEERS, PIXELS) else weight.T, bias]
+                ).ravel()
+            )
         return np.array(rows, dtype=np.float64)
 
     def refusal(self, algorithm: str, topology: str, *sets: str) -> str:
@@ -88,7 +127,7 @@ class Problem:
         """∇f_i(x_i): cross entropy of softmax regression on peer i's whole shard."""
         g = np.zeros_like(x)
         for i, (row, label) in enumerate(zip(x, self.classes, strict=True)):
-            images = self.images[:self.train][self.labels[:self.train] == label]
+            images = self.images[: self.train][self.labels[: self.train] == label]
             features = np.column_stack([images, np.ones(len(images))])
             logits = features @ row.reshape(PEERS, PIXELS + 1).T
             shares = np.exp(logits - logits.max(axis=1, keepdims=True))
@@ -97,7 +136,9 @@ class Problem:
             g[i] = (shares.T @ features / len(features)).ravel()
         return g
 
-    def local_steps(self, x: Rows, steps: int, momentum: float = 0, velocity: Rows | None = None) -> tuple[Rows, Rows]:
+    def local_steps(
+        self, x: Rows, steps: int, momentum: float = 0, velocity: Rows | None = None
+    ) -> tuple[Rows, Rows]:
         v = np.zeros_like(x) if velocity is None else velocity
         for _ in range(steps):
             v = momentum * v + self.gradients(x)
@@ -110,7 +151,14 @@ def problem(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> Problem
     return Problem(gossamer, tmp_path_factory.mktemp("classes"))
 
 
-def follow(problem: Problem, step: Callable[[int], Rows], last: int, algorithm: str, topology: str, *sets: str) -> None:
+def follow(
+    problem: Problem,
+    step: Callable[[int], Rows],
+    last: int,
+    algorithm: str,
+    topology: str,
+    *sets: str,
+) -> None:
     """Holds the program to `step`, the model after round t, in the first rounds and in the last."""
     for t in range(last):
         x = step(t)
@@ -149,9 +197,13 @@ def test_push_sum(problem: Problem, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["path", "binary_tree", "star"])
 def test_relay_sgd(problem: Problem, kind: str) -> None:
-    parents = {"path": lambda i: i - 1, "binary_tree": lambda i: (i - 1) // 2, "star": lambda _: 0}[kind]
+    parents = {"path": lambda i: i - 1, "binary_tree": lambda i: (i - 1) // 2, "star": lambda _: 0}[
+        kind
+    ]
     edges = [(i, parents(i)) for i in range(1, PEERS)]
-    neighbours = {i: [b for a, b in edges if a == i] + [a for a, b in edges if b == i] for i in range(PEERS)}
+    neighbours = {
+        i: [b for a, b in edges if a == i] + [a for a, b in edges if b == i] for i in range(PEERS)
+    }
     x = problem.start
     messages = {(i, j): np.zeros_like(x[0]) for i in range(PEERS) for j in neighbours[i]}
     counts = dict.fromkeys(messages, 0)
@@ -160,10 +212,19 @@ def test_relay_sgd(problem: Problem, kind: str) -> None:
         nonlocal x, messages, counts
         half, _v = problem.local_steps(x, 1)
         messages, counts = (
-            {(i, j): half[i] + sum(messages[k, i] for k in neighbours[i] if k != j) for i, j in messages},
-            {(i, j): 1 + sum(counts[k, i] for k in neighbours[i] if k != j) for i, j in counts})
-        x = np.array([(half[i] + sum(messages[j, i] for j in neighbours[i])) / (1 + sum(counts[j, i] for j in neighbours[i]))
-                      for i in range(PEERS)])
+            {
+                (i, j): half[i] + sum(messages[k, i] for k in neighbours[i] if k != j)
+                for i, j in messages
+            },
+            {(i, j): 1 + sum(counts[k, i] for k in neighbours[i] if k != j) for i, j in counts},
+        )
+        x = np.array(
+            [
+                (half[i] + sum(messages[j, i] for j in neighbours[i]))
+                / (1 + sum(counts[j, i] for j in neighbours[i]))
+                for i in range(PEERS)
+            ]
+        )
         return x
 
     follow(problem, step, 60, "relay_sgd", kind)
@@ -182,7 +243,15 @@ def test_diloco(problem: Problem) -> None:
         x = x - outer_rate * (outer + outer_momentum * v)
         return x
 
-    follow(problem, step, 20, "diloco", "complete", "algorithm.local_steps=5", f"optimizer.momentum={inner}")
+    follow(
+        problem,
+        step,
+        20,
+        "diloco",
+        "complete",
+        "algorithm.local_steps=5",
+        f"optimizer.momentum={inner}",
+    )
 
 
 def test_noloco(problem: Problem) -> None:
@@ -200,12 +269,23 @@ def test_noloco(problem: Problem) -> None:
         x = x + delta
         return x
 
-    follow(problem, step, 12, "noloco", "random_matching", "algorithm.local_steps=4", f"algorithm.pull={gamma}")
+    follow(
+        problem,
+        step,
+        12,
+        "noloco",
+        "random_matching",
+        "algorithm.local_steps=4",
+        f"algorithm.pull={gamma}",
+    )
 
 
 def matchings(problem: Problem, rounds: int) -> list[Any]:
     """Whom every peer is paired with in each round: without their own steps, partners leave a round of D-PSGD alike."""
-    models = [problem.run("dpsgd", "random_matching", t, "algorithm.order=awc", "run.init=different") for t in range(rounds + 1)]
+    models = [
+        problem.run("dpsgd", "random_matching", t, "algorithm.order=awc", "run.init=different")
+        for t in range(rounds + 1)
+    ]
     pairs = []
     for before, after in itertools.pairwise(models):
         mixed = after + RATE * problem.gradients(before)
@@ -218,40 +298,79 @@ def matchings(problem: Problem, rounds: int) -> list[Any]:
 def test_refusals_say_what_fits(problem: Problem) -> None:
     uneven = edge_list(problem, "uneven", UNEVEN)
     assert "algorithm push_sum" in problem.refusal("dpsgd", "file", *uneven)
-    assert "algorithm.kind = push_sum" in problem.refusal("dpsgd", "file", *uneven, "topology.weights=out_degree")
+    assert "algorithm.kind = push_sum" in problem.refusal(
+        "dpsgd", "file", *uneven, "topology.weights=out_degree"
+    )
     one_way = edge_list(problem, "one-way", [(i, i + 1) for i in range(PEERS - 1)])
     assert "what peer 1 says never reaches peer 0" in problem.refusal("push_sum", "file", *one_way)
     assert "choose path, star, binary_tree" in problem.refusal("relay_sgd", "ring")
     assert "choose complete" in problem.refusal("diloco", "ring")
     assert "choose random_matching" in problem.refusal("noloco", "ring")
-    for algorithm, topology in (("push_sum", "ring"), ("relay_sgd", "path"), ("diloco", "complete"),
-                                ("noloco", "random_matching")):
-        assert "leave the policy at sync" in problem.refusal(algorithm, topology, "algorithm.policy=async")
+    for algorithm, topology in (
+        ("push_sum", "ring"),
+        ("relay_sgd", "path"),
+        ("diloco", "complete"),
+        ("noloco", "random_matching"),
+    ):
+        assert "leave the policy at sync" in problem.refusal(
+            algorithm, topology, "algorithm.policy=async"
+        )
 
 
 def test_a_matrix_that_keeps_only_its_columns_is_examined_as_such(problem: Problem) -> None:
-    sets = [word for each in edge_list(problem, "uneven", UNEVEN) for word in ("--set", each.removeprefix("topology."))]
+    sets = [
+        word
+        for each in edge_list(problem, "uneven", UNEVEN)
+        for word in ("--set", each.removeprefix("topology."))
+    ]
     words = [str(problem.program), "topology", "file", "-n", str(PEERS), *sets]
     refused = subprocess.run(words, capture_output=True, text=True, check=False)
     assert refused.returncode == 2 and "out_degree" in refused.stderr
-    done = subprocess.run([*words, "--weights", "out_degree", "--json", "--matrix"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*words, "--weights", "out_degree", "--json", "--matrix"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     (w,) = (np.array(matrix) for matrix in told["matrix"])
     np.testing.assert_allclose(w.sum(axis=0), 1, atol=1e-12)
-    assert told["weights"] == "out_degree" and told["connected"] and not told["doubly_stochastic"] and not told["symmetric"]
+    assert (
+        told["weights"] == "out_degree"
+        and told["connected"]
+        and not told["doubly_stochastic"]
+        and not told["symmetric"]
+    )
     moduli = sorted(abs(np.linalg.eigvals(w)))
-    assert moduli[-1] == pytest.approx(1) and told["spectral_gap"] == pytest.approx(1 - moduli[-2], abs=1e-9)
+    assert moduli[-1] == pytest.approx(1) and told["spectral_gap"] == pytest.approx(
+        1 - moduli[-2], abs=1e-9
+    )
     assert told["effective_neighbours"] is None
-    text = subprocess.run([*words, "--weights", "out_degree"], capture_output=True, text=True, check=True).stdout
-    assert "doubly stochastic             no" in text and "effective neighbours          not known" in text
+    text = subprocess.run(
+        [*words, "--weights", "out_degree"], capture_output=True, text=True, check=True
+    ).stdout
+    assert (
+        "doubly stochastic             no" in text
+        and "effective neighbours          not known" in text
+    )
 
 
-@pytest.mark.parametrize(("algorithm", "topology", "messages"), [
-    ("dpsgd", "star", 5), ("gradient_tracking", "ring", 4), ("push_sum", "exponential", 3), ("relay_sgd", "path", 2),
-    ("diloco", "complete", 5), ("noloco", "random_matching", 1),
-], ids=lambda value: str(value))
-def test_bytes_are_those_predicted(problem: Problem, algorithm: str, topology: str, messages: int) -> None:
+@pytest.mark.parametrize(
+    ("algorithm", "topology", "messages"),
+    [
+        ("dpsgd", "star", 5),
+        ("gradient_tracking", "ring", 4),
+        ("push_sum", "exponential", 3),
+        ("relay_sgd", "path", 2),
+        ("diloco", "complete", 5),
+        ("noloco", "random_matching", 1),
+    ],
+    ids=lambda value: str(value),
+)
+def test_bytes_are_those_predicted(
+    problem: Problem, algorithm: str, topology: str, messages: int
+) -> None:
     """The busiest peer's bytes: the header's figure, and a frame's overhead of 72 bytes for each of its messages."""
     rounds = 4
     sets = ["algorithm.local_steps=2"] if algorithm in ("diloco", "noloco") else []
@@ -259,5 +378,9 @@ def test_bytes_are_those_predicted(problem: Problem, algorithm: str, topology: s
     lines = (problem.out / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
     log = [json.loads(line) for line in lines]
     predicted = log[0]["topology"]["bytes_per_round_per_peer"]
-    sent = max(record["bytes_sent"] for record in log if record["record"] == "round" and record["round"] == rounds)
+    sent = max(
+        record["bytes_sent"]
+        for record in log
+        if record["record"] == "round" and record["round"] == rounds
+    )
     assert sent == rounds * (predicted + 72 * messages)

@@ -15,59 +15,97 @@ Row = np.ndarray[Any, np.dtype[np.float32]]
 
 def run(program: Path, folder: Path, rounds: int, *sets: str) -> list[Row]:
     """Final rows of all peers on a ring, from parameters that differ, with a step size that is 0 in float32."""
-    words = [f"run.peers={PEERS}", f"run.rounds={rounds}", f"run.seed={SEED}", "run.init=different", "algorithm.kind=choco",
-             f"algorithm.consensus_rate={RATE}", "optimizer.rate=1e-46", "data.batch=1", "log.every=0", "model.kind=mlp",
-             "model.hidden=[30]", *sets]
-    done = subprocess.run([str(program), "run", "--quiet", "--out", str(folder), *(w for s in words for w in ("--set", s))],
-                          capture_output=True, text=True, check=False, timeout=60)
+    words = [
+        f"run.peers={PEERS}",
+        f"run.rounds={rounds}",
+        f"run.seed={SEED}",
+        "run.init=different",
+        "algorithm.kind=choco",
+        f"algorithm.consensus_rate={RATE}",
+        "optimizer.rate=1e-46",
+        "data.batch=1",
+        "log.every=0",
+        "model.kind=mlp",
+        "model.hidden=[30]",
+        *sets,
+    ]
+    done = subprocess.run(
+        [
+            str(program),
+            "run",
+            "--quiet",
+            "--out",
+            str(folder),
+            *(w for s in words for w in ("--set", s)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
     assert done.returncode == 0, done.stderr
     content = (folder / "final-0.safetensors").read_bytes()
     (header_bytes,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8:8 + header_bytes])
+    header = json.loads(content[8 : 8 + header_bytes])
     rows: list[list[tuple[int, bytes]]] = [[] for _ in range(PEERS)]
     for name, tensor in header.items():
         if name != "__metadata__":
             begin, end = tensor["data_offsets"]
-            rows[int(name.split(".")[0].removeprefix("peer"))].append((begin, content[8 + header_bytes:][begin:end]))
-    return [np.frombuffer(b"".join(data for _, data in sorted(row)), np.float32).copy() for row in rows]
+            rows[int(name.split(".")[0].removeprefix("peer"))].append(
+                (begin, content[8 + header_bytes :][begin:end])
+            )
+    return [
+        np.frombuffer(b"".join(data for _, data in sorted(row)), np.float32).copy() for row in rows
+    ]
 
 
 def philox(seed: int, peer: int, purpose: int, step: int, count: int) -> np.ndarray[Any, Any]:
     """The first numbers of the program's keyed stream: Philox4x32-10."""
     blocks = (count + 3) // 4
-    counter = [np.arange(blocks, dtype=np.uint64), *(np.full(blocks, word, np.uint64) for word in (
-        step & 0xFFFFFFFF, peer, purpose << 22 | step >> 32))]
+    counter = [
+        np.arange(blocks, dtype=np.uint64),
+        *(
+            np.full(blocks, word, np.uint64)
+            for word in (step & 0xFFFFFFFF, peer, purpose << 22 | step >> 32)
+        ),
+    ]
     key = [seed & 0xFFFFFFFF, seed >> 32]
     low, shift = np.uint64(0xFFFFFFFF), np.uint64(32)
     for _ in range(10):
         first, second = np.uint64(0xD2511F53) * counter[0], np.uint64(0xCD9E8D57) * counter[2]
-        counter = [second >> shift ^ counter[1] ^ np.uint64(key[0]), second & low,
-                   first >> shift ^ counter[3] ^ np.uint64(key[1]), first & low]
+        counter = [
+            second >> shift ^ counter[1] ^ np.uint64(key[0]),
+            second & low,
+            first >> shift ^ counter[3] ^ np.uint64(key[1]),
+            first & low,
+        ]
         key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return np.stack(counter, axis=1).reshape(-1)[:count]
 
 
 def in_blocks(x: Row, length: int) -> list[Row]:
-    return [x[begin:begin + length] for begin in range(0, x.size, length)]
+    return [x[begin : begin + length] for begin in range(0, x.size, length)]
 
 
 def int8(x: Row) -> Row:
     def block(b: Row) -> Row:
         scale = np.float32(np.abs(b).max() / np.float32(127))
         return scale * np.rint(b / scale) if scale > 0 else np.zeros_like(b)
+
     return np.concatenate([block(b) for b in in_blocks(x, 256)])
 
 
 def sign(x: Row) -> Row:
     def block(b: Row) -> Row:
         sums = np.zeros(1024)
-        sums[:b.size] = np.abs(b.astype(np.float64))
+        sums[: b.size] = np.abs(b.astype(np.float64))
         sums = sums.reshape(256, 4)
         lanes = (sums[:, 0] + sums[:, 1]) + (sums[:, 2] + sums[:, 3])
         while lanes.size > 1:
-            lanes = lanes[:lanes.size // 2] + lanes[lanes.size // 2:]
+            lanes = lanes[: lanes.size // 2] + lanes[lanes.size // 2 :]
         scale = np.float32(lanes[0] / b.size)
         return np.where(b < 0, -scale, scale)
+
     return np.concatenate([block(b) for b in in_blocks(x, 1024)])
 
 
@@ -82,7 +120,7 @@ def part(fraction: float, d: int) -> int:
 
 
 def topk(fraction: float, x: Row) -> Row:
-    chosen = np.argsort(-np.abs(x), kind="stable")[:part(fraction, x.size)]
+    chosen = np.argsort(-np.abs(x), kind="stable")[: part(fraction, x.size)]
     result = np.zeros_like(x)
     result[chosen] = x[chosen]
     return result
@@ -121,7 +159,9 @@ def choco(start: list[Row], rounds: int, code: Any) -> list[Row]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_choco_has_the_bits_of_its_reference_in_numpy(gossamer: Path, tmp_path: Path, codec: str) -> None:
+def test_choco_has_the_bits_of_its_reference_in_numpy(
+    gossamer: Path, tmp_path: Path, codec: str
+) -> None:
     sets, code = CODECS[codec]
     start = run(gossamer, tmp_path / "start", 0)
     assert len({row.tobytes() for row in start}) == PEERS
@@ -133,7 +173,9 @@ def test_choco_has_the_bits_of_its_reference_in_numpy(gossamer: Path, tmp_path: 
 
 
 def test_the_list_has_codecs_with_their_parameters(gossamer: Path) -> None:
-    done = subprocess.run([str(gossamer), "list", "--json"], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [str(gossamer), "list", "--json"], capture_output=True, text=True, check=True, timeout=60
+    )
     codecs = json.loads(done.stdout)["codec"]
     assert set(codecs) == set(CODECS)
     assert codecs["topk"]["parameters"]["fraction"]["maximum"] == 1

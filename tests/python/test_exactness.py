@@ -15,12 +15,18 @@ import pytest
 
 PEERS, SETTLED, STAYED, NEAR = 16, 8_000, 20_000, 2e-4
 SYMMETRIC = ("ring", "torus", "hypercube", "complete")
-LAZY = ("topology.lazy=true",)  # D² needs it, and so does tracking in awc order at this step size on a bipartite graph
-GATHERING = [("allreduce", (f"algorithm.form={form}",)) for form in ("ring", "root", "all_to_all")] + \
-            [("server", (f"algorithm.servers={servers}",)) for servers in (1, 3)]
+LAZY = (
+    "topology.lazy=true",
+)  # D² needs it, and so does tracking in awc order at this step size on a bipartite graph
+GATHERING = [
+    ("allreduce", (f"algorithm.form={form}",)) for form in ("ring", "root", "all_to_all")
+] + [("server", (f"algorithm.servers={servers}",)) for servers in (1, 3)]
 CASES = (
     [(topology, "gradient_tracking", ()) for topology in (*SYMMETRIC, "exponential")]
-    + [(topology, "gradient_tracking", ("algorithm.order=awc", *LAZY)) for topology in (*SYMMETRIC, "exponential")]
+    + [
+        (topology, "gradient_tracking", ("algorithm.order=awc", *LAZY))
+        for topology in (*SYMMETRIC, "exponential")
+    ]
     + [(topology, kind, LAZY) for topology in SYMMETRIC for kind in ("d2", "extra")]
     + [("complete", kind, sets) for kind, sets in GATHERING]
     + [(tree, "relay_sgd", ()) for tree in ("path", "binary_tree")]
@@ -28,17 +34,41 @@ CASES = (
 )
 
 
-@pytest.mark.parametrize(("topology", "kind", "sets"), CASES, ids=lambda value: "-".join(value) if isinstance(value, tuple) else value)
-def test_reaches_the_common_optimum_and_stays(gossamer: Path, tmp_path: Path, topology: str, kind: str,
-                                              sets: tuple[str, ...]) -> None:
-    settings = (f"run.peers={PEERS}", f"run.rounds={SETTLED + STAYED}", f"topology.kind={topology}", f"algorithm.kind={kind}",
-                "model.kind=linear", "data.kind=quadratic", "data.condition=10", "data.heterogeneity=1", "data.batch=0",
-                "optimizer.rate=0.2", "log.every=1000", "local.threads=1", *sets)
+@pytest.mark.parametrize(
+    ("topology", "kind", "sets"),
+    CASES,
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else value,
+)
+def test_reaches_the_common_optimum_and_stays(
+    gossamer: Path, tmp_path: Path, topology: str, kind: str, sets: tuple[str, ...]
+) -> None:
+    settings = (
+        f"run.peers={PEERS}",
+        f"run.rounds={SETTLED + STAYED}",
+        f"topology.kind={topology}",
+        f"algorithm.kind={kind}",
+        "model.kind=linear",
+        "data.kind=quadratic",
+        "data.condition=10",
+        "data.heterogeneity=1",
+        "data.batch=0",
+        "optimizer.rate=0.2",
+        "log.every=1000",
+        "local.threads=1",
+        *sets,
+    )
     words = [word for setting in settings for word in ("--set", setting)]
-    done = subprocess.run([str(gossamer), "run", *words, "--out", str(tmp_path / "run"), "--quiet"], capture_output=True,
-                          text=True, timeout=300)
+    done = subprocess.run(
+        [str(gossamer), "run", *words, "--out", str(tmp_path / "run"), "--quiet"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in (tmp_path / "run" / "log-0.jsonl").read_text(encoding="utf-8").splitlines()]
+    records = [
+        json.loads(line)
+        for line in (tmp_path / "run" / "log-0.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     gap = records[0]["topology"]["spectral_gap"]
     distances = {r["round"]: r["distance_to_optimum"] for r in records if r["record"] == "network"}
     assert distances[0] > 0.5

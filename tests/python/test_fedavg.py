@@ -22,7 +22,12 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
     """Philox4x32-10 (Salmon et al. 2011)."""
     for _ in range(10):
         a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-        counter = [(b >> 32) ^ counter[1] ^ key[0], b & NOBODY, (a >> 32) ^ counter[3] ^ key[1], a & NOBODY]
+        counter = [
+            (b >> 32) ^ counter[1] ^ key[0],
+            b & NOBODY,
+            (a >> 32) ^ counter[3] ^ key[1],
+            a & NOBODY,
+        ]
         key = [(key[0] + 0x9E3779B9) & NOBODY, (key[1] + 0xBB67AE85) & NOBODY]
     return counter
 
@@ -65,11 +70,16 @@ class Case:
 
     def settings(self) -> list[str]:
         local = "local_epochs" if self.cosine else "local_steps"
-        return [f"algorithm.fraction={self.fraction}", f"algorithm.dropout={self.dropout}", f"algorithm.{local}={self.steps}",
-                f"algorithm.prox={self.prox}", f"optimizer.schedule={'cosine' if self.cosine else 'constant'}"]
+        return [
+            f"algorithm.fraction={self.fraction}",
+            f"algorithm.dropout={self.dropout}",
+            f"algorithm.{local}={self.steps}",
+            f"algorithm.prox={self.prox}",
+            f"optimizer.schedule={'cosine' if self.cosine else 'constant'}",
+        ]
 
     def reporting(self, t: int) -> list[int]:
-        chosen = shuffled(PEERS, stream(NOBODY, CLIENTS, t))[:max(1, round(self.fraction * PEERS))]
+        chosen = shuffled(PEERS, stream(NOBODY, CLIENTS, t))[: max(1, round(self.fraction * PEERS))]
         return [k for k in sorted(chosen) if self._double(stream(k, CLIENTS, t)) >= self.dropout]
 
     @staticmethod
@@ -86,18 +96,26 @@ def gradient(model: Model, images: np.ndarray, labels: np.ndarray) -> Model:
     return images.T @ p / len(labels), p.mean(axis=0)
 
 
-def federated(case: Case, model: Model, data: list[tuple[np.ndarray, np.ndarray]], rounds: int) -> Model:
+def federated(
+    case: Case, model: Model, data: list[tuple[np.ndarray, np.ndarray]], rounds: int
+) -> Model:
     for t in range(rounds):
         reporting = case.reporting(t)
         if not reporting:
             continue
-        total, average = sum(len(data[k][1]) for k in reporting), [np.zeros_like(part) for part in model]
+        total, average = (
+            sum(len(data[k][1]) for k in reporting),
+            [np.zeros_like(part) for part in model],
+        )
         for k in reporting:
             own = list(model)
             for step in range(case.steps):
                 rate = case.rate(t, step, rounds)
                 slope = gradient((own[0], own[1]), *data[k])
-                own = [y - rate * (g + case.prox * (y - x)) for y, g, x in zip(own, slope, model, strict=True)]
+                own = [
+                    y - rate * (g + case.prox * (y - x))
+                    for y, g, x in zip(own, slope, model, strict=True)
+                ]
             for part, y in zip(average, own, strict=True):
                 part += len(data[k][1]) / total * y
         model = (average[0], average[1])
@@ -107,42 +125,86 @@ def federated(case: Case, model: Model, data: list[tuple[np.ndarray, np.ndarray]
 def server_model(file: Path) -> Model:
     content = file.read_bytes()
     size = struct.unpack("<Q", content[:8])[0]
-    header = json.loads(content[8:8 + size])
+    header = json.loads(content[8 : 8 + size])
 
     def tensor(name: str) -> np.ndarray:
         entry = header[f"server{PEERS}.0.dense.{name}"]
         begin, end = entry["data_offsets"]
-        return np.frombuffer(content[8 + size + begin:8 + size + end], "<f4").reshape(entry["shape"]).astype(float)
+        return (
+            np.frombuffer(content[8 + size + begin : 8 + size + end], "<f4")
+            .reshape(entry["shape"])
+            .astype(float)
+        )
 
     return tensor("weights"), tensor("bias")
 
 
-@pytest.mark.parametrize("case", [Case(), Case(steps=4), Case(fraction=0.5, steps=3), Case(fraction=0.5, dropout=0.5, steps=2),
-                                  Case(fraction=0.2, dropout=0.6, steps=3, prox=0.8), Case(prox=1.5, steps=5),
-                                  Case(fraction=0.5, dropout=0.3, steps=2, cosine=True),
-                                  Case(fraction=0.5, steps=3, prox=0.5, cosine=True)], ids=repr)
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case(),
+        Case(steps=4),
+        Case(fraction=0.5, steps=3),
+        Case(fraction=0.5, dropout=0.5, steps=2),
+        Case(fraction=0.2, dropout=0.6, steps=3, prox=0.8),
+        Case(prox=1.5, steps=5),
+        Case(fraction=0.5, dropout=0.3, steps=2, cosine=True),
+        Case(fraction=0.5, steps=3, prox=0.5, cosine=True),
+    ],
+    ids=repr,
+)
 def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -> None:
     noise = np.random.default_rng(3)
     pixels = noise.integers(0, 256, (SAMPLES + 4, SIDE, SIDE), dtype=np.uint8)
     labels = noise.integers(0, CLASSES, SAMPLES + 4, dtype=np.uint8)
-    (tmp_path / "images-idx3-ubyte").write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, *pixels.shape) + pixels.tobytes())
-    (tmp_path / "labels-idx1-ubyte").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes())
+    (tmp_path / "images-idx3-ubyte").write_bytes(
+        struct.pack(">BBBBIII", 0, 0, 8, 3, *pixels.shape) + pixels.tobytes()
+    )
+    (tmp_path / "labels-idx1-ubyte").write_bytes(
+        struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes()
+    )
     order, data = shuffled(SAMPLES, stream(NOBODY, PARTITION)), []
     for p in range(PEERS):  # 20 samples: four each for two peers, three for the others
-        mine, order = order[:4 if p < 2 else 3], order[4 if p < 2 else 3:]
+        mine, order = order[: 4 if p < 2 else 3], order[4 if p < 2 else 3 :]
         data.append((pixels[mine].reshape(len(mine), -1) / 255.0, labels[mine]))
 
     def run(rounds: int) -> Model:
-        sets = [f"run.peers={PEERS}", f"run.rounds={rounds}", f"run.seed={SEED}", "model.kind=softmax", "data.kind=idx",
-                f"data.path={tmp_path}", f"data.train_count={SAMPLES}", f"data.classes={CLASSES}", "data.partition=iid",
-                "data.batch=0", f"optimizer.rate={RATE}", "algorithm.kind=fedavg", *case.settings()]
+        sets = [
+            f"run.peers={PEERS}",
+            f"run.rounds={rounds}",
+            f"run.seed={SEED}",
+            "model.kind=softmax",
+            "data.kind=idx",
+            f"data.path={tmp_path}",
+            f"data.train_count={SAMPLES}",
+            f"data.classes={CLASSES}",
+            "data.partition=iid",
+            "data.batch=0",
+            f"optimizer.rate={RATE}",
+            "algorithm.kind=fedavg",
+            *case.settings(),
+        ]
         out = tmp_path / f"rounds-{rounds}"
-        done = subprocess.run([gossamer, "run", "--quiet", "--out", out, *(word for each in sets for word in ("--set", each))],
-                              capture_output=True, text=True, check=False, timeout=120)
+        done = subprocess.run(
+            [
+                gossamer,
+                "run",
+                "--quiet",
+                "--out",
+                out,
+                *(word for each in sets for word in ("--set", each)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
         assert done.returncode == 0, done.stderr
         return server_model(out / "final-0.safetensors")
 
     start = run(0)
     for rounds in (1, 2, 3, 7, 25):
         for ours, theirs in zip(run(rounds), federated(case, start, data, rounds), strict=True):
-            assert np.abs(ours - theirs).max() < 2e-6 * max(1.0, float(np.abs(theirs).max())), rounds
+            assert np.abs(ours - theirs).max() < 2e-6 * max(1.0, float(np.abs(theirs).max())), (
+                rounds
+            )

@@ -66,16 +66,29 @@ def test_table_says_what_was_reached_and_what_has_no_figure(tmp_path: Path) -> N
     lines.write_text(SAMPLE, encoding="utf-8")
     markdown, table = gpu_report.report(gpu_report.read(lines))
     outcomes = {result["id"]: result["outcome"] for result in (*table["figures"], *table["checks"])}
-    assert outcomes["mix"] == "reached" and outcomes["update"] == "**not reached**" and outcomes["sweep"] == "reached"
+    assert (
+        outcomes["mix"] == "reached"
+        and outcomes["update"] == "**not reached**"
+        and outcomes["sweep"] == "reached"
+    )
     assert outcomes["ring"] == r"no figure: the device has \| too little memory"
     assert outcomes["axpy"].startswith("no figure") and outcomes["scale"].startswith("no figure")
     assert outcomes["dot"] == "–" and row(table, "dot")["ratio"]["median"] == 1
-    assert outcomes["mlp1"] == "no figure: no rival: there is no torch" and row(table, "mlp1")["ours"] == 5000
+    assert (
+        outcomes["mlp1"] == "no figure: no rival: there is no torch"
+        and row(table, "mlp1")["ours"] == 5000
+    )
     assert outcomes["overlap"] == "not judged: the condition is not met"
     assert outcomes["fill"] == "no figure: did not run: the suite ended before its turn"
-    assert outcomes["parity"] == "**FAILED**" and outcomes["racecheck"] == "not whole" and outcomes["build"] == "ok"
+    assert (
+        outcomes["parity"] == "**FAILED**"
+        and outcomes["racecheck"] == "not whole"
+        and outcomes["build"] == "ok"
+    )
     assert "A card" in markdown and "No card" not in markdown
-    widths = {line.replace(r"\|", "").count("|") for line in markdown.splitlines() if line.startswith("|")}
+    widths = {
+        line.replace(r"\|", "").count("|") for line in markdown.splitlines() if line.startswith("|")
+    }
     assert widths == {8, 4}, "every row has all cells"
     json.dumps(table, allow_nan=False)
 
@@ -91,7 +104,9 @@ def test_nothing_is_filled_in_where_there_is_no_card() -> None:
 def test_small_sizes_are_never_judged() -> None:
     pairs = {"record": "pairs", "id": "mix", "ours": [1.0] * 6, "theirs": [1.0] * 6}
     markdown, table = gpu_report.report([{"record": "device", "quick": True}, pairs])
-    assert "not judged" in row(table, "mix")["outcome"] and "No number below is a figure" in markdown
+    assert (
+        "not judged" in row(table, "mix")["outcome"] and "No number below is a figure" in markdown
+    )
 
 
 def test_commands_end_by_their_deadline(tmp_path: Path) -> None:
@@ -100,7 +115,9 @@ def test_commands_end_by_their_deadline(tmp_path: Path) -> None:
     done = shell.call(["bash", "-c", "echo begun; sleep 60 & wait"], 0.5)
     assert done.code is None and done.stdout == "begun\n" and "not finished" in done.why()
     assert time.monotonic() - begin < 30
-    done = shell.call(["bash", "-c", "echo one; echo 'b.cu(3): error: this'; echo last >&2; exit 3"], 30)
+    done = shell.call(
+        ["bash", "-c", "echo one; echo 'b.cu(3): error: this'; echo last >&2; exit 3"], 30
+    )
     assert done.why() == "exit code 3: b.cu(3): error: this"
     with pytest.raises(Failed, match="nothing-of-that-name"):
         shell.call(["/nothing-of-that-name"], 1)
@@ -135,7 +152,10 @@ def test_pairs_with_rivals_that_fail(tmp_path: Path) -> None:
     assert found["mlp64_batched"]["theirs"][0] == 2 and found["mlp64_loop"]["theirs"][0] == 6
     assert "mlp64_vmap: cannot" in found["mlp64_batched"]["note"]
     assert found["torch_copy"]["record"] == "rates"
-    alone = {record["id"]: record for record in Rivalry(server(shell), "no rival: none", time.monotonic() + 60).all()}
+    alone = {
+        record["id"]: record
+        for record in Rivalry(server(shell), "no rival: none", time.monotonic() + 60).all()
+    }
     assert alone["cnn1"]["record"] == "rates" and alone["cnn1"]["missing"] == "no rival: none"
     assert alone["torch_copy"]["record"] == "failed"
     dying = server(shell)
@@ -145,7 +165,7 @@ def test_pairs_with_rivals_that_fail(tmp_path: Path) -> None:
     with pytest.raises(Failed, match="no answer"):
         silent.ask("mlp1 1 1", 0.2)
     with pytest.raises(Failed, match="no card here"):
-        server(shell, "print('{\"record\": \"failed\", \"reason\": \"no card here\"}')")
+        server(shell, 'print(\'{"record": "failed", "reason": "no card here"}\')')
     shell.end_all()
 
 
@@ -153,8 +173,15 @@ def test_made_up_files_train_and_nine_topologies_are_found(gossamer: Path, tmp_p
     shell = Shell(tmp_path / "log.txt")
     program = Program(shell, gossamer, tmp_path / "scratch", device="cpu", quick=True)
     data = gpu_idx.make(tmp_path / "data", 256, 64)
-    settings = {"run.peers": 4, "run.rounds": 3, "model.kind": "softmax", "data.kind": "idx", "data.path": data,
-                "log.every": 1, "local.device": "cpu"}
+    settings = {
+        "run.peers": 4,
+        "run.rounds": 3,
+        "model.kind": "softmax",
+        "data.kind": "idx",
+        "data.path": data,
+        "log.every": 1,
+        "local.device": "cpu",
+    }
     out = program.folder()
     assert program.run(out, settings, 60)["reason"] == "finished"
     assert len(losses(out / "log-0.jsonl")) == 4 * (4 + 3)
@@ -167,9 +194,24 @@ def test_made_up_files_train_and_nine_topologies_are_found(gossamer: Path, tmp_p
 def test_the_suite_ends_cleanly_without_toolkit_and_card(tmp_path: Path) -> None:
     out = tmp_path / "out"
     environment = {key: value for key, value in os.environ.items() if key != "GOSSAMER_BINARY"}
-    done = subprocess.run([FOLDER / "gpu.sh", "--out", out, "--build", tmp_path / "build", "--minutes", "0.5",
-                           "--only", "rows,training,sanitizer,doctor"],
-                          capture_output=True, text=True, env=environment, check=False, timeout=120)
+    done = subprocess.run(
+        [
+            FOLDER / "gpu.sh",
+            "--out",
+            out,
+            "--build",
+            tmp_path / "build",
+            "--minutes",
+            "0.5",
+            "--only",
+            "rows,training,sanitizer,doctor",
+        ],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 1, done.stderr
     table = json.loads((out / "table.json").read_text(encoding="utf-8"))
     assert (out / "table.md").read_text(encoding="utf-8") == done.stdout
@@ -199,40 +241,99 @@ def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
     bench.chmod(0o755)
 
     def outcomes(**environment: str) -> dict[str, str]:
-        subprocess.run([FOLDER / "gpu.sh", "--bench", bench, "--tests", "/bin/true", "--out", tmp_path,
-                        "--only", "rows,parity"],
-                       capture_output=True, check=False, timeout=120, env={**os.environ, **environment})
+        subprocess.run(
+            [
+                FOLDER / "gpu.sh",
+                "--bench",
+                bench,
+                "--tests",
+                "/bin/true",
+                "--out",
+                tmp_path,
+                "--only",
+                "rows,parity",
+            ],
+            capture_output=True,
+            check=False,
+            timeout=120,
+            env={**os.environ, **environment},
+        )
         table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
         return {result["id"]: result["outcome"] for result in (*table["figures"], *table["checks"])}
 
     found = outcomes()
     assert found["mix"] == found["ring"] == "reached" and found["sketch"] == "–"
-    assert found["update"] == "no figure: bench_gpu: signal 6: it said nothing" and found["dot"] == "no figure: CUDA said no"
+    assert (
+        found["update"] == "no figure: bench_gpu: signal 6: it said nothing"
+        and found["dot"] == "no figure: CUDA said no"
+    )
     assert found["parity"] == "**FAILED**", "a test program that tests nothing is no success"
     assert outcomes(GONE="1")["mix"] == "no figure: the card is gone"
 
 
-@pytest.mark.parametrize(("skipped", "outcome"), [
-    ("", "ok"), ("skipped: 2 cards are needed, 1 are here (cards: x)", "ok"), ("skipped: no NVIDIA card (x)", "**FAILED**"),
-])
+@pytest.mark.parametrize(
+    ("skipped", "outcome"),
+    [
+        ("", "ok"),
+        ("skipped: 2 cards are needed, 1 are here (cards: x)", "ok"),
+        ("skipped: no NVIDIA card (x)", "**FAILED**"),
+    ],
+)
 def test_one_card_is_enough_for_parity(tmp_path: Path, skipped: str, outcome: str) -> None:
     tests, bench = tmp_path / "tests", tmp_path / "bench"
-    tests.write_text(f"#!/bin/sh\necho '{skipped}'\necho '[doctest] test cases: 3 | 3 passed | 0 failed'\n", encoding="utf-8")
+    tests.write_text(
+        f"#!/bin/sh\necho '{skipped}'\necho '[doctest] test cases: 3 | 3 passed | 0 failed'\n",
+        encoding="utf-8",
+    )
     bench.write_text(f"#!{sys.executable} -IS\n{CRASHING}", encoding="utf-8")
     for program in (tests, bench):
         program.chmod(0o755)
-    subprocess.run([FOLDER / "gpu.sh", "--bench", bench, "--tests", tests, "--out", tmp_path, "--only", "parity"],
-                   capture_output=True, check=False, timeout=60)
-    assert row(json.loads((tmp_path / "table.json").read_text(encoding="utf-8")), "parity")["outcome"] == outcome
+    subprocess.run(
+        [
+            FOLDER / "gpu.sh",
+            "--bench",
+            bench,
+            "--tests",
+            tests,
+            "--out",
+            tmp_path,
+            "--only",
+            "parity",
+        ],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (
+        row(json.loads((tmp_path / "table.json").read_text(encoding="utf-8")), "parity")["outcome"]
+        == outcome
+    )
 
 
 def test_the_suite_runs_on_the_emulated_card(gossamer: Path, tmp_path: Path) -> None:
     bench = gossamer.parent / "bench_gpu_emulated"
     if not bench.is_file():
         pytest.skip(f"no {bench}: build everything first")
-    done = subprocess.run([FOLDER / "gpu.sh", "--quick", "--bench", bench, "--tests", "/bin/true", "--out", tmp_path,
-                           "--only", "rows,training", "--torch-python", "/bin/false"],
-                          capture_output=True, text=True, check=False, timeout=300)
+    done = subprocess.run(
+        [
+            FOLDER / "gpu.sh",
+            "--quick",
+            "--bench",
+            bench,
+            "--tests",
+            "/bin/true",
+            "--out",
+            tmp_path,
+            "--only",
+            "rows,training",
+            "--torch-python",
+            "/bin/false",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
     ours = {result["id"]: result["ours"] for result in table["figures"]}
     missing = {name for name, value in ours.items() if value is None}

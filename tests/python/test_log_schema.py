@@ -33,7 +33,11 @@ rate = 0.1
 every = 2
 sketch = "on"
 """
-REGRESSION = CLASSES.replace('"softmax"', '"linear"').replace('"digits"\nbatch = 16', '"quadratic"').replace("0.1", "0.01")
+REGRESSION = (
+    CLASSES.replace('"softmax"', '"linear"')
+    .replace('"digits"\nbatch = 16', '"quadratic"')
+    .replace("0.1", "0.01")
+)
 
 
 def validate(record: dict[str, Any], name: str) -> None:
@@ -44,12 +48,17 @@ def validate(record: dict[str, Any], name: str) -> None:
 
 def check_folder(folder: Path, peers: int) -> list[dict[str, Any]]:
     """Every record of every log, and the summary; the records."""
-    records = [json.loads(line) for log in sorted(folder.glob("log-*.jsonl"))
-               for line in log.read_text(encoding="utf-8").splitlines()]
+    records = [
+        json.loads(line)
+        for log in sorted(folder.glob("log-*.jsonl"))
+        for line in log.read_text(encoding="utf-8").splitlines()
+    ]
     for record in records:
         validate(record, record["record"])
     validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")), "summary")
-    seen = Counter((record["round"], record["peer"]) for record in records if record["record"] == "round")
+    seen = Counter(
+        (record["round"], record["peer"]) for record in records if record["record"] == "round"
+    )
     assert set(seen.values()) == {1}, "a peer has one record a round"
     assert {peer for _, peer in seen} == set(range(peers))
     return records
@@ -57,7 +66,15 @@ def check_folder(folder: Path, peers: int) -> list[dict[str, Any]]:
 
 def run(program: Path, folder: Path, config: str, *words: str) -> list[dict[str, Any]]:
     (folder / "run.toml").write_text(config, encoding="utf-8")
-    command = [str(program), "run", str(folder / "run.toml"), *words, "--out", str(folder / "out"), "--quiet"]
+    command = [
+        str(program),
+        "run",
+        str(folder / "run.toml"),
+        *words,
+        "--out",
+        str(folder / "out"),
+        "--quiet",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return check_folder(folder / "out", 4)
@@ -72,7 +89,9 @@ def test_classification_run(gossamer: Path, tmp_path: Path, topology: str) -> No
     records = run(gossamer, tmp_path, CLASSES, "--set", f"topology.kind={topology}")
     assert [record["record"] for record in (records[0], records[-1])] == ["header", "end"]
     rounds = [record for record in records if record["record"] == "round"]
-    assert sorted({record["round"] for record in rounds}) == [0, 2, 4, 5], "round 0, every second, and the last"
+    assert sorted({record["round"] for record in rounds}) == [0, 2, 4, 5], (
+        "round 0, every second, and the last"
+    )
     assert all(record["train_loss"] is None for record in rounds if record["round"] == 0)
     assert all(0 <= record["test_accuracy"] <= 1 for record in rounds)
     assert all("sketch" in record for record in rounds)
@@ -82,7 +101,9 @@ def test_classification_run(gossamer: Path, tmp_path: Path, topology: str) -> No
 def test_regression_run(gossamer: Path, tmp_path: Path) -> None:
     records = run(gossamer, tmp_path, REGRESSION)
     assert all(record["test_accuracy"] is None for record in records if record["record"] == "round")
-    assert all(record["distance_to_optimum"] > 0 for record in records if record["record"] == "network")
+    assert all(
+        record["distance_to_optimum"] > 0 for record in records if record["record"] == "network"
+    )
 
 
 @pytest.mark.parametrize(("kind", "servers"), [("server", 1), ("async_server", 2), ("fedavg", 1)])
@@ -92,15 +113,27 @@ def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: in
     assert records[0]["servers"] == servers and records[0]["hosted"] == list(range(4 + servers))
     mine = [record for record in records if record["record"] == "server"]
     assert {record["server"] for record in mine} == set(range(4, 4 + servers))
-    assert all((record["test_accuracy"] is None) == (servers > 1) for record in mine), "a part of a model is not evaluated"
-    table = subprocess.run([gossamer, "export", tmp_path / "out", "--csv"], capture_output=True, text=True, check=True).stdout
+    assert all((record["test_accuracy"] is None) == (servers > 1) for record in mine), (
+        "a part of a model is not evaluated"
+    )
+    table = subprocess.run(
+        [gossamer, "export", tmp_path / "out", "--csv"], capture_output=True, text=True, check=True
+    ).stdout
     rows = [row for row in csv.DictReader(table.splitlines()) if row["server"]]
-    assert [(row["round"], row["server"], row["bytes_sent"], row["peer"]) for row in rows] == \
-        [(str(record["round"]), str(record["server"]), str(record["bytes_sent"]), "")
-         for record in sorted(mine, key=lambda record: (record["round"], record["server"]))]
+    assert [(row["round"], row["server"], row["bytes_sent"], row["peer"]) for row in rows] == [
+        (str(record["round"]), str(record["server"]), str(record["bytes_sent"]), "")
+        for record in sorted(mine, key=lambda record: (record["round"], record["server"]))
+    ]
     assert int(rows[-1]["bytes_sent"]) > 0
-    assert all(("staleness" in record) == (kind == "async_server" and record["round"] > 0) for record in mine)
-    last = [record for record in records if record["record"] in ("round", "server") and record["round"] == 5]
+    assert all(
+        ("staleness" in record) == (kind == "async_server" and record["round"] > 0)
+        for record in mine
+    )
+    last = [
+        record
+        for record in records
+        if record["record"] in ("round", "server") and record["round"] == 5
+    ]
     assert records[-1]["bytes_sent"] == sum(record["bytes_sent"] for record in last)
     assert len(records[-1]["row_hashes"]) == (4 if servers > 1 else 5)
 
@@ -111,7 +144,9 @@ def test_summary_agrees_with_the_log(gossamer: Path, tmp_path: Path) -> None:
     last = [record for record in records if record["record"] == "round" and record["round"] == 5]
     network = [record for record in records if record["record"] == "network"][-1]
     assert summary["bytes_sent"] == sum(record["bytes_sent"] for record in last)
-    assert summary["final"]["test_loss"]["max"] == pytest.approx(max(record["test_loss"] for record in last))
+    assert summary["final"]["test_loss"]["max"] == pytest.approx(
+        max(record["test_loss"] for record in last)
+    )
     assert summary["final"]["consensus_distance"] == pytest.approx(network["consensus_distance"])
 
 
@@ -127,12 +162,25 @@ def test_the_stand_in_of_the_lab_tests_writes_the_same_form(stand_in: Path, tmp_
     run(stand_in, tmp_path, CLASSES)
 
 
-@pytest.mark.parametrize("change", [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"surprise": 1},
-                                    {"seconds": None}])
+@pytest.mark.parametrize(
+    "change",
+    [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"surprise": 1}, {"seconds": None}],
+)
 def test_schema_refuses_a_wrong_record(change: dict[str, Any]) -> None:
-    good = {"record": "round", "round": 1, "peer": 0, "seconds": 0.1, "train_loss": 2.0, "test_loss": None,
-            "test_accuracy": 0.5, "bytes_sent": 1, "bytes_received": 1, "train_seconds": 0, "wait_seconds": 0,
-            "mix_seconds": 0}
+    good = {
+        "record": "round",
+        "round": 1,
+        "peer": 0,
+        "seconds": 0.1,
+        "train_loss": 2.0,
+        "test_loss": None,
+        "test_accuracy": 0.5,
+        "bytes_sent": 1,
+        "bytes_received": 1,
+        "train_seconds": 0,
+        "wait_seconds": 0,
+        "mix_seconds": 0,
+    }
     validate(good, "round")
     with pytest.raises(jsonschema.ValidationError):
         validate({**copy.deepcopy(good), **change}, "round")

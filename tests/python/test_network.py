@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from network_words import DEADLINE, Make, Network, Peer, eventually
+from network_test_util import DEADLINE, Make, Network, Peer, eventually
 from test_log_schema import check_folder
 
 FOREVER = ("run.rounds=1000000000", "log.every=1", "net.on_loss=stop")
@@ -30,45 +30,135 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     here, there = net.run_here(), net.summary()
     assert there["final_hash"] == here["final_hash"]
     assert there["final"] == here["final"]
-    for key in ("run_id", "reason", "peers", "rounds", "parameters", "node_steps", "bytes_sent", "topology"):
+    for key in (
+        "run_id",
+        "reason",
+        "peers",
+        "rounds",
+        "parameters",
+        "node_steps",
+        "bytes_sent",
+        "topology",
+    ):
         assert there[key] == here[key], key
     assert there["virtual_seconds"] is None
     check_folder(net.out, net.peers)
 
 
-@pytest.mark.parametrize("sets", [
-    ("topology.kind=ring",),
-    ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2", *SMALL["linear"]),
-    ("topology.kind=one_peer_exponential", "model.kind=mlp", "model.hidden=[40]", "net.chunk_kib=4"),
-    ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
-    ("algorithm.kind=gradient_tracking", "optimizer.kind=adamw", "optimizer.schedule=cosine"),
-    ("algorithm.kind=d2", "topology.lazy=true", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
-    ("algorithm.kind=extra", "topology.kind=star", "net.window=1"),
-    ("algorithm.kind=qg_momentum", "topology.kind=exponential", "optimizer.schedule=step", "optimizer.milestones=[2]"),
-    ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
-    ("algorithm.kind=push_sum", "topology.kind=star"),
-    ("algorithm.kind=relay_sgd", "topology.kind=star", "net.window=1", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
-    ("algorithm.kind=diloco", "topology.kind=complete", "algorithm.local_steps=3", "optimizer.momentum=0.9"),
-    ("algorithm.kind=noloco", "topology.kind=random_matching", "algorithm.local_steps=3", "algorithm.pull=0.9"),
-    ("algorithm.kind=gradient_tracking", "codec.kind=int8", "model.kind=mlp", "model.hidden=[200]", "net.chunk_kib=4"),
-    ("algorithm.kind=choco", "codec.kind=topk", "model.kind=mlp", "model.hidden=[200]", "net.chunk_kib=4", "net.window=1"),
-    ("algorithm.kind=choco", "codec.kind=randk", "topology.kind=star", "codec.fraction=0.02"),
-    ("algorithm.kind=choco", "codec.kind=sign", "topology.kind=complete", *SMALL["linear"]),
-    ("algorithm.kind=allreduce", "algorithm.form=root", "net.chunk_kib=4", "net.window=1"),
-    ("algorithm.kind=allreduce", "algorithm.form=all_to_all", "net.chunk_kib=4", "net.window=1"),
-], ids=lambda sets: "-".join(s.partition("=")[2] for s in sets))
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("topology.kind=ring",),
+        ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2", *SMALL["linear"]),
+        (
+            "topology.kind=one_peer_exponential",
+            "model.kind=mlp",
+            "model.hidden=[40]",
+            "net.chunk_kib=4",
+        ),
+        ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
+        ("algorithm.kind=gradient_tracking", "optimizer.kind=adamw", "optimizer.schedule=cosine"),
+        (
+            "algorithm.kind=d2",
+            "topology.lazy=true",
+            "net.chunk_kib=4",
+            "model.kind=mlp",
+            "model.hidden=[40]",
+        ),
+        ("algorithm.kind=extra", "topology.kind=star", "net.window=1"),
+        (
+            "algorithm.kind=qg_momentum",
+            "topology.kind=exponential",
+            "optimizer.schedule=step",
+            "optimizer.milestones=[2]",
+        ),
+        (
+            "algorithm.kind=consensus",
+            "algorithm.length=5000",
+            "net.chunk_kib=4",
+            "topology.kind=path",
+        ),
+        ("algorithm.kind=push_sum", "topology.kind=star"),
+        (
+            "algorithm.kind=relay_sgd",
+            "topology.kind=star",
+            "net.window=1",
+            "net.chunk_kib=4",
+            "model.kind=mlp",
+            "model.hidden=[40]",
+        ),
+        (
+            "algorithm.kind=diloco",
+            "topology.kind=complete",
+            "algorithm.local_steps=3",
+            "optimizer.momentum=0.9",
+        ),
+        (
+            "algorithm.kind=noloco",
+            "topology.kind=random_matching",
+            "algorithm.local_steps=3",
+            "algorithm.pull=0.9",
+        ),
+        (
+            "algorithm.kind=gradient_tracking",
+            "codec.kind=int8",
+            "model.kind=mlp",
+            "model.hidden=[200]",
+            "net.chunk_kib=4",
+        ),
+        (
+            "algorithm.kind=choco",
+            "codec.kind=topk",
+            "model.kind=mlp",
+            "model.hidden=[200]",
+            "net.chunk_kib=4",
+            "net.window=1",
+        ),
+        ("algorithm.kind=choco", "codec.kind=randk", "topology.kind=star", "codec.fraction=0.02"),
+        ("algorithm.kind=choco", "codec.kind=sign", "topology.kind=complete", *SMALL["linear"]),
+        ("algorithm.kind=allreduce", "algorithm.form=root", "net.chunk_kib=4", "net.window=1"),
+        (
+            "algorithm.kind=allreduce",
+            "algorithm.form=all_to_all",
+            "net.chunk_kib=4",
+            "net.window=1",
+        ),
+    ],
+    ids=lambda sets: "-".join(s.partition("=")[2] for s in sets),
+)
 def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...]) -> None:
     check_same_as_one_process(network(4, *sets), ["0", "1", "2", "3"])
 
 
-@pytest.mark.parametrize(("groups", "sets"), [
-    (["0", "1", "2", "3", "4"], ("algorithm.kind=server", "net.chunk_kib=4", "net.window=1", "optimizer.momentum=0.9")),
-    (["0,4", "1-3", "5"], ("algorithm.kind=server", "algorithm.servers=2", "model.kind=mlp")),
-    (["0", "1", "2", "3", "4"], ("algorithm.kind=fedavg", "algorithm.fraction=0.5", "algorithm.dropout=0.3",
-                                 "algorithm.prox=0.1", "optimizer.schedule=cosine", "run.rounds=12")),
-    (["0,1", "2,3", "4"], ("algorithm.kind=fedavg", "algorithm.local_steps=2", "optimizer.momentum=0.9")),
-], ids=["server", "two-servers", "fedavg", "fedavg-in-groups"])
-def test_servers_have_the_bits_of_one_process(network: Make, groups: list[str], sets: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("groups", "sets"),
+    [
+        (
+            ["0", "1", "2", "3", "4"],
+            ("algorithm.kind=server", "net.chunk_kib=4", "net.window=1", "optimizer.momentum=0.9"),
+        ),
+        (["0,4", "1-3", "5"], ("algorithm.kind=server", "algorithm.servers=2", "model.kind=mlp")),
+        (
+            ["0", "1", "2", "3", "4"],
+            (
+                "algorithm.kind=fedavg",
+                "algorithm.fraction=0.5",
+                "algorithm.dropout=0.3",
+                "algorithm.prox=0.1",
+                "optimizer.schedule=cosine",
+                "run.rounds=12",
+            ),
+        ),
+        (
+            ["0,1", "2,3", "4"],
+            ("algorithm.kind=fedavg", "algorithm.local_steps=2", "optimizer.momentum=0.9"),
+        ),
+    ],
+    ids=["server", "two-servers", "fedavg", "fedavg-in-groups"],
+)
+def test_servers_have_the_bits_of_one_process(
+    network: Make, groups: list[str], sets: tuple[str, ...]
+) -> None:
     check_same_as_one_process(network(4, *sets), groups)
 
 
@@ -79,11 +169,15 @@ def test_bytes_at_the_socket_are_those_predicted(network: Make) -> None:
     assert net.wait() == [0] * 5, [peer.said for peer in net.started]
     row = 650 * 4 + 72  # softmax on 8 × 8 digits, one frame
     assert net.summary()["bytes_sent"] == 5 * 2 * 4 * row
-    assert [record["bytes_sent"] for record in net.log(4) if record["record"] == "server"] == [t * 4 * row for t in (0, 2, 4, 5)]
+    assert [record["bytes_sent"] for record in net.log(4) if record["record"] == "server"] == [
+        t * 4 * row for t in (0, 2, 4, 5)
+    ]
 
 
 def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Make) -> None:
-    net = network(3, "algorithm.kind=async_server", "run.rounds=40", "log.every=10", "optimizer.rate=0.2")
+    net = network(
+        3, "algorithm.kind=async_server", "run.rounds=40", "log.every=10", "optimizer.rate=0.2"
+    )
     for ids in ("0", "1", "2", "3"):
         net.start(ids)
     assert net.wait() == [0] * 4, [peer.said for peer in net.started]
@@ -93,12 +187,29 @@ def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Mak
     assert net.summary()["final"]["test_loss"]["max"] < 0.7 * mine[0]["test_loss"]
 
 
-@pytest.mark.parametrize("settings", [("ad_psgd", "ring", "sync"), ("ad_psgd", "complete", "sync"), ("async_push_sum", "exponential", "async"),
-                                      ("async_push_sum", "ring", "stale")], ids=" ".join)
-def test_peers_at_their_own_pace_all_finish_over_tcp(network: Make, settings: tuple[str, str, str]) -> None:
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("ad_psgd", "ring", "sync"),
+        ("ad_psgd", "complete", "sync"),
+        ("async_push_sum", "exponential", "async"),
+        ("async_push_sum", "ring", "stale"),
+    ],
+    ids=" ".join,
+)
+def test_peers_at_their_own_pace_all_finish_over_tcp(
+    network: Make, settings: tuple[str, str, str]
+) -> None:
     kind, topology, policy = settings
-    net = network(5, f"algorithm.kind={kind}", f"topology.kind={topology}", f"algorithm.policy={policy}", "run.rounds=300",
-                  "log.every=100", "optimizer.rate=0.1")
+    net = network(
+        5,
+        f"algorithm.kind={kind}",
+        f"topology.kind={topology}",
+        f"algorithm.policy={policy}",
+        "run.rounds=300",
+        "log.every=100",
+        "optimizer.rate=0.1",
+    )
     for ids in ("0", "1,2", "3", "4"):
         net.start(ids)
     assert net.wait() == [0] * 4, [peer.said for peer in net.started]
@@ -107,13 +218,23 @@ def test_peers_at_their_own_pace_all_finish_over_tcp(network: Make, settings: tu
     assert loss < 0.8 * first["test_loss"]
 
 
-@pytest.mark.parametrize(("victim", "named"), [(3, "peer 3"), (1, "peer 1")], ids=["server", "worker"])
-def test_a_lost_server_or_worker_ends_all_the_others(network: Make, victim: int, named: str) -> None:
+@pytest.mark.parametrize(
+    ("victim", "named"), [(3, "peer 3"), (1, "peer 1")], ids=["server", "worker"]
+)
+def test_a_lost_server_or_worker_ends_all_the_others(
+    network: Make, victim: int, named: str
+) -> None:
     net = network(3, "algorithm.kind=server", *FOREVER)
     peers = [net.start(str(k)) for k in range(4)]
     net.running(*range(4))
     peers[victim].process.kill()
-    survivors_end(net, [peer for peer in peers if peer is not peers[victim]], 5, f"{named} (127.0.0.1:", "lost_peer")
+    survivors_end(
+        net,
+        [peer for peer in peers if peer is not peers[victim]],
+        5,
+        f"{named} (127.0.0.1:",
+        "lost_peer",
+    )
 
 
 def test_collect_names_a_server_whose_files_are_missing(network: Make) -> None:
@@ -124,10 +245,15 @@ def test_collect_names_a_server_whose_files_are_missing(network: Make) -> None:
     assert done.returncode == 3 and "the files of server 2 are missing" in done.stderr
 
 
-@pytest.mark.parametrize("groups", [[f"{k}-{k + 3}" for k in range(0, 16, 4)], [str(k) for k in range(16)]],
-                         ids=["4x4", "16x1"])
+@pytest.mark.parametrize(
+    "groups",
+    [[f"{k}-{k + 3}" for k in range(0, 16, 4)], [str(k) for k in range(16)]],
+    ids=["4x4", "16x1"],
+)
 def test_sixteen_peers_have_the_bits_of_one_process(network: Make, groups: list[str]) -> None:
-    check_same_as_one_process(network(16, "topology.kind=torus", "data.partition=dirichlet"), groups)
+    check_same_as_one_process(
+        network(16, "topology.kind=torus", "data.partition=dirichlet"), groups
+    )
 
 
 def test_processes_host_any_peers_and_folders_of_their_own_are_collected(network: Make) -> None:
@@ -141,9 +267,13 @@ def test_processes_host_any_peers_and_folders_of_their_own_are_collected(network
     assert done.returncode == 3 and "1 of 5 peers are missing: 3" in done.stderr
 
 
-@pytest.mark.parametrize("variable", ["GOSSAMER_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
+@pytest.mark.parametrize(
+    "variable", ["GOSSAMER_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"]
+)
 def test_ids_come_from_launchers(network: Make, variable: str) -> None:
-    environment = {key: value for key, value in os.environ.items() if key not in ("GOSSAMER_ID", "RANK")}
+    environment = {
+        key: value for key, value in os.environ.items() if key not in ("GOSSAMER_ID", "RANK")
+    }
     net = network(2, "run.rounds=1")
     for rank in (0, 1):
         net.start_by_rank(variable, rank, environment)
@@ -175,7 +305,7 @@ def test_a_killed_peer_ends_all_the_others(network: Make, topology: str) -> None
 
 
 def test_a_peer_that_hangs_is_lost_after_the_silence_and_ends_when_it_wakes(network: Make) -> None:
-    net = network(3, "net.silence=1", *FOREVER)
+    net = network(3, "net.failure_timeout=1", *FOREVER)
     peers = [net.start(str(k)) for k in range(3)]
     net.running(0, 1, 2)
     peers[1].process.send_signal(signal.SIGSTOP)
@@ -191,7 +321,9 @@ def test_an_interrupt_at_one_peer_ends_all_in_words(network: Make, which: signal
     peers = [net.start(str(k)) for k in range(4)]
     net.running(*range(4))
     peers[2].process.send_signal(which)
-    survivors_end(net, peers, 130, f"peer 2 was stopped by its operator ({which.name})", "interrupted")
+    survivors_end(
+        net, peers, 130, f"peer 2 was stopped by its operator ({which.name})", "interrupted"
+    )
     assert net.summary()["reason"] == "interrupted"
 
 
@@ -211,35 +343,49 @@ def test_an_interrupt_of_a_run_leaves_its_summary(network: Make) -> None:
 def test_a_missing_peer_is_named_and_the_wait_ends_for_all_who_can_try_again(network: Make) -> None:
     net = network(4, "topology.kind=ring")
     peers = [net.start("0", "net.join_timeout=8")]
-    net.address(0)  # so it waits longest: it says what it waits for before another one has enough of it
+    net.address(
+        0
+    )  # so it waits longest: it says what it waits for before another one has enough of it
     peers += [net.start(k, "net.join_timeout=8") for k in "12"]
     peers[0].hears("waiting for peer 3")
     assert [peer.wait() for peer in peers] == [4, 4, 4], [peer.said for peer in peers]
-    assert all("peer 3" in peer.last_line and "net.join_timeout" in peer.last_line for peer in peers)
+    assert all(
+        "peer 3" in peer.last_line and "net.join_timeout" in peer.last_line for peer in peers
+    )
     assert not net.out.exists(), "a run that did not begin leaves nothing in its way"
     net.started.clear()
     check_same_as_one_process(net, ["0", "1", "2", "3"])
 
 
-def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(network: Make) -> None:
+def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(
+    network: Make,
+) -> None:
     net = network(3, "run.id=one", "topology.kind=ring")
     second = net.start("2")
     net.address(2)
     first = net.start("1")
     net.address(1)  # and at once it calls, before its twin is there
-    wrong = {"topology.kind=path": "topology", "run.peers=4": "peers", "model.kind=mlp": "model",
-             "run.seed=1": "configuration"}
+    wrong = {
+        "topology.kind=path": "topology",
+        "run.peers=4": "peers",
+        "model.kind=mlp": "model",
+        "run.seed=1": "configuration",
+    }
     for k, (override, differs) in enumerate(wrong.items()):
         stranger = net.start("0", override, out=net.folder / f"wrong-{k}")
         assert stranger.wait() == 6, stranger.said
         assert "refused us" in stranger.last_line and differs in stranger.last_line, stranger.said
-        eventually("a refusal is told", lambda k=k: (first.said + second.said).count("refused peer 0") > k)
+        eventually(
+            "a refusal is told", lambda k=k: (first.said + second.said).count("refused peer 0") > k
+        )
     twin = net.start("1", out=net.folder / "twin")
     assert twin.wait() == 6, twin.said
     assert "the id is taken: a peer 1 is connected already" in twin.last_line
     assert "refused peer 1" in second.said
     right = net.start("0")
-    assert [peer.wait() for peer in (first, second, right)] == [0, 0, 0], [peer.said for peer in net.started]
+    assert [peer.wait() for peer in (first, second, right)] == [0, 0, 0], [
+        peer.said for peer in net.started
+    ]
     assert net.summary()["final_hash"] == net.run_here()["final_hash"]
 
 
@@ -257,10 +403,22 @@ def test_strangers_disturb_nobody(network: Make) -> None:
     assert net.summary()["final_hash"] == net.run_here()["final_hash"]
 
 
-def refused(net: Network, code: int, *words: str, verb: str = "peer", sets: tuple[str, ...] = (), ids: str = "0") -> None:
+def refused(
+    net: Network,
+    code: int,
+    *words: str,
+    verb: str = "peer",
+    sets: tuple[str, ...] = (),
+    ids: str = "0",
+) -> None:
     extra = ("--id", ids) if verb == "peer" else ()
-    done = subprocess.run(net.command(verb, *extra, "--out", str(net.out), sets=sets), capture_output=True, text=True,
-                          check=False, timeout=DEADLINE)
+    done = subprocess.run(
+        net.command(verb, *extra, "--out", str(net.out), sets=sets),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=DEADLINE,
+    )
     assert done.returncode == code, done.stderr
     assert all(word in done.stderr for word in words), done.stderr
     assert done.stdout == "" and len(done.stderr.strip().splitlines()) == 1, "one sentence"
@@ -278,22 +436,38 @@ def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
     refused(net, 2, "0.0.0.0:0", "net.insecure", sets=("net.listen=0.0.0.0:0",))
     refused(net, 2, "centralized", "gossamer run", sets=("algorithm.kind=centralized",))
     refused(net, 2, "peer id 4", "0 to 3", ids="4")
-    refused(net, 2, "peer id 6", "0 to 3, and 4 to 5 for the servers of 'server'",
-            sets=("algorithm.kind=server", "algorithm.servers=2"), ids="6")
-    refused(net, 2, "net.peers: 4 addresses for 4 peers and, after them, 1 servers of 'fedavg'",
-            sets=("algorithm.kind=fedavg", "net.rendezvous=", "net.peers=[a:1, a:2, a:3, a:4]"))
+    refused(
+        net,
+        2,
+        "peer id 6",
+        "0 to 3, and 4 to 5 for the servers of 'server'",
+        sets=("algorithm.kind=server", "algorithm.servers=2"),
+        ids="6",
+    )
+    refused(
+        net,
+        2,
+        "net.peers: 4 addresses for 4 peers and, after them, 1 servers of 'fedavg'",
+        sets=("algorithm.kind=fedavg", "net.rendezvous=", "net.peers=[a:1, a:2, a:3, a:4]"),
+    )
     refused(net, 2, "--id", "'x'", ids="x")
     refused(net, 2, "--id", "names peer 0 twice", ids="0,0")
     refused(net, 2, "net.peers", sets=("net.rendezvous=",))
 
 
-@pytest.mark.parametrize(("toml", "words"), [
-    ("[run]\npeer = 4\n", ["run.toml:2: run.peer: unknown", "peers"]),
-    ("[run]\npeers = \n", ["run.toml:2", "not TOML"]),
-    ("[topology]\nkind = \"hypercube\"\n[run]\npeers = 12\n", ["hypercube", "12", "16"]),
-    ("[data]\nbatch = 100000\n", ["100000", "data.batch"]),
-], ids=["unknown-key", "bad-toml", "impossible-topology", "batch-too-large"])
-def test_bad_configurations_are_refused_in_words(network: Make, toml: str, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("toml", "words"),
+    [
+        ("[run]\npeer = 4\n", ["run.toml:2: run.peer: unknown", "peers"]),
+        ("[run]\npeers = \n", ["run.toml:2", "not TOML"]),
+        ('[topology]\nkind = "hypercube"\n[run]\npeers = 12\n', ["hypercube", "12", "16"]),
+        ("[data]\nbatch = 100000\n", ["100000", "data.batch"]),
+    ],
+    ids=["unknown-key", "bad-toml", "impossible-topology", "batch-too-large"],
+)
+def test_bad_configurations_are_refused_in_words(
+    network: Make, toml: str, words: list[str]
+) -> None:
     net = network(4)
     net.config.write_text(toml, encoding="utf-8")
     net.sets = []
@@ -303,20 +477,30 @@ def test_bad_configurations_are_refused_in_words(network: Make, toml: str, words
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_a_truncated_data_file_is_named(network: Make, packed: bool) -> None:
     net = network(2, "data.kind=idx", "data.train_count=24", "data.batch=4")
-    names = [f"{what}-{rank}-ubyte{'.gz' if packed else ''}" for what, rank in (("images", "idx3"), ("labels", "idx1"))]
+    names = [
+        f"{what}-{rank}-ubyte{'.gz' if packed else ''}"
+        for what, rank in (("images", "idx3"), ("labels", "idx1"))
+    ]
     noise = random.Random(1)
     images = struct.pack(">BBBBIII", 0, 0, 8, 3, 32, 5, 5) + noise.randbytes(32 * 25)
     labels = struct.pack(">BBBBI", 0, 0, 8, 1, 32) + bytes(k % 10 for k in range(32))
     whole = [gzip.compress(content) if packed else content for content in (images, labels)]
     (net.folder / "data").mkdir()
-    net.config.write_text(net.config.read_text(encoding="utf-8") + '[data]\npath = "data"\n', encoding="utf-8")
+    net.config.write_text(
+        net.config.read_text(encoding="utf-8") + '[data]\npath = "data"\n', encoding="utf-8"
+    )
 
     def write(contents: list[bytes]) -> None:
         for name, content in zip(names, contents, strict=True):
             (net.folder / "data" / name).write_bytes(content)
 
     for cut in (0, 1):
-        write([content[:len(content) * 2 // 3] if k == cut else content for k, content in enumerate(whole)])
+        write(
+            [
+                content[: len(content) * 2 // 3] if k == cut else content
+                for k, content in enumerate(whole)
+            ]
+        )
         refused(net, 3, names[cut], verb="run")
         refused(net, 3, names[cut])
     write(whole)
@@ -327,8 +511,12 @@ def test_collect_finds_the_data_where_this_machine_has_them(network: Make) -> No
     net = network(2, "data.kind=idx", "data.train_count=24", "data.batch=4")
     data = net.folder / "data"
     data.mkdir()
-    (data / "images-idx3-ubyte").write_bytes(struct.pack(">BBBBIII", 0, 0, 8, 3, 32, 2, 2) + bytes(range(128)))
-    (data / "labels-idx1-ubyte").write_bytes(struct.pack(">BBBBI", 0, 0, 8, 1, 32) + bytes(k % 10 for k in range(32)))
+    (data / "images-idx3-ubyte").write_bytes(
+        struct.pack(">BBBBIII", 0, 0, 8, 3, 32, 2, 2) + bytes(range(128))
+    )
+    (data / "labels-idx1-ubyte").write_bytes(
+        struct.pack(">BBBBI", 0, 0, 8, 1, 32) + bytes(k % 10 for k in range(32))
+    )
     net.sets.append(f"data.path={data}")
     net.start("0"), net.start("1")
     assert net.wait() == [0, 0], [peer.said for peer in net.started]
@@ -349,8 +537,12 @@ def small_files() -> None:
 def full_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "full"
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)], capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=32k", "tmpfs", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if done.returncode != 0:
         pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
     yield folder
@@ -364,8 +556,14 @@ def check_full_log(log: Path, said: str) -> None:
 
 
 def test_a_log_that_grows_no_more_ends_the_network(network: Make) -> None:
-    net = network(3, "topology.kind=path", *FOREVER, "log.sketch=off")  # so that the limit is met after some rounds
-    peers = [net.start("0"), net.start("1"), net.start("2", preexec_fn=small_files, restore_signals=False)]
+    net = network(
+        3, "topology.kind=path", *FOREVER, "log.sketch=off"
+    )  # so that the limit is met after some rounds
+    peers = [
+        net.start("0"),
+        net.start("1"),
+        net.start("2", preexec_fn=small_files, restore_signals=False),
+    ]
     assert [peer.wait() for peer in peers] == [3, 3, 3], [peer.said for peer in peers]
     check_full_log(net.out / "log-2.jsonl", peers[2].last_line)
     for peer in peers[:2]:
@@ -378,7 +576,9 @@ def test_a_log_that_grows_no_more_ends_the_network(network: Make) -> None:
 def test_a_full_disk_ends_the_run_and_is_named(network: Make, full_disk: Path, verb: str) -> None:
     net = network(2, *FOREVER, "log.sketch=off")
     if verb == "run":
-        peers = [Peer("all", net.command("run", "--quiet", "--out", str(full_disk / "run")), net.folder)]
+        peers = [
+            Peer("all", net.command("run", "--quiet", "--out", str(full_disk / "run")), net.folder)
+        ]
         net.started += peers
     else:
         peers = [net.start("0", out=full_disk / "run"), net.start("1")]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from network_words import Make, networks
+from network_test_util import Make, networks
 
 
 @pytest.fixture
@@ -21,17 +21,28 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
 
 
 @pytest.mark.parametrize("groups", [["0", "1", "2", "3"], ["0,2", "1,3"]], ids=["4x1", "2x2"])
-@pytest.mark.parametrize("sets", [
-    ("topology.kind=ring", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
-    ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2"),
-    ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
-    ("algorithm.kind=consensus", "algorithm.length=5000", "net.chunk_kib=4", "topology.kind=path"),
-    ("algorithm.kind=push_sum", "topology.kind=star"),
-    ("algorithm.kind=relay_sgd", "topology.kind=path", "net.chunk_kib=4"),
-    ("algorithm.kind=choco", "codec.kind=topk", "topology.kind=star"),
-    ("algorithm.kind=dpsgd", "codec.kind=int8", "topology.kind=path"),
-], ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"])
-def test_rows_on_cards_have_the_bits_of_one_process(network: Make, sets: tuple[str, ...], groups: list[str]) -> None:
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("topology.kind=ring", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
+        ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2"),
+        ("algorithm.kind=allreduce", "topology.kind=complete", "net.chunk_kib=4", "net.window=1"),
+        (
+            "algorithm.kind=consensus",
+            "algorithm.length=5000",
+            "net.chunk_kib=4",
+            "topology.kind=path",
+        ),
+        ("algorithm.kind=push_sum", "topology.kind=star"),
+        ("algorithm.kind=relay_sgd", "topology.kind=path", "net.chunk_kib=4"),
+        ("algorithm.kind=choco", "codec.kind=topk", "topology.kind=star"),
+        ("algorithm.kind=dpsgd", "codec.kind=int8", "topology.kind=path"),
+    ],
+    ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"],
+)
+def test_rows_on_cards_have_the_bits_of_one_process(
+    network: Make, sets: tuple[str, ...], groups: list[str]
+) -> None:
     net = network(4, *sets)
     for ids in groups:
         net.start(ids)
@@ -42,17 +53,38 @@ def test_rows_on_cards_have_the_bits_of_one_process(network: Make, sets: tuple[s
         assert there[key] == here[key], key
 
 
-@pytest.mark.parametrize(("size", "devices"), [
-    (2, ["cuda:0,", "cuda:1-2,"]), (1, ["cuda:0-2,", "cuda:0-2,"]), (None, ["cuda:0,", "cuda:1,"]),
-], ids=["one machine", "two machines", "not told"])
-@pytest.mark.parametrize("sets", [
-    ("topology.kind=complete", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
-    ("topology.kind=star", "algorithm.order=awc", "algorithm.local_steps=2", "optimizer.momentum=0.9"),
-], ids=["complete", "awc"])
-def test_processes_share_three_cards(network: Make, sets: tuple[str, ...], size: int | None, devices: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("size", "devices"),
+    [
+        (2, ["cuda:0,", "cuda:1-2,"]),
+        (1, ["cuda:0-2,", "cuda:0-2,"]),
+        (None, ["cuda:0,", "cuda:1,"]),
+    ],
+    ids=["one machine", "two machines", "not told"],
+)
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("topology.kind=complete", "net.chunk_kib=4", "model.kind=mlp", "model.hidden=[40]"),
+        (
+            "topology.kind=star",
+            "algorithm.order=awc",
+            "algorithm.local_steps=2",
+            "optimizer.momentum=0.9",
+        ),
+    ],
+    ids=["complete", "awc"],
+)
+def test_processes_share_three_cards(
+    network: Make, sets: tuple[str, ...], size: int | None, devices: list[str]
+) -> None:
     net = network(6, *sets)
     for process, ids in enumerate(["0-2", "3-5"]):
-        told = {} if size is None else {"LOCAL_RANK": str(process % size), "LOCAL_WORLD_SIZE": str(size)}
+        told = (
+            {}
+            if size is None
+            else {"LOCAL_RANK": str(process % size), "LOCAL_WORLD_SIZE": str(size)}
+        )
         net.start(ids, env={**os.environ, "GOSSAMER_EMULATED_CARDS": "3", **told})
     assert net.wait() == [0, 0], [peer.said for peer in net.started]
     for first, device in zip((0, 3), devices, strict=True):
@@ -69,7 +101,9 @@ def test_one_at_a_time_gives_the_same_bits(network: Make) -> None:
 
 
 def test_a_peer_that_is_killed_ends_the_others_with_its_name(network: Make) -> None:
-    net = network(3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete", "net.on_loss=stop")
+    net = network(
+        3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete", "net.on_loss=stop"
+    )
     peers = [net.start(str(i)) for i in range(3)]
     net.running(0, 1, 2)
     peers[1].process.kill()

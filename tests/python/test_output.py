@@ -10,8 +10,15 @@ SMALL = ("--set", "run.peers=2", "--set", "run.rounds=1")
 
 def call(program: Path, *words: object, to: str = "") -> subprocess.CompletedProcess[str]:
     with open(to or "/dev/null", "w", encoding="utf-8") as out:
-        return subprocess.run([str(program), *map(str, words)], stdout=out if to else subprocess.PIPE,
-                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, check=False, timeout=60)
+        return subprocess.run(
+            [str(program), *map(str, words)],
+            stdout=out if to else subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
+            timeout=60,
+        )
 
 
 @pytest.fixture
@@ -22,10 +29,21 @@ def folder(gossamer: Path, tmp_path: Path) -> Path:
     return tmp_path / "run"
 
 
-@pytest.mark.parametrize("words", [("export", "RUN", "--csv"), ("collect", "RUN", "--json"), ("list",), ("list", "-v"),
-                                   ("run", *SMALL, "--json", "--quiet", "--out", "RUN/again"), ("--help",)],
-                         ids=lambda words: words[0])
-def test_output_that_cannot_be_written_is_no_success(gossamer: Path, folder: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("export", "RUN", "--csv"),
+        ("collect", "RUN", "--json"),
+        ("list",),
+        ("list", "-v"),
+        ("run", *SMALL, "--json", "--quiet", "--out", "RUN/again"),
+        ("--help",),
+    ],
+    ids=lambda words: words[0],
+)
+def test_output_that_cannot_be_written_is_no_success(
+    gossamer: Path, folder: Path, words: tuple[str, ...]
+) -> None:
     done = call(gossamer, *(word.replace("RUN", str(folder)) for word in words), to="/dev/full")
     assert done.returncode == 3 and "cannot write to standard output" in done.stderr
 
@@ -45,10 +63,20 @@ def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, fo
     assert refused.returncode == 3 and "log-1.jsonl" in refused.stderr and refused.stdout == ""
 
 
-@pytest.mark.parametrize("command", [("export", "--csv"), ("collect",)], ids=lambda command: command[0])
-def test_a_damaged_log_is_named_with_line_and_field(gossamer: Path, folder: Path, command: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    "command", [("export", "--csv"), ("collect",)], ids=lambda command: command[0]
+)
+def test_a_damaged_log_is_named_with_line_and_field(
+    gossamer: Path, folder: Path, command: tuple[str, ...]
+) -> None:
     log = folder / "log-0.jsonl"
-    log.write_text(log.read_text(encoding="utf-8").replace('"peers":2,"servers"', '"peers":2000000000,"servers"'),
-                   encoding="utf-8")
+    log.write_text(
+        log.read_text(encoding="utf-8").replace(
+            '"peers":2,"servers"', '"peers":2000000000,"servers"'
+        ),
+        encoding="utf-8",
+    )
     done = call(gossamer, *command, folder)
-    assert done.returncode == 3 and f"{log}:1: peers: 2000000000" in done.stderr and done.stdout == ""
+    assert (
+        done.returncode == 3 and f"{log}:1: peers: 2000000000" in done.stderr and done.stdout == ""
+    )

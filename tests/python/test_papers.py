@@ -12,7 +12,7 @@ import paper
 import pytest
 from lab.axes import Axis, parse_axes, read_variants
 from lab.cells import Cell, make_cells
-from lab.chapter import chapter, index, results_between_markers, spread_text
+from lab.readme_section import chapter, index, results_between_markers, spread_text
 from lab.curves import Curves
 from lab.errors import LabError
 from lab.launch import Recipe, check
@@ -28,21 +28,45 @@ def curves(**values: list[float]) -> Curves:
     length = len(next(iter(values.values())))
     names = ("test_accuracy", "test_loss", "bytes_sent", "seconds", "consensus_distance")
     arrays = {name: np.array(values.get(name, [np.nan] * length), dtype=float) for name in names}
-    return Curves(np.arange(length) * 10, arrays, {}, False, {name: np.array([array]) for name, array in arrays.items()})
+    return Curves(
+        np.arange(length) * 10,
+        arrays,
+        {},
+        False,
+        {name: np.array([array]) for name, array in arrays.items()},
+    )
 
 
-@pytest.mark.parametrize(("text", "value"), [
-    ("test_accuracy", 0.8), ("rounds until test_accuracy 0.5", 10), ("bytes_sent until test_accuracy 0.6", 400),
-    ("rounds until test_accuracy 0.9", NEVER), ("seconds until test_loss 1.5", 0.5), ("test_accuracy at 10", 0.6),
-    ("test_accuracy at 11", 0.8), ("bytes_sent", 800), ("rounds", 20)])
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("test_accuracy", 0.8),
+        ("rounds until test_accuracy 0.5", 10),
+        ("bytes_sent until test_accuracy 0.6", 400),
+        ("rounds until test_accuracy 0.9", NEVER),
+        ("seconds until test_loss 1.5", 0.5),
+        ("test_accuracy at 10", 0.6),
+        ("test_accuracy at 11", 0.8),
+        ("bytes_sent", 800),
+        ("rounds", 20),
+    ],
+)
 def test_measure(text: str, value: float) -> None:
-    run = curves(test_accuracy=[0.1, 0.6, 0.8], test_loss=[2, 1.4, 1], bytes_sent=[0, 400, 800], seconds=[0, 0.5, 1])
+    run = curves(
+        test_accuracy=[0.1, 0.6, 0.8],
+        test_loss=[2, 1.4, 1],
+        bytes_sent=[0, 400, 800],
+        seconds=[0, 0.5, 1],
+    )
     assert parse_measure(text).of(run) == value
 
 
 def test_seconds_are_those_of_each_peer() -> None:
     """A peer is fast, one ten times slower: after 2 s the fast one has 0.6 and the slow one still 0."""
-    peers = {"seconds": np.array([[0.0, 1, 2], [0, 10, 20]]), "test_accuracy": np.array([[0, 0.4, 0.6], [0, 0.8, 1.0]])}
+    peers = {
+        "seconds": np.array([[0.0, 1, 2], [0, 10, 20]]),
+        "test_accuracy": np.array([[0, 0.4, 0.6], [0, 0.8, 1.0]]),
+    }
     means = {name: rows.mean(axis=0) for name, rows in peers.items()}
     run = Curves(np.arange(3), means, {}, False, peers)
     times, values = run.by_time("test_accuracy")
@@ -51,8 +75,18 @@ def test_seconds_are_those_of_each_peer() -> None:
     assert parse_measure("rounds until test_accuracy 0.6").of(run) == 1
 
 
-@pytest.mark.parametrize("text", ["accuracy", "rounds until test_accuracy", "hours until test_loss 1", "test_loss 1",
-                                  "rounds until test_loss 1 at 3", "rounds until bytes_sent 7", ""])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "accuracy",
+        "rounds until test_accuracy",
+        "hours until test_loss 1",
+        "test_loss 1",
+        "rounds until test_loss 1 at 3",
+        "rounds until bytes_sent 7",
+        "",
+    ],
+)
 def test_what_is_no_measure_is_refused(text: str) -> None:
     with pytest.raises(LabError, match="is no measure"):
         parse_measure(text)
@@ -67,25 +101,56 @@ def test_a_measure_that_a_run_does_not_have_is_an_error() -> None:
 
 
 def test_variants_are_an_axis_of_named_settings(tmp_path: Path) -> None:
-    (tmp_path / "v.toml").write_text('[variants.ring]\n"topology.kind" = "ring"\n[variants."torus, lazy"]\n'
-                                     '"topology.kind" = "torus"\n"topology.lazy" = true\n', encoding="utf-8")
+    (tmp_path / "v.toml").write_text(
+        '[variants.ring]\n"topology.kind" = "ring"\n[variants."torus, lazy"]\n'
+        '"topology.kind" = "torus"\n"topology.lazy" = true\n',
+        encoding="utf-8",
+    )
     variants = read_variants(tmp_path / "v.toml")
-    cells = make_cells([Axis("variant", tuple(variants)), Axis("run.seed", ("0",))], ("0.1",), Path("x"), variants)
-    assert cells[1] == Cell("torus_lazy-seed0-rate0.1", Path("x/torus_lazy-seed0-rate0.1"),
-                            {"topology.kind": "torus", "topology.lazy": "true", "run.seed": "0", "optimizer.rate": "0.1"},
-                            {"variant": "torus, lazy", "run.seed": "0"})
-    with pytest.raises(LabError, match=r"topology\.lazy is set by the variant torus, lazy and by the grid"):
-        make_cells([Axis("variant", tuple(variants)), Axis("topology.lazy", ("true",))], (), Path("x"), variants)
+    cells = make_cells(
+        [Axis("variant", tuple(variants)), Axis("run.seed", ("0",))], ("0.1",), Path("x"), variants
+    )
+    assert cells[1] == Cell(
+        "torus_lazy-seed0-rate0.1",
+        Path("x/torus_lazy-seed0-rate0.1"),
+        {
+            "topology.kind": "torus",
+            "topology.lazy": "true",
+            "run.seed": "0",
+            "optimizer.rate": "0.1",
+        },
+        {"variant": "torus, lazy", "run.seed": "0"},
+    )
+    with pytest.raises(
+        LabError, match=r"topology\.lazy is set by the variant torus, lazy and by the grid"
+    ):
+        make_cells(
+            [Axis("variant", tuple(variants)), Axis("topology.lazy", ("true",))],
+            (),
+            Path("x"),
+            variants,
+        )
     for bad in ("[variants]\n", "[variants.ring]\nkind = 1\n", "variants = 3\n"):
         (tmp_path / "v.toml").write_text(bad, encoding="utf-8")
         with pytest.raises(LabError, match=r"v\.toml"):
             read_variants(tmp_path / "v.toml")
 
 
-@pytest.mark.parametrize(("a", "b", "told"), [
-    ([1, 2, 3], [2, 3, 4], HOLDS), ([2, 3, 4], [1, 2, 3], FAILS), ([1, 2, 3], [3, 2, 1], OPEN), ([1, 1], [1, 1], OPEN),
-    ([5, 5, 5], [5, 5, 6], OPEN), ([1, 2], [NEVER, NEVER], HOLDS), ([NEVER, 2], [NEVER, 3], OPEN), ([NEVER], [7], FAILS),
-    ([1, NEVER], [2, 3], OPEN), ([1, 2], [1, 2, 3], OPEN)])
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        ([1, 2, 3], [2, 3, 4], HOLDS),
+        ([2, 3, 4], [1, 2, 3], FAILS),
+        ([1, 2, 3], [3, 2, 1], OPEN),
+        ([1, 1], [1, 1], OPEN),
+        ([5, 5, 5], [5, 5, 6], OPEN),
+        ([1, 2], [NEVER, NEVER], HOLDS),
+        ([NEVER, 2], [NEVER, 3], OPEN),
+        ([NEVER], [7], FAILS),
+        ([1, NEVER], [2, 3], OPEN),
+        ([1, 2], [1, 2, 3], OPEN),
+    ],
+)
 def test_ahead_where_less_is_better(a: list[float], b: list[float], told: str) -> None:
     assert compare(a, b, more=False) == told
 
@@ -106,14 +171,31 @@ def test_rank_correlation_is_spearmans() -> None:
 
 def small_study(*claims: Claim) -> Study:
     part = paper.Part("runs", "run.toml", ("run.seed=0..1",))
-    return Study(Path("x"), "Title", "claim", "Someone 2020", (part,),
-                 (Column("rounds", "rounds until test_loss 1"), Column("accuracy", "test_accuracy", percent=True)), claims, (), (),
-                 ("a", "b", "c"))
+    return Study(
+        Path("x"),
+        "Title",
+        "claim",
+        "Someone 2020",
+        (part,),
+        (
+            Column("rounds", "rounds until test_loss 1"),
+            Column("accuracy", "test_accuracy", percent=True),
+        ),
+        claims,
+        (),
+        (),
+        ("a", "b", "c"),
+    )
 
 
 def small_outcome(facet: str = "", **rounds: list[float]) -> Outcome:
-    return Outcome(tuple(Row("runs", name, facet, None, False, 2, {"rounds": found, "accuracy": [0.5, 0.6]})
-                         for name, found in rounds.items()), {"runs": ""})
+    return Outcome(
+        tuple(
+            Row("runs", name, facet, None, False, 2, {"rounds": found, "accuracy": [0.5, 0.6]})
+            for name, found in rounds.items()
+        ),
+        {"runs": ""},
+    )
 
 
 def outcomes(study: Study, outcome: Outcome) -> list[str]:
@@ -126,8 +208,16 @@ def test_a_claim_of_an_order_is_judged_in_every_facet() -> None:
     bad = small_outcome("n = 2", a=[5, 6], b=[1, 2], c=[7, 8])
     both = judge(study, Outcome(good.rows + bad.rows, good.rates))
     assert [(j.where, j.outcome) for j in both] == [("n = 1", HOLDS), ("n = 2", FAILS)]
-    assert both[1].because == ("b is ahead of a",) and verdict(both) == "holds in part: 1 of 2 claims, 1 not"
-    across = replace(study, claims=(Claim("n = 1 before n = 2", "rounds", order=("a @ n = 1", ["a @ n = 2", "c @ n = 2"])),))
+    assert (
+        both[1].because == ("b is ahead of a",)
+        and verdict(both) == "holds in part: 1 of 2 claims, 1 not"
+    )
+    across = replace(
+        study,
+        claims=(
+            Claim("n = 1 before n = 2", "rounds", order=("a @ n = 1", ["a @ n = 2", "c @ n = 2"])),
+        ),
+    )
     assert outcomes(across, Outcome(good.rows + bad.rows, good.rates)) == [HOLDS]
     only = replace(study, claims=(replace(study.claims[0], where="n = 2"),))
     assert outcomes(only, Outcome(good.rows + bad.rows, good.rates)) == [FAILS]
@@ -136,16 +226,27 @@ def test_a_claim_of_an_order_is_judged_in_every_facet() -> None:
 def test_claims_of_closeness_and_rank() -> None:
     outcome = small_outcome(a=[10, 10], b=[12, 12], c=[30, 30])
     close = Claim("a is like b", "rounds", close=("a", "b"), times=1.3)
-    assert outcomes(small_study(close, replace(close, close=("a", "c")), replace(close, times=0, within=1)), outcome) == \
-        [HOLDS, FAILS, FAILS]
+    assert outcomes(
+        small_study(close, replace(close, close=("a", "c")), replace(close, times=0, within=1)),
+        outcome,
+    ) == [HOLDS, FAILS, FAILS]
     never = small_outcome(a=[NEVER, NEVER], b=[NEVER, NEVER])
     assert outcomes(small_study(close), never) == [FAILS], "what never happens is not alike"
-    assert outcomes(small_study(replace(close, close=("a", "z"))), outcome) == [OPEN], "a series without result settles nothing"
-    ranked = Outcome(tuple(replace(row, values={**row.values, "good": [g, g], "bad": [1, 1]})
-                           for row, g in zip(outcome.rows, (3, 2, 1), strict=True)), outcome.rates)
+    assert outcomes(small_study(replace(close, close=("a", "z"))), outcome) == [OPEN], (
+        "a series without result settles nothing"
+    )
+    ranked = Outcome(
+        tuple(
+            replace(row, values={**row.values, "good": [g, g], "bad": [1, 1]})
+            for row, g in zip(outcome.rows, (3, 2, 1), strict=True)
+        ),
+        outcome.rates,
+    )
     study = small_study(Claim("good ranks", "rounds", rank=("good", "bad")))
     assert outcomes(study, ranked) == [HOLDS]
-    assert outcomes(replace(study, claims=(replace(study.claims[0], rank=("bad", "good")),)), ranked) == [FAILS]
+    assert outcomes(
+        replace(study, claims=(replace(study.claims[0], rank=("bad", "good")),)), ranked
+    ) == [FAILS]
     assert verdict(judge(study, ranked)) == "holds"
 
 
@@ -155,14 +256,20 @@ def test_figures_are_written_with_their_deviation() -> None:
     assert spread_text(rounds, [10, 10]) == "10"
     assert spread_text(rounds, [10, NEVER]) == "never (1 of 2 seeds do)"
     assert spread_text(accuracy, [0.5, 0.52]) == "51.0 ± 1.4 %"
-    assert spread_text(Column("sent", "bytes_sent until test_loss 1", unit="B"), [1000, 1100]) == "1.05 kB ± 7 %"
+    assert (
+        spread_text(Column("sent", "bytes_sent until test_loss 1", unit="B"), [1000, 1100])
+        == "1.05 kB ± 7 %"
+    )
 
 
 def test_results_survive_the_file(tmp_path: Path) -> None:
     outcome = small_outcome("n = 1", a=[1, NEVER], b=[2, 3])
     write_outcome(tmp_path / "results.json", outcome)
     assert read_outcome(tmp_path / "results.json") == outcome
-    assert json.loads((tmp_path / "results.json").read_text())["rows"][0]["values"]["rounds"] == [1, None]
+    assert json.loads((tmp_path / "results.json").read_text())["rows"][0]["values"]["rounds"] == [
+        1,
+        None,
+    ]
 
 
 SMALL = """
@@ -249,23 +356,46 @@ def test_a_study_is_run_judged_and_written(small: Any, lab: Any, tmp_path: Path)
     assert "holds in part: 2 of 3 claims, 1 not" in done.stdout
     home = tmp_path / "papers" / "small"
     text = (home / "README.md").read_text(encoding="utf-8")
-    assert "**does not hold**: complete is ahead of ring" in text and "| ring | peers = 8 | 0.9 |" in text and "| 77 |" in text
+    assert (
+        "**does not hold**: complete is ahead of ring" in text
+        and "| ring | peers = 8 | 0.9 |" in text
+        and "| 77 |" in text
+    )
     assert (home / "figure.svg").read_text(encoding="utf-8").count("<svg") == 1
-    assert "small](small/README.md) | Nobody 2020" in (tmp_path / "papers" / "README.md").read_text(encoding="utf-8")
-    before = {name: (home / name).read_bytes() for name in ("results.json", "README.md", "figure.svg")}
+    assert "small](small/README.md) | Nobody 2020" in (tmp_path / "papers" / "README.md").read_text(
+        encoding="utf-8"
+    )
+    before = {
+        name: (home / name).read_bytes() for name in ("results.json", "README.md", "figure.svg")
+    }
     again = small()
     assert again.returncode == 0 and "32 of them there already" in again.stderr
-    assert before == {name: (home / name).read_bytes() for name in before}, "the same runs, the same files"
-    (home / "README.md").write_text("Ours.\n\n" + text.replace("77", "78") + "\nMore.\n", encoding="utf-8")
+    assert before == {name: (home / name).read_bytes() for name in before}, (
+        "the same runs, the same files"
+    )
+    (home / "README.md").write_text(
+        "Ours.\n\n" + text.replace("77", "78") + "\nMore.\n", encoding="utf-8"
+    )
     assert small("--render").returncode == 0
     reported = lab("report", "runs/papers/small/graphs")
-    assert reported.returncode == 0 and "ring, complete; 2 seeds each" in reported.stdout, "a study's sweeps are sweeps"
+    assert reported.returncode == 0 and "ring, complete; 2 seeds each" in reported.stdout, (
+        "a study's sweeps are sweeps"
+    )
     assert (home / "README.md").read_text(encoding="utf-8") == "Ours.\n\n" + text + "\nMore.\n"
 
 
 def test_step_sizes_are_selected_by_what_a_target_costs(lab: Any, tmp_path: Path) -> None:
     """Of 0.1, 0.5 and 0.9 the stand-in's largest step is the fastest; 0.1 never gets there."""
-    words = ("sweep", "small.toml", "run.rounds=60", "run.seed=0..1", "--rates", "0.1,0.5,0.9", "--out", "out")
+    words = (
+        "sweep",
+        "small.toml",
+        "run.rounds=60",
+        "run.seed=0..1",
+        "--rates",
+        "0.1,0.5,0.9",
+        "--out",
+        "out",
+    )
     assert lab(*words, "--select", "rounds until test_accuracy 0.8").returncode == 0
     (choice,) = json.loads((tmp_path / "out" / "sweep.json").read_text(encoding="utf-8"))["choices"]
     assert (choice["rate"], choice["at_edge"], choice["scores"]["0.1"]) == ("0.9", True, None)
@@ -276,11 +406,19 @@ def test_step_sizes_are_selected_by_what_a_target_costs(lab: Any, tmp_path: Path
 
 
 def test_a_variant_is_chosen_by_name(lab: Any, tmp_path: Path) -> None:
-    (tmp_path / "v.toml").write_text('[variants.a]\n"topology.kind" = "ring"\n[variants.b]\n"topology.kind" = "star"\n',
-                                     encoding="utf-8")
-    assert lab("sweep", "small.toml", "--variants", "v.toml", "--only", "b", "--out", "out").returncode == 0
+    (tmp_path / "v.toml").write_text(
+        '[variants.a]\n"topology.kind" = "ring"\n[variants.b]\n"topology.kind" = "star"\n',
+        encoding="utf-8",
+    )
+    assert (
+        lab("sweep", "small.toml", "--variants", "v.toml", "--only", "b", "--out", "out").returncode
+        == 0
+    )
     assert [path.name for path in (tmp_path / "out").iterdir() if path.is_dir()] == ["b"]
-    assert lab("sweep", "small.toml", "--variants", "v.toml", "--only", "c", "--out", "out").returncode == 2
+    assert (
+        lab("sweep", "small.toml", "--variants", "v.toml", "--only", "c", "--out", "out").returncode
+        == 2
+    )
 
 
 def test_the_full_size_is_another_study(small: Any, tmp_path: Path) -> None:
@@ -288,18 +426,30 @@ def test_the_full_size_is_another_study(small: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "papers" / "small" / "results.json").exists()
     rows = read_outcome(tmp_path / "runs" / "papers" / "small-full" / "results.json").rows
-    assert [(row.series, row.facet, row.rate) for row in rows] == [("ring", "", "0.9"), ("complete", "", "0.9")]
+    assert [(row.series, row.facet, row.rate) for row in rows] == [
+        ("ring", "", "0.9"),
+        ("complete", "", "0.9"),
+    ]
     assert small("--set", "run.rounds=40").returncode == 2, "it needs a folder of its own"
     assert small("--set", "run.rounds=40", "--out", "mine").returncode == 0
     assert (tmp_path / "mine" / "small" / "figure.svg").exists()
 
 
-@pytest.mark.parametrize(("old", "new", "says"), [
-    ('column = "rounds"', 'column = "round"', "no column 'round'"), ('"ring"]\n', '"rang"]\n', "no variant 'rang'"),
-    ('kind = "dots"', 'sort = "dots"', "'sort' is not one of"), ("[study]", "[study", "not valid TOML"),
-    ('where = "peers = 8"', 'where = "peers = 7"', "no facet 'peers = 7'"),
-    ('order = ["ring", "complete"]', "factor = 2", "one of order, close"), ("[full]", "[empty]", "no table of a study")])
-def test_a_study_that_cannot_be_is_refused(small: Any, tmp_path: Path, old: str, new: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('column = "rounds"', 'column = "round"', "no column 'round'"),
+        ('"ring"]\n', '"rang"]\n', "no variant 'rang'"),
+        ('kind = "dots"', 'sort = "dots"', "'sort' is not one of"),
+        ("[study]", "[study", "not valid TOML"),
+        ('where = "peers = 8"', 'where = "peers = 7"', "no facet 'peers = 7'"),
+        ('order = ["ring", "complete"]', "factor = 2", "one of order, close"),
+        ("[full]", "[empty]", "no table of a study"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused(
+    small: Any, tmp_path: Path, old: str, new: str, says: str
+) -> None:
     path = tmp_path / "papers" / "small" / "study.toml"
     path.write_text(SMALL.replace(old, new), encoding="utf-8")
     done = small()
@@ -330,8 +480,15 @@ def test_every_full_size_is_a_valid_run(folder: Path, gossamer: Path, tmp_path: 
     study = full_size(read_study(folder))
     variants = read_variants(folder / study.variants_file)
     for part in study.parts:
-        chosen = {name: {**variants[name], "data.path": str(tmp_path), "data.batch": "1"} for name in part.variants or variants}
-        first = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(part.axes)) if axis.key != "data.batch"]
+        chosen = {
+            name: {**variants[name], "data.path": str(tmp_path), "data.batch": "1"}
+            for name in part.variants or variants
+        }
+        first = [
+            Axis(axis.key, axis.values[:1])
+            for axis in parse_axes(list(part.axes))
+            if axis.key != "data.batch"
+        ]
         for cell in make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen):
             assert check(Recipe(gossamer, folder / part.config), cell) == "", cell.name
 
@@ -348,4 +505,6 @@ def test_a_page_says_what_its_results_say(folder: Path) -> None:
 
 
 def test_the_index_has_every_study() -> None:
-    assert results_between_markers(paper.PAPERS / "README.md") == index([read_study(folder) for folder in STUDIES])
+    assert results_between_markers(paper.PAPERS / "README.md") == index(
+        [read_study(folder) for folder in STUDIES]
+    )

@@ -30,7 +30,9 @@ def config(tmp_path: Path) -> Path:
 
 
 def call(gossamer: Path, *words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(gossamer), *map(str, words)], capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        [str(gossamer), *map(str, words)], capture_output=True, text=True, timeout=60
+    )
 
 
 def test_the_object_and_the_text_say_the_same(gossamer: Path, config: Path) -> None:
@@ -60,23 +62,37 @@ def test_no_curve_is_said_and_no_error(gossamer: Path) -> None:
 def test_what_cannot_run_is_refused_as_run_refuses_it(gossamer: Path, config: Path) -> None:
     for words in (["algorithm.kind=d2"], ["topology.kind=tours"], ["run.peers=0"]):
         refused = call(gossamer, "predict", config, *(w for word in words for w in ("--set", word)))
-        ran = call(gossamer, "run", config, "--check", *(w for word in words for w in ("--set", word)))
+        ran = call(
+            gossamer, "run", config, "--check", *(w for word in words for w in ("--set", word))
+        )
         assert refused.returncode == ran.returncode == 2 and refused.stderr == ran.stderr
 
 
 def test_a_network_as_large_as_there_are(gossamer: Path) -> None:
-    words = ("algorithm.kind=consensus", "topology.kind=torus", "run.peers=65025", "run.rounds=1000", "algorithm.length=4")
+    words = (
+        "algorithm.kind=consensus",
+        "topology.kind=torus",
+        "run.peers=65025",
+        "run.rounds=1000",
+        "algorithm.length=4",
+    )
     done = call(gossamer, "predict", "--json", *(w for word in words for w in ("--set", word)))
     assert done.returncode == 0, done.stderr
     said = json.loads(done.stdout)
     assert said["sampled"] is False
     assert said["consensus_distance"][0] == pytest.approx(2, rel=1e-4)
-    assert all(a > b for a, b in zip(said["consensus_distance"], said["consensus_distance"][1:], strict=False))
+    assert all(
+        a > b
+        for a, b in zip(said["consensus_distance"], said["consensus_distance"][1:], strict=False)
+    )
 
 
 def test_gap_of_a_run(gossamer: Path, config: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    assert call(gossamer, "run", config, "--quiet", "--out", out, "--set", "run.rounds=200").returncode == 0
+    assert (
+        call(gossamer, "run", config, "--quiet", "--out", out, "--set", "run.rounds=200").returncode
+        == 0
+    )
     said = json.loads(call(gossamer, "gap", out, "--json").stdout)
     assert said["gap_realised"] == pytest.approx(said["gap_planned"], rel=0.01)
     assert said["rounds"] == 200 and said["rows"] == 200 * 16 * 4 and said["deviations"] == 0

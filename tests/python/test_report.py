@@ -31,7 +31,14 @@ def make(lab: Any, tmp_path: Path, *words: str) -> tuple[str, str]:
 
 
 def test_page_is_self_contained_and_names_what_it_shows(lab: Any, tmp_path: Path) -> None:
-    page, said = make(lab, tmp_path, "topology.kind=ring,torus,complete", "run.seed=0..2", "run.peers=16", "run.rounds=60")
+    page, said = make(
+        lab,
+        tmp_path,
+        "topology.kind=ring,torus,complete",
+        "run.seed=0..2",
+        "run.peers=16",
+        "run.rounds=60",
+    )
     assert page.count("<svg") == len(FIGURES) and page.count('role="img"') == len(FIGURES)
     assert not re.search(r'(src|href)="(?!#)', page), "nothing is fetched"
     assert "<script" not in page
@@ -39,10 +46,19 @@ def test_page_is_self_contained_and_names_what_it_shows(lab: Any, tmp_path: Path
     assert len(ids) == len(set(ids)), "ids are the page's own"
     used = set(re.findall(r'(?:href="|url\()#([^")]+)', page))
     assert used <= set(ids)
-    for words in ("mean over 3 seeds", "lowest to the highest seed", "90% of the best", "To make it again",
-                  "experiments/sweep.py small.toml"):
+    for words in (
+        "mean over 3 seeds",
+        "lowest to the highest seed",
+        "90% of the best",
+        "To make it again",
+        "experiments/sweep.py small.toml",
+    ):
         assert words in page
-    assert "ring" in said and "rounds to target" in said and str(tmp_path / "out" / "report.html") in said
+    assert (
+        "ring" in said
+        and "rounds to target" in said
+        and str(tmp_path / "out" / "report.html") in said
+    )
     for stem in FIGURES:
         ElementTree.parse(tmp_path / "out" / "figures" / f"{stem}.svg")
         assert (tmp_path / "out" / "figures" / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
@@ -56,19 +72,37 @@ def test_failed_runs_and_missing_seeds_are_named(lab: Any, tmp_path: Path) -> No
 
 
 def test_what_a_large_network_leaves_out_is_left_out(lab: Any, tmp_path: Path) -> None:
-    assert lab("sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--out", "out").returncode == 0
-    for path in [*(tmp_path / "out").glob("*/log-0.jsonl"), *(tmp_path / "out").glob("*/summary.json")]:
-        text = re.sub(r'"(spectral_gap|diameter)": ?[-+.e0-9]+', r'"\1":null', path.read_text(encoding="utf-8"))
+    assert (
+        lab(
+            "sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--out", "out"
+        ).returncode
+        == 0
+    )
+    for path in [
+        *(tmp_path / "out").glob("*/log-0.jsonl"),
+        *(tmp_path / "out").glob("*/summary.json"),
+    ]:
+        text = re.sub(
+            r'"(spectral_gap|diameter)": ?[-+.e0-9]+',
+            r'"\1":null',
+            path.read_text(encoding="utf-8"),
+        )
         path.write_text(text, encoding="utf-8")
     reported = lab("report", "out")
     assert reported.returncode == 0, reported.stderr
-    assert "no spectral gap in these logs" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "no spectral gap in these logs" in (tmp_path / "out" / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_step_sizes_at_the_edge_are_flagged(lab: Any, tmp_path: Path) -> None:
-    page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5,2")
+    page, said = make(
+        lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5,2"
+    )
     assert "edge" not in said.replace(str(tmp_path), "") and "diverged" in page
-    page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5")
+    page, said = make(
+        lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5"
+    )
     assert "0.5 (edge!)" in said and "at the edge of the grid (0.2, 0.5)" in page
 
 
@@ -97,12 +131,24 @@ def test_a_deleted_run_is_missing_not_counted(lab: Any, tmp_path: Path) -> None:
 
 
 def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) -> None:
-    swept = lab("sweep", "small.toml", "topology.kind=ring,complete", "data.alpha=0.1,1", "run.rounds=20", "--out", "out")
+    swept = lab(
+        "sweep",
+        "small.toml",
+        "topology.kind=ring,complete",
+        "data.alpha=0.1,1",
+        "run.rounds=20",
+        "--out",
+        "out",
+    )
     assert swept.returncode == 0, swept.stderr
     done = lab("report", "out", "--target", "0.3", "--out", "elsewhere", "--title", "Two <axes>")
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "elsewhere" / "report.html").read_text(encoding="utf-8")
-    assert "alpha = 0.1" in page and "test accuracy 0.3, as asked for" in page and "Two &lt;axes&gt;" in page
+    assert (
+        "alpha = 0.1" in page
+        and "test accuracy 0.3, as asked for" in page
+        and "Two &lt;axes&gt;" in page
+    )
 
 
 def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) -> None:
@@ -115,11 +161,24 @@ def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) ->
 def test_consensus_from_sketches_is_exact_for_full_rank_ones() -> None:
     rows = np.random.default_rng(0).normal(size=(5, 7))
     exact = math.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1)))
-    assert consensus_from_sketches([{"sketch": row.tolist()} for row in rows]) == pytest.approx(exact)
+    assert consensus_from_sketches([{"sketch": row.tolist()} for row in rows]) == pytest.approx(
+        exact
+    )
 
 
-@pytest.mark.parametrize(("kind", "n"), [("ring", 16), ("torus", 16), ("complete", 16), ("star", 16), ("hypercube", 8),
-                                           ("hypercube", 16), ("hypercube", 32), ("hypercube", 64)])
+@pytest.mark.parametrize(
+    ("kind", "n"),
+    [
+        ("ring", 16),
+        ("torus", 16),
+        ("complete", 16),
+        ("star", 16),
+        ("hypercube", 8),
+        ("hypercube", 16),
+        ("hypercube", 32),
+        ("hypercube", 64),
+    ],
+)
 def test_layout_puts_no_two_peers_in_one_place(kind: str, n: int) -> None:
     places, _ = layout(n, set(edge_list(kind, n)), kind)
     points = np.array([places[i] for i in range(n)])
@@ -135,14 +194,28 @@ def test_torus_and_grid_are_drawn_as_grids() -> None:
 
 
 def test_text_of_numbers() -> None:
-    assert [bytes_text(v) for v in (900, 1500, 2_340_000, 5e9)] == ["900 B", "1.5 kB", "2.34 MB", "5 GB"]
+    assert [bytes_text(v) for v in (900, 1500, 2_340_000, 5e9)] == [
+        "900 B",
+        "1.5 kB",
+        "2.34 MB",
+        "5 GB",
+    ]
     assert [number_text(v) for v in (0.05, 1, 2000)] == ["0.05", "1", "2000"]
     assert number_text(1e-6) == "$10^{-6}$" and number_text(3e-7) == r"$3\times10^{-7}$"
 
 
 def test_inlined_ids_do_not_meet() -> None:
-    svg = inline_svg('<?xml?><svg a="b"><g id="p1"/><use href="#p1" clip-path="url(#p1)"/></svg>', "one", "A \"title\"")
-    assert 'id="one-p1"' in svg and 'href="#one-p1"' in svg and "url(#one-p1)" in svg and "&quot;title" in svg
+    svg = inline_svg(
+        '<?xml?><svg a="b"><g id="p1"/><use href="#p1" clip-path="url(#p1)"/></svg>',
+        "one",
+        'A "title"',
+    )
+    assert (
+        'id="one-p1"' in svg
+        and 'href="#one-p1"' in svg
+        and "url(#one-p1)" in svg
+        and "&quot;title" in svg
+    )
 
 
 def test_runs_in_virtual_time_are_shown_against_it(lab: Any, tmp_path: Path) -> None:
@@ -150,8 +223,12 @@ def test_runs_in_virtual_time_are_shown_against_it(lab: Any, tmp_path: Path) -> 
     assert "and virtual time on the simulated network" in page
     conditions = read_conditions(read_sweep(tmp_path / "out"))
     metric = choose_metric(conditions)
-    picture = curve_figure("x", "x", "", conditions, metric, Predictions(conditions, tmp_path / "out"))
-    by_time = [panel for panel in picture.figure.axes if panel.get_xlabel().startswith("virtual seconds")]
+    picture = curve_figure(
+        "x", "x", "", conditions, metric, Predictions(conditions, tmp_path / "out")
+    )
+    by_time = [
+        panel for panel in picture.figure.axes if panel.get_xlabel().startswith("virtual seconds")
+    ]
     assert len(by_time) == 1
     for line, condition in zip(by_time[0].lines, conditions, strict=True):
         assert line.get_xdata()[0] > 0
@@ -160,16 +237,39 @@ def test_runs_in_virtual_time_are_shown_against_it(lab: Any, tmp_path: Path) -> 
     assert "seconds to target" in table
 
 
-SMALL_QUADRATIC = ("model.kind=linear", "data.kind=quadratic", "data.batch=0", "data.dimension=4", "optimizer.rate=0.2", "log.every=5")
+SMALL_QUADRATIC = (
+    "model.kind=linear",
+    "data.kind=quadratic",
+    "data.batch=0",
+    "data.dimension=4",
+    "optimizer.rate=0.2",
+    "log.every=5",
+)
 
 
 def predicted_lines(picture: Picture) -> list[np.ndarray]:
-    return [line.get_xydata() for panel in picture.figure.axes for line in panel.lines if line.get_label() == "predicted"]
+    return [
+        line.get_xydata()
+        for panel in picture.figure.axes
+        for line in panel.lines
+        if line.get_label() == "predicted"
+    ]
 
 
-def test_predicted_curves_lie_over_the_measured_ones(lab: Any, gossamer: Path, tmp_path: Path) -> None:
-    swept = lab("sweep", "small.toml", "topology.kind=ring,star", "run.seed=0..1", *SMALL_QUADRATIC, "run.rounds=40",
-                "--out", "out", program=gossamer)
+def test_predicted_curves_lie_over_the_measured_ones(
+    lab: Any, gossamer: Path, tmp_path: Path
+) -> None:
+    swept = lab(
+        "sweep",
+        "small.toml",
+        "topology.kind=ring,star",
+        "run.seed=0..1",
+        *SMALL_QUADRATIC,
+        "run.rounds=40",
+        "--out",
+        "out",
+        program=gossamer,
+    )
     assert swept.returncode == 0, swept.stderr
     reported = lab("report", "out", program=gossamer)
     assert reported.returncode == 0, reported.stderr
@@ -185,11 +285,23 @@ def test_predicted_curves_lie_over_the_measured_ones(lab: Any, gossamer: Path, t
         assert len(lines) == 4  # two conditions by round and by bytes
         measured = [condition.band(metric.name) for condition in conditions]
         for line, band in zip((lines[0], lines[1]), measured, strict=True):
-            assert line[-1, 0] == band.rounds[-1] and line[-1, 1] == pytest.approx(band.mean[-1], rel=1e-3)
+            assert line[-1, 0] == band.rounds[-1] and line[-1, 1] == pytest.approx(
+                band.mean[-1], rel=1e-3
+            )
 
 
-def test_a_report_without_the_program_says_that_nothing_is_predicted(lab: Any, gossamer: Path, tmp_path: Path) -> None:
-    lab("sweep", "small.toml", "topology.kind=ring", *SMALL_QUADRATIC, "--out", "out", program=gossamer)
+def test_a_report_without_the_program_says_that_nothing_is_predicted(
+    lab: Any, gossamer: Path, tmp_path: Path
+) -> None:
+    lab(
+        "sweep",
+        "small.toml",
+        "topology.kind=ring",
+        *SMALL_QUADRATIC,
+        "--out",
+        "out",
+        program=gossamer,
+    )
     reported = lab("report", "out", program=tmp_path / "nowhere")
     assert reported.returncode == 0, reported.stderr
     assert "No predicted curves are drawn: no gossamer program at" in reported.stdout

@@ -3,10 +3,10 @@
 from random import Random
 
 import pytest
-from network_words import Make, Network
+from network_test_util import Make, Network
 from relay import Relays
 
-RING = ("topology.kind=ring", "run.rounds=40", "net.chunk_kib=8", "net.silence=20")
+RING = ("topology.kind=ring", "run.rounds=40", "net.chunk_kib=8", "net.failure_timeout=20")
 
 
 def life(draw: Random, connection: int) -> int:
@@ -20,12 +20,23 @@ def run_through_resets(net: Network, seed: int) -> None:
         peers = [net.start(str(k), relays.settings(k)) for k in range(net.peers)]
         relays.connect()
         assert net.wait() == [0] * net.peers, [peer.said for peer in peers]
-        assert all("was lost" not in peer.said and "out of reach" not in peer.said for peer in peers), [peer.said for peer in peers]
+        assert all(
+            "was lost" not in peer.said and "out of reach" not in peer.said for peer in peers
+        ), [peer.said for peer in peers]
         assert relays.cuts >= 3
 
 
-@pytest.mark.parametrize("sets", [("algorithm.kind=dpsgd",), ("algorithm.kind=gradient_tracking",), ("codec.kind=int8",),
-                                  ("algorithm.kind=allreduce",), ("algorithm.kind=dpsgd", "model.kind=mlp")], ids=lambda sets: sets[-1])
+@pytest.mark.parametrize(
+    "sets",
+    [
+        ("algorithm.kind=dpsgd",),
+        ("algorithm.kind=gradient_tracking",),
+        ("codec.kind=int8",),
+        ("algorithm.kind=allreduce",),
+        ("algorithm.kind=dpsgd", "model.kind=mlp"),
+    ],
+    ids=lambda sets: sets[-1],
+)
 def test_the_same_bits_through_resets(network: Make, sets: tuple[str, ...]) -> None:
     net = network(4, *RING, *sets)
     run_through_resets(net, seed=1)

@@ -40,24 +40,49 @@ def points(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
     config.write_text(CONFIG, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GOSSAMER_BIN", str(gossamer))
-        code = importlib.import_module("sweep").main([str(config), "algorithm.kind=dpsgd,allreduce,server", "run.peers=1,2,4,8,16",
-                                                      "-j", "2", "--out", str(folder / "out")])
+        code = importlib.import_module("sweep").main(
+            [
+                str(config),
+                "algorithm.kind=dpsgd,allreduce,server",
+                "run.peers=1,2,4,8,16",
+                "-j",
+                "2",
+                "--out",
+                str(folder / "out"),
+            ]
+        )
         assert code == 0
         assert importlib.import_module("report").main([str(folder / "out")]) == 0
         assert (folder / "out" / "figures" / "speedup.svg").stat().st_size > 2000
         page = html.unescape((folder / "out" / "report.html").read_text(encoding="utf-8"))
         assert "sent per server" in page and "What a server sends is in no peer's bytes" in page
         conditions = importlib.import_module("lab.conditions").read_conditions(
-            importlib.import_module("lab.results").read_sweep(folder / "out"))
-        predictions = importlib.import_module("lab.predictions").Predictions(conditions, folder / "out")
+            importlib.import_module("lab.results").read_sweep(folder / "out")
+        )
+        predictions = importlib.import_module("lab.predictions").Predictions(
+            conditions, folder / "out"
+        )
         return importlib.import_module("lab.speedup").speedup_points(conditions, predictions)
 
 
 def test_the_published_picture_is_of_runs_that_run(gossamer: Path) -> None:
     config = Path(__file__).resolve().parents[2] / "experiments" / "speedup.toml"
     for kind in ("dpsgd", "allreduce", "server"):
-        done = subprocess.run([gossamer, "predict", config, "--json", "--set", f"algorithm.kind={kind}", "--set", "run.peers=64"],
-                              capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [
+                gossamer,
+                "predict",
+                config,
+                "--json",
+                "--set",
+                f"algorithm.kind={kind}",
+                "--set",
+                "run.peers=64",
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         seconds = json.loads(done.stdout)["round_seconds"]
         assert (seconds["whole"] > 2 * seconds["training"]) == (kind != "dpsgd")
 

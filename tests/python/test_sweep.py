@@ -27,17 +27,32 @@ def statuses(folder: Path) -> dict[str, str]:
     return {cell["name"]: cell["status"] for cell in sweep_json(folder)["cells"]}
 
 
-@pytest.mark.parametrize(("text", "values"), [
-    ("topology.kind=ring,torus", ("ring", "torus")), ("run.seed=0..2", ("0", "1", "2")),
-    ("run.seed=-1..0,7", ("-1", "0", "7")), ("data.alpha=0.1,1", ("0.1", "1")),
-    ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]"))])
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("topology.kind=ring,torus", ("ring", "torus")),
+        ("run.seed=0..2", ("0", "1", "2")),
+        ("run.seed=-1..0,7", ("-1", "0", "7")),
+        ("data.alpha=0.1,1", ("0.1", "1")),
+        ("topology.shape=[2, 8],[4,4]", ("[2, 8]", "[4,4]")),
+    ],
+)
 def test_axis(text: str, values: tuple[str, ...]) -> None:
     assert parse_axis(text).values == values
 
 
-@pytest.mark.parametrize(("text", "names"), [
-    ("run.seed=3..1", "run.seed"), ("run.seed=", "run.seed"), ("seed=1", "seed=1"), ("run.seed", "run.seed"),
-    ("run.seed=1,1", "run.seed"), ("run.rate=0.1..0.5", "run.rate"), ("a.b=1,,2", "a.b")])
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("run.seed=3..1", "run.seed"),
+        ("run.seed=", "run.seed"),
+        ("seed=1", "seed=1"),
+        ("run.seed", "run.seed"),
+        ("run.seed=1,1", "run.seed"),
+        ("run.rate=0.1..0.5", "run.rate"),
+        ("a.b=1,,2", "a.b"),
+    ],
+)
 def test_bad_axis_is_named(text: str, names: str) -> None:
     with pytest.raises(LabError, match=names.replace(".", r"\.")):
         parse_axis(text)
@@ -54,26 +69,46 @@ def test_rates_are_sorted_as_numbers() -> None:
 
 
 def test_cell_names_are_readable() -> None:
-    assert cell_name({"topology.kind": "ring", "data.alpha": "0.1", "run.seed": "2"}) == "ring-alpha0.1-seed2"
+    assert (
+        cell_name({"topology.kind": "ring", "data.alpha": "0.1", "run.seed": "2"})
+        == "ring-alpha0.1-seed2"
+    )
     assert cell_name({}) == "run"
 
 
 def test_seeds_and_rates_are_innermost() -> None:
-    cells = make_cells([Axis("run.seed", ("0", "1")), Axis("topology.kind", ("ring", "star"))], ("0.1",), Path("x"))
-    assert [cell.name for cell in cells] == ["ring-seed0-rate0.1", "ring-seed1-rate0.1", "star-seed0-rate0.1",
-                                             "star-seed1-rate0.1"]
+    cells = make_cells(
+        [Axis("run.seed", ("0", "1")), Axis("topology.kind", ("ring", "star"))], ("0.1",), Path("x")
+    )
+    assert [cell.name for cell in cells] == [
+        "ring-seed0-rate0.1",
+        "ring-seed1-rate0.1",
+        "star-seed0-rate0.1",
+        "star-seed1-rate0.1",
+    ]
 
 
 def test_configuration_hash_counts_what_changes_a_result() -> None:
     config = {"run": {"seed": 0}, "local": {"threads": 1}, "net": {"listen": "a"}}
     base = configuration_hash(config, {}, False)
-    assert base == configuration_hash(config, {"run.seed": "0", "local.threads": "4", "net.listen": "b"}, False)
+    assert base == configuration_hash(
+        config, {"run.seed": "0", "local.threads": "4", "net.listen": "b"}, False
+    )
     assert base != configuration_hash(config, {"run.seed": "1"}, False)
     assert base != configuration_hash(config, {}, True)
 
 
 def test_grid_runs_resumes_and_writes_results(lab: Any, tmp_path: Path) -> None:
-    words = ("sweep", "small.toml", "topology.kind=ring,complete", "-j", "2", "run.seed=0..1", "--out", "out")
+    words = (
+        "sweep",
+        "small.toml",
+        "topology.kind=ring,complete",
+        "-j",
+        "2",
+        "run.seed=0..1",
+        "--out",
+        "out",
+    )
     first = lab(*words)
     assert first.returncode == 0, first.stderr
     assert set(statuses(tmp_path / "out").values()) == {"finished"}
@@ -85,7 +120,12 @@ def test_grid_runs_resumes_and_writes_results(lab: Any, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns != before
     with (tmp_path / "out" / "results.csv").open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
-    assert [row["run"] for row in rows] == ["ring-seed0", "ring-seed1", "complete-seed0", "complete-seed1"]
+    assert [row["run"] for row in rows] == [
+        "ring-seed0",
+        "ring-seed1",
+        "complete-seed0",
+        "complete-seed1",
+    ]
     assert all(float(row["test_accuracy_mean"]) > 0 and row["final_hash"] for row in rows)
 
 
@@ -94,13 +134,23 @@ def test_a_changed_configuration_is_run_again(lab: Any, tmp_path: Path) -> None:
     config = (tmp_path / "small.toml").read_text(encoding="utf-8")
     (tmp_path / "small.toml").write_text("# a comment\n" + config, encoding="utf-8")
     assert "1 of them there already" in lab("sweep", "small.toml", "--out", "out").stderr
-    (tmp_path / "small.toml").write_text(config.replace("rounds = 6", "rounds = 7"), encoding="utf-8")
+    (tmp_path / "small.toml").write_text(
+        config.replace("rounds = 6", "rounds = 7"), encoding="utf-8"
+    )
     assert "0 of them there already" in lab("sweep", "small.toml", "--out", "out").stderr
 
 
-@pytest.mark.parametrize(("seed", "says"), [(13, "the thirteenth file is missing"), (14, "no whole summary.json"),
-                                            (16, "no whole summary.json")])
-def test_a_failed_run_is_reported_and_never_counted(lab: Any, tmp_path: Path, seed: int, says: str) -> None:
+@pytest.mark.parametrize(
+    ("seed", "says"),
+    [
+        (13, "the thirteenth file is missing"),
+        (14, "no whole summary.json"),
+        (16, "no whole summary.json"),
+    ],
+)
+def test_a_failed_run_is_reported_and_never_counted(
+    lab: Any, tmp_path: Path, seed: int, says: str
+) -> None:
     done = lab("sweep", "small.toml", f"run.seed=0,{seed}", "--out", "out")
     assert done.returncode == 1 and says in done.stderr
     assert statuses(tmp_path / "out") == {"seed0": "finished", f"seed{seed}": "failed"}
@@ -108,9 +158,18 @@ def test_a_failed_run_is_reported_and_never_counted(lab: Any, tmp_path: Path, se
     assert again.returncode == 1 and "1 of them there already" in again.stderr
 
 
-@pytest.mark.parametrize(("axis", "says"), [("topology.kind=ring,rong", "'rong'"), ("run.unknown=1", "run.unknown"),
-                                            ("rum.seed=1", "rum"), ("run.seed=2..1", "run.seed")])
-def test_a_bad_axis_is_refused_before_anything_runs(lab: Any, tmp_path: Path, axis: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("axis", "says"),
+    [
+        ("topology.kind=ring,rong", "'rong'"),
+        ("run.unknown=1", "run.unknown"),
+        ("rum.seed=1", "rum"),
+        ("run.seed=2..1", "run.seed"),
+    ],
+)
+def test_a_bad_axis_is_refused_before_anything_runs(
+    lab: Any, tmp_path: Path, axis: str, says: str
+) -> None:
     done = lab("sweep", "small.toml", axis, "--out", "out")
     assert done.returncode == 2 and says in done.stderr
     assert not (tmp_path / "out").exists()
@@ -126,21 +185,43 @@ def test_a_folder_that_is_not_the_sweeps_is_not_emptied(lab: Any, tmp_path: Path
 
 
 def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
-    done = lab("sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.1,0.5,2", "--out", "out")
+    done = lab(
+        "sweep",
+        "small.toml",
+        "topology.kind=ring,complete",
+        "run.seed=0..1",
+        "--rates",
+        "0.1,0.5,2",
+        "--out",
+        "out",
+    )
     assert done.returncode == 0, "a step size that diverges is an answer"
-    choices = {choice["condition"]["topology.kind"]: choice for choice in sweep_json(tmp_path / "out")["choices"]}
-    assert {(c["rate"], c["at_edge"], tuple(c["ruled_out"])) for c in choices.values()} == {("0.5", False, ("2",))}
+    choices = {
+        choice["condition"]["topology.kind"]: choice
+        for choice in sweep_json(tmp_path / "out")["choices"]
+    }
+    assert {(c["rate"], c["at_edge"], tuple(c["ruled_out"])) for c in choices.values()} == {
+        ("0.5", False, ("2",))
+    }
     edge = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--out", "out")
     assert edge.returncode == 0 and "edge" in edge.stderr
     assert lab("sweep", "small.toml", "--rates", "2,3", "--out", "none").returncode == 1
-    assert lab("sweep", "small.toml", "optimizer.rate=2", "--out", "axis").returncode == 1, "here it is a failure"
+    assert lab("sweep", "small.toml", "optimizer.rate=2", "--out", "axis").returncode == 1, (
+        "here it is a failure"
+    )
     assert lab("sweep", "small.toml", "optimizer.rate=1", "--rates", "1,2").returncode == 2
 
 
 def test_a_step_size_with_a_seed_missing_is_not_judged() -> None:
-    cells = [Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})
-             for r in ("0.1", "0.2", "0.4") for s in "01"]
-    summaries = {c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}} for c in cells}
+    cells = [
+        Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})
+        for r in ("0.1", "0.2", "0.4")
+        for s in "01"
+    ]
+    summaries = {
+        c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}}
+        for c in cells
+    }
     del summaries["0.4-1"]
     (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), parse_measure("test_loss"))
     assert (choice.rate, choice.at_edge, choice.ruled_out) == ("0.2", False, ["0.4"])
@@ -151,16 +232,28 @@ def test_one_process_per_peer(lab: Any, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(list((tmp_path / "out" / "run").glob("log-*.jsonl"))) == 4
     failed = lab("sweep", "small.toml", "run.seed=13", "--processes", "--out", "out")
-    assert failed.returncode == 1 and "peer-1 (exit status 7): gossamer: port in use" in failed.stderr
+    assert (
+        failed.returncode == 1 and "peer-1 (exit status 7): gossamer: port in use" in failed.stderr
+    )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(lab: Any, tmp_path: Path, stand_in: Path,
-                                                                number: signal.Signals) -> None:
+def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(
+    lab: Any, tmp_path: Path, stand_in: Path, number: signal.Signals
+) -> None:
     assert lab("sweep", "small.toml", "run.seed=0", "--out", "out").returncode == 0
-    command = [sys.executable, str(ROOT / "experiments" / "sweep.py"), "small.toml", "run.seed=0,15,1", "--out", "out"]
+    command = [
+        sys.executable,
+        str(ROOT / "experiments" / "sweep.py"),
+        "small.toml",
+        "run.seed=0,15,1",
+        "--out",
+        "out",
+    ]
     environment = {**os.environ, "GOSSAMER_BIN": str(stand_in)}
-    sweep = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True)
+    sweep = subprocess.Popen(
+        command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
+    )
     log = tmp_path / "out" / "seed15" / "log-0.jsonl"
     deadline = time.monotonic() + 60
     while not (log.exists() and '"round": 6' in log.read_text(encoding="utf-8")):  # it is at work
@@ -171,12 +264,17 @@ def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(lab: Any, tmp_path
     assert sweep.returncode == 130 and "interrupted" in said
     summary = json.loads((tmp_path / "out" / "seed15" / "summary.json").read_text(encoding="utf-8"))
     assert summary["reason"] == "interrupted", "the run was asked to end, and ended by itself"
-    assert statuses(tmp_path / "out") == {"seed0": "finished", "seed15": "missing", "seed1": "missing"}
+    assert statuses(tmp_path / "out") == {
+        "seed0": "finished",
+        "seed15": "missing",
+        "seed1": "missing",
+    }
     assert lab("sweep", "small.toml", "run.seed=0,1", "--out", "out").returncode == 0
 
 
 def test_two_sweeps_in_one_folder_are_refused(lab: Any, tmp_path: Path) -> None:
     import fcntl
+
     (tmp_path / "out").mkdir()
     with (tmp_path / "out" / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -191,6 +289,15 @@ def test_a_file_where_the_folder_should_be_is_refused(lab: Any, out: str) -> Non
 
 
 def test_a_metric_that_the_runs_do_not_have_is_named(lab: Any) -> None:
-    done = lab("sweep", "small.toml", "--rates", "0.1,0.2", "--select", "distance_to_optimum", "--out", "out")
+    done = lab(
+        "sweep",
+        "small.toml",
+        "--rates",
+        "0.1,0.2",
+        "--select",
+        "distance_to_optimum",
+        "--out",
+        "out",
+    )
     assert done.returncode == 1 and "runs on these data have no distance_to_optimum" in done.stderr
     assert "diverged" not in done.stderr

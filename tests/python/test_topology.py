@@ -27,14 +27,26 @@ KEYS = """topology peers weights edges degree_min degree_max diameter period sym
 
 
 def run(gossamer: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([str(gossamer), "topology", *arguments], capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [str(gossamer), "topology", *arguments], capture_output=True, text=True, timeout=120
+    )
 
 
 @cache
 def reports(gossamer: Path, kind: str, weights: str, lazy: bool) -> dict[int, dict]:
     """What the program prints of n = 1..LARGEST, by n: one process, one JSON object a line."""
     flags = ["--weights", weights] + (["--lazy"] if lazy else [])
-    result = run(gossamer, kind, "-n", f"1..{LARGEST}", "--json", "--matrix", "--parameters", str(PARAMETERS), *flags)
+    result = run(
+        gossamer,
+        kind,
+        "-n",
+        f"1..{LARGEST}",
+        "--json",
+        "--matrix",
+        "--parameters",
+        str(PARAMETERS),
+        *flags,
+    )
     assert result.returncode == 0, result.stderr
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert [line["peers"] for line in lines] == list(range(1, LARGEST + 1))
@@ -63,7 +75,9 @@ def squarest(n: int) -> tuple[int, int]:
 def lattice(n: int, periodic: bool) -> Rounds:
     rows, cols = squarest(n)
     graph = nx.grid_2d_graph(rows, cols, periodic=periodic)
-    return undirected(n, nx.relabel_nodes(graph, {(row, col): row * cols + col for row, col in graph}))
+    return undirected(
+        n, nx.relabel_nodes(graph, {(row, col): row * cols + col for row, col in graph})
+    )
 
 
 def torus(n: int) -> Rounds | None:
@@ -81,7 +95,9 @@ def hypercube(n: int) -> Rounds | None:
     if n <= 2:  # networkx numbers the corners of its smallest cubes otherwise
         return undirected(n, nx.complete_graph(n))
     graph = nx.hypercube_graph(dimension)
-    return undirected(n, nx.relabel_nodes(graph, {bits: int("".join(map(str, bits)), 2) for bits in graph}))
+    return undirected(
+        n, nx.relabel_nodes(graph, {bits: int("".join(map(str, bits)), 2) for bits in graph})
+    )
 
 
 def one_peer_exponential(n: int) -> Rounds:
@@ -95,7 +111,9 @@ def one_peer_exponential(n: int) -> Rounds:
 
 def exponential(n: int) -> Rounds:
     graph = nx.empty_graph(n, create_using=nx.DiGraph)
-    graph.add_edges_from(((i - 2**j) % n, i) for i in range(n) for j in range(n.bit_length()) if 2**j < n)
+    graph.add_edges_from(
+        ((i - 2**j) % n, i) for i in range(n) for j in range(n.bit_length()) if 2**j < n
+    )
     return [graph]
 
 
@@ -112,7 +130,11 @@ def dumbbell(n: int) -> Rounds:
 
 def most_equal_sides(n: int, count: int) -> tuple[int, ...]:
     """Ascending, 3 or more each, the longest as short as can be; empty where there are none."""
-    sides = [s for s in combinations_with_replacement(range(3, n + 1), count - 1) if n % math.prod(s) == 0]
+    sides = [
+        s
+        for s in combinations_with_replacement(range(3, n + 1), count - 1)
+        if n % math.prod(s) == 0
+    ]
     whole = [(*s, n // math.prod(s)) for s in sides if n // math.prod(s) >= s[-1]]
     return min(whole, key=lambda s: (s[-1], s), default=())
 
@@ -122,7 +144,9 @@ def hypertorus(n: int) -> Rounds | None:
     sides = (1,) if n == 1 else most_equal_sides(n, 3) or most_equal_sides(n, 2)
     if not sides:
         return None
-    graph = nx.grid_graph(list(reversed(sides)), periodic=True)  # networkx has the last dimension first
+    graph = nx.grid_graph(
+        list(reversed(sides)), periodic=True
+    )  # networkx has the last dimension first
     points = sorted(graph)
     return undirected(n, nx.relabel_nodes(graph, {point: i for i, point in enumerate(points)}))
 
@@ -175,7 +199,9 @@ def built(gossamer: Path, kind: str, weights: str, lazy: bool) -> list[tuple[int
 
 
 every_kind = pytest.mark.parametrize("kind", sorted(EXPECTED))
-every_weighing = pytest.mark.parametrize("weights,lazy", WEIGHINGS, ids=lambda v: v if isinstance(v, str) else f"lazy={v}")
+every_weighing = pytest.mark.parametrize(
+    "weights,lazy", WEIGHINGS, ids=lambda v: v if isinstance(v, str) else f"lazy={v}"
+)
 
 
 @every_kind
@@ -197,7 +223,12 @@ def test_what_cannot_be_built_names_an_n_that_can(gossamer: Path, kind: str) -> 
 def test_graph_and_its_figures(gossamer: Path, kind: str) -> None:
     for n, report, graphs in built(gossamer, kind, "metropolis", False):
         for graph, matrix in zip(graphs, report["matrix"], strict=True):
-            support = {(j, i) for i, row in enumerate(matrix) for j, weight in enumerate(row) if weight != 0 and i != j}
+            support = {
+                (j, i)
+                for i, row in enumerate(matrix)
+                for j, weight in enumerate(row)
+                if weight != 0 and i != j
+            }
             assert support == set(graph.edges), n
         union = nx.compose_all(graphs)
         symmetric = all(set(graph.edges) == set(graph.reverse().edges) for graph in graphs)
@@ -219,7 +250,9 @@ def test_weights_and_spectral_gap(gossamer: Path, kind: str, weights: str, lazy:
         matrices = [np.array(matrix) for matrix in report["matrix"]]
         for matrix, graph in zip(matrices, graphs, strict=True):
             assert matrix.shape == (n, n)
-            np.testing.assert_allclose(matrix, weigh(graph, weights, lazy), rtol=0, atol=1e-14, err_msg=f"n = {n}")
+            np.testing.assert_allclose(
+                matrix, weigh(graph, weights, lazy), rtol=0, atol=1e-14, err_msg=f"n = {n}"
+            )
             np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=0, atol=1e-12)
             np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=0, atol=1e-12)
         assert report["weights"] == ("lazy " if lazy else "") + weights
@@ -227,7 +260,15 @@ def test_weights_and_spectral_gap(gossamer: Path, kind: str, weights: str, lazy:
         assert report["spectral_gap"] == pytest.approx(spectral_gap(matrices), abs=1e-9), n
 
 
-DRAWN = ["base", "simple_base", "double_binary_tree", "equistatic", "erdos_renyi", "random_matching", "random_regular"]
+DRAWN = [
+    "base",
+    "simple_base",
+    "double_binary_tree",
+    "equistatic",
+    "erdos_renyi",
+    "random_matching",
+    "random_regular",
+]
 
 
 def matrices_of(report: dict) -> list[np.ndarray]:
@@ -284,7 +325,7 @@ def test_outlook(gossamer: Path, kind: str) -> None:
             matrix = matrices[t % len(matrices)]
             variance = matrix @ (decay * variance + np.eye(n)) @ matrix.T
             traces.append(np.trace(variance) / n)
-        neighbours = 1 / (1 - decay) / np.mean(traces[-len(matrices):])
+        neighbours = 1 / (1 - decay) / np.mean(traces[-len(matrices) :])
         assert report["effective_neighbours"] == pytest.approx(neighbours, rel=1e-9), n
         gap, exact = spectral_gap(matrices), report["rounds_to_exact"]
         assert (exact is None) == (gap < 1 - 1e-12), n
@@ -310,7 +351,9 @@ def test_files(gossamer: Path, tmp_path: Path) -> None:
     expected = nx.to_numpy_array(graph)
     expected += np.diag(1 - expected.sum(axis=1))
     for name in ("g.graphml", "g.edges"):
-        result = run(gossamer, "file", "-n", str(n), "--json", "--matrix", "--set", f"path={tmp_path / name}")
+        result = run(
+            gossamer, "file", "-n", str(n), "--json", "--matrix", "--set", f"path={tmp_path / name}"
+        )
         assert result.returncode == 0, result.stderr
         report = json.loads(result.stdout)
         np.testing.assert_allclose(report["matrix"][0], expected, rtol=0, atol=1e-13)
@@ -332,7 +375,19 @@ def test_table(gossamer: Path) -> None:
     assert run(gossamer, "torus", "hypercube", "-n", "14").returncode == 2
 
 
-@pytest.mark.parametrize("kind", ["ring", "path", "grid", "star", "random_regular", "base", "one_peer_exponential", "erdos_renyi"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "ring",
+        "path",
+        "grid",
+        "star",
+        "random_regular",
+        "base",
+        "one_peer_exponential",
+        "erdos_renyi",
+    ],
+)
 def test_large_networks_are_examined_quickly(gossamer: Path, kind: str) -> None:
     result = run(gossamer, kind, "-n", "4096", "--json")
     assert result.returncode == 0, result.stderr

@@ -1,14 +1,17 @@
-// AD-PSGD: each peer takes gradients at its own pace, and once in a round it averages with one random neighbour, while it computes;
-// what its steps came to is added to what is there when they are done. Nobody waits for anybody's gradient.
+// AD-PSGD: each peer takes gradients at its own pace, and once in a round it averages with one
+// random neighbour, while it computes; what its steps came to is added to what is there when they
+// are done. Nobody waits for anybody's gradient.
 //
-// Who asks whom: peers are coloured so that neighbours differ, and a peer asks neighbours of higher colours only. It sends x; who
-// is asked averages, and answers with the average, so both have the same bits. A peer that waits for an answer lets others wait
-// for its own, or two averages would be mixed up; a peer that computes answers at once. So waits only lead from lower colours to
-// higher ones, never in a circle, and those of the highest colour wait for nobody. On a bipartite graph two colours are enough:
-// they are the paper's active and passive peers. On others nobody waits longer than for as many answers as there are colours.
+// Who asks whom: peers are coloured so that neighbours differ, and a peer asks neighbours of higher
+// colours only. It sends x; who is asked averages, and answers with the average, so both have the
+// same bits. A peer that waits for an answer lets others wait for its own, or two averages would be
+// mixed up; a peer that computes answers at once. So waits only lead from lower colours to higher
+// ones, never in a circle, and those of the highest colour wait for nobody. On a bipartite graph
+// two colours are enough: they are the paper's active and passive peers. On others nobody waits
+// longer than for as many answers as there are colours.
 //
-// A peer whose rounds are done is final. It says so to those who may ask it; until each has answered that it asks no more, or is
-// done itself, it answers with the asker's own x.
+// A peer whose rounds are done is final. It says so to those who may ask it; until each has
+// answered that it asks no more, or is done itself, it answers with the asker's own x.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,13 +33,14 @@ struct Options {
 /// Questions travel as kX, answers as kTheirs, a word at parting as the gradient row.
 enum Row { kX, kLocal, kBefore, kTheirs };
 
-/// Each peer in the order of distance from peer 0 takes the lowest colour that no neighbour has: two on a bipartite graph.
+/// Each peer in the order of distance from peer 0 takes the lowest colour that no neighbour has:
+/// two on a bipartite graph.
 std::vector<int> colours(const topology::MixingMatrix& graph) {
   constexpr int kNone = -1, kNext = -2;
   std::vector<int> colour(static_cast<std::size_t>(graph.peers()), kNone), order{0};
   for (std::size_t k = 0; k < order.size(); ++k) {
     std::vector<int> taken;
-    for (const int j : graph.heard_by(order[k])) {
+    for (const int j : graph.out_neighbours(order[k])) {
       int& theirs = colour[static_cast<std::size_t>(j)];
       if (theirs == kNone) order.push_back(j), theirs = kNext;
       taken.push_back(theirs);
@@ -47,17 +51,22 @@ std::vector<int> colours(const topology::MixingMatrix& graph) {
   return colour;
 }
 
-/// What a node keeps beside its rows, a counter each: its colour, its neighbours', and from which of these it has parted.
+/// What a node keeps beside its rows, a counter each: its colour, its neighbours', and from which
+/// of these it has parted.
 struct Neighbours {
   Neighbours(Node& node, std::span<const int> peers_in)
-      : peers(peers_in), own(node.counters()[0]), colour(node.counters().subspan(1, peers.size())),
+      : peers(peers_in),
+        own(node.counters()[0]),
+        colour(node.counters().subspan(1, peers.size())),
         parted(node.counters().subspan(1 + peers.size())) {}
   std::span<const int> peers;
   std::uint64_t& own;  ///< 1 + the colour; 0: not known yet
   std::span<std::uint64_t> colour, parted;
 
   bool may_be_asked(std::size_t k) const { return colour[k] > own; }
-  std::size_t place(int peer) const { return static_cast<std::size_t>(std::ranges::find(peers, peer) - peers.begin()); }
+  std::size_t place(int peer) const {
+    return static_cast<std::size_t>(std::ranges::find(peers, peer) - peers.begin());
+  }
   /// Whether all who may ask have said that they will not any more.
   bool unasked() const {
     for (std::size_t k = 0; k < peers.size(); ++k)
@@ -76,59 +85,73 @@ class AdPsgd final : public Algorithm {
             {.name = "before", .survives = false},
             {.name = "theirs", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .bounded_lead = false, .rounds_end_together = false}; }
+  AlgorithmNeeds needs() const override {
+    return {.mixing_matrix = false, .bounded_lead = false, .rounds_end_together = false};
+  }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
 
   std::size_t counters(int i, const topology::MixingSchedule& schedule) const override {
-    return 1 + 2 * schedule.at(0)->heard_by(i).size();
+    return 1 + 2 * schedule.at(0)->out_neighbours(i).size();
   }
-  void resume(int, Round, std::span<std::uint64_t> counters, const topology::MixingSchedule&) const override {
+  void resume(int, Round, std::span<std::uint64_t> counters,
+              const topology::MixingSchedule&) const override {
     std::ranges::fill(counters, 0);
   }
 
   Status check(const topology::MixingSchedule& schedule) const override {
-    const char* what = schedule.period() != 1                                          ? "changes from round to round"
-                       : !topology::is_symmetric(topology::graph_of(*schedule.at(0))) ? "is directed"
-                                                                                       : nullptr;
+    const char* what = schedule.period() != 1 ? "changes from round to round"
+                       : !topology::is_symmetric(topology::graph_of(*schedule.at(0)))
+                           ? "is directed"
+                           : nullptr;
     if (what == nullptr) return {};
-    return Error{ErrorKind::invalid, fmt::format("topology.kind: 'ad_psgd' averages pairs of neighbours, and this graph {}; choose an "
-                                                 "undirected one that stays (ring, torus, hypercube, random_regular), or "
-                                                 "async_push_sum for a directed one",
-                                                 what)};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format(
+            "topology.kind: 'ad_psgd' averages pairs of neighbours, and this graph {}; choose an "
+            "undirected one that stays (ring, torus, hypercube, random_regular), or "
+            "async_push_sum for a directed one",
+            what)};
   }
 
-  /// One question a round of everybody who has whom to ask; who is asked by chance, as often as is to be expected.
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w, std::size_t d) const override {
+  /// One question a round of everybody who has whom to ask; who is asked by chance, as often as is
+  /// to be expected.
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
     const std::vector<int> colour = colours(w);
     std::vector<double> asks(colour.size()), asked(colour.size());
     for (std::size_t i = 0; i < colour.size(); ++i) {
       std::vector<int> higher;
-      for (const int j : w.heard_by(static_cast<int>(i)))
+      for (const int j : w.out_neighbours(static_cast<int>(i)))
         if (colour[static_cast<std::size_t>(j)] > colour[i]) higher.push_back(j);
       if (!higher.empty()) asks[i] = 1;
-      for (const int j : higher) asked[static_cast<std::size_t>(j)] += 1.0 / static_cast<double>(higher.size());
+      for (const int j : higher)
+        asked[static_cast<std::size_t>(j)] += 1.0 / static_cast<double>(higher.size());
     }
     return {{.message = d,
-             .of = [=](int i) {
-               const auto k = static_cast<std::size_t>(i);
-               const auto values = static_cast<std::uint64_t>(std::llround((asks[k] + asked[k]) * static_cast<double>(d)));
-               return NodeLoad{values, values};
-             },
+             .of =
+                 [=](int i) {
+                   const auto k = static_cast<std::size_t>(i);
+                   const auto values = static_cast<std::uint64_t>(
+                       std::llround((asks[k] + asked[k]) * static_cast<double>(d)));
+                   return NodeLoad{values, values};
+                 },
              .beside_training = true}};
   }
 
-  // u ← x after H local steps; meanwhile, with j a random neighbour, x, x_j ← (x + x_j)/2, and whoever asks is answered;
-  // x ← x + (u − x as it was)
+  // u ← x after H local steps; meanwhile, with j a random neighbour, x, x_j ← (x + x_j)/2, and
+  // whoever asks is answered; x ← x + (u − x as it was)
   task<void> round(Node& node, Round t) const override {
     const auto w = node.matrix(t);
-    Neighbours neighbours(node, w->heard_by(node.id()));
+    Neighbours neighbours(node, w->out_neighbours(node.id()));
     if (neighbours.own == 0) learn_colours(node, neighbours, *w);
     const std::span<float> x = node.x(), u = node.row(kLocal), before = node.row(kBefore);
-    // Who asked while this peer waited itself, first: where answers take longer than steps it always does. Each asks once.
-    for (std::size_t k = 0; k < neighbours.peers.size() && node.waiting(kX); ++k) co_await answer(node, true);
+    // Who asked while this peer waited itself, first: where answers take longer than steps it
+    // always does. Each asks once.
+    for (std::size_t k = 0; k < neighbours.peers.size() && node.waiting(kX); ++k)
+      co_await answer(node, true);
     co_await node.copy(x, before);
     co_await node.copy(x, u);
     const std::optional<int> partner = choose(node, t, neighbours);
@@ -144,22 +167,22 @@ class AdPsgd final : public Algorithm {
       } else if (!waits && node.waiting(kX)) {
         co_await answer(node, true);
       } else {
-        co_await node.change();
+        co_await node.wait_event();
       }
     }
     co_await node.add_difference(x, u, before);
   }
 
-  task<void> farewell(Node& node) const override {
+  task<void> drain(Node& node) const override {
     const auto w = node.matrix(0);
-    Neighbours neighbours(node, w->heard_by(node.id()));
+    Neighbours neighbours(node, w->out_neighbours(node.id()));
     if (neighbours.own == 0) learn_colours(node, neighbours, *w);
     for (std::size_t k = 0; k < neighbours.peers.size(); ++k)
       if (!neighbours.may_be_asked(k) || neighbours.parted[k] == 0) part_from(node, neighbours, k);
     while (!neighbours.unasked() || node.waiting(kX)) {
       if (node.waiting(kX)) co_await answer(node, false);
       else if (node.waiting(kGradientRow)) co_await hear_parting(node, neighbours);
-      else co_await node.change();
+      else co_await node.wait_event();
     }
     std::ranges::fill(neighbours.parted, 0);
   }
@@ -167,16 +190,20 @@ class AdPsgd final : public Algorithm {
  private:
   void learn_colours(Node& node, Neighbours& neighbours, const topology::MixingMatrix& w) const {
     const std::vector<int> colour = colours(w);
-    const auto of = [&](int peer) { return 1 + static_cast<std::uint64_t>(colour[static_cast<std::size_t>(peer)]); };
+    const auto of = [&](int peer) {
+      return 1 + static_cast<std::uint64_t>(colour[static_cast<std::size_t>(peer)]);
+    };
     neighbours.own = of(node.id());
-    for (std::size_t k = 0; k < neighbours.peers.size(); ++k) neighbours.colour[k] = of(neighbours.peers[k]);
+    for (std::size_t k = 0; k < neighbours.peers.size(); ++k)
+      neighbours.colour[k] = of(neighbours.peers[k]);
   }
 
   /// A neighbour to ask, if there is one left.
   std::optional<int> choose(Node& node, Round t, const Neighbours& neighbours) const {
     std::vector<int> candidates;
     for (std::size_t k = 0; k < neighbours.peers.size(); ++k)
-      if (neighbours.may_be_asked(k) && neighbours.parted[k] == 0) candidates.push_back(neighbours.peers[k]);
+      if (neighbours.may_be_asked(k) && neighbours.parted[k] == 0)
+        candidates.push_back(neighbours.peers[k]);
     if (candidates.empty()) return std::nullopt;
     RandomStream random(node.seed(), static_cast<std::uint32_t>(node.id()), Purpose::topology, t);
     return candidates[random.below(static_cast<std::uint32_t>(candidates.size()))];
@@ -185,7 +212,7 @@ class AdPsgd final : public Algorithm {
   /// The next question: x ← (x + theirs)/2, which is the answer; or theirs, where x is final.
   task<void> answer(Node& node, bool averages) const {
     const std::span<float> x = node.x(), theirs = node.row(kTheirs);
-    const Received question = co_await node.receive_any(kX, theirs, Combine::replace);
+    const MessageOrigin question = co_await node.receive_any(kX, theirs, Combine::replace);
     if (averages) {
       co_await node.scale(x, 0.5F);
       co_await node.axpy(0.5F, theirs, x);
@@ -200,7 +227,8 @@ class AdPsgd final : public Algorithm {
   }
 
   task<void> hear_parting(Node& node, Neighbours& neighbours) const {
-    const Received word = co_await node.receive_any(kGradientRow, node.row(kTheirs).first(1), Combine::replace);
+    const MessageOrigin word =
+        co_await node.receive_any(kGradientRow, node.row(kTheirs).first(1), Combine::replace);
     const std::size_t k = neighbours.place(word.from);
     if (!neighbours.may_be_asked(k)) neighbours.parted[k] = 1;
     else if (neighbours.parted[k] == 0) part_from(node, neighbours, k);
@@ -213,9 +241,12 @@ class AdPsgd final : public Algorithm {
 
 AlgorithmKind ad_psgd() {
   static const auto parameters = ParameterSet<Options>().add(
-      "local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      "local_steps", &Options::local_steps,
+      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "ad_psgd",
-          .summary = "AD-PSGD: gradients at each peer's own pace, and averages of pairs meanwhile; undirected graphs",
+          .summary =
+              "AD-PSGD: gradients at each peer's own pace, and averages of pairs meanwhile; "
+              "undirected graphs",
           .source = "Lian, Zhang, Zhang and Liu 2018, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<AdPsgd>(parameters)};

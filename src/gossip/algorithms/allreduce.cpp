@@ -1,5 +1,6 @@
-// All-reduce SGD: every peer takes the same step with the mean of all gradients. How the mean is made is a choice; root and
-// all_to_all add in ascending peer order and have the same bits, ring adds each part in an order of its own.
+// All-reduce SGD: every peer takes the same step with the mean of all gradients. How the mean is
+// made is a choice; root and all_to_all add in ascending peer order and have the same bits, ring
+// adds each part in an order of its own.
 #include <algorithm>
 #include <numeric>
 
@@ -62,7 +63,8 @@ class AllReduce final : public Algorithm {
   }
 
  private:
-  /// As ring() sends: part me − s in step s of the reduce-scatter, and me + 1 − s in that of the all-gather.
+  /// As ring() sends: part me − s in step s of the reduce-scatter, and me + 1 − s in that of the
+  /// all-gather.
   static std::vector<ExchangeLoad> ring_loads(std::size_t d, int n) {
     std::size_t longest = 0;
     for (int k = 0; k < n; ++k) longest = std::max(longest, part_of(d, k, n).size());
@@ -70,7 +72,8 @@ class AllReduce final : public Algorithm {
     for (const int first : {0, 1})
       for (int s = 0; s < n - 1; ++s)
         loads.push_back({.message = longest, .of = [=](int me) {
-                           return NodeLoad{part_of(d, me + first - s, n).size(), part_of(d, me + first - s - 1, n).size()};
+                           return NodeLoad{part_of(d, me + first - s, n).size(),
+                                           part_of(d, me + first - s - 1, n).size()};
                          }});
     return loads;
   }
@@ -82,10 +85,12 @@ class AllReduce final : public Algorithm {
     return {std::min(previous, next), std::max(previous, next)};
   }
 
-  // Ring reduce-scatter and all-gather (Patarasuk and Yuan 2009): 2(n−1) messages of d/n values a peer, whatever n.
+  // Ring reduce-scatter and all-gather (Patarasuk and Yuan 2009): 2(n−1) messages of d/n values a
+  // peer, whatever n.
   task<void> ring(Node& node, Round t, std::span<float> g) const {
     const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
-    for (int s = 0; s < n - 1; ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
+    for (int s = 0; s < n - 1;
+         ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
       node.send(next, t, kGradientRow, part_of(g, me - s, n));
       co_await node.receive(previous, t, kGradientRow, part_of(g, me - s - 1, n), Combine::add);
     }
@@ -98,10 +103,12 @@ class AllReduce final : public Algorithm {
     co_await node.sent(kGradientRow);
   }
 
-  // Reduce to peer 0 and broadcast: a row to the root and one back, and 2(n−1) rows through the root.
+  // Reduce to peer 0 and broadcast: a row to the root and one back, and 2(n−1) rows through the
+  // root.
   task<void> root(Node& node, Round t, std::span<float> g) const {
     if (node.id() == 0) {
-      for (int j = 1; j < node.peers(); ++j) co_await node.receive(j, t, kGradientRow, g, Combine::add);
+      for (int j = 1; j < node.peers(); ++j)
+        co_await node.receive(j, t, kGradientRow, g, Combine::add);
       co_await node.scale(g, 1.0F / static_cast<float>(node.peers()));
       for (int j = 1; j < node.peers(); ++j) node.send(j, t, kGradientRow, g);
       co_await node.sent(kGradientRow);
@@ -115,9 +122,11 @@ class AllReduce final : public Algorithm {
   // Everybody sends its gradient to everybody: n−1 rows out and as many in.
   task<void> all_to_all(Node& node, Round t, std::span<float> g) const {
     const std::span<float> sum = node.row(kSum);
-    for (int k = 1; k < node.peers(); ++k) node.send((node.id() + k) % node.peers(), t, kGradientRow, g);
+    for (int k = 1; k < node.peers(); ++k)
+      node.send((node.id() + k) % node.peers(), t, kGradientRow, g);
     for (int j = 0; j < node.peers(); ++j) {
-      if (j != node.id()) co_await node.receive(j, t, kGradientRow, sum, j == 0 ? Combine::replace : Combine::add);
+      if (j != node.id())
+        co_await node.receive(j, t, kGradientRow, sum, j == 0 ? Combine::replace : Combine::add);
       else if (j == 0) co_await node.copy(g, sum);
       else co_await node.axpy(1.0F, g, sum);
     }
@@ -133,7 +142,8 @@ class AllReduce final : public Algorithm {
 AlgorithmKind allreduce() {
   static const auto parameters = ParameterSet<Options>().add(
       "form", &Options::form,
-      {.help = "how the mean is made: ring reduce-scatter and all-gather; reduce to peer 0 and broadcast; every gradient to everybody",
+      {.help = "how the mean is made: ring reduce-scatter and all-gather; reduce to peer 0 and "
+               "broadcast; every gradient to everybody",
        .choices = {"ring", "root", "all_to_all"}});
   return {.name = "allreduce",
           .summary = "all-reduce SGD: every peer takes the step with the mean of all gradients",

@@ -1,24 +1,31 @@
-// Push-sum that waits for nobody and loses nothing: what peer j has ever given is one running sum S_j, and S_j is what it sends.
-// Who hears it takes the difference to the S_j that it used last. A message that is lost, late or superseded is made good by the
-// next one, so sums and weights are kept, what is under way included: at any time, and whatever round each peer is in,
+// Push-sum that waits for nobody and loses nothing: what peer j has ever given is one running sum
+// S_j, and S_j is what it sends. Who hears it takes the difference to the S_j that it used last. A
+// message that is lost, late or superseded is made good by the next one, so sums and weights are
+// kept, what is under way included: at any time, and whatever round each peer is in,
 //   Σ_i (x_i, w_i)  +  Σ_{j→i} W_ij (S_j − S_ij)   changes by the peers' own steps alone,
-// because the account of each peer, (x_i, w_i) + Σ_k W_ki S_i − Σ_j W_ij S_ij, does. Under `sync` it is push_sum, to rounding; it is
-// made for `async` and `stale`, on directed graphs too. x/w is a peer's model.
+// because the account of each peer, (x_i, w_i) + Σ_k W_ki S_i − Σ_j W_ij S_ij, does. Under `sync`
+// it is push_sum, to rounding; it is made for `async` and `stale`, on directed graphs too. x/w is a
+// peer's model.
 //
-// Sums grow with the rounds, and float32 rounds them ever more coarsely: after 1e5 rounds to multiples of x/128. Each is kept in
-// two rows, rounded and what that left, which add up exactly; both travel, so a message is 2(d + 1) values where push_sum's is
-// d + 1. Beside them a peer keeps the two of each neighbour's sum that it used last.
+// Sums grow with the rounds, and float32 rounds them ever more coarsely: after 1e5 rounds to
+// multiples of x/128. Each is kept in two rows, rounded and what that left, which add up exactly;
+// both travel, so a message is 2(d + 1) values where push_sum's is d + 1. Beside them a peer keeps
+// the two of each neighbour's sum that it used last.
 //
-// A peer gives in every round in which it has enough weight, or all whom it hears are in step with it, as under `sync` they
-// always are. Where rounds are shorter than messages take, or those who would give back stand still, it would else give all of its
-// weight away, and its steps γ/w would grow without bound. The longer it has not given the less is enough, so that all give again
-// where losses have left too little to all. It sends its sum in every round all the same, for the last message may have been lost.
+// A peer gives in every round in which it has enough weight, or all whom it hears are in step with
+// it, as under `sync` they always are. Where rounds are shorter than messages take, or those who
+// would give back stand still, it would else give all of its weight away, and its steps γ/w would
+// grow without bound. The longer it has not given the less is enough, so that all give again where
+// losses have left too little to all. It sends its sum in every round all the same, for the last
+// message may have been lost.
 //
-// A peer that is lost takes with it what it has and what is under way to it: weights too, so no model leans. But weights that are less
-// in all make steps longer, so each peer sets its weight to 1 some rounds later, and x to its model; the sums S stay, and what is under
-// way then comes on top. Of a link that is back the first sum heard only says where to begin, and nothing is given before the other end
-// is known to hear, which under `async` may be long after. A peer whose rounds are done says so, and is given nothing more: it would keep
-// it, and the weights of those who go on would fall to nothing.
+// A peer that is lost takes with it what it has and what is under way to it: weights too, so no
+// model leans. But weights that are less in all make steps longer, so each peer sets its weight to
+// 1 some rounds later, and x to its model; the sums S stay, and what is under way then comes on
+// top. Of a link that is back the first sum heard only says where to begin, and nothing is given
+// before the other end is known to hear, which under `async` may be long after. A peer whose rounds
+// are done says so, and is given nothing more: it would keep it, and the weights of those who go on
+// would fall to nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +40,8 @@ struct Options {
   int local_steps = 1;
 };
 
-/// Of a mean weight of 1: with so much a peer gives. After so many rounds without, half of it is enough after twice as many, and so on.
+/// Of a mean weight of 1: with so much a peer gives. After so many rounds without, half of it is
+/// enough after twice as many, and so on.
 constexpr float kEnough = 0.6F;
 constexpr Round kPatience = 64;
 /// Of a neighbour that this peer has not heard since the run goes on.
@@ -49,49 +57,63 @@ class AsyncPushSum final : public Algorithm {
   std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const override {
     const auto w = schedule.at(0);  // of every round: check()
     std::size_t neighbours = 0;
-    for (int i = 0; i < w->peers(); ++i) neighbours = std::max(neighbours, w->hears(i).size());
+    for (int i = 0; i < w->peers(); ++i)
+      neighbours = std::max(neighbours, w->in_neighbours(i).size());
     const auto of_sums = [](std::string name) {
-      return RowSpec{.name = std::move(name), .rejoin = RowSpec::Rejoin::restart_alone, .extra = 2, .extra_start = 0, .parts = 2};
+      return RowSpec{.name = std::move(name),
+                     .rejoin = RowSpec::Rejoin::restart_alone,
+                     .extra = 2,
+                     .extra_start = 0,
+                     .parts = 2};
     };
-    std::vector<RowSpec> rows{
-        {.name = "x", .initial = RowSpec::Initial::parameters},
-        {.name = "sum",
-         .initial = RowSpec::Initial::parameters,
-         .conserved_sum = true,
-         .rejoin = RowSpec::Rejoin::restart,
-         .extra = 1},
-        {.name = "before", .survives = false, .extra = 1},
-        of_sums("given")};
-    for (std::size_t j = 0; j < neighbours; ++j) rows.push_back(of_sums(fmt::format("used of neighbour {}", j)));
+    std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters},
+                              {.name = "sum",
+                               .initial = RowSpec::Initial::parameters,
+                               .conserved_sum = true,
+                               .rejoin = RowSpec::Rejoin::restart,
+                               .extra = 1},
+                              {.name = "before", .survives = false, .extra = 1},
+                              of_sums("given")};
+    for (std::size_t j = 0; j < neighbours; ++j)
+      rows.push_back(of_sums(fmt::format("used of neighbour {}", j)));
     return rows;
   }
-  AlgorithmNeeds needs() const override { return {.only_columns = true, .bears_losses = true}; }
+  AlgorithmNeeds needs() const override {
+    return {.only_columns = true, .tolerates_peer_loss = true};
+  }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w, std::size_t d) const override {
+  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
+                                  std::size_t d) const override {
     return {neighbours_load(w, 2 * (d + 1))};
   }
 
-  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. Then, by neighbour, the round since which it had
-  /// taken part at that time. And the round in which this peer gave last.
-  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override { return 2 * schedule.at(0)->hears(i).size() + 1; }
+  /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. Then, by
+  /// neighbour, the round since which it had taken part at that time. And the round in which this
+  /// peer gave last.
+  std::size_t counters(int i, const topology::MixingSchedule& schedule) const override {
+    return 2 * schedule.at(0)->in_neighbours(i).size() + 1;
+  }
   /// All links are there; of one that was not, nobody knows what the other end has given.
-  void resume(int i, Round t, std::span<std::uint64_t> counters, const topology::MixingSchedule& schedule) const override {
-    const std::size_t neighbours = schedule.at(0)->hears(i).size();
-    for (std::size_t place = 0; place < neighbours; ++place) counters[neighbours + place] = counters[place] == t ? 0 : kUnheard;
+  void resume(int i, Round t, std::span<std::uint64_t> counters,
+              const topology::MixingSchedule& schedule) const override {
+    const std::size_t neighbours = schedule.at(0)->in_neighbours(i).size();
+    for (std::size_t place = 0; place < neighbours; ++place)
+      counters[neighbours + place] = counters[place] == t ? 0 : kUnheard;
   }
 
   Status check(const topology::MixingSchedule& schedule) const override {
     if (schedule.period() == 1) return {};
     return Error{ErrorKind::invalid,
-                 "topology.kind: 'async_push_sum' keeps a sum for every link, and the links of this topology change from round to "
+                 "topology.kind: 'async_push_sum' keeps a sum for every link, and the links of "
+                 "this topology change from round to "
                  "round; choose one that stays (ring, exponential, torus), or push_sum"};
   }
 
-  // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  S ← S + (x, w), sent;  (x, w) ← (1 − Σ_k W_ki) (x, w);
-  // (x, w) ← (x, w) + Σ_j W_ij (S_j − S_ij), S_ij ← S_j;  z ← x/w
+  // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  S ← S + (x, w), sent;  (x, w) ← (1 − Σ_k W_ki) (x,
+  // w); (x, w) ← (x, w) + Σ_j W_ij (S_j − S_ij), S_ij ← S_j;  z ← x/w
   task<void> round(Node& node, Round t) const override {
     co_await push_sum_steps(node, kSum, steps_);
     std::uint64_t& gave = node.counters().back();
@@ -99,12 +121,12 @@ class AsyncPushSum final : public Algorithm {
       co_await give(node, t);
       gave = t;
     }
-    const std::vector<HeardRow> heard = co_await node.share(gave, kGiven);
+    const std::vector<NeighbourRow> heard = co_await node.share(gave, kGiven);
     co_await take(node, t, heard);
     co_await divide_by_weight(node, kSum);
   }
 
-  task<void> farewell(Node& node) const override {
+  task<void> drain(Node& node) const override {
     node.end_sharing(kGiven);
     co_return;
   }
@@ -112,21 +134,25 @@ class AsyncPushSum final : public Algorithm {
  private:
   bool gives(Node& node, Round t, Round gave) const {
     const auto w = node.matrix(t);
-    const auto hears = w->hears(node.id());
+    const auto in_neighbours = w->in_neighbours(node.id());
     std::size_t there = 0, in_step = 0;
-    for (std::size_t place = 0; place < hears.size(); ++place) {
-      if (!node.takes(hears[place].peer, t)) continue;
+    for (std::size_t place = 0; place < in_neighbours.size(); ++place) {
+      if (!node.takes(in_neighbours[place].peer, t)) continue;
       ++there;
       in_step += node.counters()[place] == t ? 1 : 0;
     }
-    if (there > 0 && in_step == there) return true;  // without a look at the weight, for which a card would be waited for
-    const float enough = kEnough * std::min(1.0F, static_cast<float>(kPatience) / static_cast<float>(t - gave + 1));
+    if (there > 0 && in_step == there)
+      return true;  // without a look at the weight, for which a card would be waited for
+    const float enough =
+        kEnough * std::min(1.0F, static_cast<float>(kPatience) / static_cast<float>(t - gave + 1));
     return node.value(kSum, node.row(kSum).size() - 1) >= enough;
   }
 
-  /// S ← S + (x, w), in two rows s + r: r ← r + (x, w);  s⁺ ← s + r;  r ← r − (s⁺ − s), exactly. Then (x, w) is what is kept.
+  /// S ← S + (x, w), in two rows s + r: r ← r + (x, w);  s⁺ ← s + r;  r ← r − (s⁺ − s), exactly.
+  /// Then (x, w) is what is kept.
   task<void> give(Node& node, Round t) const {
-    const std::span<float> sum = node.row(kSum), before = node.row(kBefore), given = node.row(kGiven);
+    const std::span<float> sum = node.row(kSum), before = node.row(kBefore),
+                           given = node.row(kGiven);
     const std::span<float> s = given.first(sum.size()), r = given.subspan(sum.size());
     co_await node.sent(kGiven);
     co_await node.axpy(1.0F, sum, r);
@@ -140,41 +166,46 @@ class AsyncPushSum final : public Algorithm {
   bool gives_to(Node& node, int hearer, Round t) const {
     if (!node.takes(hearer, t)) return false;
     const auto w = node.matrix(t);
-    const auto hears = w->hears(node.id());
-    const auto found = std::ranges::find(hears, hearer, &topology::Neighbour::peer);
-    if (found == hears.end()) return true;  // its rounds are not known
-    const auto place = static_cast<std::size_t>(found - hears.begin());
-    const std::uint64_t last = node.counters()[place], since = node.counters()[hears.size() + place];
+    const auto in_neighbours = w->in_neighbours(node.id());
+    const auto found = std::ranges::find(in_neighbours, hearer, &topology::Neighbour::peer);
+    if (found == in_neighbours.end()) return true;  // its rounds are not known
+    const auto place = static_cast<std::size_t>(found - in_neighbours.begin());
+    const std::uint64_t last = node.counters()[place],
+                        since = node.counters()[in_neighbours.size() + place];
     return since == node.entered(hearer) && (since == 0 || last > since);
   }
 
-  /// 1 − Σ_k W_ki, over those who take their part. Not W_ii: rounded weights do not add up to 1, and what they lack would be lost
-  /// in every round.
+  /// 1 − Σ_k W_ki, over those who take their part. Not W_ii: rounded weights do not add up to 1,
+  /// and what they lack would be lost in every round.
   float share_kept(Node& node, Round t) const {
     const auto w = node.matrix(t);
     double kept = 1;
-    for (const int hearer : w->heard_by(node.id())) {
+    for (const int hearer : w->out_neighbours(node.id())) {
       if (!gives_to(node, hearer, t)) continue;
-      const auto hears = w->hears(hearer);
-      const auto ours = std::ranges::find(hears, node.id(), &topology::Neighbour::peer);
+      const auto in_neighbours = w->in_neighbours(hearer);
+      const auto ours = std::ranges::find(in_neighbours, node.id(), &topology::Neighbour::peer);
       kept -= static_cast<double>(static_cast<float>(ours->weight));
     }
     return static_cast<float>(kept);
   }
 
-  task<void> take(Node& node, Round t, const std::vector<HeardRow>& heard) const {
+  task<void> take(Node& node, Round t, const std::vector<NeighbourRow>& heard) const {
     const std::span<float> sum = node.row(kSum);
     const auto w = node.matrix(t);
-    const auto hears = w->hears(node.id());
-    for (const HeardRow& theirs : heard) {
-      const auto place = static_cast<std::size_t>(std::ranges::find(hears, theirs.from, &topology::Neighbour::peer) - hears.begin());
-      std::uint64_t &last = node.counters()[place], &since = node.counters()[hears.size() + place];
+    const auto in_neighbours = w->in_neighbours(node.id());
+    for (const NeighbourRow& theirs : heard) {
+      const auto place = static_cast<std::size_t>(
+          std::ranges::find(in_neighbours, theirs.from, &topology::Neighbour::peer) -
+          in_neighbours.begin());
+      std::uint64_t &last = node.counters()[place],
+                    &since = node.counters()[in_neighbours.size() + place];
       const bool only_where = since != theirs.entered;
       if (last == theirs.round + 1 && !only_where) continue;  // nothing has come since
       const std::span<float> used = node.row(kFirstUsed + static_cast<int>(place));
       for (std::size_t part = 0; part < used.size() && !only_where; part += sum.size())
-        co_await node.add_difference(sum, theirs.values.subspan(part, sum.size()), used.subspan(part, sum.size()),
-                                     static_cast<float>(hears[place].weight));
+        co_await node.add_difference(sum, theirs.values.subspan(part, sum.size()),
+                                     used.subspan(part, sum.size()),
+                                     static_cast<float>(in_neighbours[place].weight));
       co_await node.copy(theirs.values, used);
       last = theirs.round + 1;
       since = theirs.entered;
@@ -188,9 +219,12 @@ class AsyncPushSum final : public Algorithm {
 
 AlgorithmKind async_push_sum() {
   static const auto parameters = ParameterSet<Options>().add(
-      "local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      "local_steps", &Options::local_steps,
+      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "async_push_sum",
-          .summary = "push-sum by running sums, which loses nothing to late or lost messages; for the policies async and stale",
+          .summary =
+              "push-sum by running sums, which loses nothing to late or lost messages; for the "
+              "policies async and stale",
           .source = "Spiridonoff, Olshevsky and Paschalidis 2020, Alg. 3",
           .parameters = parameters.specs(),
           .make = make_with<AsyncPushSum>(parameters)};

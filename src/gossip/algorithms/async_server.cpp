@@ -1,6 +1,7 @@
-// Asynchronous parameter server: each worker pushes its gradient and pulls the parameters alone, and a server applies each push
-// as it arrives (Downpour SGD). With a staleness bound s a worker waits for its pull while it is more than s rounds ahead of
-// the slowest (stale-synchronous): s = 0 is synchronous SGD whose step is the sum of the gradients, not their mean.
+// Asynchronous parameter server: each worker pushes its gradient and pulls the parameters alone,
+// and a server applies each push as it arrives (Downpour SGD). With a staleness bound s a worker
+// waits for its pull while it is more than s rounds ahead of the slowest (stale-synchronous): s = 0
+// is synchronous SGD whose step is the sum of the gradients, not their mean.
 //
 // In virtual time arrival, and so the result, is deterministic; over TCP it is a matter of timing.
 #include <algorithm>
@@ -21,7 +22,8 @@ struct Options {
 
 enum Row { kX };
 
-/// What a server knows of each worker, from round to round: three counters of Node::counters a worker.
+/// What a server knows of each worker, from round to round: three counters of Node::counters a
+/// worker.
 struct Clocks {
   Clocks(std::span<std::uint64_t> counters, int workers) {
     const auto n = static_cast<std::size_t>(workers);
@@ -33,13 +35,16 @@ struct Clocks {
   std::span<std::uint64_t> pulls;    ///< answers sent to it
   std::span<std::uint64_t> version;  ///< updates of the server when it pulled last
 
-  std::uint64_t updates() const { return std::accumulate(pushes.begin(), pushes.end(), std::uint64_t{0}); }
+  std::uint64_t updates() const {
+    return std::accumulate(pushes.begin(), pushes.end(), std::uint64_t{0});
+  }
   std::uint64_t slowest() const { return *std::min_element(pushes.begin(), pushes.end()); }
 };
 
 class AsyncServer final : public Algorithm {
  public:
-  explicit AsyncServer(const Options& options) : servers_(options.servers), bound_(options.staleness_bound) {}
+  explicit AsyncServer(const Options& options)
+      : servers_(options.servers), bound_(options.staleness_bound) {}
 
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
@@ -60,9 +65,10 @@ class AsyncServer final : public Algorithm {
     return i >= schedule.peers() ? 3 * static_cast<std::size_t>(schedule.peers()) : 0;
   }
 
-  /// A worker may have been ahead of the server's t rounds or behind them. All begin round t now: t pushes of each were applied
-  /// and answered.
-  void resume(int i, Round t, std::span<std::uint64_t> counters, const topology::MixingSchedule& schedule) const override {
+  /// A worker may have been ahead of the server's t rounds or behind them. All begin round t now: t
+  /// pushes of each were applied and answered.
+  void resume(int i, Round t, std::span<std::uint64_t> counters,
+              const topology::MixingSchedule& schedule) const override {
     if (i < schedule.peers()) return;
     const Clocks clocks(counters, schedule.peers());
     std::ranges::fill(clocks.pushes, t);
@@ -82,13 +88,14 @@ class AsyncServer final : public Algorithm {
   // x ← x − γ g for each push as it arrives. A round of the server is n pushes, whosever they are.
   task<void> serve(Node& node, Round t) const {
     const int n = node.peers(), me = node.id() - n;
-    const std::span<float> x = part_of(node.x(), me, servers_), g = part_of(node.row(kGradientRow), me, servers_);
+    const std::span<float> x = part_of(node.x(), me, servers_),
+                           g = part_of(node.row(kGradientRow), me, servers_);
     if (x.empty()) co_return;
     const auto first = static_cast<std::size_t>(x.data() - node.x().data());
     const Clocks clocks(node.counters(), n);
     const std::uint64_t last = (t + 1) * static_cast<std::uint64_t>(n);
     for (std::uint64_t updates = clocks.updates(); updates < last;) {
-      const Received push = co_await node.receive_any(kGradientRow, g, Combine::replace);
+      const MessageOrigin push = co_await node.receive_any(kGradientRow, g, Combine::replace);
       const auto worker = static_cast<std::size_t>(push.from);
       node.note_staleness(updates - clocks.version[worker]);
       co_await node.update_part(x, g, first, push.round);
@@ -99,11 +106,13 @@ class AsyncServer final : public Algorithm {
   }
 
   /// Sends the parameters to those who have pushed and may go on.
-  void answer(Node& node, const Clocks& clocks, std::span<const float> x, std::uint64_t updates) const {
+  void answer(Node& node, const Clocks& clocks, std::span<const float> x,
+              std::uint64_t updates) const {
     const std::uint64_t slowest = clocks.slowest();
     for (std::size_t i = 0; i < clocks.pushes.size(); ++i) {
       const bool waits = clocks.pulls[i] < clocks.pushes[i];
-      const bool ahead = bound_ != kUnbounded && clocks.pushes[i] > slowest + static_cast<std::uint64_t>(bound_);
+      const bool ahead =
+          bound_ != kUnbounded && clocks.pushes[i] > slowest + static_cast<std::uint64_t>(bound_);
       if (!waits || ahead) continue;
       node.send_copy(static_cast<int>(i), clocks.pulls[i], kX, x);  // of the worker's round
       ++clocks.pulls[i];
@@ -120,17 +129,24 @@ AlgorithmKind async_server() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("servers", &Options::servers,
-               {.help = "s: each owns a contiguous part of the parameters", .minimum = 1, .maximum = 1024, .unit = "servers"})
+               {.help = "s: each owns a contiguous part of the parameters",
+                .minimum = 1,
+                .maximum = 1024,
+                .unit = "servers"})
           .add("staleness_bound", &Options::staleness_bound,
-               {.help = "a worker waits while it is more than so many rounds ahead of the slowest; -1: never",
+               {.help = "a worker waits while it is more than so many rounds ahead of the slowest; "
+                        "-1: never",
                 .minimum = kUnbounded,
                 .maximum = 1e9,
                 .unit = "rounds"});
-  return {.name = "async_server",
-          .summary = "asynchronous parameter server: each worker pushes and pulls alone, every push is a step of its own",
-          .source = "Dean et al. 2012 (Downpour SGD); Recht et al. 2011; Ho et al. 2013 for the bound",
-          .parameters = parameters.specs(),
-          .make = make_with<AsyncServer>(parameters)};
+  return {
+      .name = "async_server",
+      .summary =
+          "asynchronous parameter server: each worker pushes and pulls alone, every push is a step "
+          "of its own",
+      .source = "Dean et al. 2012 (Downpour SGD); Recht et al. 2011; Ho et al. 2013 for the bound",
+      .parameters = parameters.specs(),
+      .make = make_with<AsyncServer>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -1,5 +1,5 @@
-// One model on the union of the peers' batches: x ← x − γ (1/n) Σ_j ∇f_j(x; batch_j), in one process, without any exchange.
-// The yardstick that decentralised runs are measured with.
+// One model on the union of the peers' batches: x ← x − γ (1/n) Σ_j ∇f_j(x; batch_j), in one
+// process, without any exchange. The yardstick that decentralised runs are measured with.
 #include <algorithm>
 
 #include "gossip/node.hpp"
@@ -12,7 +12,8 @@ enum Row { kX, kMean };
 class Centralized final : public Algorithm {
  public:
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
-    return {{.name = "x", .initial = RowSpec::Initial::parameters}, {.name = "mean", .survives = false}};
+    return {{.name = "x", .initial = RowSpec::Initial::parameters},
+            {.name = "mean", .survives = false}};
   }
   AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .one_node = true}; }
   int steps_per_round() const override { return 1; }

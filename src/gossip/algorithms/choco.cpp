@@ -1,10 +1,12 @@
-// CHOCO-SGD: D-PSGD with messages of any codec. Each peer keeps an estimate x̂ of every row it hears and of its own, as its
-// neighbours know it; what travels is the coded difference of x from its estimate, so what a message leaves out is part of
-// the next one (error feedback), and every copy of an estimate has the same bits.
+// CHOCO-SGD: D-PSGD with messages of any codec. Each peer keeps an estimate x̂ of every row it hears
+// and of its own, as its neighbours know it; what travels is the coded difference of x from its
+// estimate, so what a message leaves out is part of the next one (error feedback), and every copy
+// of an estimate has the same bits.
 //
-// One estimate a neighbour, as Algorithm 2 has it, and not their weighted sum alone (the memory-efficient form of Koloskova
-// et al. 2020): a running sum of float32 keeps every rounding error it has ever made, and its sum over the peers would push
-// the mean away in every round. Differences of estimates are exactly 0 at consensus.
+// One estimate a neighbour, as Algorithm 2 has it, and not their weighted sum alone (the
+// memory-efficient form of Koloskova et al. 2020): a running sum of float32 keeps every rounding
+// error it has ever made, and its sum over the peers would push the mean away in every round.
+// Differences of estimates are exactly 0 at consensus.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,19 +25,24 @@ enum Row { kX, kEstimate, kFirstNeighbour };
 
 class Choco final : public Algorithm {
  public:
-  explicit Choco(const Options& options) : rate_(options.consensus_rate), steps_(options.local_steps) {}
+  explicit Choco(const Options& options)
+      : rate_(options.consensus_rate), steps_(options.local_steps) {}
 
   std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const override {
     const auto w = schedule.at(0);  // of every round: fixed_matrix
     std::size_t neighbours = 0;
-    for (int i = 0; i < w->peers(); ++i) neighbours = std::max(neighbours, w->hears(i).size());
+    for (int i = 0; i < w->peers(); ++i)
+      neighbours = std::max(neighbours, w->in_neighbours(i).size());
     std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters},
                               {.name = "estimate", .rejoin = RowSpec::Rejoin::restart}};
     for (std::size_t j = 0; j < neighbours; ++j)
-      rows.push_back({.name = fmt::format("estimate of neighbour {}", j), .rejoin = RowSpec::Rejoin::restart});
+      rows.push_back(
+          {.name = fmt::format("estimate of neighbour {}", j), .rejoin = RowSpec::Rejoin::restart});
     return rows;
   }
-  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .synchronous = true, .codec = Fidelity::partial}; }
+  AlgorithmNeeds needs() const override {
+    return {.fixed_matrix = true, .synchronous = true, .codec = Fidelity::partial};
+  }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -46,16 +53,18 @@ class Choco final : public Algorithm {
     return {neighbours_load(w, d)};
   }
 
-  // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;  x ← x + γ_c Σ_j W[i,j] (x̂_j − x̂)
+  // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;  x ← x +
+  // γ_c Σ_j W[i,j] (x̂_j − x̂)
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> x = node.x(), own = node.row(kEstimate), difference = node.row(kGradientRow);
+    const std::span<float> x = node.x(), own = node.row(kEstimate),
+                           difference = node.row(kGradientRow);
     co_await node.local_steps(x, steps_);
     co_await node.fill(difference, 0.0F);
     co_await node.add_difference(difference, x, own);
     co_await node.send_coded(t, kGradientRow, own);
     const auto w = node.matrix(t);
     int k = kFirstNeighbour;
-    for (const topology::Neighbour& j : w->hears(node.id())) {
+    for (const topology::Neighbour& j : w->in_neighbours(node.id())) {
       const std::span<float> theirs = node.row(k++);
       co_await node.receive_coded(j.peer, t, kGradientRow, theirs);
       co_await node.add_difference(x, theirs, own, static_cast<float>(rate_ * j.weight));
@@ -73,14 +82,19 @@ AlgorithmKind choco() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("consensus_rate", &Options::consensus_rate,
-               {.help = "γ_c: how far a peer goes towards its neighbours' estimates. Too large for a codec, it diverges: on a ring of 16, "
-                        "topk with fraction 0.1 bears 0.4 and randk 0.1; smaller fractions and sparser graphs want less",
+               {.help = "γ_c: how far a peer goes towards its neighbours' estimates. Too large for "
+                        "a codec, it diverges: on a ring of 16, "
+                        "topk with fraction 0.1 bears 0.4 and randk 0.1; smaller fractions and "
+                        "sparser graphs want less",
                 .minimum = 0,
                 .maximum = 1,
                 .minimum_excluded = true})
-          .add("local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+          .add("local_steps", &Options::local_steps,
+               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "choco",
-          .summary = "CHOCO-SGD: mixing with coded messages whose errors are fed back, with every codec; a W that stays",
+          .summary =
+              "CHOCO-SGD: mixing with coded messages whose errors are fed back, with every codec; "
+              "a W that stays",
           .source = "Koloskova, Stich and Jaggi 2019, Alg. 2; Koloskova et al. 2020",
           .parameters = parameters.specs(),
           .make = make_with<Choco>(parameters)};

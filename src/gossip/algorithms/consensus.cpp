@@ -1,4 +1,5 @@
-// Mixing without training: each round is x ← W_t x. What a topology does on its own (Xiao and Boyd 2004).
+// Mixing without training: each round is x ← W_t x. What a topology does on its own (Xiao and Boyd
+// 2004).
 #include "gossip/node.hpp"
 
 namespace gossamer::gossip::algorithms {
@@ -13,9 +14,17 @@ class Consensus final : public Algorithm {
   explicit Consensus(const Options& options) : length_(static_cast<std::size_t>(options.length)) {}
 
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
-    return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters, .conserved_sum = true}};
+    return {{.name = "x",
+             .mixed = true,
+             .initial = RowSpec::Initial::parameters,
+             .conserved_sum = true}};
   }
-  AlgorithmNeeds needs() const override { return {.trainer = false, .bears_losses = true, .codec = Fidelity::rounded, .row_length = length_}; }
+  AlgorithmNeeds needs() const override {
+    return {.trainer = false,
+            .tolerates_peer_loss = true,
+            .codec = Fidelity::rounded,
+            .row_length = length_};
+  }
   int steps_per_round() const override { return 0; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -31,7 +40,8 @@ class Consensus final : public Algorithm {
 
 AlgorithmKind consensus() {
   static const auto parameters = ParameterSet<Options>().add(
-      "length", &Options::length, {.help = "d, the length of a row", .minimum = 1, .maximum = 2e9, .unit = "values"});
+      "length", &Options::length,
+      {.help = "d, the length of a row", .minimum = 1, .maximum = 2e9, .unit = "values"});
   return {.name = "consensus",
           .summary = "mixing alone: x ← W x, from rows that differ",
           .source = "Xiao and Boyd 2004",

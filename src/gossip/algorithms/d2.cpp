@@ -1,8 +1,10 @@
-// D², also known as Exact Diffusion: D-PSGD with a correction that takes the peers to the common optimum however different
-// their data are, for one row a round. W's eigenvalues must lie above −1/3: topology.lazy = true sees to it.
+// D², also known as Exact Diffusion: D-PSGD with a correction that takes the peers to the common
+// optimum however different their data are, for one row a round. W's eigenvalues must lie above
+// −1/3: topology.lazy = true sees to it.
 //
-// The textbook form x⁺ = W(2x − x⁻ − γ(g − g⁻)) stalls in float32, where W's rounded rows do not sum to 1. Summed up, with
-// D_t = Σ_{s<t} (z_s − mix(z_s)) kept as a row of its own, it is the form below, whose fixed point is exact.
+// The textbook form x⁺ = W(2x − x⁻ − γ(g − g⁻)) stalls in float32, where W's rounded rows do not
+// sum to 1. Summed up, with D_t = Σ_{s<t} (z_s − mix(z_s)) kept as a row of its own, it is the form
+// below, whose fixed point is exact.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -17,7 +19,13 @@ class D2 final : public Algorithm {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart}};
   }
-  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .above = -1.0 / 3, .linear_steps = true, .bears_losses = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override {
+    return {.fixed_matrix = true,
+            .above = -1.0 / 3,
+            .linear_steps = true,
+            .tolerates_peer_loss = true,
+            .codec = Fidelity::rounded};
+  }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -37,11 +45,13 @@ class D2 final : public Algorithm {
 }  // namespace
 
 AlgorithmKind d2() {
-  return {.name = "d2",
-          .summary = "D² / Exact Diffusion: no bias from data that differ between peers, for one row a round",
-          .source = "Tang et al. 2018; Yuan, Ying, Zhao and Sayed 2019",
-          .parameters = {},
-          .make = make_plain<D2>};
+  return {
+      .name = "d2",
+      .summary =
+          "D² / Exact Diffusion: no bias from data that differ between peers, for one row a round",
+      .source = "Tang et al. 2018; Yuan, Ying, Zhao and Sayed 2019",
+      .parameters = {},
+      .make = make_plain<D2>};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -1,6 +1,7 @@
-// DiLoCo: many local steps with the run's optimizer, then one outer step of everybody with the mean way that they have
-// gone, by Nesterov's momentum. All peers have the same model after it, to rounding: the mean is taken of the models, so
-// what rounding parts is drawn together again in the next round.
+// DiLoCo: many local steps with the run's optimizer, then one outer step of everybody with the mean
+// way that they have gone, by Nesterov's momentum. All peers have the same model after it, to
+// rounding: the mean is taken of the models, so what rounding parts is drawn together again in the
+// next round.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -41,14 +42,16 @@ class DiLoCo final : public Algorithm {
     const int n = w->peers();
     bool exact = schedule.period() == 1;
     for (int i = 0; exact && i < n; ++i) {
-      exact = static_cast<int>(w->hears(i).size()) == n - 1;
-      for (const topology::Neighbour& entry : w->hears(i))
+      exact = static_cast<int>(w->in_neighbours(i).size()) == n - 1;
+      for (const topology::Neighbour& entry : w->in_neighbours(i))
         exact = exact && std::abs(entry.weight - 1.0 / n) <= topology::kSumTolerance;
     }
     if (exact) return {};
-    return Error{ErrorKind::invalid,
-                 "topology.kind: 'diloco' takes the mean of all peers in every round, which this W does not give; choose "
-                 "complete with metropolis weights that are not lazy, or noloco on random_matching"};
+    return Error{
+        ErrorKind::invalid,
+        "topology.kind: 'diloco' takes the mean of all peers in every round, which this W does not "
+        "give; choose "
+        "complete with metropolis weights that are not lazy, or noloco on random_matching"};
   }
 
   // φ ← x;  x ← x after H local steps;  Δ ← φ − mean(x);  v ← μ v + Δ;  x ← φ − η (Δ + μ v)
@@ -76,12 +79,16 @@ class DiLoCo final : public Algorithm {
 AlgorithmKind diloco() {
   static const auto parameters =
       ParameterSet<Options>()
-          .add("local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"})
-          .add("outer_rate", &Options::outer_rate, {.help = "η of the outer step", .minimum = 0, .maximum = 10})
+          .add("local_steps", &Options::local_steps,
+               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"})
+          .add("outer_rate", &Options::outer_rate,
+               {.help = "η of the outer step", .minimum = 0, .maximum = 10})
           .add("outer_momentum", &Options::outer_momentum,
                {.help = "μ of the outer step, by Nesterov", .minimum = 0, .maximum = 0.9999});
   return {.name = "diloco",
-          .summary = "DiLoCo: many local steps, then an outer Nesterov step with the mean of all; on the complete graph",
+          .summary =
+              "DiLoCo: many local steps, then an outer Nesterov step with the mean of all; on the "
+              "complete graph",
           .source = "Douillard et al. 2023, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<DiLoCo>(parameters)};

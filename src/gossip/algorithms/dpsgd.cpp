@@ -1,6 +1,6 @@
-// Decentralised parallel SGD. Adapt-then-combine: local steps, then the average of the neighbours' rows (Lian et al. 2017
-// with the order of Sayed 2014, ch. 7). Adapt-while-communicate: the average of the rows as they were while the local steps
-// are taken, which is Lian et al.'s Algorithm 1.
+// Decentralised parallel SGD. Adapt-then-combine: local steps, then the average of the neighbours'
+// rows (Lian et al. 2017 with the order of Sayed 2014, ch. 7). Adapt-while-communicate: the average
+// of the rows as they were while the local steps are taken, which is Lian et al.'s Algorithm 1.
 #include <algorithm>
 
 #include "gossip/node.hpp"
@@ -17,14 +17,18 @@ enum Row { kX, kLocal };
 
 class Dpsgd final : public Algorithm {
  public:
-  explicit Dpsgd(const Options& options) : steps_(options.local_steps), overlapped_(options.order == "awc") {}
+  explicit Dpsgd(const Options& options)
+      : steps_(options.local_steps), overlapped_(options.order == "awc") {}
 
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
-    std::vector<RowSpec> rows{{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters}};
+    std::vector<RowSpec> rows{
+        {.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters}};
     if (overlapped_) rows.push_back({.name = "local", .survives = false});
     return rows;
   }
-  AlgorithmNeeds needs() const override { return {.bears_losses = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override {
+    return {.tolerates_peer_loss = true, .codec = Fidelity::rounded};
+  }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -32,7 +36,9 @@ class Dpsgd final : public Algorithm {
 
   bool mixes_beside_training(int k) const override { return overlapped_ && k == kX; }
 
-  task<void> round(Node& node, Round t) const override { return overlapped_ ? awc(node, t) : atc(node, t); }
+  task<void> round(Node& node, Round t) const override {
+    return overlapped_ ? awc(node, t) : atc(node, t);
+  }
 
  private:
   // x ← x − γ ∇f_i(x; batch), H times;  x ← x + Σ_j W_t[i,j] (x_j − x)
@@ -62,8 +68,11 @@ AlgorithmKind dpsgd() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("order", &Options::order,
-               {.help = "adapt-then-combine, or adapt-while-communicate: training and mixing overlap", .choices = {"atc", "awc"}})
-          .add("local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+               {.help =
+                    "adapt-then-combine, or adapt-while-communicate: training and mixing overlap",
+                .choices = {"atc", "awc"}})
+          .add("local_steps", &Options::local_steps,
+               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "dpsgd",
           .summary = "D-PSGD: local SGD steps, then the weighted average with the neighbours",
           .source = "Lian et al. 2017, Alg. 1; Sayed 2014 for the order",

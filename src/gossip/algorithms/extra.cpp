@@ -1,8 +1,9 @@
-// EXTRA: the first exact first-order method for one row a round. The row travels while the gradient is computed, so it is
-// adapt-while-communicate by its nature.
+// EXTRA: the first exact first-order method for one row a round. The row travels while the gradient
+// is computed, so it is adapt-while-communicate by its nature.
 //
-// With W̃ = (I + W)/2 the textbook form is x⁺ = (I + W) x − W̃ x⁻ − γ(g − g⁻). Summed up, with D_t = ½ Σ_{s<t} (x_s − mix(x_s))
-// kept as a row of its own, it is the form below, whose fixed point is exact in float32 too.
+// With W̃ = (I + W)/2 the textbook form is x⁺ = (I + W) x − W̃ x⁻ − γ(g − g⁻). Summed up, with D_t =
+// ½ Σ_{s<t} (x_s − mix(x_s)) kept as a row of its own, it is the form below, whose fixed point is
+// exact in float32 too.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -18,7 +19,12 @@ class Extra final : public Algorithm {
             {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
             {.name = "difference", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.fixed_matrix = true, .linear_steps = true, .bears_losses = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override {
+    return {.fixed_matrix = true,
+            .linear_steps = true,
+            .tolerates_peer_loss = true,
+            .codec = Fidelity::rounded};
+  }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -28,7 +34,8 @@ class Extra final : public Algorithm {
 
   // m ← mix(x);  x⁺ ← m − γ ∇f(x) − d;  d ← d + (x − m)/2
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> x = node.x(), d = node.row(kCorrection), difference = node.row(kDifference);
+    const std::span<float> x = node.x(), d = node.row(kCorrection),
+                           difference = node.row(kDifference);
     co_await node.begin_mix(t, kX);
     co_await node.gradient(x, node.row(kGradientRow));
     co_await node.finish_mix(kX);
@@ -45,7 +52,9 @@ class Extra final : public Algorithm {
 
 AlgorithmKind extra() {
   return {.name = "extra",
-          .summary = "EXTRA: no bias from data that differ between peers, one row a round, which travels during the gradient",
+          .summary =
+              "EXTRA: no bias from data that differ between peers, one row a round, which travels "
+              "during the gradient",
           .source = "Shi, Ling, Wu and Yin 2015",
           .parameters = {},
           .make = make_plain<Extra>};

@@ -1,9 +1,11 @@
-// Federated averaging: in each round a server has a few clients train its model on their own data, and takes the average of
-// what comes back, weighted by samples. Option: FedProx's term, which keeps clients near the server's model.
+// Federated averaging: in each round a server has a few clients train its model on their own data,
+// and takes the average of what comes back, weighted by samples. Option: FedProx's term, which
+// keeps clients near the server's model.
 //
-// Who is chosen and who vanishes is drawn from seed and round, so that everybody knows without asking. All start from the same
-// parameters; after each round the server sends its model to those chosen for the next. A client's x is the model that it was
-// last sent, and its record is of that; the server's own record is of the newest.
+// Who is chosen and who vanishes is drawn from seed and round, so that everybody knows without
+// asking. All start from the same parameters; after each round the server sends its model to those
+// chosen for the next. A client's x is the model that it was last sent, and its record is of that;
+// the server's own record is of the newest.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -22,7 +24,8 @@ struct Options {
   double prox = 0;
 };
 
-/// At a client: the server's model, its own as it trains, and y − x; at the server: its model, what a client sent, and unused.
+/// At a client: the server's model, its own as it trains, and y − x; at the server: its model, what
+/// a client sent, and unused.
 enum Row { kX, kLocal, kWay };
 
 class FedAvg final : public Algorithm {
@@ -30,15 +33,22 @@ class FedAvg final : public Algorithm {
   explicit FedAvg(const Options& options) : options_(options) {}
 
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
-    std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters}, {.name = "local", .survives = false}};
+    std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters},
+                              {.name = "local", .survives = false}};
     if (options_.prox > 0) rows.push_back({.name = "way", .survives = false});
     return rows;
   }
   AlgorithmNeeds needs() const override {
-    return {.mixing_matrix = false, .linear_steps = true, .equal_start = true, .servers = 1, .bounded_lead = options_.fraction == 1};
+    return {.mixing_matrix = false,
+            .linear_steps = true,
+            .equal_start = true,
+            .servers = 1,
+            .bounded_lead = options_.fraction == 1};
   }
   int steps_per_round() const override { return options_.local_steps; }
-  int epochs_per_round() const override { return options_.local_steps > 0 ? 0 : options_.local_epochs; }
+  int epochs_per_round() const override {
+    return options_.local_steps > 0 ? 0 : options_.local_epochs;
+  }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return server_partners(i, schedule.peers(), 1);
   }
@@ -49,22 +59,26 @@ class FedAvg final : public Algorithm {
     return server_loads(d, w.peers(), chosen_clients(w.peers()), 1);
   }
 
-  task<void> round(Node& node, Round t) const override { return node.is_server() ? serve(node, t) : work(node, t); }
+  task<void> round(Node& node, Round t) const override {
+    return node.is_server() ? serve(node, t) : work(node, t);
+  }
 
  private:
-  // y ← x after local steps, which goes to the server;  x ← the server's new model, where the next round needs it
+  // y ← x after local steps, which goes to the server;  x ← the server's new model, where the next
+  // round needs it
   task<void> work(Node& node, Round t) const {
     const int server = node.peers();
     if (reports(node, t, node.id())) {
       co_await train(node, t, node.row(kLocal));
       node.send(server, t, kLocal, node.row(kLocal));
     }
-    if (is_chosen(node, t + 1, node.id())) co_await node.receive(server, t, kX, node.x(), Combine::replace);
+    if (is_chosen(node, t + 1, node.id()))
+      co_await node.receive(server, t, kX, node.x(), Combine::replace);
     co_await node.sent(kLocal);
   }
 
-  // y ← y − γ (∇f_i(y; batch) + μ (y − x)), from y = x. Clients keep nothing of their optimizer from round to round, and γ is
-  // the round's: as if the client had been chosen for all of them.
+  // y ← y − γ (∇f_i(y; batch) + μ (y − x)), from y = x. Clients keep nothing of their optimizer
+  // from round to round, and γ is the round's: as if the client had been chosen for all of them.
   task<void> train(Node& node, Round t, std::span<float> y) const {
     const std::span<const float> x = node.x();
     const std::span<float> g = node.row(kGradientRow);
@@ -86,7 +100,8 @@ class FedAvg final : public Algorithm {
     }
   }
 
-  // x ← x + Σ_k (n_k / Σ n) (y_k − x) over those who report: by differences, so that what all agree on stays as it is
+  // x ← x + Σ_k (n_k / Σ n) (y_k − x) over those who report: by differences, so that what all agree
+  // on stays as it is
   task<void> serve(Node& node, Round t) const {
     const std::span<float> x = node.x(), y = node.row(kLocal), sum = node.row(kGradientRow);
     std::vector<int> reporting;
@@ -100,20 +115,24 @@ class FedAvg final : public Algorithm {
     for (int k : reporting) {
       co_await node.receive(k, t, kLocal, y, Combine::replace);
       co_await node.axpy(-1.0F, x, y);
-      co_await node.axpy(static_cast<float>(static_cast<double>(node.shard_size(k)) / samples), y, sum);
+      co_await node.axpy(static_cast<float>(static_cast<double>(node.shard_size(k)) / samples), y,
+                         sum);
     }
     co_await node.axpy(1.0F, sum, x);
     for (int k : chosen(node, t + 1)) node.send(k, t, kX, x);
     co_await node.sent(kX);
   }
 
-  std::size_t chosen_clients(int n) const { return static_cast<std::size_t>(std::max(1.0, std::round(options_.fraction * n))); }
+  std::size_t chosen_clients(int n) const {
+    return static_cast<std::size_t>(std::max(1.0, std::round(options_.fraction * n)));
+  }
   /// max(1, C n) clients without replacement, ascending.
   std::vector<int> chosen(const Node& node, Round t) const {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(node.peers()));
     std::iota(order.begin(), order.end(), 0);
     RandomStream(node.seed(), kNoPeer, Purpose::clients, t).shuffle(order);
-    std::vector<int> clients(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(chosen_clients(node.peers())));
+    std::vector<int> clients(
+        order.begin(), order.begin() + static_cast<std::ptrdiff_t>(chosen_clients(node.peers())));
     std::sort(clients.begin(), clients.end());
     return clients;
   }
@@ -122,7 +141,8 @@ class FedAvg final : public Algorithm {
     return std::binary_search(clients.begin(), clients.end(), client);
   }
   bool vanishes(const Node& node, Round t, int client) const {
-    return RandomStream(node.seed(), static_cast<std::uint32_t>(client), Purpose::clients, t).next_double() < options_.dropout;
+    return RandomStream(node.seed(), static_cast<std::uint32_t>(client), Purpose::clients, t)
+               .next_double() < options_.dropout;
   }
   bool reports(const Node& node, Round t, int client) const {
     return is_chosen(node, t, client) && !vanishes(node, t, client);
@@ -142,17 +162,33 @@ AlgorithmKind fedavg() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("fraction", &Options::fraction,
-               {.help = "C: fraction of the clients chosen for a round, at least one", .minimum = 0, .maximum = 1, .minimum_excluded = true})
+               {.help = "C: fraction of the clients chosen for a round, at least one",
+                .minimum = 0,
+                .maximum = 1,
+                .minimum_excluded = true})
           .add("dropout", &Options::dropout,
-               {.help = "probability that a chosen client vanishes for the round: it does not report", .minimum = 0, .maximum = 1})
+               {.help =
+                    "probability that a chosen client vanishes for the round: it does not report",
+                .minimum = 0,
+                .maximum = 1})
           .add("local_epochs", &Options::local_epochs,
-               {.help = "E: passes over its shard that a client takes in a round", .minimum = 1, .maximum = 1e4, .unit = "epochs"})
+               {.help = "E: passes over its shard that a client takes in a round",
+                .minimum = 1,
+                .maximum = 1e4,
+                .unit = "epochs"})
           .add("local_steps", &Options::local_steps,
-               {.help = "instead: so many steps; 0: local_epochs decides", .minimum = 0, .maximum = 1e6, .unit = "steps"})
+               {.help = "instead: so many steps; 0: local_epochs decides",
+                .minimum = 0,
+                .maximum = 1e6,
+                .unit = "steps"})
           .add("prox", &Options::prox,
-               {.help = "μ of FedProx: adds μ/2 |x − x_server|² to what a client minimises", .minimum = 0, .maximum = 1e6});
+               {.help = "μ of FedProx: adds μ/2 |x − x_server|² to what a client minimises",
+                .minimum = 0,
+                .maximum = 1e6});
   return {.name = "fedavg",
-          .summary = "federated averaging: a fraction of the clients train a server's model each round, which becomes their average",
+          .summary =
+              "federated averaging: a fraction of the clients train a server's model each round, "
+              "which becomes their average",
           .source = "McMahan et al. 2017, Alg. 1; Li et al. 2020 for the proximal term",
           .parameters = parameters.specs(),
           .make = make_with<FedAvg>(parameters)};

@@ -1,6 +1,7 @@
-// Gradient tracking: each peer follows the network's mean gradient with a tracker y, whose sum over the peers is always that of
-// the newest local gradients, so that the peers reach the common optimum however different their data are. An optimizer with a
-// state of its own steps with the tracker (with Adam: Carnevale, Farina, Notarnicola and Notarstefano 2022).
+// Gradient tracking: each peer follows the network's mean gradient with a tracker y, whose sum over
+// the peers is always that of the newest local gradients, so that the peers reach the common
+// optimum however different their data are. An optimizer with a state of its own steps with the
+// tracker (with Adam: Carnevale, Farina, Notarnicola and Notarstefano 2022).
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -19,10 +20,15 @@ class GradientTracking final : public Algorithm {
 
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
-            {.name = "tracker", .mixed = true, .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
+            {.name = "tracker",
+             .mixed = true,
+             .conserved_sum = true,
+             .rejoin = RowSpec::Rejoin::restart},
             {.name = "gradient", .rejoin = RowSpec::Rejoin::restart}};
   }
-  AlgorithmNeeds needs() const override { return {.bears_losses = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override {
+    return {.tolerates_peer_loss = true, .codec = Fidelity::rounded};
+  }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -30,7 +36,9 @@ class GradientTracking final : public Algorithm {
 
   bool mixes_beside_training(int k) const override { return overlapped_ && k == kX; }
 
-  task<void> round(Node& node, Round t) const override { return overlapped_ ? awc(node, t) : atc(node, t); }
+  task<void> round(Node& node, Round t) const override {
+    return overlapped_ ? awc(node, t) : atc(node, t);
+  }
 
  private:
   // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
@@ -41,7 +49,8 @@ class GradientTracking final : public Algorithm {
     co_await node.mix(t, kX);
   }
 
-  // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y). The row x travels while the gradient is computed.
+  // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y). The row x travels while the
+  // gradient is computed.
   task<void> awc(Node& node, Round t) const {
     co_await node.begin_mix(t, kX);
     co_await track(node);
@@ -64,15 +73,18 @@ class GradientTracking final : public Algorithm {
 }  // namespace
 
 AlgorithmKind gradient_tracking() {
-  static const auto parameters = ParameterSet<Options>().add(
-      "order", &Options::order,
-      {.help = "adapt-then-combine, or adapt-while-communicate (DIGing), which is stable for smaller rates only",
-       .choices = {"atc", "awc"}});
-  return {.name = "gradient_tracking",
-          .summary = "gradient tracking: no bias from data that differ between peers, for two rows a round",
-          .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
-          .parameters = parameters.specs(),
-          .make = make_with<GradientTracking>(parameters)};
+  static const auto parameters =
+      ParameterSet<Options>().add("order", &Options::order,
+                                  {.help = "adapt-then-combine, or adapt-while-communicate "
+                                           "(DIGing), which is stable for smaller rates only",
+                                   .choices = {"atc", "awc"}});
+  return {
+      .name = "gradient_tracking",
+      .summary =
+          "gradient tracking: no bias from data that differ between peers, for two rows a round",
+      .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
+      .parameters = parameters.specs(),
+      .make = make_with<GradientTracking>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

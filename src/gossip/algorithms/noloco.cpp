@@ -1,11 +1,12 @@
-// NoLoCo: DiLoCo without a mean of all. After its local steps every peer is paired with another one, and the outer step goes
-// the pair's mean way, with a term that pulls the pair together.
+// NoLoCo: DiLoCo without a mean of all. After its local steps every peer is paired with another
+// one, and the outer step goes the pair's mean way, with a term that pulls the pair together.
 //
-// Kolehmainen et al. 2025, eq. 2, with the signs of the authors' program, whose outer step goes the way of the local steps:
-// φ is the model that a round began with, θ the one after its local steps, and means are over the pair,
+// Kolehmainen et al. 2025, eq. 2, with the signs of the authors' program, whose outer step goes the
+// way of the local steps: φ is the model that a round began with, θ the one after its local steps,
+// and means are over the pair,
 //   δ ← α δ + β mean(θ − φ) + γ (mean(φ) − φ);  φ ← φ + δ.
-// Both means are one: with u = φ + (β/γ)(θ − φ) it is δ ← α δ + γ (mean(u) − φ). One row travels where the program sends two,
-// and a pair that agrees stays exactly where it is.
+// Both means are one: with u = φ + (β/γ)(θ − φ) it is δ ← α δ + γ (mean(u) − φ). One row travels
+// where the program sends two, and a pair that agrees stays exactly where it is.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -47,14 +48,18 @@ class NoLoCo final : public Algorithm {
     for (Round t = 0; t < rounds; ++t) {
       const auto w = schedule.at(t);
       for (int i = 0; i < w->peers(); ++i) {
-        const auto hears = w->hears(i);
-        const auto heard_by = w->heard_by(i);
-        const bool alone = hears.empty() && heard_by.empty();
-        const bool pair = hears.size() == 1 && heard_by.size() == 1 && hears[0].peer == heard_by[0] && hears[0].weight == 0.5;
+        const auto in_neighbours = w->in_neighbours(i);
+        const auto out_neighbours = w->out_neighbours(i);
+        const bool alone = in_neighbours.empty() && out_neighbours.empty();
+        const bool pair = in_neighbours.size() == 1 && out_neighbours.size() == 1 &&
+                          in_neighbours[0].peer == out_neighbours[0] &&
+                          in_neighbours[0].weight == 0.5;
         if (alone || pair) continue;
         return Error{ErrorKind::invalid,
-                     fmt::format("topology.kind: 'noloco' averages pairs, and in round {} of this topology peer {} is in none "
-                                 "that does; choose random_matching with weights that are not lazy, or an algorithm for any "
+                     fmt::format("topology.kind: 'noloco' averages pairs, and in round {} of this "
+                                 "topology peer {} is in none "
+                                 "that does; choose random_matching with weights that are not "
+                                 "lazy, or an algorithm for any "
                                  "graph (dpsgd)",
                                  t, i)};
       }
@@ -94,16 +99,23 @@ class NoLoCo final : public Algorithm {
 AlgorithmKind noloco() {
   static const auto parameters =
       ParameterSet<Options>()
-          .add("local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"})
-          .add("outer_rate", &Options::outer_rate, {.help = "β of the outer step", .minimum = 0, .maximum = 10})
-          .add("outer_momentum", &Options::outer_momentum, {.help = "α of the outer step", .minimum = 0, .maximum = 0.9999})
+          .add("local_steps", &Options::local_steps,
+               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"})
+          .add("outer_rate", &Options::outer_rate,
+               {.help = "β of the outer step", .minimum = 0, .maximum = 10})
+          .add("outer_momentum", &Options::outer_momentum,
+               {.help = "α of the outer step", .minimum = 0, .maximum = 0.9999})
           .add("pull", &Options::pull,
-               {.help = "γ, how far each of a pair goes towards their mean", .minimum = 0.001, .maximum = 3});
-  return {.name = "noloco",
-          .summary = "NoLoCo: DiLoCo by pairs, with a momentum that pulls them together; on random matchings",
-          .source = "Kolehmainen et al. 2025, eq. 2",
-          .parameters = parameters.specs(),
-          .make = make_with<NoLoCo>(parameters)};
+               {.help = "γ, how far each of a pair goes towards their mean",
+                .minimum = 0.001,
+                .maximum = 3});
+  return {
+      .name = "noloco",
+      .summary =
+          "NoLoCo: DiLoCo by pairs, with a momentum that pulls them together; on random matchings",
+      .source = "Kolehmainen et al. 2025, eq. 2",
+      .parameters = parameters.specs(),
+      .make = make_with<NoLoCo>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -1,6 +1,7 @@
-// Stochastic gradient push: SGD on directed graphs, where a peer knows to how many it speaks and no more. W keeps only its
-// columns, so mixing alone would lean towards peers that are heard by many; each peer therefore mixes a weight together with
-// its sum, and sum over weight is its model. Where rows of W sum to 1 as well, weights stay 1, and this is D-PSGD bit by bit.
+// Stochastic gradient push: SGD on directed graphs, where a peer knows to how many it speaks and no
+// more. W keeps only its columns, so mixing alone would lean towards peers that are heard by many;
+// each peer therefore mixes a weight together with its sum, and sum over weight is its model. Where
+// rows of W sum to 1 as well, weights stay 1, and this is D-PSGD bit by bit.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -26,13 +27,16 @@ class PushSum final : public Algorithm {
              .rejoin = RowSpec::Rejoin::restart,
              .extra = 1}};
   }
-  AlgorithmNeeds needs() const override { return {.only_columns = true, .bears_losses = true}; }
+  AlgorithmNeeds needs() const override {
+    return {.only_columns = true, .tolerates_peer_loss = true};
+  }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
 
-  // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  (x, w) ← W_ii (x, w) + Σ_j W_ij (x_j, w_j);  z ← x/w
+  // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  (x, w) ← W_ii (x, w) + Σ_j W_ij (x_j, w_j);  z ←
+  // x/w
   task<void> round(Node& node, Round t) const override {
     co_await push_sum_steps(node, kSum, steps_);
     co_await node.mix(t, kSum);
@@ -47,7 +51,8 @@ class PushSum final : public Algorithm {
 
 AlgorithmKind push_sum() {
   static const auto parameters = ParameterSet<Options>().add(
-      "local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      "local_steps", &Options::local_steps,
+      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "push_sum",
           .summary = "SGP: D-PSGD for directed graphs, balanced or not, by push-sum's weights",
           .source = "Assran et al. 2019, Alg. 1; Kempe, Dobra and Gehrke 2003",

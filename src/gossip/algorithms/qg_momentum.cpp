@@ -1,5 +1,6 @@
-// Quasi-global momentum: each peer's momentum follows the way of the mixed parameters instead of its own gradients, so that it
-// points where the network goes even where data differ. One row a round, as D-PSGD.
+// Quasi-global momentum: each peer's momentum follows the way of the mixed parameters instead of
+// its own gradients, so that it points where the network goes even where data differ. One row a
+// round, as D-PSGD.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -21,7 +22,9 @@ class QuasiGlobalMomentum final : public Algorithm {
             {.name = "quasi_global_momentum"},
             {.name = "way", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.linear_steps = true, .bears_losses = true, .codec = Fidelity::rounded}; }
+  AlgorithmNeeds needs() const override {
+    return {.linear_steps = true, .tolerates_peer_loss = true, .codec = Fidelity::rounded};
+  }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
@@ -29,7 +32,8 @@ class QuasiGlobalMomentum final : public Algorithm {
 
   // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
   task<void> round(Node& node, Round t) const override {
-    const std::span<float> g = node.row(kGradientRow), m = node.row(kMomentum), way = node.row(kWay);
+    const std::span<float> g = node.row(kGradientRow), m = node.row(kMomentum),
+                           way = node.row(kWay);
     const double rate = node.rate();
     co_await node.gradient(node.x(), g);
     co_await node.copy(node.x(), way);
@@ -52,7 +56,9 @@ AlgorithmKind qg_momentum() {
       "momentum", &Options::momentum,
       {.help = "μ; leave optimizer.momentum at 0", .minimum = 0, .maximum = 0.9999});
   return {.name = "qg_momentum",
-          .summary = "D-PSGD with a momentum that follows the mixed parameters: for data that differ between peers",
+          .summary =
+              "D-PSGD with a momentum that follows the mixed parameters: for data that differ "
+              "between peers",
           .source = "Lin, Karimireddy, Stich and Jaggi 2021, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<QuasiGlobalMomentum>(parameters)};

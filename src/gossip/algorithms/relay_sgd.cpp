@@ -1,8 +1,10 @@
-// RelaySGD: on a tree every model reaches everybody, uniformly weighted, after as many rounds as it has hops to go: a
-// neighbour's message is the sum of the models behind it, each a round older for every hop.
+// RelaySGD: on a tree every model reaches everybody, uniformly weighted, after as many rounds as it
+// has hops to go: a neighbour's message is the sum of the models behind it, each a round older for
+// every hop.
 //
-// The counters of the paper's Algorithm 1, with which a peer divides while the first models are still on their way, do not
-// travel: what has come to peer i by round t are the models of all within t + 1 hops, which everybody can tell from the tree.
+// The counters of the paper's Algorithm 1, with which a peer divides while the first models are
+// still on their way, do not travel: what has come to peer i by round t are the models of all
+// within t + 1 hops, which everybody can tell from the tree.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -32,7 +34,7 @@ int peers_within(const topology::MixingMatrix& tree, int i, Round hops) {
   for (Round hop = 0; hop < hops && !last.empty(); ++hop, last.swap(next)) {
     next.clear();
     for (const Reached& reached : last)
-      for (const int j : tree.heard_by(reached.peer))
+      for (const int j : tree.out_neighbours(reached.peer))
         if (j != reached.by) next.push_back({j, reached.peer});
     count += next.size();
   }
@@ -41,8 +43,9 @@ int peers_within(const topology::MixingMatrix& tree, int i, Round hops) {
 
 /// Which of peer j's neighbours i is.
 int place_of(int i, int j, const topology::MixingMatrix& tree) {
-  const auto neighbours = tree.heard_by(j);
-  return static_cast<int>(std::lower_bound(neighbours.begin(), neighbours.end(), i) - neighbours.begin());
+  const auto neighbours = tree.out_neighbours(j);
+  return static_cast<int>(std::lower_bound(neighbours.begin(), neighbours.end(), i) -
+                          neighbours.begin());
 }
 
 class RelaySgd final : public Algorithm {
@@ -53,7 +56,8 @@ class RelaySgd final : public Algorithm {
     std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters}};
     const auto tree = schedule.at(0);
     std::size_t degree = 0;
-    for (int i = 0; i < tree->peers(); ++i) degree = std::max(degree, tree->heard_by(i).size());
+    for (int i = 0; i < tree->peers(); ++i)
+      degree = std::max(degree, tree->out_neighbours(i).size());
     for (std::size_t k = 0; k < degree; ++k) {
       rows.push_back({.name = fmt::format("from_{}", k), .rejoin = RowSpec::Rejoin::restart});
       rows.push_back({.name = fmt::format("to_{}", k), .survives = false});
@@ -77,27 +81,32 @@ class RelaySgd final : public Algorithm {
     std::string what;
     if (schedule.period() != 1) what = "changes from round to round";
     else if (!topology::is_symmetric(graph)) what = "is directed";
-    else if (edges != n - 1) what = fmt::format("has {} edges, where a tree of {} peers has {}", edges, n, n - 1);
+    else if (edges != n - 1)
+      what = fmt::format("has {} edges, where a tree of {} peers has {}", edges, n, n - 1);
     else return {};
-    return Error{ErrorKind::invalid,
-                 fmt::format("topology.kind: 'relay_sgd' relays along a tree, and this graph {}; choose path, star, binary_tree "
-                             "or a tree in a file, or an algorithm for any graph (dpsgd, gradient_tracking)",
-                             what)};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format("topology.kind: 'relay_sgd' relays along a tree, and this graph {}; choose "
+                    "path, star, binary_tree "
+                    "or a tree in a file, or an algorithm for any graph (dpsgd, gradient_tracking)",
+                    what)};
   }
 
-  // x ← x after H local steps;  m_ij ← x + Σ_{k≠j} m_ki (of the round before), to every neighbour j, and their m_ji here;
-  // x ← (x + Σ_j m_ji) / n_i,  n_i the models that are in it
+  // x ← x after H local steps;  m_ij ← x + Σ_{k≠j} m_ki (of the round before), to every neighbour
+  // j, and their m_ji here; x ← (x + Σ_j m_ji) / n_i,  n_i the models that are in it
   task<void> round(Node& node, Round t) const override {
     const auto tree = node.matrix(t);
-    const std::span<const int> neighbours = tree->heard_by(node.id());
+    const std::span<const int> neighbours = tree->out_neighbours(node.id());
     const int degree = static_cast<int>(neighbours.size());
     const std::span<float> x = node.x();
     co_await node.local_steps(x, steps_);
     co_await write_messages(node, degree);
-    for (int k = 0; k < degree; ++k) node.send(neighbours[static_cast<std::size_t>(k)], t, to(k), node.row(to(k)));
+    for (int k = 0; k < degree; ++k)
+      node.send(neighbours[static_cast<std::size_t>(k)], t, to(k), node.row(to(k)));
     for (int k = 0; k < degree; ++k) {
       const int j = neighbours[static_cast<std::size_t>(k)];
-      co_await node.receive(j, t, to(place_of(node.id(), j, *tree)), node.row(from(k)), Combine::replace);
+      co_await node.receive(j, t, to(place_of(node.id(), j, *tree)), node.row(from(k)),
+                            Combine::replace);
     }
     for (int k = 0; k < degree; ++k) co_await node.axpy(1.0F, node.row(from(k)), x);
     co_await node.scale(x, 1.0F / static_cast<float>(peers_within(*tree, node.id(), t + 1)));
@@ -105,7 +114,8 @@ class RelaySgd final : public Algorithm {
   }
 
  private:
-  /// to(j) ← x + Σ_{k<j} from(k), and then + Σ_{k>j} from(k): for the centre of a star, as many additions as neighbours.
+  /// to(j) ← x + Σ_{k<j} from(k), and then + Σ_{k>j} from(k): for the centre of a star, as many
+  /// additions as neighbours.
   task<void> write_messages(Node& node, int degree) const {
     for (int j = 0; j < degree; ++j) {
       const std::span<const float> before = j == 0 ? node.x() : node.row(to(j - 1));
@@ -127,9 +137,12 @@ class RelaySgd final : public Algorithm {
 
 AlgorithmKind relay_sgd() {
   static const auto parameters = ParameterSet<Options>().add(
-      "local_steps", &Options::local_steps, {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      "local_steps", &Options::local_steps,
+      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "relay_sgd",
-          .summary = "RelaySGD: on a tree, the exact mean of everybody's models, each as old as its way is long",
+          .summary =
+              "RelaySGD: on a tree, the exact mean of everybody's models, each as old as its way "
+              "is long",
           .source = "Vogels et al. 2021, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<RelaySgd>(parameters)};

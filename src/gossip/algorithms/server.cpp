@@ -1,6 +1,7 @@
-// Synchronous parameter server: workers send their gradients to servers, which take one step with the mean and send the
-// parameters back. Each of s servers owns a contiguous part of the parameters. All start from the same parameters, so the
-// broadcast that a round would begin with ends the round before, and a worker's record is of what the servers hold.
+// Synchronous parameter server: workers send their gradients to servers, which take one step with
+// the mean and send the parameters back. Each of s servers owns a contiguous part of the
+// parameters. All start from the same parameters, so the broadcast that a round would begin with
+// ends the round before, and a worker's record is of what the servers hold.
 #include "gossip/node.hpp"
 #include "gossip/parts.hpp"
 
@@ -20,7 +21,9 @@ class Server final : public Algorithm {
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
   }
-  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .equal_start = true, .servers = servers_}; }
+  AlgorithmNeeds needs() const override {
+    return {.mixing_matrix = false, .equal_start = true, .servers = servers_};
+  }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return server_partners(i, schedule.peers(), servers_);
@@ -39,8 +42,10 @@ class Server final : public Algorithm {
   // g ← (1/n) Σ_i g_i, added in ascending order;  x ← x − γ g, which goes to the workers
   task<void> serve(Node& node, Round t) const {
     const int n = node.peers(), me = node.id() - n;
-    const std::span<float> x = part_of(node.x(), me, servers_), g = part_of(node.row(kGradientRow), me, servers_);
-    for (int i = 0; i < n; ++i) co_await node.receive(i, t, kGradientRow, g, i == 0 ? Combine::replace : Combine::add);
+    const std::span<float> x = part_of(node.x(), me, servers_),
+                           g = part_of(node.row(kGradientRow), me, servers_);
+    for (int i = 0; i < n; ++i)
+      co_await node.receive(i, t, kGradientRow, g, i == 0 ? Combine::replace : Combine::add);
     co_await node.scale(g, 1.0F / static_cast<float>(n));
     co_await node.update_part(x, g, static_cast<std::size_t>(x.data() - node.x().data()), t);
     for (int i = 0; i < n; ++i) node.send(i, t, kX, x);
@@ -53,14 +58,19 @@ class Server final : public Algorithm {
 }  // namespace
 
 AlgorithmKind server() {
-  static const auto parameters = ParameterSet<Options>().add(
-      "servers", &Options::servers,
-      {.help = "s: each owns a contiguous part of the parameters", .minimum = 1, .maximum = 1024, .unit = "servers"});
-  return {.name = "server",
-          .summary = "synchronous parameter server: gradients to servers, which take the step with their mean",
-          .source = "Li et al. 2014 (Scaling distributed machine learning with the parameter server)",
-          .parameters = parameters.specs(),
-          .make = make_with<Server>(parameters)};
+  static const auto parameters =
+      ParameterSet<Options>().add("servers", &Options::servers,
+                                  {.help = "s: each owns a contiguous part of the parameters",
+                                   .minimum = 1,
+                                   .maximum = 1024,
+                                   .unit = "servers"});
+  return {
+      .name = "server",
+      .summary =
+          "synchronous parameter server: gradients to servers, which take the step with their mean",
+      .source = "Li et al. 2014 (Scaling distributed machine learning with the parameter server)",
+      .parameters = parameters.specs(),
+      .make = make_with<Server>(parameters)};
 }
 
 }  // namespace gossamer::gossip::algorithms

@@ -1,4 +1,5 @@
-// bf16: the upper half of each float, two values to a word. A value is off by 2⁻⁸ of itself at most.
+// bf16: the upper half of each float, two values to a word. A value is off by 2⁻⁸ of itself at
+// most.
 #include <bit>
 
 #include "base/magnitude.hpp"
@@ -19,7 +20,8 @@ class Bf16 final : public Codec {
     const auto most = std::bit_cast<std::uint32_t>(largest);
     for (std::size_t i = 0; i < part.words.size(); ++i) {
       const auto word = std::bit_cast<std::uint32_t>(part.words[i]);
-      if ((word << 16 & kMagnitudeBits) > most || (word & 0xFFFF0000U & kMagnitudeBits) > most) return i;
+      if ((word << 16 & kMagnitudeBits) > most || (word & 0xFFFF0000U & kMagnitudeBits) > most)
+        return i;
     }
     return part.words.size();
   }

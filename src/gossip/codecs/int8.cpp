@@ -1,5 +1,5 @@
-// int8 in blocks of 256 values: one scale a block, max |x| / 127, and one byte a value. The message: all scales, then all
-// bytes. A value is off by half its block's scale at most.
+// int8 in blocks of 256 values: one scale a block, max |x| / 127, and one byte a value. The
+// message: all scales, then all bytes. A value is off by half its block's scale at most.
 #include "gossip/codec.hpp"
 
 namespace gossamer::gossip::codecs {
@@ -7,21 +7,26 @@ namespace {
 
 gpu::Int8Request coded(const float* values, const float* message, std::size_t length, bool add) {
   auto* scales = const_cast<float*>(message);
-  return {const_cast<float*>(values), reinterpret_cast<std::int8_t*>(scales + gpu::int8_blocks(length)), scales, length, add};
+  return {const_cast<float*>(values),
+          reinterpret_cast<std::int8_t*>(scales + gpu::int8_blocks(length)), scales, length, add};
 }
 
 class Int8 final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::rounded; }
-  std::size_t words(std::size_t length) const override { return gpu::int8_blocks(length) + (length + 3) / 4; }
+  std::size_t words(std::size_t length) const override {
+    return gpu::int8_blocks(length) + (length + 3) / 4;
+  }
   // d values in b blocks are b + ⌈d / 4⌉ words: above 65 (b − 1) of them, and 65 b at most.
   std::size_t first_beyond(const MessagePart& part, float largest) const override {
     constexpr std::size_t block_words = 1 + gpu::kInt8Block / 4;
-    return first_number_beyond(part, (part.total + block_words - 1) / block_words, largest / 128);  // of bytes −128 … 127
+    return first_number_beyond(part, (part.total + block_words - 1) / block_words,
+                               largest / 128);  // of bytes −128 … 127
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.to_int8(
-        device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));
+    device.to_int8(device_requests(requests, [](const EncodeRequest& r) {
+      return coded(r.values, r.message, r.length, false);
+    }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     device.from_int8(device_requests(requests, [](const DecodeRequest& r) {

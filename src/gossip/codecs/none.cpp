@@ -12,14 +12,16 @@ class None final : public Codec {
     return first_number_beyond(part, part.total, largest);
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    const auto copies = device_requests(
-        requests, [](const EncodeRequest& r) { return gpu::CopyRequest<float>{r.values, r.message, r.length}; });
+    const auto copies = device_requests(requests, [](const EncodeRequest& r) {
+      return gpu::CopyRequest<float>{r.values, r.message, r.length};
+    });
     device.copy(std::span<const gpu::CopyRequest<float>>(copies));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
-    const auto sums = device_requests(
-        requests, [](const DecodeRequest& r) { return gpu::AxpyRequest<float>{1.0F, r.message, r.values, r.length}; });
+    const auto sums = device_requests(requests, [](const DecodeRequest& r) {
+      return gpu::AxpyRequest<float>{1.0F, r.message, r.values, r.length};
+    });
     device.axpy(std::span<const gpu::AxpyRequest<float>>(sums));
   }
 };

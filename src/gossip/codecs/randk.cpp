@@ -1,6 +1,7 @@
-// k values at random places. The places are keyed by (seed, sender, round), so both ends know them and only values travel.
-// They are one of each of k nearly equal strata of the row rather than any k of d: O(k) to draw, in ascending order, and as
-// each value is sent with probability 1/⌈d/k⌉ at least, E‖C(x) − x‖² ≤ (1 − 1/⌈d/k⌉) ‖x‖², as with any k where k divides d.
+// k values at random places. The places are keyed by (seed, sender, round), so both ends know them
+// and only values travel. They are one of each of k nearly equal strata of the row rather than any
+// k of d: O(k) to draw, in ascending order, and as each value is sent with probability 1/⌈d/k⌉ at
+// least, E‖C(x) − x‖² ≤ (1 − 1/⌈d/k⌉) ‖x‖², as with any k where k divides d.
 #include "gossip/codec.hpp"
 
 namespace gossamer::gossip::codecs {
@@ -8,7 +9,8 @@ namespace {
 
 class RandK final : public Codec {
  public:
-  RandK(const FractionOptions& options, std::uint64_t seed) : fraction_(options.fraction), seed_(seed) {}
+  RandK(const FractionOptions& options, std::uint64_t seed)
+      : fraction_(options.fraction), seed_(seed) {}
 
   Fidelity fidelity() const override { return Fidelity::partial; }
   std::size_t words(std::size_t length) const override { return part_of(fraction_, length); }
@@ -17,20 +19,28 @@ class RandK final : public Codec {
     return first_number_beyond(part, part.total, largest);
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.sample(device_requests(
-        requests, [this](const EncodeRequest& r) { return sampled(r, const_cast<float*>(r.values), r.message); }));
+    device.sample(device_requests(requests, [this](const EncodeRequest& r) {
+      return sampled(r, const_cast<float*>(r.values), r.message);
+    }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
-    device.add_sampled(device_requests(
-        requests, [this](const DecodeRequest& r) { return sampled(r, r.values, const_cast<float*>(r.message)); }));
+    device.add_sampled(device_requests(requests, [this](const DecodeRequest& r) {
+      return sampled(r, r.values, const_cast<float*>(r.message));
+    }));
   }
 
  private:
   template <class Request>
   gpu::SampledRequest sampled(const Request& r, float* values, float* message) const {
-    return {.values = values, .length = r.length, .chosen = message, .count = part_of(fraction_, r.length), .seed = seed_,
-            .peer = static_cast<std::uint32_t>(r.peer), .purpose = Purpose::codec, .step = r.round};
+    return {.values = values,
+            .length = r.length,
+            .chosen = message,
+            .count = part_of(fraction_, r.length),
+            .seed = seed_,
+            .peer = static_cast<std::uint32_t>(r.peer),
+            .purpose = Purpose::codec,
+            .step = r.round};
   }
 
   double fraction_;
@@ -44,8 +54,10 @@ CodecKind randk() {
           .summary = "values at random places that both ends know, 4 bytes each",
           .source = "Stich, Cordonnier and Jaggi 2018",
           .parameters = fraction_parameters().specs(),
-          .make = [](const ParameterValues& values, const CodecContext& context) -> Result<std::unique_ptr<Codec>> {
-            GOSSAMER_TRY(const FractionOptions options, fraction_parameters().read("codec", values));
+          .make = [](const ParameterValues& values,
+                     const CodecContext& context) -> Result<std::unique_ptr<Codec>> {
+            GOSSAMER_TRY(const FractionOptions options,
+                         fraction_parameters().read("codec", values));
             return std::unique_ptr<Codec>(std::make_unique<RandK>(options, context.seed));
           }};
 }

@@ -1,5 +1,5 @@
-// Scaled signs in blocks of 1,024 values: one scale a block, the mean of |x|, and one bit a value. The message: all scales,
-// then all bits. ‖C(x) − x‖² = ‖x‖² − ‖x‖₁² / d in each block of d values.
+// Scaled signs in blocks of 1,024 values: one scale a block, the mean of |x|, and one bit a value.
+// The message: all scales, then all bits. ‖C(x) − x‖² = ‖x‖² − ‖x‖₁² / d in each block of d values.
 #include "gossip/codec.hpp"
 
 namespace gossamer::gossip::codecs {
@@ -7,21 +7,25 @@ namespace {
 
 gpu::SignRequest coded(const float* values, const float* message, std::size_t length, bool add) {
   auto* scales = const_cast<float*>(message);
-  return {const_cast<float*>(values), reinterpret_cast<std::uint32_t*>(scales + gpu::sign_blocks(length)), scales, length, add};
+  return {const_cast<float*>(values),
+          reinterpret_cast<std::uint32_t*>(scales + gpu::sign_blocks(length)), scales, length, add};
 }
 
 class Sign final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::partial; }
-  std::size_t words(std::size_t length) const override { return gpu::sign_blocks(length) + gpu::sign_words(length); }
+  std::size_t words(std::size_t length) const override {
+    return gpu::sign_blocks(length) + gpu::sign_words(length);
+  }
   // As in int8: ⌈d / 1,024⌉ scales, and a word for each 32 values.
   std::size_t first_beyond(const MessagePart& part, float largest) const override {
     constexpr std::size_t block_words = 1 + gpu::kSignBlock / 32;
     return first_number_beyond(part, (part.total + block_words - 1) / block_words, largest);
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.to_signs(
-        device_requests(requests, [](const EncodeRequest& r) { return coded(r.values, r.message, r.length, false); }));
+    device.to_signs(device_requests(requests, [](const EncodeRequest& r) {
+      return coded(r.values, r.message, r.length, false);
+    }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     device.from_signs(device_requests(requests, [](const DecodeRequest& r) {

@@ -1,5 +1,5 @@
-// The k values of largest magnitude (ties: the lower index), and where they belong. The message: k values, then k indices of
-// 4 bytes, ascending. ‖C(x) − x‖² ≤ (1 − k/d) ‖x‖².
+// The k values of largest magnitude (ties: the lower index), and where they belong. The message: k
+// values, then k indices of 4 bytes, ascending. ‖C(x) − x‖² ≤ (1 − k/d) ‖x‖².
 #include "gossip/codec.hpp"
 
 namespace gossamer::gossip::codecs {
@@ -19,7 +19,8 @@ class TopK final : public Codec {
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
     device.largest(device_requests(requests, [this](const EncodeRequest& r) {
       const std::size_t k = part_of(fraction_, r.length);
-      return gpu::LargestRequest{r.values, r.length, r.message, reinterpret_cast<std::uint32_t*>(r.message + k), k};
+      return gpu::LargestRequest{r.values, r.length, r.message,
+                                 reinterpret_cast<std::uint32_t*>(r.message + k), k};
     }));
   }
 
@@ -27,11 +28,15 @@ class TopK final : public Codec {
     clear_replaced(device, requests);
     device.add_placed(device_requests(requests, [this](const DecodeRequest& r) {
       const std::size_t k = part_of(fraction_, r.length);
-      return gpu::PlacedRequest{r.message, reinterpret_cast<const std::uint32_t*>(r.message + k), k, r.values, r.length,
-                                r.fault, r.tag};
+      return gpu::PlacedRequest{r.message, reinterpret_cast<const std::uint32_t*>(r.message + k),
+                                k,         r.values,
+                                r.length,  r.fault,
+                                r.tag};
     }));
   }
-  const char* refusal() const override { return "its indices do not ascend, or do not all lie within the row"; }
+  const char* refusal() const override {
+    return "its indices do not ascend, or do not all lie within the row";
+  }
 
  private:
   double fraction_;
@@ -44,8 +49,10 @@ CodecKind topk() {
           .summary = "the values of largest magnitude, 8 bytes each with their indices",
           .source = "Aji and Heafield 2017; Stich, Cordonnier and Jaggi 2018",
           .parameters = fraction_parameters().specs(),
-          .make = [](const ParameterValues& values, const CodecContext&) -> Result<std::unique_ptr<Codec>> {
-            GOSSAMER_TRY(const FractionOptions options, fraction_parameters().read("codec", values));
+          .make = [](const ParameterValues& values,
+                     const CodecContext&) -> Result<std::unique_ptr<Codec>> {
+            GOSSAMER_TRY(const FractionOptions options,
+                         fraction_parameters().read("codec", values));
             return std::unique_ptr<Codec>(std::make_unique<TopK>(options));
           }};
 }

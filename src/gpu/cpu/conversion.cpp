@@ -17,12 +17,13 @@ void put(float* values, std::size_t length, bool add, Value value) {
     for (std::size_t i = 0; i < length; ++i) values[i] = value(i);
 }
 
-/// Σ |x| over a block of signs in double: lane t of 256 has values 4t to 4t + 3, as (0 + 1) + (2 + 3), and lanes are added as
-/// a tree. What is past the block's end counts 0.
+/// Σ |x| over a block of signs in double: lane t of 256 has values 4t to 4t + 3, as (0 + 1) + (2 +
+/// 3), and lanes are added as a tree. What is past the block's end counts 0.
 double sum_of_magnitudes(const float* values, std::size_t length) {
   constexpr std::size_t kLanes = kSignBlock / 4;
   double magnitudes[kSignBlock] = {}, lanes[kLanes];
-  for (std::size_t i = 0; i < length; ++i) magnitudes[i] = static_cast<double>(std::fabs(values[i]));
+  for (std::size_t i = 0; i < length; ++i)
+    magnitudes[i] = static_cast<double>(std::fabs(values[i]));
   for (std::size_t t = 0; t < kLanes; ++t) {
     const double* own = magnitudes + 4 * t;
     lanes[t] = (own[0] + own[1]) + (own[2] + own[3]);
@@ -38,24 +39,28 @@ void to_bf16(const Bf16Request& r) {
   for (std::size_t i = 0; i < r.length; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(r.values[i]);
     const bool nan = (bits & 0x7FFFFFFF) > 0x7F800000;
-    const std::uint32_t rounded = bits + 0x7FFF + ((bits >> 16) & 1);  // a carry out of the mantissa raises the exponent
+    const std::uint32_t rounded =
+        bits + 0x7FFF + ((bits >> 16) & 1);  // a carry out of the mantissa raises the exponent
     r.coded[i] = static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40 : rounded >> 16);
   }
 }
 
 void from_bf16(const Bf16Request& r) {
-  put(r.values, r.length, r.add,
-      [&](std::size_t i) { return std::bit_cast<float>(static_cast<std::uint32_t>(r.coded[i]) << 16); });
+  put(r.values, r.length, r.add, [&](std::size_t i) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(r.coded[i]) << 16);
+  });
 }
 
 void to_int8(const Int8Request& r) {
   for (std::size_t begin = 0, block = 0; begin < r.length; begin += kInt8Block, ++block) {
     const std::size_t end = std::min(r.length, begin + kInt8Block);
-    std::uint32_t largest = 0;  // as bits, which are in the order of the magnitudes: infinity and NaN above all numbers
+    std::uint32_t largest =
+        0;  // as bits, which are in the order of the magnitudes: infinity and NaN above all numbers
     for (std::size_t i = begin; i < end; ++i)
       largest = std::max(largest, std::bit_cast<std::uint32_t>(r.values[i]) & 0x7FFFFFFF);
     const bool finite = largest < 0x7F800000;
-    const float scale = finite ? std::bit_cast<float>(largest) / 127.0F : std::numeric_limits<float>::quiet_NaN();
+    const float scale =
+        finite ? std::bit_cast<float>(largest) / 127.0F : std::numeric_limits<float>::quiet_NaN();
     r.scales[block] = scale;
     if (!(scale > 0)) {
       std::fill(r.coded + begin, r.coded + end, std::int8_t{0});
@@ -83,14 +88,16 @@ void to_signs(const SignRequest& r) {
   }
   for (std::size_t block = 0; block < sign_blocks(r.length); ++block) {
     const std::size_t begin = block * kSignBlock, count = std::min(kSignBlock, r.length - begin);
-    r.scales[block] = static_cast<float>(sum_of_magnitudes(r.values + begin, count) / static_cast<double>(count));
+    r.scales[block] =
+        static_cast<float>(sum_of_magnitudes(r.values + begin, count) / static_cast<double>(count));
   }
 }
 
 void from_signs(const SignRequest& r) {
   put(r.values, r.length, r.add, [&](std::size_t i) {
     const std::uint32_t sign = r.bits[i / 32] >> (i % 32) & 1;
-    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(r.scales[i / kSignBlock]) ^ sign << 31);
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(r.scales[i / kSignBlock]) ^ sign
+                                                                                             << 31);
   });
 }
 

@@ -1,10 +1,11 @@
 // Convolution.
 //
-// In a padded channels-last image the pixels under one line of the kernel are contiguous: line i of an output
-// row is one product of its patches [width, kernel · channels], overlapping rows `channels` apart, with W[i].
+// In a padded channels-last image the pixels under one line of the kernel are contiguous: line i of
+// an output row is one product of its patches [width, kernel · channels], overlapping rows
+// `channels` apart, with W[i].
 //
-// Scratch of a convolution: the padded inputs of the batch; then for the backward pass one framed gradient and the turned
-// weights.
+// Scratch of a convolution: the padded inputs of the batch; then for the backward pass one framed
+// gradient and the turned weights.
 #include <algorithm>
 
 #include "gpu/cpu/layers.hpp"
@@ -20,18 +21,28 @@ struct Correlation {
 };
 
 template <class Real>
-void correlate(const Correlation& c, const Real* padded, const Real* weights, const Real* bias, Real* out) {
+void correlate(const Correlation& c, const Real* padded, const Real* weights, const Real* bias,
+               Real* out) {
   const int line = c.width * c.channels;
   for (int h = 0; h < c.out_height; ++h)
-    kernels<Real>().product({.m = c.out_width, .n = c.outputs, .k = c.kernel * c.channels, .a = padded + h * line,
-                             .a_row = c.channels, .b = weights, .b_row = c.outputs,
-                             .c = out + h * c.out_width * c.outputs, .c_row = c.outputs, .segments = c.kernel,
-                             .a_segment = line, .bias = bias});
+    kernels<Real>().product({.m = c.out_width,
+                             .n = c.outputs,
+                             .k = c.kernel * c.channels,
+                             .a = padded + h * line,
+                             .a_row = c.channels,
+                             .b = weights,
+                             .b_row = c.outputs,
+                             .c = out + h * c.out_width * c.outputs,
+                             .c_row = c.outputs,
+                             .segments = c.kernel,
+                             .a_segment = line,
+                             .bias = bias});
 }
 
 /// One image into the middle of a zero frame.
 template <class Real>
-void pad(const Real* image, int height, int line, int padded_line, int top, int left, Real* padded, int padded_height) {
+void pad(const Real* image, int height, int line, int padded_line, int top, int left, Real* padded,
+         int padded_height) {
   std::fill_n(padded, size(padded_height) * size(padded_line), Real(0));
   for (int h = 0; h < height; ++h)
     std::copy_n(image + h * line, line, padded + (h + top) * padded_line + left);
@@ -40,26 +51,43 @@ void pad(const Real* image, int height, int line, int padded_line, int top, int 
 std::size_t padded_values(const ConvolutionOperation& c) {
   return size(c.padded_height()) * size(c.padded_width()) * size(c.channels);
 }
-/// The output's gradient in a frame of kernel − 1 − padding zeros: the input's gradient is a correlation of that.
+/// The output's gradient in a frame of kernel − 1 − padding zeros: the input's gradient is a
+/// correlation of that.
 int frame(const ConvolutionOperation& c) { return c.kernel - 1 - c.padding; }
 int framed_height(const ConvolutionOperation& c) { return c.output_height() + 2 * frame(c); }
 int framed_width(const ConvolutionOperation& c) { return c.output_width() + 2 * frame(c); }
 std::size_t framed_values(const ConvolutionOperation& c) {
   return size(framed_height(c)) * size(framed_width(c)) * size(c.outputs);
 }
-std::size_t weight_values(const ConvolutionOperation& c) { return size(c.kernel * c.kernel * c.channels * c.outputs); }
-std::size_t input_values(const ConvolutionOperation& c) { return size(c.height * c.width * c.channels); }
-std::size_t output_values(const ConvolutionOperation& c) { return size(c.output_height() * c.output_width() * c.outputs); }
+std::size_t weight_values(const ConvolutionOperation& c) {
+  return size(c.kernel * c.kernel * c.channels * c.outputs);
+}
+std::size_t input_values(const ConvolutionOperation& c) {
+  return size(c.height * c.width * c.channels);
+}
+std::size_t output_values(const ConvolutionOperation& c) {
+  return size(c.output_height() * c.output_width() * c.outputs);
+}
 
 /// dW[i] += patchesᵀ dY, row of pixels by row of pixels.
 template <class Real>
-void accumulate_weights(const ConvolutionOperation& c, const Real* padded, const Real* dy, Real* gradient) {
+void accumulate_weights(const ConvolutionOperation& c, const Real* padded, const Real* dy,
+                        Real* gradient) {
   const int line = c.padded_width() * c.channels, patch = c.kernel * c.channels;
   for (int i = 0; i < c.kernel; ++i)
-    kernels<Real>().product({.m = patch, .n = c.outputs, .k = c.output_width(), .a = padded + i * line, .a_row = 1,
-                             .a_column = c.channels, .b = dy, .b_row = c.outputs,
-                             .c = gradient + i * patch * c.outputs, .c_row = c.outputs, .segments = c.output_height(),
-                             .a_segment = line, .accumulate = true});
+    kernels<Real>().product({.m = patch,
+                             .n = c.outputs,
+                             .k = c.output_width(),
+                             .a = padded + i * line,
+                             .a_row = 1,
+                             .a_column = c.channels,
+                             .b = dy,
+                             .b_row = c.outputs,
+                             .c = gradient + i * patch * c.outputs,
+                             .c_row = c.outputs,
+                             .segments = c.output_height(),
+                             .a_segment = line,
+                             .accumulate = true});
 }
 
 /// turned[i, j, o, c] = W[k − 1 − i, k − 1 − j, c, o].
@@ -69,28 +97,32 @@ void turn(const ConvolutionOperation& c, const Real* weights, Real* turned) {
   for (int tap = 0; tap < taps; ++tap)
     for (int i = 0; i < c.channels; ++i)
       for (int o = 0; o < c.outputs; ++o)
-        turned[tap * tap_size + o * c.channels + i] = weights[(taps - 1 - tap) * tap_size + i * c.outputs + o];
+        turned[tap * tap_size + o * c.channels + i] =
+            weights[(taps - 1 - tap) * tap_size + i * c.outputs + o];
 }
 
 /// dX is the correlation of the framed dY with the turned weights.
 template <class Real>
-void input_gradient(const ConvolutionOperation& c, const Real* dy, const Real* turned, Real* framed, Real* dx) {
-  pad(dy, c.output_height(), c.output_width() * c.outputs, framed_width(c) * c.outputs, frame(c), frame(c) * c.outputs,
-      framed, framed_height(c));
-  correlate<Real>({framed_width(c), c.outputs, c.height, c.width, c.channels, c.kernel}, framed, turned, nullptr, dx);
+void input_gradient(const ConvolutionOperation& c, const Real* dy, const Real* turned, Real* framed,
+                    Real* dx) {
+  pad(dy, c.output_height(), c.output_width() * c.outputs, framed_width(c) * c.outputs, frame(c),
+      frame(c) * c.outputs, framed, framed_height(c));
+  correlate<Real>({framed_width(c), c.outputs, c.height, c.width, c.channels, c.kernel}, framed,
+                  turned, nullptr, dx);
 }
 
 }  // namespace
 
 template <class Real>
 void forward(const ConvolutionOperation& c, int batch, const Real* row, const Places<Real>& at) {
-  const Correlation shape{c.padded_width(), c.channels, c.output_height(), c.output_width(), c.outputs, c.kernel};
+  const Correlation shape{c.padded_width(), c.channels, c.output_height(),
+                          c.output_width(), c.outputs,  c.kernel};
   for (int i = 0; i < batch; ++i) {
     const Real* image = at.x + size(i) * input_values(c);
     if (c.padding > 0) {
       Real* padded = at.scratch + size(i) * padded_values(c);
-      pad(image, c.height, c.width * c.channels, c.padded_width() * c.channels, c.padding, c.padding * c.channels, padded,
-          c.padded_height());
+      pad(image, c.height, c.width * c.channels, c.padded_width() * c.channels, c.padding,
+          c.padding * c.channels, padded, c.padded_height());
       image = padded;
     }
     correlate(shape, image, row + c.weights, row + c.bias, at.y + size(i) * output_values(c));
@@ -99,16 +131,19 @@ void forward(const ConvolutionOperation& c, int batch, const Real* row, const Pl
 }
 
 template <class Real>
-void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient, const Places<Real>& at) {
+void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at) {
   kernels<Real>().activation_backward(c.activation, at.y, at.dy, size(batch) * output_values(c));
   std::fill_n(gradient + c.bias, c.outputs, Real(0));
-  kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs, gradient + c.bias);
+  kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs,
+                              gradient + c.bias);
   std::fill_n(gradient + c.weights, weight_values(c), Real(0));
   Real* framed = at.scratch + (c.padding > 0 ? size(batch) * padded_values(c) : 0);
   Real* turned = framed + framed_values(c);
   if (at.dx != nullptr) turn(c, row + c.weights, turned);
   for (int i = 0; i < batch; ++i) {
-    const Real* image = c.padding > 0 ? at.scratch + size(i) * padded_values(c) : at.x + size(i) * input_values(c);
+    const Real* image =
+        c.padding > 0 ? at.scratch + size(i) * padded_values(c) : at.x + size(i) * input_values(c);
     const Real* dy = at.dy + size(i) * output_values(c);
     accumulate_weights(c, image, dy, gradient + c.weights);
     if (at.dx != nullptr) input_gradient(c, dy, turned, framed, at.dx + size(i) * input_values(c));
@@ -120,8 +155,10 @@ std::size_t scratch_values(const ConvolutionOperation& c, int batch) {
 }
 
 template void forward(const ConvolutionOperation&, int, const float*, const Places<float>&);
-template void backward(const ConvolutionOperation&, int, const float*, float*, const Places<float>&);
+template void backward(const ConvolutionOperation&, int, const float*, float*,
+                       const Places<float>&);
 template void forward(const ConvolutionOperation&, int, const double*, const Places<double>&);
-template void backward(const ConvolutionOperation&, int, const double*, double*, const Places<double>&);
+template void backward(const ConvolutionOperation&, int, const double*, double*,
+                       const Places<double>&);
 
 }  // namespace gossamer::gpu

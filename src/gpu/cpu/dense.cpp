@@ -11,24 +11,52 @@ template <class Real>
 void forward(const DenseOperation& dense, int batch, const Real* row, const Places<Real>& at) {
   const int in = dense.inputs, out = dense.outputs;
   const Real* bias = dense.bias == kNowhere ? nullptr : row + dense.bias;
-  kernels<Real>().product({.m = batch, .n = out, .k = in, .a = at.x, .a_row = in, .b = row + dense.weights, .b_row = out,
-                           .scratch = at.scratch, .c = at.y, .c_row = out, .bias = bias});
+  kernels<Real>().product({.m = batch,
+                           .n = out,
+                           .k = in,
+                           .a = at.x,
+                           .a_row = in,
+                           .b = row + dense.weights,
+                           .b_row = out,
+                           .scratch = at.scratch,
+                           .c = at.y,
+                           .c_row = out,
+                           .bias = bias});
   kernels<Real>().activate(dense.activation, at.y, size(batch) * size(out));
 }
 
 template <class Real>
-void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient, const Places<Real>& at) {
+void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at) {
   const int in = dense.inputs, out = dense.outputs;
   kernels<Real>().activation_backward(dense.activation, at.y, at.dy, size(batch) * size(out));
   if (dense.bias != kNowhere) {
     std::fill_n(gradient + dense.bias, out, Real(0));
     kernels<Real>().column_sums(at.dy, batch, out, gradient + dense.bias);
   }
-  kernels<Real>().product({.m = in, .n = out, .k = batch, .a = at.x, .a_row = 1, .a_column = in, .b = at.dy, .b_row = out,
-                           .scratch = at.scratch, .c = gradient + dense.weights, .c_row = out});
+  kernels<Real>().product({.m = in,
+                           .n = out,
+                           .k = batch,
+                           .a = at.x,
+                           .a_row = 1,
+                           .a_column = in,
+                           .b = at.dy,
+                           .b_row = out,
+                           .scratch = at.scratch,
+                           .c = gradient + dense.weights,
+                           .c_row = out});
   if (at.dx == nullptr) return;
-  kernels<Real>().product({.m = batch, .n = in, .k = out, .a = at.dy, .a_row = out, .b = row + dense.weights, .b_row = out,
-                           .b_transposed = true, .scratch = at.scratch, .c = at.dx, .c_row = in});
+  kernels<Real>().product({.m = batch,
+                           .n = in,
+                           .k = out,
+                           .a = at.dy,
+                           .a_row = out,
+                           .b = row + dense.weights,
+                           .b_row = out,
+                           .b_transposed = true,
+                           .scratch = at.scratch,
+                           .c = at.dx,
+                           .c_row = in});
 }
 
 std::size_t scratch_values(const DenseOperation& dense, int batch) {

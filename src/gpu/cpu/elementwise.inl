@@ -11,23 +11,30 @@ void mix_tail(const BasicMixRequest<Real>& r, std::size_t i, std::size_t end) {
   }
 }
 
-/// Packs held at once: enough loads in flight, and each source's pointer is fetched once for all of them.
+/// Packs held at once: enough loads in flight, and each source's pointer is fetched once for all of
+/// them.
 inline constexpr int kMixPacks = 4;
 
 template <class Real, bool kStreaming>
 void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
   constexpr std::size_t lanes = kLanes<Real>, step = kMixPacks * lanes;
   std::size_t i = 0;
-  if constexpr (kStreaming) {  // streaming stores want their own alignment, whatever that of the inputs
-    const std::size_t misaligned = reinterpret_cast<std::uintptr_t>(r.out) % kPackBytes / sizeof(Real);
+  if constexpr (kStreaming) {  // streaming stores want their own alignment, whatever that of the
+                               // inputs
+    const std::size_t misaligned =
+        reinterpret_cast<std::uintptr_t>(r.out) % kPackBytes / sizeof(Real);
     i = std::min(r.length, (lanes - misaligned) % lanes);
     mix_tail(r, 0, i);
   }
   for (; i + step <= r.length; i += step) {
     Pack<Real> x[kMixPacks], sum[kMixPacks];
     if (ahead > 0)
-      unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) { __builtin_prefetch(r.x + i + ahead + v * lanes); });
-    unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) { sum[v] = x[v] = load<Real>(r.x + i + v * lanes); });
+      unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) {
+        __builtin_prefetch(r.x + i + ahead + v * lanes);
+      });
+    unrolled<kMixPacks>([&](auto v) __attribute__((always_inline)) {
+      sum[v] = x[v] = load<Real>(r.x + i + v * lanes);
+    });
     for (const auto& source : r.sources) {
       const Pack<Real> weight = spread<Real>(source.weight);
       const Real* row = source.row + i;
@@ -72,8 +79,8 @@ void divide(const Real* x, Real divisor, Real* out, std::size_t length) {
   for (std::size_t i = 0; i < length; ++i) out[i] = x[i] / divisor;
 }
 
-/// Reductions: value i goes to lane i mod 16, in double; then the lanes are added as a tree. The order depends on the length
-/// alone: not on alignment, not on the vector width.
+/// Reductions: value i goes to lane i mod 16, in double; then the lanes are added as a tree. The
+/// order depends on the length alone: not on alignment, not on the vector width.
 inline constexpr int kReductionLanes = 16;
 
 inline double lane_total(double* lanes) {
@@ -94,7 +101,8 @@ double reduce(std::size_t length, Term term) {
 
 template <class Real>
 double dot(const Real* a, const Real* b, std::size_t length) {
-  return reduce<Real>(length, [=](std::size_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
+  return reduce<Real>(
+      length, [=](std::size_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
 }
 
 template <class Real>
@@ -107,8 +115,8 @@ double squared_distance(const Real* a, const Real* b, std::size_t length) {
 
 /// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v), in one pass over memory.
 template <class Real, bool kMomentum, bool kNesterov, bool kDecay>
-void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict v, const Real* __restrict gradient,
-                 std::size_t length) {
+void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict v,
+              const Real* __restrict gradient, std::size_t length) {
   const Real rate = u.rate, momentum = u.momentum, decay = u.weight_decay;
   for (std::size_t i = 0; i < length; ++i) {
     Real g = gradient[i];
@@ -125,8 +133,8 @@ void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restri
 ///   g ← ∇f + (adam: d x);  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²
 ///   x ← x − γ (c1 m / (sqrt(c2 v) + ε) + (adamw: d x))
 template <class Real, bool kDecoupled>
-void adam_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict m, Real* __restrict v,
-               const Real* __restrict gradient, std::size_t length) {
+void adam_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict m,
+               Real* __restrict v, const Real* __restrict gradient, std::size_t length) {
   const UpdateConstants<Real> c = u;  // a copy: no store can change it
   for (std::size_t i = 0; i < length; ++i) {
     const Real g = kDecoupled ? gradient[i] : gradient[i] + c.weight_decay * x[i];
@@ -139,43 +147,64 @@ void adam_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restr
 }
 
 template <class Real>
-void update(const UpdateConstants<Real>& u, Real* x, const StateRows<Real>& state, const Real* g, std::size_t length) {
-  if (u.kind == UpdateRule::Kind::adam) return adam_loop<Real, false>(u, x, state[0], state[1], g, length);
-  if (u.kind == UpdateRule::Kind::adamw) return adam_loop<Real, true>(u, x, state[0], state[1], g, length);
+void update(const UpdateConstants<Real>& u, Real* x, const StateRows<Real>& state, const Real* g,
+            std::size_t length) {
+  if (u.kind == UpdateRule::Kind::adam)
+    return adam_loop<Real, false>(u, x, state[0], state[1], g, length);
+  if (u.kind == UpdateRule::Kind::adamw)
+    return adam_loop<Real, true>(u, x, state[0], state[1], g, length);
   Real* v = state[0];
   const bool decay = u.weight_decay != 0;
-  if (u.momentum == 0) return decay ? sgd_loop<Real, false, false, true>(u, x, v, g, length)
-                                    : sgd_loop<Real, false, false, false>(u, x, v, g, length);
-  if (u.nesterov) return decay ? sgd_loop<Real, true, true, true>(u, x, v, g, length)
-                               : sgd_loop<Real, true, true, false>(u, x, v, g, length);
+  if (u.momentum == 0)
+    return decay ? sgd_loop<Real, false, false, true>(u, x, v, g, length)
+                 : sgd_loop<Real, false, false, false>(u, x, v, g, length);
+  if (u.nesterov)
+    return decay ? sgd_loop<Real, true, true, true>(u, x, v, g, length)
+                 : sgd_loop<Real, true, true, false>(u, x, v, g, length);
   return decay ? sgd_loop<Real, true, false, true>(u, x, v, g, length)
                : sgd_loop<Real, true, false, false>(u, x, v, g, length);
 }
 
-/// e^x = 2^n e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, e^r by its Taylor sum (relative error below 1e-8 with 8 terms,
-/// 1e-17 with 14). x is cut at ±87 (float) or ±708 (double), where 2^n is still a normal number.
+/// e^x = 2^n e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, e^r by its Taylor sum (relative error
+/// below 1e-8 with 8 terms, 1e-17 with 14). x is cut at ±87 (float) or ±708 (double), where 2^n is
+/// still a normal number.
 template <class Real>
 GOSSAMER_INLINE Pack<Real> exp_pack(Pack<Real> x) {
   constexpr bool single = sizeof(Real) == 4;
   using Integer = std::conditional_t<single, std::int32_t, std::int64_t>;
   constexpr int terms = single ? 8 : 14, mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
-  constexpr double inverse_factorial[] = {1.0,           1.0,           1.0 / 2,        1.0 / 6,         1.0 / 24,
-                                          1.0 / 120,     1.0 / 720,     1.0 / 5040,     1.0 / 40320,     1.0 / 362880,
-                                          1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+  constexpr double inverse_factorial[] = {1.0,
+                                          1.0,
+                                          1.0 / 2,
+                                          1.0 / 6,
+                                          1.0 / 24,
+                                          1.0 / 120,
+                                          1.0 / 720,
+                                          1.0 / 5040,
+                                          1.0 / 40320,
+                                          1.0 / 362880,
+                                          1.0 / 3628800,
+                                          1.0 / 39916800,
+                                          1.0 / 479001600,
+                                          1.0 / 6227020800};
   constexpr Real limit = single ? 87 : 708;
-  constexpr Real ln2_high = single ? 0.693359375 : 0.693145751953125;  // few bits, so n · ln2_high is exact
+  constexpr Real ln2_high =
+      single ? 0.693359375 : 0.693145751953125;  // few bits, so n · ln2_high is exact
   constexpr Real ln2_low = single ? -2.12194440054690583e-4 : 1.42860682030941723212e-6;
-  constexpr Real magic = single ? Real(12582912.0) : Real(6755399441055744.0);  // 1.5 · 2^mantissa: adding it rounds
+  constexpr Real magic =
+      single ? Real(12582912.0) : Real(6755399441055744.0);  // 1.5 · 2^mantissa: adding it rounds
   const Pack<Real> low = spread<Real>(-limit), high = spread<Real>(limit);
   const Pack<Real> kept_nan = x;
   x = x < low ? low : x;
   x = x > high ? high : x;
-  const Pack<Real> shifted = fma(x, spread<Real>(Real(1.44269504088896340736)), spread<Real>(magic));
+  const Pack<Real> shifted =
+      fma(x, spread<Real>(Real(1.44269504088896340736)), spread<Real>(magic));
   const Pack<Real> n = shifted - magic;
   Pack<Real> r = fma(-n, spread<Real>(ln2_high), x);
   r = fma(-n, spread<Real>(ln2_low), r);
   Pack<Real> sum = spread<Real>(static_cast<Real>(inverse_factorial[terms - 1]));
-  for (int i = terms - 2; i >= 0; --i) sum = fma(sum, r, spread<Real>(static_cast<Real>(inverse_factorial[i])));
+  for (int i = terms - 2; i >= 0; --i)
+    sum = fma(sum, r, spread<Real>(static_cast<Real>(inverse_factorial[i])));
   typedef Integer Integers __attribute__((vector_size(kPackBytes)));
   Integers bits;
   std::memcpy(&bits, &shifted, sizeof bits);
@@ -193,12 +222,13 @@ void exponential(Real* values, std::size_t length) {
   map(values, length, [](Pack<Real> x) { return exp_pack<Real>(x); });
 }
 
-/// tanh x = sign x (1 − e) / (1 + e) with e = e^{−2|x|}; near 0, where that cancels, its odd Taylor sum to x^15 (|x| < 1/4:
-/// relative error below 1e-12).
+/// tanh x = sign x (1 − e) / (1 + e) with e = e^{−2|x|}; near 0, where that cancels, its odd Taylor
+/// sum to x^15 (|x| < 1/4: relative error below 1e-12).
 template <class Real>
 GOSSAMER_INLINE Pack<Real> tanh_pack(Pack<Real> x) {
-  constexpr double taylor[] = {1.0,          -1.0 / 3,         2.0 / 15,          -17.0 / 315,
-                               62.0 / 2835,  -1382.0 / 155925, 21844.0 / 6081075, -929569.0 / 638512875};
+  constexpr double taylor[] = {
+      1.0,         -1.0 / 3,         2.0 / 15,          -17.0 / 315,
+      62.0 / 2835, -1382.0 / 155925, 21844.0 / 6081075, -929569.0 / 638512875};
   const Pack<Real> zero{}, size = x < zero ? -x : x;
   const Pack<Real> e = exp_pack<Real>(Real(-2) * size);
   const Pack<Real> far = (Real(1) - e) / (Real(1) + e);
@@ -213,11 +243,13 @@ void activate(Activation activation, Real* values, std::size_t length) {
   const Pack<Real> zero{};
   if (activation == Activation::relu)
     map(values, length, [=](Pack<Real> x) { return x < zero ? zero : x; });  // NaN stays NaN
-  if (activation == Activation::tanh) map(values, length, [](Pack<Real> x) { return tanh_pack<Real>(x); });
+  if (activation == Activation::tanh)
+    map(values, length, [](Pack<Real> x) { return tanh_pack<Real>(x); });
 }
 
 template <class Real>
-void activation_backward(Activation activation, const Real* outputs, Real* gradient, std::size_t length) {
+void activation_backward(Activation activation, const Real* outputs, Real* gradient,
+                         std::size_t length) {
   if (activation == Activation::relu)
     for (std::size_t i = 0; i < length; ++i) gradient[i] = outputs[i] > 0 ? gradient[i] : Real(0);
   if (activation == Activation::tanh)
@@ -230,12 +262,14 @@ void column_sums(const Real* values, int rows, int columns, Real* sums) {
       static_cast<std::size_t>(columns),
       [&](std::size_t j) {
         Pack<Real> sum = load<Real>(sums + j);
-        for (int i = 0; i < rows; ++i) sum += load<Real>(values + static_cast<std::ptrdiff_t>(i) * columns + j);
+        for (int i = 0; i < rows; ++i)
+          sum += load<Real>(values + static_cast<std::ptrdiff_t>(i) * columns + j);
         store<Real>(sums + j, sum);
       },
       [&](std::size_t j, int count) {
         Pack<Real> sum = load(sums + j, count);
-        for (int i = 0; i < rows; ++i) sum += load(values + static_cast<std::ptrdiff_t>(i) * columns + j, count);
+        for (int i = 0; i < rows; ++i)
+          sum += load(values + static_cast<std::ptrdiff_t>(i) * columns + j, count);
         store(sums + j, sum, count);
       });
 }

@@ -11,7 +11,8 @@ namespace {
 
 /// The batch's samples to the workspace's start, channels last.
 template <class Real>
-void gather(const Program& program, const float* features, const std::uint32_t* samples, int batch, Real* to) {
+void gather(const Program& program, const float* features, const std::uint32_t* samples, int batch,
+            Real* to) {
   const std::size_t size = program.features();
   for (int i = 0; i < batch; ++i, to += size) {
     const float* from = features + samples[i] * size;
@@ -26,20 +27,24 @@ void gather(const Program& program, const float* features, const std::uint32_t* 
 }
 
 template <class Real>
-LossResult loss(const Task& task, const std::uint32_t* samples, int batch, Real* workspace, bool with_gradient) {
+LossResult loss(const Task& task, const std::uint32_t* samples, int batch, Real* workspace,
+                bool with_gradient) {
   const Program& program = *task.program;
   const LayerOperation& last = program.layers.back();
   const Real* outputs = workspace + last.output;
   Real* gradient = with_gradient ? workspace + last.output_gradient : nullptr;
   if (program.loss == Loss::squared_error)
     return squared_error<Real>(outputs, batch, task.tables[0].targets, samples, gradient);
-  return softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.tables[0].labels, samples, gradient);
+  return softmax_cross_entropy<Real>(outputs, batch, program.outputs, task.tables[0].labels,
+                                     samples, gradient);
 }
 
 template <class Real>
-void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t step, Real* gradient, std::size_t length) {
+void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t step, Real* gradient,
+               std::size_t length) {
   RandomStream stream(noise.seed, peer, Purpose::gradient_noise, step);
-  for (std::size_t i = 0; i < length; ++i) gradient[i] += static_cast<Real>(noise.deviation * stream.next_normal());
+  for (std::size_t i = 0; i < length; ++i)
+    gradient[i] += static_cast<Real>(noise.deviation * stream.next_normal());
 }
 
 }  // namespace
@@ -47,13 +52,16 @@ void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t ste
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace) {
   const Places<Real> at(layer, workspace);
-  std::visit([&](const auto& operation) { forward(operation, batch, parameters, at); }, layer.operation);
+  std::visit([&](const auto& operation) { forward(operation, batch, parameters, at); },
+             layer.operation);
 }
 
 template <class Real>
-void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient, Real* workspace) {
+void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
+              Real* workspace) {
   const Places<Real> at(layer, workspace);
-  std::visit([&](const auto& operation) { backward(operation, batch, parameters, gradient, at); }, layer.operation);
+  std::visit([&](const auto& operation) { backward(operation, batch, parameters, gradient, at); },
+             layer.operation);
 }
 
 template void forward(const LayerOperation&, int, const float*, float*);
@@ -66,9 +74,11 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
   const Program& program = *task.program;
   GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a job's batch fits its program");
   for (int s = 0; s < job.steps; ++s) {
-    const std::uint32_t* samples = job.samples + static_cast<std::size_t>(s) * static_cast<std::size_t>(job.batch);
+    const std::uint32_t* samples =
+        job.samples + static_cast<std::size_t>(s) * static_cast<std::size_t>(job.batch);
     gather(program, task.tables[0].features, samples, job.batch, workspace);
-    for (const LayerOperation& layer : program.layers) forward<Real>(layer, job.batch, job.parameters, workspace);
+    for (const LayerOperation& layer : program.layers)
+      forward<Real>(layer, job.batch, job.parameters, workspace);
     const LossResult result = loss(task, samples, job.batch, workspace, work != Work::evaluate);
     *job.loss += result.loss;
     if (job.hits != nullptr) *job.hits += result.hits;
@@ -76,10 +86,11 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
     for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
       backward<Real>(*layer, job.batch, job.parameters, job.gradient, workspace);
     const std::uint64_t step = job.first_step + static_cast<std::uint64_t>(s);
-    if (task.noise.deviation > 0) add_noise(task.noise, job.peer, step, job.gradient, program.parameters);
+    if (task.noise.deviation > 0)
+      add_noise(task.noise, job.peer, step, job.gradient, program.parameters);
     if (work == Work::step)
-      kernels<Real>().update(update_constants<Real>(task.rule, job.rates[s], step), job.parameters, job.state, job.gradient,
-                             program.parameters);
+      kernels<Real>().update(update_constants<Real>(task.rule, job.rates[s], step), job.parameters,
+                             job.state, job.gradient, program.parameters);
   }
 }
 

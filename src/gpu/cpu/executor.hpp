@@ -1,4 +1,5 @@
-// Runs one peer's job of a program on the calling thread: gather, forward, loss, backward, noise, update.
+// Runs one peer's job of a program on the calling thread: gather, forward, loss, backward, noise,
+// update.
 #pragma once
 
 #include <vector>
@@ -10,7 +11,8 @@ namespace gossamer::gpu {
 
 enum class Work { evaluate, gradient, step };
 
-/// `workspace` holds task.program->workspace values at a 64-byte boundary; its content does not matter.
+/// `workspace` holds task.program->workspace values at a 64-byte boundary; its content does not
+/// matter.
 template <class Real>
 void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace);
 
@@ -18,10 +20,11 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace);
 
-/// The layer's parameter gradients (written, not added) and, where asked for, its input's gradient. The output's gradient is
-/// overwritten.
+/// The layer's parameter gradients (written, not added) and, where asked for, its input's gradient.
+/// The output's gradient is overwritten.
 template <class Real>
-void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient, Real* workspace);
+void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
+              Real* workspace);
 
 struct LossResult {
   double loss = 0;  ///< mean over the batch
@@ -30,9 +33,11 @@ struct LossResult {
 
 /// Loss, and, where `gradient` is not null, its gradient in the outputs [batch, outputs].
 template <class Real>
-LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes, const std::int32_t* labels,
-                                 const std::uint32_t* samples, Real* gradient);
+LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
+                                 const std::int32_t* labels, const std::uint32_t* samples,
+                                 Real* gradient);
 template <class Real>
-LossResult squared_error(const Real* outputs, int batch, const float* targets, const std::uint32_t* samples, Real* gradient);
+LossResult squared_error(const Real* outputs, int batch, const float* targets,
+                         const std::uint32_t* samples, Real* gradient);
 
 }  // namespace gossamer::gpu

@@ -1,7 +1,7 @@
 // Group norm.
 //
-// Scratch: μ and 1/σ of each sample and channel (a group's channels hold the same), then room for a few rows of
-// channels.
+// Scratch: μ and 1/σ of each sample and channel (a group's channels hold the same), then room for a
+// few rows of channels.
 #include <algorithm>
 #include <cmath>
 
@@ -42,7 +42,8 @@ void forward(const GroupNormOperation& n, int batch, const Real* row, const Plac
     kernels<Real>().channel_products(x, mean, x, mean, n.pixels, channels, inverse);
     group_totals(n, inverse);
     for (int c = 0; c < channels; ++c) {
-      inverse[c] = Real(1) / std::sqrt(inverse[c] * share + static_cast<Real>(GroupNormOperation::kEpsilon));
+      inverse[c] =
+          Real(1) / std::sqrt(inverse[c] * share + static_cast<Real>(GroupNormOperation::kEpsilon));
       factor[c] = row[n.scale + size(c)] * inverse[c];
       term[c] = row[n.shift + size(c)] - mean[c] * factor[c];
     }
@@ -54,12 +55,14 @@ void forward(const GroupNormOperation& n, int batch, const Real* row, const Plac
 /// With N values in a group, A_c = Σ dy, B_c = Σ dy (x − μ), r = 1/σ:  dshift = A, dscale = r B,
 /// dx = r scale dy − r (S₁ + x̂ S₂),  S₁ = Σ_group scale A / N,  S₂ = Σ_group scale r B / N.
 template <class Real>
-void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gradient, const Places<Real>& at) {
+void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at) {
   const int channels = n.channels;
   const std::size_t image = size(n.pixels) * size(channels);
   const Real share = Real(1) / static_cast<Real>(n.pixels * (channels / n.groups));
   Real* room = at.scratch + 2 * size(batch) * size(channels);
-  Real *a = room, *b = room + channels, *dy_factor = room + 2 * channels, *x_factor = room + 3 * channels;
+  Real *a = room, *b = room + channels, *dy_factor = room + 2 * channels,
+       *x_factor = room + 3 * channels;
   Real *term = room + 4 * channels, *zero = room + 5 * channels;
   std::fill_n(zero, channels, Real(0));
   std::fill_n(gradient + n.scale, channels, Real(0));
@@ -89,15 +92,19 @@ void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gra
       x_factor[c] = -(inverse[c] * inverse[c] * b[c]);
       term[c] = -(mean[c] * x_factor[c]) - inverse[c] * a[c];
     }
-    kernels<Real>().channel_affine2(dy, dy_factor, x, x_factor, term, at.dx + size(i) * image, n.pixels, channels);
+    kernels<Real>().channel_affine2(dy, dy_factor, x, x_factor, term, at.dx + size(i) * image,
+                                    n.pixels, channels);
   }
 }
 
-std::size_t scratch_values(const GroupNormOperation& n, int batch) { return size(2 * batch + 6) * size(n.channels); }
+std::size_t scratch_values(const GroupNormOperation& n, int batch) {
+  return size(2 * batch + 6) * size(n.channels);
+}
 
 template void forward(const GroupNormOperation&, int, const float*, const Places<float>&);
 template void backward(const GroupNormOperation&, int, const float*, float*, const Places<float>&);
 template void forward(const GroupNormOperation&, int, const double*, const Places<double>&);
-template void backward(const GroupNormOperation&, int, const double*, double*, const Places<double>&);
+template void backward(const GroupNormOperation&, int, const double*, double*,
+                       const Places<double>&);
 
 }  // namespace gossamer::gpu

@@ -5,6 +5,6 @@
 
 namespace gossamer::gpu {
 
-void judge(const JudgeRequest& request);
+void check_range(const RangeCheckRequest& request);
 
 }  // namespace gossamer::gpu

@@ -1,6 +1,6 @@
-// The inner loops of the CPU device, as a table of functions. The same source (the .inl files) is compiled for several
-// vector widths and the widest that this machine has is taken at run time. Each element's operations and their order do
-// not depend on the width, so neither do the bits.
+// The inner loops of the CPU device, as a table of functions. The same source (the .inl files) is
+// compiled for several vector widths and the widest that this machine has is taken at run time.
+// Each element's operations and their order do not depend on the width, so neither do the bits.
 #pragma once
 
 #include <cstddef>
@@ -9,17 +9,20 @@
 
 namespace gossamer::gpu {
 
-/// C = start + Σ_s A_s B_s with A_s [m, k], B_s [k, n], C [m, n]; start is C itself, a bias row, or 0. Every element is one
-/// chain of fused multiply-adds in ascending (s, k), whatever the shapes.
+/// C = start + Σ_s A_s B_s with A_s [m, k], B_s [k, n], C [m, n]; start is C itself, a bias row, or
+/// 0. Every element is one chain of fused multiply-adds in ascending (s, k), whatever the shapes.
 template <class Real>
 struct Product {
   int m = 0, n = 0, k = 0;
-  const Real* a = nullptr;  ///< A_s[i, l] = a[s · a_segment + i · a_row + l · a_column]; a_row or a_column is 1
+  const Real* a =
+      nullptr;  ///< A_s[i, l] = a[s · a_segment + i · a_row + l · a_column]; a_row or a_column is 1
   std::ptrdiff_t a_row = 0, a_column = 1;
-  const Real* b = nullptr;  ///< B_s[l, j] = b[(s · k + l) · b_row + j], or, b_transposed, b[j · b_row + s · k + l]
+  const Real* b = nullptr;  ///< B_s[l, j] = b[(s · k + l) · b_row + j], or, b_transposed, b[j ·
+                            ///< b_row + s · k + l]
   std::ptrdiff_t b_row = 0;
   bool b_transposed = false;
-  Real* scratch = nullptr;  ///< packed_values(segments · k): needed where b_transposed; helps where B has long rows
+  Real* scratch = nullptr;  ///< packed_values(segments · k): needed where b_transposed; helps where
+                            ///< B has long rows
   Real* c = nullptr;
   std::ptrdiff_t c_row = 0;
   int segments = 1;
@@ -70,7 +73,8 @@ struct Kernels {
   void (*divide)(const Real* x, Real divisor, Real* out, std::size_t length);
   double (*dot)(const Real* a, const Real* b, std::size_t length);
   double (*squared_distance)(const Real* a, const Real* b, std::size_t length);
-  void (*update)(const UpdateConstants<Real>&, Real* x, const StateRows<Real>& state, const Real* g, std::size_t length);
+  void (*update)(const UpdateConstants<Real>&, Real* x, const StateRows<Real>& state, const Real* g,
+                 std::size_t length);
   void (*activate)(Activation, Real* values, std::size_t length);
   /// gradient ← gradient ⊙ f′, told from the outputs: relu′ = [y > 0], tanh′ = 1 − y².
   void (*activation_backward)(Activation, const Real* outputs, Real* gradient, std::size_t length);
@@ -78,12 +82,14 @@ struct Kernels {
   /// sums[c] += Σ_rows values[row, c].
   void (*column_sums)(const Real* values, int rows, int columns, Real* sums);
   void (*max_pool)(const MaxPoolOperation&, const Real* in, Real* out);
-  void (*max_pool_backward)(const MaxPoolOperation&, const Real* in, const Real* out, const Real* dout, Real* din);
-  void (*channel_products)(const Real* x, const Real* x_centre, const Real* y, const Real* y_centre, int pixels,
-                           int channels, Real* sums);
-  void (*channel_affine)(const Real* x, const Real* x_factor, const Real* term, Real* out, int pixels, int channels);
-  void (*channel_affine2)(const Real* x, const Real* x_factor, const Real* y, const Real* y_factor, const Real* term,
-                          Real* out, int pixels, int channels);
+  void (*max_pool_backward)(const MaxPoolOperation&, const Real* in, const Real* out,
+                            const Real* dout, Real* din);
+  void (*channel_products)(const Real* x, const Real* x_centre, const Real* y, const Real* y_centre,
+                           int pixels, int channels, Real* sums);
+  void (*channel_affine)(const Real* x, const Real* x_factor, const Real* term, Real* out,
+                         int pixels, int channels);
+  void (*channel_affine2)(const Real* x, const Real* x_factor, const Real* y, const Real* y_factor,
+                          const Real* term, Real* out, int pixels, int channels);
 };
 
 /// The widest that runs here. Tests may ask for the baseline and hold the two together.

@@ -18,11 +18,14 @@ namespace {
 
 constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
 
+// Each uses what the ones before it define.
+// clang-format off
 #include "gpu/cpu/pack.inl"
 #include "gpu/cpu/product.inl"
 #include "gpu/cpu/elementwise.inl"
 #include "gpu/cpu/image.inl"
 #include "gpu/cpu/table.inl"
+// clang-format on
 
 }  // namespace
 
@@ -36,7 +39,8 @@ template const Kernels<double>& baseline_kernels();
 
 template <class Real>
 const Kernels<Real>& kernels() {
-  static const Kernels<Real>& best = has_wide_kernels() ? wide_kernels<Real>() : baseline_kernels<Real>();
+  static const Kernels<Real>& best =
+      has_wide_kernels() ? wide_kernels<Real>() : baseline_kernels<Real>();
   return best;
 }
 template const Kernels<float>& kernels();

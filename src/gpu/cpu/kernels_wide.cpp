@@ -12,8 +12,9 @@
 #if defined(__x86_64__) && !defined(__clang__)  // Clang has no "pragma GCC target"
 #include <immintrin.h>
 
-// From here to the end of the file, and so for every template below: what the standard headers define stays as it is, so
-// that no function with these instructions can be taken for another file's.
+// From here to the end of the file, and so for every template below: what the standard headers
+// define stays as it is, so that no function with these instructions can be taken for another
+// file's.
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx512cd,fma,prefer-vector-width=512")
 #pragma GCC diagnostic ignored "-Wpsabi"  // packs are passed among our own inlined functions only
 #define GOSSAMER_PACK_BYTES 64
@@ -23,11 +24,14 @@ namespace {
 
 constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
 
+// Each uses what the ones before it define.
+// clang-format off
 #include "gpu/cpu/pack.inl"
 #include "gpu/cpu/product.inl"
 #include "gpu/cpu/elementwise.inl"
 #include "gpu/cpu/image.inl"
 #include "gpu/cpu/table.inl"
+// clang-format on
 
 template <class Real>
 constexpr Kernels<Real> kTable = make_table<Real>();
@@ -35,8 +39,9 @@ constexpr Kernels<Real> kTable = make_table<Real>();
 }  // namespace
 
 bool has_wide_kernels() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd");
 }
 template <>
 const Kernels<float>& wide_kernels<float>() {

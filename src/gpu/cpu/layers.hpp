@@ -19,9 +19,11 @@ struct Places {
   Real* scratch;
 
   Places(const LayerOperation& layer, Real* workspace)
-      : x(workspace + layer.input), y(workspace + layer.output),
+      : x(workspace + layer.input),
+        y(workspace + layer.output),
         dx(layer.input_gradient == kNowhere ? nullptr : workspace + layer.input_gradient),
-        dy(workspace + layer.output_gradient), scratch(workspace + layer.scratch) {}
+        dy(workspace + layer.output_gradient),
+        scratch(workspace + layer.scratch) {}
 };
 
 /// Outputs of `batch` samples, with the parameters of `row`.
@@ -36,12 +38,16 @@ void forward(const GroupNormOperation& n, int batch, const Real* row, const Plac
 
 /// Gradients of the parameters, into `gradient` (laid out as the row), and of the input.
 template <class Real>
-void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient, const Places<Real>& at);
+void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at);
 template <class Real>
-void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient, const Places<Real>& at);
+void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at);
 template <class Real>
-void backward(const MaxPoolOperation& pool, int batch, const Real* row, Real* gradient, const Places<Real>& at);
+void backward(const MaxPoolOperation& pool, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at);
 template <class Real>
-void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gradient, const Places<Real>& at);
+void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gradient,
+              const Places<Real>& at);
 
 }  // namespace gossamer::gpu

@@ -5,14 +5,17 @@
 
 namespace gossamer::gpu {
 
-/// With p = softmax(z): ℓ = −log p_label = log Σ e^{z − max} − (z_label − max), ∂ℓ/∂z = p − onehot(label).
+/// With p = softmax(z): ℓ = −log p_label = log Σ e^{z − max} − (z_label − max), ∂ℓ/∂z = p −
+/// onehot(label).
 template <class Real>
-LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes, const std::int32_t* labels,
-                                 const std::uint32_t* samples, Real* gradient) {
+LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
+                                 const std::int32_t* labels, const std::uint32_t* samples,
+                                 Real* gradient) {
   LossResult result;
   constexpr int kStack = 256;
   Real on_stack[kStack];
-  std::vector<Real> on_heap(gradient == nullptr && classes > kStack ? static_cast<std::size_t>(classes) : 0);
+  std::vector<Real> on_heap(
+      gradient == nullptr && classes > kStack ? static_cast<std::size_t>(classes) : 0);
   const Real share = Real(1) / static_cast<Real>(batch);
   for (int i = 0; i < batch; ++i) {
     const Real* z = outputs + static_cast<std::ptrdiff_t>(i) * classes;
@@ -26,7 +29,8 @@ LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes, co
     kernels<Real>().exponential(p, static_cast<std::size_t>(classes));
     Real sum = 0;
     for (int c = 0; c < classes; ++c) sum += p[c];
-    result.loss += std::log(static_cast<double>(sum)) - (static_cast<double>(z[label]) - static_cast<double>(z[best]));
+    result.loss += std::log(static_cast<double>(sum)) -
+                   (static_cast<double>(z[label]) - static_cast<double>(z[best]));
     result.hits += best == label ? 1 : 0;
     if (gradient == nullptr) continue;
     const Real scale = share / sum;
@@ -38,8 +42,8 @@ LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes, co
 }
 
 template <class Real>
-LossResult squared_error(const Real* outputs, int batch, const float* targets, const std::uint32_t* samples,
-                         Real* gradient) {
+LossResult squared_error(const Real* outputs, int batch, const float* targets,
+                         const std::uint32_t* samples, Real* gradient) {
   LossResult result;
   const Real share = Real(1) / static_cast<Real>(batch);
   for (int i = 0; i < batch; ++i) {
@@ -51,8 +55,9 @@ LossResult squared_error(const Real* outputs, int batch, const float* targets, c
   return result;
 }
 
-#define GOSSAMER_LOSSES(Real)                                                                                          \
-  template LossResult softmax_cross_entropy(const Real*, int, int, const std::int32_t*, const std::uint32_t*, Real*); \
+#define GOSSAMER_LOSSES(Real)                                                           \
+  template LossResult softmax_cross_entropy(const Real*, int, int, const std::int32_t*, \
+                                            const std::uint32_t*, Real*);               \
   template LossResult squared_error(const Real*, int, const float*, const std::uint32_t*, Real*)
 GOSSAMER_LOSSES(float);
 GOSSAMER_LOSSES(double);

@@ -6,7 +6,9 @@
 namespace gossamer::gpu {
 namespace {
 
-std::size_t input_values(const MaxPoolOperation& p) { return size(p.height * p.width * p.channels); }
+std::size_t input_values(const MaxPoolOperation& p) {
+  return size(p.height * p.width * p.channels);
+}
 std::size_t output_values(const MaxPoolOperation& p) {
   return size((p.height / p.size) * (p.width / p.size) * p.channels);
 }
@@ -16,7 +18,8 @@ std::size_t output_values(const MaxPoolOperation& p) {
 template <class Real>
 void forward(const MaxPoolOperation& pool, int batch, const Real*, const Places<Real>& at) {
   for (int i = 0; i < batch; ++i)
-    kernels<Real>().max_pool(pool, at.x + size(i) * input_values(pool), at.y + size(i) * output_values(pool));
+    kernels<Real>().max_pool(pool, at.x + size(i) * input_values(pool),
+                             at.y + size(i) * output_values(pool));
 }
 
 template <class Real>

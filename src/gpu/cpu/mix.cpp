@@ -8,20 +8,21 @@
 namespace gossamer::gpu {
 namespace {
 
-/// What a block of all rows may take: it and the next block, which is being fetched meanwhile, fit a second-level cache of
-/// 512 KiB or more; outputs are streamed past it.
+/// What a block of all rows may take: it and the next block, which is being fetched meanwhile, fit
+/// a second-level cache of 512 KiB or more; outputs are streamed past it.
 constexpr std::size_t kCacheBytes = 256 << 10;
-/// Below this a row's block is so short that starting its loop and missing its pages costs more than the cache saves.
+/// Below this a row's block is so short that starting its loop and missing its pages costs more
+/// than the cache saves.
 constexpr std::size_t kLeastBlockBytes = 2 << 10;
-/// Outputs of one call beyond this do not stay in a cache until they are read: streaming stores spare the read before the
-/// write.
+/// Outputs of one call beyond this do not stay in a cache until they are read: streaming stores
+/// spare the read before the write.
 constexpr std::size_t kStreamBytes = 8 << 20;
 /// Pieces of a call below this are not worth a second thread.
 constexpr std::size_t kPieceBytes = 64 << 10;
 
 template <class Real>
-void mix_range(std::span<const BasicMixRequest<Real>> requests, std::size_t begin, std::size_t end, std::size_t block,
-               bool streaming) {
+void mix_range(std::span<const BasicMixRequest<Real>> requests, std::size_t begin, std::size_t end,
+               std::size_t block, bool streaming) {
   std::vector<BasicMixSource<Real>> sources;
   for (std::size_t from = begin; from < end; from += block) {
     const std::size_t to = std::min(end, from + block);
@@ -29,7 +30,9 @@ void mix_range(std::span<const BasicMixRequest<Real>> requests, std::size_t begi
       if (from >= request.length) continue;
       sources.assign(request.sources.begin(), request.sources.end());
       for (auto& source : sources) source.row += from;
-      kernels<Real>().mix({.x = request.x + from, .out = request.out + from, .sources = sources,
+      kernels<Real>().mix({.x = request.x + from,
+                           .out = request.out + from,
+                           .sources = sources,
                            .length = std::min(to, request.length) - from},
                           streaming, streaming ? block : 0);
     }
@@ -47,13 +50,15 @@ void mix_all(std::span<const BasicMixRequest<Real>> requests, ThreadPool& pool) 
   }
   if (total == 0) return;
   const std::size_t line = 64 / sizeof(Real);
-  const std::size_t block = std::max(kCacheBytes / requests.size(), kLeastBlockBytes) / sizeof(Real) / line * line;
+  const std::size_t block =
+      std::max(kCacheBytes / requests.size(), kLeastBlockBytes) / sizeof(Real) / line * line;
   const bool streaming = total * sizeof(Real) > kStreamBytes;
   const std::size_t most = std::max<std::size_t>(1, total * sizeof(Real) / kPieceBytes);
   const std::size_t pieces = std::min<std::size_t>(static_cast<std::size_t>(pool.threads()), most);
   const std::size_t piece = ((longest + pieces - 1) / pieces + line - 1) / line * line;
   pool.parallel_for(pieces, [&](std::size_t i) {
-    mix_range(requests, std::min(longest, i * piece), std::min(longest, (i + 1) * piece), block, streaming);
+    mix_range(requests, std::min(longest, i * piece), std::min(longest, (i + 1) * piece), block,
+              streaming);
   });
 }
 

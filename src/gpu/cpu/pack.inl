@@ -1,4 +1,5 @@
-// A register of numbers, kPackBytes wide. Included by each kernels_*.cpp after it has chosen its instruction set.
+// A register of numbers, kPackBytes wide. Included by each kernels_*.cpp after it has chosen its
+// instruction set.
 
 /// Real × lanes, with GCC's element-wise operators.
 template <class Real>
@@ -55,7 +56,8 @@ GOSSAMER_INLINE void stream_fence() { _mm_sfence(); }
 
 #elif defined(__AVX2__) && defined(__FMA__) && GOSSAMER_PACK_BYTES == 32
 
-alignas(32) inline constexpr std::int32_t kTailMask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+alignas(32) inline constexpr std::int32_t kTailMask[16] = {-1, -1, -1, -1, -1, -1, -1, -1,
+                                                           0,  0,  0,  0,  0,  0,  0,  0};
 /// The first `count` of 8 32-bit lanes.
 GOSSAMER_INLINE __m256i tail_mask(int count) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(kTailMask + 8 - count));
@@ -90,8 +92,12 @@ GOSSAMER_INLINE Pack<Real> fma_lanes(Pack<Real> a, Pack<Real> b, Pack<Real> c) {
   for (int i = 0; i < kLanes<Real>; ++i) c[i] = std::fma(a[i], b[i], c[i]);
   return c;
 }
-GOSSAMER_INLINE Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) { return fma_lanes<float>(a, b, c); }
-GOSSAMER_INLINE Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) { return fma_lanes<double>(a, b, c); }
+GOSSAMER_INLINE Pack<float> fma(Pack<float> a, Pack<float> b, Pack<float> c) {
+  return fma_lanes<float>(a, b, c);
+}
+GOSSAMER_INLINE Pack<double> fma(Pack<double> a, Pack<double> b, Pack<double> c) {
+  return fma_lanes<double>(a, b, c);
+}
 template <class Real>
 GOSSAMER_INLINE Pack<Real> load(const Real* from, int count) {
   Pack<Real> pack{};
@@ -119,7 +125,8 @@ GOSSAMER_INLINE void for_packs(std::size_t length, Body body, Tail tail) {
   if (i < length) tail(i, static_cast<int>(length - i));
 }
 
-/// values[i] ← f(values[i]). A remainder goes through a padded pack, so an element's bits never depend on its place.
+/// values[i] ← f(values[i]). A remainder goes through a padded pack, so an element's bits never
+/// depend on its place.
 template <class Real, class Function>
 GOSSAMER_INLINE void map(Real* values, std::size_t length, Function f) {
   for_packs<Real>(
@@ -127,11 +134,11 @@ GOSSAMER_INLINE void map(Real* values, std::size_t length, Function f) {
       [&](std::size_t i, int count) { store(values + i, f(load(values + i, count)), count); });
 }
 
-/// f(0), f(1), … f(N − 1) with constants as arguments: arrays that are indexed by nothing else stay in registers.
+/// f(0), f(1), … f(N − 1) with constants as arguments: arrays that are indexed by nothing else stay
+/// in registers.
 template <int N, class Function>
 GOSSAMER_INLINE void unrolled(Function f) {
   [&]<int... I>(std::integer_sequence<int, I...>) __attribute__((always_inline)) {
     (f(std::integral_constant<int, I>{}), ...);
-  }
-  (std::make_integer_sequence<int, N>{});
+  }(std::make_integer_sequence<int, N>{});
 }

@@ -1,10 +1,13 @@
-// Matrix product for the shapes of small models: C in registers, B packed only where that pays. Each element of C is one
-// chain of fused multiply-adds over ascending k, so tiles, vector width and a cut of k cannot change a bit of it.
+// Matrix product for the shapes of small models: C in registers, B packed only where that pays.
+// Each element of C is one chain of fused multiply-adds over ascending k, so tiles, vector width
+// and a cut of k cannot change a bit of it.
 
-/// Rows of C held in registers beside V packs of columns, with room left for B's packs and one value of A.
+/// Rows of C held in registers beside V packs of columns, with room left for B's packs and one
+/// value of A.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 template <int V>
-inline constexpr int kTileRows = 3;  // same bits; the instrumented code of the large tiles takes minutes to compile
+inline constexpr int kTileRows =
+    3;  // same bits; the instrumented code of the large tiles takes minutes to compile
 #else
 template <int V>
 inline constexpr int kTileRows = (kPackBytes == 64 ? (V == 1 ? 14 : 12) : (V == 1 ? 12 : 6));
@@ -16,7 +19,8 @@ inline constexpr int kPrefetchRows = 16;
 /// V packs of one row; kPartial: of the last one only `tail` values exist.
 template <class Real, int V, bool kPartial>
 GOSSAMER_INLINE void load_row(const Real* from, int tail, Pack<Real> (&row)[V]) {
-  unrolled<V - 1>([&](auto v) __attribute__((always_inline)) { row[v] = load<Real>(from + v * kLanes<Real>); });
+  unrolled<V - 1>(
+      [&](auto v) __attribute__((always_inline)) { row[v] = load<Real>(from + v * kLanes<Real>); });
   constexpr int last = V - 1;
   if constexpr (kPartial) row[last] = load(from + last * kLanes<Real>, tail);
   else row[last] = load<Real>(from + last * kLanes<Real>);
@@ -24,7 +28,8 @@ GOSSAMER_INLINE void load_row(const Real* from, int tail, Pack<Real> (&row)[V]) 
 
 template <class Real, int V, bool kPartial>
 GOSSAMER_INLINE void store_row(Real* to, int tail, const Pack<Real> (&row)[V]) {
-  unrolled<V - 1>([&](auto v) __attribute__((always_inline)) { store<Real>(to + v * kLanes<Real>, row[v]); });
+  unrolled<V - 1>(
+      [&](auto v) __attribute__((always_inline)) { store<Real>(to + v * kLanes<Real>, row[v]); });
   constexpr int last = V - 1;
   if constexpr (kPartial) store(to + last * kLanes<Real>, row[last], tail);
   else store<Real>(to + last * kLanes<Real>, row[last]);
@@ -32,28 +37,33 @@ GOSSAMER_INLINE void store_row(Real* to, int tail, const Pack<Real> (&row)[V]) {
 
 /// C[0 … M, 0 … V packs] for one tile.
 template <class Real, int M, int V, bool kTransposed, bool kPartial>
-void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdiff_t b_row, Real* c, const Real* bias,
-          int tail) {
+void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdiff_t b_row, Real* c,
+          const Real* bias, int tail) {
   Pack<Real> sum[M][V] = {};
   if (p.accumulate)
     unrolled<M>([&](auto i) __attribute__((always_inline)) {
       load_row<Real, V, kPartial>(c + i * p.c_row, tail, sum[i]);
     });
   else if (bias != nullptr)
-    unrolled<M>([&](auto i) __attribute__((always_inline)) { load_row<Real, V, kPartial>(bias, tail, sum[i]); });
+    unrolled<M>([&](auto i) __attribute__((always_inline)) {
+      load_row<Real, V, kPartial>(bias, tail, sum[i]);
+    });
   const std::ptrdiff_t a_row = kTransposed ? 1 : p.a_row, a_column = kTransposed ? p.a_column : 1;
   for (int s = 0; s < p.segments; ++s) {
     const Real* a = a_start + s * p.a_segment;
     for (int k = 0; k < p.k; ++k, a += a_column, b += b_row) {
       Pack<Real> columns[V];
       load_row<Real, V, kPartial>(b, tail, columns);
-      if constexpr (!kTransposed)  // B are weights, perhaps far away, and their row pitch hides them from the hardware
+      if constexpr (!kTransposed)  // B are weights, perhaps far away, and their row pitch hides
+                                   // them from the hardware
         unrolled<V>([&](auto v) __attribute__((always_inline)) {
           __builtin_prefetch(b + kPrefetchRows * b_row + v * kLanes<Real>);
         });
       unrolled<M>([&](auto i) __attribute__((always_inline)) {
         const Pack<Real> value = spread<Real>(a[i * a_row]);
-        unrolled<V>([&](auto v) __attribute__((always_inline)) { sum[i][v] = fma(value, columns[v], sum[i][v]); });
+        unrolled<V>([&](auto v) __attribute__((always_inline)) {
+          sum[i][v] = fma(value, columns[v], sum[i][v]);
+        });
       });
     }
   }
@@ -63,7 +73,8 @@ void tile(const Product<Real>& p, const Real* a_start, const Real* b, std::ptrdi
 }
 
 template <class Real>
-using Tile = void (*)(const Product<Real>&, const Real*, const Real*, std::ptrdiff_t, Real*, const Real*, int);
+using Tile = void (*)(const Product<Real>&, const Real*, const Real*, std::ptrdiff_t, Real*,
+                      const Real*, int);
 
 /// The tile function of `rows` rows.
 template <class Real, int V, bool kTransposed, bool kPartial, int... M>
@@ -72,8 +83,8 @@ Tile<Real> tile_of(int rows, std::integer_sequence<int, M...>) {
   return table[rows - 1];
 }
 
-/// Whether B's panels are worth packing although they could be read in place: several tiles read each, and rows so long
-/// that a panel's lines crowd into few sets of the caches.
+/// Whether B's panels are worth packing although they could be read in place: several tiles read
+/// each, and rows so long that a panel's lines crowd into few sets of the caches.
 template <class Real, int V>
 bool worth_packing(const Product<Real>& p) {
   constexpr std::ptrdiff_t long_row_bytes = 2048;
@@ -81,7 +92,8 @@ bool worth_packing(const Product<Real>& p) {
   return p.scratch != nullptr && p.m > 2 * kTileRows<V> && row_bytes >= long_row_bytes;
 }
 
-/// The panel of `columns` columns from j on, to the scratch: [segments · k, width], what is beyond `columns` undefined.
+/// The panel of `columns` columns from j on, to the scratch: [segments · k, width], what is beyond
+/// `columns` undefined.
 template <class Real>
 void pack_panel(const Product<Real>& p, int j, int columns, int width) {
   const int rows = p.segments * p.k;
@@ -92,11 +104,13 @@ void pack_panel(const Product<Real>& p, int j, int columns, int width) {
     }
   } else {
     for (int l = 0; l < rows; ++l)
-      std::memcpy(p.scratch + l * width, p.b + l * p.b_row + j, static_cast<std::size_t>(columns) * sizeof(Real));
+      std::memcpy(p.scratch + l * width, p.b + l * p.b_row + j,
+                  static_cast<std::size_t>(columns) * sizeof(Real));
   }
 }
 
-/// All rows of V packs of columns, from column j on; rows are shared out evenly among as few tiles as hold them.
+/// All rows of V packs of columns, from column j on; rows are shared out evenly among as few tiles
+/// as hold them.
 template <class Real, int V, bool kTransposed, bool kPartial>
 void column_panel(const Product<Real>& p, int j, int tail) {
   constexpr int most = kTileRows<V>, width = V * kLanes<Real>;
@@ -108,8 +122,10 @@ void column_panel(const Product<Real>& p, int j, int tail) {
     b = p.scratch, b_row = width;
   }
   const int tiles = (p.m + most - 1) / most, each = p.m / tiles, larger = p.m % tiles;
-  const Tile<Real> small = each == 0 ? nullptr : tile_of<Real, V, kTransposed, kPartial>(each, Rows{});
-  const Tile<Real> large = larger == 0 ? small : tile_of<Real, V, kTransposed, kPartial>(each + 1, Rows{});
+  const Tile<Real> small =
+      each == 0 ? nullptr : tile_of<Real, V, kTransposed, kPartial>(each, Rows{});
+  const Tile<Real> large =
+      larger == 0 ? small : tile_of<Real, V, kTransposed, kPartial>(each + 1, Rows{});
   const Real* bias = p.bias == nullptr ? nullptr : p.bias + j;
   for (int t = 0, i = 0; t < tiles; ++t) {
     const bool is_large = t < larger;

@@ -1,4 +1,5 @@
-// Random numbers by their place in a stream, and the sketch, whose signs are such numbers, on the CPU.
+// Random numbers by their place in a stream, and the sketch, whose signs are such numbers, on the
+// CPU.
 #pragma once
 
 #include "gpu/device.hpp"

@@ -15,7 +15,8 @@ struct Threshold {
   std::size_t equal;
 };
 
-/// Digit by digit from the top: how many values have each digit, and in which of them the count-th lies.
+/// Digit by digit from the top: how many values have each digit, and in which of them the count-th
+/// lies.
 Threshold find_threshold(const float* values, std::size_t length, std::size_t count) {
   std::uint32_t prefix = 0;
   int shift = 31;

@@ -1,4 +1,5 @@
-// A few threads that share independent pieces of work. Which thread does a piece never shows in a result.
+// A few threads that share independent pieces of work. Which thread does a piece never shows in a
+// result.
 #pragma once
 
 #include <atomic>
@@ -23,8 +24,9 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// work(0) … work(count − 1), in any order, all done on return. Any thread, also from within work: when the pool is busy
-  /// with another call, the caller does it all itself. The first exception is rethrown here.
+  /// work(0) … work(count − 1), in any order, all done on return. Any thread, also from within
+  /// work: when the pool is busy with another call, the caller does it all itself. The first
+  /// exception is rethrown here.
   void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work);
 
  private:

@@ -14,7 +14,8 @@ void Addresses::add(const void* memory, std::size_t bytes, std::size_t card) {
 
 void Addresses::remove(const void* memory) {
   const std::lock_guard lock(mutex_);
-  GOSSAMER_CHECK(blocks_.erase(reinterpret_cast<std::uintptr_t>(memory)) == 1, "what is released was allocated");
+  GOSSAMER_CHECK(blocks_.erase(reinterpret_cast<std::uintptr_t>(memory)) == 1,
+                 "what is released was allocated");
 }
 
 std::size_t Addresses::Reader::card_of(const void* memory) {

@@ -1,5 +1,6 @@
-// What kernels of a training step know of the peers that are trained together. Everything here lies in device memory and
-// stays where it is while a plan lives, so that a captured graph finds it again.
+// What kernels of a training step know of the peers that are trained together. Everything here lies
+// in device memory and stays where it is while a plan lives, so that a captured graph finds it
+// again.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -35,11 +36,16 @@ struct Batch {
   __host__ __device__ Real* at(unsigned peer, std::size_t offset) const {
     return in_global(workspace + peer * stride + offset);
   }
-  __device__ __forceinline__ Real* parameters(unsigned peer) const { return in_global(in_global(rows)[peer].parameters); }
-  __device__ __forceinline__ Real* gradient(unsigned peer) const { return in_global(in_global(rows)[peer].gradient); }
+  __device__ __forceinline__ Real* parameters(unsigned peer) const {
+    return in_global(in_global(rows)[peer].parameters);
+  }
+  __device__ __forceinline__ Real* gradient(unsigned peer) const {
+    return in_global(in_global(rows)[peer].gradient);
+  }
 };
 
-/// What a call brought along: samples and rates of `steps` steps. `step` counts up from 0 on the card.
+/// What a call brought along: samples and rates of `steps` steps. `step` counts up from 0 on the
+/// card.
 struct Call {
   const std::uint32_t* samples;      ///< [peers, steps, samples]
   const double* rates;               ///< [peers, steps]

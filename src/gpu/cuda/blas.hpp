@@ -24,7 +24,8 @@ struct BlasFunctions {
   decltype(&cublasDgemmBatched) double_batched = nullptr;
 };
 
-/// Errors (invalid): no cuBLAS where the system looks for libraries, with the names that were tried. Any thread.
+/// Errors (invalid): no cuBLAS where the system looks for libraries, with the names that were
+/// tried. Any thread.
 Result<BlasFunctions> load_blas();
 
 }  // namespace gossamer::gpu::cuda

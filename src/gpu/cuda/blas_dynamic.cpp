@@ -17,20 +17,26 @@ bool find(void* library, const char* name, Function& function) {
 }
 
 bool find_all(void* library, BlasFunctions& f) {
-  return find(library, "cublasCreate_v2", f.create) && find(library, "cublasDestroy_v2", f.destroy) &&
-         find(library, "cublasSetStream_v2", f.set_stream) && find(library, "cublasSetWorkspace_v2", f.set_workspace) &&
-         find(library, "cublasSgemm_v2", f.single_product) && find(library, "cublasDgemm_v2", f.double_product) &&
+  return find(library, "cublasCreate_v2", f.create) &&
+         find(library, "cublasDestroy_v2", f.destroy) &&
+         find(library, "cublasSetStream_v2", f.set_stream) &&
+         find(library, "cublasSetWorkspace_v2", f.set_workspace) &&
+         find(library, "cublasSgemm_v2", f.single_product) &&
+         find(library, "cublasDgemm_v2", f.double_product) &&
          find(library, "cublasSgemmStridedBatched", f.single_strided) &&
          find(library, "cublasDgemmStridedBatched", f.double_strided) &&
-         find(library, "cublasSgemmBatched", f.single_batched) && find(library, "cublasDgemmBatched", f.double_batched);
+         find(library, "cublasSgemmBatched", f.single_batched) &&
+         find(library, "cublasDgemmBatched", f.double_batched);
 }
 
 /// "13.0.2" where the library tells it.
 std::string version(void* library) {
   decltype(&cublasGetProperty) property = nullptr;
   int major = 0, minor = 0, patch = 0;
-  if (!find(library, "cublasGetProperty", property) || property(MAJOR_VERSION, &major) != CUBLAS_STATUS_SUCCESS ||
-      property(MINOR_VERSION, &minor) != CUBLAS_STATUS_SUCCESS || property(PATCH_LEVEL, &patch) != CUBLAS_STATUS_SUCCESS)
+  if (!find(library, "cublasGetProperty", property) ||
+      property(MAJOR_VERSION, &major) != CUBLAS_STATUS_SUCCESS ||
+      property(MINOR_VERSION, &minor) != CUBLAS_STATUS_SUCCESS ||
+      property(PATCH_LEVEL, &patch) != CUBLAS_STATUS_SUCCESS)
     return "version unknown";
   return fmt::format("{}.{}.{}", major, minor, patch);
 }
@@ -43,7 +49,8 @@ Result<BlasFunctions> load_blas() {
     void* library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL);  // stays open to the program's end
     if (library == nullptr) {
       const char* reason = ::dlerror();
-      reasons += fmt::format("{}{}", reasons.empty() ? "" : "; ", reason != nullptr ? reason : name);
+      reasons +=
+          fmt::format("{}{}", reasons.empty() ? "" : "; ", reason != nullptr ? reason : name);
       continue;
     }
     BlasFunctions functions;
@@ -51,8 +58,10 @@ Result<BlasFunctions> load_blas() {
     if (find_all(library, functions)) return functions;
     reasons += fmt::format("{}{} lacks functions", reasons.empty() ? "" : "; ", name);
   }
-  return Error{ErrorKind::invalid, fmt::format("no cuBLAS (install libcublas, or name its folder in LD_LIBRARY_PATH): {}",
-                                               reasons)};
+  return Error{
+      ErrorKind::invalid,
+      fmt::format("no cuBLAS (install libcublas, or name its folder in LD_LIBRARY_PATH): {}",
+                  reasons)};
 }
 
 }  // namespace gossamer::gpu::cuda

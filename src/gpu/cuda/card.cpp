@@ -29,12 +29,15 @@ Lane& Card::lane() {
   return *mine;
 }
 
-std::size_t Card::most_workspace() const { return std::min(kMostWorkspace, info_.memory_total / 8); }
+std::size_t Card::most_workspace() const {
+  return std::min(kMostWorkspace, info_.memory_total / 8);
+}
 
 void Card::reach(const Card& other) const {
   make_current();
   const cudaError_t error = cudaDeviceEnablePeerAccess(other.info_.index, 0);
-  if (error == cudaErrorPeerAccessAlreadyEnabled) static_cast<void>(cudaGetLastError());  // by another device of the program
+  if (error == cudaErrorPeerAccessAlreadyEnabled)
+    static_cast<void>(cudaGetLastError());  // by another device of the program
   else check(error, "cudaDeviceEnablePeerAccess");
 }
 
@@ -44,7 +47,9 @@ cudaEvent_t Card::mark() {
   return mine.mark();
 }
 
-void Card::wait_for(cudaEvent_t event) { GOSSAMER_CUDA(cudaStreamWaitEvent, lane().stream(), event, 0); }
+void Card::wait_for(cudaEvent_t event) {
+  GOSSAMER_CUDA(cudaStreamWaitEvent, lane().stream(), event, 0);
+}
 
 void* Card::allocate(std::size_t bytes) {
   Lane& mine = lane();
@@ -100,10 +105,12 @@ void Card::release_host(void* memory) const {
   GOSSAMER_CUDA(cudaFreeHost, memory);
 }
 
-void Card::begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) {
+void Card::begin_download(void* host, const void* device, std::size_t bytes,
+                          std::function<void()> done) {
   downloads_->begin(lane(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
 }
-void Card::begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) {
+void Card::begin_upload(void* device, const void* host, std::size_t bytes,
+                        std::function<void()> done) {
   uploads_->begin(lane(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
 }
 

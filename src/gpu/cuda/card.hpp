@@ -15,8 +15,9 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Each calling thread has a lane of its own, made at its first call. Any thread. Errors of CUDA throw std::runtime_error;
-/// memory that is short, std::bad_alloc. What is not told here is told at Memory and Transfers.
+/// Each calling thread has a lane of its own, made at its first call. Any thread. Errors of CUDA
+/// throw std::runtime_error; memory that is short, std::bad_alloc. What is not told here is told at
+/// Memory and Transfers.
 class Card {
  public:
   /// The card is there and fit (survey); `blas` outlives it. Throws as above.
@@ -33,9 +34,11 @@ class Card {
 
   /// Lets kernels of this card touch the memory of `other`, from now to the program's end.
   void reach(const Card& other) const;
-  /// An event on this card: all that the calling thread has asked of it is done. Until the thread's next call of this card.
+  /// An event on this card: all that the calling thread has asked of it is done. Until the thread's
+  /// next call of this card.
   cudaEvent_t mark();
-  /// What the calling thread asks of this card from now on is done after `event`, which may be another card's.
+  /// What the calling thread asks of this card from now on is done after `event`, which may be
+  /// another card's.
   void wait_for(cudaEvent_t event);
 
   void* allocate(std::size_t bytes);
@@ -45,7 +48,8 @@ class Card {
   MemoryInfo memory_info() const;
   void* allocate_host(std::size_t bytes) const;
   void release_host(void* memory) const;
-  void begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done);
+  void begin_download(void* host, const void* device, std::size_t bytes,
+                      std::function<void()> done);
   void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done);
 
  private:

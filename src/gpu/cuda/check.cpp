@@ -25,13 +25,15 @@ void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
   cudaGetLastError();  // reported here: later calls shall not find it again
   if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
-  throw std::runtime_error(fmt::format("{}: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error)));
+  throw std::runtime_error(
+      fmt::format("{}: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error)));
 }
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw std::bad_alloc();
-  throw std::runtime_error(fmt::format("{}: {} (status {})", call, words(status), static_cast<int>(status)));
+  throw std::runtime_error(
+      fmt::format("{}: {} (status {})", call, words(status), static_cast<int>(status)));
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -6,8 +6,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Throws std::bad_alloc when memory was short, std::runtime_error ("cudaLaunchKernel: invalid argument
-/// (cudaErrorInvalidValue)") for any other error. `call` names what was called.
+/// Throws std::bad_alloc when memory was short, std::runtime_error ("cudaLaunchKernel: invalid
+/// argument (cudaErrorInvalidValue)") for any other error. `call` names what was called.
 void check(cudaError_t error, const char* call);
 void check(cublasStatus_t status, const char* call);
 

@@ -1,6 +1,7 @@
-// How row arithmetic is shared out. A block works on one chunk of one row. Blocks that run together work on the same chunk
-// of different rows, so that a row that several peers use is read from memory once and then from the cache. All loads of a
-// chunk are under way before the first is used. Device code.
+// How row arithmetic is shared out. A block works on one chunk of one row. Blocks that run together
+// work on the same chunk of different rows, so that a row that several peers use is read from
+// memory once and then from the cache. All loads of a chunk are under way before the first is used.
+// Device code.
 #pragma once
 
 #include "gpu/cuda/runtime.hpp"

@@ -1,7 +1,8 @@
 // Bias and activation of a matrix of outputs, forward and backward.
 //
-// Backward, a block takes a tile of columns and a run of rows: kThreads threads are `tile` columns × kThreads / tile row
-// lanes. Where one run would leave the card idle there are several, and their sums are added in order.
+// Backward, a block takes a tile of columns and a run of rows: kThreads threads are `tile` columns
+// × kThreads / tile row lanes. Where one run would leave the card idle there are several, and their
+// sums are added in order.
 #include <algorithm>
 #include <bit>
 
@@ -57,7 +58,8 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(ColumnArguments<Real
   const Columns& c = arguments.columns;
   const int thread = static_cast<int>(threadIdx.x), tile = arguments.tile, lanes = kThreads / tile;
   const int column = static_cast<int>(blockIdx.x) * tile + thread % tile;
-  const int begin = static_cast<int>(blockIdx.y) * arguments.run, end = min(c.rows, begin + arguments.run);
+  const int begin = static_cast<int>(blockIdx.y) * arguments.run,
+            end = min(c.rows, begin + arguments.run);
   const Real* y = arguments.batch.at(blockIdx.z, c.output);
   Real* dy = arguments.batch.at(blockIdx.z, c.output_gradient);
   Real sum = 0;
@@ -82,7 +84,10 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(ColumnArguments<Real
   }
   if (thread >= tile || column >= c.columns) return;
   if (gridDim.y == 1) arguments.batch.gradient(blockIdx.z)[c.bias + column] = room[thread];
-  else arguments.batch.at(blockIdx.z, c.extra)[static_cast<std::size_t>(blockIdx.y) * c.columns + column] = room[thread];
+  else
+    arguments.batch.at(blockIdx.z,
+                       c.extra)[static_cast<std::size_t>(blockIdx.y) * c.columns + column] =
+        room[thread];
 }
 
 /// The bias's gradient from the sums of the runs.
@@ -110,26 +115,30 @@ void add_bias_and_activate(cudaStream_t stream, const Batch<Real>& batch, const 
   const auto values = static_cast<std::size_t>(c.rows) * static_cast<std::size_t>(c.columns);
   const ColumnArguments<Real> arguments{batch, c, FastDivide(c.columns), 0, 0};
   launch(forward_kernel<Real>,
-         dim3(static_cast<unsigned>(pieces_of(values, kThreads * kOwn)), 1, static_cast<unsigned>(batch.peers)), kThreads,
-         stream, arguments);
+         dim3(static_cast<unsigned>(pieces_of(values, kThreads * kOwn)), 1,
+              static_cast<unsigned>(batch.peers)),
+         kThreads, stream, arguments);
 }
 
 template <class Real>
 void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch, const Columns& c) {
   if (c.bias == kNowhere && c.activation == Activation::none) return;
   const Tiling t = tiling(batch.peers, c.rows, c.columns);
-  const ColumnArguments<Real> arguments{batch, c, FastDivide(c.columns), t.tile, (c.rows + t.runs - 1) / t.runs};
+  const ColumnArguments<Real> arguments{batch, c, FastDivide(c.columns), t.tile,
+                                        (c.rows + t.runs - 1) / t.runs};
   const auto peers = static_cast<unsigned>(batch.peers);
-  launch(backward_kernel<Real>, dim3(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.runs), peers), kThreads, stream,
-         arguments);
+  launch(backward_kernel<Real>,
+         dim3(static_cast<unsigned>(t.tiles), static_cast<unsigned>(t.runs), peers), kThreads,
+         stream, arguments);
   if (c.bias != kNowhere && t.runs > 1)
     launch(add_runs<Real>,
-           dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(c.columns), kThreads)), 1, peers), kThreads, stream,
-           arguments, t.runs);
+           dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(c.columns), kThreads)), 1,
+                peers),
+           kThreads, stream, arguments, t.runs);
 }
 
-#define GOSSAMER_COLUMNS(Real)                                                                 \
-  template void add_bias_and_activate(cudaStream_t, const Batch<Real>&, const Columns&);       \
+#define GOSSAMER_COLUMNS(Real)                                                           \
+  template void add_bias_and_activate(cudaStream_t, const Batch<Real>&, const Columns&); \
   template void activation_and_bias_backward(cudaStream_t, const Batch<Real>&, const Columns&);
 GOSSAMER_COLUMNS(float)
 GOSSAMER_COLUMNS(double)

@@ -15,33 +15,42 @@ constexpr std::size_t kChunk = std::size_t{kThreads} * 4 * kQuads;
 __device__ __forceinline__ std::uint16_t coded_bf16(float value) {
   const std::uint32_t bits = __float_as_uint(value);
   const bool nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-  const std::uint32_t rounded = bits + 0x7FFFU + ((bits >> 16) & 1U);  // a carry out of the mantissa raises the exponent
+  const std::uint32_t rounded =
+      bits + 0x7FFFU + ((bits >> 16) & 1U);  // a carry out of the mantissa raises the exponent
   return static_cast<std::uint16_t>(nan ? (bits >> 16) | 0x40U : rounded >> 16);
 }
 __device__ __forceinline__ float decoded_bf16(std::uint16_t coded) {
   return __uint_as_float(static_cast<std::uint32_t>(coded) << 16);
 }
 
-__device__ __forceinline__ float decoded_int8(float scale, int coded) { return times(scale, static_cast<float>(coded)); }
+__device__ __forceinline__ float decoded_int8(float scale, int coded) {
+  return times(scale, static_cast<float>(coded));
+}
 
-constexpr float kMost = std::numeric_limits<float>::max(), kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kMost = std::numeric_limits<float>::max(),
+                kInfinity = std::numeric_limits<float>::infinity();
 __device__ __forceinline__ float quiet_nan() { return __uint_as_float(0x7FC00000U); }
 
-__device__ __forceinline__ void put(float* at, bool add, float value) { *at = add ? plus(*at, value) : value; }
+__device__ __forceinline__ void put(float* at, bool add, float value) {
+  *at = add ? plus(*at, value) : value;
+}
 __device__ __forceinline__ void put_quad(float* at, bool add, float a, float b, float c, float d) {
   auto* place = reinterpret_cast<float4*>(at);
   const float4 before = add ? *place : make_float4(0, 0, 0, 0);
-  *place = add ? make_float4(plus(before.x, a), plus(before.y, b), plus(before.z, c), plus(before.w, d))
-               : make_float4(a, b, c, d);
+  *place =
+      add ? make_float4(plus(before.x, a), plus(before.y, b), plus(before.z, c), plus(before.w, d))
+          : make_float4(a, b, c, d);
 }
 
 __device__ __forceinline__ bool on_grid(const void* pointer, unsigned bytes) {
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
 }
 
-/// Calls quad(i) for whole groups of four values, where `vectors`, and single(i) for the others, of this block's chunk.
+/// Calls quad(i) for whole groups of four values, where `vectors`, and single(i) for the others, of
+/// this block's chunk.
 template <class Quad, class Single>
-__device__ __forceinline__ void for_chunk(std::size_t begin, std::size_t length, bool vectors, Quad quad, Single single) {
+__device__ __forceinline__ void for_chunk(std::size_t begin, std::size_t length, bool vectors,
+                                          Quad quad, Single single) {
   if (vectors && length - begin >= kChunk) {
 #pragma unroll
     for (int k = 0; k < kQuads; ++k) quad(begin + (std::size_t{threadIdx.x} + k * kThreads) * 4);
@@ -51,7 +60,8 @@ __device__ __forceinline__ void for_chunk(std::size_t begin, std::size_t length,
   for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) single(i);
 }
 
-__global__ void __launch_bounds__(kThreads) to_bf16_kernel(const Bf16Request* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    to_bf16_kernel(const Bf16Request* requests, unsigned count) {
   const Bf16Request r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kChunk;
   if (begin >= r.length) return;
@@ -65,7 +75,8 @@ __global__ void __launch_bounds__(kThreads) to_bf16_kernel(const Bf16Request* re
       [&](std::size_t i) { r.coded[i] = coded_bf16(r.values[i]); });
 }
 
-__global__ void __launch_bounds__(kThreads) from_bf16_kernel(const Bf16Request* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    from_bf16_kernel(const Bf16Request* requests, unsigned count) {
   const Bf16Request r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kChunk;
   if (begin >= r.length) return;
@@ -73,17 +84,20 @@ __global__ void __launch_bounds__(kThreads) from_bf16_kernel(const Bf16Request* 
       begin, r.length, on_grid(r.values, 16) && on_grid(r.coded, 8),
       [&](std::size_t i) {
         const ushort4 c = *reinterpret_cast<const ushort4*>(r.coded + i);
-        put_quad(r.values + i, r.add, decoded_bf16(c.x), decoded_bf16(c.y), decoded_bf16(c.z), decoded_bf16(c.w));
+        put_quad(r.values + i, r.add, decoded_bf16(c.x), decoded_bf16(c.y), decoded_bf16(c.z),
+                 decoded_bf16(c.w));
       },
       [&](std::size_t i) { put(r.values + i, r.add, decoded_bf16(r.coded[i])); });
 }
 
-/// Blocks of the format that a block of threads codes together: each kTeam threads, each thread kOwn values.
+/// Blocks of the format that a block of threads codes together: each kTeam threads, each thread
+/// kOwn values.
 constexpr int kOwn = 4;
 constexpr int kTeam = static_cast<int>(kInt8Block) / kOwn;
 constexpr std::size_t kInt8Chunk = std::size_t{kThreads} * kOwn;
 
-__global__ void __launch_bounds__(kThreads) to_int8_kernel(const Int8Request* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    to_int8_kernel(const Int8Request* requests, unsigned count) {
   __shared__ float largest[kThreads];
   const Int8Request r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kInt8Chunk;
@@ -98,14 +112,16 @@ __global__ void __launch_bounds__(kThreads) to_int8_kernel(const Int8Request* re
     for (int i = 0; i < kOwn; ++i)
       if (first + i < r.length) values[i] = r.values[first + i];
   }
-  for (int i = 0; i < kOwn; ++i) most = fmaxf(most, fabsf(values[i]) <= kMost ? fabsf(values[i]) : kInfinity);
+  for (int i = 0; i < kOwn; ++i)
+    most = fmaxf(most, fabsf(values[i]) <= kMost ? fabsf(values[i]) : kInfinity);
   largest[thread] = most;
   __syncthreads();
   for (int half = kTeam / 2; half > 0; half /= 2) {
     if (member < half) largest[thread] = fmaxf(largest[thread], largest[thread + half]);
     __syncthreads();
   }
-  const float scale = largest[thread - member] <= kMost ? __fdiv_rn(largest[thread - member], 127.0F) : quiet_nan();
+  const float scale =
+      largest[thread - member] <= kMost ? __fdiv_rn(largest[thread - member], 127.0F) : quiet_nan();
   if (first >= r.length) return;
   if (member == 0) r.scales[first / kInt8Block] = scale;
   std::int8_t coded[kOwn];
@@ -122,7 +138,8 @@ __global__ void __launch_bounds__(kThreads) to_int8_kernel(const Int8Request* re
   }
 }
 
-__global__ void __launch_bounds__(kThreads) from_int8_kernel(const Int8Request* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    from_int8_kernel(const Int8Request* requests, unsigned count) {
   const Int8Request r = requests[blockIdx.x % count];
   const std::size_t begin = blockIdx.x / count * kChunk;
   if (begin >= r.length) return;
@@ -131,17 +148,20 @@ __global__ void __launch_bounds__(kThreads) from_int8_kernel(const Int8Request* 
       [&](std::size_t i) {
         const char4 c = *reinterpret_cast<const char4*>(r.coded + i);
         const float scale = r.scales[i / kInt8Block];
-        put_quad(r.values + i, r.add, decoded_int8(scale, c.x), decoded_int8(scale, c.y), decoded_int8(scale, c.z),
-                 decoded_int8(scale, c.w));
+        put_quad(r.values + i, r.add, decoded_int8(scale, c.x), decoded_int8(scale, c.y),
+                 decoded_int8(scale, c.z), decoded_int8(scale, c.w));
       },
-      [&](std::size_t i) { put(r.values + i, r.add, decoded_int8(r.scales[i / kInt8Block], r.coded[i])); });
+      [&](std::size_t i) {
+        put(r.values + i, r.add, decoded_int8(r.scales[i / kInt8Block], r.coded[i]));
+      });
 }
 
 /// A block of the format a block of threads, each thread kOwn values.
 static_assert(kSignBlock == std::size_t{kThreads} * kOwn);
 constexpr int kTeamOfWord = 32 / kOwn;
 
-__global__ void __launch_bounds__(kThreads) to_signs_kernel(const SignRequest* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    to_signs_kernel(const SignRequest* requests, unsigned count) {
   __shared__ double room[kThreads];
   __shared__ unsigned nibbles[kThreads];
   const SignRequest r = requests[blockIdx.x % count];
@@ -159,16 +179,20 @@ __global__ void __launch_bounds__(kThreads) to_signs_kernel(const SignRequest* r
   nibbles[threadIdx.x] = nibble;
   const double sum = block_sum<kThreads>((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]), room);
   const std::size_t values = min(kSignBlock, r.length - begin);
-  if (threadIdx.x == 0) r.scales[block] = static_cast<float>(__ddiv_rn(sum, static_cast<double>(values)));
+  if (threadIdx.x == 0)
+    r.scales[block] = static_cast<float>(__ddiv_rn(sum, static_cast<double>(values)));
   if (threadIdx.x * std::size_t{32} >= values) return;
   unsigned bits = 0;
-  for (int i = 0; i < kTeamOfWord; ++i) bits |= nibbles[threadIdx.x * kTeamOfWord + i] << (i * kOwn);
+  for (int i = 0; i < kTeamOfWord; ++i)
+    bits |= nibbles[threadIdx.x * kTeamOfWord + i] << (i * kOwn);
   r.bits[begin / 32 + threadIdx.x] = bits;
 }
 
-__global__ void __launch_bounds__(kThreads) from_signs_kernel(const SignRequest* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    from_signs_kernel(const SignRequest* requests, unsigned count) {
   const SignRequest r = requests[blockIdx.x % count];
-  const std::size_t begin = blockIdx.x / count * kSignBlock, end = min(r.length, begin + kSignBlock);
+  const std::size_t begin = blockIdx.x / count * kSignBlock,
+                    end = min(r.length, begin + kSignBlock);
   for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
     const float scale = r.scales[i / kSignBlock];
     put(r.values + i, r.add, (r.bits[i / 32] >> (i % 32) & 1U) != 0 ? -scale : scale);

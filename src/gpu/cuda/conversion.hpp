@@ -20,16 +20,18 @@ void uniforms(Lane& lane, std::span<const RandomRequest<float>> requests);
 
 /// For kernels of one block per chunk and request: the requests themselves are the tasks.
 template <class Request>
-void launch_chunks(Lane& lane, void (*kernel)(const Request*, unsigned), std::span<const Request> requests,
-                   std::size_t chunk, unsigned threads) {
+void launch_chunks(Lane& lane, void (*kernel)(const Request*, unsigned),
+                   std::span<const Request> requests, std::size_t chunk, unsigned threads) {
   std::size_t longest = 0;
-  for (const Request& request : requests) longest = request.length > longest ? request.length : longest;
+  for (const Request& request : requests)
+    longest = request.length > longest ? request.length : longest;
   if (longest == 0) return;
   const Ring::Room room = lane.ring().reserve(requests.size_bytes());
   std::memcpy(room.host, requests.data(), requests.size_bytes());
   lane.ring().send(room);
-  launch(kernel, static_cast<unsigned>(requests.size() * pieces_of(longest, chunk)), threads, lane.stream(),
-         reinterpret_cast<const Request*>(room.device), static_cast<unsigned>(requests.size()));
+  launch(kernel, static_cast<unsigned>(requests.size() * pieces_of(longest, chunk)), threads,
+         lane.stream(), reinterpret_cast<const Request*>(room.device),
+         static_cast<unsigned>(requests.size()));
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -2,7 +2,8 @@
 //   Y[pixel, o]     = activation(b[o] + Σ_{(i,j,c)} X[pixel + (i, j) − padding, c] W[(i,j,c), o])
 //   dX[pixel, c]    = Σ_{(i,j,o)} dY[pixel − (i, j) + padding, o] W[(i,j,c), o]
 //   dW[(i,j,c), o]  = Σ_pixel X[pixel + (i, j) − padding, c] dY[pixel, o]
-// What lies outside an image is 0. The last sum is long and its result small: it is split, and the parts are added in order.
+// What lies outside an image is 0. The last sum is long and its result small: it is split, and the
+// parts are added in order.
 #include <algorithm>
 
 #include "gpu/cuda/layers.hpp"
@@ -19,7 +20,8 @@ struct Images {
       : height(h), width(w), channels(c), by_height(h), by_width(w), by_channels(c) {}
 };
 
-/// A place in the images that the kernel's offsets are added to; far outside where there is no pixel.
+/// A place in the images that the kernel's offsets are added to; far outside where there is no
+/// pixel.
 struct Pixel {
   int image, h, w;  ///< image: index of the sample's first value
 };
@@ -36,7 +38,7 @@ struct Sources {
   Images in;   ///< what is gathered from
   Images out;  ///< whose pixels count
   FastDivide by_kernel;
-  int kernel, shift;  ///< shift: added to a pixel's h and w
+  int kernel, shift;     ///< shift: added to a pixel's h and w
   std::size_t gathered;  ///< in the workspace
 
   /// Pixel number `index` of `out`, of `count` ones, as a place in `in`.
@@ -81,7 +83,9 @@ struct Forward {
   __device__ __forceinline__ Real a(const Row& row, const Tap& tap) const {
     return sources.template value<1>(x, row, tap);
   }
-  __device__ __forceinline__ Real b(int l, int j) const { return w[static_cast<std::size_t>(l) * n + j]; }
+  __device__ __forceinline__ Real b(int l, int j) const {
+    return w[static_cast<std::size_t>(l) * n + j];
+  }
   __device__ __forceinline__ void store(int, int i, int j, Real value) const {
     y[static_cast<std::size_t>(i) * n + j] = activated(activation, value + b_row[j]);
   }
@@ -141,7 +145,9 @@ struct WeightGradient {
   __device__ __forceinline__ Real a(const Row& tap, const Pixel& pixel) const {
     return sources.template value<1>(x, pixel, tap);
   }
-  __device__ __forceinline__ Real b(int l, int j) const { return dy[static_cast<std::size_t>(l) * n + j]; }
+  __device__ __forceinline__ Real b(int l, int j) const {
+    return dy[static_cast<std::size_t>(l) * n + j];
+  }
   __device__ __forceinline__ void store(int split, int i, int j, Real value) const {
     to[(static_cast<std::size_t>(split) * m + i) * n + j] = value;
   }
@@ -168,7 +174,8 @@ void launch_tiled(cudaStream_t stream, const Problem& problem, int peers, int sp
   const int share = static_cast<int>(rounded_up(static_cast<std::size_t>(part), Shape::kTileK));
   launch(tiled_product<Shape, Problem>,
          dim3(static_cast<unsigned>((problem.m + Shape::kTileM - 1) / Shape::kTileM),
-              static_cast<unsigned>((problem.n + Shape::kTileN - 1) / Shape::kTileN), static_cast<unsigned>(peers * splits)),
+              static_cast<unsigned>((problem.n + Shape::kTileN - 1) / Shape::kTileN),
+              static_cast<unsigned>(peers * splits)),
          Shape::kThreads, stream, problem, splits, share);
 }
 
@@ -191,31 +198,44 @@ int output_pixels(const ConvolutionOperation& c) { return c.output_height() * c.
 int weight_splits(const ConvolutionOperation& c, int peers, int samples) {
   const int tile_n = c.outputs <= kSmallN ? kSmallN : kLargeN;
   const int tiles = ((taps(c) + kSmallM - 1) / kSmallM) * ((c.outputs + tile_n - 1) / tile_n);
-  const int wanted = std::max(1, kBlocksWanted / std::max(1, std::min(kBlocksWanted, tiles * peers)));
+  const int wanted =
+      std::max(1, kBlocksWanted / std::max(1, std::min(kBlocksWanted, tiles * peers)));
   return std::clamp(samples * output_pixels(c) / kLeastShare, 1, wanted);
 }
 
-Columns columns(const LayerOperation& layer, const ConvolutionOperation& c, int samples, std::size_t extra) {
-  return {samples * output_pixels(c), c.outputs, c.activation, layer.output, layer.output_gradient, c.bias, extra};
+Columns columns(const LayerOperation& layer, const ConvolutionOperation& c, int samples,
+                std::size_t extra) {
+  return {samples * output_pixels(c), c.outputs, c.activation, layer.output,
+          layer.output_gradient,      c.bias,    extra};
 }
 
 Images input_images(const ConvolutionOperation& c) { return {c.height, c.width, c.channels}; }
-Images output_images(const ConvolutionOperation& c) { return {c.output_height(), c.output_width(), c.outputs}; }
+Images output_images(const ConvolutionOperation& c) {
+  return {c.output_height(), c.output_width(), c.outputs};
+}
 
 template <class Real>
 void weight_gradient(const LayerCall<Real>& call, const ConvolutionOperation& c) {
-  const int samples = call.batch.samples, peers = call.batch.peers, splits = weight_splits(c, peers, samples);
+  const int samples = call.batch.samples, peers = call.batch.peers,
+            splits = weight_splits(c, peers, samples);
   const WeightGradient<Real> problem{
-      .m = taps(c), .n = c.outputs, .k = samples * output_pixels(c),
-      .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel, -c.padding,
-                  call.layer.input},
-      .weights = c.weights, .output_gradient = call.layer.output_gradient, .parts = call.extra, .split_up = splits > 1};
-  if (c.outputs <= kSmallN) launch_tiled<Tiles<Real, kSmallM, kSmallN, 8>>(call.stream(), problem, peers, splits);
+      .m = taps(c),
+      .n = c.outputs,
+      .k = samples * output_pixels(c),
+      .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel,
+                  -c.padding, call.layer.input},
+      .weights = c.weights,
+      .output_gradient = call.layer.output_gradient,
+      .parts = call.extra,
+      .split_up = splits > 1};
+  if (c.outputs <= kSmallN)
+    launch_tiled<Tiles<Real, kSmallM, kSmallN, 8>>(call.stream(), problem, peers, splits);
   else launch_tiled<Tiles<Real, kSmallM, kLargeN>>(call.stream(), problem, peers, splits);
   if (splits == 1) return;
   const int values = problem.m * problem.n;
   launch(add_parts<Real>,
-         dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(values), kThreads)), 1, static_cast<unsigned>(peers)),
+         dim3(static_cast<unsigned>(pieces_of(static_cast<std::size_t>(values), kThreads)), 1,
+              static_cast<unsigned>(peers)),
          kThreads, call.stream(), call.batch, c.weights, call.extra, values, splits);
 }
 
@@ -224,30 +244,41 @@ void weight_gradient(const LayerCall<Real>& call, const ConvolutionOperation& c)
 template <class Real>
 void forward(const LayerCall<Real>& call, const ConvolutionOperation& c) {
   const Forward<Real> problem{
-      .m = call.batch.samples * output_pixels(c), .n = c.outputs, .k = taps(c),
-      .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel, -c.padding,
-                  call.layer.input},
-      .weights = c.weights, .bias = c.bias, .output = call.layer.output, .activation = c.activation};
+      .m = call.batch.samples * output_pixels(c),
+      .n = c.outputs,
+      .k = taps(c),
+      .sources = {call.batch, input_images(c), output_images(c), FastDivide(c.kernel), c.kernel,
+                  -c.padding, call.layer.input},
+      .weights = c.weights,
+      .bias = c.bias,
+      .output = call.layer.output,
+      .activation = c.activation};
   launch_tall<Real>(call.stream(), problem, call.batch.peers);
 }
 
 template <class Real>
 void backward(const LayerCall<Real>& call, const ConvolutionOperation& c) {
-  activation_and_bias_backward(call.stream(), call.batch, columns(call.layer, c, call.batch.samples, call.extra));
+  activation_and_bias_backward(call.stream(), call.batch,
+                               columns(call.layer, c, call.batch.samples, call.extra));
   weight_gradient(call, c);
   if (call.layer.input_gradient == kNowhere) return;
   const InputGradient<Real> problem{
-      .m = call.batch.samples * c.height * c.width, .n = c.channels, .k = c.kernel * c.kernel * c.outputs,
-      .sources = {call.batch, output_images(c), input_images(c), FastDivide(c.kernel), c.kernel, c.padding,
-                  call.layer.output_gradient},
-      .weights = c.weights, .input_gradient = call.layer.input_gradient};
+      .m = call.batch.samples * c.height * c.width,
+      .n = c.channels,
+      .k = c.kernel * c.kernel * c.outputs,
+      .sources = {call.batch, output_images(c), input_images(c), FastDivide(c.kernel), c.kernel,
+                  c.padding, call.layer.output_gradient},
+      .weights = c.weights,
+      .input_gradient = call.layer.input_gradient};
   launch_tall<Real>(call.stream(), problem, call.batch.peers);
 }
 
 std::size_t extra_values(const ConvolutionOperation& c, int peers, int samples) {
   const int splits = weight_splits(c, peers, samples);
-  const std::size_t parts = splits == 1 ? 0 : static_cast<std::size_t>(splits) * static_cast<std::size_t>(taps(c)) *
-                                                  static_cast<std::size_t>(c.outputs);
+  const std::size_t parts = splits == 1 ? 0
+                                        : static_cast<std::size_t>(splits) *
+                                              static_cast<std::size_t>(taps(c)) *
+                                              static_cast<std::size_t>(c.outputs);
   return std::max(parts, column_extra(peers, samples * output_pixels(c), c.outputs));
 }
 

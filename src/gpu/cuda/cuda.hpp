@@ -1,6 +1,6 @@
-// The CUDA device from outside. Three libraries implement it, and a program links exactly one of them: gossamer_cuda (made
-// with the CUDA toolkit), gossamer_cuda_absent (made without), and, in tests, gossamer_cuda_emulated, in which the same
-// kernels run on the CPU.
+// The CUDA device from outside. Three libraries implement it, and a program links exactly one of
+// them: gossamer_cuda (made with the CUDA toolkit), gossamer_cuda_absent (made without), and, in
+// tests, gossamer_cuda_emulated, in which the same kernels run on the CPU.
 #pragma once
 
 #include <cstddef>
@@ -25,23 +25,26 @@ struct CardInfo {
 
 /// What CUDA this program and this machine have.
 struct Survey {
-  bool built = false;        ///< whether the program has the CUDA device
-  std::string problem;       ///< why no card can be used, in one line; empty when there is one
+  bool built = false;   ///< whether the program has the CUDA device
+  std::string problem;  ///< why no card can be used, in one line; empty when there is one
   int driver_version = 0, runtime_version = 0;  ///< as CUDA counts them: 13000 is 13.0; 0: none
-  std::string blas;          ///< the cuBLAS library found, and its version
+  std::string blas;                             ///< the cuBLAS library found, and its version
   std::vector<CardInfo> cards;
 };
 
 /// Never throws, never prints. Any thread. Starts no card: free memory is left at 0.
 Survey survey_cards();
-/// The same with free memory, for which CUDA is started on every card: takes time, and some of their memory.
+/// The same with free memory, for which CUDA is started on every card: takes time, and some of
+/// their memory.
 Survey survey();
 
 struct Options {
-  std::vector<int> cards = {0};  ///< different ones, ascending: each is a part of the device (Memory::parts)
+  std::vector<int> cards = {
+      0};  ///< different ones, ascending: each is a part of the device (Memory::parts)
 };
 
-/// Errors (invalid): the survey's problem, a card that there is not, or cards that do not reach each other. Any thread.
+/// Errors (invalid): the survey's problem, a card that there is not, or cards that do not reach
+/// each other. Any thread.
 Result<std::unique_ptr<Device>> make_cuda_device(const Options& options);
 
 }  // namespace gossamer::gpu::cuda

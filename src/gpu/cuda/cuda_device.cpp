@@ -25,12 +25,14 @@ namespace {
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
 std::string card_text(const CardInfo& card) {
-  return fmt::format("{}, {:.1f} GiB", card.name, static_cast<double>(card.memory_total) / kGibibyte);
+  return fmt::format("{}, {:.1f} GiB", card.name,
+                     static_cast<double>(card.memory_total) / kGibibyte);
 }
 
 }  // namespace
 
-CudaDevice::CudaDevice(const std::vector<CardInfo>& cards, BlasFunctions blas) : blas_(std::move(blas)) {
+CudaDevice::CudaDevice(const std::vector<CardInfo>& cards, BlasFunctions blas)
+    : blas_(std::move(blas)) {
   for (const CardInfo& card : cards) cards_.push_back(std::make_unique<Card>(card, blas_));
   for (const auto& guest : cards_)
     for (const auto& host : cards_)
@@ -70,7 +72,8 @@ CudaDevice::Shares CudaDevice::share(std::span<Request> requests) const {
     shares.of_card[home].push_back(i);
   }
   using Plain = std::remove_const_t<Request>;
-  GOSSAMER_CHECK(!kStaysAtHome<Plain> || shares.visits.empty(), "what a peer trains with is on one card");
+  GOSSAMER_CHECK(!kStaysAtHome<Plain> || shares.visits.empty(),
+                 "what a peer trains with is on one card");
   return shares;
 }
 
@@ -154,14 +157,17 @@ void CudaDevice::release_host(void* memory) {
 }
 
 void CudaDevice::finish() {
-  for (std::size_t card = 0; card < cards_.size(); ++card) on(card, [&] { cards_[card]->lane().finish(); });
+  for (std::size_t card = 0; card < cards_.size(); ++card)
+    on(card, [&] { cards_[card]->lane().finish(); });
 }
 
-void CudaDevice::begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) {
+void CudaDevice::begin_download(void* host, const void* device, std::size_t bytes,
+                                std::function<void()> done) {
   const std::size_t card = home_of(device);
   on(card, [&] { cards_[card]->begin_download(host, device, bytes, std::move(done)); });
 }
-void CudaDevice::begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) {
+void CudaDevice::begin_upload(void* device, const void* host, std::size_t bytes,
+                              std::function<void()> done) {
   const std::size_t card = home_of(device);
   on(card, [&] { cards_[card]->begin_upload(device, host, bytes, std::move(done)); });
 }
@@ -175,7 +181,8 @@ std::string CudaDevice::description() const {
   }
   const std::string names = card_names(numbers);
   if (texts.size() == 1) return fmt::format("{}, {}", names, texts[0]);
-  const bool alike = std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
+  const bool alike =
+      std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
   return alike ? fmt::format("{}, {} × {}", names, texts.size(), texts[0])
                : fmt::format("{}, {}", names, fmt::join(texts, " + "));
 }
@@ -196,33 +203,35 @@ GOSSAMER_SERVE(largest, const LargestRequest)
 GOSSAMER_SERVE(add_placed, const PlacedRequest)
 GOSSAMER_SERVE(sample, const SampledRequest)
 GOSSAMER_SERVE(add_sampled, const SampledRequest)
-GOSSAMER_SERVE(judge, const JudgeRequest)
+GOSSAMER_SERVE(check_range, const RangeCheckRequest)
 GOSSAMER_SERVE(integers, const RandomRequest<std::uint32_t>)
 GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
 
 // Both number types of every operation.
-#define GOSSAMER_BOTH(Real)                                                                                   \
-  GOSSAMER_SERVE(mix, const BasicMixRequest<Real>)                                                            \
-  GOSSAMER_SERVE(axpy, const AxpyRequest<Real>)                                                               \
-  GOSSAMER_SERVE(add_difference, const DifferenceRequest<Real>)                                               \
-  GOSSAMER_SERVE(scale, const ScaleRequest<Real>)                                                             \
-  GOSSAMER_SERVE(divide, const DivideRequest<Real>)                                                           \
-  GOSSAMER_SERVE(copy, const CopyRequest<Real>)                                                               \
-  GOSSAMER_SERVE(fill, const FillRequest<Real>)                                                               \
-  GOSSAMER_SERVE(dot, ReduceRequest<Real>)                                                                    \
-  GOSSAMER_SERVE(squared_distance, ReduceRequest<Real>)                                                       \
-  GOSSAMER_SERVE(sketch, const SketchRequest<Real>)                                                           \
-  void CudaDevice::step(const Task& task, std::span<const Job<Real>> jobs) { train(task, jobs, Work::step); } \
-  void CudaDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {                              \
-    train(task, jobs, Work::gradient);                                                                        \
-  }                                                                                                           \
-  void CudaDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {                              \
-    train(task, jobs, Work::evaluate);                                                                        \
-  }                                                                                                           \
-  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {                    \
-    serve(jobs, [&](std::size_t card, std::span<const UpdateJob<Real>> mine) {                                \
-      cuda::update(cards_[card]->lane(), rule, mine);                                                         \
-    });                                                                                                       \
+#define GOSSAMER_BOTH(Real)                                                                \
+  GOSSAMER_SERVE(mix, const BasicMixRequest<Real>)                                         \
+  GOSSAMER_SERVE(axpy, const AxpyRequest<Real>)                                            \
+  GOSSAMER_SERVE(add_difference, const DifferenceRequest<Real>)                            \
+  GOSSAMER_SERVE(scale, const ScaleRequest<Real>)                                          \
+  GOSSAMER_SERVE(divide, const DivideRequest<Real>)                                        \
+  GOSSAMER_SERVE(copy, const CopyRequest<Real>)                                            \
+  GOSSAMER_SERVE(fill, const FillRequest<Real>)                                            \
+  GOSSAMER_SERVE(dot, ReduceRequest<Real>)                                                 \
+  GOSSAMER_SERVE(squared_distance, ReduceRequest<Real>)                                    \
+  GOSSAMER_SERVE(sketch, const SketchRequest<Real>)                                        \
+  void CudaDevice::step(const Task& task, std::span<const Job<Real>> jobs) {               \
+    train(task, jobs, Work::step);                                                         \
+  }                                                                                        \
+  void CudaDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {           \
+    train(task, jobs, Work::gradient);                                                     \
+  }                                                                                        \
+  void CudaDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {           \
+    train(task, jobs, Work::evaluate);                                                     \
+  }                                                                                        \
+  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) { \
+    serve(jobs, [&](std::size_t card, std::span<const UpdateJob<Real>> mine) {             \
+      cuda::update(cards_[card]->lane(), rule, mine);                                      \
+    });                                                                                    \
   }
 
 GOSSAMER_BOTH(float)
@@ -240,7 +249,8 @@ Result<std::unique_ptr<Device>> make_cuda_device(const Options& options) {
   try {
     return std::unique_ptr<Device>(std::make_unique<CudaDevice>(cards, std::move(blas)));
   } catch (const std::exception& error) {
-    return Error{ErrorKind::invalid, fmt::format("{} cannot be used: {}", card_names(options.cards), error.what())};
+    return Error{ErrorKind::invalid,
+                 fmt::format("{} cannot be used: {}", card_names(options.cards), error.what())};
   }
 }
 

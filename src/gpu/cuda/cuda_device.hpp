@@ -1,9 +1,10 @@
-// One card, or several, as a device. With several, a request is served by the card on which its output lies, and kernels
-// touch the memory of other cards where they are told to.
+// One card, or several, as a device. With several, a request is served by the card on which its
+// output lies, and kernels touch the memory of other cards where they are told to.
 //
-// Order among cards. A thread's work on one card is a stream, and done in order. A call in which card G is to touch memory of
-// card H puts two marks into it: before, G waits for all that H has been asked; after, H waits for G. So whatever touches
-// H's memory is in order with H's own stream, and a call that stays at home waits for nobody.
+// Order among cards. A thread's work on one card is a stream, and done in order. A call in which
+// card G is to touch memory of card H puts two marks into it: before, G waits for all that H has
+// been asked; after, H waits for G. So whatever touches H's memory is in order with H's own stream,
+// and a call that stays at home waits for nobody.
 #pragma once
 
 #include <memory>
@@ -18,8 +19,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Errors of CUDA throw std::runtime_error, with the card's name where there are several; memory that is short,
-/// std::bad_alloc.
+/// Errors of CUDA throw std::runtime_error, with the card's name where there are several; memory
+/// that is short, std::bad_alloc.
 class CudaDevice final : public Device {
  public:
   /// The cards are there, fit, and reach each other (survey). Throws as above.
@@ -36,8 +37,10 @@ class CudaDevice final : public Device {
   void* allocate_host(std::size_t bytes) override;
   void release_host(void* memory) override;
   void finish() override;
-  void begin_download(void* host, const void* device, std::size_t bytes, std::function<void()> done) override;
-  void begin_upload(void* device, const void* host, std::size_t bytes, std::function<void()> done) override;
+  void begin_download(void* host, const void* device, std::size_t bytes,
+                      std::function<void()> done) override;
+  void begin_upload(void* device, const void* host, std::size_t bytes,
+                    std::function<void()> done) override;
   std::string description() const override;
 
   void mix(std::span<const BasicMixRequest<float>> requests) override;
@@ -64,7 +67,7 @@ class CudaDevice final : public Device {
   void add_placed(std::span<const PlacedRequest> requests) override;
   void sample(std::span<const SampledRequest> requests) override;
   void add_sampled(std::span<const SampledRequest> requests) override;
-  void judge(std::span<const JudgeRequest> requests) override;
+  void check_range(std::span<const RangeCheckRequest> requests) override;
   void integers(std::span<const RandomRequest<std::uint32_t>> requests) override;
   void uniforms(std::span<const RandomRequest<float>> requests) override;
   void dot(std::span<ReduceRequest<float>> requests) override;
@@ -86,17 +89,21 @@ class CudaDevice final : public Device {
  private:
   /// (first, second): two cards, one of which waits for the other.
   using Pairs = std::set<std::pair<std::size_t, std::size_t>>;
-  /// Which card serves which requests of a call (their places in it), and which card G touches memory of H: (H, G).
+  /// Which card serves which requests of a call (their places in it), and which card G touches
+  /// memory of H: (H, G).
   struct Shares {
     std::vector<std::vector<std::size_t>> of_card;
     Pairs visits;
   };
 
   /// The card that `memory` is on.
-  std::size_t home_of(const void* memory) const { return cards_.size() == 1 ? 0 : addresses_.card_of(memory); }
+  std::size_t home_of(const void* memory) const {
+    return cards_.size() == 1 ? 0 : addresses_.card_of(memory);
+  }
   template <class Request>
   Shares share(std::span<Request> requests) const;
-  /// For each pair: what the calling thread asks of the second card from now on comes after all that it has asked of the first.
+  /// For each pair: what the calling thread asks of the second card from now on comes after all
+  /// that it has asked of the first.
   void order(const Pairs& pairs);
   /// call(), with the card's name in what it throws.
   template <class Call>

@@ -1,4 +1,5 @@
-// The begin of a training step: its samples, labels, targets, rates and step numbers, taken from the data set and the call.
+// The begin of a training step: its samples, labels, targets, rates and step numbers, taken from
+// the data set and the call.
 #include "base/philox.hpp"
 #include "gpu/cuda/layers.hpp"
 
@@ -25,7 +26,8 @@ template <class Real>
 __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Real> a) {
   const Call call = *a.call;
   const std::size_t peer = blockIdx.z, i = blockIdx.x;
-  const std::size_t steps = static_cast<std::size_t>(call.steps), step = static_cast<std::size_t>(call.step);
+  const std::size_t steps = static_cast<std::size_t>(call.steps),
+                    step = static_cast<std::size_t>(call.step);
   const auto samples = static_cast<std::size_t>(a.batch.samples);
   const std::uint32_t sample = call.samples[(peer * steps + step) * samples + i];
   if (threadIdx.x == 0) {
@@ -35,7 +37,8 @@ __global__ void __launch_bounds__(kMostThreads) gather_kernel(GatherArguments<Re
       const std::uint64_t number = call.first_steps[peer] + step;
       a.now.steps[peer] = number;
       if (a.with_rates)
-        a.now.factors[peer] = factors_of<Real>(step_factors(a.rule, call.rates[peer * steps + step], number));
+        a.now.factors[peer] =
+            factors_of<Real>(step_factors(a.rule, call.rates[peer * steps + step], number));
     }
   }
   const int size = a.channels * a.pixels;
@@ -54,44 +57,58 @@ constexpr double kTwoPi = 6.283185307179586476925286766559;
 /// Numbers 2k and 2k + 1 of the stream of normals are made of block k (RandomStream::next_normal).
 template <class Real>
 __global__ void __launch_bounds__(kMostThreads)
-    noise_kernel(Batch<Real> batch, GradientNoise noise, const std::uint64_t* steps, std::size_t parameters) {
+    noise_kernel(Batch<Real> batch, GradientNoise noise, const std::uint64_t* steps,
+                 std::size_t parameters) {
   const std::size_t k = std::size_t{blockIdx.x} * kMostThreads + threadIdx.x;
   if (2 * k >= parameters) return;
   const PeerRows<Real> rows = batch.rows[blockIdx.z];
-  const auto bits =
-      RandomKey(noise.seed, rows.peer, Purpose::gradient_noise, steps[blockIdx.z]).block(static_cast<std::uint32_t>(k));
+  const auto bits = RandomKey(noise.seed, rows.peer, Purpose::gradient_noise, steps[blockIdx.z])
+                        .block(static_cast<std::uint32_t>(k));
   const double radius = sqrt(-2.0 * log(1.0 - unit_double(bits[0], bits[1])));  // 1−u: never log(0)
   const double angle = kTwoPi * unit_double(bits[2], bits[3]);
   rows.gradient[2 * k] += static_cast<Real>(noise.deviation * (radius * cos(angle)));
-  if (2 * k + 1 < parameters) rows.gradient[2 * k + 1] += static_cast<Real>(noise.deviation * (radius * sin(angle)));
+  if (2 * k + 1 < parameters)
+    rows.gradient[2 * k + 1] += static_cast<Real>(noise.deviation * (radius * sin(angle)));
 }
 
 }  // namespace
 
 template <class Real>
-void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call, const Now<Real>& now,
-            bool with_rates) {
+void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call,
+            const Now<Real>& now, bool with_rates) {
   const Program& program = *task.program;
-  const GatherArguments<Real> arguments{batch, task.tables[0], call, now, program.channels, program.pixels,
-                                        FastDivide(program.channels), program.loss, task.rule, with_rates};
+  const GatherArguments<Real> arguments{batch,
+                                        task.tables[0],
+                                        call,
+                                        now,
+                                        program.channels,
+                                        program.pixels,
+                                        FastDivide(program.channels),
+                                        program.loss,
+                                        task.rule,
+                                        with_rates};
   unsigned threads = 32;
   while (threads < kMostThreads && threads * 4 < program.features()) threads *= 2;
-  launch(gather_kernel<Real>, dim3(static_cast<unsigned>(batch.samples), 1, static_cast<unsigned>(batch.peers)), threads,
+  launch(gather_kernel<Real>,
+         dim3(static_cast<unsigned>(batch.samples), 1, static_cast<unsigned>(batch.peers)), threads,
          stream, arguments);
 }
 
 template <class Real>
-void add_noise(cudaStream_t stream, const Batch<Real>& batch, const GradientNoise& noise, const Now<Real>& now,
-               std::size_t parameters) {
+void add_noise(cudaStream_t stream, const Batch<Real>& batch, const GradientNoise& noise,
+               const Now<Real>& now, std::size_t parameters) {
   const std::size_t pairs = (parameters + 1) / 2;
   launch(noise_kernel<Real>,
-         dim3(static_cast<unsigned>(pieces_of(pairs, kMostThreads)), 1, static_cast<unsigned>(batch.peers)), kMostThreads,
-         stream, batch, noise, now.steps, parameters);
+         dim3(static_cast<unsigned>(pieces_of(pairs, kMostThreads)), 1,
+              static_cast<unsigned>(batch.peers)),
+         kMostThreads, stream, batch, noise, now.steps, parameters);
 }
 
-#define GOSSAMER_GATHER(Real)                                                                                          \
-  template void gather(cudaStream_t, const Batch<Real>&, const Task&, const Call*, const Now<Real>&, bool);            \
-  template void add_noise(cudaStream_t, const Batch<Real>&, const GradientNoise&, const Now<Real>&, std::size_t);
+#define GOSSAMER_GATHER(Real)                                                      \
+  template void gather(cudaStream_t, const Batch<Real>&, const Task&, const Call*, \
+                       const Now<Real>&, bool);                                    \
+  template void add_noise(cudaStream_t, const Batch<Real>&, const GradientNoise&,  \
+                          const Now<Real>&, std::size_t);
 GOSSAMER_GATHER(float)
 GOSSAMER_GATHER(double)
 

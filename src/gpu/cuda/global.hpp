@@ -5,7 +5,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Tells the compiler that `at` is in the card's memory, not shared among a block: accesses to it need not find that out.
+/// Tells the compiler that `at` is in the card's memory, not shared among a block: accesses to it
+/// need not find that out.
 template <class Type>
 __host__ __device__ __forceinline__ Type* in_global(Type* at) {
 #ifdef __CUDA_ARCH__

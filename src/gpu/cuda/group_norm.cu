@@ -1,8 +1,8 @@
 // Group norm (Wu and He 2018): x̂ = (x − μ) / sqrt(σ² + ε), y = activation(scale x̂ + shift).
 //
-// Scratch of the layer, kept from forward to backward: [samples, groups] pairs μ, 1/σ. Extra room, backward only: per sample
-// and channel A = Σ_pixels dy and B = Σ_pixels dy x̂; per sample and group S₁ = Σ scale A / N and S₂ = Σ scale B / N over
-// the group's channels, N its values. Then
+// Scratch of the layer, kept from forward to backward: [samples, groups] pairs μ, 1/σ. Extra room,
+// backward only: per sample and channel A = Σ_pixels dy and B = Σ_pixels dy x̂; per sample and group
+// S₁ = Σ scale A / N and S₂ = Σ scale B / N over the group's channels, N its values. Then
 //   dshift = Σ_samples A,  dscale = Σ_samples B,  dx = (scale dy − S₁ − x̂ S₂) / σ.
 #include <algorithm>
 #include <bit>
@@ -19,7 +19,8 @@ template <class Real>
 struct NormArguments {
   Batch<Real> batch;
   GroupNormOperation norm;
-  std::size_t input, output, input_gradient, output_gradient, statistics, channel_sums, group_sums;  // in the workspace
+  std::size_t input, output, input_gradient, output_gradient, statistics, channel_sums,
+      group_sums;                   // in the workspace
   FastDivide by_channels, by_each;  // each: channels of a group
   int tile;                         // columns of a block's channel sums
 
@@ -56,22 +57,25 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(NormArguments<Real> a
   const Real centre = static_cast<Real>(mean);
   const Real inverse = static_cast<Real>(1 / sqrt(variance + GroupNormOperation::kEpsilon));
   const Real* row = a.batch.parameters(blockIdx.z);
-  const Real *scale = row + a.norm.scale + first_channel, *shift = row + a.norm.shift + first_channel;
+  const Real *scale = row + a.norm.scale + first_channel,
+             *shift = row + a.norm.shift + first_channel;
   for_values([&](std::size_t at, int c) {
     y[at] = activated(a.norm.activation, scale[c] * ((x[at] - centre) * inverse) + shift[c]);
   });
   if (threadIdx.x != 0) return;
-  Real* statistics = a.batch.at(blockIdx.z, a.statistics) + 2 * (std::size_t{blockIdx.x} * a.norm.groups + blockIdx.y);
+  Real* statistics = a.batch.at(blockIdx.z, a.statistics) +
+                     2 * (std::size_t{blockIdx.x} * a.norm.groups + blockIdx.y);
   statistics[0] = centre;
   statistics[1] = inverse;
 }
 
-/// dy ← dy ⊙ f′(y); A and B. A block per sample (x) and tile of channels (y): `tile` channels × kThreads / tile lanes of
-/// pixels.
+/// dy ← dy ⊙ f′(y); A and B. A block per sample (x) and tile of channels (y): `tile` channels ×
+/// kThreads / tile lanes of pixels.
 template <class Real>
 __global__ void __launch_bounds__(kThreads) channel_kernel(NormArguments<Real> a) {
   __shared__ Real room_a[kThreads], room_b[kThreads];
-  const int thread = static_cast<int>(threadIdx.x), tile = a.tile, lanes = kThreads / tile, channels = a.norm.channels;
+  const int thread = static_cast<int>(threadIdx.x), tile = a.tile, lanes = kThreads / tile,
+            channels = a.norm.channels;
   const int channel = static_cast<int>(blockIdx.y) * tile + thread % tile;
   Real sum_a = 0, sum_b = 0;
   if (channel < channels) {
@@ -80,7 +84,8 @@ __global__ void __launch_bounds__(kThreads) channel_kernel(NormArguments<Real> a
     const Real* y = a.batch.at(blockIdx.z, a.output + image);
     Real* dy = a.batch.at(blockIdx.z, a.output_gradient + image);
     const int group = a.by_each.quotient(channel);
-    const Real* statistics = a.batch.at(blockIdx.z, a.statistics) + 2 * (std::size_t{blockIdx.x} * a.norm.groups + group);
+    const Real* statistics = a.batch.at(blockIdx.z, a.statistics) +
+                             2 * (std::size_t{blockIdx.x} * a.norm.groups + group);
     const Real centre = statistics[0], inverse = statistics[1];
 #pragma unroll 4
     for (int pixel = thread / tile; pixel < a.norm.pixels; pixel += lanes) {
@@ -105,12 +110,14 @@ __global__ void __launch_bounds__(kThreads) channel_kernel(NormArguments<Real> a
     __syncthreads();
   }
   if (thread >= tile || channel >= channels) return;
-  Real* sums = a.batch.at(blockIdx.z, a.channel_sums) + 2 * (static_cast<std::size_t>(blockIdx.x) * channels + channel);
+  Real* sums = a.batch.at(blockIdx.z, a.channel_sums) +
+               2 * (static_cast<std::size_t>(blockIdx.x) * channels + channel);
   sums[0] = room_a[thread];
   sums[1] = room_b[thread];
 }
 
-/// Threads below `channels`: dshift and dscale of a channel; the others: S₁ and S₂ of a sample and group.
+/// Threads below `channels`: dshift and dscale of a channel; the others: S₁ and S₂ of a sample and
+/// group.
 template <class Real>
 __global__ void __launch_bounds__(kThreads) sums_kernel(NormArguments<Real> a) {
   const int channels = a.norm.channels, groups = a.norm.groups, each = a.each();
@@ -150,7 +157,8 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(NormArguments<Real> 
   const Real* x = a.batch.at(blockIdx.z, a.input + begin);
   const Real* dy = a.batch.at(blockIdx.z, a.output_gradient + begin);
   Real* dx = a.batch.at(blockIdx.z, a.input_gradient + begin);
-  const Real* statistics = a.batch.at(blockIdx.z, a.statistics) + 2 * std::size_t{blockIdx.x} * groups;
+  const Real* statistics =
+      a.batch.at(blockIdx.z, a.statistics) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* totals = a.batch.at(blockIdx.z, a.group_sums) + 2 * std::size_t{blockIdx.x} * groups;
   const Real* scale = a.batch.parameters(blockIdx.z) + a.norm.scale;
   const int step = static_cast<int>(gridDim.y) * kThreads;
@@ -170,10 +178,20 @@ std::size_t channel_sum_values(const GroupNormOperation& norm, int samples) {
 
 template <class Real>
 NormArguments<Real> arguments_of(const LayerCall<Real>& call, const GroupNormOperation& norm) {
-  const auto tile = static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(norm.channels, 32))));
-  return {call.batch, norm, call.layer.input, call.layer.output, call.layer.input_gradient, call.layer.output_gradient,
-          call.layer.scratch, call.extra, call.extra + channel_sum_values(norm, call.batch.samples),
-          FastDivide(norm.channels), FastDivide(norm.channels / norm.groups), tile};
+  const auto tile =
+      static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::min(norm.channels, 32))));
+  return {call.batch,
+          norm,
+          call.layer.input,
+          call.layer.output,
+          call.layer.input_gradient,
+          call.layer.output_gradient,
+          call.layer.scratch,
+          call.extra,
+          call.extra + channel_sum_values(norm, call.batch.samples),
+          FastDivide(norm.channels),
+          FastDivide(norm.channels / norm.groups),
+          tile};
 }
 
 }  // namespace
@@ -189,19 +207,25 @@ void forward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
 template <class Real>
 void backward(const LayerCall<Real>& call, const GroupNormOperation& norm) {
   const NormArguments<Real> arguments = arguments_of(call, norm);
-  const auto samples = static_cast<unsigned>(call.batch.samples), peers = static_cast<unsigned>(call.batch.peers);
-  const auto channels = static_cast<std::size_t>(norm.channels), groups = static_cast<std::size_t>(norm.groups);
-  const auto tiles = static_cast<unsigned>(pieces_of(channels, static_cast<std::size_t>(arguments.tile)));
+  const auto samples = static_cast<unsigned>(call.batch.samples),
+             peers = static_cast<unsigned>(call.batch.peers);
+  const auto channels = static_cast<std::size_t>(norm.channels),
+             groups = static_cast<std::size_t>(norm.groups);
+  const auto tiles =
+      static_cast<unsigned>(pieces_of(channels, static_cast<std::size_t>(arguments.tile)));
   launch(channel_kernel<Real>, dim3(samples, tiles, peers), kThreads, call.stream(), arguments);
   const auto sums = static_cast<unsigned>(pieces_of(channels + samples * groups, kThreads));
   launch(sums_kernel<Real>, dim3(sums, 1, peers), kThreads, call.stream(), arguments);
   if (call.layer.input_gradient == kNowhere) return;
-  const auto pieces = static_cast<unsigned>(pieces_of(channels * static_cast<std::size_t>(norm.pixels), kThreads * 4));
-  launch(backward_kernel<Real>, dim3(samples, std::min(pieces, 1024U), peers), kThreads, call.stream(), arguments);
+  const auto pieces = static_cast<unsigned>(
+      pieces_of(channels * static_cast<std::size_t>(norm.pixels), kThreads * 4));
+  launch(backward_kernel<Real>, dim3(samples, std::min(pieces, 1024U), peers), kThreads,
+         call.stream(), arguments);
 }
 
 std::size_t extra_values(const GroupNormOperation& norm, int, int samples) {
-  return channel_sum_values(norm, samples) + 2 * static_cast<std::size_t>(samples) * static_cast<std::size_t>(norm.groups);
+  return channel_sum_values(norm, samples) +
+         2 * static_cast<std::size_t>(samples) * static_cast<std::size_t>(norm.groups);
 }
 
 template void forward(const LayerCall<float>&, const GroupNormOperation&);

@@ -9,6 +9,6 @@
 namespace gossamer::gpu::cuda {
 
 /// Waits for nothing: words are told when the card comes to it.
-void judge(Lane& lane, std::span<const JudgeRequest> requests);
+void check_range(Lane& lane, std::span<const RangeCheckRequest> requests);
 
 }  // namespace gossamer::gpu::cuda

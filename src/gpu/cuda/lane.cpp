@@ -33,7 +33,9 @@ const void* Lane::fetch(const void* device, std::size_t bytes) {
     fetched_ = {};
     fetched_ = PinnedBuffer(std::bit_ceil(std::max<std::size_t>(bytes, 1 << 12)));
   }
-  if (bytes > 0) GOSSAMER_CUDA(cudaMemcpyAsync, fetched_.data(), device, bytes, cudaMemcpyDeviceToHost, stream());
+  if (bytes > 0)
+    GOSSAMER_CUDA(cudaMemcpyAsync, fetched_.data(), device, bytes, cudaMemcpyDeviceToHost,
+                  stream());
   finish();
   return fetched_.data();
 }

@@ -1,7 +1,8 @@
-// The values of largest magnitude, exactly, by radix: for each of three digits of |x|'s bits, from the top, how many values
-// have which digit (atomic sums of whole numbers: any order gives the same), and in which digit the count-th lies. Then what
-// is chosen in each piece of the row is counted, the counts are summed up over the pieces, and each piece writes its own to
-// where they belong: ascending indices, whatever the order of the blocks.
+// The values of largest magnitude, exactly, by radix: for each of three digits of |x|'s bits, from
+// the top, how many values have which digit (atomic sums of whole numbers: any order gives the
+// same), and in which digit the count-th lies. Then what is chosen in each piece of the row is
+// counted, the counts are summed up over the pieces, and each piece writes its own to where they
+// belong: ascending indices, whatever the order of the blocks.
 #include <cstring>
 
 #include "gpu/cuda/selection.hpp"
@@ -22,18 +23,24 @@ constexpr unsigned kBinsOfThread = kMostBins / kThreads;
 struct Digit {
   int shift, bits;
 };
-__device__ __forceinline__ Digit digit_at(int place) { return place == 0 ? Digit{20, 11} : Digit{20 - 10 * place, 10}; }
+__device__ __forceinline__ Digit digit_at(int place) {
+  return place == 0 ? Digit{20, 11} : Digit{20 - 10 * place, 10};
+}
 
-/// Of a request. What is chosen: all above `magnitude` (its digits so far), and the first `equal` of those that have it.
+/// Of a request. What is chosen: all above `magnitude` (its digits so far), and the first `equal`
+/// of those that have it.
 struct Threshold {
   unsigned magnitude, equal;
 };
 
-/// How many of a piece are above the threshold, in the lower half, and equal to it, in the upper one.
+/// How many of a piece are above the threshold, in the lower half, and equal to it, in the upper
+/// one.
 using Counts = unsigned long long;
 constexpr Counts kAbove = 1, kEqual = Counts{1} << 32;
 
-__device__ __forceinline__ unsigned magnitude(float value) { return __float_as_uint(value) & 0x7FFFFFFFU; }
+__device__ __forceinline__ unsigned magnitude(float value) {
+  return __float_as_uint(value) & 0x7FFFFFFFU;
+}
 
 __device__ __forceinline__ Counts judged(unsigned magnitude, const Threshold& threshold) {
   return magnitude > threshold.magnitude ? kAbove : magnitude == threshold.magnitude ? kEqual : 0;
@@ -58,19 +65,22 @@ __device__ __forceinline__ Value sum_before(Value value, Value* room) {
 
 __global__ void __launch_bounds__(kThreads)
     begin_kernel(const LargestRequest* requests, Threshold* thresholds, unsigned* bins) {
-  if (threadIdx.x == 0) thresholds[blockIdx.x] = {0, static_cast<unsigned>(requests[blockIdx.x].count)};
+  if (threadIdx.x == 0)
+    thresholds[blockIdx.x] = {0, static_cast<unsigned>(requests[blockIdx.x].count)};
   for (unsigned i = threadIdx.x; i < kMostBins; i += kThreads) bins[blockIdx.x * kMostBins + i] = 0;
 }
 
 __global__ void __launch_bounds__(kThreads)
-    histogram_kernel(const LargestRequest* requests, unsigned count, const Threshold* thresholds, unsigned* bins, int place) {
+    histogram_kernel(const LargestRequest* requests, unsigned count, const Threshold* thresholds,
+                     unsigned* bins, int place) {
   __shared__ unsigned own[kMostBins];
   const unsigned request = blockIdx.x % count;
   const LargestRequest r = requests[request];
   const std::size_t begin = blockIdx.x / count * kPiece, end = min(r.length, begin + kPiece);
   if (begin >= r.length) return;
   const Digit digit = digit_at(place);
-  const unsigned prefix = thresholds[request].magnitude >> (digit.shift + digit.bits), mask = (1U << digit.bits) - 1;
+  const unsigned prefix = thresholds[request].magnitude >> (digit.shift + digit.bits),
+                 mask = (1U << digit.bits) - 1;
   for (unsigned i = threadIdx.x; i <= mask; i += kThreads) own[i] = 0;
   __syncthreads();
   for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) {
@@ -83,7 +93,8 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Thread t has the t-th kBinsOfThread bins from the top. Leaves the bins empty.
-__global__ void __launch_bounds__(kThreads) digit_kernel(Threshold* thresholds, unsigned* bins, int place) {
+__global__ void __launch_bounds__(kThreads)
+    digit_kernel(Threshold* thresholds, unsigned* bins, int place) {
   __shared__ unsigned room[kThreads];
   const Threshold so_far = thresholds[blockIdx.x];
   unsigned own[kBinsOfThread], sum = 0;
@@ -102,14 +113,16 @@ __global__ void __launch_bounds__(kThreads) digit_kernel(Threshold* thresholds, 
 }
 
 __global__ void __launch_bounds__(kThreads)
-    count_kernel(const LargestRequest* requests, unsigned count, const Threshold* thresholds, Counts* counts, unsigned pieces) {
+    count_kernel(const LargestRequest* requests, unsigned count, const Threshold* thresholds,
+                 Counts* counts, unsigned pieces) {
   __shared__ Counts room[kThreads];
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const LargestRequest r = requests[request];
   const Threshold threshold = thresholds[request];
   const std::size_t begin = piece * kPiece, end = min(r.length, begin + kPiece);
   Counts mine = 0;
-  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads) mine += judged(magnitude(r.values[i]), threshold);
+  for (std::size_t i = begin + threadIdx.x; i < end; i += kThreads)
+    mine += judged(magnitude(r.values[i]), threshold);
   const Counts all = block_sum<kThreads>(mine, room);
   if (threadIdx.x == 0) counts[std::size_t{request} * pieces + piece] = all;
 }
@@ -130,13 +143,15 @@ __global__ void __launch_bounds__(kThreads) scan_kernel(Counts* counts, unsigned
   }
 }
 
-__global__ void __launch_bounds__(kThreads) write_kernel(const LargestRequest* requests, unsigned count,
-                                                         const Threshold* thresholds, const Counts* counts, unsigned pieces) {
+__global__ void __launch_bounds__(kThreads)
+    write_kernel(const LargestRequest* requests, unsigned count, const Threshold* thresholds,
+                 const Counts* counts, unsigned pieces) {
   __shared__ Counts room[kThreads];
   const unsigned request = blockIdx.x % count, piece = blockIdx.x / count;
   const LargestRequest r = requests[request];
   const Threshold threshold = thresholds[request];
-  const std::size_t first = min(r.length, piece * kPiece + std::size_t{threadIdx.x} * kRun), end = min(r.length, first + kRun);
+  const std::size_t first = min(r.length, piece * kPiece + std::size_t{threadIdx.x} * kRun),
+                    end = min(r.length, first + kRun);
   Counts mine = 0;
   for (std::size_t i = first; i < end; ++i) mine += judged(magnitude(r.values[i]), threshold);
   const Counts before = counts[std::size_t{request} * pieces + piece] + sum_before(mine, room);
@@ -158,25 +173,30 @@ __global__ void __launch_bounds__(kThreads) write_kernel(const LargestRequest* r
 
 void largest(Lane& lane, std::span<const LargestRequest> requests) {
   std::size_t longest = 0;
-  for (const LargestRequest& request : requests) longest = request.length > longest ? request.length : longest;
+  for (const LargestRequest& request : requests)
+    longest = request.length > longest ? request.length : longest;
   if (longest == 0) return;
   const Ring::Room room = lane.ring().reserve(requests.size_bytes());
   std::memcpy(room.host, requests.data(), requests.size_bytes());
   lane.ring().send(room);
   const auto* tasks = reinterpret_cast<const LargestRequest*>(room.device);
-  const auto count = static_cast<unsigned>(requests.size()), pieces = static_cast<unsigned>(pieces_of(longest, kPiece));
-  auto* counts = static_cast<Counts*>(
-      lane.scratch(count * (pieces * sizeof(Counts) + sizeof(Threshold) + kMostBins * sizeof(unsigned))));
+  const auto count = static_cast<unsigned>(requests.size()),
+             pieces = static_cast<unsigned>(pieces_of(longest, kPiece));
+  auto* counts = static_cast<Counts*>(lane.scratch(
+      count * (pieces * sizeof(Counts) + sizeof(Threshold) + kMostBins * sizeof(unsigned))));
   auto* thresholds = reinterpret_cast<Threshold*>(counts + std::size_t{count} * pieces);
   auto* bins = reinterpret_cast<unsigned*>(thresholds + count);
   launch(begin_kernel, count, kThreads, lane.stream(), tasks, thresholds, bins);
   for (int place = 0; place < kDigits; ++place) {
-    launch(histogram_kernel, count * pieces, kThreads, lane.stream(), tasks, count, thresholds, bins, place);
+    launch(histogram_kernel, count * pieces, kThreads, lane.stream(), tasks, count, thresholds,
+           bins, place);
     launch(digit_kernel, count, kThreads, lane.stream(), thresholds, bins, place);
   }
-  launch(count_kernel, count * pieces, kThreads, lane.stream(), tasks, count, thresholds, counts, pieces);
+  launch(count_kernel, count * pieces, kThreads, lane.stream(), tasks, count, thresholds, counts,
+         pieces);
   launch(scan_kernel, count, kThreads, lane.stream(), counts, pieces);
-  launch(write_kernel, count * pieces, kThreads, lane.stream(), tasks, count, thresholds, counts, pieces);
+  launch(write_kernel, count * pieces, kThreads, lane.stream(), tasks, count, thresholds, counts,
+         pieces);
 }
 
 }  // namespace gossamer::gpu::cuda

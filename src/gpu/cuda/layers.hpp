@@ -1,5 +1,5 @@
-// The layers on the card: each call asks for the kernels of one layer, for all peers of a batch. All may be captured; none
-// waits. Formulas are those of program.hpp and of the CPU's layers.
+// The layers on the card: each call asks for the kernels of one layer, for all peers of a batch.
+// All may be captured; none waits. Formulas are those of program.hpp and of the CPU's layers.
 #pragma once
 
 #include "gpu/cuda/batch.hpp"
@@ -8,8 +8,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Addresses of a dense layer's matrices for each peer, where the distances of the rows are not equal. Device memory,
-/// [peers] each; null: the distances are equal.
+/// Addresses of a dense layer's matrices for each peer, where the distances of the rows are not
+/// equal. Device memory, [peers] each; null: the distances are equal.
 template <class Real>
 struct DensePointers {
   Real* const* weights = nullptr;
@@ -20,7 +20,8 @@ struct DensePointers {
   Real* const* output_gradient = nullptr;
 };
 
-/// The rows of all peers as equally distant ones: those of the first peer, and the distances in values.
+/// The rows of all peers as equally distant ones: those of the first peer, and the distances in
+/// values.
 template <class Real>
 struct EvenRows {
   Real* parameters = nullptr;
@@ -79,14 +80,15 @@ template <class Real>
 void add_bias_and_activate(cudaStream_t stream, const Batch<Real>& batch, const Columns& columns);
 /// dY ← dY ⊙ f′(Y), in place; the bias's gradient ← Σ_rows dY.
 template <class Real>
-void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch, const Columns& columns);
+void activation_and_bias_backward(cudaStream_t stream, const Batch<Real>& batch,
+                                  const Columns& columns);
 std::size_t column_extra(int peers, int rows, int columns);
 
-/// Samples of the step at work to the workspaces' begins, channels last; and `now` from `call`, the optimizer's factors only
-/// where there are rates.
+/// Samples of the step at work to the workspaces' begins, channels last; and `now` from `call`, the
+/// optimizer's factors only where there are rates.
 template <class Real>
-void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call, const Now<Real>& now,
-            bool with_rates);
+void gather(cudaStream_t stream, const Batch<Real>& batch, const Task& task, const Call* call,
+            const Now<Real>& now, bool with_rates);
 
 struct LossCall {
   Loss loss = Loss::softmax_cross_entropy;
@@ -95,15 +97,17 @@ struct LossCall {
   std::size_t output_gradient = kNowhere;  ///< likewise; kNowhere: not asked for
   std::size_t bias = kNowhere;             ///< in the row: still to be added to the outputs
 };
-/// Adds each peer's mean loss and hits to where they belong, writes the gradient in the outputs, and counts call->step up.
+/// Adds each peer's mean loss and hits to where they belong, writes the gradient in the outputs,
+/// and counts call->step up.
 template <class Real>
-void loss(cudaStream_t stream, const Batch<Real>& batch, const LossCall& what, Call* call, const Now<Real>& now);
+void loss(cudaStream_t stream, const Batch<Real>& batch, const LossCall& what, Call* call,
+          const Now<Real>& now);
 /// Pieces of a peer's loss.
 int loss_pieces(int samples);
 
 /// Normal noise on each coordinate of each gradient.
 template <class Real>
-void add_noise(cudaStream_t stream, const Batch<Real>& batch, const GradientNoise& noise, const Now<Real>& now,
-               std::size_t parameters);
+void add_noise(cudaStream_t stream, const Batch<Real>& batch, const GradientNoise& noise,
+               const Now<Real>& now, std::size_t parameters);
 
 }  // namespace gossamer::gpu::cuda

@@ -1,5 +1,5 @@
-// Losses: per batch their mean in double, hits, and the gradient of the mean in the outputs, in one pass. A thread takes a
-// sample; long batches are cut into pieces whose sums are added in order.
+// Losses: per batch their mean in double, hits, and the gradient of the mean in the outputs, in one
+// pass. A thread takes a sample; long batches are cut into pieces whose sums are added in order.
 #include "gpu/cuda/layers.hpp"
 #include "gpu/cuda/vector.hpp"
 
@@ -22,11 +22,11 @@ struct SampleLoss {
   int hit;
 };
 
-/// With p = softmax(z): ℓ = −log p_label = log Σ e^{z − max} − (z_label − max), ∂ℓ/∂z = p − onehot(label). Of equal outputs
-/// the first counts. `bias` may be null, as may `gradient`.
+/// With p = softmax(z): ℓ = −log p_label = log Σ e^{z − max} − (z_label − max), ∂ℓ/∂z = p −
+/// onehot(label). Of equal outputs the first counts. `bias` may be null, as may `gradient`.
 template <class Real>
-__device__ SampleLoss softmax_cross_entropy(const Real* outputs, const Real* bias, int classes, int label, Real share,
-                                            Real* gradient) {
+__device__ SampleLoss softmax_cross_entropy(const Real* outputs, const Real* bias, int classes,
+                                            int label, Real share, Real* gradient) {
   const auto z = [&](int c) { return bias == nullptr ? outputs[c] : outputs[c] + bias[c]; };
   int best = 0;
   Real most = z(0);
@@ -36,10 +36,12 @@ __device__ SampleLoss softmax_cross_entropy(const Real* outputs, const Real* bia
   }
   Real sum = 0;
   for (int c = 0; c < classes; ++c) sum += exp(z(c) - most);
-  const double loss = log(static_cast<double>(sum)) - (static_cast<double>(z(label)) - static_cast<double>(most));
+  const double loss =
+      log(static_cast<double>(sum)) - (static_cast<double>(z(label)) - static_cast<double>(most));
   if (gradient != nullptr) {
     const Real scale = share / sum;
-    for (int c = 0; c < classes; ++c) gradient[c] = scale * exp(z(c) - most) - (c == label ? share : Real(0));
+    for (int c = 0; c < classes; ++c)
+      gradient[c] = scale * exp(z(c) - most) - (c == label ? share : Real(0));
   }
   return {loss, best == label ? 1 : 0};
 }
@@ -61,25 +63,31 @@ __global__ void __launch_bounds__(kThreads) loss_kernel(LossArguments<Real> a) {
   const PeerRows<Real> rows = a.batch.rows[peer];
   const Real* outputs = a.batch.at(peer, what.output);
   const Real* bias = what.bias == kNowhere ? nullptr : rows.parameters + what.bias;
-  const int samples = a.batch.samples, begin = static_cast<int>(blockIdx.x) * kPiece, end = min(samples, begin + kPiece);
+  const int samples = a.batch.samples, begin = static_cast<int>(blockIdx.x) * kPiece,
+            end = min(samples, begin + kPiece);
   const Real share = Real(1) / static_cast<Real>(samples);
   double loss = 0;
   int right = 0;
   for (int i = begin + static_cast<int>(threadIdx.x); i < end; i += kThreads) {
-    const std::size_t at = static_cast<std::size_t>(i) * what.outputs, place = std::size_t{peer} * samples + i;
-    Real* gradient = what.output_gradient == kNowhere ? nullptr : a.batch.at(peer, what.output_gradient + at);
+    const std::size_t at = static_cast<std::size_t>(i) * what.outputs,
+                      place = std::size_t{peer} * samples + i;
+    Real* gradient =
+        what.output_gradient == kNowhere ? nullptr : a.batch.at(peer, what.output_gradient + at);
     SampleLoss sample;
     if (what.loss == Loss::squared_error)
-      sample = squared_error(bias == nullptr ? outputs[at] : outputs[at] + bias[0], a.now.targets[place], share, gradient);
+      sample = squared_error(bias == nullptr ? outputs[at] : outputs[at] + bias[0],
+                             a.now.targets[place], share, gradient);
     else
-      sample = softmax_cross_entropy(outputs + at, bias, what.outputs, a.now.labels[place], share, gradient);
+      sample = softmax_cross_entropy(outputs + at, bias, what.outputs, a.now.labels[place], share,
+                                     gradient);
     loss += sample.loss;
     right += sample.hit;
   }
   loss = block_sum<kThreads>(loss, losses);
   right = block_sum<kThreads>(right, hits);
   if (threadIdx.x != 0) return;
-  if (blockIdx.x == 0 && peer == 0) ++a.call->step;  // who reads it has done so: the gathering kernel
+  if (blockIdx.x == 0 && peer == 0)
+    ++a.call->step;  // who reads it has done so: the gathering kernel
   if (gridDim.x == 1) {
     *rows.loss += loss / samples;
     if (rows.hits != nullptr) *rows.hits += right;
@@ -110,14 +118,17 @@ __global__ void __launch_bounds__(kThreads) add_pieces(LossArguments<Real> a, in
 int loss_pieces(int samples) { return (samples + kPiece - 1) / kPiece; }
 
 template <class Real>
-void loss(cudaStream_t stream, const Batch<Real>& batch, const LossCall& what, Call* call, const Now<Real>& now) {
+void loss(cudaStream_t stream, const Batch<Real>& batch, const LossCall& what, Call* call,
+          const Now<Real>& now) {
   const LossArguments<Real> arguments{batch, what, now, call};
   const int pieces = loss_pieces(batch.samples);
-  launch(loss_kernel<Real>, dim3(static_cast<unsigned>(pieces), 1, static_cast<unsigned>(batch.peers)), kThreads, stream,
-         arguments);
+  launch(loss_kernel<Real>,
+         dim3(static_cast<unsigned>(pieces), 1, static_cast<unsigned>(batch.peers)), kThreads,
+         stream, arguments);
   if (pieces > 1)
-    launch(add_pieces<Real>, static_cast<unsigned>(pieces_of(static_cast<std::size_t>(batch.peers), kThreads)), kThreads,
-           stream, arguments, pieces);
+    launch(add_pieces<Real>,
+           static_cast<unsigned>(pieces_of(static_cast<std::size_t>(batch.peers), kThreads)),
+           kThreads, stream, arguments, pieces);
 }
 
 template void loss(cudaStream_t, const Batch<float>&, const LossCall&, Call*, const Now<float>&);

@@ -1,9 +1,9 @@
-// Mixing by differences: out ← x + Σ_j w_j (row_j − x), products and sums rounded one by one, in the order of the sources,
-// as on the CPU.
+// Mixing by differences: out ← x + Σ_j w_j (row_j − x), products and sums rounded one by one, in
+// the order of the sources, as on the CPU.
 //
-// Two ways, the same bits. One row at a time (mix_kernel). And, where rows are long and several requests of a call share
-// them, team by team: a block fetches its columns of all rows of a team once and makes all of the team's outputs of them, so
-// that even the cache is read once per row.
+// Two ways, the same bits. One row at a time (mix_kernel). And, where rows are long and several
+// requests of a call share them, team by team: a block fetches its columns of all rows of a team
+// once and makes all of the team's outputs of them, so that even the cache is read once per row.
 #include <algorithm>
 #include <vector>
 
@@ -23,9 +23,11 @@ struct MixTask {
   std::size_t length;
 };
 
-/// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources, as on the CPU.
+/// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources, as
+/// on the CPU.
 template <class Real>
-__global__ void __launch_bounds__(kThreads) mix_kernel(const MixTask<Real>* tasks, unsigned rows, bool streaming) {
+__global__ void __launch_bounds__(kThreads)
+    mix_kernel(const MixTask<Real>* tasks, unsigned rows, bool streaming) {
   constexpr int kValues = Pack<Real>::kValues;
   const Place at = place<Real>(rows);
   const MixTask<Real> task = tasks[at.row];
@@ -61,12 +63,14 @@ __global__ void __launch_bounds__(kThreads) mix_kernel(const MixTask<Real>* task
         sum[k].v[v] = plus(sum[k].v[v], times(source.weight, minus(row[k].v[v], x[k].v[v])));
   }
 #pragma unroll
-  for (int k = 0; k < kPacks; ++k) store_pack(in_global(task.out) + first + k * step, sum[k], streaming);
+  for (int k = 0; k < kPacks; ++k)
+    store_pack(in_global(task.out) + first + k * step, sum[k], streaming);
 }
 
 constexpr int kTeamThreads = 128;
-constexpr std::size_t kTeamRows = 16;  ///< different rows of a team at most: what a block's shared memory holds
-constexpr int kAhead = 8;              ///< loads of a thread under way
+constexpr std::size_t kTeamRows =
+    16;                    ///< different rows of a team at most: what a block's shared memory holds
+constexpr int kAhead = 8;  ///< loads of a thread under way
 /// Outputs of a call from which on there is enough for teams to do.
 constexpr std::size_t kTeamBytes = std::size_t{4} << 20;
 
@@ -96,7 +100,8 @@ struct TeamArguments {
   bool streaming;
 };
 
-/// blockIdx.x: a run of kTeamThreads packs; blockIdx.y: a team. Each thread fetches and uses its own column only.
+/// blockIdx.x: a run of kTeamThreads packs; blockIdx.y: a team. Each thread fetches and uses its
+/// own column only.
 template <class Real>
 __global__ void __launch_bounds__(kTeamThreads) mix_team_kernel(TeamArguments<Real> a) {
   constexpr int kValues = Pack<Real>::kValues;
@@ -123,7 +128,8 @@ __global__ void __launch_bounds__(kTeamThreads) mix_team_kernel(TeamArguments<Re
       const TeamSource<Real> source = a.sources[j];
       const Pack<Real> row = columns[source.row][threadIdx.x];
 #pragma unroll
-      for (int v = 0; v < kValues; ++v) sum.v[v] = plus(sum.v[v], times(source.weight, minus(row.v[v], x.v[v])));
+      for (int v = 0; v < kValues; ++v)
+        sum.v[v] = plus(sum.v[v], times(source.weight, minus(row.v[v], x.v[v])));
     }
     store_pack(in_global(output.out) + i, sum, a.streaming);
   }
@@ -139,8 +145,10 @@ class Teams {
       std::vector<const Real*> used{request.x};
       for (const auto& source : request.sources) used.push_back(source.row);
       if (!fits(used)) close();
-      const std::uint32_t x = place_of(request.x), first = static_cast<std::uint32_t>(sources.size());
-      for (const auto& source : request.sources) sources.push_back({place_of(source.row), source.weight});
+      const std::uint32_t x = place_of(request.x),
+                          first = static_cast<std::uint32_t>(sources.size());
+      for (const auto& source : request.sources)
+        sources.push_back({place_of(source.row), source.weight});
       outputs.push_back({request.out, x, first, static_cast<std::uint32_t>(sources.size())});
     }
     close();
@@ -177,7 +185,8 @@ class Teams {
   }
   void close() {
     if (outputs.size() == first_output_) return;
-    teams.push_back({static_cast<std::uint32_t>(first_row_), static_cast<std::uint32_t>(rows.size()), first_output_,
+    teams.push_back({static_cast<std::uint32_t>(first_row_),
+                     static_cast<std::uint32_t>(rows.size()), first_output_,
                      static_cast<std::uint32_t>(outputs.size())});
     first_row_ = static_cast<std::ptrdiff_t>(rows.size());
     first_output_ = static_cast<std::uint32_t>(outputs.size());
@@ -211,8 +220,9 @@ class RoomWriter {
 /// The first `length` values of all rows, a whole number of packs.
 template <class Real>
 void mix_teams(Lane& lane, const Teams<Real>& teams, std::size_t length, bool streaming) {
-  const Ring::Room room = lane.ring().reserve(RoomWriter::bytes(teams.teams) + RoomWriter::bytes(teams.rows) +
-                                              RoomWriter::bytes(teams.outputs) + RoomWriter::bytes(teams.sources));
+  const Ring::Room room =
+      lane.ring().reserve(RoomWriter::bytes(teams.teams) + RoomWriter::bytes(teams.rows) +
+                          RoomWriter::bytes(teams.outputs) + RoomWriter::bytes(teams.sources));
   RoomWriter writer(room);
   TeamArguments<Real> arguments{};
   arguments.length = length;
@@ -224,8 +234,8 @@ void mix_teams(Lane& lane, const Teams<Real>& teams, std::size_t length, bool st
   lane.ring().send(room);
   const std::size_t block_values = static_cast<std::size_t>(kTeamThreads) * Pack<Real>::kValues;
   const auto blocks = static_cast<unsigned>(pieces_of(length, block_values));
-  launch(mix_team_kernel<Real>, dim3(blocks, static_cast<unsigned>(teams.teams.size())), kTeamThreads, lane.stream(),
-         arguments);
+  launch(mix_team_kernel<Real>, dim3(blocks, static_cast<unsigned>(teams.teams.size())),
+         kTeamThreads, lane.stream(), arguments);
 }
 
 template <class Real>
@@ -247,15 +257,16 @@ void mix_one_by_one(Lane& lane, std::span<const BasicMixRequest<Real>> requests)
     const auto& request = requests[i];
     bool vectors = aligned(request.x) && aligned(request.out);
     for (const Source& source : request.sources) vectors = vectors && aligned(source.row);
-    tasks[i] = {request.x, request.out, next_on_card, static_cast<std::uint32_t>(request.sources.size()), vectors,
-                request.length};
+    tasks[i] = {request.x,    request.out,
+                next_on_card, static_cast<std::uint32_t>(request.sources.size()),
+                vectors,      request.length};
     next = std::copy(request.sources.begin(), request.sources.end(), next);
     next_on_card += request.sources.size();
   }
   lane.ring().send(room);
   launch(mix_kernel<Real>, blocks_for<Real>(requests.size(), longest), kThreads, lane.stream(),
-         reinterpret_cast<const MixTask<Real>*>(room.device), static_cast<unsigned>(requests.size()),
-         total * sizeof(Real) > kStreamBytes);
+         reinterpret_cast<const MixTask<Real>*>(room.device),
+         static_cast<unsigned>(requests.size()), total * sizeof(Real) > kStreamBytes);
 }
 
 /// Whether teams read noticeably less than each request by itself.
@@ -272,11 +283,13 @@ void mix_rests(Lane& lane, std::span<const BasicMixRequest<Real>> requests, std:
   std::vector<BasicMixRequest<Real>> rests(requests.begin(), requests.end());
   std::vector<BasicMixSource<Real>> sources;
   for (const auto& request : requests)
-    for (const auto& source : request.sources) sources.push_back({source.row + begin, source.weight});
+    for (const auto& source : request.sources)
+      sources.push_back({source.row + begin, source.weight});
   std::size_t first = 0;
   for (auto& rest : rests) {
     const std::size_t count = rest.sources.size();
-    rest = {rest.x + begin, rest.out + begin, std::span(sources).subspan(first, count), rest.length - begin};
+    rest = {rest.x + begin, rest.out + begin, std::span(sources).subspan(first, count),
+            rest.length - begin};
     first += count;
   }
   mix_one_by_one<Real>(lane, rests);
@@ -287,8 +300,10 @@ void mix_rests(Lane& lane, std::span<const BasicMixRequest<Real>> requests, std:
 template <class Real>
 void mix(Lane& lane, std::span<const BasicMixRequest<Real>> requests) {
   if (requests.empty()) return;
-  const std::size_t length = requests[0].length, whole = length / Pack<Real>::kValues * Pack<Real>::kValues;
-  const bool alike = std::ranges::all_of(requests, [&](const auto& r) { return Teams<Real>::suits(r, length); });
+  const std::size_t length = requests[0].length,
+                    whole = length / Pack<Real>::kValues * Pack<Real>::kValues;
+  const bool alike =
+      std::ranges::all_of(requests, [&](const auto& r) { return Teams<Real>::suits(r, length); });
   if (requests.size() < 2 || !alike || requests.size() * length * sizeof(Real) <= kTeamBytes)
     return mix_one_by_one(lane, requests);
   const Teams<Real> teams(requests);

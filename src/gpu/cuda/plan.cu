@@ -44,9 +44,12 @@ class Key {
   std::string bytes_;
 };
 
-void add(Key& key, const DenseOperation& o) { key.add(o.inputs, o.outputs, o.activation, o.weights, o.bias); }
+void add(Key& key, const DenseOperation& o) {
+  key.add(o.inputs, o.outputs, o.activation, o.weights, o.bias);
+}
 void add(Key& key, const ConvolutionOperation& o) {
-  key.add(o.height, o.width, o.channels, o.outputs, o.kernel, o.padding, o.activation, o.weights, o.bias);
+  key.add(o.height, o.width, o.channels, o.outputs, o.kernel, o.padding, o.activation, o.weights,
+          o.bias);
 }
 void add(Key& key, const MaxPoolOperation& o) { key.add(o.height, o.width, o.channels, o.size); }
 void add(Key& key, const GroupNormOperation& o) {
@@ -54,9 +57,11 @@ void add(Key& key, const GroupNormOperation& o) {
 }
 
 void add(Key& key, const Program& p) {
-  key.add(p.layers.size(), p.loss, p.channels, p.pixels, p.outputs, p.batch, p.parameters, p.workspace);
+  key.add(p.layers.size(), p.loss, p.channels, p.pixels, p.outputs, p.batch, p.parameters,
+          p.workspace);
   for (const LayerOperation& layer : p.layers) {
-    key.add(layer.operation.index(), layer.input, layer.output, layer.input_gradient, layer.output_gradient, layer.scratch);
+    key.add(layer.operation.index(), layer.input, layer.output, layer.input_gradient,
+            layer.output_gradient, layer.scratch);
     std::visit([&](const auto& operation) { add(key, operation); }, layer.operation);
   }
 }
@@ -79,10 +84,14 @@ bool evenly(std::span<const Job<Real>> jobs, At at, std::ptrdiff_t& distance) {
 
 template <class Real>
 EvenRows<Real> even_rows(const PlanRequest<Real>& request, bool& even) {
-  EvenRows<Real> rows{.parameters = request.jobs[0].parameters, .gradient = request.jobs[0].gradient};
-  even = evenly(request.jobs, [](const auto& job) { return job.parameters; }, rows.parameters_distance);
+  EvenRows<Real> rows{.parameters = request.jobs[0].parameters,
+                      .gradient = request.jobs[0].gradient};
+  even = evenly(
+      request.jobs, [](const auto& job) { return job.parameters; }, rows.parameters_distance);
   if (request.work != Work::evaluate)
-    even = even && evenly(request.jobs, [](const auto& job) { return job.gradient; }, rows.gradient_distance);
+    even =
+        even &&
+        evenly(request.jobs, [](const auto& job) { return job.gradient; }, rows.gradient_distance);
   return rows;
 }
 
@@ -92,7 +101,9 @@ class PointerWriter {
  public:
   /// `host` and `device`: the same place; moves on by one list at each call.
   PointerWriter(std::byte* host, std::byte* device, std::size_t peers)
-      : host_(reinterpret_cast<Real**>(host)), device_(reinterpret_cast<Real**>(device)), peers_(peers) {}
+      : host_(reinterpret_cast<Real**>(host)),
+        device_(reinterpret_cast<Real**>(device)),
+        peers_(peers) {}
 
   template <class At>
   Real* const* list(At at) {
@@ -114,16 +125,20 @@ template <class Real>
 DensePointers<Real> dense_pointers(const PlanRequest<Real>& request, const LayerOperation& layer,
                                    const DenseOperation& dense, PointerWriter<Real>& writer) {
   const auto in_workspace = [&](std::size_t offset) {
-    return writer.list([&](std::size_t p) { return request.workspace + p * request.stride + offset; });
+    return writer.list(
+        [&](std::size_t p) { return request.workspace + p * request.stride + offset; });
   };
   DensePointers<Real> pointers;
-  pointers.weights = writer.list([&](std::size_t p) { return request.jobs[p].parameters + dense.weights; });
+  pointers.weights =
+      writer.list([&](std::size_t p) { return request.jobs[p].parameters + dense.weights; });
   pointers.input = in_workspace(layer.input);
   pointers.output = in_workspace(layer.output);
   if (request.work == Work::evaluate) return pointers;
-  pointers.gradient = writer.list([&](std::size_t p) { return request.jobs[p].gradient + dense.weights; });
+  pointers.gradient =
+      writer.list([&](std::size_t p) { return request.jobs[p].gradient + dense.weights; });
   pointers.output_gradient = in_workspace(layer.output_gradient);
-  if (layer.input_gradient != kNowhere) pointers.input_gradient = in_workspace(layer.input_gradient);
+  if (layer.input_gradient != kNowhere)
+    pointers.input_gradient = in_workspace(layer.input_gradient);
   return pointers;
 }
 
@@ -134,12 +149,14 @@ struct PlanLayout {
 
   template <class Real>
   static PlanLayout of(const PlanRequest<Real>& request, bool even) {
-    const std::size_t peers = request.jobs.size(), samples = static_cast<std::size_t>(request.jobs[0].batch);
+    const std::size_t peers = request.jobs.size(),
+                      samples = static_cast<std::size_t>(request.jobs[0].batch);
     const auto pieces = static_cast<std::size_t>(loss_pieces(request.jobs[0].batch));
     PlanLayout p;
     p.rows = p.layout.add<PeerRows<Real>>(peers);
     p.updates = p.layout.add<RowTask<Real>>(request.work == Work::step ? peers : 0);
-    p.pointers = p.layout.add<Real*>(even ? 0 : kPointerLists * peers * request.task.program->layers.size());
+    p.pointers =
+        p.layout.add<Real*>(even ? 0 : kPointerLists * peers * request.task.program->layers.size());
     p.filled = p.layout.bytes();
     p.call = p.layout.add<Call>(1);
     p.labels = p.layout.add<std::int32_t>(peers * samples);
@@ -166,11 +183,13 @@ void write_rows(const PlanRequest<Real>& request, PeerRows<Real>* rows) {
 }
 
 template <class Real>
-void write_updates(const PlanRequest<Real>& request, const Factors<Real>* factors, RowTask<Real>* tasks) {
+void write_updates(const PlanRequest<Real>& request, const Factors<Real>* factors,
+                   RowTask<Real>* tasks) {
   for (std::size_t p = 0; p < request.jobs.size(); ++p) {
     const Job<Real>& job = request.jobs[p];
-    tasks[p] = update_task(request.task.rule, job.parameters, job.state, static_cast<const Real*>(job.gradient),
-                           request.task.program->parameters);
+    tasks[p] =
+        update_task(request.task.rule, job.parameters, job.state,
+                    static_cast<const Real*>(job.gradient), request.task.program->parameters);
     tasks[p].factors_at = factors[p].v;
   }
 }
@@ -180,8 +199,10 @@ void write_updates(const PlanRequest<Real>& request, const Factors<Real>* factor
 std::size_t workspace_values(const Program& program, int peers, int samples) {
   std::size_t extra = 0;
   for (const LayerOperation& layer : program.layers)
-    extra = std::max(extra, std::visit([&](const auto& operation) { return extra_values(operation, peers, samples); },
-                                       layer.operation));
+    extra = std::max(
+        extra,
+        std::visit([&](const auto& operation) { return extra_values(operation, peers, samples); },
+                   layer.operation));
   return rounded_up(program.workspace, 16) + rounded_up(extra, 16);
 }
 
@@ -189,10 +210,12 @@ template <class Real>
 std::string plan_key(const PlanRequest<Real>& request) {
   const Task& task = request.task;
   Key key;
-  key.add(sizeof(Real), request.work, request.workspace, request.stride, request.jobs.size(), request.jobs[0].batch);
+  key.add(sizeof(Real), request.work, request.workspace, request.stride, request.jobs.size(),
+          request.jobs[0].batch);
   key.add(task.tables[0].features, task.tables[0].labels, task.tables[0].targets);
   const UpdateRule& rule = task.rule;
-  key.add(rule.momentum, rule.nesterov, rule.weight_decay, rule.kind, rule.beta1, rule.beta2, rule.epsilon);
+  key.add(rule.momentum, rule.nesterov, rule.weight_decay, rule.kind, rule.beta1, rule.beta2,
+          rule.epsilon);
   key.add(task.noise.deviation, task.noise.seed);
   add(key, *task.program);
   for (const Job<Real>& job : request.jobs)
@@ -211,8 +234,9 @@ std::unique_ptr<TrainingPlan<Real>> make_plan(Lane& lane, const PlanRequest<Real
   plan->batch = {at<PeerRows<Real>>(base, layout.rows), request.workspace, request.stride,
                  static_cast<int>(request.jobs.size()), request.jobs[0].batch};
   plan->call = at<Call>(base, layout.call);
-  plan->now = {at<std::int32_t>(base, layout.labels), at<float>(base, layout.targets), at<Factors<Real>>(base, layout.factors),
-               at<std::uint64_t>(base, layout.steps), at<double>(base, layout.losses), at<std::int64_t>(base, layout.hits)};
+  plan->now = {at<std::int32_t>(base, layout.labels),   at<float>(base, layout.targets),
+               at<Factors<Real>>(base, layout.factors), at<std::uint64_t>(base, layout.steps),
+               at<double>(base, layout.losses),         at<std::int64_t>(base, layout.hits)};
   plan->updates = at<RowTask<Real>>(base, layout.updates);
   plan->extra = rounded_up(request.task.program->workspace, 16);
 
@@ -220,18 +244,19 @@ std::unique_ptr<TrainingPlan<Real>> make_plan(Lane& lane, const PlanRequest<Real
   write_rows(request, at<PeerRows<Real>>(room.host, layout.rows));
   if (request.work == Work::step)
     write_updates<Real>(request, plan->now.factors, at<RowTask<Real>>(room.host, layout.updates));
-  PointerWriter<Real> writer(room.host + layout.pointers, static_cast<std::byte*>(base) + layout.pointers,
-                             request.jobs.size());
+  PointerWriter<Real> writer(room.host + layout.pointers,
+                             static_cast<std::byte*>(base) + layout.pointers, request.jobs.size());
   for (const LayerOperation& layer : request.task.program->layers) {
     const auto* dense = std::get_if<DenseOperation>(&layer.operation);
-    plan->pointers.push_back(even || dense == nullptr ? DensePointers<Real>{}
-                                                      : dense_pointers(request, layer, *dense, writer));
+    plan->pointers.push_back(even || dense == nullptr
+                                 ? DensePointers<Real>{}
+                                 : dense_pointers(request, layer, *dense, writer));
   }
   lane.ring().send(room, base);
   return plan;
 }
 
-#define GOSSAMER_PLAN(Real)                               \
+#define GOSSAMER_PLAN(Real)                                \
   template std::string plan_key(const PlanRequest<Real>&); \
   template std::unique_ptr<TrainingPlan<Real>> make_plan(Lane&, const PlanRequest<Real>&);
 GOSSAMER_PLAN(float)

@@ -20,7 +20,8 @@ Plan* PlanCache::insert(std::string key, std::unique_ptr<Plan> plan) {
   const std::size_t hash = std::hash<std::string>{}(key);
   entries_.push_front({hash, std::move(key), std::move(plan)});
   if (entries_.size() > kMost) {
-    if (entries_.back().plan->graph) GOSSAMER_CUDA(cudaStreamSynchronize, stream_);  // it may be running
+    if (entries_.back().plan->graph)
+      GOSSAMER_CUDA(cudaStreamSynchronize, stream_);  // it may be running
     give(std::move(entries_.back().plan->memory));
     entries_.pop_back();
   }
@@ -28,15 +29,18 @@ Plan* PlanCache::insert(std::string key, std::unique_ptr<Plan> plan) {
 }
 
 DeviceBuffer PlanCache::take(std::size_t bytes) {
-  const auto fits = std::ranges::find_if(free_, [&](const DeviceBuffer& memory) { return memory.bytes() >= bytes; });
-  if (fits == free_.end()) return DeviceBuffer(std::bit_ceil(std::max<std::size_t>(bytes, 1 << 14)));
+  const auto fits = std::ranges::find_if(
+      free_, [&](const DeviceBuffer& memory) { return memory.bytes() >= bytes; });
+  if (fits == free_.end())
+    return DeviceBuffer(std::bit_ceil(std::max<std::size_t>(bytes, 1 << 14)));
   DeviceBuffer memory = std::move(*fits);
   free_.erase(fits);
   return memory;
 }
 
 void PlanCache::give(DeviceBuffer memory) {
-  const auto place = std::ranges::lower_bound(free_, memory.bytes(), {}, &DeviceBuffer::bytes);  // the smallest first
+  const auto place = std::ranges::lower_bound(free_, memory.bytes(), {},
+                                              &DeviceBuffer::bytes);  // the smallest first
   free_.insert(place, std::move(memory));
 }
 

@@ -18,9 +18,12 @@ struct PoolArguments {
 /// Where the window of output `i` begins in the inputs.
 template <class Real>
 __device__ __forceinline__ std::size_t corner(const PoolArguments<Real>& a, int i) {
-  const int channel = a.by_channels.split(i), column = a.by_width.split(i), row = a.by_height.split(i);
+  const int channel = a.by_channels.split(i), column = a.by_width.split(i),
+            row = a.by_height.split(i);
   const int size = a.pool.size;
-  return ((static_cast<std::size_t>(i) * a.pool.height + row * size) * a.pool.width + column * size) * a.pool.channels +
+  return ((static_cast<std::size_t>(i) * a.pool.height + row * size) * a.pool.width +
+          column * size) *
+             a.pool.channels +
          channel;
 }
 
@@ -33,7 +36,8 @@ __global__ void __launch_bounds__(kThreads) forward_kernel(PoolArguments<Real> a
   Real best = *x;
   for (int row = 0; row < a.pool.size; ++row)
     for (int column = 0; column < a.pool.size; ++column) {
-      const Real here = x[(static_cast<std::size_t>(row) * a.pool.width + column) * a.pool.channels];
+      const Real here =
+          x[(static_cast<std::size_t>(row) * a.pool.width + column) * a.pool.channels];
       best = here > best || here != here ? here : best;
     }
   a.batch.at(blockIdx.z, a.output)[i] = best;
@@ -51,7 +55,8 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(PoolArguments<Real> 
   Real left = a.batch.at(blockIdx.z, a.output_gradient)[i];
   for (int row = 0; row < a.pool.size; ++row)
     for (int column = 0; column < a.pool.size; ++column) {
-      const std::size_t at = (static_cast<std::size_t>(row) * a.pool.width + column) * a.pool.channels;
+      const std::size_t at =
+          (static_cast<std::size_t>(row) * a.pool.width + column) * a.pool.channels;
       const bool here = x[at] == best;
       dx[at] = here ? left : Real(0);
       left = here ? Real(0) : left;
@@ -59,23 +64,33 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(PoolArguments<Real> 
 }
 
 template <class Real>
-__global__ void __launch_bounds__(kThreads) clear_kernel(Batch<Real> batch, std::size_t offset, std::size_t values) {
+__global__ void __launch_bounds__(kThreads)
+    clear_kernel(Batch<Real> batch, std::size_t offset, std::size_t values) {
   Real* to = batch.at(blockIdx.z, offset);
-  for (std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x; i < values; i += std::size_t{gridDim.x} * kThreads)
+  for (std::size_t i = std::size_t{blockIdx.x} * kThreads + threadIdx.x; i < values;
+       i += std::size_t{gridDim.x} * kThreads)
     to[i] = 0;
 }
 
 template <class Real>
 PoolArguments<Real> arguments_of(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
   const int height = pool.height / pool.size, width = pool.width / pool.size;
-  return {call.batch, pool, call.layer.input, call.layer.output, call.layer.input_gradient, call.layer.output_gradient,
-          FastDivide(pool.channels), FastDivide(width), FastDivide(height),
+  return {call.batch,
+          pool,
+          call.layer.input,
+          call.layer.output,
+          call.layer.input_gradient,
+          call.layer.output_gradient,
+          FastDivide(pool.channels),
+          FastDivide(width),
+          FastDivide(height),
           call.batch.samples * height * width * pool.channels};
 }
 
 template <class Real>
 dim3 grid(const LayerCall<Real>& call, std::size_t values) {
-  return dim3(static_cast<unsigned>(pieces_of(values, kThreads)), 1, static_cast<unsigned>(call.batch.peers));
+  return dim3(static_cast<unsigned>(pieces_of(values, kThreads)), 1,
+              static_cast<unsigned>(call.batch.peers));
 }
 
 }  // namespace
@@ -83,7 +98,8 @@ dim3 grid(const LayerCall<Real>& call, std::size_t values) {
 template <class Real>
 void forward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
   const PoolArguments<Real> arguments = arguments_of(call, pool);
-  launch(forward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads, call.stream(), arguments);
+  launch(forward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads,
+         call.stream(), arguments);
 }
 
 template <class Real>
@@ -91,11 +107,14 @@ void backward(const LayerCall<Real>& call, const MaxPoolOperation& pool) {
   if (call.layer.input_gradient == kNowhere) return;
   const PoolArguments<Real> arguments = arguments_of(call, pool);
   if (pool.height % pool.size != 0 || pool.width % pool.size != 0) {
-    const std::size_t values = static_cast<std::size_t>(call.batch.samples) * static_cast<std::size_t>(pool.height) *
-                               static_cast<std::size_t>(pool.width) * static_cast<std::size_t>(pool.channels);
-    launch(clear_kernel<Real>, grid(call, values), kThreads, call.stream(), call.batch, call.layer.input_gradient, values);
+    const std::size_t values =
+        static_cast<std::size_t>(call.batch.samples) * static_cast<std::size_t>(pool.height) *
+        static_cast<std::size_t>(pool.width) * static_cast<std::size_t>(pool.channels);
+    launch(clear_kernel<Real>, grid(call, values), kThreads, call.stream(), call.batch,
+           call.layer.input_gradient, values);
   }
-  launch(backward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads, call.stream(), arguments);
+  launch(backward_kernel<Real>, grid(call, static_cast<std::size_t>(arguments.outputs)), kThreads,
+         call.stream(), arguments);
 }
 
 std::size_t extra_values(const MaxPoolOperation&, int, int) { return 0; }

@@ -1,5 +1,5 @@
-// Matrix products of all peers of a batch, by cuBLAS. Matrices are column-major, as cuBLAS has them: a row-major matrix is
-// its own transpose.
+// Matrix products of all peers of a batch, by cuBLAS. Matrices are column-major, as cuBLAS has
+// them: a row-major matrix is its own transpose.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// The same operand of all peers: peer p's lies at at[p] (device memory) or, where the distances are equal, at
-/// first + p · distance.
+/// The same operand of all peers: peer p's lies at at[p] (device memory) or, where the distances
+/// are equal, at first + p · distance.
 template <class Real>
 struct Operand {
   Real* first = nullptr;
@@ -20,8 +20,8 @@ struct Operand {
   bool transposed = false;
 };
 
-/// C_p = op(A_p) op(B_p), C [m, n], op(A) [m, k], op(B) [k, n], for p < peers. Either all three operands have pointers or
-/// none.
+/// C_p = op(A_p) op(B_p), C [m, n], op(A) [m, k], op(B) [k, n], for p < peers. Either all three
+/// operands have pointers or none.
 template <class Real>
 struct PeerProduct {
   int m = 0, n = 0, k = 0;
@@ -29,7 +29,8 @@ struct PeerProduct {
   int peers = 1;
 };
 
-/// A cuBLAS handle with its own workspace, on one stream: its products may be captured in graphs. One thread.
+/// A cuBLAS handle with its own workspace, on one stream: its products may be captured in graphs.
+/// One thread.
 class Products {
  public:
   Products(const BlasFunctions& functions, cudaStream_t stream);

@@ -24,15 +24,19 @@ struct Convert<float> {
 
 /// `length` of the task counts from the Philox block in which `first` lies.
 template <class Value>
-__global__ void __launch_bounds__(kThreads) random_kernel(const RandomRequest<Value>* requests, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    random_kernel(const RandomRequest<Value>* requests, unsigned count) {
   const RandomRequest<Value> r = requests[blockIdx.x % count];
   const std::uint64_t begin = r.first / 4 * 4, end = begin + r.length;
-  const std::uint64_t place = begin + std::uint64_t{blockIdx.x / count} * kChunk + std::uint64_t{threadIdx.x} * 4;
+  const std::uint64_t place =
+      begin + std::uint64_t{blockIdx.x / count} * kChunk + std::uint64_t{threadIdx.x} * 4;
   if (place >= end) return;
-  const auto numbers = RandomKey(r.seed, r.peer, r.purpose, r.step).block(static_cast<std::uint32_t>(place / 4));
+  const auto numbers =
+      RandomKey(r.seed, r.peer, r.purpose, r.step).block(static_cast<std::uint32_t>(place / 4));
 #pragma unroll
   for (int i = 0; i < 4; ++i)
-    if (place + i >= r.first && place + i < end) r.out[place + i - r.first] = Convert<Value>::from(numbers[i]);
+    if (place + i >= r.first && place + i < end)
+      r.out[place + i - r.first] = Convert<Value>::from(numbers[i]);
 }
 
 template <class Value>
@@ -48,7 +52,9 @@ void draw(Lane& lane, std::span<const RandomRequest<Value>> requests) {
 
 }  // namespace
 
-void integers(Lane& lane, std::span<const RandomRequest<std::uint32_t>> requests) { draw(lane, requests); }
+void integers(Lane& lane, std::span<const RandomRequest<std::uint32_t>> requests) {
+  draw(lane, requests);
+}
 void uniforms(Lane& lane, std::span<const RandomRequest<float>> requests) { draw(lane, requests); }
 
 }  // namespace gossamer::gpu::cuda

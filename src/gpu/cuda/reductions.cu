@@ -1,5 +1,5 @@
-// Sums over rows, in double, in two stages: each block sums one piece of a row, then one block the pieces of a row. Which
-// thread adds what depends on the length alone.
+// Sums over rows, in double, in two stages: each block sums one piece of a row, then one block the
+// pieces of a row. Which thread adds what depends on the length alone.
 #include "gpu/cuda/reductions.hpp"
 
 #include <algorithm>
@@ -60,14 +60,16 @@ __device__ __forceinline__ void load_quad(const Real* at, bool vectors, Real (&t
 
 /// partial[request, piece]: Σ term(a_i, b_i) over the piece.
 template <class Real, class Term>
-__global__ void __launch_bounds__(kThreads) reduce_kernel(const ReduceTask<Real>* tasks, double* partial, Term term) {
+__global__ void __launch_bounds__(kThreads)
+    reduce_kernel(const ReduceTask<Real>* tasks, double* partial, Term term) {
   __shared__ double room[kThreads];
   const ReduceTask<Real> task = tasks[blockIdx.y];
   const std::size_t begin = blockIdx.x * task.piece;
   const std::size_t end = min(task.length, begin + task.piece);
   double sums[kQuad] = {};
 #pragma unroll 4
-  for (std::size_t i = begin + std::size_t{threadIdx.x} * kQuad; i < end; i += std::size_t{kThreads} * kQuad) {
+  for (std::size_t i = begin + std::size_t{threadIdx.x} * kQuad; i < end;
+       i += std::size_t{kThreads} * kQuad) {
     if (i + kQuad <= end) {
       Real a[kQuad], b[kQuad];
       load_quad(task.a + i, task.vectors, a);
@@ -83,7 +85,8 @@ __global__ void __launch_bounds__(kThreads) reduce_kernel(const ReduceTask<Real>
 }
 
 /// result[request]: Σ over its pieces; those past a row's end are 0.
-__global__ void __launch_bounds__(kThreads) finish_kernel(const double* partial, unsigned pieces, double* result) {
+__global__ void __launch_bounds__(kThreads)
+    finish_kernel(const double* partial, unsigned pieces, double* result) {
   __shared__ double room[kThreads];
   const double* mine = partial + std::size_t{blockIdx.x} * pieces;
   double sum = 0;
@@ -111,13 +114,15 @@ void reduce(Lane& lane, std::span<Request> requests, Term term, RowsOf rows, Sto
     pieces = std::max(pieces, pieces_of(length, tasks[i].piece));
   }
   lane.ring().send(room);
-  auto* results = static_cast<double*>(lane.scratch((pieces + 1) * requests.size() * sizeof(double)));
+  auto* results =
+      static_cast<double*>(lane.scratch((pieces + 1) * requests.size() * sizeof(double)));
   double* partial = results + requests.size();
   const auto count = static_cast<unsigned>(requests.size()), wide = static_cast<unsigned>(pieces);
   launch(reduce_kernel<Real, Term>, dim3(wide, count), kThreads, lane.stream(),
          reinterpret_cast<const ReduceTask<Real>*>(room.device), partial, term);
   launch(finish_kernel, count, kThreads, lane.stream(), partial, wide, results);
-  const auto* numbers = static_cast<const double*>(lane.fetch(results, requests.size() * sizeof(double)));
+  const auto* numbers =
+      static_cast<const double*>(lane.fetch(results, requests.size() * sizeof(double)));
   for (std::size_t i = 0; i < requests.size(); ++i) store(requests[i], numbers[i]);
 }
 
@@ -130,7 +135,8 @@ std::pair<const Real*, const Real*> both_rows(const ReduceRequest<Real>& request
 
 template <class Real>
 void dot(Lane& lane, std::span<ReduceRequest<Real>> requests) {
-  reduce<Real>(lane, requests, Product{}, both_rows<Real>, [](auto& request, double sum) { request.result = sum; });
+  reduce<Real>(lane, requests, Product{}, both_rows<Real>,
+               [](auto& request, double sum) { request.result = sum; });
 }
 template <class Real>
 void squared_distance(Lane& lane, std::span<ReduceRequest<Real>> requests) {
@@ -138,8 +144,8 @@ void squared_distance(Lane& lane, std::span<ReduceRequest<Real>> requests) {
                [](auto& request, double sum) { request.result = sum; });
 }
 
-#define GOSSAMER_REDUCTIONS(Real)                                     \
-  template void dot(Lane&, std::span<ReduceRequest<Real>>);           \
+#define GOSSAMER_REDUCTIONS(Real)                           \
+  template void dot(Lane&, std::span<ReduceRequest<Real>>); \
   template void squared_distance(Lane&, std::span<ReduceRequest<Real>>);
 GOSSAMER_REDUCTIONS(float)
 GOSSAMER_REDUCTIONS(double)

@@ -35,11 +35,13 @@ Ring::Room Ring::reserve(std::size_t bytes) {
   if (used_ + whole > segment_) next_segment();
   const std::size_t at = static_cast<std::size_t>(current_) * segment_ + used_;
   used_ += whole;
-  return {static_cast<std::byte*>(host_.data()) + at, static_cast<std::byte*>(device_.data()) + at, bytes};
+  return {static_cast<std::byte*>(host_.data()) + at, static_cast<std::byte*>(device_.data()) + at,
+          bytes};
 }
 
 void Ring::send(const Room& room, void* device) {
-  if (room.bytes > 0) GOSSAMER_CUDA(cudaMemcpyAsync, device, room.host, room.bytes, cudaMemcpyHostToDevice, stream_);
+  if (room.bytes > 0)
+    GOSSAMER_CUDA(cudaMemcpyAsync, device, room.host, room.bytes, cudaMemcpyHostToDevice, stream_);
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -1,5 +1,6 @@
-// The way of small things to the card: what a call brings along (row addresses, samples, rates) is written into pinned
-// memory and copied from there by the stream, so that neither the host nor the card waits for the other.
+// The way of small things to the card: what a call brings along (row addresses, samples, rates) is
+// written into pinned memory and copied from there by the stream, so that neither the host nor the
+// card waits for the other.
 #pragma once
 
 #include <array>
@@ -9,8 +10,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Pinned memory and its mirror on the card, used round and round in four segments. One thread; must outlive its stream's
-/// work.
+/// Pinned memory and its mirror on the card, used round and round in four segments. One thread;
+/// must outlive its stream's work.
 class Ring {
  public:
   explicit Ring(cudaStream_t stream) : stream_(stream) {}
@@ -22,8 +23,9 @@ class Ring {
     std::size_t bytes = 0;
   };
 
-  /// Content: undefined. The host's side may be written until the next call, the card's side holds until two more segments
-  /// have been filled: what one operation needs is one room. Waits only when the card is three segments behind.
+  /// Content: undefined. The host's side may be written until the next call, the card's side holds
+  /// until two more segments have been filled: what one operation needs is one room. Waits only
+  /// when the card is three segments behind.
   Room reserve(std::size_t bytes);
   /// The host's side is copied to the card's, or `bytes` of it to `device`, in the stream's order.
   void send(const Room& room) { send(room, room.device); }

@@ -1,4 +1,5 @@
-// Element-wise arithmetic on rows (chunks.hpp says how it is shared out), and the fused optimizer step.
+// Element-wise arithmetic on rows (chunks.hpp says how it is shared out), and the fused optimizer
+// step.
 #include "gpu/cuda/rows.hpp"
 
 #include <algorithm>
@@ -52,7 +53,8 @@ struct Fill {
     out[0] = factors.v[0];
   }
 };
-/// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v). In: ∇f, x and, with momentum, v.
+/// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v). In: ∇f, x and, with momentum,
+/// v.
 template <bool kMomentum>
 struct Sgd {
   static constexpr int kIn = kMomentum ? 3 : 2, kOut = kMomentum ? 2 : 1, kFactors = 1;
@@ -81,9 +83,12 @@ struct Adam {
   __device__ void operator()(const Real* in, Real* out, const Factors<Real>& factors) const {
     const Real d = static_cast<Real>(decay), x = in[1];
     const Real g = decoupled || d == 0 ? in[0] : plus(in[0], times(d, x));
-    const Real m = plus(times(static_cast<Real>(beta1), in[2]), times(static_cast<Real>(1 - beta1), g));
-    const Real v = plus(times(static_cast<Real>(beta2), in[3]), times(static_cast<Real>(1 - beta2), times(g, g)));
-    Real way = times(factors.v[1], m) / plus(sqrt(times(factors.v[2], v)), static_cast<Real>(epsilon));
+    const Real m =
+        plus(times(static_cast<Real>(beta1), in[2]), times(static_cast<Real>(1 - beta1), g));
+    const Real v = plus(times(static_cast<Real>(beta2), in[3]),
+                        times(static_cast<Real>(1 - beta2), times(g, g)));
+    Real way =
+        times(factors.v[1], m) / plus(sqrt(times(factors.v[2], v)), static_cast<Real>(epsilon));
     if (decoupled) way = plus(way, times(d, x));
     out[0] = minus(x, times(factors.v[0], way));
     out[1] = m;
@@ -137,13 +142,14 @@ __global__ void __launch_bounds__(kThreads)
       for (int r = 0; r < kOut; ++r) out[r].v[v] = results[r];
     }
 #pragma unroll
-    for (int r = 0; r < kOut; ++r) store_pack(in_global(task.out[r]) + first + k * step, out[r], streaming);
+    for (int r = 0; r < kOut; ++r)
+      store_pack(in_global(task.out[r]) + first + k * step, out[r], streaming);
   }
 }
 
 template <class Real, class Operation>
-void launch_rows(cudaStream_t stream, const RowTask<Real>* tasks, std::size_t count, std::size_t longest, bool streaming,
-                 const Operation& operation) {
+void launch_rows(cudaStream_t stream, const RowTask<Real>* tasks, std::size_t count,
+                 std::size_t longest, bool streaming, const Operation& operation) {
   launch(rows_kernel<Real, Operation>, blocks_for<Real>(count, longest), kThreads, stream, tasks,
          static_cast<unsigned>(count), streaming, operation);
 }
@@ -157,7 +163,8 @@ void settle_alignment(RowTask<Real>& task, int in, int out) {
 
 /// `to_task` makes a request's task. Requests go to the card in one piece.
 template <class Real, class Request, class Operation, class ToTask>
-void run_rows(Lane& lane, std::span<const Request> requests, const Operation& operation, ToTask to_task) {
+void run_rows(Lane& lane, std::span<const Request> requests, const Operation& operation,
+              ToTask to_task) {
   if (requests.empty()) return;
   const Ring::Room room = lane.ring().reserve(requests.size() * sizeof(RowTask<Real>));
   auto* tasks = reinterpret_cast<RowTask<Real>*>(room.host);
@@ -171,8 +178,8 @@ void run_rows(Lane& lane, std::span<const Request> requests, const Operation& op
   }
   if (total == 0) return;
   lane.ring().send(room);
-  launch_rows(lane.stream(), reinterpret_cast<const RowTask<Real>*>(room.device), requests.size(), longest,
-              total * sizeof(Real) > kStreamBytes, operation);
+  launch_rows(lane.stream(), reinterpret_cast<const RowTask<Real>*>(room.device), requests.size(),
+              longest, total * sizeof(Real) > kStreamBytes, operation);
 }
 
 }  // namespace
@@ -203,19 +210,20 @@ void divide(Lane& lane, std::span<const DivideRequest<Real>> requests) {
 }
 template <class Real>
 void copy(Lane& lane, std::span<const CopyRequest<Real>> requests) {
-  run_rows<Real>(lane, requests, Copy{}, [](const auto& r) { return RowTask<Real>{.in = {r.from}, .out = {r.to}}; });
+  run_rows<Real>(lane, requests, Copy{},
+                 [](const auto& r) { return RowTask<Real>{.in = {r.from}, .out = {r.to}}; });
 }
 template <class Real>
 void fill(Lane& lane, std::span<const FillRequest<Real>> requests) {
-  run_rows<Real>(lane, requests, Fill{}, [](const auto& r) {
-    return RowTask<Real>{.out = {r.y}, .factors = {{r.value}}};
-  });
+  run_rows<Real>(lane, requests, Fill{},
+                 [](const auto& r) { return RowTask<Real>{.out = {r.y}, .factors = {{r.value}}}; });
 }
 
 template <class Real>
-RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateRows<Real>& state, const Real* gradient,
-                          std::size_t length) {
-  RowTask<Real> task{.in = {gradient, parameters, state[0], state[1]}, .out = {parameters, state[0], state[1]},
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateRows<Real>& state,
+                          const Real* gradient, std::size_t length) {
+  RowTask<Real> task{.in = {gradient, parameters, state[0], state[1]},
+                     .out = {parameters, state[0], state[1]},
                      .length = length};
   const int rows = static_cast<int>(rule.state_rows());
   settle_alignment(task, 2 + rows, 1 + rows);
@@ -223,12 +231,15 @@ RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateR
 }
 
 template <class Real>
-void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks, std::size_t count,
-                   std::size_t longest) {
+void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks,
+                   std::size_t count, std::size_t longest) {
   const bool streaming = count * longest * sizeof(Real) > kStreamBytes;
-  const auto run = [&](const auto& operation) { launch_rows(stream, tasks, count, longest, streaming, operation); };
+  const auto run = [&](const auto& operation) {
+    launch_rows(stream, tasks, count, longest, streaming, operation);
+  };
   if (rule.kind != UpdateRule::Kind::sgd)
-    run(Adam{rule.beta1, rule.beta2, rule.epsilon, rule.weight_decay, rule.kind == UpdateRule::Kind::adamw});
+    run(Adam{rule.beta1, rule.beta2, rule.epsilon, rule.weight_decay,
+             rule.kind == UpdateRule::Kind::adamw});
   else if (rule.momentum != 0) run(Sgd<true>{rule.momentum, rule.weight_decay, rule.nesterov});
   else run(Sgd<false>{0, rule.weight_decay, false});
 }
@@ -241,23 +252,27 @@ void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>>
   const Ring::Room room = lane.ring().reserve(jobs.size() * sizeof(RowTask<Real>));
   auto* tasks = reinterpret_cast<RowTask<Real>*>(room.host);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    tasks[i] = update_task(rule, jobs[i].parameters, jobs[i].state, jobs[i].gradient, jobs[i].length);
+    tasks[i] =
+        update_task(rule, jobs[i].parameters, jobs[i].state, jobs[i].gradient, jobs[i].length);
     tasks[i].factors = factors_of<Real>(step_factors(rule, jobs[i].rate, jobs[i].step));
   }
   lane.ring().send(room);
-  launch_update(lane.stream(), rule, reinterpret_cast<const RowTask<Real>*>(room.device), jobs.size(), longest);
+  launch_update(lane.stream(), rule, reinterpret_cast<const RowTask<Real>*>(room.device),
+                jobs.size(), longest);
 }
 
-#define GOSSAMER_ROWS(Real)                                                                             \
-  template void axpy(Lane&, std::span<const AxpyRequest<Real>>);                                        \
-  template void add_difference(Lane&, std::span<const DifferenceRequest<Real>>);                        \
-  template void scale(Lane&, std::span<const ScaleRequest<Real>>);                                      \
-  template void divide(Lane&, std::span<const DivideRequest<Real>>);                                    \
-  template void copy(Lane&, std::span<const CopyRequest<Real>>);                                        \
-  template void fill(Lane&, std::span<const FillRequest<Real>>);                                        \
-  template void update(Lane&, const UpdateRule&, std::span<const UpdateJob<Real>>);                     \
-  template RowTask<Real> update_task(const UpdateRule&, Real*, const StateRows<Real>&, const Real*, std::size_t); \
-  template void launch_update(cudaStream_t, const UpdateRule&, const RowTask<Real>*, std::size_t, std::size_t);
+#define GOSSAMER_ROWS(Real)                                                                       \
+  template void axpy(Lane&, std::span<const AxpyRequest<Real>>);                                  \
+  template void add_difference(Lane&, std::span<const DifferenceRequest<Real>>);                  \
+  template void scale(Lane&, std::span<const ScaleRequest<Real>>);                                \
+  template void divide(Lane&, std::span<const DivideRequest<Real>>);                              \
+  template void copy(Lane&, std::span<const CopyRequest<Real>>);                                  \
+  template void fill(Lane&, std::span<const FillRequest<Real>>);                                  \
+  template void update(Lane&, const UpdateRule&, std::span<const UpdateJob<Real>>);               \
+  template RowTask<Real> update_task(const UpdateRule&, Real*, const StateRows<Real>&,            \
+                                     const Real*, std::size_t);                                   \
+  template void launch_update(cudaStream_t, const UpdateRule&, const RowTask<Real>*, std::size_t, \
+                              std::size_t);
 GOSSAMER_ROWS(float)
 GOSSAMER_ROWS(double)
 

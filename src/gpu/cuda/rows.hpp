@@ -25,14 +25,16 @@ void fill(Lane& lane, std::span<const FillRequest<Real>> requests);
 template <class Real>
 void update(Lane& lane, const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs);
 
-/// The numbers of an element-wise operation: a factor, or an optimizer step's rate and corrections (StepFactors).
+/// The numbers of an element-wise operation: a factor, or an optimizer step's rate and corrections
+/// (StepFactors).
 template <class Real>
 struct Factors {
   Real v[3] = {};
 };
 template <class Real>
 constexpr Factors<Real> factors_of(const StepFactors& step) {
-  return {{static_cast<Real>(step.rate), static_cast<Real>(step.correction1), static_cast<Real>(step.correction2)}};
+  return {{static_cast<Real>(step.rate), static_cast<Real>(step.correction1),
+           static_cast<Real>(step.correction2)}};
 }
 
 /// One row of an element-wise operation: out ← f(in, factors).
@@ -40,7 +42,8 @@ template <class Real>
 struct RowTask {
   const Real* in[4] = {};
   Real* out[3] = {};
-  const Real* factors_at = nullptr;  ///< where as many as the operation has lie in device memory; null: in `factors`
+  const Real* factors_at =
+      nullptr;  ///< where as many as the operation has lie in device memory; null: in `factors`
   Factors<Real> factors = {};
   bool vectors = false;  ///< all rows begin at 16-byte boundaries
   std::size_t length = 0;
@@ -48,11 +51,11 @@ struct RowTask {
 
 /// One optimizer step of a row, the factors not yet said.
 template <class Real>
-RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateRows<Real>& state, const Real* gradient,
-                          std::size_t length);
+RowTask<Real> update_task(const UpdateRule& rule, Real* parameters, const StateRows<Real>& state,
+                          const Real* gradient, std::size_t length);
 /// `tasks` [count] in device memory, none longer than `longest`. May be captured.
 template <class Real>
-void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks, std::size_t count,
-                   std::size_t longest);
+void launch_update(cudaStream_t stream, const UpdateRule& rule, const RowTask<Real>* tasks,
+                   std::size_t count, std::size_t longest);
 
 }  // namespace gossamer::gpu::cuda

@@ -1,4 +1,5 @@
-// CUDA's things as C++ objects: who holds one, owns it. And the one way in which kernels are launched.
+// CUDA's things as C++ objects: who holds one, owns it. And the one way in which kernels are
+// launched.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +12,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// What CUDA made and gives back: `destroy(handle)`. Move-only. Errors in giving back are nobody's any more.
+/// What CUDA made and gives back: `destroy(handle)`. Move-only. Errors in giving back are nobody's
+/// any more.
 template <class Handle, auto destroy>
 class Owned {
  public:
@@ -49,7 +51,8 @@ inline Event make_event() {
   return Event(event);
 }
 
-/// Memory of the current card; its content does not matter. Throws std::bad_alloc. Freeing waits for the card.
+/// Memory of the current card; its content does not matter. Throws std::bad_alloc. Freeing waits
+/// for the card.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -83,9 +86,11 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
-/// Asks for one run of `kernel` on `stream`, as kernel<<<grid, block, 0, stream>>>(arguments…). An empty grid is no run.
+/// Asks for one run of `kernel` on `stream`, as kernel<<<grid, block, 0, stream>>>(arguments…). An
+/// empty grid is no run.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream, const Arguments&... arguments) {
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
+            const Arguments&... arguments) {
   if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   std::tuple<Parameters...> values(arguments...);
   std::apply(
@@ -96,7 +101,11 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
       values);
 }
 
-constexpr std::size_t rounded_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
-constexpr std::size_t pieces_of(std::size_t value, std::size_t piece) { return (value + piece - 1) / piece; }
+constexpr std::size_t rounded_up(std::size_t value, std::size_t to) {
+  return (value + to - 1) / to * to;
+}
+constexpr std::size_t pieces_of(std::size_t value, std::size_t piece) {
+  return (value + piece - 1) / piece;
+}
 
 }  // namespace gossamer::gpu::cuda

@@ -24,10 +24,12 @@ __global__ void __launch_bounds__(kThreads) check_kernel(const PlacedTask* tasks
   const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
   if (i >= task.length) return;
   const std::uint32_t index = task.request.indices[i];
-  if (index >= task.request.length || (i > 0 && index <= task.request.indices[i - 1])) *task.unsound = 1;
+  if (index >= task.request.length || (i > 0 && index <= task.request.indices[i - 1]))
+    *task.unsound = 1;
 }
 
-__global__ void __launch_bounds__(kThreads) add_placed_kernel(const PlacedTask* tasks, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    add_placed_kernel(const PlacedTask* tasks, unsigned count) {
   const PlacedTask task = tasks[blockIdx.x % count];
   const std::size_t i = std::size_t{blockIdx.x / count} * kThreads + threadIdx.x;
   if (i >= task.length) return;
@@ -48,11 +50,13 @@ struct SampledTask {
 constexpr std::size_t kSampledChunk = std::size_t{kThreads} * 4;
 
 template <bool kAdd>
-__global__ void __launch_bounds__(kThreads) sampled_kernel(const SampledTask* tasks, unsigned count) {
+__global__ void __launch_bounds__(kThreads)
+    sampled_kernel(const SampledTask* tasks, unsigned count) {
   const SampledRequest r = tasks[blockIdx.x % count].request;
   const std::size_t first = blockIdx.x / count * kSampledChunk + std::size_t{threadIdx.x} * 4;
   if (first >= r.count) return;
-  const auto numbers = RandomKey(r.seed, r.peer, r.purpose, r.step).block(static_cast<std::uint32_t>(first / 4));
+  const auto numbers =
+      RandomKey(r.seed, r.peer, r.purpose, r.step).block(static_cast<std::uint32_t>(first / 4));
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const std::size_t i = first + k;
@@ -78,16 +82,19 @@ void add_placed(Lane& lane, std::span<const PlacedRequest> requests) {
   auto* unsound = static_cast<unsigned*>(lane.scratch(bytes));
   GOSSAMER_CUDA(cudaMemsetAsync, unsound, 0, bytes, lane.stream());
   std::vector<PlacedTask> tasks;
-  for (const PlacedRequest& request : requests) tasks.push_back({request, request.count, unsound++});
+  for (const PlacedRequest& request : requests)
+    tasks.push_back({request, request.count, unsound++});
   launch_chunks<PlacedTask>(lane, check_kernel, tasks, kThreads, kThreads);
   launch_chunks<PlacedTask>(lane, add_placed_kernel, tasks, kThreads, kThreads);
 }
 
 void sample(Lane& lane, std::span<const SampledRequest> requests) {
-  launch_chunks<SampledTask>(lane, sampled_kernel<false>, sampled_tasks(requests), kSampledChunk, kThreads);
+  launch_chunks<SampledTask>(lane, sampled_kernel<false>, sampled_tasks(requests), kSampledChunk,
+                             kThreads);
 }
 void add_sampled(Lane& lane, std::span<const SampledRequest> requests) {
-  launch_chunks<SampledTask>(lane, sampled_kernel<true>, sampled_tasks(requests), kSampledChunk, kThreads);
+  launch_chunks<SampledTask>(lane, sampled_kernel<true>, sampled_tasks(requests), kSampledChunk,
+                             kThreads);
 }
 
 }  // namespace gossamer::gpu::cuda

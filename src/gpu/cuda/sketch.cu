@@ -1,5 +1,5 @@
-// The random projection of device.hpp: s = Σ_b E_b H D_b x_b. A block takes a run of the row's blocks b, a thread four of
-// the m places; the sums of all runs are then added in their order.
+// The random projection of device.hpp: s = Σ_b E_b H D_b x_b. A block takes a run of the row's
+// blocks b, a thread four of the m places; the sums of all runs are then added in their order.
 #include <algorithm>
 #include <bit>
 
@@ -25,7 +25,8 @@ struct SketchTask {
 };
 
 /// The random bits of block b: m for D_b, then m for E_b, the highest of each word first.
-__device__ __forceinline__ void draw_signs(const RandomKey& key, std::size_t b, int m, std::uint32_t* signs) {
+__device__ __forceinline__ void draw_signs(const RandomKey& key, std::size_t b, int m,
+                                           std::uint32_t* signs) {
   const int draws = (2 * m + 127) / 128;
   const int thread = static_cast<int>(threadIdx.x);
   if (thread < draws) {
@@ -39,7 +40,8 @@ __device__ __forceinline__ double signed_as(const std::uint32_t* signs, int bit,
 
 /// partial[request, run, m].
 template <class Real>
-__global__ void __launch_bounds__(kThreads) sketch_kernel(const SketchTask<Real>* tasks, int m, double* partial) {
+__global__ void __launch_bounds__(kThreads)
+    sketch_kernel(const SketchTask<Real>* tasks, int m, double* partial) {
   __shared__ double y[kSketchLength];
   __shared__ std::uint32_t signs[kSignWords];
   const SketchTask<Real> task = tasks[blockIdx.y];
@@ -81,7 +83,8 @@ __global__ void __launch_bounds__(kThreads) sketch_kernel(const SketchTask<Real>
 }
 
 /// sketch[request, m]: the sum over the runs.
-__global__ void __launch_bounds__(kThreads) add_runs(const double* partial, unsigned runs, int m, double* sketch) {
+__global__ void __launch_bounds__(kThreads)
+    add_runs(const double* partial, unsigned runs, int m, double* sketch) {
   const int k = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
   if (k >= m) return;
   const double* mine = partial + std::size_t{blockIdx.y} * runs * m + k;
@@ -101,7 +104,8 @@ void sketch_alike(Lane& lane, std::span<const SketchRequest<Real>> requests) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const std::size_t blocks = pieces_of(requests[i].length, m);
     const std::size_t run = std::max<std::size_t>(1, pieces_of(blocks, kMostRuns));
-    tasks[i] = {requests[i].row, requests[i].length, run, RandomKey(requests[i].seed, kNoPeer, Purpose::sketch, 0)};
+    tasks[i] = {requests[i].row, requests[i].length, run,
+                RandomKey(requests[i].seed, kNoPeer, Purpose::sketch, 0)};
     runs = std::max(runs, pieces_of(blocks, run));
   }
   lane.ring().send(room);
@@ -111,21 +115,25 @@ void sketch_alike(Lane& lane, std::span<const SketchRequest<Real>> requests) {
   const auto count = static_cast<unsigned>(requests.size()), wide = static_cast<unsigned>(runs);
   launch(sketch_kernel<Real>, dim3(wide, count), kThreads, lane.stream(),
          reinterpret_cast<const SketchTask<Real>*>(room.device), static_cast<int>(m), partial);
-  launch(add_runs, dim3(static_cast<unsigned>(pieces_of(m, kThreads)), count), kThreads, lane.stream(), partial, wide,
-         static_cast<int>(m), sketches);
+  launch(add_runs, dim3(static_cast<unsigned>(pieces_of(m, kThreads)), count), kThreads,
+         lane.stream(), partial, wide, static_cast<int>(m), sketches);
   const auto* results = static_cast<const double*>(lane.fetch(sketches, values * sizeof(double)));
-  for (std::size_t i = 0; i < requests.size(); ++i) std::copy_n(results + i * m, m, requests[i].sketch);
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    std::copy_n(results + i * m, m, requests[i].sketch);
 }
 
 }  // namespace
 
 template <class Real>
 void sketch(Lane& lane, std::span<const SketchRequest<Real>> requests) {
-  constexpr std::size_t together = 64;  // bounds the partial sums: 64 · 512 runs · 1024 places · 8 bytes = 256 MiB
+  constexpr std::size_t together =
+      64;  // bounds the partial sums: 64 · 512 runs · 1024 places · 8 bytes = 256 MiB
   while (!requests.empty()) {
     const std::size_t m = sketch_length(requests.front().length);
     std::size_t count = 1;
-    while (count < std::min(together, requests.size()) && sketch_length(requests[count].length) == m) ++count;
+    while (count < std::min(together, requests.size()) &&
+           sketch_length(requests[count].length) == m)
+      ++count;
     sketch_alike(lane, requests.first(count));
     requests = requests.subspan(count);
   }

@@ -26,8 +26,10 @@ std::string count_cards(const Survey& survey, int& count) {
   if (error == cudaErrorInsufficientDriver)
     return fmt::format("the NVIDIA driver is too old: it supports CUDA {}, this program needs {}",
                        version(survey.driver_version), version(survey.runtime_version));
-  if (error == cudaSuccess || error == cudaErrorNoDevice) return "no NVIDIA card on this machine, or none visible";
-  return fmt::format("the cards cannot be asked: {} ({})", cudaGetErrorString(error), cudaGetErrorName(error));
+  if (error == cudaSuccess || error == cudaErrorNoDevice)
+    return "no NVIDIA card on this machine, or none visible";
+  return fmt::format("the cards cannot be asked: {} ({})", cudaGetErrorString(error),
+                     cudaGetErrorName(error));
 }
 
 /// The other ones of `count` cards whose memory kernels of `card` can touch.
@@ -36,7 +38,8 @@ std::vector<int> reached_from(int card, int count) {
   for (int other = 0; other < count; ++other) {
     int can = 0;
     if (other == card) continue;
-    if (cudaDeviceCanAccessPeer(&can, card, other) != cudaSuccess) static_cast<void>(cudaGetLastError());
+    if (cudaDeviceCanAccessPeer(&can, card, other) != cudaSuccess)
+      static_cast<void>(cudaGetLastError());
     else if (can != 0) others.push_back(other);
   }
   return others;
@@ -63,7 +66,8 @@ CardInfo card_info(int card) {
 void ask_for_memory(CardInfo& info) {
   int before = 0;
   const bool known = cudaGetDevice(&before) == cudaSuccess;
-  if (cudaSetDevice(info.index) != cudaSuccess || cudaMemGetInfo(&info.memory_free, &info.memory_total) != cudaSuccess)
+  if (cudaSetDevice(info.index) != cudaSuccess ||
+      cudaMemGetInfo(&info.memory_free, &info.memory_total) != cudaSuccess)
     static_cast<void>(cudaGetLastError());
   if (known) static_cast<void>(cudaSetDevice(before));
 }
@@ -84,8 +88,9 @@ Survey survey_cards() {
     usable = usable || survey.cards.back().usable;
   }
   if (count > 0 && !usable)
-    survey.problem = fmt::format("{} has compute capability {}.{}, this program needs at least {}.0", survey.cards[0].name,
-                                 survey.cards[0].compute_major, survey.cards[0].compute_minor, kLeastMajor);
+    survey.problem = fmt::format(
+        "{} has compute capability {}.{}, this program needs at least {}.0", survey.cards[0].name,
+        survey.cards[0].compute_major, survey.cards[0].compute_minor, kLeastMajor);
   const auto blas = load_blas();
   if (blas.ok()) survey.blas = blas->library;
   else if (survey.problem.empty()) survey.problem = blas.error().message;
@@ -102,13 +107,15 @@ Status check_card(const Survey& survey, int card) {
   if (!survey.problem.empty()) return Error{ErrorKind::invalid, survey.problem};
   const int count = static_cast<int>(survey.cards.size());
   if (card < 0 || card >= count)
-    return Error{ErrorKind::invalid, fmt::format("there is no card {}: this machine has {}", card,
-                                                 count == 1 ? "card 0 only" : fmt::format("cards 0 to {}", count - 1))};
+    return Error{ErrorKind::invalid,
+                 fmt::format("there is no card {}: this machine has {}", card,
+                             count == 1 ? "card 0 only" : fmt::format("cards 0 to {}", count - 1))};
   const CardInfo& info = survey.cards[static_cast<std::size_t>(card)];
   if (!info.usable)
-    return Error{ErrorKind::invalid,
-                 fmt::format("card {} ({}) has compute capability {}.{}, this program needs at least {}.0", card, info.name,
-                             info.compute_major, info.compute_minor, kLeastMajor)};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format("card {} ({}) has compute capability {}.{}, this program needs at least {}.0",
+                    card, info.name, info.compute_major, info.compute_minor, kLeastMajor)};
   return {};
 }
 
@@ -117,7 +124,8 @@ Status check_reach(const std::vector<CardInfo>& cards) {
     for (const CardInfo& other : cards)
       if (&other != &card && std::ranges::find(card.reaches, other.index) == card.reaches.end())
         return Error{ErrorKind::invalid,
-                     fmt::format("cuda:{} cannot reach the memory of cuda:{} (no peer access between them), so one process "
+                     fmt::format("cuda:{} cannot reach the memory of cuda:{} (no peer access "
+                                 "between them), so one process "
                                  "cannot use both: start one for each",
                                  card.index, other.index)};
   return {};

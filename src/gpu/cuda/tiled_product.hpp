@@ -1,14 +1,14 @@
-// A tiled matrix product whose operands are told by index functions: the convolution's three products without ever building
-// a matrix of patches. Device code.
+// A tiled matrix product whose operands are told by index functions: the convolution's three
+// products without ever building a matrix of patches. Device code.
 //
-// A block of threads makes a kTileM × kTileN tile of C = A B, each thread 4 × 4 of it; A and B go through shared memory,
-// kTileK of k at a time, and the next ones are fetched while these are used. A Problem tells:
+// A block of threads makes a kTileM × kTileN tile of C = A B, each thread 4 × 4 of it; A and B go
+// through shared memory, kTileK of k at a time, and the next ones are fetched while these are used.
+// A Problem tells:
 //   m, n, k                    the product's extents
-//   kAlongK                    whether neighbouring k of A (true) or neighbouring m lie together in memory
-//   bind(peer)                 called first
-//   row(m) → Row, step(k) → Step, a(Row, Step) → A[m, k]    (outside of the extents: anything; a() of it: 0)
-//   b(k, n) → B[k, n]          within the extents
-//   store(split, m, n, value)  within the extents
+//   kAlongK                    whether neighbouring k of A (true) or neighbouring m lie together in
+//   memory bind(peer)                 called first row(m) → Row, step(k) → Step, a(Row, Step) →
+//   A[m, k]    (outside of the extents: anything; a() of it: 0) b(k, n) → B[k, n]          within
+//   the extents store(split, m, n, value)  within the extents
 #pragma once
 
 #include "gpu/cuda/vector.hpp"
@@ -20,10 +20,13 @@ struct Tiles {
   using Real = RealType;
   static constexpr int kTileM = kM, kTileN = kN, kTileK = kK, kOwn = 4;
   static constexpr int kThreads = (kM / kOwn) * (kN / kOwn);
-  static constexpr int kLoadsA = kM * kTileK / kThreads, kLoadsB = (kN * kTileK + kThreads - 1) / kThreads;
-  static constexpr bool kAllLoadB = kN * kTileK % kThreads == 0;  ///< or B's tile is smaller than the block
-  static constexpr int kPad = 4;  // spreads a column over the banks; keeps 16-byte boundaries
-  static_assert(kThreads % kTileK == 0 && (kThreads % kM == 0 || kM % kThreads == 0) && kThreads % kN == 0);
+  static constexpr int kLoadsA = kM * kTileK / kThreads,
+                       kLoadsB = (kN * kTileK + kThreads - 1) / kThreads;
+  static constexpr bool kAllLoadB =
+      kN * kTileK % kThreads == 0;  ///< or B's tile is smaller than the block
+  static constexpr int kPad = 4;    // spreads a column over the banks; keeps 16-byte boundaries
+  static_assert(kThreads % kTileK == 0 && (kThreads % kM == 0 || kM % kThreads == 0) &&
+                kThreads % kN == 0);
 };
 
 /// Four neighbouring values of shared memory, at a 16-byte boundary.
@@ -51,11 +54,14 @@ struct PlacesA {
   }
 };
 
-/// The grid: x, y: tiles of m and n; z: peers × splits. A split takes `share` of k, a multiple of kTileK.
+/// The grid: x, y: tiles of m and n; z: peers × splits. A split takes `share` of k, a multiple of
+/// kTileK.
 template <class Shape, class Problem>
-__global__ void __launch_bounds__(Shape::kThreads) tiled_product(Problem problem, int splits, int share) {
+__global__ void __launch_bounds__(Shape::kThreads)
+    tiled_product(Problem problem, int splits, int share) {
   using Real = typename Shape::Real;
-  constexpr int kTileM = Shape::kTileM, kTileN = Shape::kTileN, kTileK = Shape::kTileK, kOwn = Shape::kOwn;
+  constexpr int kTileM = Shape::kTileM, kTileN = Shape::kTileN, kTileK = Shape::kTileK,
+                kOwn = Shape::kOwn;
   alignas(16) __shared__ Real shared_a[kTileK][kTileM + Shape::kPad];
   alignas(16) __shared__ Real shared_b[kTileK][kTileN + Shape::kPad];
   const int thread = static_cast<int>(threadIdx.x), split = static_cast<int>(blockIdx.z) % splits;
@@ -78,7 +84,8 @@ __global__ void __launch_bounds__(Shape::kThreads) tiled_product(Problem problem
       const auto step = problem.step(k0 + places.k(0));
       const bool inside = k0 + places.k(0) < k_end;
 #pragma unroll
-      for (int l = 0; l < Shape::kLoadsA; ++l) next_a[l] = inside ? problem.a(rows[l], step) : Real(0);
+      for (int l = 0; l < Shape::kLoadsA; ++l)
+        next_a[l] = inside ? problem.a(rows[l], step) : Real(0);
     } else {
 #pragma unroll
       for (int l = 0; l < Shape::kLoadsA; ++l) {

@@ -1,5 +1,6 @@
-// What a request touches, for a device of several cards: visit(address) for the row whose card serves the request (what it
-// writes, where it writes), and then for every other one. Addresses may be null.
+// What a request touches, for a device of several cards: visit(address) for the row whose card
+// serves the request (what it writes, where it writes), and then for every other one. Addresses may
+// be null.
 #pragma once
 
 #include "gpu/device.hpp"
@@ -86,7 +87,7 @@ void touched(const SampledRequest& request, Visit visit) {
   visit(request.chosen);
 }
 template <class Visit>
-void touched(const JudgeRequest& request, Visit visit) {
+void touched(const RangeCheckRequest& request, Visit visit) {
   visit(request.row);
 }
 template <class Value, class Visit>
@@ -108,7 +109,8 @@ void touched(const Job<Real>& job, Visit visit) {
   visit(job.hits);
 }
 
-/// Whether all that a request touches must be on one card: what is captured in a graph cannot wait for other cards.
+/// Whether all that a request touches must be on one card: what is captured in a graph cannot wait
+/// for other cards.
 template <class Request>
 inline constexpr bool kStaysAtHome = false;
 template <class Real>

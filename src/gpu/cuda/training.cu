@@ -25,8 +25,13 @@ std::size_t bias_for_loss(const Program& program) {
 }
 
 template <class Real>
-LayerCall<Real> layer_call(Lane& lane, const TrainingPlan<Real>& plan, const Program& program, std::size_t layer) {
-  return {.lane = lane, .batch = plan.batch, .layer = program.layers[layer], .extra = plan.extra, .even = plan.even,
+LayerCall<Real> layer_call(Lane& lane, const TrainingPlan<Real>& plan, const Program& program,
+                           std::size_t layer) {
+  return {.lane = lane,
+          .batch = plan.batch,
+          .layer = program.layers[layer],
+          .extra = plan.extra,
+          .even = plan.even,
           .pointers = plan.pointers[layer],
           .bias_follows = layer + 1 == program.layers.size() && bias_for_loss(program) != kNowhere};
 }
@@ -38,19 +43,26 @@ void run_step(Lane& lane, const TrainingPlan<Real>& plan, const Task& task, Work
   const LayerOperation& last = program.layers.back();
   gather(lane.stream(), plan.batch, task, plan.call, plan.now, work == Work::step);
   for (std::size_t l = 0; l < program.layers.size(); ++l)
-    std::visit([&](const auto& operation) { forward(layer_call(lane, plan, program, l), operation); },
-               program.layers[l].operation);
+    std::visit(
+        [&](const auto& operation) { forward(layer_call(lane, plan, program, l), operation); },
+        program.layers[l].operation);
   loss(lane.stream(), plan.batch,
-       {.loss = program.loss, .outputs = program.outputs, .output = last.output,
-        .output_gradient = work == Work::evaluate ? kNowhere : last.output_gradient, .bias = bias_for_loss(program)},
+       {.loss = program.loss,
+        .outputs = program.outputs,
+        .output = last.output,
+        .output_gradient = work == Work::evaluate ? kNowhere : last.output_gradient,
+        .bias = bias_for_loss(program)},
        plan.call, plan.now);
   if (work == Work::evaluate) return;
   for (std::size_t l = program.layers.size(); l-- > 0;)
-    std::visit([&](const auto& operation) { backward(layer_call(lane, plan, program, l), operation); },
-               program.layers[l].operation);
-  if (task.noise.deviation > 0) add_noise(lane.stream(), plan.batch, task.noise, plan.now, program.parameters);
+    std::visit(
+        [&](const auto& operation) { backward(layer_call(lane, plan, program, l), operation); },
+        program.layers[l].operation);
+  if (task.noise.deviation > 0)
+    add_noise(lane.stream(), plan.batch, task.noise, plan.now, program.parameters);
   if (work == Work::step)
-    launch_update(lane.stream(), task.rule, plan.updates, static_cast<std::size_t>(plan.batch.peers), program.parameters);
+    launch_update(lane.stream(), task.rule, plan.updates,
+                  static_cast<std::size_t>(plan.batch.peers), program.parameters);
 }
 
 /// What `body` asks of the lane's stream, as a graph. `body` must not wait or allocate.
@@ -76,13 +88,15 @@ GraphExecutable captured(Lane& lane, Body body) {
 
 /// Steps `first` to `first + count − 1` of the jobs: samples, rates and step numbers, to the card.
 template <class Real>
-void send_call(Lane& lane, const TrainingPlan<Real>& plan, std::span<const Job<Real>> jobs, Work work, int first,
-               int count) {
+void send_call(Lane& lane, const TrainingPlan<Real>& plan, std::span<const Job<Real>> jobs,
+               Work work, int first, int count) {
   const std::size_t peers = jobs.size(), steps = static_cast<std::size_t>(count);
-  const auto begin = static_cast<std::size_t>(first), batch = static_cast<std::size_t>(jobs[0].batch);
+  const auto begin = static_cast<std::size_t>(first),
+             batch = static_cast<std::size_t>(jobs[0].batch);
   const std::size_t numbers_at = 256, rates_at = numbers_at + peers * sizeof(std::uint64_t),
                     samples_at = rates_at + peers * steps * sizeof(double);
-  const Ring::Room room = lane.ring().reserve(samples_at + peers * steps * batch * sizeof(std::uint32_t));
+  const Ring::Room room =
+      lane.ring().reserve(samples_at + peers * steps * batch * sizeof(std::uint32_t));
   auto* numbers = reinterpret_cast<std::uint64_t*>(room.host + numbers_at);
   auto* rates = reinterpret_cast<double*>(room.host + rates_at);
   auto* samples = reinterpret_cast<std::uint32_t*>(room.host + samples_at);
@@ -101,16 +115,19 @@ void send_call(Lane& lane, const TrainingPlan<Real>& plan, std::span<const Job<R
 
 template <class Real>
 void run_plan(Lane& lane, TrainingPlan<Real>& plan, const PlanRequest<Real>& request) {
-  const std::size_t peers = request.jobs.size(), batch = static_cast<std::size_t>(request.jobs[0].batch);
+  const std::size_t peers = request.jobs.size(),
+                    batch = static_cast<std::size_t>(request.jobs[0].batch);
   const std::size_t step_bytes = peers * (batch * sizeof(std::uint32_t) + sizeof(double));
   const int steps = request.jobs[0].steps;
-  const auto together = static_cast<int>(std::clamp<std::size_t>(kSendBytes / step_bytes, 1, 1 << 20));
+  const auto together =
+      static_cast<int>(std::clamp<std::size_t>(kSendBytes / step_bytes, 1, 1 << 20));
   const auto step = [&] { run_step(lane, plan, request.task, request.work); };
   for (int first = 0; first < steps; first += together) {
     const int count = std::min(together, steps - first);
     send_call(lane, plan, request.jobs, request.work, first, count);
     for (int s = 0; s < count; ++s) {
-      if (plan.ran && !plan.graph && request.work != Work::evaluate) plan.graph = captured(lane, step);
+      if (plan.ran && !plan.graph && request.work != Work::evaluate)
+        plan.graph = captured(lane, step);
       if (plan.graph) GOSSAMER_CUDA(cudaGraphLaunch, plan.graph.get(), lane.stream());
       else step();
       plan.ran = true;
@@ -134,11 +151,12 @@ void run_batch(Lane& lane, const PlanRequest<Real>& request) {
 }
 
 /// How many of `jobs` jobs are done together.
-std::size_t jobs_together(const Program& program, std::size_t jobs, int samples, std::size_t value_bytes,
-                          std::size_t most_bytes) {
+std::size_t jobs_together(const Program& program, std::size_t jobs, int samples,
+                          std::size_t value_bytes, std::size_t most_bytes) {
   std::size_t count = std::min(jobs, kMostPeers);
   while (count > 1) {
-    const std::size_t fit = most_bytes / (workspace_values(program, static_cast<int>(count), samples) * value_bytes);
+    const std::size_t fit =
+        most_bytes / (workspace_values(program, static_cast<int>(count), samples) * value_bytes);
     if (fit >= count) break;
     count = std::max<std::size_t>(1, std::min(fit, count - 1));
   }
@@ -148,7 +166,8 @@ std::size_t jobs_together(const Program& program, std::size_t jobs, int samples,
 
 /// Jobs of equal batch and steps.
 template <class Real>
-void run_alike(Lane& lane, const Task& task, std::span<const Job<Real>> jobs, Work work, std::size_t most_bytes) {
+void run_alike(Lane& lane, const Task& task, std::span<const Job<Real>> jobs, Work work,
+               std::size_t most_bytes) {
   const Program& program = *task.program;
   const int samples = jobs[0].batch;
   GOSSAMER_CHECK(samples >= 1 && samples <= program.batch, "a job's batch fits its program");
@@ -172,17 +191,23 @@ void run_alike(Lane& lane, const Task& task, std::span<const Job<Real>> jobs, Wo
 }  // namespace
 
 template <class Real>
-void train(Lane& lane, const Task& task, std::span<const Job<Real>> jobs, Work work, std::size_t most_bytes) {
-  const auto alike = [](const Job<Real>& a, const Job<Real>& b) { return a.batch == b.batch && a.steps == b.steps; };
-  const bool all_alike = std::ranges::all_of(jobs, [&](const Job<Real>& job) { return alike(job, jobs[0]); });
+void train(Lane& lane, const Task& task, std::span<const Job<Real>> jobs, Work work,
+           std::size_t most_bytes) {
+  const auto alike = [](const Job<Real>& a, const Job<Real>& b) {
+    return a.batch == b.batch && a.steps == b.steps;
+  };
+  const bool all_alike =
+      std::ranges::all_of(jobs, [&](const Job<Real>& job) { return alike(job, jobs[0]); });
   std::vector<Job<Real>> sorted;
   if (!all_alike) {
     sorted.assign(jobs.begin(), jobs.end());
-    std::ranges::stable_sort(sorted, {}, [](const Job<Real>& job) { return std::pair(job.batch, job.steps); });
+    std::ranges::stable_sort(sorted, {},
+                             [](const Job<Real>& job) { return std::pair(job.batch, job.steps); });
     jobs = sorted;
   }
   while (!jobs.empty()) {
-    const auto end = std::ranges::find_if(jobs, [&](const Job<Real>& job) { return !alike(job, jobs[0]); });
+    const auto end =
+        std::ranges::find_if(jobs, [&](const Job<Real>& job) { return !alike(job, jobs[0]); });
     const auto group = jobs.first(static_cast<std::size_t>(end - jobs.begin()));
     if (group[0].steps > 0) run_alike(lane, task, group, work, most_bytes);
     jobs = jobs.subspan(group.size());

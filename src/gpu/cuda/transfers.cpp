@@ -12,8 +12,8 @@ void CUDART_CB call_done(void* argument) {
 
 }  // namespace
 
-void CopyStream::begin(Lane& lane, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
-                       std::function<void()> done) {
+void CopyStream::begin(Lane& lane, void* to, const void* from, std::size_t bytes,
+                       cudaMemcpyKind kind, std::function<void()> done) {
   auto callback = std::make_unique<std::function<void()>>(std::move(done));
   const std::lock_guard lock(mutex_);
   GOSSAMER_CUDA(cudaEventRecord, lane.mark(), lane.stream());

@@ -1,4 +1,5 @@
-// Device code that many kernels share: 16-byte accesses, arithmetic that is rounded step by step, sums of a block.
+// Device code that many kernels share: 16-byte accesses, arithmetic that is rounded step by step,
+// sums of a block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,7 +26,8 @@ __device__ __forceinline__ Pack<Real> load_pack(const Real* at) {
 
 /// `streaming`: nobody reads it soon, so it is the first to leave the cache.
 template <class Real>
-__device__ __forceinline__ void store_pack(Real* at, const Pack<Real>& pack, [[maybe_unused]] bool streaming) {
+__device__ __forceinline__ void store_pack(Real* at, const Pack<Real>& pack,
+                                           [[maybe_unused]] bool streaming) {
 #ifdef __CUDA_ARCH__
   if (streaming) {
     uint4 bits;
@@ -41,7 +43,8 @@ inline bool aligned(const void* pointer, std::size_t bytes = 16) {
   return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
 }
 
-// Products, sums and quotients of their own rounding, as the CPU has them: no fused multiply-add whatever the compiler's mind.
+// Products, sums and quotients of their own rounding, as the CPU has them: no fused multiply-add
+// whatever the compiler's mind.
 __device__ __forceinline__ float times(float a, float b) { return __fmul_rn(a, b); }
 __device__ __forceinline__ double times(double a, double b) { return __dmul_rn(a, b); }
 __device__ __forceinline__ float plus(float a, float b) { return __fadd_rn(a, b); }
@@ -51,13 +54,15 @@ __device__ __forceinline__ double minus(double a, double b) { return __dsub_rn(a
 __device__ __forceinline__ float over(float a, float b) { return __fdiv_rn(a, b); }
 __device__ __forceinline__ double over(double a, double b) { return __ddiv_rn(a, b); }
 
-/// Sets a word of the host's memory (a FaultWord's) where it is 0. Of threads that do so at once, any.
+/// Sets a word of the host's memory (a FaultWord's) where it is 0. Of threads that do so at once,
+/// any.
 __device__ __forceinline__ void tell(volatile std::uint64_t* word, std::uint64_t tag) {
   if (*word == 0) *word = tag;
 }
 
-/// Σ of one value per thread, to thread 0 (others get parts of it), added as a tree: the order depends on kThreads alone.
-/// All threads of a block of kThreads call it; `room` is shared memory of kThreads values, free again when it returns.
+/// Σ of one value per thread, to thread 0 (others get parts of it), added as a tree: the order
+/// depends on kThreads alone. All threads of a block of kThreads call it; `room` is shared memory
+/// of kThreads values, free again when it returns.
 template <int kThreads, class Value>
 __device__ __forceinline__ Value block_sum(Value value, Value* room) {
   const int thread = static_cast<int>(threadIdx.x);

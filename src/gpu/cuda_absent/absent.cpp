@@ -10,6 +10,8 @@ Survey survey_cards() {
 }
 Survey survey() { return survey_cards(); }
 
-Result<std::unique_ptr<Device>> make_cuda_device(const Options&) { return Error{ErrorKind::invalid, survey().problem}; }
+Result<std::unique_ptr<Device>> make_cuda_device(const Options&) {
+  return Error{ErrorKind::invalid, survey().problem};
+}
 
 }  // namespace gossamer::gpu::cuda

@@ -1,4 +1,5 @@
-// Base-(k+1): as simple_base, in fewer rounds where n has small factors: parts average themselves, then one another.
+// Base-(k+1): as simple_base, in fewer rounds where n has small factors: parts average themselves,
+// then one another.
 #include "topology/finite_time.hpp"
 
 namespace gossamer::topology::kinds {
@@ -6,7 +7,8 @@ namespace gossamer::topology::kinds {
 TopologyKind base() {
   TopologyKind kind = finite_time_kind(base_graph);
   kind.name = "base";
-  kind.summary = "Base-(k+1) graph: exact average in a period of rounds of k neighbours or fewer, for any n";
+  kind.summary =
+      "Base-(k+1) graph: exact average in a period of rounds of k neighbours or fewer, for any n";
   return kind;
 }
 

@@ -1,5 +1,6 @@
-// Dumbbell: two cliques and a single edge between them. Everybody hears half the network, and the halves hardly agree: the
-// graph on which degree and diameter say nothing, and the gap, about 4/n² · 2, everything.
+// Dumbbell: two cliques and a single edge between them. Everybody hears half the network, and the
+// halves hardly agree: the graph on which degree and diameter say nothing, and the gap, about 4/n²
+// · 2, everything.
 #include <fmt/format.h>
 
 #include "topology/building.hpp"
@@ -15,11 +16,14 @@ TopologyKind dumbbell() {
   TopologyKind kind;
   kind.name = "dumbbell";
   kind.summary = "two cliques of n/2 joined by one edge: diameter 3, and a gap of 8/n² or so";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     const int n = context.peers, middle = n / 2;
     if (n > kMostPeers)
-      return cannot_build("dumbbell", n, fmt::format("its n²/2 weights are held in memory, for up to {} peers", kMostPeers),
-                          [](int peers) { return peers <= kMostPeers; });
+      return cannot_build(
+          "dumbbell", n,
+          fmt::format("its n²/2 weights are held in memory, for up to {} peers", kMostPeers),
+          [](int peers) { return peers <= kMostPeers; });
     std::vector<Edge> edges;
     for (int i = 0; i < n; ++i)
       for (int j = i + 1; j < (i < middle ? middle : n); ++j) edges.push_back({i, j});

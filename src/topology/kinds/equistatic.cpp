@@ -1,4 +1,5 @@
-// EquiStatic: a few circular shifts, drawn at random and averaged. Its gap does not shrink with n for M ~ log n shifts.
+// EquiStatic: a few circular shifts, drawn at random and averaged. Its gap does not shrink with n
+// for M ~ log n shifts.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -20,13 +21,16 @@ const ParameterSet<EquistaticOptions>& parameters() {
   static const auto set =
       ParameterSet<EquistaticOptions>()
           .add("m", &EquistaticOptions::m,
-               {.help = "shifts M that are averaged; 0: ⌈log2 n⌉ directed, half of it undirected", .minimum = 0, .maximum = 4096})
-          .add("directed", &EquistaticOptions::directed, {.help = "D-EquiStatic; else U-EquiStatic, (W + Wᵀ)/2"});
+               {.help = "shifts M that are averaged; 0: ⌈log2 n⌉ directed, half of it undirected",
+                .minimum = 0,
+                .maximum = 4096})
+          .add("directed", &EquistaticOptions::directed,
+               {.help = "D-EquiStatic; else U-EquiStatic, (W + Wᵀ)/2"});
   return set;
 }
 
-/// a_1, …, a_M in 1..n−1, uniform, with replacement; drawn again until with n they have no common factor, without which the
-/// network would fall apart.
+/// a_1, …, a_M in 1..n−1, uniform, with replacement; drawn again until with n they have no common
+/// factor, without which the network would fall apart.
 std::vector<int> draw_shifts(int n, int m, std::uint64_t seed) {
   for (std::uint64_t attempt = 0;; ++attempt) {
     RandomStream random(seed, kNoPeer, Purpose::topology, attempt);
@@ -40,8 +44,8 @@ std::vector<int> draw_shifts(int n, int m, std::uint64_t seed) {
   }
 }
 
-/// W = 1/M Σ_m A(a_m), where in A(a) peer i gives (n − 1)/n to what it hears from i − a, and keeps 1/n (Song et al. 2022,
-/// eq. 3 and 4); undirected half of it to i − a, half to i + a (eq. 6).
+/// W = 1/M Σ_m A(a_m), where in A(a) peer i gives (n − 1)/n to what it hears from i − a, and keeps
+/// 1/n (Song et al. 2022, eq. 3 and 4); undirected half of it to i − a, half to i + a (eq. 6).
 WeightRows weigh_shifts(int n, const std::vector<int>& shifts, bool directed) {
   std::map<int, double> weight_of;  // by offset: shifts that were drawn twice weigh twice
   const double weight = (n - 1.0) / n / static_cast<double>(shifts.size());
@@ -53,7 +57,8 @@ WeightRows weigh_shifts(int n, const std::vector<int>& shifts, bool directed) {
   for (int i = 0; i < n; ++i) {
     std::vector<Neighbour> others;
     for (const auto& [offset, share] : weight_of) others.push_back({(i + offset) % n, share});
-    std::sort(others.begin(), others.end(), [](const Neighbour& x, const Neighbour& y) { return x.peer < y.peer; });
+    std::sort(others.begin(), others.end(),
+              [](const Neighbour& x, const Neighbour& y) { return x.peer < y.peer; });
     rows.push_back(complete_row(i, std::move(others)));
   }
   return rows;
@@ -64,16 +69,22 @@ WeightRows weigh_shifts(int n, const std::vector<int>& shifts, bool directed) {
 TopologyKind equistatic() {
   TopologyKind kind;
   kind.name = "equistatic";
-  kind.summary = "the average of M random circular shifts: M or 2M neighbours, and a gap that does not shrink with n";
+  kind.summary =
+      "the average of M random circular shifts: M or 2M neighbours, and a gap that does not shrink "
+      "with n";
   kind.source = "Song et al. 2022 (arXiv:2210.07881)";
   kind.parameters = parameters().specs();
-  kind.make = [](const TopologyContext& context, const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const EquistaticOptions options, parameters().read("topology", values));
     const int n = context.peers;
     if (n == 1) return weighted_topology(WeightRows{{{0, 1.0}}});
     const double log2_n = std::ceil(std::log2(n));
-    const int m = options.m > 0 ? options.m : static_cast<int>(options.directed ? log2_n : std::ceil(log2_n / 2));
-    return weighted_topology(weigh_shifts(n, draw_shifts(n, m, context.seed), options.directed), {n});
+    const int m = options.m > 0
+                      ? options.m
+                      : static_cast<int>(options.directed ? log2_n : std::ceil(log2_n / 2));
+    return weighted_topology(weigh_shifts(n, draw_shifts(n, m, context.seed), options.directed),
+                             {n});
   };
   return kind;
 }

@@ -1,4 +1,5 @@
-// A graph of one's own, from a file: an edge list, or GraphML (topology/graph_file.hpp says what may stand in them).
+// A graph of one's own, from a file: an edge list, or GraphML (topology/graph_file.hpp says what
+// may stand in them).
 #include <fmt/format.h>
 
 #include "topology/building.hpp"
@@ -15,10 +16,13 @@ struct FileOptions {
 const ParameterSet<FileOptions>& parameters() {
   static const auto set =
       ParameterSet<FileOptions>()
-          .add("path", &FileOptions::path,
-               {.help = "edge list (a line: from to, or from to weight) or GraphML (.graphml, .xml)", .path = true})
+          .add(
+              "path", &FileOptions::path,
+              {.help = "edge list (a line: from to, or from to weight) or GraphML (.graphml, .xml)",
+               .path = true})
           .add("directed", &FileOptions::directed,
-               {.help = "an edge list's edges go one way: the second peer hears the first. GraphML says so itself"});
+               {.help = "an edge list's edges go one way: the second peer hears the first. GraphML "
+                        "says so itself"});
   return set;
 }
 
@@ -27,13 +31,16 @@ const ParameterSet<FileOptions>& parameters() {
 TopologyKind file() {
   TopologyKind kind;
   kind.name = "file";
-  kind.summary = "the graph in a file, an edge list or GraphML, with the weights it gives or without";
+  kind.summary =
+      "the graph in a file, an edge list or GraphML, with the weights it gives or without";
   kind.parameters = parameters().specs();
   kind.needs_values = true;
-  kind.make = [](const TopologyContext& context, const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const FileOptions options, parameters().read("topology", values));
     if (options.path.empty())
-      return Error{ErrorKind::invalid, "topology.path: topology file wants the path of an edge list or a GraphML file"};
+      return Error{ErrorKind::invalid,
+                   "topology.path: topology file wants the path of an edge list or a GraphML file"};
     GOSSAMER_TRY(const FileGraph read, read_graph_file(options.path, options.directed));
     if (read.peers != context.peers)
       return cannot_build("file", context.peers, fmt::format("{} has {}", options.path, read.peers),
@@ -43,7 +50,8 @@ TopologyKind file() {
     Graph graph{std::vector<std::vector<int>>(rows.size())};
     for (std::size_t i = 0; i < rows.size(); ++i)  // ascending, so every list is
       for (const Neighbour& entry : rows[i])
-        if (entry.peer != static_cast<int>(i)) graph.out[static_cast<std::size_t>(entry.peer)].push_back(static_cast<int>(i));
+        if (entry.peer != static_cast<int>(i))
+          graph.out[static_cast<std::size_t>(entry.peer)].push_back(static_cast<int>(i));
     return static_topology(std::move(graph));
   };
   return kind;

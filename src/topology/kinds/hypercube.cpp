@@ -1,4 +1,5 @@
-// Hypercube: peers are the corners of a cube of dimension log2 n and hear those whose number differs in one bit.
+// Hypercube: peers are the corners of a cube of dimension log2 n and hear those whose number
+// differs in one bit.
 #include <bit>
 
 #include "topology/building.hpp"
@@ -13,8 +14,11 @@ bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n
 TopologyKind hypercube() {
   TopologyKind kind;
   kind.name = "hypercube";
-  kind.summary = "peers whose numbers differ in one bit hear each other: degree and diameter log2 n; n a power of two";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.summary =
+      "peers whose numbers differ in one bit hear each other: degree and diameter log2 n; n a "
+      "power of two";
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     const int n = context.peers;
     if (!is_power_of_two(n))
       return cannot_build("hypercube", n, "a cube's corners are a power of two", is_power_of_two);

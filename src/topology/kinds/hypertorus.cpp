@@ -1,4 +1,5 @@
-// Torus of any dimension: rings times rings times rings. More dimensions, more neighbours, and a gap of n^(−2/dimension).
+// Torus of any dimension: rings times rings times rings. More dimensions, more neighbours, and a
+// gap of n^(−2/dimension).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,13 +20,17 @@ const ParameterSet<HypertorusOptions>& parameters() {
   static const auto set =
       ParameterSet<HypertorusOptions>()
           .add("dimensions", &HypertorusOptions::dimensions,
-               {.help = "rings that are multiplied, their sides as equal as n allows; 0: 3, or 2 where n has no 3 such sides",
-                .minimum = 0, .maximum = 10})
-          .add("sides", &HypertorusOptions::sides, {.help = "peers along each dimension; empty: chosen", .minimum = kShortest});
+               {.help = "rings that are multiplied, their sides as equal as n allows; 0: 3, or 2 "
+                        "where n has no 3 such sides",
+                .minimum = 0,
+                .maximum = 10})
+          .add("sides", &HypertorusOptions::sides,
+               {.help = "peers along each dimension; empty: chosen", .minimum = kShortest});
   return set;
 }
 
-/// n as `count` factors of kShortest or more, ascending, `from` or more each; the longest as short as can be. Empty: none.
+/// n as `count` factors of kShortest or more, ascending, `from` or more each; the longest as short
+/// as can be. Empty: none.
 std::vector<int> most_equal_sides(int n, int count, int from) {
   if (count == 1) return n >= from ? std::vector<int>{n} : std::vector<int>{};
   std::vector<int> best;
@@ -49,15 +54,21 @@ Result<std::vector<int>> choose_sides(int n, const HypertorusOptions& options) {
   if (options.sides.empty()) {
     std::vector<int> sides = most_equal_sides(n, options.dimensions);
     if (!sides.empty()) return sides;
-    const std::string count = options.dimensions > 0 ? fmt::to_string(options.dimensions) : "3 or 2";
-    return cannot_build("hypertorus", n, fmt::format("it is no product of {} sides of {} or more", count, kShortest),
-                        [&](int peers) { return !most_equal_sides(peers, options.dimensions).empty(); });
+    const std::string count =
+        options.dimensions > 0 ? fmt::to_string(options.dimensions) : "3 or 2";
+    return cannot_build(
+        "hypertorus", n,
+        fmt::format("it is no product of {} sides of {} or more", count, kShortest),
+        [&](int peers) { return !most_equal_sides(peers, options.dimensions).empty(); });
   }
   std::int64_t product = 1;
-  for (const int side : options.sides) product = std::min<std::int64_t>(product * side, kMaximumPeers + 1);
+  for (const int side : options.sides)
+    product = std::min<std::int64_t>(product * side, kMaximumPeers + 1);
   if (product == n) return options.sides;
-  return cannot_build("hypertorus", n, fmt::format("its sides {} multiply to another number", fmt::join(options.sides, " × ")),
-                      [product](int peers) { return peers == product; });
+  return cannot_build(
+      "hypertorus", n,
+      fmt::format("its sides {} multiply to another number", fmt::join(options.sides, " × ")),
+      [product](int peers) { return peers == product; });
 }
 
 }  // namespace
@@ -65,9 +76,12 @@ Result<std::vector<int>> choose_sides(int n, const HypertorusOptions& options) {
 TopologyKind hypertorus() {
   TopologyKind kind;
   kind.name = "hypertorus";
-  kind.summary = "torus of any dimension: degree 2 dimensions everywhere; the gap shrinks as n^(−2/dimensions)";
+  kind.summary =
+      "torus of any dimension: degree 2 dimensions everywhere; the gap shrinks as "
+      "n^(−2/dimensions)";
   kind.parameters = parameters().specs();
-  kind.make = [](const TopologyContext& context, const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const HypertorusOptions options, parameters().read("topology", values));
     std::vector<Edge> edges;
     if (context.peers == 1) return static_topology(undirected_graph(1, edges), {1});

@@ -1,5 +1,6 @@
-// One-peer exponential graph: in round t everybody hears one other peer, 2^(t mod ⌈log2 n⌉) places before. Each W_t is
-// doubly stochastic though not symmetric, and for n a power of two a whole period is the exact average.
+// One-peer exponential graph: in round t everybody hears one other peer, 2^(t mod ⌈log2 n⌉) places
+// before. Each W_t is doubly stochastic though not symmetric, and for n a power of two a whole
+// period is the exact average.
 #include <bit>
 
 #include "topology/building.hpp"
@@ -12,7 +13,9 @@ class OnePeerExponential final : public Topology {
   explicit OnePeerExponential(int peers) : peers_(peers) {}
 
   int peers() const override { return peers_; }
-  int period() const override { return peers_ < 3 ? 1 : std::bit_width(static_cast<unsigned>(peers_ - 1)); }  // ⌈log2 n⌉
+  int period() const override {
+    return peers_ < 3 ? 1 : std::bit_width(static_cast<unsigned>(peers_ - 1));
+  }  // ⌈log2 n⌉
 
   std::vector<int> lattice() const override { return {peers_}; }
 
@@ -21,7 +24,8 @@ class OnePeerExponential final : public Topology {
     Graph graph{std::vector<std::vector<int>>(static_cast<std::size_t>(peers_))};
     if (peers_ == 1) return graph;
     const int shift = 1 << (t % static_cast<Round>(period()));  // < n, so nobody hears himself
-    for (int i = 0; i < peers_; ++i) graph.out[static_cast<std::size_t>(i)] = {(i + shift) % peers_};
+    for (int i = 0; i < peers_; ++i)
+      graph.out[static_cast<std::size_t>(i)] = {(i + shift) % peers_};
     return graph;
   }
 
@@ -34,9 +38,12 @@ class OnePeerExponential final : public Topology {
 TopologyKind one_peer_exponential() {
   TopologyKind kind;
   kind.name = "one_peer_exponential";
-  kind.summary = "in round t each peer hears the one 2^(t mod ⌈log2 n⌉) before it; exact average per period when n = 2^k";
+  kind.summary =
+      "in round t each peer hears the one 2^(t mod ⌈log2 n⌉) before it; exact average per period "
+      "when n = 2^k";
   kind.source = "Assran et al. 2019 (arXiv:1811.10792); Ying et al. 2021 (arXiv:2110.13363)";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     return std::unique_ptr<Topology>(std::make_unique<OnePeerExponential>(context.peers));
   };
   return kind;

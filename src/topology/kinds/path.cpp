@@ -7,7 +7,8 @@ TopologyKind path() {
   TopologyKind kind;
   kind.name = "path";
   kind.summary = "peers in a line, each hearing the ones beside it; the gap shrinks as 1/n²";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     std::vector<Edge> edges;
     for (int i = 0; i + 1 < context.peers; ++i) edges.push_back({i, i + 1});
     return static_topology(undirected_graph(context.peers, edges));

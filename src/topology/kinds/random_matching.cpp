@@ -1,4 +1,5 @@
-// Random matching: in each round everybody is paired with one other, drawn anew, and pairs average. One row sent a round.
+// Random matching: in each round everybody is paired with one other, drawn anew, and pairs average.
+// One row sent a round.
 #include <numeric>
 
 #include "base/philox.hpp"
@@ -9,12 +10,14 @@ namespace {
 
 class RandomMatching final : public Topology {
  public:
-  explicit RandomMatching(const TopologyContext& context) : peers_(context.peers), seed_(context.seed) {}
+  explicit RandomMatching(const TopologyContext& context)
+      : peers_(context.peers), seed_(context.seed) {}
 
   int peers() const override { return peers_; }
   int period() const override { return 0; }
 
-  /// Peers in a random order; the first and second are a pair, the third and fourth, …; of an odd number the last one rests.
+  /// Peers in a random order; the first and second are a pair, the third and fourth, …; of an odd
+  /// number the last one rests.
   Graph graph(Round t) const override {
     std::vector<std::uint32_t> order(static_cast<std::size_t>(peers_));
     std::iota(order.begin(), order.end(), 0U);
@@ -37,9 +40,12 @@ class RandomMatching final : public Topology {
 TopologyKind random_matching() {
   TopologyKind kind;
   kind.name = "random_matching";
-  kind.summary = "each round pairs all peers at random, and pairs average: one neighbour a round, E‖x‖² halves or so";
+  kind.summary =
+      "each round pairs all peers at random, and pairs average: one neighbour a round, E‖x‖² "
+      "halves or so";
   kind.source = "Boyd, Ghosh, Prabhakar, Shah 2006 (all pairs at once)";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     return std::unique_ptr<Topology>(std::make_unique<RandomMatching>(context));
   };
   return kind;

@@ -1,5 +1,6 @@
-// Random regular graph: everybody has the same number of neighbours, drawn once. Nearly the best gap that this degree can
-// have, at any n: an expander (Friedman 2008: the second eigenvalue of its edges is 2 √(d − 1) + ε, almost always).
+// Random regular graph: everybody has the same number of neighbours, drawn once. Nearly the best
+// gap that this degree can have, at any n: an expander (Friedman 2008: the second eigenvalue of its
+// edges is 2 √(d − 1) + ε, almost always).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,12 +43,14 @@ bool any_suitable(const Graph& graph, std::vector<std::uint32_t> points) {
   return false;
 }
 
-// Steger and Wormald 1999: every peer is `degree` points, points are paired at random, pairs that would be a loop or a double
-// edge are undone and drawn again among themselves. Empty where only such are left.
+// Steger and Wormald 1999: every peer is `degree` points, points are paired at random, pairs that
+// would be a loop or a double edge are undone and drawn again among themselves. Empty where only
+// such are left.
 Graph pair_points(int n, int degree, RandomStream& random) {
   Graph graph{std::vector<std::vector<int>>(static_cast<std::size_t>(n))};
   std::vector<std::uint32_t> points;
-  for (int i = 0; i < n; ++i) points.insert(points.end(), static_cast<std::size_t>(degree), static_cast<std::uint32_t>(i));
+  for (int i = 0; i < n; ++i)
+    points.insert(points.end(), static_cast<std::size_t>(degree), static_cast<std::uint32_t>(i));
   while (!points.empty()) {
     random.shuffle(points);
     std::vector<std::uint32_t> left;
@@ -71,7 +74,9 @@ Graph complement(const Graph& graph) {
   Graph result{std::vector<std::vector<int>>(graph.out.size())};
   for (std::size_t i = 0; i < graph.out.size(); ++i)
     for (int j = 0; j < graph.peers(); ++j)
-      if (j != static_cast<int>(i) && !std::binary_search(graph.out[i].begin(), graph.out[i].end(), j)) result.out[i].push_back(j);
+      if (j != static_cast<int>(i) &&
+          !std::binary_search(graph.out[i].begin(), graph.out[i].end(), j))
+        result.out[i].push_back(j);
   return result;
 }
 
@@ -87,24 +92,34 @@ Graph draw(int n, int degree, RandomStream random) {
 TopologyKind random_regular() {
   TopologyKind kind;
   kind.name = "random_regular";
-  kind.summary = "a random graph in which each peer has `degree` neighbours, connected: an expander, its gap holds at any n";
+  kind.summary =
+      "a random graph in which each peer has `degree` neighbours, connected: an expander, its gap "
+      "holds at any n";
   kind.source = "Steger and Wormald 1999; Friedman 2008 (arXiv:cs/0405020)";
   kind.parameters = parameters().specs();
-  kind.make = [](const TopologyContext& context, const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const RandomRegularOptions options, parameters().read("topology", values));
     const int n = context.peers, degree = options.degree;
     if (n == 1) return static_topology(Graph{{{}}});
     if (!exists(n, degree))
-      return cannot_build("random_regular", n,
-                          n <= degree ? fmt::format("{} neighbours each are more than there are", degree)
-                                      : fmt::format("with {} neighbours each, one end of an edge is left over", degree),
-                          [degree](int peers) { return exists(peers, degree); });
+      return cannot_build(
+          "random_regular", n,
+          n <= degree
+              ? fmt::format("{} neighbours each are more than there are", degree)
+              : fmt::format("with {} neighbours each, one end of an edge is left over", degree),
+          [degree](int peers) { return exists(peers, degree); });
     for (int attempt = 0; attempt < kMostDraws; ++attempt) {
-      Graph graph = draw(n, degree, RandomStream(context.seed, kNoPeer, Purpose::topology, static_cast<std::uint64_t>(attempt)));
+      Graph graph = draw(n, degree,
+                         RandomStream(context.seed, kNoPeer, Purpose::topology,
+                                      static_cast<std::uint64_t>(attempt)));
       if (graph.peers() == n && !find_unreachable(graph)) return static_topology(std::move(graph));
     }
-    return Error{ErrorKind::invalid, fmt::format("topology random_regular: none of {} draws for {} peers was connected; choose "
-                                                 "another seed or a larger degree", kMostDraws, n)};
+    return Error{
+        ErrorKind::invalid,
+        fmt::format("topology random_regular: none of {} draws for {} peers was connected; choose "
+                    "another seed or a larger degree",
+                    kMostDraws, n)};
   };
   return kind;
 }

@@ -7,7 +7,8 @@ TopologyKind ring() {
   TopologyKind kind;
   kind.name = "ring";
   kind.summary = "each peer and its two neighbours on a circle; the gap shrinks as 1/n²";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     const int n = context.peers;
     std::vector<Edge> edges;
     for (int i = 0; i + 1 < n; ++i) edges.push_back({i, i + 1});

@@ -1,4 +1,5 @@
-// Simple Base-(k+1): rounds of at most k neighbours after which everybody has the exact average, for any number of peers.
+// Simple Base-(k+1): rounds of at most k neighbours after which everybody has the exact average,
+// for any number of peers.
 #include "topology/finite_time.hpp"
 
 namespace gossamer::topology::kinds {
@@ -6,7 +7,9 @@ namespace gossamer::topology::kinds {
 TopologyKind simple_base() {
   TopologyKind kind = finite_time_kind(simple_base_graph);
   kind.name = "simple_base";
-  kind.summary = "simple Base-(k+1) graph: exact average in at most 2 log_(k+1) n + 2 rounds of k neighbours or fewer, any n";
+  kind.summary =
+      "simple Base-(k+1) graph: exact average in at most 2 log_(k+1) n + 2 rounds of k neighbours "
+      "or fewer, any n";
   return kind;
 }
 

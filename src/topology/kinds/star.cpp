@@ -6,8 +6,10 @@ namespace gossamer::topology::kinds {
 TopologyKind star() {
   TopologyKind kind;
   kind.name = "star";
-  kind.summary = "peer 0 hears everybody, everybody hears peer 0 alone; diameter 2, yet the gap is only 1/n";
-  kind.make = [](const TopologyContext& context, const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
+  kind.summary =
+      "peer 0 hears everybody, everybody hears peer 0 alone; diameter 2, yet the gap is only 1/n";
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     std::vector<Edge> edges;
     for (int leaf = 1; leaf < context.peers; ++leaf) edges.push_back({0, leaf});
     return static_topology(undirected_graph(context.peers, edges));

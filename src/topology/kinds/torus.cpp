@@ -1,4 +1,5 @@
-// Torus: a grid whose rows and columns are rings, so every peer hears four others and no peer is at an edge.
+// Torus: a grid whose rows and columns are rings, so every peer hears four others and no peer is at
+// an edge.
 #include "topology/building.hpp"
 
 namespace gossamer::topology::kinds {
@@ -6,14 +7,22 @@ namespace gossamer::topology::kinds {
 TopologyKind torus() {
   TopologyKind kind;
   kind.name = "torus";
-  kind.summary = "rows by cols peers, rows and columns closed to rings: degree 4 everywhere; the gap shrinks as 1/n";
+  kind.summary =
+      "rows by cols peers, rows and columns closed to rings: degree 4 everywhere; the gap shrinks "
+      "as 1/n";
   kind.parameters = layout_parameters().specs();
-  kind.make = [](const TopologyContext& context, const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
+  kind.make = [](const TopologyContext& context,
+                 const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const LayoutOptions options, layout_parameters().read("topology", values));
-    // With a side of 2 the wrap-around edge doubles the grid's own; with a side of 1 it is a self-loop. Either way degrees
-    // are no longer 4, and what was built would not be what "torus" means in a paper.
-    const LayoutRule rule{.kind = "torus", .minimum_side = 3, .minimum_chosen_side = 3,
-                          .why = "both sides must be at least 3, or wrap-around edges fall on others (choose grid or ring)"};
+    // With a side of 2 the wrap-around edge doubles the grid's own; with a side of 1 it is a
+    // self-loop. Either way degrees are no longer 4, and what was built would not be what "torus"
+    // means in a paper.
+    const LayoutRule rule{.kind = "torus",
+                          .minimum_side = 3,
+                          .minimum_chosen_side = 3,
+                          .why =
+                              "both sides must be at least 3, or wrap-around edges fall on others "
+                              "(choose grid or ring)"};
     GOSSAMER_TRY(const Layout layout, choose_layout(rule, context.peers, options));
     std::vector<Edge> edges;
     if (context.peers == 1) return static_topology(undirected_graph(1, edges));

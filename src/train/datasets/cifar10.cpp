@@ -1,8 +1,9 @@
-// CIFAR-10 in its binary version: 60,000 colour photographs of 32×32 in ten classes. Not shipped: people fetch it
-// themselves from https://www.cs.toronto.edu/~kriz/cifar.html ("CIFAR-10 binary version").
+// CIFAR-10 in its binary version: 60,000 colour photographs of 32×32 in ten classes. Not shipped:
+// people fetch it themselves from https://www.cs.toronto.edu/~kriz/cifar.html ("CIFAR-10 binary
+// version").
 //
-// A record is 1 byte of label and 3 × 1,024 bytes of pixels, red, green, blue, each row by row: the order in which a sample
-// lies in a Dataset.
+// A record is 1 byte of label and 3 × 1,024 bytes of pixels, red, green, blue, each row by row: the
+// order in which a sample lies in a Dataset.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,15 +20,19 @@ namespace fs = std::filesystem;
 
 constexpr int kChannels = 3, kSide = 32, kClasses = 10;
 constexpr std::size_t kPixels = kSide * kSide, kRecord = 1 + kChannels * kPixels;
-/// Mean and standard deviation of each channel over the 50,000 training images, bytes scaled to 0 … 1.
-constexpr std::array<double, kChannels> kMean{0.4914, 0.4822, 0.4465}, kDeviation{0.2470, 0.2435, 0.2616};
+/// Mean and standard deviation of each channel over the 50,000 training images, bytes scaled to 0
+/// … 1.
+constexpr std::array<double, kChannels> kMean{0.4914, 0.4822, 0.4465},
+    kDeviation{0.2470, 0.2435, 0.2616};
 
 constexpr std::size_t kTrainCount = 50'000, kTestCount = 10'000;
-constexpr const char* kTrainFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-                                       "data_batch_5.bin"};
+constexpr const char* kTrainFiles[] = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin",
+                                       "data_batch_4.bin", "data_batch_5.bin"};
 constexpr const char* kTestFile = "test_batch.bin";
-constexpr const char* kRemedy = "data.path is the folder of CIFAR-10's binary version (cifar-10-batches-bin, with data_batch_1.bin "
-                                "to data_batch_5.bin and test_batch.bin), from https://www.cs.toronto.edu/~kriz/cifar.html";
+constexpr const char* kRemedy =
+    "data.path is the folder of CIFAR-10's binary version (cifar-10-batches-bin, with "
+    "data_batch_1.bin "
+    "to data_batch_5.bin and test_batch.bin), from https://www.cs.toronto.edu/~kriz/cifar.html";
 
 struct Cifar10Options {
   std::string path;
@@ -38,7 +43,10 @@ const ParameterSet<Cifar10Options>& parameters() {
   static const ParameterSet<Cifar10Options> set =
       ParameterSet<Cifar10Options>()
           .add("path", &Cifar10Options::path,
-               {.help = "the folder of the binary version, cifar-10-batches-bin, or the one that holds it", .path = true, .local = true})
+               {.help = "the folder of the binary version, cifar-10-batches-bin, or the one that "
+                        "holds it",
+                .path = true,
+                .local = true})
           .add("train_count", &Cifar10Options::train_count,
                {.help = "train on the first so many; 0: all", .minimum = 0, .unit = "samples"})
           .add("test_count", &Cifar10Options::test_count,
@@ -56,7 +64,8 @@ Values normalised() {
   Values values;
   for (std::size_t c = 0; c < kChannels; ++c)
     for (std::size_t byte = 0; byte < 256; ++byte)
-      values[c][byte] = static_cast<float>((static_cast<double>(byte) / 255 - kMean[c]) / kDeviation[c]);
+      values[c][byte] =
+          static_cast<float>((static_cast<double>(byte) / 255 - kMean[c]) / kDeviation[c]);
   return values;
 }
 
@@ -66,17 +75,22 @@ Status append(Dataset& data, const fs::path& file, std::size_t most, const Value
   if (!read.ok()) return bad(fmt::format("{}; {}", read.error().message, kRemedy));
   const std::vector<unsigned char>& bytes = *read;
   if (bytes.empty() || bytes.size() % kRecord != 0)
-    return bad(fmt::format("{}: {} bytes, which is no whole number of records of {} (a label and 3 × 32 × 32 pixels): cut short, "
-                           "or another data set; {}", file.string(), bytes.size(), kRecord, kRemedy));
+    return bad(
+        fmt::format("{}: {} bytes, which is no whole number of records of {} (a label and 3 × 32 × "
+                    "32 pixels): cut short, "
+                    "or another data set; {}",
+                    file.string(), bytes.size(), kRecord, kRemedy));
   const std::size_t count = std::min(most, bytes.size() / kRecord);
   for (std::size_t i = 0; i < count; ++i) {
     const unsigned char* record = bytes.data() + i * kRecord;
     if (record[0] >= kClasses)
-      return bad(fmt::format("{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}", file.string(),
-                             i, record[0], kRemedy));
+      return bad(fmt::format(
+          "{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}",
+          file.string(), i, record[0], kRemedy));
     data.labels.push_back(record[0]);
     for (std::size_t c = 0; c < kChannels; ++c)
-      for (std::size_t p = 0; p < kPixels; ++p) data.features.push_back(values[c][record[1 + c * kPixels + p]]);
+      for (std::size_t p = 0; p < kPixels; ++p)
+        data.features.push_back(values[c][record[1 + c * kPixels + p]]);
   }
   data.count += count;
   return {};
@@ -99,11 +113,15 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
   data.channels = kChannels, data.height = kSide, data.width = kSide;
   data.classes = kClasses;
   const Values values = normalised();
-  const auto most = [](std::int64_t wanted) { return wanted > 0 ? static_cast<std::size_t>(wanted) : ~std::size_t{0}; };
+  const auto most = [](std::int64_t wanted) {
+    return wanted > 0 ? static_cast<std::size_t>(wanted) : ~std::size_t{0};
+  };
   const std::size_t train = most(options.train_count), test = most(options.test_count);
-  data.features.reserve((std::min(train, kTrainCount) + std::min(test, kTestCount)) * data.feature_count());
+  data.features.reserve((std::min(train, kTrainCount) + std::min(test, kTestCount)) *
+                        data.feature_count());
   for (const char* file : kTrainFiles)
-    if (data.count < train) GOSSAMER_TRY_STATUS(append(data, folder / file, train - data.count, values));
+    if (data.count < train)
+      GOSSAMER_TRY_STATUS(append(data, folder / file, train - data.count, values));
   GOSSAMER_TRY_STATUS(check_count("train_count", options.train_count, data.count));
   data.train_count = data.count;
   GOSSAMER_TRY_STATUS(append(data, folder / kTestFile, test, values));
@@ -115,13 +133,17 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
 
 namespace datasets {
 DatasetKind cifar10() {
-  return {.name = "cifar10",
-          .summary = "CIFAR-10's 50,000 training and 10,000 test photographs of 3×32×32, from its binary files; each channel "
-                     "normalised, no augmentation",
-          .source = "A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009; files from "
-                    "https://www.cs.toronto.edu/~kriz/cifar.html, none come with the program",
-          .parameters = parameters().specs(),
-          .make = make};
+  return {
+      .name = "cifar10",
+      .summary =
+          "CIFAR-10's 50,000 training and 10,000 test photographs of 3×32×32, from its binary "
+          "files; each channel "
+          "normalised, no augmentation",
+      .source =
+          "A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009; files from "
+          "https://www.cs.toronto.edu/~kriz/cifar.html, none come with the program",
+      .parameters = parameters().specs(),
+      .make = make};
 }
 }  // namespace datasets
 

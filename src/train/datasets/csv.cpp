@@ -1,4 +1,5 @@
-// A table of numbers from a text file (csv_file.hpp): one column is the target or the label, the others are the features.
+// A table of numbers from a text file (csv_file.hpp): one column is the target or the label, the
+// others are the features.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +20,8 @@ namespace gossamer::train {
 namespace {
 
 struct CsvOptions {
-  std::string path, test_path, target = "-1", task = "classification", header = "auto", separator = "comma";
+  std::string path, test_path, target = "-1", task = "classification", header = "auto",
+                               separator = "comma";
   double test_fraction = 0.2;
   std::uint64_t split_seed = 0;
   bool standardise = true;
@@ -28,24 +30,39 @@ struct CsvOptions {
 const ParameterSet<CsvOptions>& parameters() {
   static const ParameterSet<CsvOptions> set =
       ParameterSet<CsvOptions>()
-          .add("path", &CsvOptions::path, {.help = "the file of the training samples, or of all samples", .path = true, .local = true})
+          .add("path", &CsvOptions::path,
+               {.help = "the file of the training samples, or of all samples",
+                .path = true,
+                .local = true})
           .add("test_path", &CsvOptions::test_path,
-               {.help = "a file of test samples with the same columns; empty: test_fraction of the only file", .path = true, .local = true})
+               {.help = "a file of test samples with the same columns; empty: test_fraction of the "
+                        "only file",
+                .path = true,
+                .local = true})
           .add("target", &CsvOptions::target,
-               {.help = "the column to learn: its name, or its number, the first being 1 and the last -1"})
+               {.help = "the column to learn: its name, or its number, the first being 1 and the "
+                        "last -1"})
           .add("task", &CsvOptions::task,
-               {.help = "classification: each distinct text of the target is a class, in ascending order",
+               {.help = "classification: each distinct text of the target is a class, in ascending "
+                        "order",
                 .choices = {"classification", "regression"}})
           .add("header", &CsvOptions::header,
-               {.help = "whether the first line names the columns; auto: it does where none of its fields is a number",
+               {.help = "whether the first line names the columns; auto: it does where none of its "
+                        "fields is a number",
                 .choices = {"auto", "yes", "no"}})
-          .add("separator", &CsvOptions::separator, {.help = "between two fields", .choices = {"comma", "semicolon", "tab"}})
+          .add("separator", &CsvOptions::separator,
+               {.help = "between two fields", .choices = {"comma", "semicolon", "tab"}})
           .add("test_fraction", &CsvOptions::test_fraction,
-               {.help = "of a single file: so much of it tests, chosen at random by split_seed", .minimum = 0, .maximum = 0.99})
+               {.help = "of a single file: so much of it tests, chosen at random by split_seed",
+                .minimum = 0,
+                .maximum = 0.99})
           .add("split_seed", &CsvOptions::split_seed,
-               {.help = "which samples test; apart from run.seed, so that runs of other seeds have the same", .minimum = 0})
+               {.help = "which samples test; apart from run.seed, so that runs of other seeds have "
+                        "the same",
+                .minimum = 0})
           .add("standardise", &CsvOptions::standardise,
-               {.help = "each feature becomes (x − mean) / standard deviation, both of the training samples; a constant one 0"});
+               {.help = "each feature becomes (x − mean) / standard deviation, both of the "
+                        "training samples; a constant one 0"});
   return set;
 }
 
@@ -58,26 +75,32 @@ struct Columns {
   std::vector<std::string> names = {};  ///< empty: the file has no header
 
   std::string name(std::size_t column) const {
-    return names.empty() ? fmt::format("column {}", column + 1) : fmt::format("column {} ({})", column + 1, names[column]);
+    return names.empty() ? fmt::format("column {}", column + 1)
+                         : fmt::format("column {} ({})", column + 1, names[column]);
   }
 };
 
 /// Samples as they stand in the files; labels are numbered as they first appear.
 struct Table {
-  std::vector<double> features;  ///< [count, columns − 1]; in double, so that standardising takes nothing off large offsets
+  std::vector<double> features;  ///< [count, columns − 1]; in double, so that standardising takes
+                                 ///< nothing off large offsets
   std::vector<float> targets;
   std::vector<std::int32_t> labels;
   std::map<std::string, std::int32_t> classes;
   std::size_t count = 0;
 };
 
-Result<Columns> read_columns(const CsvOptions& options, const std::string& file, const CsvRow& first) {
+Result<Columns> read_columns(const CsvOptions& options, const std::string& file,
+                             const CsvRow& first) {
   Columns columns{.count = first.fields.size()};
-  const bool numbers = std::ranges::any_of(first.fields, [](const auto& field) { return finite_number(field).has_value(); });
-  if (options.header == "yes" || (options.header == "auto" && !numbers)) columns.names = first.fields;
+  const bool numbers = std::ranges::any_of(
+      first.fields, [](const auto& field) { return finite_number(field).has_value(); });
+  if (options.header == "yes" || (options.header == "auto" && !numbers))
+    columns.names = first.fields;
   if (columns.count < 2)
-    return bad(fmt::format("{}:{}: one column, and a feature and a target are needed; is data.separator = {} right?", file,
-                           first.line, options.separator));
+    return bad(fmt::format(
+        "{}:{}: one column, and a feature and a target are needed; is data.separator = {} right?",
+        file, first.line, options.separator));
   const auto named = std::ranges::find(columns.names, options.target);
   if (named != columns.names.end()) {
     columns.target = static_cast<std::size_t>(named - columns.names.begin());
@@ -86,10 +109,11 @@ Result<Columns> read_columns(const CsvOptions& options, const std::string& file,
   const auto number = finite_number(options.target);
   const auto last = static_cast<double>(columns.count);
   if (!number || *number != std::floor(*number) || *number == 0 || std::abs(*number) > last)
-    return refused(fmt::format("data.target: '{}' is no column of {}: give {}a number from 1 to {}, or -1 for the last",
-                               options.target, file,
-                               columns.names.empty() ? "" : fmt::format("one of {}, ", fmt::join(columns.names, ", ")),
-                               columns.count));
+    return refused(fmt::format(
+        "data.target: '{}' is no column of {}: give {}a number from 1 to {}, or -1 for the last",
+        options.target, file,
+        columns.names.empty() ? "" : fmt::format("one of {}, ", fmt::join(columns.names, ", ")),
+        columns.count));
   columns.target = static_cast<std::size_t>(*number > 0 ? *number - 1 : last + *number);
   return columns;
 }
@@ -102,7 +126,9 @@ class Reader {
   Status read(const std::string& file) {
     GOSSAMER_TRY(const std::vector<unsigned char> bytes, read_bytes(file));
     const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const char separator = options_.separator == "tab" ? '\t' : options_.separator == "semicolon" ? ';' : ',';
+    const char separator = options_.separator == "tab"         ? '\t'
+                           : options_.separator == "semicolon" ? ';'
+                                                               : ',';
     const std::size_t before = table_.count;
     bool first = true;
     GOSSAMER_TRY_STATUS(read_csv(file, text, separator, [&](const CsvRow& row) -> Status {
@@ -113,8 +139,9 @@ class Reader {
       }
       if (columns_.names.empty()) return add(file, row);
       if (row.fields == columns_.names) return {};
-      return bad(fmt::format("{}:{}: its columns are {}, and those of {} are {}", file, row.line, fmt::join(row.fields, ", "),
-                             options_.path, fmt::join(columns_.names, ", ")));
+      return bad(fmt::format("{}:{}: its columns are {}, and those of {} are {}", file, row.line,
+                             fmt::join(row.fields, ", "), options_.path,
+                             fmt::join(columns_.names, ", ")));
     }));
     if (table_.count == before) return bad(fmt::format("{}: no samples in it", file));
     frozen_ = true;
@@ -127,19 +154,21 @@ class Reader {
  private:
   Status add(const std::string& file, const CsvRow& row) {
     if (row.fields.size() != columns_.count)
-      return bad(fmt::format("{}:{}: {} fields, and the first line has {}", file, row.line, row.fields.size(), columns_.count));
+      return bad(fmt::format("{}:{}: {} fields, and the first line has {}", file, row.line,
+                             row.fields.size(), columns_.count));
     for (std::size_t c = 0; c < columns_.count; ++c) {
       const std::string& field = row.fields[c];
       if (field.empty())
-        return bad(fmt::format("{}:{}: {} is empty: fill in what is missing, or leave the line out", file, row.line,
-                               columns_.name(c)));
+        return bad(fmt::format("{}:{}: {} is empty: fill in what is missing, or leave the line out",
+                               file, row.line, columns_.name(c)));
       if (c == columns_.target && options_.task == "classification") {
         GOSSAMER_TRY_STATUS(add_label(file, row.line, field));
         continue;
       }
       const auto number = finite_number(field);
       if (!number || !std::isfinite(static_cast<float>(*number)))
-        return bad(fmt::format("{}:{}: {}: '{}' is not a number that a float can hold", file, row.line, columns_.name(c), field));
+        return bad(fmt::format("{}:{}: {}: '{}' is not a number that a float can hold", file,
+                               row.line, columns_.name(c), field));
       if (c == columns_.target) table_.targets.push_back(static_cast<float>(*number));
       else table_.features.push_back(*number);
     }
@@ -149,10 +178,11 @@ class Reader {
 
   Status add_label(const std::string& file, std::size_t line, const std::string& text) {
     const auto next = static_cast<std::int32_t>(table_.classes.size());
-    const auto found = frozen_ ? table_.classes.find(text) : table_.classes.emplace(text, next).first;
+    const auto found =
+        frozen_ ? table_.classes.find(text) : table_.classes.emplace(text, next).first;
     if (found == table_.classes.end())
-      return bad(fmt::format("{}:{}: {}: class '{}' is not in {}, so nothing could learn it", file, line,
-                             columns_.name(columns_.target), text, options_.path));
+      return bad(fmt::format("{}:{}: {}: class '{}' is not in {}, so nothing could learn it", file,
+                             line, columns_.name(columns_.target), text, options_.path));
     table_.labels.push_back(found->second);
     return {};
   }
@@ -163,25 +193,33 @@ class Reader {
   bool frozen_ = false;  // the training file has been read: its classes are all there are
 };
 
-/// The number of each class in the data set, by the number it first had: classes ascend as numbers where all are, else as texts.
+/// The number of each class in the data set, by the number it first had: classes ascend as numbers
+/// where all are, else as texts.
 std::vector<std::int32_t> ascending(const std::map<std::string, std::int32_t>& classes) {
   std::vector<std::pair<std::string, std::int32_t>> order(classes.begin(), classes.end());
-  if (std::ranges::all_of(order, [](const auto& each) { return finite_number(each.first).has_value(); }))
-    std::ranges::stable_sort(order, {}, [](const auto& each) { return *finite_number(each.first); });
+  if (std::ranges::all_of(order,
+                          [](const auto& each) { return finite_number(each.first).has_value(); }))
+    std::ranges::stable_sort(order, {},
+                             [](const auto& each) { return *finite_number(each.first); });
   std::vector<std::int32_t> number(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) number[static_cast<std::size_t>(order[i].second)] = static_cast<std::int32_t>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    number[static_cast<std::size_t>(order[i].second)] = static_cast<std::int32_t>(i);
   return number;
 }
 
-/// Samples in the data set's order: those that train, and then those that test; each part as in its file.
-Result<std::vector<std::size_t>> split(const CsvOptions& options, std::size_t count, std::size_t& train_count) {
+/// Samples in the data set's order: those that train, and then those that test; each part as in its
+/// file.
+Result<std::vector<std::size_t>> split(const CsvOptions& options, std::size_t count,
+                                       std::size_t& train_count) {
   std::vector<std::uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0U);
   if (options.test_path.empty()) {
-    const auto tests = static_cast<std::size_t>(std::llround(options.test_fraction * static_cast<double>(count)));
+    const auto tests =
+        static_cast<std::size_t>(std::llround(options.test_fraction * static_cast<double>(count)));
     if (tests >= count)
-      return refused(fmt::format("data.test_fraction: {} of the {} samples of {} would test, and none train",
-                                 tests, count, options.path));
+      return refused(
+          fmt::format("data.test_fraction: {} of the {} samples of {} would test, and none train",
+                      tests, count, options.path));
     RandomStream(options.split_seed, kNoPeer, Purpose::data).shuffle(order);
     train_count = count - tests;
     std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(train_count));
@@ -196,19 +234,21 @@ struct Scale {
 };
 
 /// Mean and standard deviation of feature f over `samples`, in double, in their order.
-Scale scale_of(const Table& table, std::size_t width, std::size_t f, std::span<const std::size_t> samples) {
+Scale scale_of(const Table& table, std::size_t width, std::size_t f,
+               std::span<const std::size_t> samples) {
   const auto at = [&](std::size_t sample) { return table.features[sample * width + f]; };
   const auto n = static_cast<double>(samples.size());
   double mean = 0, square = 0;
   for (const std::size_t i : samples) mean += at(i) / n;
   for (const std::size_t i : samples) square += (at(i) - mean) * (at(i) - mean) / n;
-  const bool constant = std::ranges::all_of(samples, [&](std::size_t i) { return at(i) == at(samples[0]); });
+  const bool constant =
+      std::ranges::all_of(samples, [&](std::size_t i) { return at(i) == at(samples[0]); });
   return {mean, constant ? std::numeric_limits<double>::infinity() : std::sqrt(square)};
 }
 
 /// The samples of `order`, the first `train_count` of which train.
-Dataset assemble(const CsvOptions& options, const Table& table, const Columns& columns, const std::vector<std::size_t>& order,
-                 std::size_t train_count) {
+Dataset assemble(const CsvOptions& options, const Table& table, const Columns& columns,
+                 const std::vector<std::size_t>& order, std::size_t train_count) {
   const std::size_t width = columns.count - 1;
   Dataset data;
   data.name = "csv";
@@ -223,7 +263,8 @@ Dataset assemble(const CsvOptions& options, const Table& table, const Columns& c
   data.features.reserve(table.features.size());
   for (const std::size_t i : order) {
     for (std::size_t f = 0; f < width; ++f)
-      data.features.push_back(static_cast<float>((table.features[i * width + f] - scales[f].mean) / scales[f].deviation));
+      data.features.push_back(static_cast<float>((table.features[i * width + f] - scales[f].mean) /
+                                                 scales[f].deviation));
     if (data.classes > 0) data.labels.push_back(number[static_cast<std::size_t>(table.labels[i])]);
     else data.targets.push_back(table.targets[i]);
   }
@@ -239,12 +280,16 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   if (!options.test_path.empty()) GOSSAMER_TRY_STATUS(reader.read(options.test_path));
   const Table& table = reader.table();
   const std::size_t width = reader.columns().count - 1;
-  if (table.count > std::numeric_limits<std::uint32_t>::max() || width > std::numeric_limits<std::int32_t>::max())
-    return bad(fmt::format("{}: {} samples of {} features are more than this program can number", options.path, table.count, width));
+  if (table.count > std::numeric_limits<std::uint32_t>::max() ||
+      width > std::numeric_limits<std::int32_t>::max())
+    return bad(fmt::format("{}: {} samples of {} features are more than this program can number",
+                           options.path, table.count, width));
   if (table.classes.size() * 2 > table.count)
-    return refused(fmt::format("data.task: {} of {} has {} distinct values in {} samples, too many for classes; is it a "
-                               "regression?", reader.columns().name(reader.columns().target), options.path,
-                               table.classes.size(), table.count));
+    return refused(fmt::format(
+        "data.task: {} of {} has {} distinct values in {} samples, too many for classes; is it a "
+        "regression?",
+        reader.columns().name(reader.columns().target), options.path, table.classes.size(),
+        table.count));
 
   GOSSAMER_TRY(const std::vector<std::size_t> order, split(options, table.count, train_count));
   return assemble(options, table, reader.columns(), order, train_count);
@@ -254,11 +299,12 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
 
 namespace datasets {
 DatasetKind csv() {
-  return {.name = "csv",
-          .summary = "a table of numbers from a text file, one column the class or the value to learn",
-          .source = "your file, its licence; format: RFC 4180, Y. Shafranovich 2005",
-          .parameters = parameters().specs(),
-          .make = make};
+  return {
+      .name = "csv",
+      .summary = "a table of numbers from a text file, one column the class or the value to learn",
+      .source = "your file, its licence; format: RFC 4180, Y. Shafranovich 2005",
+      .parameters = parameters().specs(),
+      .make = make};
 }
 }  // namespace datasets
 

@@ -1,4 +1,5 @@
-// The handwritten digits that come with the program (data/digits/README.md): 1,797 real images of 8×8, no download.
+// The handwritten digits that come with the program (data/digits/README.md): 1,797 real images of
+// 8×8, no download.
 #include <array>
 #include <span>
 
@@ -23,7 +24,8 @@ constexpr int kTestEvery = 5;  // of each class, in the file's order, the 5th, 1
 std::vector<std::uint32_t> split(std::span<const unsigned char> labels, std::size_t& train_count) {
   std::vector<std::uint32_t> order, test;
   std::array<int, kClasses> seen{};
-  for (std::uint32_t i = 0; i < labels.size(); ++i) (++seen[labels[i]] % kTestEvery == 0 ? test : order).push_back(i);
+  for (std::uint32_t i = 0; i < labels.size(); ++i)
+    (++seen[labels[i]] % kTestEvery == 0 ? test : order).push_back(i);
   train_count = order.size();
   order.insert(order.end(), test.begin(), test.end());
   return order;
@@ -31,9 +33,12 @@ std::vector<std::uint32_t> split(std::span<const unsigned char> labels, std::siz
 
 Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   GOSSAMER_TRY_STATUS(check_values("data", {}, values));
-  GOSSAMER_TRY(const IdxArray images, parse_idx("the built-in digits' images", embedded::digits_images(), 3));
-  GOSSAMER_TRY(const IdxArray labels, parse_idx("the built-in digits' labels", embedded::digits_labels(), 1));
-  GOSSAMER_CHECK(images.dimensions[0] == labels.dimensions[0], "the built-in digits have a label for each image");
+  GOSSAMER_TRY(const IdxArray images,
+               parse_idx("the built-in digits' images", embedded::digits_images(), 3));
+  GOSSAMER_TRY(const IdxArray labels,
+               parse_idx("the built-in digits' labels", embedded::digits_labels(), 1));
+  GOSSAMER_CHECK(images.dimensions[0] == labels.dimensions[0],
+                 "the built-in digits have a label for each image");
 
   Dataset data;
   data.name = "digits";
@@ -44,7 +49,8 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   const std::size_t pixels = data.feature_count();
   data.features.reserve(data.count * pixels);
   for (const std::uint32_t sample : split(labels.values, data.train_count)) {
-    for (std::size_t p = 0; p < pixels; ++p) data.features.push_back(images.values[sample * pixels + p] / kInk);
+    for (std::size_t p = 0; p < pixels; ++p)
+      data.features.push_back(images.values[sample * pixels + p] / kInk);
     data.labels.push_back(labels.values[sample]);
   }
   return data;
@@ -55,9 +61,13 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
 namespace datasets {
 DatasetKind digits() {
   return {.name = "digits",
-          .summary = "1,797 handwritten digits of 8×8 pixels, built in; 1,442 train, 355 test (every fifth of each class)",
-          .source = "E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI 1998, doi:10.24432/C50P49, "
-                    "CC BY 4.0",
+          .summary =
+              "1,797 handwritten digits of 8×8 pixels, built in; 1,442 train, 355 test (every "
+              "fifth of each class)",
+          .source =
+              "E. Alpaydin, C. Kaynak: Optical Recognition of Handwritten Digits, UCI 1998, "
+              "doi:10.24432/C50P49, "
+              "CC BY 4.0",
           .parameters = {},
           .make = make};
 }

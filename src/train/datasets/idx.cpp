@@ -1,4 +1,5 @@
-// Images from files in MNIST's IDX format, plain or gzip: MNIST itself, Fashion-MNIST, KMNIST, EMNIST, or one's own.
+// Images from files in MNIST's IDX format, plain or gzip: MNIST itself, Fashion-MNIST, KMNIST,
+// EMNIST, or one's own.
 #include <fmt/format.h>
 
 #include <array>
@@ -24,26 +25,41 @@ struct IdxOptions {
 const ParameterSet<IdxOptions>& parameters() {
   static const ParameterSet<IdxOptions> set =
       ParameterSet<IdxOptions>()
-          .add("path", &IdxOptions::path, {.help = "the folder of the files, or the file of the training images", .path = true, .local = true})
+          .add("path", &IdxOptions::path,
+               {.help = "the folder of the files, or the file of the training images",
+                .path = true,
+                .local = true})
           .add("images", &IdxOptions::images,
-               {.help = "training images, a name in the folder; empty: MNIST's usual names", .local = true})
-          .add("labels", &IdxOptions::labels, {.help = "training labels; empty: named as the images are", .local = true})
+               {.help = "training images, a name in the folder; empty: MNIST's usual names",
+                .local = true})
+          .add("labels", &IdxOptions::labels,
+               {.help = "training labels; empty: named as the images are", .local = true})
           .add("test_images", &IdxOptions::test_images,
-               {.help = "test images; empty: MNIST's usual names, and where there are none, a part of the only file",
+               {.help = "test images; empty: MNIST's usual names, and where there are none, a part "
+                        "of the only file",
                 .local = true})
           .add("test_labels", &IdxOptions::test_labels,
                {.help = "test labels; empty: named as the images are", .local = true})
-          .add("classes", &IdxOptions::classes, {.help = "labels are below this", .minimum = 1, .maximum = 256})
+          .add("classes", &IdxOptions::classes,
+               {.help = "labels are below this", .minimum = 1, .maximum = 256})
           .add("train_count", &IdxOptions::train_count,
-               {.help = "train on the first so many of the file; 0: all that do not test", .minimum = 0, .unit = "samples"})
+               {.help = "train on the first so many of the file; 0: all that do not test",
+                .minimum = 0,
+                .unit = "samples"})
           .add("test_count", &IdxOptions::test_count,
-               {.help = "test on the first so many of the test file, or the last of the only file; 0: all that do not train",
-                .minimum = 0, .unit = "samples"})
+               {.help = "test on the first so many of the test file, or the last of the only file; "
+                        "0: all that do not train",
+                .minimum = 0,
+                .unit = "samples"})
           .add("scale", &IdxOptions::scale,
-               {.help = "a byte v becomes (v / scale - mean) / std", .minimum = 0, .minimum_excluded = true})
+               {.help = "a byte v becomes (v / scale - mean) / std",
+                .minimum = 0,
+                .minimum_excluded = true})
           .add("mean", &IdxOptions::mean, {.help = "of the scaled pixels; MNIST: 0.1307"})
           .add("std", &IdxOptions::std,
-               {.help = "of the scaled pixels; MNIST: 0.3081", .minimum = 0, .minimum_excluded = true});
+               {.help = "of the scaled pixels; MNIST: 0.3081",
+                .minimum = 0,
+                .minimum_excluded = true});
   return set;
 }
 
@@ -57,16 +73,18 @@ struct Pair {
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// The image file named `prefix` + one of the spellings in use (LeCun's, Kaggle's); empty where there is none.
+/// The image file named `prefix` + one of the spellings in use (LeCun's, Kaggle's); empty where
+/// there is none.
 fs::path find_images(const fs::path& folder, const std::string& prefix) {
   std::error_code ignored;
-  for (const char* name : {"images-idx3-ubyte", "images-idx3-ubyte.gz", "images.idx3-ubyte", "images.idx3-ubyte.gz"})
+  for (const char* name :
+       {"images-idx3-ubyte", "images-idx3-ubyte.gz", "images.idx3-ubyte", "images.idx3-ubyte.gz"})
     if (fs::exists(folder / (prefix + name), ignored)) return folder / (prefix + name);
   return {};
 }
 
-/// The label file beside an image file: "images" and "idx3" in its name become "labels" and "idx1"; if that is not there,
-/// the same with or without ".gz". Empty if the name has no "images".
+/// The label file beside an image file: "images" and "idx3" in its name become "labels" and "idx1";
+/// if that is not there, the same with or without ".gz". Empty if the name has no "images".
 fs::path labels_beside(const fs::path& images) {
   std::string name = images.filename().string();
   const auto replace = [&name](const std::string& from, const std::string& to) {
@@ -83,21 +101,23 @@ fs::path labels_beside(const fs::path& images) {
   return fs::exists(images.parent_path() / other, ignored) ? images.parent_path() / other : same;
 }
 
-Result<Pair> read_pair(const fs::path& images, const fs::path& named_labels, const std::string& key, int classes) {
+Result<Pair> read_pair(const fs::path& images, const fs::path& named_labels, const std::string& key,
+                       int classes) {
   const fs::path labels = named_labels.empty() ? labels_beside(images) : named_labels;
   if (labels.empty())
-    return bad(fmt::format("{}: no 'images' in its name, so its labels cannot be guessed; give data.{}", images.string(),
-                           key));
+    return bad(
+        fmt::format("{}: no 'images' in its name, so its labels cannot be guessed; give data.{}",
+                    images.string(), key));
   Pair pair{images.string(), {}, {}};
   GOSSAMER_TRY(pair.images, read_idx(images, 3));
   GOSSAMER_TRY(pair.labels, read_idx(labels, 1));
   if (pair.labels.values.size() != pair.count())
-    return bad(fmt::format("{}: {} labels, and {} has {} images", labels.string(), pair.labels.values.size(),
-                           images.string(), pair.count()));
+    return bad(fmt::format("{}: {} labels, and {} has {} images", labels.string(),
+                           pair.labels.values.size(), images.string(), pair.count()));
   for (std::size_t i = 0; i < pair.count(); ++i)
     if (pair.labels.values[i] >= classes)
-      return bad(fmt::format("{}: sample {} has label {}, not below data.classes = {}", labels.string(), i,
-                             pair.labels.values[i], classes));
+      return bad(fmt::format("{}: sample {} has label {}, not below data.classes = {}",
+                             labels.string(), i, pair.labels.values[i], classes));
   return pair;
 }
 
@@ -111,28 +131,40 @@ Result<Split> split_two(const IdxOptions& options, const Pair& train, const Pair
   const auto wanted_train = static_cast<std::size_t>(options.train_count);
   const auto wanted_test = static_cast<std::size_t>(options.test_count);
   if (wanted_train > train.count())
-    return refused(fmt::format("data.train_count: {} samples, and {} has {}", wanted_train, train.name, train.count()));
+    return refused(fmt::format("data.train_count: {} samples, and {} has {}", wanted_train,
+                               train.name, train.count()));
   if (wanted_test > test.count())
-    return refused(fmt::format("data.test_count: {} samples, and {} has {}", wanted_test, test.name, test.count()));
-  if (test.images.dimensions[1] != train.images.dimensions[1] || test.images.dimensions[2] != train.images.dimensions[2])
-    return bad(fmt::format("{}: images of {}×{}, and {} has {}×{}", test.name, test.images.dimensions[1],
-                           test.images.dimensions[2], train.name, train.images.dimensions[1], train.images.dimensions[2]));
-  return Split{wanted_train > 0 ? wanted_train : train.count(), 0, wanted_test > 0 ? wanted_test : test.count()};
+    return refused(fmt::format("data.test_count: {} samples, and {} has {}", wanted_test, test.name,
+                               test.count()));
+  if (test.images.dimensions[1] != train.images.dimensions[1] ||
+      test.images.dimensions[2] != train.images.dimensions[2])
+    return bad(fmt::format("{}: images of {}×{}, and {} has {}×{}", test.name,
+                           test.images.dimensions[1], test.images.dimensions[2], train.name,
+                           train.images.dimensions[1], train.images.dimensions[2]));
+  return Split{wanted_train > 0 ? wanted_train : train.count(), 0,
+               wanted_test > 0 ? wanted_test : test.count()};
 }
 
 /// With one file the split must be said: no fixed rule would suit every file.
 Result<Split> split_one(const IdxOptions& options, const Pair& only) {
-  const auto train = static_cast<std::size_t>(options.train_count), test = static_cast<std::size_t>(options.test_count);
+  const auto train = static_cast<std::size_t>(options.train_count),
+             test = static_cast<std::size_t>(options.test_count);
   const std::size_t count = only.count();
   if (train == 0 && test == 0)
-    return refused(fmt::format("{}: its {} samples must train and test; give data.train_count, data.test_count or both, or "
-                               "data.test_images", only.name, count));
+    return refused(
+        fmt::format("{}: its {} samples must train and test; give data.train_count, "
+                    "data.test_count or both, or "
+                    "data.test_images",
+                    only.name, count));
   if (train > count || test > count - train || (train == 0 && test == count))
-    return refused(fmt::format("data.train_count, data.test_count: {} samples to train and {} to test, and {} has {}", train,
-                               test, only.name, count));
+    return refused(fmt::format(
+        "data.train_count, data.test_count: {} samples to train and {} to test, and {} has {}",
+        train, test, only.name, count));
   if (train == count)
-    return refused(fmt::format("data.train_count: all {} samples of {} would train and none test; keep some back, or give "
-                               "data.test_images", count, only.name));
+    return refused(fmt::format(
+        "data.train_count: all {} samples of {} would train and none test; keep some back, or give "
+        "data.test_images",
+        count, only.name));
   if (train == 0) return Split{count - test, count - test, test};
   if (test == 0) return Split{train, train, count - train};
   return Split{train, count - test, test};
@@ -142,22 +174,25 @@ float scaled(int byte, const IdxOptions& options) {
   return static_cast<float>((byte / options.scale - options.mean) / options.std);
 }
 
-void append(Dataset& data, const Pair& pair, std::size_t begin, std::size_t count, const IdxOptions& options) {
+void append(Dataset& data, const Pair& pair, std::size_t begin, std::size_t count,
+            const IdxOptions& options) {
   std::array<float, 256> value_of;
   for (int v = 0; v < 256; ++v) value_of[static_cast<std::size_t>(v)] = scaled(v, options);
   const std::size_t pixels = data.feature_count();
   for (std::size_t i = begin * pixels; i < (begin + count) * pixels; ++i)
     data.features.push_back(value_of[pair.images.values[i]]);
-  data.labels.insert(data.labels.end(), pair.labels.values.begin() + static_cast<std::ptrdiff_t>(begin),
+  data.labels.insert(data.labels.end(),
+                     pair.labels.values.begin() + static_cast<std::ptrdiff_t>(begin),
                      pair.labels.values.begin() + static_cast<std::ptrdiff_t>(begin + count));
 }
 
-Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pair& test, const Split& split) {
+Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pair& test,
+                         const Split& split) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   const std::size_t height = train.images.dimensions[1], width = train.images.dimensions[2];
   if (split.train + split.test > kMost || height * width > std::numeric_limits<std::int32_t>::max())
-    return bad(fmt::format("{}: {} samples of {}×{} are more than this program can number", train.name,
-                           split.train + split.test, height, width));
+    return bad(fmt::format("{}: {} samples of {}×{} are more than this program can number",
+                           train.name, split.train + split.test, height, width));
   Dataset data;
   data.name = "idx";
   data.height = static_cast<int>(height);
@@ -175,31 +210,41 @@ Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pai
 Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   GOSSAMER_TRY(const IdxOptions options, parameters().read("data", values));
   if (!std::isfinite(scaled(0, options)) || !std::isfinite(scaled(255, options)))
-    return refused("data.scale, data.mean, data.std: with these a pixel is beyond what a float holds");
+    return refused(
+        "data.scale, data.mean, data.std: with these a pixel is beyond what a float holds");
   if (options.path.empty()) return refused("data.path: give the folder of the IDX files");
   std::error_code ignored;
-  if (!fs::exists(options.path, ignored)) return bad(fmt::format("data.path: {}: no such file or folder", options.path));
+  if (!fs::exists(options.path, ignored))
+    return bad(fmt::format("data.path: {}: no such file or folder", options.path));
   const bool is_folder = fs::is_directory(options.path, ignored);
   if (!is_folder && !options.images.empty())
-    return refused(fmt::format("data.images: data.path, {}, is a file already; give its folder", options.path));
+    return refused(fmt::format("data.images: data.path, {}, is a file already; give its folder",
+                               options.path));
   const fs::path folder = is_folder ? fs::path(options.path) : fs::path(options.path).parent_path();
-  const auto named = [&folder](const std::string& name) { return name.empty() ? fs::path() : folder / name; };
+  const auto named = [&folder](const std::string& name) {
+    return name.empty() ? fs::path() : folder / name;
+  };
 
   fs::path images = is_folder ? named(options.images) : fs::path(options.path);
   if (images.empty()) images = find_images(folder, "train-");
   if (images.empty()) images = find_images(folder, "");
   if (images.empty())
-    return bad(fmt::format("{}: no images in MNIST's usual names (train-images-idx3-ubyte, images-idx3-ubyte, with or "
-                           "without .gz); give data.images", folder.string()));
-  GOSSAMER_TRY(const Pair train, read_pair(images, named(options.labels), "labels", options.classes));
+    return bad(fmt::format(
+        "{}: no images in MNIST's usual names (train-images-idx3-ubyte, images-idx3-ubyte, with or "
+        "without .gz); give data.images",
+        folder.string()));
+  GOSSAMER_TRY(const Pair train,
+               read_pair(images, named(options.labels), "labels", options.classes));
 
   fs::path test_images = named(options.test_images);
-  if (test_images.empty() && is_folder && options.images.empty()) test_images = find_images(folder, "t10k-");
+  if (test_images.empty() && is_folder && options.images.empty())
+    test_images = find_images(folder, "t10k-");
   if (test_images.empty()) {
     GOSSAMER_TRY(const Split split, split_one(options, train));
     return assemble(options, train, train, split);
   }
-  GOSSAMER_TRY(const Pair test, read_pair(test_images, named(options.test_labels), "test_labels", options.classes));
+  GOSSAMER_TRY(const Pair test,
+               read_pair(test_images, named(options.test_labels), "test_labels", options.classes));
   GOSSAMER_TRY(const Split split, split_two(options, train, test));
   return assemble(options, train, test, split);
 }
@@ -210,7 +255,9 @@ namespace datasets {
 DatasetKind idx() {
   return {.name = "idx",
           .summary = "images and labels from files in MNIST's IDX format, plain or gzip",
-          .source = "Y. LeCun, C. Cortes, C. Burges, http://yann.lecun.com/exdb/mnist/; your files, their licence",
+          .source =
+              "Y. LeCun, C. Cortes, C. Burges, http://yann.lecun.com/exdb/mnist/; your files, "
+              "their licence",
           .parameters = parameters().specs(),
           .make = make};
 }

@@ -1,8 +1,10 @@
-// Quadratic functions, one a peer: the textbook problem of distributed optimisation, with its optimum known.
+// Quadratic functions, one a peer: the textbook problem of distributed optimisation, with its
+// optimum known.
 //   f_i(x) = ½ (x − b_i)ᵀ A_i (x − b_i),   i = 0..n−1, x of d values
-// Told as linear regression: peer i has d samples, the rows of M_i = √d · U_i Λ^½ Q_iᵀ, with targets M_i b_i, so that the
-// mean of ½ (m·x − y)² over them is f_i with A_i = M_iᵀ M_i / d = Q_i Λ Q_iᵀ. U_i, a random rotation, gives every sample a
-// part of every direction. Full gradients (data.batch = 0) are those of f_i; smaller batches add sampling noise.
+// Told as linear regression: peer i has d samples, the rows of M_i = √d · U_i Λ^½ Q_iᵀ, with
+// targets M_i b_i, so that the mean of ½ (m·x − y)² over them is f_i with A_i = M_iᵀ M_i / d = Q_i
+// Λ Q_iᵀ. U_i, a random rotation, gives every sample a part of every direction. Full gradients
+// (data.batch = 0) are those of f_i; smaller batches add sampling noise.
 #include <cmath>
 
 #include "train/synthetic.hpp"
@@ -27,39 +29,52 @@ const ParameterSet<QuadraticOptions>& parameters() {
           .add("dimension", &QuadraticOptions::dimension,
                {.help = "d: values of x, and samples a peer", .minimum = 1, .maximum = 4096})
           .add("condition", &QuadraticOptions::condition,
-               {.help = "largest over smallest eigenvalue of each A_i", .minimum = 1, .maximum = 1e6})
+               {.help = "largest over smallest eigenvalue of each A_i",
+                .minimum = 1,
+                .maximum = 1e6})
           .add("heterogeneity", &QuadraticOptions::heterogeneity,
-               {.help = "zeta: root mean square over the peers of |grad f_i(x*)|; 0: every b_i is x*", .minimum = 0,
+               {.help =
+                    "zeta: root mean square over the peers of |grad f_i(x*)|; 0: every b_i is x*",
+                .minimum = 0,
                 .maximum = 1e3})
           .add("different_hessians", &QuadraticOptions::different_hessians,
                {.help = "each A_i with eigenvectors of its own; else one A for all"})
           .add("gradient_noise", &QuadraticOptions::gradient_noise,
-               {.help = "standard deviation of normal noise in each coordinate of each gradient", .minimum = 0});
+               {.help = "standard deviation of normal noise in each coordinate of each gradient",
+                .minimum = 0});
   return set;
 }
 
-/// The functions before they become samples. roots[i] = Λ^½ Q_iᵀ, so that A_i = roots[i]ᵀ roots[i]; one root where all A_i
-/// are equal.
+/// The functions before they become samples. roots[i] = Λ^½ Q_iᵀ, so that A_i = roots[i]ᵀ roots[i];
+/// one root where all A_i are equal.
 struct Functions {
   std::vector<MatrixXd> roots;
   std::vector<VectorXd> minimisers;  ///< b_i
 
   const MatrixXd& root(std::size_t peer) const { return roots[roots.size() == 1 ? 0 : peer]; }
-  VectorXd times_hessian(std::size_t peer, const VectorXd& x) const { return root(peer).transpose() * (root(peer) * x); }
+  VectorXd times_hessian(std::size_t peer, const VectorXd& x) const {
+    return root(peer).transpose() * (root(peer) * x);
+  }
 };
 
-/// L = 1: all A_i are scaled together so that the largest eigenvalue of their mean is 1, and step sizes are in units of 1/L.
+/// L = 1: all A_i are scaled together so that the largest eigenvalue of their mean is 1, and step
+/// sizes are in units of 1/L.
 MatrixXd scale_to_unit(std::vector<MatrixXd>& roots) {
   MatrixXd mean = MatrixXd::Zero(roots[0].cols(), roots[0].cols());
-  for (const MatrixXd& root : roots) mean += root.transpose() * root / static_cast<double>(roots.size());
-  const double largest = Eigen::SelfAdjointEigenSolver<MatrixXd>(mean, Eigen::EigenvaluesOnly).eigenvalues().maxCoeff();
+  for (const MatrixXd& root : roots)
+    mean += root.transpose() * root / static_cast<double>(roots.size());
+  const double largest = Eigen::SelfAdjointEigenSolver<MatrixXd>(mean, Eigen::EigenvaluesOnly)
+                             .eigenvalues()
+                             .maxCoeff();
   for (MatrixXd& root : roots) root /= std::sqrt(largest);
   return mean / largest;
 }
 
-/// b_i = x* + s (δ_i − δ*), δ_i standard normal, δ* = (Σ A_i)⁻¹ Σ A_i δ_i: then Σ A_i (x* − b_i) = 0, so x* is the optimum,
-/// and s makes the root mean square of ‖A_i (x* − b_i)‖ what was asked for. One peer has b_0 = x* whatever is asked.
-void place_minimisers(Functions& functions, const MatrixXd& mean_hessian, const VectorXd& optimum, double heterogeneity) {
+/// b_i = x* + s (δ_i − δ*), δ_i standard normal, δ* = (Σ A_i)⁻¹ Σ A_i δ_i: then Σ A_i (x* − b_i) =
+/// 0, so x* is the optimum, and s makes the root mean square of ‖A_i (x* − b_i)‖ what was asked
+/// for. One peer has b_0 = x* whatever is asked.
+void place_minimisers(Functions& functions, const MatrixXd& mean_hessian, const VectorXd& optimum,
+                      double heterogeneity) {
   const auto n = static_cast<double>(functions.minimisers.size());
   VectorXd moment = VectorXd::Zero(optimum.size());
   for (std::size_t p = 0; p < functions.minimisers.size(); ++p)
@@ -78,20 +93,24 @@ Functions draw_functions(const QuadraticOptions& options, const DatasetContext& 
   const VectorXd half = log_spectrum(options.dimension, options.condition).cwiseSqrt();
   Functions functions;
   if (!options.different_hessians)
-    functions.roots.push_back(half.asDiagonal() * random_orthogonal(options.dimension, shared).transpose());
+    functions.roots.push_back(half.asDiagonal() *
+                              random_orthogonal(options.dimension, shared).transpose());
   for (int p = 0; p < context.peers; ++p) {
     RandomStream random(context.seed, static_cast<std::uint32_t>(p), Purpose::data);
     functions.minimisers.push_back(normal_vector(options.dimension, random));
     if (options.different_hessians)
-      functions.roots.push_back(half.asDiagonal() * random_orthogonal(options.dimension, random).transpose());
+      functions.roots.push_back(half.asDiagonal() *
+                                random_orthogonal(options.dimension, random).transpose());
   }
   const MatrixXd mean_hessian = scale_to_unit(functions.roots);
   place_minimisers(functions, mean_hessian, optimum, options.heterogeneity);
   return functions;
 }
 
-/// Peer p's d samples. Targets come from the features as rounded, so that b_i stays f_i's minimiser.
-void write_samples(Dataset& data, const Functions& functions, std::size_t peer, std::uint64_t seed) {
+/// Peer p's d samples. Targets come from the features as rounded, so that b_i stays f_i's
+/// minimiser.
+void write_samples(Dataset& data, const Functions& functions, std::size_t peer,
+                   std::uint64_t seed) {
   const int d = data.width;
   RandomStream random(seed, static_cast<std::uint32_t>(peer), Purpose::data, 1);
   using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -107,7 +126,8 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
   GOSSAMER_TRY(Dataset data, regression_table("quadratic", options.dimension, context.peers,
                                               static_cast<std::size_t>(options.dimension), 0));
   const Functions functions = draw_functions(options, context);
-  for (std::size_t p = 0; p < functions.minimisers.size(); ++p) write_samples(data, functions, p, context.seed);
+  for (std::size_t p = 0; p < functions.minimisers.size(); ++p)
+    write_samples(data, functions, p, context.seed);
   const VectorXd optimum = regression_optimum(data);
   data.optimum.emplace(optimum.begin(), optimum.end());
   data.gradient_noise = options.gradient_noise;
@@ -118,11 +138,14 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
 
 namespace datasets {
 DatasetKind quadratic() {
-  return {.name = "quadratic",
-          .summary = "one quadratic function a peer, generated: optimum, condition, heterogeneity and noise known",
-          .source = "after Koloskova et al. 2020 (A unified theory of decentralized SGD), section 6",
-          .parameters = parameters().specs(),
-          .make = make};
+  return {
+      .name = "quadratic",
+      .summary =
+          "one quadratic function a peer, generated: optimum, condition, heterogeneity and noise "
+          "known",
+      .source = "after Koloskova et al. 2020 (A unified theory of decentralized SGD), section 6",
+      .parameters = parameters().specs(),
+      .make = make};
 }
 }  // namespace datasets
 

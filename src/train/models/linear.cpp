@@ -1,4 +1,5 @@
-// Linear regression by least squares. Its optimum is known in closed form, so it measures convergence exactly.
+// Linear regression by least squares. Its optimum is known in closed form, so it measures
+// convergence exactly.
 #include <fmt/format.h>
 
 #include "train/model.hpp"
@@ -7,23 +8,27 @@ namespace gossamer::train::models {
 namespace {
 
 struct LinearOptions {
-  bool bias = false;  ///< off: the synthetic data's closed-form optimum is that of a model without one
+  bool bias =
+      false;  ///< off: the synthetic data's closed-form optimum is that of a model without one
 };
 
 const ParameterSet<LinearOptions>& linear_parameters() {
-  static const auto set = ParameterSet<LinearOptions>().add("bias", &LinearOptions::bias, {.help = "add a constant term"});
+  static const auto set = ParameterSet<LinearOptions>().add("bias", &LinearOptions::bias,
+                                                            {.help = "add a constant term"});
   return set;
 }
 
 }  // namespace
 
 ModelKind linear() {
-  const auto make = [](const ModelContext& context, const ParameterValues& values) -> Result<ModelSpec> {
+  const auto make = [](const ModelContext& context,
+                       const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY(const LinearOptions options, linear_parameters().read("model", values));
     if (context.classes > 0)
-      return Error{ErrorKind::invalid,
-                   fmt::format("model.kind: linear regresses on a target, but these data have {} classes (give softmax, mlp "
-                               "or cnn)", context.classes)};
+      return Error{ErrorKind::invalid, fmt::format("model.kind: linear regresses on a target, but "
+                                                   "these data have {} classes (give softmax, mlp "
+                                                   "or cnn)",
+                                                   context.classes)};
     return ModelSpec{{Dense{.units = 1, .bias = options.bias}}, Loss::squared_error};
   };
   return {.name = "linear",

@@ -14,7 +14,9 @@ struct MlpOptions {
 const ParameterSet<MlpOptions>& mlp_parameters() {
   static const auto set = ParameterSet<MlpOptions>()
                               .add("hidden", &MlpOptions::hidden,
-                                   {.help = "units of each hidden layer, input side first", .minimum = 1, .maximum = 65536,
+                                   {.help = "units of each hidden layer, input side first",
+                                    .minimum = 1,
+                                    .maximum = 65536,
                                     .unit = "units"})
                               .add("activation", &MlpOptions::activation,
                                    {.help = "between the layers", .choices = {"relu", "tanh"}});
@@ -24,12 +26,15 @@ const ParameterSet<MlpOptions>& mlp_parameters() {
 }  // namespace
 
 ModelKind mlp() {
-  const auto make = [](const ModelContext& context, const ParameterValues& values) -> Result<ModelSpec> {
+  const auto make = [](const ModelContext& context,
+                       const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("mlp", context));
     GOSSAMER_TRY(const MlpOptions options, mlp_parameters().read("model", values));
     ModelSpec spec;
-    const Activation activation = options.activation == "tanh" ? Activation::tanh : Activation::relu;
-    for (int units : options.hidden) spec.layers.push_back(Dense{.units = units, .activation = activation});
+    const Activation activation =
+        options.activation == "tanh" ? Activation::tanh : Activation::relu;
+    for (int units : options.hidden)
+      spec.layers.push_back(Dense{.units = units, .activation = activation});
     spec.layers.push_back(Dense{.units = context.classes});
     return spec;
   };

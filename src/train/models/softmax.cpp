@@ -1,10 +1,12 @@
-// Softmax regression: one dense layer and the cross entropy. Convex; the standard small test of decentralised SGD.
+// Softmax regression: one dense layer and the cross entropy. Convex; the standard small test of
+// decentralised SGD.
 #include "train/model.hpp"
 
 namespace gossamer::train::models {
 
 ModelKind softmax() {
-  const auto make = [](const ModelContext& context, const ParameterValues& values) -> Result<ModelSpec> {
+  const auto make = [](const ModelContext& context,
+                       const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("softmax", context));
     GOSSAMER_TRY([[maybe_unused]] const ParameterValues checked, check_values("model", {}, values));
     return ModelSpec{{Dense{.units = context.classes}}, Loss::softmax_cross_entropy};

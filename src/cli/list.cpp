@@ -1,0 +1,113 @@
+// gossamer list: everything that can be plugged in, and every configuration key.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "gossip/algorithm.hpp"
+#include "peer/log/recorder.hpp"
+#include "peer/storage/files.hpp"
+#include "topology/kind.hpp"
+#include "train/dataset.hpp"
+#include "train/model.hpp"
+#include "train/optimizer.hpp"
+
+namespace gossamer::cli {
+
+using namespace peer;
+namespace {
+
+struct Entry {
+  std::string name, summary, source;
+  std::vector<ParameterSpec> parameters;
+};
+struct Group {
+  std::string name;
+  std::vector<Entry> entries;
+};
+
+template <class Kind>
+Group group(const std::string& name, const std::vector<Kind>& catalog) {
+  Group result{name, {}};
+  for (const Kind& kind : catalog)
+    result.entries.push_back({kind.name, kind.summary, kind.source, kind.parameters});
+  return result;
+}
+
+std::vector<Group> groups() {
+  std::vector<Group> all{group("topology", topology::kinds::catalog()),
+                         group("algorithm", gossip::algorithms::catalog()),
+                         group("codec", gossip::codecs::catalog()),
+                         group("model", train::models::catalog()),
+                         group("data", train::datasets::catalog()),
+                         group("optimizer", train::optimizer_kinds())};
+  Group sections{"section", {}};
+  for (const SectionSpec& section : section_specs())
+    sections.entries.push_back({section.name, section.summary, "", section.keys});
+  all.push_back(std::move(sections));
+  return all;
+}
+
+std::string range_text(const ParameterSpec& spec) {
+  const ParameterNotes& notes = spec.notes;
+  if (!notes.choices.empty()) return fmt::format("{}", fmt::join(notes.choices, " | "));
+  std::string text = to_string(spec.type);
+  if (std::isfinite(notes.minimum))
+    text += fmt::format(" {} {}", notes.minimum_excluded ? ">" : "≥", notes.minimum);
+  if (std::isfinite(notes.maximum))
+    text += fmt::format("{} ≤ {}", std::isfinite(notes.minimum) ? "," : "", notes.maximum);
+  return notes.unit.empty() ? text : text + " " + notes.unit;
+}
+
+void print_text(bool verbose) {
+  for (const Group& group : groups()) {
+    fmt::print("{}\n", group.name);
+    for (const Entry& entry : group.entries) {
+      fmt::print("  {:<22}{}\n", entry.name, entry.summary);
+      if (!verbose) continue;
+      if (!entry.source.empty()) fmt::print("  {:<22}source: {}\n", "", entry.source);
+      for (const ParameterSpec& spec : entry.parameters) {
+        const std::string value = to_string(spec.default_value);
+        fmt::print("  {:<22}  {} = {}   [{}] {}\n", "", spec.name, value.empty() ? "\"\"" : value,
+                   range_text(spec), spec.notes.help);
+      }
+    }
+  }
+}
+
+void print_json() {
+  Json all;
+  for (const Group& group : groups())
+    for (const Entry& entry : group.entries) {
+      Json parameters = Json::object();
+      for (const ParameterSpec& spec : entry.parameters)
+        parameters[spec.name] = {{"type", to_string(spec.type)},
+                                 {"default", to_json(spec.default_value)},
+                                 {"minimum", number(spec.notes.minimum)},
+                                 {"maximum", number(spec.notes.maximum)},
+                                 {"choices", spec.notes.choices},
+                                 {"unit", spec.notes.unit},
+                                 {"help", spec.notes.help}};
+      all[group.name][entry.name] = {
+          {"summary", entry.summary}, {"source", entry.source}, {"parameters", parameters}};
+    }
+  fmt::print("{}\n", all.dump(2));
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int& exit_code) {
+  auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
+  CLI::App* list = app.add_subcommand(
+      "list",
+      "every topology, algorithm, codec, model, data set, optimizer and configuration section");
+  list->add_flag("-v,--verbose", *verbose, "with sources and parameters");
+  list->add_flag("--json", *json, "as JSON, whole");
+  list->callback([verbose, json, &exit_code] {
+    *json ? print_json() : print_text(*verbose);
+    exit_code = 0;
+  });
+}
+
+}  // namespace gossamer::cli

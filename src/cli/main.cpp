@@ -1,0 +1,30 @@
+// The program `gossamer`: composes its commands. Everything else receives what it needs.
+#include "cli/commands.hpp"
+#include "peer/version.hpp"
+
+int main(int argc, char** argv) {
+  using namespace gossamer::cli;
+  CLI::App app("Gossamer: decentralised training by gossip, without a server");
+  app.name("gossamer");
+  app.set_version_flag("--version", gossamer::peer::kVersion);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done, 1 internal error, 2 bad flag or configuration, 3 a file cannot be read "
+      "or written, 4 peers\n"
+      "missing at net.join_timeout, 5 a peer was lost, 6 refused by another peer, 7 this machine's "
+      "sockets, 8 diverged,\n"
+      "130 interrupted.");
+  int exit_code = 0;
+  add_run(app, exit_code);
+  add_peer(app, exit_code);
+  add_topology(app, exit_code);
+  add_predict(app, exit_code);
+  add_list(app, exit_code);
+  add_collect(app, exit_code);
+  add_gap(app, exit_code);
+  add_average(app, exit_code);
+  add_export(app, exit_code);
+  add_bench(app, exit_code);
+  add_doctor(app, exit_code);
+  return run_program(app, argc, argv, exit_code);
+}

@@ -1,0 +1,91 @@
+// gossamer run CONFIG: all peers in this process, in virtual time.
+#include "peer/runtime/run.hpp"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+
+#include "cli/commands.hpp"
+#include "peer/log/summary.hpp"
+#include "peer/runtime/agreement.hpp"
+#include "peer/runtime/progress.hpp"
+
+namespace gossamer::cli {
+
+using namespace peer;
+namespace {
+
+volatile std::sig_atomic_t interrupts = 0;
+
+/// The first Ctrl-C ends the run after its round; a second one ends the process as if nobody had
+/// listened.
+void count_interrupt(int signal) {
+  interrupts = interrupts + 1;
+  std::signal(signal, SIG_DFL);
+}
+
+struct RunCommand {
+  ConfigOptions config;
+  std::string resume = "none";
+  bool check = false, quiet = false, json = false;
+};
+
+Result<int> execute(const RunCommand& command) {
+  GOSSAMER_TRY(Config config, command.config.load());
+  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
+  if (!setup.device_note.empty()) say(setup.device_note);
+  if (command.check) {
+    if (const std::string warning = agreement_warning(setup); !warning.empty()) say(warning);
+    if (command.json) {
+      const Json found{{"peers", setup.config.run.peers},
+                       {"servers", setup.servers()},
+                       {"parameters", setup.parameters}};
+      fmt::print("{}\n", text_of(found, 2));
+    } else if (!command.quiet) {
+      fmt::print(stderr, "gossamer: this can run: {} peers, {}, {} parameters each\n",
+                 setup.config.run.peers, setup.config.topology.kind, setup.parameters);
+    }
+    return 0;
+  }
+  std::signal(SIGINT, count_interrupt);
+  std::signal(SIGTERM, count_interrupt);
+  std::signal(SIGHUP, count_interrupt);
+
+  Progress progress(setup.config.run.rounds, command.quiet);
+  RunRequest request;
+  request.folder = run_folder(setup.config);
+  request.interrupted = [] { return interrupts > 0; };
+  request.resume = resume_choice(command.resume);
+  request.message = [&progress](const std::string& line) {
+    progress.end();
+    say(line);
+  };
+  request.on_progress = [&progress](const Json& record) { progress.show(record); };
+  const std::filesystem::path folder = request.folder;
+  GOSSAMER_TRY(const RunOutcome outcome, run(setup, std::move(request)));
+  progress.end();
+  if (command.json) fmt::print("{}\n", text_of(outcome.summary, 2));
+  else if (!command.quiet)
+    fmt::print("{}  {:<24}{}\n", summary_text(outcome.summary), "run folder", folder.string());
+  return outcome.stopped ? report(*outcome.stopped) : 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, int& exit_code) {
+  auto command = std::make_shared<RunCommand>();
+  CLI::App* run = app.add_subcommand("run", "run all peers in this process, in virtual time");
+  command->config.add_to(*run);
+  add_resume(*run, command->resume);
+  run->add_flag("--check", command->check, "check the configuration and stop");
+  run->add_flag("--quiet,-q", command->quiet, "no progress and no summary");
+  run->add_flag("--json", command->json,
+                "print summary.json; with --check: how many peers, servers and parameters");
+  run->callback([command, &exit_code] {
+    auto result = execute(*command);
+    exit_code = result.ok() ? *result : report(result.error());
+  });
+}
+
+}  // namespace gossamer::cli

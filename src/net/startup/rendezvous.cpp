@@ -1,0 +1,84 @@
+#include "net/startup/rendezvous.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace gossamer::net {
+
+namespace fs = std::filesystem;
+
+Rendezvous::Rendezvous(fs::path folder, std::string run_id)
+    : folder_(std::move(folder)), run_id_(std::move(run_id)) {
+  std::ranges::replace(run_id_, '\n', ' ');
+}
+
+Rendezvous::~Rendezvous() {
+  for (int peer : announced_) {
+    const auto found = find(peer);
+    std::error_code ignored;
+    if (found.ok() && *found == address_) fs::remove(file(peer), ignored);
+  }
+}
+
+fs::path Rendezvous::file(int peer) const { return folder_ / fmt::format("peer-{}.addr", peer); }
+
+Status Rendezvous::announce(const std::vector<int>& peers, const Address& address) {
+  address_ = address;
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  if (error || !fs::is_directory(folder_, error))
+    return Error{ErrorKind::data,
+                 fmt::format("net.rendezvous: cannot make the folder {}: {}", folder_.string(),
+                             error ? error.message() : "there is a file of that name")};
+  for (int peer : peers) {
+    // Written beside, then renamed: nobody reads half an address.
+    const fs::path whole = file(peer);
+    fs::path part = whole;
+    part += fmt::format(".{}.part", ::getpid());
+    {
+      std::ofstream out(part);
+      out << to_string(address) << '\n' << run_id_ << '\n';
+      out.close();
+      if (!out) error = std::make_error_code(std::errc::io_error);
+    }
+    if (!error) fs::rename(part, whole, error);
+    if (error)
+      return Error{ErrorKind::data, fmt::format("net.rendezvous: cannot write {}: {}",
+                                                whole.string(), error.message())};
+    announced_.push_back(peer);
+  }
+  return {};
+}
+
+void Rendezvous::keep(bool insist) {
+  std::error_code ignored;
+  std::vector<int> gone;
+  for (int peer : announced_) {
+    bool ours = fs::exists(file(peer), ignored);
+    if (ours && insist) {
+      const auto found = find(peer);
+      ours = !found.ok() || *found == address_;  // another run's file is not touched
+    }
+    if (!ours) gone.push_back(peer);
+  }
+  for (int peer : gone) std::erase(announced_, peer);
+  if (!gone.empty())
+    (void)announce(gone, address_);  // a folder that cannot be written: the wait's end will tell
+}
+
+Result<Address> Rendezvous::find(int peer) const {
+  std::ifstream in(file(peer));
+  std::string address, run_id;
+  if (!std::getline(in, address) || !std::getline(in, run_id))
+    return Error{ErrorKind::network, fmt::format("{} is not there yet", file(peer).string())};
+  if (run_id != run_id_)
+    return Error{ErrorKind::network,
+                 fmt::format("{} is of another run: is the configuration the same on both?",
+                             file(peer).string())};
+  return parse_address(address);
+}
+
+}  // namespace gossamer::net

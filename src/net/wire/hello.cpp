@@ -1,0 +1,148 @@
+#include "net/wire/hello.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "base/hash.hpp"
+
+namespace gossamer::net {
+
+namespace {
+
+constexpr std::uint32_t kMagic = 0x68534F47;  // "GOSh"
+constexpr std::size_t kTextBytes = 64;        // with a zero at the end
+
+// Little-endian, as all supported machines are.
+struct Wire {
+  std::uint32_t magic;
+  std::uint16_t version;
+  std::uint16_t verdict;
+  std::int32_t from, to, peers;
+  std::uint32_t silence_milliseconds;
+  std::uint32_t running;  // 0 or 1
+  std::uint32_t session[2], resumes;
+  char run_id[kTextBytes], topology[kTextBytes], model[kTextBytes], configuration[kTextBytes];
+};
+static_assert(sizeof(Wire) == kHelloBytes);
+static_assert(offsetof(Wire, from) == kHelloPrefixBytes);
+
+/// Fits a text into its field: a long one becomes its beginning and its hash.
+std::string fitted(const std::string& text) {
+  if (text.size() < kTextBytes) return text;
+  return text.substr(0, kTextBytes - 1 - 33) + "#" + hash_hex(text);
+}
+
+void put(const std::string& text, char (&field)[kTextBytes]) {
+  const std::string short_text = fitted(text);
+  std::memcpy(field, short_text.data(), short_text.size());
+}
+
+/// What a stranger wrote, safe to print.
+std::string get(const char (&field)[kTextBytes]) {
+  std::string text(field, strnlen(field, kTextBytes - 1));
+  for (char& c : text)
+    if (c < 0x20 || c > 0x7E) c = '?';
+  return text;
+}
+
+std::string differ(const char* what, const std::string& theirs, const std::string& ours) {
+  return fmt::format("its {} is {}, ours is {}", what, fitted(theirs), fitted(ours));
+}
+
+}  // namespace
+
+std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello) {
+  Wire wire{};
+  wire.magic = kMagic;
+  wire.version = hello.identity.protocol;
+  wire.verdict = static_cast<std::uint16_t>(hello.verdict);
+  wire.from = hello.from;
+  wire.to = hello.to;
+  wire.peers = hello.identity.peers;
+  wire.silence_milliseconds = static_cast<std::uint32_t>(hello.failure_timeout.count());
+  wire.running = hello.running ? 1 : 0;
+  wire.session[0] = static_cast<std::uint32_t>(hello.session);
+  wire.session[1] = static_cast<std::uint32_t>(hello.session >> 32);
+  wire.resumes = hello.resumes ? 1 : 0;
+  put(hello.identity.run_id, wire.run_id);
+  put(hello.identity.topology, wire.topology);
+  put(hello.identity.model, wire.model);
+  put(hello.identity.configuration, wire.configuration);
+  std::array<std::byte, kHelloBytes> bytes;
+  std::memcpy(bytes.data(), &wire, sizeof wire);
+  return bytes;
+}
+
+std::optional<HelloPrefix> decode_hello_prefix(
+    std::span<const std::byte, kHelloPrefixBytes> bytes) {
+  std::uint32_t magic;
+  std::uint16_t words[2];
+  std::memcpy(&magic, bytes.data(), sizeof magic);
+  std::memcpy(words, bytes.data() + sizeof magic, sizeof words);
+  if (magic != kMagic) return std::nullopt;
+  return HelloPrefix{words[0], static_cast<HandshakeResult>(words[1])};
+}
+
+std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes) {
+  Wire wire;
+  std::memcpy(&wire, bytes.data(), sizeof wire);
+  if (wire.magic != kMagic || wire.version != kProtocolVersion) return std::nullopt;
+  Hello hello;
+  hello.verdict = static_cast<HandshakeResult>(wire.verdict);
+  hello.from = wire.from;
+  hello.to = wire.to;
+  hello.failure_timeout = std::chrono::milliseconds(wire.silence_milliseconds);
+  hello.identity = {get(wire.run_id),        wire.peers,  get(wire.topology), get(wire.model),
+                    get(wire.configuration), wire.version};
+  hello.running = wire.running != 0;
+  hello.session = std::uint64_t{wire.session[1]} << 32 | wire.session[0];
+  hello.resumes = wire.resumes != 0;
+  return hello;
+}
+
+HandshakeResult compare(const Identity& ours, const Identity& theirs) {
+  if (ours.protocol != theirs.protocol) return HandshakeResult::wrong_version;
+  if (fitted(ours.run_id) != fitted(theirs.run_id)) return HandshakeResult::wrong_run;
+  if (ours.peers != theirs.peers) return HandshakeResult::wrong_peers;
+  if (fitted(ours.topology) != fitted(theirs.topology)) return HandshakeResult::wrong_topology;
+  if (fitted(ours.model) != fitted(theirs.model)) return HandshakeResult::wrong_model;
+  if (fitted(ours.configuration) != fitted(theirs.configuration))
+    return HandshakeResult::wrong_configuration;
+  return HandshakeResult::accepted;
+}
+
+std::string describe(HandshakeResult verdict, const Identity& theirs, const Identity& ours,
+                     int id) {
+  switch (verdict) {
+    case HandshakeResult::accepted: return "nothing is wrong";
+    case HandshakeResult::wrong_version:
+      return differ("protocol version", std::to_string(theirs.protocol),
+                    std::to_string(ours.protocol));
+    case HandshakeResult::wrong_run: return differ("run", theirs.run_id, ours.run_id);
+    case HandshakeResult::wrong_peers:
+      return differ("number of peers", std::to_string(theirs.peers), std::to_string(ours.peers));
+    case HandshakeResult::wrong_topology: return differ("topology", theirs.topology, ours.topology);
+    case HandshakeResult::wrong_model: return differ("model", theirs.model, ours.model);
+    case HandshakeResult::wrong_configuration:
+      return differ("shared configuration", theirs.configuration, ours.configuration) +
+             " (every machine needs the same file: compare their resolved-*.toml)";
+    case HandshakeResult::unknown_id:
+      return fmt::format("there is no peer {} in a network of {}", id, ours.peers);
+    case HandshakeResult::not_hosted:
+      return "the peer that was called does not live at this address";
+    case HandshakeResult::not_a_partner:
+      return fmt::format("peer {} is no neighbour of the peer that was called", id);
+    case HandshakeResult::duplicate_id:
+      return fmt::format("the id is taken: a peer {} is connected already", id);
+    case HandshakeResult::present: return fmt::format("peer {} is there already", id);
+    case HandshakeResult::later: return "it takes no calls for now";
+    case HandshakeResult::resumed: return "the connection goes on";
+    case HandshakeResult::gone: return "it does not know the connection that broke";
+    case HandshakeResult::calls: return "it calls itself";
+  }
+  return fmt::format("it gave a reason that this version does not know ({})",
+                     static_cast<int>(verdict));
+}
+
+}  // namespace gossamer::net

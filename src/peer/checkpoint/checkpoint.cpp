@@ -1,0 +1,212 @@
+#include "peer/checkpoint/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/hash.hpp"
+#include "peer/config/config_difference.hpp"
+#include "peer/log/recorder.hpp"
+#include "peer/version.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kFormat = 1;
+constexpr const char* kChecksum = "checksum";
+
+Error damaged(const fs::path& path, const std::string& what) {
+  return {ErrorKind::data, fmt::format("{} is damaged: {}", path.string(), what)};
+}
+
+/// Names of the rows that the optimizer keeps, in its order.
+std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
+  if (rule.kind != gpu::UpdateRule::Kind::sgd) return {"first_moment", "second_moment"};
+  return std::vector<std::string>(rule.state_rows(), "momentum");
+}
+
+Json to_json(const NodeState& state) {
+  const NodeMetrics& figures = state.figures;
+  const gossip::Staleness& staleness = figures.staleness;
+  return {{"node", state.node},
+          {"local_steps", state.steps},
+          {"counters", state.counters},
+          {"nanoseconds", figures.time.count()},
+          {"bytes_sent", figures.traffic.bytes_sent},
+          {"bytes_received", figures.traffic.bytes_received},
+          {"train_seconds", figures.times.train_seconds},
+          {"wait_seconds", figures.times.wait_seconds},
+          {"mix_seconds", figures.mix_seconds},
+          {"steps_recorded", figures.steps_recorded},
+          {"loss_sum", figures.loss.sum},
+          {"loss_count", figures.loss.count},
+          {"staleness",
+           {{"pushes", staleness.pushes}, {"sum", staleness.sum}, {"largest", staleness.largest}}}};
+}
+
+NodeState node_from(const Json& json) {
+  NodeState state;
+  NodeMetrics& figures = state.figures;
+  json.at("node").get_to(state.node);
+  json.at("local_steps").get_to(state.steps);
+  json.at("counters").get_to(state.counters);
+  figures.time = gossip::Time(json.at("nanoseconds").get<std::int64_t>());
+  json.at("bytes_sent").get_to(figures.traffic.bytes_sent);
+  json.at("bytes_received").get_to(figures.traffic.bytes_received);
+  json.at("train_seconds").get_to(figures.times.train_seconds);
+  json.at("wait_seconds").get_to(figures.times.wait_seconds);
+  json.at("mix_seconds").get_to(figures.mix_seconds);
+  json.at("steps_recorded").get_to(figures.steps_recorded);
+  json.at("loss_sum").get_to(figures.loss.sum);
+  json.at("loss_count").get_to(figures.loss.count);
+  const Json& staleness = json.at("staleness");
+  staleness.at("pushes").get_to(figures.staleness.pushes);
+  staleness.at("sum").get_to(figures.staleness.sum);
+  staleness.at("largest").get_to(figures.staleness.largest);
+  return state;
+}
+
+std::string checksum_of(const Json& json) { return hash_hex(text_of(json)); }
+
+Manifest manifest_from(const Json& json) {
+  Manifest manifest;
+  json.at("round").get_to(manifest.round);
+  json.at("run_id").get_to(manifest.run_id);
+  json.at("configuration").get_to(manifest.configuration);
+  manifest.config = json.at("config");
+  json.at("wall_seconds").get_to(manifest.wall_seconds);
+  for (const Json& node : json.at("nodes")) manifest.nodes.push_back(node_from(node));
+  json.at("head").get_to(manifest.head);
+  for (const auto& [name, hash] : json.at("tensors").items())
+    manifest.tensors.emplace_back(name, hash.get<std::string>());
+  return manifest;
+}
+
+Status check_configuration(const Setup& setup, const fs::path& path, const Manifest& manifest) {
+  if (manifest.configuration == setup.configuration_hash()) return {};
+  const auto difference =
+      config_difference(setup.config, config_json(setup.config), manifest.config);
+  const std::string what = difference
+                               ? fmt::format("{} is {} there and {} here", difference->name,
+                                             text_of(difference->there), text_of(difference->here))
+                               : std::string("the data had other content");
+  return Error{
+      ErrorKind::invalid,
+      fmt::format("{} is of another configuration: {}; run the one it was made with, or choose "
+                  "another folder (checkpoint.folder, --out)",
+                  path.string(), what)};
+}
+
+/// Every value of the file, and every piece that its nodes need.
+Status check_tensors(const Setup& setup, const Manifest& manifest, SafetensorsFile& file) {
+  const auto& places = file.head().tensors;
+  if (hash_hex(file.head().bytes) != manifest.head || places.size() != manifest.tensors.size())
+    return damaged(file.path(), "its header is not the one that its manifest knows");
+  std::vector<float> values;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    values.resize(places[i].values);
+    GOSSAMER_TRY_STATUS(file.read(places[i], 0, values));
+    if (manifest.tensors[i].first != places[i].name ||
+        manifest.tensors[i].second != hash_hex(values))
+      return damaged(file.path(), fmt::format("tensor {} has another hash than its manifest says",
+                                              places[i].name));
+  }
+  for (const NodeState& state : manifest.nodes)
+    for (const StatePiece& piece : state_pieces(setup, state.node)) {
+      const TensorPlace* place = file.head().find(piece.name);
+      if (place == nullptr || place->shape != piece.shape)
+        return damaged(
+            file.path(),
+            fmt::format("tensor {} is not there, or of another shape than this version's",
+                        piece.name));
+    }
+  return {};
+}
+
+}  // namespace
+
+std::vector<StatePiece> state_pieces(const Setup& setup, int node) {
+  const std::string prefix = tensor_prefix(setup, node);
+  const std::size_t d = setup.parameters;
+  std::vector<StatePiece> pieces;
+  const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, std::size_t row,
+                       std::size_t first, std::size_t length) {
+    pieces.push_back({fmt::format("{}.{}", prefix, name), std::move(shape), row, first, length});
+    std::ranges::replace(pieces.back().name, ' ', '_');
+  };
+  const auto flat = [&](const std::string& name, std::size_t row, std::size_t first,
+                        std::size_t length) {
+    add(name, {static_cast<std::int64_t>(length)}, row, first, length);
+  };
+  if (setup.learner)
+    for (const train::ParameterBlock& block : setup.learner->blocks())
+      add(block.name, {block.shape.begin(), block.shape.end()}, 0, block.offset, block.length);
+  else flat("x", 0, 0, d);
+  const std::vector<gossip::RowSpec> specs = setup.algorithm->rows(*setup.schedule);
+  if (specs.front().extra > 0) flat("state.x.extra", 0, d, specs.front().extra);
+  for (std::size_t k = 1; k < specs.size(); ++k)
+    if (specs[k].survives) flat("state." + specs[k].name, k, 0, specs[k].length(d));
+  if (setup.trainer) {
+    std::size_t row = specs.size();
+    for (const std::string& name : optimizer_rows(setup.config.optimizer.rule))
+      flat("state.optimizer." + name, row++, 0, d);
+  }
+  return pieces;
+}
+
+std::string manifest_text(const Manifest& manifest) {
+  Json json;
+  json["format"] = kFormat;
+  json["gossamer"] = kVersion;
+  json["run_id"] = manifest.run_id;
+  json["round"] = manifest.round;
+  json["wall_seconds"] = manifest.wall_seconds;
+  json["configuration"] = manifest.configuration;
+  json["config"] = manifest.config;
+  json["nodes"] = Json::array();
+  for (const NodeState& state : manifest.nodes) json["nodes"].push_back(to_json(state));
+  json["head"] = manifest.head;
+  json["tensors"] = Json::object();
+  for (const auto& [name, hash] : manifest.tensors) json["tensors"][name] = hash;
+  json[kChecksum] = checksum_of(json);
+  return text_of(json, 1) + "\n";
+}
+
+Result<Manifest> read_manifest(const fs::path& path) {
+  GOSSAMER_TRY(const std::string content, read_file(path));
+  Json json = Json::parse(content, nullptr, false);
+  if (!json.is_object()) return damaged(path, "it is not JSON");
+  if (const auto format = json.find("format"); format != json.end() && *format != kFormat)
+    return Error{
+        ErrorKind::data,
+        fmt::format("{} is of format {}, and this version of gossamer ({}) reads format {}",
+                    path.string(), text_of(*format), kVersion, kFormat)};
+  const auto checksum = json.find(kChecksum);
+  if (checksum == json.end() || !checksum->is_string())
+    return damaged(path, "its checksum is missing");
+  const std::string expected = *checksum;
+  json.erase(kChecksum);
+  if (checksum_of(json) != expected)
+    return damaged(path, "it has another content than its checksum says");
+  try {
+    return manifest_from(json);
+  } catch (const Json::exception& error) {
+    return damaged(path, error.what());
+  }
+}
+
+fs::path tensors_beside(const fs::path& manifest) {
+  return fs::path(manifest).replace_extension(".safetensors");
+}
+
+Result<Manifest> verify_checkpoint(const Setup& setup, const fs::path& path) {
+  GOSSAMER_TRY(Manifest manifest, read_manifest(path));
+  GOSSAMER_TRY_STATUS(check_configuration(setup, path, manifest));
+  GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(tensors_beside(path)));
+  GOSSAMER_TRY_STATUS(check_tensors(setup, manifest, file));
+  return manifest;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,188 @@
+#include "peer/log/collect.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "base/hash.hpp"
+#include "peer/config/config_difference.hpp"
+#include "peer/log/log_records.hpp"
+#include "peer/log/recorder.hpp"
+#include "peer/log/run_files.hpp"
+#include "peer/log/summary.hpp"
+#include "peer/runtime/setup.hpp"
+#include "peer/storage/safetensors.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
+
+/// All peers and servers there, once each, of one run; the peers that are not, where that is
+/// allowed.
+Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector<ProcessLog>& logs,
+                                       bool survivors) {
+  const ProcessLog& first = logs.front();
+  const Json &run_id = first.header.at("run_id"), &time = first.header.at("time");
+  const bool one_node = first.header.at("config").at("algorithm").at("kind") == "centralized";
+  std::vector<int> seen(static_cast<std::size_t>(first.peers + first.servers));
+  for (const ProcessLog& log : logs) {
+    if (log.header.at("run_id") != run_id || log.peers != first.peers ||
+        log.servers != first.servers || log.header.at("time") != time)
+      return bad(
+          fmt::format("{} is of run {} ({} peers, {} time), {} of run {} ({} peers, {} time): one "
+                      "folder, one run",
+                      log.path.string(), text_of(log.header.at("run_id")), log.peers,
+                      text_of(log.header.at("time")), first.path.string(), text_of(run_id),
+                      first.peers, text_of(time)));
+    for (int peer : log.hosted)
+      if (++seen[static_cast<std::size_t>(peer)] > 1)
+        return bad(fmt::format("{}: {} {} has two logs below {}", log.path.string(),
+                               peer < log.peers ? "peer" : "server", peer, folder.string()));
+    if (log.end() == nullptr)
+      return bad(fmt::format(
+          "{} has no end: that process still runs, or was killed (--survivors: sum up the others)",
+          log.path.string()));
+  }
+  std::vector<int> missing;
+  for (int peer = 0; peer < (one_node ? 1 : first.peers); ++peer)
+    if (seen[static_cast<std::size_t>(peer)] == 0) missing.push_back(peer);
+  if (!missing.empty() && !survivors)
+    return bad(
+        fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders "
+                    "here, or sum up the "
+                    "others (--survivors)",
+                    folder.string(), missing.size(), first.peers, fmt::join(missing, ", ")));
+  for (int server = first.peers; server < first.peers + first.servers; ++server)
+    if (seen[static_cast<std::size_t>(server)] == 0)
+      return bad(
+          fmt::format("below {} the files of server {} are missing; copy its run folder here",
+                      folder.string(), server));
+  return missing;
+}
+
+/// Every process ran what `written`, the first one's resolved file, says: its header tells.
+Status check_agreement(const Config& written, const fs::path& resolved,
+                       const std::vector<ProcessLog>& logs) {
+  for (const ProcessLog& log : logs)
+    if (const auto found =
+            config_difference(written, log.header.at("config"), config_json(written)))
+      return bad(fmt::format(
+          "{}:1: config: {} is {} here and {} in {}: all processes of a run have one configuration",
+          log.path.string(), found->name, text_of(found->here), text_of(found->there),
+          resolved.string()));
+  return {};
+}
+
+/// Final rows of every peer, and of a server that holds the whole model, from the processes'
+/// safetensors.
+Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
+                                                    const std::vector<ProcessLog>& logs) {
+  std::map<int, std::vector<float>> rows;
+  for (const ProcessLog& log : logs) {
+    const fs::path path =
+        log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
+    GOSSAMER_TRY(const TensorFile file, read_safetensors(path));
+    const Json& row_hashes = log.end()->at("row_hashes");
+    if (const auto id = file.metadata.find("run_id");
+        id == file.metadata.end() || id->second != setup.config.run_id())
+      return bad(fmt::format("{} is of another run than {}", path.string(), log.path.string()));
+    for (std::size_t i = 0; i < log.models.size(); ++i) {
+      const int peer = log.models[i];
+      const std::string prefix = tensor_prefix(setup, peer) + ".";
+      std::vector<float>& row = rows[peer];
+      for (const Tensor& tensor : file.tensors)  // in file order, which is the row's
+        if (tensor.name.starts_with(prefix))
+          row.insert(row.end(), tensor.values.begin(), tensor.values.end());
+      if (row.size() != setup.parameters)
+        return bad(fmt::format("{} holds {} values of {} {}, not {}", path.string(), row.size(),
+                               setup.is_server(peer) ? "server" : "peer", peer, setup.parameters));
+      if (row_hashes.at(i) != hash_hex(row))
+        return bad(fmt::format("{} is damaged: {} {}'s parameters have another hash than {} says",
+                               path.string(), setup.is_server(peer) ? "server" : "peer", peer,
+                               log.path.string()));
+    }
+  }
+  return rows;
+}
+
+RunTotals totals_of(const std::vector<ProcessLog>& logs) {
+  const bool is_virtual = logs.front().header.at("time") == "virtual";
+  RunTotals totals;
+  totals.rounds = std::numeric_limits<std::uint64_t>::max();
+  totals.virtual_seconds = is_virtual ? 0 : std::numeric_limits<double>::quiet_NaN();
+  std::map<int, double> losses;
+  for (const ProcessLog& log : logs) {
+    const Json& end = *log.end();
+    if (end.at("reason") != "finished" && totals.reason == "finished")
+      totals.reason = end.at("reason");
+    totals.rounds = std::min(totals.rounds, end.at("rounds").get<std::uint64_t>());
+    totals.wall_seconds = std::max(totals.wall_seconds, end.at("wall_seconds").get<double>());
+    if (is_virtual)
+      totals.virtual_seconds = std::max(totals.virtual_seconds, end.at("seconds").get<double>());
+    totals.node_steps += end.at("node_steps").get<std::uint64_t>();
+    totals.bytes_sent += end.at("bytes_sent").get<std::uint64_t>();
+    for (int peer : log.hosted)
+      if (peer < log.peers) losses[peer] = std::numeric_limits<double>::quiet_NaN();
+    for (const Json& record : log.records)
+      if (sort_of(record) == "round" && !record.at("train_loss").is_null())
+        losses[record.at("peer")] = record.at("train_loss");
+  }
+  for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
+  return totals;
+}
+
+/// The setup that the processes ran with, made again here.
+Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
+                         const std::vector<Override>& overrides) {
+  const ProcessLog& first = logs.front();
+  const std::string path =
+      (first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer)).string();
+  GOSSAMER_TRY(const Config written, load_config(path, {}));
+  GOSSAMER_TRY_STATUS(check_agreement(written, path, logs));
+  GOSSAMER_TRY(Config config, load_config(path, overrides));
+  if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
+    return Error{ErrorKind::invalid,
+                 fmt::format("--set {}: that would be another run than the one in {}",
+                             fmt::join(overrides, " --set "), path)};
+  config.local.device = "cpu";  // wherever the peers ran, their files are read here
+  GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
+  for (const ProcessLog& log : logs)
+    if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers ||
+        log.servers != setup.servers())
+      return bad(fmt::format(
+          "{}:1: parameters, peers and servers: {}, {} and {}, but {} makes them {}, {} and {}",
+          log.path.string(), text_of(log.header.at("parameters")), log.peers, log.servers, path,
+          setup.parameters, setup.config.run.peers, setup.servers()));
+  return setup;
+}
+
+}  // namespace
+
+Result<Json> collect(const fs::path& folder, const std::vector<Override>& overrides,
+                     bool survivors) {
+  GOSSAMER_TRY(std::vector<ProcessLog> logs, read_logs(folder));
+  const fs::path any = logs.front().path;
+  if (survivors) std::erase_if(logs, [](const ProcessLog& log) { return log.end() == nullptr; });
+  if (logs.empty())
+    return bad(fmt::format("no log below {} has an end, {} neither: nobody survived",
+                           folder.string(), any.string()));
+  GOSSAMER_TRY(const std::vector<int> lost, missing_peers(folder, logs, survivors));
+  GOSSAMER_TRY(const Setup setup, read_setup(logs, overrides));
+  GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
+  RowViews views;
+  for (const auto& [peer, row] : rows)
+    if (!setup.is_server(peer)) views.emplace_back(row);
+  RunTotals totals = totals_of(logs);
+  totals.lost = lost;
+  Json summary = make_summary(setup, totals, views);
+  GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
+  return summary;
+}
+
+}  // namespace gossamer::peer

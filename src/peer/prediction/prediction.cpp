@@ -1,0 +1,240 @@
+#include "peer/prediction/prediction.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "gossip/links/link.hpp"
+#include "peer/log/recorder.hpp"
+#include "peer/prediction/quadratic_run.hpp"
+#include "theory/decay.hpp"
+#include "topology/spectrum.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+std::vector<gossip::Round> points_of(const Config& config) {
+  const std::uint64_t last = config.run.rounds,
+                      every = static_cast<std::uint64_t>(config.log.every);
+  std::vector<gossip::Round> rounds;
+  if (every > 0) {
+    const std::uint64_t stride = every * (last / every / kMostPoints + 1);
+    for (std::uint64_t t = 0; t < last; t += stride) rounds.push_back(t);
+  } else if (last > 0) {
+    rounds.push_back(0);
+  }
+  rounds.push_back(last);
+  return rounds;
+}
+
+/// Of algorithms that mix all messages of an exchange have one length, so headers can be counted
+/// too.
+void predict_bytes(const Setup& setup, Prediction& prediction) {
+  const auto period = static_cast<gossip::Round>(setup.schedule->period());
+  const gossip::Round rounds = setup.config.run.rounds;
+  if (!setup.algorithm->needs().mixing_matrix || setup.config.exchange.policy != "sync" ||
+      period == 0)
+    return;
+  const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
+  std::uint64_t bytes = 0;
+  for (gossip::Round t = 0; t < std::min(period, rounds); ++t) {
+    const std::uint64_t times = rounds / period + (t < rounds % period ? 1 : 0);
+    const auto w = setup.schedule->at(t);
+    for (const gossip::ExchangeLoad& load :
+         setup.algorithm->loads(*setup.schedule, *w, setup.parameters)) {
+      const std::uint64_t payload = setup.codec->words(load.message) * sizeof(float);
+      std::uint64_t messages = 0;
+      for (int i = 0; i < w->peers(); ++i) messages += load.of(i).sent / load.message;
+      bytes += times * messages *
+               (payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes);
+    }
+  }
+  prediction.bytes_sent = bytes;
+}
+
+void predict_decay(const Setup& setup, Prediction& prediction) {
+  if (setup.config.exchange.policy != "sync") {
+    prediction.not_known.push_back(
+        fmt::format("curve: under policy {} it depends on which rows come in time",
+                    setup.config.exchange.policy));
+  } else if (auto decay =
+                 theory::consensus_decay(*setup.schedule, setup.parameters, prediction.rounds)) {
+    prediction.consensus_distance = std::move(decay->distance);
+    prediction.sampled = decay->sampled;
+  } else {
+    prediction.not_known.emplace_back("curve: so many rounds of so many peers would take too long");
+  }
+}
+
+void predict_training(const Setup& setup, Prediction& prediction) {
+  const auto run = quadratic_run(setup, prediction.rounds);
+  if (!run.ok()) return prediction.not_known.push_back(run.error().message);
+  theory::QuadraticOutcome outcome = theory::predict(*run);
+  for (const theory::Distances& point : outcome.curve) {
+    prediction.consensus_distance.push_back(point.consensus);
+    prediction.distance_to_optimum.push_back(point.optimum);
+  }
+  prediction.rate = outcome.rate;
+  prediction.limit = outcome.limit;
+  prediction.bias = outcome.bias;
+  prediction.not_known.insert(prediction.not_known.end(), outcome.not_known.begin(),
+                              outcome.not_known.end());
+}
+
+Json numbers(const std::vector<double>& values) {
+  if (values.empty()) return {};
+  Json list = Json::array();
+  for (const double value : values) list.push_back(number(value));
+  return list;
+}
+
+Json distances_json(const std::optional<theory::Distances>& distances) {
+  if (!distances) return {};
+  return {{"distance_to_optimum", number(distances->optimum)},
+          {"consensus_distance", number(distances->consensus)}};
+}
+
+template <class Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json();
+}
+
+std::string ending(const Prediction& prediction) {
+  const theory::Distances &limit = *prediction.limit, &bias = *prediction.bias;
+  const std::string where = fmt::format("{:.4g} from the optimum (relative), {:.4g} from consensus",
+                                        limit.optimum, limit.consensus);
+  if (limit.optimum == 0) return "at the optimum, exactly";
+  if (limit.optimum == bias.optimum) return where;
+  return fmt::format("{}; without noise {}", where,
+                     bias.optimum == 0 ? "at the optimum" : fmt::format("{:.4g}", bias.optimum));
+}
+
+std::string round_text(const RoundTime& round) {
+  std::string text =
+      fmt::format("{:.4g} s of virtual time: {:.4g} training", round.seconds(), round.training);
+  if (round.beside > 0) text += fmt::format(", {:.4g} exchange beside it", round.beside);
+  if (round.after > 0) text += fmt::format(", {:.4g} exchange after it", round.after);
+  if (round.after + std::max(0.0, round.beside - round.training) > round.training)
+    text += "; communication takes over";
+  return text;
+}
+
+}  // namespace
+
+Prediction predict(const Setup& setup, double decay) {
+  Prediction prediction;
+  prediction.rounds = points_of(setup.config);
+  prediction.spectral_gap = setup.report.spectral_gap;
+  if (setup.algorithm->needs().mixing_matrix) {
+    if (std::isnan(prediction.spectral_gap))
+      prediction.spectral_gap = topology::spectral_gap(*setup.schedule);
+    prediction.outlook =
+        topology::look_ahead(*setup.schedule, prediction.spectral_gap, setup.parameters, decay);
+  }
+  predict_bytes(setup, prediction);
+  prediction.round = round_time(setup);
+  if (setup.codec->fidelity() != gossip::Fidelity::exact)
+    prediction.not_known.push_back(
+        fmt::format("curve: rows travel as '{}', whose errors are not linear in them",
+                    setup.config.codec.kind));
+  else if (setup.algorithm->needs().trainer) predict_training(setup, prediction);
+  else predict_decay(setup, prediction);
+  return prediction;
+}
+
+Json prediction_json(const Setup& setup, const Prediction& prediction) {
+  Json json;
+  json["schema"] = 1;
+  json["run_id"] = setup.config.run_id();
+  json["peers"] = setup.config.run.peers;
+  json["algorithm"] = setup.config.algorithm.kind;
+  json["topology"] = setup.config.topology.kind;
+  json["parameters"] = setup.parameters;
+  const bool curve = !prediction.consensus_distance.empty();
+  json["rounds"] = curve ? Json(prediction.rounds) : Json();
+  json["consensus_distance"] = numbers(prediction.consensus_distance);
+  json["distance_to_optimum"] = numbers(prediction.distance_to_optimum);
+  json["sampled"] = prediction.sampled;
+  json["rate"] = or_null(prediction.rate);
+  json["stable"] = prediction.rate ? Json(*prediction.rate < 1) : Json();
+  json["limit"] = distances_json(prediction.limit);
+  json["limit_without_noise"] = distances_json(prediction.bias);
+  json["mixing"] = {};
+  if (const auto& outlook = prediction.outlook)
+    json["mixing"] = {{"spectral_gap", number(prediction.spectral_gap)},
+                      {"rounds_to_exact", or_null(outlook->rounds_to_exact)},
+                      {"rounds_to_millionth", or_null(outlook->rounds_to_millionth)},
+                      {"decay", outlook->decay},
+                      {"effective_neighbours", number(outlook->effective_neighbours)}};
+  json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
+  json["bytes_sent"] = or_null(prediction.bytes_sent);
+  json["round_seconds"] = {};
+  if (const auto& round = prediction.round)
+    json["round_seconds"] = {{"whole", round->seconds()},
+                             {"training", round->training},
+                             {"exchange_beside", round->beside},
+                             {"exchange_after", round->after}};
+  json["not_known"] = prediction.not_known;
+  return json;
+}
+
+std::string prediction_text(const Setup& setup, const Prediction& prediction, std::size_t points) {
+  const Config& config = setup.config;
+  std::string text =
+      fmt::format("{} of {} peers, {}, {} parameters each, {} rounds\n", config.algorithm.kind,
+                  config.run.peers, config.topology.kind, setup.parameters, config.run.rounds);
+  const auto line = [&text](std::string_view name, const std::string& value) {
+    text += fmt::format("  {:<28}{}\n", name, value);
+  };
+  const auto rounds = [](const std::optional<gossip::Round>& count, const char* none) {
+    return count ? fmt::format("after {} round{}", *count, *count == 1 ? "" : "s") : none;
+  };
+  if (prediction.rate)
+    line("stable",
+         *prediction.rate < 1
+             ? fmt::format("yes: in the long run an error is multiplied by {:.6g} a round",
+                           *prediction.rate)
+             : fmt::format("no: errors grow by {:.6g} a round; take a smaller optimizer.rate",
+                           *prediction.rate));
+  if (prediction.limit) line("ends", ending(prediction));
+  if (const auto& outlook = prediction.outlook) {
+    line("spectral gap", std::isnan(prediction.spectral_gap)
+                             ? "not known"
+                             : fmt::format("{:.6g}", prediction.spectral_gap));
+    line("mixing alone averages", outlook->rounds_to_exact
+                                      ? "exactly, " + rounds(outlook->rounds_to_exact, "")
+                                      : "never exactly");
+    line("mixing alone to a millionth", rounds(outlook->rounds_to_millionth, "not known"));
+    line("effective neighbours",
+         std::isnan(outlook->effective_neighbours)
+             ? "not known"
+             : fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
+  }
+  line("sent a round by a peer",
+       fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
+  if (prediction.bytes_sent)
+    line("sent by all in the run",
+         fmt::format("{} bytes, headers included", *prediction.bytes_sent));
+  if (prediction.round && prediction.round->seconds() > 0)
+    line("a round takes", round_text(*prediction.round));
+  const std::size_t count = prediction.consensus_distance.size();
+  if (count > 0)
+    text += fmt::format("  {:>10}  {:>18}{}{}\n", "round", "consensus distance",
+                        prediction.distance_to_optimum.empty() ? "" : "  distance to optimum",
+                        prediction.sampled ? "  (sampled)" : "");
+  const std::size_t shown = std::min(points, count);
+  for (std::size_t p = 0; p < shown; ++p) {
+    const std::size_t i = shown == 1 ? 0 : p * (count - 1) / (shown - 1);
+    text +=
+        fmt::format("  {:>10}  {:>18.4g}", prediction.rounds[i], prediction.consensus_distance[i]);
+    if (!prediction.distance_to_optimum.empty())
+      text += fmt::format("  {:>19.4g}", prediction.distance_to_optimum[i]);
+    text += "\n";
+  }
+  for (const std::string& reason : prediction.not_known)
+    text += fmt::format("  not predicted: {}\n", reason);
+  return text;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,147 @@
+#include "peer/prediction/quadratic_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "train/shards.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+using theory::Method;
+
+Error no_curve(std::string why) { return {ErrorKind::invalid, "curve: " + std::move(why)}; }
+
+template <class Value>
+Value value_of(const Choice& choice, const std::string& key) {
+  return std::get<Value>(choice.values.at(key));
+}
+
+Result<theory::Recipe> recipe_of(const Setup& setup) {
+  const Config& config = setup.config;
+  const std::string& kind = config.algorithm.kind;
+  theory::Recipe recipe;
+  if (kind == "dpsgd") {
+    recipe.method = value_of<std::string>(config.algorithm, "order") == "awc" ? Method::dpsgd_awc
+                                                                              : Method::dpsgd_atc;
+    recipe.local_steps = static_cast<int>(value_of<std::int64_t>(config.algorithm, "local_steps"));
+  } else if (kind == "gradient_tracking") {
+    recipe.method = value_of<std::string>(config.algorithm, "order") == "awc"
+                        ? Method::tracking_awc
+                        : Method::tracking_atc;
+  } else if (kind == "qg_momentum") {
+    recipe.method = Method::qg_momentum;
+    recipe.quasi_global_momentum = value_of<double>(config.algorithm, "momentum");
+  } else if (kind == "push_sum" || kind == "async_push_sum") {
+    recipe.method = Method::push_sum;
+    recipe.local_steps = static_cast<int>(value_of<std::int64_t>(config.algorithm, "local_steps"));
+  } else if (kind == "d2") {
+    recipe.method = Method::d2;
+  } else if (kind == "extra") {
+    recipe.method = Method::extra;
+  } else if (kind == "allreduce" || kind == "centralized") {
+    recipe.method = Method::gradient_descent;
+  } else {
+    return no_curve(fmt::format("theory here knows no linear iteration for '{}'", kind));
+  }
+  const train::OptimizerOptions& optimizer = config.optimizer;
+  if (optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
+    return no_curve(
+        "the steps of Adam are not linear in the gradient; optimizer.kind = sgd has one");
+  recipe.momentum = optimizer.rule.momentum;
+  recipe.nesterov = optimizer.rule.nesterov;
+  recipe.weight_decay = optimizer.rule.weight_decay;
+  recipe.rate = [&learner = *setup.learner](std::uint64_t step) { return learner.rate(0, step); };
+  if (optimizer.schedule.schedule == "constant")
+    recipe.settled_rate = optimizer.rate;  // after a warm-up, where there is one
+  return recipe;
+}
+
+/// The model is x ↦ a·x with squared error, whose mean over a shard is quadratic.
+bool is_least_squares(const Setup& setup) {
+  const train::Dataset& data = *setup.data;
+  const auto model = train::make_model(setup.config.model.kind,
+                                       {data.channels, data.height, data.width, data.classes},
+                                       setup.config.model.values);
+  if (!model.ok() || model->loss != train::Loss::squared_error || model->layers.size() != 1)
+    return false;
+  const auto* dense = std::get_if<train::Dense>(&model->layers.front());
+  return dense != nullptr && !dense->bias && dense->activation == train::Activation::none;
+}
+
+/// f_i of every shard, as the samples are stored: A = (1/m) Σ a aᵀ, h = A x* − (1/m) Σ y a.
+Result<theory::Quadratics> functions_of(const Setup& setup, const train::Shards& shards) {
+  constexpr double kMostNumbers = 5e7, kRounding = 1e-6;  // samples are float32
+  const train::Dataset& data = *setup.data;
+  const auto n = static_cast<Eigen::Index>(shards.size()),
+             d = static_cast<Eigen::Index>(data.feature_count());
+  if (static_cast<double>(n) * static_cast<double>(d * d) > kMostNumbers)
+    return no_curve(fmt::format(
+        "the Hessians of {} peers have {} × {} numbers each, too many to keep", n, d, d));
+  theory::Quadratics functions;
+  functions.optimum = Eigen::Map<const Eigen::RowVectorXd>(data.optimum->data(), d);
+  functions.gradients.resize(n, d);
+  Eigen::MatrixXd mean = Eigen::MatrixXd::Zero(d, d);
+  for (Eigen::Index i = 0; i < n; ++i) {
+    const auto& shard = shards[static_cast<std::size_t>(i)];
+    const auto samples = static_cast<Eigen::Index>(shard.size());
+    Eigen::MatrixXd a(d, samples);
+    Eigen::VectorXd y(samples);
+    for (Eigen::Index s = 0; s < samples; ++s) {
+      const std::size_t sample = shard[static_cast<std::size_t>(s)];
+      a.col(s) =
+          Eigen::Map<const Eigen::VectorXf>(data.features.data() + sample * data.feature_count(), d)
+              .cast<double>();
+      y(s) = data.targets[sample];
+    }
+    Eigen::MatrixXd& hessian =
+        functions.hessians.emplace_back(a * a.transpose() / static_cast<double>(samples));
+    functions.gradients.row(i) =
+        functions.optimum * hessian - (a * y / static_cast<double>(samples)).transpose();
+    mean += hessian / static_cast<double>(n);
+  }
+  const bool equal = std::all_of(functions.hessians.begin(), functions.hessians.end(),
+                                 [&](const Eigen::MatrixXd& hessian) {
+                                   return (hessian - mean).norm() <= kRounding * mean.norm();
+                                 });
+  if (equal) functions.hessians = {mean};
+  return functions;
+}
+
+theory::RowMatrix starts_of(const Setup& setup) {
+  theory::RowMatrix start(setup.config.run.peers, static_cast<Eigen::Index>(setup.parameters));
+  std::vector<float> row(setup.parameters);
+  for (Eigen::Index i = 0; i < start.rows(); ++i) {
+    setup.initialise(static_cast<int>(i), row);
+    start.row(i) = Eigen::Map<const Eigen::RowVectorXf>(row.data(), start.cols()).cast<double>();
+  }
+  return start;
+}
+
+}  // namespace
+
+Result<theory::QuadraticRun> quadratic_run(const Setup& setup, std::vector<gossip::Round> rounds) {
+  const Config& config = setup.config;
+  if (config.exchange.policy != "sync")
+    return no_curve(fmt::format("under policy {} it depends on which rows come in time",
+                                config.exchange.policy));
+  if (!setup.data || !setup.data->optimum || !is_least_squares(setup))
+    return no_curve(
+        "the theory has no curve for this loss; it has one for linear regression without bias "
+        "(model linear on data "
+        "quadratic or linear) and for consensus");
+  GOSSAMER_TRY(theory::Recipe recipe, recipe_of(setup));
+  GOSSAMER_TRY(const train::Shards shards,
+               train::make_shards(*setup.data, config.shards, config.run.peers, config.run.seed));
+  const auto batch = static_cast<std::size_t>(config.shards.batch);
+  if (batch > 0 && std::any_of(shards.begin(), shards.end(),
+                               [&](const auto& shard) { return shard.size() != batch; }))
+    return no_curve(
+        "gradients are of batches, whose noise depends on x; data.batch = 0 takes full ones");
+  GOSSAMER_TRY(theory::Quadratics functions, functions_of(setup, shards));
+  return theory::QuadraticRun{*setup.schedule,  std::move(recipe),          std::move(functions),
+                              starts_of(setup), setup.data->gradient_noise, std::move(rounds)};
+}
+
+}  // namespace gossamer::peer

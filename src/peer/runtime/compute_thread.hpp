@@ -1,0 +1,93 @@
+// The thread that trains while the scheduler's thread talks to the network.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "gossip/compute.hpp"
+#include "gpu/device.hpp"
+#include "net/real_scheduler.hpp"
+
+namespace gossamer::peer {
+
+/// Runs work in order on a thread of its own; `done` follows on the scheduler's. What one of the
+/// two threads asked of the device is finished before the other goes on with it. Its end waits for
+/// the work under way and drops the rest.
+class ComputeThread final : public gossip::Executor {
+ public:
+  /// `on_failure`: on the scheduler's thread, what a piece of work threw; nothing is computed after
+  /// that.
+  ComputeThread(net::RealScheduler& scheduler, gpu::Memory& device,
+                std::function<void(std::string)> on_failure)
+      : scheduler_(scheduler),
+        device_(device),
+        on_failure_(std::move(on_failure)),
+        thread_([this] { serve(); }) {}
+  ComputeThread(const ComputeThread&) = delete;
+  ComputeThread& operator=(const ComputeThread&) = delete;
+
+  ~ComputeThread() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  }
+
+  void execute(std::function<void()> work, std::function<void()> done) override {
+    device_.finish();
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back({std::move(work), std::move(done)});
+    }
+    wake_.notify_one();
+  }
+
+ private:
+  struct Task {
+    std::function<void()> work, done;
+  };
+
+  bool run(Task& task) {
+    try {
+      task.work();
+      device_.finish();
+    } catch (const std::exception& failure) {
+      scheduler_.post_external([this, what = std::string(failure.what())] { on_failure_(what); });
+      return false;
+    }
+    scheduler_.post_external(std::move(task.done));
+    return true;
+  }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      wake_.wait(lock, [this] { return ended_ || !tasks_.empty(); });
+      if (ended_) return;
+      Task task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      const bool served = run(task);
+      lock.lock();
+      if (!served) return;
+    }
+  }
+
+  net::RealScheduler& scheduler_;
+  gpu::Memory& device_;
+  std::function<void(std::string)> on_failure_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gossamer::peer

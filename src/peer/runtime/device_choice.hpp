@@ -1,0 +1,40 @@
+// Which device a process computes on: local.device made real.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "gpu/device.hpp"
+#include "peer/config/config.hpp"
+
+namespace gossamer::peer {
+
+/// A process among those of its machine, by which they share its cards.
+struct ProcessPlace {
+  int process = 0;    ///< its number among them
+  int processes = 1;  ///< how many there are; 0: not known
+  int nodes = 0;      ///< that it hosts: it takes no more cards than that; 0: no matter
+};
+
+struct DeviceChoice {
+  std::unique_ptr<gpu::Device> device;
+  std::string
+      note;  ///< one line for people where the choice is not what they might think; else empty
+};
+
+/// `auto`: this process's cards, or the CPU where there is none that can be used, and a note says
+/// why. `cuda`, `cuda:N`: this process's cards, that card, or an error (invalid) with the reason. A
+/// process's cards are its_cards() of those that can be used; where these do not reach each other's
+/// memory, the first of them alone, and a note says so.
+Result<DeviceChoice> choose_device(const LocalOptions& local, const ProcessPlace& place);
+
+/// With fewer processes than cards, each has its contiguous share of them, as even as may be. Else,
+/// and where it is not known how many processes there are, each has one: card process mod cards.
+std::vector<int> its_cards(const ProcessPlace& place, const std::vector<int>& cards);
+
+/// Whether local.device has a form that choose_device knows.
+Status check_device_name(const std::string& name);
+
+}  // namespace gossamer::peer

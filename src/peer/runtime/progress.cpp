@@ -1,0 +1,52 @@
+#include "peer/runtime/progress.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+namespace gossamer::peer {
+namespace {
+
+std::string figure(const Json& record, const char* name, const char* words, double factor,
+                   const char* unit) {
+  const auto found = record.find(name);
+  if (found == record.end() || found->is_null()) return {};
+  return fmt::format(", {} {:.4g}{}", words, found->get<double>() * factor, unit);
+}
+
+}  // namespace
+
+Progress::Progress(std::uint64_t rounds, bool quiet)
+    : rounds_(rounds),
+      quiet_(quiet),
+      terminal_(::isatty(STDERR_FILENO) != 0),
+      begin_(std::chrono::steady_clock::now()) {}
+
+void Progress::show(const Json& record) {
+  if (quiet_) return;
+  const auto round = record["round"].get<std::uint64_t>();
+  const auto now = std::chrono::steady_clock::now();
+  if (terminal_ ? now - last_shown_ < std::chrono::milliseconds(100) && round < rounds_
+                : rounds_ == 0 || round * 10 / rounds_ <= tenth_)
+    return;
+  tenth_ = rounds_ == 0 ? 0 : round * 10 / rounds_;
+  last_shown_ = now;
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  std::string text = fmt::format("round {}/{}", round, rounds_);
+  text += figure(record, "averaged_accuracy", "accuracy of the average", 100, " %");
+  text += figure(record, "test_accuracy", "accuracy", 100, " %");
+  text += figure(record, "consensus_distance", "consensus distance", 1, "");
+  if (round > 0 && round < rounds_)
+    text += fmt::format(", {:.0f} s left", seconds / static_cast<double>(round) *
+                                               static_cast<double>(rounds_ - round));
+  // A stderr that takes nothing (a file on a full disk) ends no run.
+  std::fputs((terminal_ ? "\r\033[K" + text : text + "\n").c_str(), stderr);
+  std::fflush(stderr);
+  line_shown_ = terminal_;
+}
+
+void Progress::end() {
+  if (line_shown_) std::fputs("\r\033[K", stderr);
+  line_shown_ = false;
+}
+
+}  // namespace gossamer::peer

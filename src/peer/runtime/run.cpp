@@ -1,0 +1,78 @@
+#include "peer/runtime/run.hpp"
+
+#include <chrono>
+#include <numeric>
+
+#include "gossip/scheduler.hpp"
+#include "peer/log/summary.hpp"
+#include "peer/runtime/host.hpp"
+#include "peer/runtime/host_view.hpp"
+#include "peer/runtime/startup.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+double bytes_per_second(double mbit_s) { return mbit_s * 1e6 / 8; }
+
+}  // namespace
+
+std::filesystem::path run_folder(const Config& config) {
+  if (!config.local.out.empty()) return config.local.out;
+  return std::filesystem::path("runs") / config.run_id();
+}
+
+Result<RunOutcome> run(const Setup& setup, RunRequest request) {
+  HostRequest host_request;
+  host_request.hosted.resize(static_cast<std::size_t>(setup.nodes()));
+  std::iota(host_request.hosted.begin(), host_request.hosted.end(), 0);
+  host_request.row_offset = request.row_offset;
+  const SimOptions& sim = setup.config.sim;
+  host_request.local_links = [&setup](int from, int to) { return setup.network.link(from, to); };
+  host_request.ports = {bytes_per_second(sim.uplink_mbit_s), bytes_per_second(sim.downlink_mbit_s)};
+  host_request.interrupted = request.interrupted;
+
+  host_request.message = request.message;
+
+  GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
+  GOSSAMER_TRY(Startup beginning,
+               Startup::prepare(setup, {host_request.hosted, request.folder, request.resume,
+                                        Host::Clock::virtual_time, request.message}));
+  Recorder& recorder = beginning.recorder();
+  recorder.on_progress = request.on_progress;
+  host_request.checkpointer = beginning.checkpointer();
+
+  const auto begin = std::chrono::steady_clock::now();
+  gossip::VirtualScheduler scheduler;
+  gossip::InlineExecutor executor;
+  Host host(setup, scheduler, executor, recorder, host_request);
+  const gossip::Round first = beginning.rounds().back();
+  GOSSAMER_TRY_STATUS(beginning.settle(first, host));
+  beginning.announce(first);
+  host.start(Host::Clock::virtual_time);
+  scheduler.run();
+
+  setup.device->finish();  // before the clock is read
+  const double wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::optional<Error> stopped = host.error();
+  if (stopped && stopped->kind == ErrorKind::data) return *stopped;  // the log cannot be written
+  if (!stopped && host.was_interrupted() && host.rounds_done() < setup.config.run.rounds)
+    stopped = Error{ErrorKind::interrupted,
+                    "interrupted after round " + std::to_string(host.rounds_done())};
+  const EndMetrics end = host.end_metrics(wall_seconds, stopped);
+  const HostView rows(*setup.device, host.parameter_rows());
+  GOSSAMER_TRY_STATUS(recorder.end(end, rows.rows()));
+
+  const RunTotals totals{end.reason,     end.rounds,     end.wall_seconds,       end.seconds,
+                         end.node_steps, end.bytes_sent, recorder.train_losses()};
+  RunOutcome outcome;
+  outcome.stopped = std::move(stopped);
+  RowViews workers = rows.rows();
+  workers.resize(static_cast<std::size_t>(setup.workers()));
+  outcome.summary = make_summary(setup, totals, workers);
+  GOSSAMER_TRY_STATUS(
+      write_file(request.folder / "summary.json", text_of(outcome.summary, 2) + "\n"));
+  return outcome;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,148 @@
+#include "peer/storage/average.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "peer/storage/safetensors.hpp"
+#include "peer/version.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What stands before the first dot of "peer3.0.dense.weights", where that is a node.
+struct Owner {
+  bool is_server = false;
+  int node = 0;
+  std::string_view tensor = {};
+};
+std::optional<Owner> owner_of(std::string_view name) {
+  for (const std::string_view role : {"peer", "server"}) {
+    if (!name.starts_with(role)) continue;
+    Owner owner{.is_server = role == "server"};
+    const auto [end, error] =
+        std::from_chars(name.data() + role.size(), name.data() + name.size(), owner.node);
+    if (error != std::errc() || end == name.data() + name.size() || *end != '.') continue;
+    owner.tensor = std::string_view(end + 1, name.data() + name.size());
+    return owner;
+  }
+  return {};
+}
+
+/// One model in a file: its tensors by their names in the mean, in file order.
+struct Model {
+  std::string words;  ///< "a.safetensors", or "a.safetensors, peer 3"
+  SafetensorsFile* file = nullptr;
+  std::vector<std::pair<std::string, const TensorPlace*>> tensors;
+
+  const TensorPlace* find(const std::string& name) const {
+    const auto found =
+        std::ranges::find(tensors, name, &std::pair<std::string, const TensorPlace*>::first);
+    return found == tensors.end() ? nullptr : found->second;
+  }
+};
+
+std::vector<Model> models_in(SafetensorsFile& file) {
+  Model whole{file.path().string(), &file, {}};
+  std::map<int, Model> peers;
+  bool of_a_run = false;
+  for (const TensorPlace& place : file.head().tensors) {
+    whole.tensors.emplace_back(place.name, &place);
+    const auto owner = owner_of(place.name);
+    if (!owner) continue;
+    of_a_run = true;
+    if (owner->is_server || owner->tensor.starts_with("state.")) continue;
+    Model& model = peers[owner->node];
+    model.words = fmt::format("{}, peer {}", file.path().string(), owner->node);
+    model.file = &file;
+    model.tensors.emplace_back(owner->tensor, &place);
+  }
+  if (!of_a_run) return {std::move(whole)};
+  std::vector<Model> models;
+  for (auto& [peer, model] : peers) models.push_back(std::move(model));
+  return models;
+}
+
+std::string words_for(const std::vector<std::int64_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+/// Every model has the first one's tensors, and no others.
+Status check_alike(const std::vector<Model>& models) {
+  const Model& first = models.front();
+  for (const Model& model : models) {
+    for (const auto& [name, place] : first.tensors) {
+      const TensorPlace* other = model.find(name);
+      if (other == nullptr)
+        return Error{ErrorKind::data,
+                     fmt::format("{} has no tensor {}, as {} has", model.words, name, first.words)};
+      if (other->shape != place->shape)
+        return Error{ErrorKind::data,
+                     fmt::format("{}: tensor {} has the shape {}, and {} in {}", model.words, name,
+                                 words_for(other->shape), words_for(place->shape), first.words)};
+    }
+    for (const auto& [name, place] : model.tensors)
+      if (first.find(name) == nullptr)
+        return Error{ErrorKind::data,
+                     fmt::format("{} has no tensor {}, as {} has", first.words, name, model.words)};
+  }
+  return {};
+}
+
+Result<std::vector<float>> mean_of(const std::vector<Model>& models, const std::string& name,
+                                   std::size_t length) {
+  std::vector<double> sum(length);
+  std::vector<float> values(length);
+  for (const Model& model : models) {
+    GOSSAMER_TRY_STATUS(model.file->read(*model.find(name), 0, values));
+    for (std::size_t k = 0; k < length; ++k) sum[k] += values[k];
+  }
+  for (std::size_t k = 0; k < length; ++k)
+    values[k] = static_cast<float>(sum[k] / static_cast<double>(models.size()));
+  return values;
+}
+
+}  // namespace
+
+Result<Averaged> average(const std::vector<fs::path>& paths, const fs::path& output) {
+  std::vector<SafetensorsFile> files;
+  for (const fs::path& path : paths) {
+    GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(path));
+    files.push_back(std::move(file));
+  }
+  std::vector<Model> models;
+  for (SafetensorsFile& file : files) {
+    std::vector<Model> here = models_in(file);
+    if (here.empty() || here.front().tensors.empty())
+      return Error{ErrorKind::data,
+                   fmt::format("{} holds no model: no tensors beside servers' and states'",
+                               file.path().string())};
+    models.insert(models.end(), std::make_move_iterator(here.begin()),
+                  std::make_move_iterator(here.end()));
+  }
+  GOSSAMER_TRY_STATUS(check_alike(models));
+
+  Averaged averaged{.models = models.size(), .tensors = models.front().tensors.size()};
+  std::vector<std::vector<float>> means;
+  std::vector<Tensor> tensors;
+  for (const auto& [name, place] : models.front().tensors) {
+    GOSSAMER_TRY(std::vector<float> mean, mean_of(models, name, place->values));
+    averaged.parameters += mean.size();
+    means.push_back(std::move(mean));
+    tensors.push_back({name, place->shape, means.back()});
+  }
+  const Metadata metadata{
+      {"format", "pt"}, {"gossamer", kVersion}, {"models", std::to_string(models.size())}};
+  GOSSAMER_TRY_STATUS(write_safetensors(output, tensors, metadata));
+  return averaged;
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,193 @@
+#include "peer/storage/files.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+namespace gossamer::peer {
+namespace {
+
+namespace fs = std::filesystem;
+
+Error cannot(const char* what, const fs::path& path, int reason) {
+  return {ErrorKind::data,
+          fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(reason))};
+}
+
+Status write_all(int descriptor, const fs::path& path, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return cannot("write", path, errno);
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Result<std::ifstream> open_to_read(const fs::path& path) {
+  errno = 0;
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) return cannot("read", path, errno == 0 ? EIO : errno);
+  return stream;
+}
+
+}  // namespace
+
+Result<WholeFile> WholeFile::create(const fs::path& path, Disk& disk) {
+  fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporary);
+  const int descriptor = disk.create(temporary);
+  if (descriptor < 0) return cannot("create", temporary, -descriptor);
+  return WholeFile(path, std::move(temporary), descriptor, disk);
+}
+
+WholeFile::WholeFile(WholeFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      disk_(other.disk_) {}
+
+WholeFile::~WholeFile() {
+  if (descriptor_ >= 0) disk_->close(descriptor_);
+  if (!temporary_.empty()) disk_->remove(temporary_);
+}
+
+Status WholeFile::write(std::uint64_t offset, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::int64_t written = disk_->write(descriptor_, offset, bytes);
+    if (written < 0) return cannot("write", path_, static_cast<int>(-written));
+    if (written == 0) return cannot("write", path_, EIO);
+    offset += static_cast<std::uint64_t>(written);
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+Status WholeFile::commit() {
+  if (const int failed = disk_->sync(descriptor_); failed < 0)
+    return cannot("write", path_, -failed);
+  if (const int failed = disk_->close(std::exchange(descriptor_, -1)); failed < 0)
+    return cannot("write", path_, -failed);
+  if (const int failed = disk_->rename(temporary_, path_); failed < 0)
+    return cannot("rename to", path_, -failed);
+  temporary_.clear();
+  if (const int failed = disk_->sync_path(path_.parent_path()); failed < 0)
+    return cannot("write the folder of", path_, -failed);
+  return {};
+}
+
+Status write_file(const fs::path& path, std::string_view content, Disk& disk) {
+  GOSSAMER_TRY(WholeFile file, WholeFile::create(path, disk));
+  GOSSAMER_TRY_STATUS(file.write(0, content));
+  return file.commit();
+}
+
+Result<std::uint64_t> size_of_file(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_directory(status)) return cannot("read", path, EISDIR);
+  if (fs::exists(status) && !fs::is_regular_file(status))  // reading may never end, or never begin
+    return Error{
+        ErrorKind::data,
+        fmt::format("cannot read {}: it is a device or a pipe, not a file", path.string())};
+  const std::uintmax_t bytes = fs::file_size(path, error);
+  return error ? Result<std::uint64_t>(cannot("read", path, error.value()))
+               : Result<std::uint64_t>(bytes);
+}
+
+Result<std::string> read_file(const fs::path& path, std::uint64_t most_bytes) {
+  GOSSAMER_TRY(const std::uint64_t bytes, size_of_file(path));
+  if (bytes > most_bytes)
+    return Error{ErrorKind::data,
+                 fmt::format("cannot read {}: it has {} bytes, and {} are the most", path.string(),
+                             bytes, most_bytes)};
+  GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
+  std::stringstream content;
+  if (stream.peek() != std::ifstream::traits_type::eof()) content << stream.rdbuf();
+  if (stream.bad()) return cannot("read", path, EIO);
+  return content.str();
+}
+
+Status read_lines(const fs::path& path, const std::function<Status(std::string_view line)>& take) {
+  GOSSAMER_TRY_STATUS(size_of_file(path));
+  GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
+  std::string line;
+  while (std::getline(stream, line) && !stream.eof()) GOSSAMER_TRY_STATUS(take(line));
+  return stream.bad() ? Status(cannot("read", path, EIO)) : Status();
+}
+
+Result<bool> shorten_file(const fs::path& path, std::uint64_t from, std::uint64_t to) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) return cannot("open", path, errno);
+  Result<bool> done = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
+                      ::lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(from);
+  // Synced, or a power cut might leave what is appended next in the middle of what was there
+  // before.
+  if (*done && from > to &&
+      (::ftruncate(descriptor, static_cast<off_t>(to)) != 0 || ::fsync(descriptor) != 0))
+    done = cannot("cut", path, errno);
+  ::close(descriptor);
+  return done;
+}
+
+Result<RecordFile> RecordFile::create(const fs::path& path) {
+  const int descriptor =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor < 0) return cannot("create", path, errno);
+  return RecordFile(path, descriptor);
+}
+
+Result<RecordFile> RecordFile::append(const fs::path& path) {
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  if (descriptor < 0) return cannot("open", path, errno);
+  return RecordFile(path, descriptor);
+}
+
+RecordFile::RecordFile(fs::path path, int descriptor)
+    : path_(std::move(path)),
+      descriptor_(descriptor),
+      whole_bytes_(::lseek(descriptor, 0, SEEK_END)) {
+  ::flock(descriptor, LOCK_EX | LOCK_NB);
+}
+
+RecordFile::RecordFile(RecordFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      whole_bytes_(other.whole_bytes_),
+      failed_(std::move(other.failed_)) {}
+
+RecordFile::~RecordFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+Status RecordFile::write(const Json& record) {
+  if (!failed_.ok()) return failed_;
+  if (descriptor_ < 0) return cannot("write", path_, EBADF);
+  const std::string line = text_of(record) + "\n";
+  failed_ = write_all(descriptor_, path_, line);
+  if (failed_.ok()) whole_bytes_ += static_cast<std::int64_t>(line.size());
+  else if (::ftruncate(descriptor_, whole_bytes_) != 0)
+    return failed_;  // a device, say: readers leave a torn line out
+  return failed_;
+}
+
+Status RecordFile::close() {
+  const int descriptor = std::exchange(descriptor_, -1);
+  if (descriptor < 0) return {};
+  const bool synced = ::fsync(descriptor) == 0;
+  const int reason = errno;
+  if (::close(descriptor) != 0) return cannot("write", path_, errno);
+  return synced ? Status() : Status(cannot("write", path_, reason));
+}
+
+std::string text_of(const Json& json, int indent) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,216 @@
+#include "simulator/oracle/reference.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace gossamer::gossip::sim {
+namespace {
+
+Row wide(const FloatRow& row) { return {row.begin(), row.end()}; }
+
+double largest(const Row& row) {
+  double most = 0;
+  for (const double value : row) most = std::max(most, std::abs(value));
+  return most;
+}
+
+/// a + factor · (b − c)
+Row plus_difference(const Row& a, double factor, const Row& b, const Row& c) {
+  Row sum(a.size());
+  for (std::size_t k = 0; k < a.size(); ++k) sum[k] = a[k] + factor * (b[k] - c[k]);
+  return sum;
+}
+
+class Former {
+ public:
+  Former(const Scenario& scenario, const RoundRecord& record)
+      : scenario_(scenario), record_(record) {}
+
+  RoundForm form() {
+    const std::string& name = scenario_.algorithm;
+    if (name == "consensus") mix(0, begin(0), end(0));
+    else if (name == "dpsgd") scenario_.order == "atc" ? dpsgd() : dpsgd_overlapped();
+    else if (name == "gradient_tracking")
+      scenario_.order == "atc" ? tracking() : tracking_overlapped();
+    else if (name == "d2") d2();
+    else if (name == "extra") extra();
+    else if (name == "qg_momentum") momentum();
+    else if (name == "push_sum") push_sum();
+    else if (name == "async_push_sum" || name == "ad_psgd")
+      return {};  // nothing is mixed: own_pace.cpp
+    else form_.wrong.push_back(fmt::format("is of {}, which the oracle does not know", name));
+    return std::move(form_);
+  }
+
+ private:
+  bool done() const { return !record_.end.empty(); }
+  Row begin(std::size_t k) const { return wide(record_.begin[k]); }
+  Row end(std::size_t k) const { return done() ? wide(record_.end[k]) : Row(); }
+  /// The operation, where it has been done.
+  const Trained* trained(std::size_t index, TrainOperation operation) {
+    if (index >= record_.trained.size()) {
+      if (done()) form_.wrong.emplace_back("ended without training");
+      return nullptr;
+    }
+    if (record_.trained[index].operation != operation)
+      form_.wrong.emplace_back("trained in another order");
+    return &record_.trained[index];
+  }
+  void mix(Channel channel, Row in, Row out, double slack = 0) {
+    form_.mixes.push_back({channel, in, std::move(in), std::move(out), slack});
+  }
+  void same(const char* what, const Row& is, const Row& due, double slack) {
+    for (std::size_t k = 0; k < due.size(); ++k)
+      if (const double bound = 8 * kRounding * (slack + std::abs(due[k]));
+          !(std::abs(is[k] - due[k]) <= bound)) {
+        form_.wrong.push_back(
+            fmt::format("has {} = {:.9g} at value {}, where {:.9g} was due, to {:.2g}", what, is[k],
+                        k, due[k], bound));
+        return;
+      }
+  }
+  void same(const char* what, const FloatRow& is, const FloatRow& due) {
+    same(what, wide(is), wide(due), 0);
+  }
+
+  // x ← x − γ ∇f(x), H times;  x ← mix(x)
+  void dpsgd() {
+    const Trained* local = trained(0, TrainOperation::local_steps);
+    if (local != nullptr) same("x before its steps", local->before, record_.begin[0]);
+    mix(0, local != nullptr ? wide(local->after) : Row(), end(0));
+  }
+
+  // u ← x after the steps;  x ← mix(x) + (u − x)
+  void dpsgd_overlapped() {
+    const Row x = begin(0);
+    const Trained* local = trained(0, TrainOperation::local_steps);
+    if (!done() || local == nullptr) return mix(0, x, {});
+    same("x before its steps", local->before, record_.begin[0]);
+    mix(0, x, plus_difference(end(0), -1, wide(local->after), x),
+        largest(x) + largest(wide(local->after)));
+  }
+
+  // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
+  void tracking() {
+    const Trained *fresh = trained(0, TrainOperation::gradient),
+                  *update = trained(1, TrainOperation::update);
+    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
+        fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
+    mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
+    if (!done() || update == nullptr) return;
+    same("x before its step", update->before, record_.begin[0]);
+    same("the step's gradient, the mixed tracker", update->gradient, record_.end[1]);
+    same("the last gradient", record_.end[2], fresh->gradient);
+  }
+
+  // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y)
+  void tracking_overlapped() {
+    const Trained *fresh = trained(0, TrainOperation::gradient),
+                  *update = trained(1, TrainOperation::update);
+    mix(0, begin(0), update != nullptr ? wide(update->before) : Row());
+    mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
+        fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
+    if (!done() || update == nullptr) return;
+    same("x after its step", record_.end[0], update->after);
+    same("the last gradient", record_.end[2], fresh->gradient);
+  }
+
+  Row tracker(const Trained& fresh) const {
+    return plus_difference(begin(1), 1, wide(fresh.gradient), begin(2));
+  }
+
+  // z ← x − γ ∇f(x) − d;  x ← mix(z);  d ← d + (z − x)
+  void d2() {
+    const Trained* update = trained(1, TrainOperation::update);
+    if (update == nullptr) return mix(0, {}, end(0));
+    const Row d = begin(1), z = plus_difference(wide(update->after), -1, d, Row(d.size()));
+    mix(0, z, end(0), largest(d) + largest(z));
+    if (done())
+      same("the correction", end(1), plus_difference(d, 1, z, end(0)), largest(d) + largest(z));
+  }
+
+  // m ← mix(x);  x⁺ ← m − γ ∇f(x) − d;  d ← d + (x − m)/2
+  void extra() {
+    const Row x = begin(0), d = begin(1);
+    const Trained* update = trained(1, TrainOperation::update);
+    const Row m = update != nullptr ? wide(update->before) : Row();
+    mix(0, x, m);
+    if (!done() || update == nullptr) return;
+    same("x", end(0), plus_difference(wide(update->after), -1, d, Row(d.size())),
+         largest(d) + largest(m));
+    same("the correction", end(1), plus_difference(d, 0.5, x, m), largest(x) + largest(m));
+  }
+
+  // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
+  void momentum() {
+    constexpr double kMomentum = 0.9;
+    const Trained* update = trained(1, TrainOperation::update);
+    mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
+    if (!done() || update == nullptr) return;
+    Row due = begin(1);
+    for (double& value : due) value *= kMomentum;
+    same("the momentum", end(1),
+         plus_difference(due, (1 - kMomentum) / scenario_.rate, begin(0), end(0)),
+         largest(due) + (largest(begin(0)) + largest(end(0))) / scenario_.rate);
+  }
+
+  // x ← x − γ ∇f_i(z), z ← x/w, H times;  (x, w) ← Σ_j W_ij (x_j, w_j);  z ← x/w
+  void push_sum() {
+    const auto steps = static_cast<std::size_t>(scenario_.local_steps);
+    const Trained* update = trained(2 * steps - 1, TrainOperation::update);
+    if (update != nullptr)
+      if (auto wrong = wrong_push_sum_steps(scenario_, record_)) form_.wrong.push_back(*wrong);
+    Row in;
+    if (update != nullptr) {
+      in = wide(update->after);
+      in.push_back(record_.begin[1].back());
+    }
+    mix(1, in, end(1));
+    if (!done()) return;
+    Row z = end(1);
+    const double weight = z.back();
+    z.pop_back();
+    for (double& value : z) value /= weight;
+    same("x, sum over weight", end(0), z, 0);
+  }
+
+  const Scenario& scenario_;
+  const RoundRecord& record_;
+  RoundForm form_;
+};
+
+}  // namespace
+
+std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario,
+                                                const RoundRecord& record) {
+  const auto steps = static_cast<std::size_t>(scenario.local_steps);
+  if (record.trained.size() != 2 * steps)
+    return fmt::format("trained {} times, where {} are due", record.trained.size(), 2 * steps);
+  const double weight = record.begin[1].back();
+  FloatRow sum = record.begin[1];
+  sum.pop_back();
+  for (std::size_t step = 0; step < steps; ++step) {
+    const Trained &gradient = record.trained[2 * step], &update = record.trained[2 * step + 1];
+    if (gradient.operation != TrainOperation::gradient ||
+        update.operation != TrainOperation::update)
+      return "trained in another order";
+    if (update.before != sum || update.gradient != gradient.gradient)
+      return "stepped from elsewhere than its sum, or with another gradient";
+    for (std::size_t k = 0; k < sum.size(); ++k)
+      if (!(std::abs(gradient.before[k] * weight - sum[k]) <=
+            4 * kRounding * std::abs(sum[k]) + 1e-37))
+        return fmt::format(
+            "took a gradient at {:.9g} at value {}, where its sum over its weight is {:.9g}",
+            gradient.before[k], k, sum[k] / weight);
+    sum = update.after;
+  }
+  return std::nullopt;
+}
+
+RoundForm form_of(const Scenario& scenario, const RoundRecord& record) {
+  return Former(scenario, record).form();
+}
+
+}  // namespace gossamer::gossip::sim

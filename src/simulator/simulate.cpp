@@ -1,0 +1,171 @@
+#include "simulator/simulate.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <toml++/toml.h>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "base/hash.hpp"
+#include "simulator/session/session_trial.hpp"
+#include "simulator/storage/simulated_disks.hpp"
+#include "simulator/world/generator.hpp"
+
+namespace gossamer::peer {
+
+namespace sim = gossip::sim;
+
+namespace {
+
+constexpr std::uintmax_t kMostScenarioBytes = 1 << 20;  // a scenario has a few hundred
+
+Result<ParameterValue> value_of(const toml::node& node) {
+  if (const auto* value = node.as_boolean()) return ParameterValue(value->get());
+  if (const auto* value = node.as_integer()) return ParameterValue(value->get());
+  if (const auto* value = node.as_floating_point()) return ParameterValue(value->get());
+  if (const auto* value = node.as_string()) return ParameterValue(value->get());
+  std::vector<std::int64_t> integers;
+  std::vector<std::string> texts;
+  const toml::array* array = node.as_array();
+  for (std::size_t k = 0; array != nullptr && k < array->size(); ++k) {
+    if (const auto* integer = array->get(k)->as_integer()) integers.push_back(integer->get());
+    if (const auto* text = array->get(k)->as_string()) texts.push_back(text->get());
+  }
+  if (array != nullptr && !integers.empty() && integers.size() == array->size())
+    return ParameterValue(std::move(integers));
+  if (array != nullptr && texts.size() == array->size()) return ParameterValue(std::move(texts));
+  return Error{ErrorKind::invalid,
+               "neither true or false, a number, a text, nor a list of integers or of texts"};
+}
+
+}  // namespace
+
+sim::Outcome simulate_scenario(const sim::Scenario& scenario, const sim::MakeStorage& storage) {
+  sim::Outcome outcome = sim::simulate(scenario, storage);
+  const net::sim::SessionVerdict session = net::sim::try_session(scenario.seed),
+                                 again = net::sim::try_session(scenario.seed);
+  sim::Verdict& verdict = outcome.verdict;
+  verdict.checked["session"] += session.frames;
+  ++verdict.checked["repeats"];
+  for (const std::string& sentence : session.violations)
+    verdict.violations.push_back("session: " + sentence);
+  if (again.hash != session.hash)
+    verdict.violations.push_back("repeats: a second trial of the sessions goes another way");
+  const std::uint64_t hashes[] = {outcome.hash, session.hash};
+  outcome.hash = hash64(std::as_bytes(std::span(hashes)));
+  return outcome;
+}
+
+Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
+  if (auto families = sim::fault_families(seeds.faults, 0); !families.ok()) return families.error();
+  GOSSAMER_TRY(const auto disks, SimulatedDisks::create());
+  const sim::MakeStorage storage = disks->storage();
+  const auto begin = std::chrono::steady_clock::now();
+  SimulationReport report;
+  report.seeds = seeds.last - seeds.first + 1;
+  std::vector<std::uint64_t> hashes(report.seeds);
+  std::atomic<std::uint64_t> next{0};
+  std::mutex mutex;
+  const auto work = [&] {
+    for (std::uint64_t k = next++; k < report.seeds; k = next++) {
+      const std::uint64_t seed = seeds.first + k;
+      sim::Outcome outcome = simulate_scenario(
+          sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()), storage);
+      hashes[k] = outcome.hash;
+      const std::lock_guard lock(mutex);
+      report.events += outcome.events;
+      report.virtual_seconds += outcome.virtual_seconds;
+      report.with_losses += outcome.losses > 0 ? 1 : 0;
+      report.with_returns += outcome.returns > 0 ? 1 : 0;
+      report.joins += outcome.joins;
+      report.one_sided += outcome.verdict.one_sided;
+      report.most_drift = std::max(report.most_drift, outcome.verdict.drift);
+      report.most_rounding = std::max(report.most_rounding, outcome.verdict.rounding);
+      for (const auto& [property, count] : outcome.verdict.checked)
+        report.checked[property] += count;
+      if (!outcome.verdict.ok()) report.failed.push_back({seed, std::move(outcome)});
+    }
+  };
+  std::vector<std::thread> helpers;
+  for (int k = 1; k < seeds.threads; ++k) helpers.emplace_back(work);
+  work();
+  for (std::thread& helper : helpers) helper.join();
+  std::ranges::sort(report.failed, {}, &FailedSeed::seed);
+  report.hash = hash_hex(std::as_bytes(std::span<const std::uint64_t>(hashes)));
+  report.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return report;
+}
+
+Json report_json(const SimulationReport& report) {
+  Json failed = Json::array();
+  for (const FailedSeed& seed : report.failed)
+    failed.push_back({{"seed", seed.seed},
+                      {"trace_hash", fmt::format("{:016x}", seed.outcome.hash)},
+                      {"violations", seed.outcome.verdict.violations}});
+  return {{"seeds", report.seeds},
+          {"failed", std::move(failed)},
+          {"with_losses", report.with_losses},
+          {"with_returns", report.with_returns},
+          {"joins", report.joins},
+          {"one_sided_edges", report.one_sided},
+          {"most_drift", report.most_drift},
+          {"most_rounding", report.most_rounding},
+          {"events", report.events},
+          {"virtual_seconds", report.virtual_seconds},
+          {"wall_seconds", report.wall_seconds},
+          {"checked", report.checked},
+          {"hash", report.hash}};
+}
+
+std::string outcome_text(const sim::Outcome& outcome) {
+  std::string text;
+  for (const std::string& sentence : outcome.verdict.violations)
+    text += fmt::format("  {}\n", sentence);
+  return text;
+}
+
+std::string report_text(const SimulationReport& report, const std::string& faults) {
+  std::string text;
+  for (const FailedSeed& seed : report.failed)
+    text += fmt::format("seed {} fails:\n{}  gossamer simulate --seeds {} --faults {}\n", seed.seed,
+                        outcome_text(seed.outcome), seed.seed, faults);
+  text += fmt::format(
+      "{} seeds, {} failed; {} with losses, {} with links that came back; {} peers joined\n",
+      report.seeds, report.failed.size(), report.with_losses, report.with_returns, report.joins);
+  text += fmt::format("{:.0f} s of virtual time, {} events, in {:.1f} s\n", report.virtual_seconds,
+                      report.events, report.wall_seconds);
+  text += fmt::format(
+      "edges that counted at one end: {}, drift of a mean at most {:.3g}; rounding at most {:.2f} "
+      "of its bound\n",
+      report.one_sided, report.most_drift, report.most_rounding);
+  std::vector<std::string> counts;
+  for (const auto& [property, count] : report.checked)
+    counts.push_back(fmt::format("{} {}", property, count));
+  return text + fmt::format("looked at: {}\nhash {}\n", fmt::join(counts, ", "), report.hash);
+}
+
+Result<sim::Scenario> read_scenario(const std::string& path) {
+  GOSSAMER_TRY(const std::string content, read_file(path, kMostScenarioBytes));
+  ParameterValues values;
+  try {
+    for (const auto& [name, node] : toml::parse(content, path)) {
+      auto value = value_of(node);
+      if (!value.ok())
+        return Error{ErrorKind::invalid,
+                     fmt::format("{}:{}: {}: {}", path, node.source().begin.line, name.str(),
+                                 value.error().message)};
+      values[std::string(name.str())] = std::move(value).value();
+    }
+  } catch (const toml::parse_error& error) {
+    return Error{ErrorKind::invalid, fmt::format("{}:{}: not TOML: {}", path,
+                                                 error.source().begin.line, error.description())};
+  }
+  return sim::scenario_of(values);
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,190 @@
+#include "simulator/world/generator.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/philox.hpp"
+#include "topology/graph.hpp"
+
+namespace gossamer::gossip::sim {
+
+Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names,
+                                              std::uint64_t seed) {
+  std::vector<FaultKind> families;
+  if (names == std::vector<std::string>{"none"}) return families;
+  if (names == std::vector<std::string>{"swarm"}) {
+    // Families left out let the others show what they do alone (Groce et al. 2012: "Swarm
+    // testing").
+    RandomStream random(seed, kNoPeer, Purpose::scenario, 1);
+    for (const FaultForm& form : fault_forms())
+      if (random.below(2) == 1) families.push_back(form.kind);
+    return families;
+  }
+  for (const std::string& name : names) {
+    std::vector<std::string> known{"swarm", "none"};
+    for (const FaultForm& form : fault_forms()) {
+      known.push_back(form.name);
+      if (form.name == name) families.push_back(form.kind);
+    }
+    if (families.empty() || form_of(families.back()).name != name)
+      return Error{ErrorKind::invalid,
+                   fmt::format("--faults: there is no '{}' beside others; there are: {}", name,
+                               fmt::join(known, ", "))};
+  }
+  return families;
+}
+
+namespace {
+
+/// Numbers of a seed's scenario, to three digits so that its text is short and exact.
+class Draws {
+ public:
+  explicit Draws(RandomStream& random) : random_(random) {}
+  int whole(int least, int most) {
+    return least + static_cast<int>(random_.below(static_cast<std::uint32_t>(most - least + 1)));
+  }
+  bool chance(double probability) { return random_.next_double() < probability; }
+  double real(double least, double most) {
+    return std::round((least + (most - least) * random_.next_double()) * 1e3) / 1e3;
+  }
+  /// Evenly in the logarithm.
+  double wide(double least, double most) {
+    return std::round(std::exp(std::log(least) +
+                               (std::log(most) - std::log(least)) * random_.next_double()) *
+                      1e3) /
+           1e3;
+  }
+  template <class Item>
+  const Item& one_of(const std::vector<Item>& items) {
+    return items[random_.below(static_cast<std::uint32_t>(items.size()))];
+  }
+
+ private:
+  RandomStream& random_;
+};
+
+const std::vector<std::string> kTopologies{
+    "ring",        "path",        "star",     "complete",        "torus",
+    "hypercube",   "exponential", "grid",     "random_matching", "one_peer_exponential",
+    "binary_tree", "erdos_renyi", "dumbbell", "random_regular"};
+const std::vector<std::string> kAlgorithms{"consensus", "dpsgd", "dpsgd",       "gradient_tracking",
+                                           "d2",        "extra", "qg_momentum", "push_sum"};
+
+void draw_network(Scenario& s, Draws& draw) {
+  s.topology = draw.one_of(kTopologies);
+  s.lazy = draw.chance(0.5);
+  s.peers = draw.whole(4, 12);
+  s.policy = draw.chance(0.4) ? "sync" : draw.one_of(policy_names());
+  s.staleness = draw.whole(1, 6);
+  s.algorithm = draw.one_of(kAlgorithms);
+  s.order = draw.chance(0.5) ? "atc" : "awc";
+  s.codec = draw.chance(0.8) ? "none" : draw.one_of(codec_names());
+  s.local_steps = draw.whole(1, 3);
+  s.rate = draw.wide(0.03, 0.2);
+  s.length = draw.whole(1, 24);
+  s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
+}
+
+/// Some seeds run what goes at each peer's own pace. Drawn apart, so that the others stay what they
+/// are.
+void draw_own_pace(Scenario& s) {
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 5);
+  Draws draw(random);
+  if (!draw.chance(0.2)) return;
+  Scenario own = s;
+  own.codec = "none";
+  own.algorithm = draw.one_of<std::string>({"async_push_sum", "async_push_sum", "ad_psgd"});
+  own.policy = own.algorithm == "ad_psgd"
+                   ? "sync"
+                   : draw.one_of<std::string>({"async", "async", "stale", "sync"});
+  const auto parts = build(own);
+  if (!parts.ok()) return;
+  // In a part of a directed graph that does not lead back to all of it, who is in step gives weight
+  // away round by round, and steps γ/w grow.
+  if (!topology::is_symmetric(topology::graph_of(*parts->schedule->at(0)))) own.policy = "async";
+  s = own;
+}
+
+void draw_homes(Scenario& s, Draws& draw) {
+  const bool crowded = draw.chance(0.4);
+  const int places = crowded ? draw.whole(2, s.peers) : s.peers;
+  std::vector<int> names(static_cast<std::size_t>(places), -1);
+  int next = 0;
+  for (int i = 0; i < s.peers; ++i) {
+    int& name = names[static_cast<std::size_t>(crowded ? draw.whole(0, places - 1) : i)];
+    if (name < 0) name = next++;
+    s.homes.push_back(name);
+  }
+}
+
+Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw) {
+  Fault fault{.kind = kind};
+  const FaultForm& form = form_of(kind);
+  fault.process = draw.whole(0, s.processes() - 1);
+  if (form.other) fault.other = (fault.process + draw.whole(1, s.processes() - 1)) % s.processes();
+  if (form.at) fault.at = draw.real(0, horizon);
+  // Mostly shorter than the silence, and at times longer.
+  if (form.lasts) fault.lasts = draw.wide(0.02, 3 * s.silence);
+  if (kind == FaultKind::slow) fault.amount = draw.wide(1.5, 10);
+  if (kind == FaultKind::delay) fault.amount = draw.wide(0.001, 0.5);
+  if (kind == FaultKind::slow_reader) fault.amount = draw.wide(200, 20000);
+  if (kind == FaultKind::clock) fault.amount = draw.wide(0.005, 20);
+  if (kind == FaultKind::failed_write || kind == FaultKind::torn_write ||
+      kind == FaultKind::killed_write)
+    fault.amount = draw.whole(0, 60);  // about as many calls as two checkpoints take
+  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.silence;
+  if (kind == FaultKind::partition || kind == FaultKind::deafness)
+    fault.process = draw.whole(0, s.processes() - 2);
+  return fault;
+}
+
+}  // namespace
+
+Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families) {
+  RandomStream random(seed, kNoPeer, Purpose::scenario);
+  Draws draw(random);
+  Scenario s;
+  s.seed = seed;
+  do draw_network(s, draw);
+  while (!build(s).ok());
+  draw_own_pace(s);
+  draw_homes(s, draw);
+  s.rounds = draw.whole(30, 150);
+  s.window = draw.whole(1, 4);
+  s.buffer_chunks = draw.whole(1, 6);
+  s.step_ms = draw.wide(1, 20);
+  s.step_spread = draw.chance(0.5) ? draw.real(0, 0.5) : 0;
+  s.latency_ms = draw.wide(0.1, 40);
+  s.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
+  s.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
+  if (!families.empty()) {
+    s.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
+    s.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
+  }
+  // Some tens of rounds each, so that runs are over neither before links are lost nor before they
+  // are back.
+  const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
+  s.silence = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
+  s.call_again = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
+  s.checkpoint_every = draw.whole(3, 20);
+  const int first_rounds = s.rounds;
+  // Where an exact algorithm ends shows only after as many rounds as its step size asks for.
+  const bool exact =
+      s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
+  if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.rate));
+  if (families.empty() || s.processes() < 2) return s;
+  const double horizon = std::max(0.01, 0.5 * first_rounds * round_seconds);
+  int deaths = 0;
+  for (int k = draw.whole(1, 6); k > 0; --k) {
+    const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);
+    const bool death = fault.kind == FaultKind::crash || fault.kind == FaultKind::vanish;
+    if (death && ++deaths >= s.processes()) continue;  // somebody is to be left
+    s.faults.push_back(to_string(fault));
+  }
+  return s;
+}
+
+}  // namespace gossamer::gossip::sim

@@ -1,0 +1,309 @@
+// Several cards as one device: where rows lie, and that work in which cards need each other has the
+// CPU's bits.
+#include <future>
+
+#include "gpu/device_rows.hpp"
+#include "tests/cuda/cards_test_util.hpp"
+#include "train/learner.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gpu;
+
+namespace {
+
+/// Softmax regression of three classes on random points.
+std::shared_ptr<train::Dataset> points(std::size_t count) {
+  auto data = std::make_shared<train::Dataset>();
+  data->name = "points";
+  data->height = 1, data->width = 6, data->classes = 3;
+  data->count = count;
+  data->train_count = count * 3 / 4;
+  data->features = normal<float>(count * 6, 1);
+  RandomStream random(3, kNoPeer, Purpose::test, 3);
+  for (std::size_t i = 0; i < count; ++i)
+    data->labels.push_back(static_cast<std::int32_t>(random.below(3)));
+  return data;
+}
+
+/// What `peers` peers of a learner on the device end with: parameters, and each one's evaluation.
+std::vector<float> trained(Device& device, std::size_t peers) {
+  train::LearnerRequest request{.data = points(100), .shards = {}, .model = {}};
+  auto model = train::make_model("softmax", {1, 1, 6, 3}, {});
+  REQUIRE(model.ok());
+  request.model = std::move(model).value();
+  request.shards.resize(peers);
+  for (std::uint32_t i = 0; i < 75; ++i) request.shards[i % peers].push_back(i);
+  request.sampling.batch = 5;
+  request.optimizer = {.rate = 0.1, .rule = {.momentum = 0.9}};
+  auto learner = train::make_learner<float>(std::move(request), device);
+  REQUIRE(learner.ok());
+  const std::size_t d = (*learner)->parameters();
+  const DeviceRows<float> x(device, peers, d), momentum(device, peers, d),
+      gradient(device, peers, d);
+  const DeviceRows<double> losses(device, peers, 1);
+  std::vector<float> row(d), all;
+  std::vector<train::StepRequest<float>> steps;
+  std::vector<train::EvaluateRequest<float>> evaluations;
+  for (std::size_t p = 0; p < peers; ++p) {
+    (*learner)->initialise(static_cast<int>(p), row);
+    device.upload(x.row(p).data(), row.data(), d * sizeof(float));
+    steps.push_back({static_cast<int>(p),
+                     0,
+                     4,
+                     x.row(p).data(),
+                     {momentum.row(p).data()},
+                     gradient.row(p).data(),
+                     losses.row(p).data()});
+    evaluations.push_back({x.row(p).data(), {}});
+  }
+  (*learner)->local_steps(steps);
+  (*learner)->evaluate(evaluations);
+  for (std::size_t p = 0; p < peers; ++p) {
+    double loss = 0;
+    device.download(row.data(), x.row(p).data(), d * sizeof(float));
+    device.download(&loss, losses.row(p).data(), sizeof loss);
+    all.insert(all.end(), row.begin(), row.end());
+    all.push_back(static_cast<float>(loss));
+    all.push_back(static_cast<float>(evaluations[p].result.loss));
+    all.push_back(static_cast<float>(evaluations[p].result.accuracy));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("cards: rows are spread in blocks, as evenly as may be") {
+  for (const int cards : {2, 3}) {
+    const auto device = cards_or_skip(cards);
+    if (device == nullptr) return;
+    CHECK(device->parts() == cards);
+    for (const std::size_t count : {1, 2, 3, 7, 64}) {
+      const DeviceRows<float> rows(*device, count, 100);
+      std::vector<std::size_t> on(static_cast<std::size_t>(cards));
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto part = static_cast<std::size_t>(device->part_of(rows.row(i).data()));
+        CHECK(part == i * static_cast<std::size_t>(cards) / count);
+        CHECK(reinterpret_cast<std::uintptr_t>(rows.row(i).data()) % 64 == 0);
+        ++on[part];
+      }
+      for (std::size_t part = 0; part < on.size(); ++part) {
+        CHECK(on[part] == DeviceRows<float>::count_on(part, on.size(), count));
+        CHECK(on[part] <= (count + on.size() - 1) / on.size());
+      }
+    }
+    const auto mine = DeviceRows<float>::on_part(*device, cards - 1, 3, 10);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(device->part_of(mine.row(i).data()) == cards - 1);
+    CHECK(DeviceRows<float>(*device, 3, 0).row(2).empty());
+    CHECK(device->description().find(cards == 2 ? "cuda:0-1, " : "cuda:0-2, ") == 0);
+  }
+}
+
+TEST_CASE("cards: each one's memory there and back") {
+  const auto device = cards_or_skip(2);
+  if (device == nullptr) return;
+  std::vector<Held<float>> rows;
+  for (const int part : {0, 1, 1, 0})
+    rows.emplace_back(*device, normal<float>(1000, rows.size()), 0, part);
+  for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i].values() == normal<float>(1000, i));
+  for (const int part : {0, 1}) {
+    const MemoryInfo info = device->memory_info(part);
+    CHECK(info.free > 0);
+    CHECK(info.free <= info.total);
+    CHECK_THROWS_AS(device->allocate(2 * info.total, part), std::bad_alloc);
+  }
+}
+
+TEST_CASE_TEMPLATE("cards: operations on rows of several cards have the CPU's bits", Real, float,
+                   double) {
+  const auto device = cards_or_skip(3);
+  if (device == nullptr) return;
+  constexpr std::size_t kPeers = 7;
+  CpuDevice cpu(1);
+  for (const std::size_t length : {0, 1, 1000, 200'003}) {
+    CAPTURE(length);
+    TurnRows<Real> x(*device, kPeers, length, 10), y(*device, kPeers, length, 20),
+        z(*device, kPeers, length, 30), copied(*device, kPeers, length, 40);
+    const auto at = [](auto& rows, std::size_t p, bool on_cpu) {
+      return on_cpu ? rows.on_cpu(p) : rows[p];
+    };
+    std::vector<BasicMixSource<Real>> sources(4 * kPeers);
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          BasicMixSource<Real>* mine = &sources[4 * p + 2 * on_cpu];
+          mine[0] = {at(x, p + 1, on_cpu), Real(0.3)};
+          mine[1] = {at(x, p + 2, on_cpu), Real(0.2)};
+          return BasicMixRequest<Real>{at(x, p, on_cpu), at(y, p, on_cpu), std::span(mine, 2),
+                                       length};
+        },
+        [](Device& some, auto& requests) {
+          some.mix(std::span<const BasicMixRequest<Real>>(requests));
+        });
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          return AxpyRequest<Real>{Real(0.75), at(y, p + 2, on_cpu), at(x, p, on_cpu), length};
+        },
+        [](Device& some, auto& requests) {
+          some.axpy(std::span<const AxpyRequest<Real>>(requests));
+        });
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          return DifferenceRequest<Real>{at(z, p, on_cpu), at(x, p + 1, on_cpu),
+                                         at(y, p + 2, on_cpu), length};
+        },
+        [](Device& some, auto& requests) {
+          some.add_difference(std::span<const DifferenceRequest<Real>>(requests));
+        });
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          return CopyRequest<Real>{at(z, p + 1, on_cpu), at(copied, p, on_cpu), length};
+        },
+        [](Device& some, auto& requests) {
+          some.copy(std::span<const CopyRequest<Real>>(requests));
+        });
+    for (const auto* rows : {&x, &y, &z, &copied}) rows->check();
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          return DivideRequest<Real>{at(x, p + 1, on_cpu), at(y, p + 2, on_cpu),
+                                     at(copied, p, on_cpu), length};
+        },
+        [](Device& some, auto& requests) {
+          some.divide(std::span<const DivideRequest<Real>>(requests));
+        });
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          return FillRequest<Real>{static_cast<Real>(p), at(z, p, on_cpu), length / 2};
+        },
+        [](Device& some, auto& requests) {
+          some.fill(std::span<const FillRequest<Real>>(requests));
+        });
+    both(
+        *device, cpu, kPeers,
+        [&](std::size_t p, bool on_cpu) {
+          return UpdateJob<Real>{.parameters = at(x, p, on_cpu),
+                                 .state = {at(y, p, on_cpu)},
+                                 .gradient = at(z, p + 1, on_cpu),
+                                 .length = length,
+                                 .rate = 0.1};
+        },
+        [](Device& some, auto& jobs) {
+          some.update({.momentum = 0.9}, std::span<const UpdateJob<Real>>(jobs));
+        });
+    for (const auto* rows : {&x, &y, &z, &copied}) rows->check();
+  }
+}
+
+TEST_CASE_TEMPLATE("cards: numbers from rows of several cards come together in order", Real, float,
+                   double) {
+  const auto device = cards_or_skip(3);
+  if (device == nullptr) return;
+  constexpr std::size_t kPeers = 7, kLength = 5000;
+  const TurnRows<Real> x(*device, kPeers, kLength, 10), y(*device, kPeers, kLength, 20);
+  const auto first = cards_or_skip(1);
+  std::vector<ReduceRequest<Real>> dots, distances;
+  std::vector<SketchRequest<Real>> sketches;
+  std::vector<std::vector<double>> sketched(kPeers, std::vector<double>(kSketchLength)),
+      expected = sketched;
+  for (std::size_t p = 0; p < kPeers; ++p) {
+    dots.push_back({x[p], y[p + 1], kLength - p});
+    sketches.push_back({x[p], kLength, 5, sketched[p].data()});
+  }
+  dots.push_back({x[0], x[0], 0});
+  distances = dots;
+  device->dot(dots);
+  device->squared_distance(distances);
+  device->sketch(sketches);
+  for (std::size_t p = 0; p < kPeers; ++p) {  // one by one, on one card
+    CAPTURE(p);
+    const Held<Real> a(*first, x.cpu[p]), b(*first, y.cpu[(p + 1) % kPeers]);
+    ReduceRequest<Real> dot{a.get(), b.get(), kLength - p}, distance = dot;
+    first->dot(std::span(&dot, 1));
+    first->squared_distance(std::span(&distance, 1));
+    const SketchRequest<Real> sketch{a.get(), kLength, 5, expected[p].data()};
+    first->sketch(std::span(&sketch, 1));
+    CHECK(dots[p].result == dot.result);
+    CHECK(distances[p].result == distance.result);
+    CHECK(sketched[p] == expected[p]);
+  }
+  CHECK(dots.back().result == 0);
+}
+
+TEST_CASE("cards: rows in fewer bytes, and random numbers, on each card") {
+  const auto device = cards_or_skip(2);
+  if (device == nullptr) return;
+  CpuDevice cpu(1);
+  constexpr std::size_t kLength = 1000;
+  for (const int part : {0, 1}) {
+    auto values = normal<float>(kLength, 1);
+    const Held<float> row(*device, values, 0, part),
+        scales(*device, int8_blocks(kLength), 0, 1 - part), drawn(*device, kLength, 0, part);
+    const Held<std::uint16_t> bf16(*device, kLength, 0, 1 - part);
+    const Held<std::int8_t> int8(*device, kLength, 0, 1 - part);
+    std::vector<std::uint16_t> cpu_bf16(kLength);
+    std::vector<std::int8_t> cpu_int8(kLength);
+    std::vector<float> cpu_scales(int8_blocks(kLength)), cpu_drawn(kLength);
+    const auto both = [&](Bf16Request a, Int8Request b, RandomRequest<float> c, Device& some) {
+      some.to_bf16(std::span<const Bf16Request>(&a, 1));
+      some.from_bf16(std::span<const Bf16Request>(&a, 1));
+      some.to_int8(std::span<const Int8Request>(&b, 1));
+      some.from_int8(std::span<const Int8Request>(&b, 1));
+      some.uniforms(std::span<const RandomRequest<float>>(&c, 1));
+    };
+    both({row.get(), bf16.get(), kLength}, {row.get(), int8.get(), scales.get(), kLength},
+         {.seed = 3, .out = drawn.get(), .length = kLength}, *device);
+    both({values.data(), cpu_bf16.data(), kLength},
+         {values.data(), cpu_int8.data(), cpu_scales.data(), kLength},
+         {.seed = 3, .out = cpu_drawn.data(), .length = kLength}, cpu);
+    CHECK(same_bits(row.values(), values));
+    CHECK(bf16.values() == cpu_bf16);
+    CHECK(int8.values() == cpu_int8);
+    CHECK(scales.values() == cpu_scales);
+    CHECK(drawn.values() == cpu_drawn);
+  }
+}
+
+TEST_CASE("cards: what a thread asks of several cards is done in that order") {
+  for (const int cards : {2, 3}) {
+    const auto device = cards_or_skip(cards);
+    if (device == nullptr) return;
+    check_relay(*device, 20);
+    check_late_reader(*device);
+  }
+}
+
+TEST_CASE("cards: what has come up to one card is there for the others") {
+  const auto device = cards_or_skip(2);
+  if (device == nullptr) return;
+  constexpr std::size_t kLength = 10'000;
+  const auto values = normal<float>(kLength, 1);
+  const Held<float> there(*device, kLength, 0, 1), here(*device, kLength);
+  auto* pinned = static_cast<float*>(device->allocate_host(kLength * sizeof(float)));
+  std::copy(values.begin(), values.end(), pinned);
+  std::promise<void> up, down;
+  device->begin_upload(there.get(), pinned, kLength * sizeof(float), [&] { up.set_value(); });
+  up.get_future().wait();
+  std::fill_n(pinned, kLength, 0.0F);
+  const CopyRequest<float> copy{there.get(), here.get(), kLength};
+  device->copy(std::span(&copy, 1));
+  const FillRequest<float> fill{0, there.get(), kLength};
+  device->fill(std::span(&fill, 1));
+  device->begin_download(pinned, here.get(), kLength * sizeof(float), [&] { down.set_value(); });
+  down.get_future().wait();
+  CHECK(std::equal(values.begin(), values.end(), pinned));
+  device->release_host(pinned);
+}
+
+TEST_CASE("cards: peers of several cards train and are evaluated as on the CPU") {
+  CpuDevice cpu(1);
+  const auto expected = trained(cpu, 7);
+  for (const int cards : {1, 2, 3}) {
+    const auto device = cards_or_skip(cards);
+    if (device == nullptr) return;
+    CHECK(worst_error(trained(*device, 7), expected) < 1e-4);
+  }
+}

@@ -1,0 +1,166 @@
+// The words of the tests of the CUDA device: a device where there is a card, values in its memory
+// between guards, and comparisons. The same tests run on a card and, everywhere, on the emulation
+// of one.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/philox.hpp"
+#include "gpu/cpu_device.hpp"
+#include "gpu/cuda/cuda.hpp"
+
+namespace gossamer::gpu {
+
+/// The first card as a device; null where there is none, which is said.
+inline std::unique_ptr<Device> card_or_skip() {
+  const cuda::Survey survey = cuda::survey();
+  if (!survey.problem.empty()) {
+    std::printf("skipped: %s (%s)\n", survey.problem.c_str(),
+                doctest::getContextOptions()->currentTest->m_name);
+    return nullptr;
+  }
+  auto device = cuda::make_cuda_device({});
+  if (!device.ok()) FAIL(device.error().message);
+  return std::move(device).value();
+}
+
+/// The first `count` cards as one device; null where there are fewer, which is said.
+inline std::unique_ptr<Device> cards_or_skip(int count) {
+  const cuda::Survey survey = cuda::survey_cards();
+  const int there = survey.problem.empty() ? static_cast<int>(survey.cards.size()) : 0;
+  if (there < count) {
+    std::printf("skipped: %d cards are needed, %d are here (%s)\n", count, there,
+                doctest::getContextOptions()->currentTest->m_name);
+    return nullptr;
+  }
+  cuda::Options options{.cards = {}};
+  for (int card = 0; card < count; ++card) options.cards.push_back(card);
+  auto device = cuda::make_cuda_device(options);
+  if (!device.ok()) FAIL(device.error().message);
+  return std::move(device).value();
+}
+
+/// `name` is the device of the test case, which ends here where there is no card.
+#define GOSSAMER_CARD(name)                        \
+  const auto name = gossamer::gpu::card_or_skip(); \
+  if (name == nullptr) return
+
+/// The lengths that every operation on rows is tried with: none, one, around what a thread, a
+/// vector, a block takes.
+inline const std::vector<std::size_t> kLengths{0, 1, 3, 4, 255, 256, 1023, 1025, 100'003};
+
+/// Fresh normal values for each test and stream.
+template <class Real>
+std::vector<Real> normal(std::size_t count, std::uint64_t stream, double deviation = 1) {
+  std::uint64_t seed = 5;  // of the test's name
+  for (const char* c = doctest::getContextOptions()->currentTest->m_name; *c != 0; ++c)
+    seed = seed * 1'099'511'628'211ULL + static_cast<unsigned char>(*c);
+  RandomStream random(seed, kNoPeer, Purpose::test, stream);
+  std::vector<Real> values(count);
+  for (Real& value : values) value = static_cast<Real>(deviation * random.next_normal());
+  return values;
+}
+
+template <class To, class From>
+std::vector<To> as(const std::vector<From>& values) {
+  std::vector<To> converted;
+  for (const From& value : values) converted.push_back(static_cast<To>(value));
+  return converted;
+}
+
+/// Values in a device's memory (of one part), `offset` of them off alignment, between guards that
+/// nobody may write to. The device outlives them.
+template <class Value>
+class Held {
+ public:
+  /// Values that nobody has written: NaN.
+  Held(Device& device, std::size_t length, std::size_t offset = 0, int part = 0)
+      : device_(&device), length_(length), offset_(offset) {
+    const std::size_t total = offset_ + kGuard + length_ + kGuard;
+    memory_ = static_cast<Value*>(device.allocate(total * sizeof(Value), part));
+    const std::vector<unsigned char> poison(total * sizeof(Value), 0xFF);
+    device.upload(memory_, poison.data(), poison.size());
+  }
+  Held(Device& device, const std::vector<Value>& values, std::size_t offset = 0, int part = 0)
+      : Held(device, values.size(), offset, part) {
+    set(values);
+  }
+  Held(Held&& other) noexcept
+      : device_(other.device_),
+        length_(other.length_),
+        offset_(other.offset_),
+        memory_(std::exchange(other.memory_, nullptr)) {}
+  Held& operator=(Held&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(length_, other.length_);
+    std::swap(offset_, other.offset_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~Held() {
+    if (memory_ != nullptr) device_->release(memory_);
+  }
+
+  Value* get() const { return memory_ + offset_ + kGuard; }
+  std::size_t length() const { return length_; }
+  void set(const std::vector<Value>& values) {
+    device_->upload(get(), values.data(), values.size() * sizeof(Value));
+  }
+
+  /// What is there now. The guards must be what they were.
+  std::vector<Value> values() const {
+    std::vector<Value> all(offset_ + kGuard + length_ + kGuard);
+    device_->download(all.data(), memory_, all.size() * sizeof(Value));
+    const auto untouched = [](const Value* from, std::size_t count) {
+      const auto* bytes = reinterpret_cast<const unsigned char*>(from);
+      return std::all_of(bytes, bytes + count * sizeof(Value),
+                         [](unsigned char byte) { return byte == 0xFF; });
+    };
+    CHECK(untouched(all.data(), offset_ + kGuard));
+    CHECK(untouched(all.data() + offset_ + kGuard + length_, kGuard));
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(offset_ + kGuard);
+    return {begin, begin + static_cast<std::ptrdiff_t>(length_)};
+  }
+
+ private:
+  static constexpr std::size_t kGuard = 64;  // values: what follows is as aligned as the memory is
+  Device* device_;
+  std::size_t length_, offset_;
+  Value* memory_ = nullptr;
+};
+
+/// The same bits, NaN included.
+template <class Value>
+bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
+}
+
+/// The largest |a − b| / (1 + |b|), NaN if anything is.
+template <class A, class B>
+double worst_error(const std::vector<A>& a, const std::vector<B>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+    const double error = std::abs(x - y) / (1 + std::abs(y));
+    if (!(error <= worst)) worst = error;
+    if (std::isnan(worst)) break;
+  }
+  return worst;
+}
+
+/// What a few roundings of values around 1 may cost.
+template <class Real>
+constexpr double kRoundings = sizeof(Real) == 4 ? 2e-6 : 4e-15;
+
+}  // namespace gossamer::gpu

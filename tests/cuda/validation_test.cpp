@@ -1,0 +1,93 @@
+// What may not be mixed is told, and nobody waits for it.
+#include <limits>
+
+#include "gpu/fault_word.hpp"
+#include "tests/cuda/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gpu;
+
+TEST_CASE(
+    "card: one value that is not finite, or too large, is found anywhere, and none where there is "
+    "none") {
+  GOSSAMER_CARD(card);
+  using Limits = std::numeric_limits<float>;
+  constexpr std::size_t kLength = 9001;  // two chunks of a block and a part of one
+  for (const std::size_t offset : {0, 1})
+    for (const float largest : {0.0F, 3.0F, 1e18F, Limits::max()}) {
+      Held<float> row(*card, kLength, offset);
+      std::vector<float> values(kLength, largest);
+      for (std::size_t i = 0; i < kLength; i += 2) values[i] = -largest;
+      row.set(values);
+      const auto is_sound = [&](std::size_t length) {
+        const FaultWord word(*card);
+        const RangeCheckRequest requests[] = {{row.get(), 0, 0, word.word(), 1},
+                                              {row.get(), length, largest, word.word(), 2}};
+        card->check_range(requests);
+        card->finish();
+        CHECK((word.told() == 0 || word.told() == 2));
+        return word.told() == 0;
+      };
+      CHECK(is_sound(kLength));
+      for (const std::size_t at :
+           {std::size_t{0}, std::size_t{3}, std::size_t{4095}, std::size_t{4096}, kLength - 1})
+        for (const float bad : {Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(),
+                                std::nextafter(largest, Limits::infinity()),
+                                -std::nextafter(largest, Limits::infinity())}) {
+          std::vector<float> wrong = values;
+          wrong[at] = bad;
+          row.set(wrong);
+          CHECK_FALSE(is_sound(kLength));
+          CHECK(is_sound(at));
+        }
+    }
+  card->check_range({});
+}
+
+TEST_CASE(
+    "card: the first row that is wrong keeps the word; of those of one call, one that is wrong has "
+    "it") {
+  GOSSAMER_CARD(card);
+  std::vector<Held<float>> rows;
+  for (std::size_t i = 0; i < 40; ++i) {
+    std::vector<float> values(1000 + 500 * i, 1);
+    if (i % 4 == 3) values[17 * i] = std::numeric_limits<float>::quiet_NaN();
+    rows.emplace_back(*card, values);
+  }
+  const FaultWord word(*card);
+  const auto check_range = [&](std::size_t first, std::size_t last) {
+    std::vector<RangeCheckRequest> requests;
+    for (std::size_t i = first; i < last; ++i)
+      requests.push_back({rows[i].get(), 1000 + 500 * i, 1, word.word(), i + 1});
+    card->check_range(requests);
+  };
+  check_range(0, 3);
+  card->finish();
+  CHECK(word.told() == 0);
+  check_range(3, 20);
+  check_range(20, 40);
+  card->finish();
+  CHECK(word.told() % 4 == 0);
+  CHECK(word.told() > 0);
+  CHECK(word.told() <= 20);
+}
+
+TEST_CASE("cards: rows of several cards are looked at where they lie") {
+  const auto device = cards_or_skip(3);
+  if (device == nullptr) return;
+  for (int wrong = 0; wrong < 3; ++wrong) {
+    const FaultWord word(*device);
+    std::vector<Held<float>> rows;
+    std::vector<RangeCheckRequest> requests;
+    for (int part = 0; part < 3; ++part) {
+      std::vector<float> values(5000, 1);
+      if (part == wrong) values[4321] = 1.5F;
+      rows.emplace_back(*device, values, 0, part);
+      requests.push_back(
+          {rows.back().get(), values.size(), 1, word.word(), static_cast<std::uint64_t>(part) + 1});
+    }
+    device->check_range(requests);
+    device->finish();
+    CHECK(word.told() == static_cast<std::uint64_t>(wrong) + 1);
+  }
+}

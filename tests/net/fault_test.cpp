@@ -1,0 +1,423 @@
+// When something goes wrong in the middle of a run: everybody stops, with one sentence, and nobody
+// hangs.
+#include <signal.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "tests/net/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::net;
+using namespace gossamer::net::words;
+
+namespace {
+
+/// Peer 1, joined, and a stranger in peer 0's place.
+struct Pair {
+  explicit Pair(double failure_timeout = 20) : world(2) {
+    world.options.failure_timeout = failure_timeout;
+    one = &world.add({1}, {{0, 1}});
+    REQUIRE(one->network->start().ok());
+    zero = std::make_unique<PendingConnection>(world, one->network->address());
+    zero->hello(0, 1, identity(2));
+    world.run_until([&] { return one->network->joined(); });
+  }
+  /// The one fault that follows from what the stranger does.
+  std::string fault() {
+    world.run_until([&] { return !one->faults.empty(); });
+    CHECK(one->faults.size() == 1);
+    CHECK(one->faults[0].kind == ErrorKind::lost_peer);
+    one->network->leave();
+    return one->faults[0].message;
+  }
+
+  World world;
+  Process* one;
+  std::unique_ptr<PendingConnection> zero;
+};
+
+std::vector<std::byte> data(std::size_t count, gossip::Round round = 0, std::uint64_t damage = 0) {
+  const Row row(count);
+  FrameHeader head = data_head(0, 1, count);
+  head.round = round;
+  return frame_bytes(head, std::as_bytes(std::span(row.values)), damage);
+}
+
+bool names(const std::string& message, const std::string& rest) {
+  return message.starts_with("peer 0 (127.0.0.1:") && message.ends_with(") " + rest);
+}
+
+}  // namespace
+
+TEST_CASE("a peer that closes, between frames or inside one") {
+  Pair first;
+  first.zero->say(data(100, 12));
+  first.world.run_until([&] { return first.one->memory.bytes == 400; });
+  first.zero->close();
+  CHECK(names(first.fault(), "was lost in round 12: the connection was closed"));
+
+  Pair second;
+  const auto torn = data(100, 12);
+  second.zero->say(std::span(torn).first(200)).close();
+  CHECK(
+      names(second.fault(),
+            "was lost before its first round: the connection was closed in the middle of a frame"));
+}
+
+TEST_CASE("a peer that falls silent") {
+  Pair pair(0.3);
+  const gossip::Time begin = pair.world.scheduler.now();
+  const std::string message = pair.fault();
+  CHECK(message.find("was lost before its first round: nothing came from it for 0.3") !=
+        std::string::npos);
+  CHECK(pair.world.scheduler.now() - begin < 5s);
+}
+
+TEST_CASE("heartbeats keep a quiet connection") {
+  World world(2);
+  world.options.failure_timeout = 0.2;
+  Process& a = world.add({0}, {{0, 1}});
+  world.add({1}, {{0, 1}});
+  world.join();
+  bool enough = false;
+  world.scheduler.after(600ms, [&] { enough = true; });
+  world.run_until([&] { return enough; });
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+  CHECK(a.network->traffic(0).bytes_sent > kHelloBytes);
+  CHECK(a.network->traffic(0).data_bytes_sent == 0);
+  world.leave();
+}
+
+TEST_CASE("a process that was held up itself counts no silence for that time") {
+  World world(2);
+  world.options.failure_timeout = 0.2;
+  Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+  world.join();
+  Row row(10);
+  for (int time = 1; time <= 3; ++time) {
+    const gossip::Time until = world.scheduler.now() + 500ms;
+    while (world.scheduler.now() < until) {  // as if stopped: nothing of it runs
+    }
+    a.network->link(0, 1).send(row.chunk(0, 1, static_cast<gossip::Round>(time)));
+    world.run_until([&] { return b.memory.heads.size() == static_cast<std::size_t>(time); });
+  }
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+  world.leave();
+}
+
+TEST_CASE("bytes that break the protocol end the run in words that name the peer") {
+  auto fault_after = [](std::span<const std::byte> bytes) {
+    Pair pair;
+    pair.zero->say(bytes);
+    return pair.fault();
+  };
+  CHECK(names(fault_after(data(10, 0, 1)),
+              "broke the protocol: it sent a frame whose checksum does not match: it was damaged "
+              "on the way"));
+  CHECK(names(fault_after(garbage()), "broke the protocol: it sent bytes that are no frame"));
+  FrameHeader head = data_head(0, 1, 2 << 20);
+  CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>((4 << 20) + 4))),
+              "broke the protocol: it sent a chunk of 4194308 bytes, where 4194304 is the limit"));
+  head = data_head(0, 1, 1);
+  head.run = short_run("run-2");
+  CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>(4))),
+              "broke the protocol: it sent a frame of another run"));
+  head.run = short_run("run-1");
+  head.kind = FrameKind::goodbye;
+  auto speaks_on = frame_bytes(head, {});
+  const auto more = data(1);
+  speaks_on.insert(speaks_on.end(), more.begin(), more.end());
+  CHECK(names(fault_after(speaks_on), "broke the protocol: it spoke after its goodbye"));
+}
+
+TEST_CASE("what the receiver refuses ends the run in its words") {
+  Pair pair;
+  pair.one->memory.refuse = "peer 0 sent round 3 again";
+  pair.zero->say(data(10));
+  CHECK(pair.fault() == "peer 0 sent round 3 again");
+}
+
+TEST_CASE("a loss floods a path: every process stops once, with the same sentence") {
+  World world(6);
+  const World::Pairs path = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}};
+  for (int peer = 0; peer < 6; ++peer) world.add({peer}, path);
+  world.join();
+  Row row(1000);
+  world.processes[5]->network->link(5, 4).send(row.chunk(5, 4, 12));
+  world.run_until([&] { return world.processes[4]->memory.bytes > 0; });
+  world.processes.pop_back();  // peer 5 dies
+  world.run_until([&] { return world.all([](Process& p) { return !p.faults.empty(); }); });
+  const std::string sentence = world.processes[4]->faults[0].message;
+  CHECK(sentence.find("peer 5 (127.0.0.1:") == 0);
+  CHECK(sentence.find(") was lost in round 12: ") != std::string::npos);
+  world.leave();
+  for (auto& process : world.processes) {
+    CHECK(process->faults.size() == 1);
+    CHECK(process->faults[0].message == sentence);
+    CHECK(process->faults[0].kind == ErrorKind::lost_peer);
+  }
+}
+
+TEST_CASE("an interrupt floods a ring, past rows that nobody reads") {
+  World world(4);
+  const World::Pairs ring = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
+  for (int peer = 0; peer < 4; ++peer) world.add({peer}, ring);
+  world.join();
+  Row big(16 << 20);  // 64 MiB: more than sockets and windows take
+  for (auto& process : world.processes) process->memory.hold = true;
+  for (std::size_t offset = 0; offset < big.values.size(); offset += 1 << 18)
+    world.processes[1]->network->link(1, 2).send(big.chunk(1, 2, 0, offset, 1 << 18));
+  world.run_until([&] { return world.processes[2]->memory.held.size() == 2; });
+  world.processes[0]->network->abort(
+      {ErrorKind::interrupted, "peer 0 was interrupted by its operator"});
+  world.run_until([&] { return world.all([](Process& p) { return !p.faults.empty(); }); });
+  world.leave();
+  CHECK(big.leases == 0);
+  for (auto& process : world.processes) {
+    CHECK(process->faults.size() == 1);
+    CHECK(process->faults[0].kind == ErrorKind::interrupted);
+    CHECK(process->faults[0].message == "peer 0 was interrupted by its operator");
+  }
+}
+
+TEST_CASE(
+    "a receiver that keeps its buffers stalls the sender within bounds, counts no silence, and "
+    "goes on") {
+  World world(2);
+  world.options.failure_timeout = 0.2;
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  b.memory.hold = true;
+  Row row(16 << 20);
+  const std::size_t step = 1 << 18;
+  for (std::size_t offset = 0; offset < row.values.size(); offset += step)
+    a.network->link(0, 1).send(row.chunk(0, 1, 0, offset, step));
+  bool enough = false;
+  world.scheduler.after(700ms, [&] { enough = true; });
+  world.run_until([&] { return enough; });
+  CHECK(b.memory.held.size() == 2);  // net.window
+  CHECK(row.leases > 8);             // most of the row still waits at the sender
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+  b.memory.hold = false;
+  b.memory.held.clear();
+  world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
+  CHECK(b.memory.received == row.values);
+  CHECK(row.leases == 0);
+  world.leave();
+}
+
+TEST_CASE("a flood of small frames passes") {
+  Pair pair;
+  std::vector<std::byte> bytes;
+  for (int i = 0; i < 20000; ++i) {
+    FrameHeader head = data_head(0, 1, 0);
+    if (i % 2 == 0) head.kind = FrameKind::heartbeat;
+    const auto frame = frame_bytes(head, {});
+    bytes.insert(bytes.end(), frame.begin(), frame.end());
+  }
+  pair.zero->say(bytes);
+  pair.world.run_until([&] { return pair.one->memory.heads.size() == 10000; });
+  CHECK(pair.one->faults.empty());
+}
+
+TEST_CASE("what a peer said last counts, although it has closed and writing to it fails") {
+  for (const bool aborts : {false, true}) {
+    Pair pair;
+    Process& one = *pair.one;
+    one.memory.hold = true;
+    for (gossip::Round round = 0; round < 3; ++round) pair.zero->say(data(100, round));
+    FrameHeader last = data_head(0, 1, 0);
+    last.kind = aborts ? FrameKind::abort : FrameKind::goodbye;
+    last.round = static_cast<std::uint64_t>(ErrorKind::diverged);
+    const std::string sentence = "peer 7 has diverged";
+    pair.zero
+        ->say(aborts ? frame_bytes(last, std::as_bytes(std::span(sentence)))
+                     : frame_bytes(last, {}))
+        .close();
+    pair.world.run_until(
+        [&] { return one.memory.held.size() == 2; });  // the third, and what follows, lies unread
+    Row row(4 << 20);
+    for (int i = 0; i < 4; ++i) {
+      one.network->link(1, 0).send(row.chunk(1, 0, 0, 0, 1 << 20));
+      pair.world.run_until([&] { return row.leases == 0; });
+    }
+    CHECK(one.faults.empty());
+    one.memory.held.clear();
+    CHECK(one.memory.heads.size() == 2);  // nothing is delivered from within a lease's end
+    pair.world.run_until([&] { return one.memory.heads.size() == 3; });
+    if (aborts) {
+      pair.world.run_until([&] { return !one.faults.empty(); });
+      CHECK(one.faults[0].kind == ErrorKind::diverged);
+      CHECK(one.faults[0].message == sentence);
+    }
+    pair.world.leave();
+    CHECK(one.faults.size() == (aborts ? 1 : 0));
+    CHECK(one.lines.empty());
+  }
+}
+
+TEST_CASE("goodbye: whoever has said it may close, and is not lost") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  Row row(1 << 20);
+  a.network->link(0, 1).send(row.chunk(0, 1));
+  a.network->leave(50ms);  // does not hear b's goodbye: b is not done
+  CHECK(a.lines.size() == 1);
+  CHECK(a.lines[0].find("said goodbye") != std::string::npos);
+  world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
+  b.network->link(1, 0).send(row.chunk(1, 0));  // to a peer that has gone: dropped
+  world.leave();
+  CHECK(row.leases == 0);
+  CHECK(b.faults.empty());
+}
+
+TEST_CASE(
+    "a slow reader gets all that was sent to it, although the sender is done and its patience "
+    "short") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  b.memory.hold = true;
+  Row row(8 << 20);  // more than sockets and the reader's window hold
+  for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
+    a.network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
+  world.scheduler.after(200ms, [&] {
+    b.memory.hold = false;
+    b.memory.held.clear();
+  });
+  a.network->leave(1ms);
+  CHECK(row.leases == 0);
+  world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
+  CHECK(b.faults.empty());
+}
+
+TEST_CASE("a stopped scheduler does not take leave's patience away") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  world.add({1}, {{0, 1}});
+  world.join();
+  world.scheduler.stop();
+  a.network->leave(50ms);  // nobody answers: only its deadline ends it
+  CHECK(a.said("said goodbye"));
+}
+
+TEST_CASE("a process hosts several peers, each with its own connections and bytes") {
+  World world(4);
+  const World::Pairs complete = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+  Process& a = world.add({0, 2}, complete);
+  Process& b = world.add({1, 3}, complete);
+  world.join();
+  Row row(100);
+  a.network->link(0, 1).send(row.chunk(0, 1));
+  a.network->link(2, 3).send(row.chunk(2, 3));
+  a.network->link(2, 1).send(row.chunk(2, 1));
+  world.run_until([&] { return b.memory.heads.size() == 3; });
+  CHECK(a.network->traffic(0).data_bytes_sent == 472);
+  CHECK(a.network->traffic(2).data_bytes_sent == 944);
+  CHECK(b.network->traffic(1).data_bytes_received == 944);
+  world.leave();
+}
+
+TEST_CASE("other threads reach the scheduler, and signals do") {
+  RealScheduler scheduler;
+  int calls = 0;
+  std::thread worker([&] {
+    for (int i = 0; i < 1000; ++i) scheduler.post_external([&] { ++calls; });
+  });
+  scheduler.run_until([&] { return calls == 1000; });
+  worker.join();
+  int got = 0;
+  scheduler.on_interrupt([&](int signal) { got = signal; });
+  ::kill(::getpid(), SIGTERM);
+  scheduler.run_until([&] { return got != 0; });
+  CHECK(got == SIGTERM);
+}
+
+TEST_CASE("networks on threads of their own") {
+  Folder folder;
+  constexpr int kPeers = 4;
+  std::vector<std::string> problems(kPeers);
+  auto peer = [&](int id) {
+    RealScheduler scheduler;
+    Memory memory;
+    NetworkSetup setup;
+    setup.options.rendezvous = folder.path();
+    setup.identity = identity(kPeers);
+    setup.hosted = {id};
+    for (int other : {(id + 1) % kPeers, (id + kPeers - 1) % kPeers})
+      setup.pairs.push_back({id, other});
+    setup.fault = [&](const Error& error) {
+      problems[static_cast<std::size_t>(id)] = error.message;
+      scheduler.stop();
+    };
+    auto network = std::move(Network::make(scheduler, std::move(setup), memory)).value();
+    if (const Status joined = network->join(); !joined.ok()) {
+      problems[static_cast<std::size_t>(id)] = joined.error().message;
+      return;
+    }
+    Row row(10000, static_cast<float>(id));
+    for (gossip::Round round = 0; round < 50; ++round) {
+      for (int other : {(id + 1) % kPeers, (id + kPeers - 1) % kPeers})
+        network->link(id, other).send(row.chunk(id, other, round));
+      scheduler.run_until([&] { return memory.heads.size() >= 2 * (round + 1); });
+    }
+    network->leave();
+    if (row.leases != 0) problems[static_cast<std::size_t>(id)] = "a lease is out";
+  };
+  std::vector<std::thread> threads;
+  for (int id = 0; id < kPeers; ++id) threads.emplace_back(peer, id);
+  for (auto& thread : threads) thread.join();
+  for (const auto& problem : problems) CHECK(problem == "");
+}
+
+TEST_CASE(
+    "a process that dies is missed although all buffers are lent, and nothing is read any more") {
+  World world(2);
+  world.bears = true;
+  world.options.failure_timeout = 0.3;
+  Process &one = world.add({0}, {{0, 1}}), &other = world.add({1}, {{0, 1}});
+  world.join();
+  one.memory.hold = true;
+  Row row(100);
+  for (int i = 0; i < 2 * world.options.window; ++i)
+    other.network->link(1, 0).send(row.chunk(1, 0));
+  world.run_until(
+      [&] { return one.memory.held.size() == static_cast<std::size_t>(world.options.window); });
+  world.kill(other);
+  world.run_until([&] { return one.count("lost 0-1") == 1; });
+  CHECK(one.faults.empty());
+}
+
+TEST_CASE("a network that has begun is whole: nobody ends it by saying that it waits in vain") {
+  for (const ErrorKind kind : {ErrorKind::join_timeout, ErrorKind::rejected}) {
+    const World::Pairs triangle = {{0, 1}, {0, 2}, {1, 2}};
+    World world(3);
+    world.bears = true;
+    for (int each : {0, 1, 2}) world.add({each}, triangle);
+    world.join();
+    world.all_gather();
+    for (auto& process : world.processes) process->network->proceed();
+    world.processes[1]->network->abort({kind, "peer 1 waited in vain"});
+    Process &zero = *world.processes[0], &two = *world.processes[2];
+    world.run_until([&] { return zero.count("lost 0-1") + two.count("lost 2-1") == 2; });
+    CHECK(zero.faults.empty());
+    CHECK(two.faults.empty());
+    world.kill(*world.processes[1]);
+    Row row(10);
+    zero.network->link(0, 2).send(row.chunk(0, 2));
+    world.run_until([&] { return two.memory.heads.size() == 1; });
+  }
+}
+
+TEST_CASE("what waits for one that answers nothing and reads nothing is bounded") {
+  Pair pair;
+  gossip::Link& link = pair.one->network->link(1, 0);
+  for (int i = 0; i <= 1 << 16; ++i)
+    link.send(gossip::Chunk({1, 0, 3, 0, 0, 7, gossip::ControlMessage::link_lost}, {}, {}));
+  CHECK(names(pair.fault(), "was lost: it does not take 65537 notes that wait for it"));
+}

@@ -1,0 +1,73 @@
+// A remembered hash is that of the bytes that are lent, whatever was in the same memory before.
+#include "net/wire/hash_memo.hpp"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "base/hash.hpp"
+
+using namespace gossamer;
+using gossamer::net::HashMemo;
+
+namespace {
+
+struct Memo {
+  explicit Memo(std::size_t size) : row(size, std::byte{1}) {}
+  bool right(HashMemo::Moment lent) { return memo.hash(row, lent) == hash64(row); }
+  /// Writes to the row, as its owner may while nothing is lent.
+  void change() { row[0] = static_cast<std::byte>(static_cast<int>(row[0]) + 1); }
+
+  HashMemo memo;
+  std::vector<std::byte> row;
+};
+
+}  // namespace
+
+TEST_CASE("a row that was rewritten between two lendings is hashed again") {
+  for (std::size_t size : {100, 1 << 20}) {
+    Memo m(size);
+    const auto first = m.memo.lent();
+    CHECK(m.right(first));
+    m.memo.release(m.row);
+    m.change();
+    const auto second = m.memo.lent();
+    CHECK(m.right(second));
+    m.memo.release(m.row);
+    m.change();
+    const auto third = m.memo.lent();
+    m.memo.release(m.row);  // dropped without having been hashed
+    m.change();
+    CHECK(m.right(m.memo.lent()));
+    CHECK(third > second);
+  }
+}
+
+TEST_CASE("a row is hashed once for those it is lent to at the same time") {
+  Memo m(1 << 20);
+  const auto first = m.memo.lent(), second = m.memo.lent();
+  CHECK(m.right(first));
+  m.memo.release(m.row);
+  const std::uint64_t before = hash64(m.row);
+  m.change();  // against the rules, to see that it is not read again
+  CHECK(m.memo.hash(m.row, second) == before);
+  const auto later = m.memo.lent();
+  CHECK(m.right(later));
+}
+
+TEST_CASE("rows that share an entry, or begin at the same place, do not mix") {
+  std::vector<std::byte> rows(4096 * 1024);
+  HashMemo memo;
+  for (int pass = 0; pass < 2; ++pass) {
+    const auto lent = memo.lent();
+    for (std::size_t at = 0; at < rows.size(); at += 4096) {
+      rows[at] = static_cast<std::byte>(at / 4096 * 31);
+      const auto row = std::span<const std::byte>(rows).subspan(at, 4096);
+      CHECK(memo.hash(row, lent) == hash64(row));
+    }
+    for (std::size_t at = 0; at < rows.size(); at += 4096)
+      memo.release(std::span(rows).subspan(at, 4096));
+  }
+  const auto whole = memo.lent();
+  CHECK(memo.hash(std::span(rows).first(8192), whole) == hash64(std::span(rows).first(8192)));
+}

@@ -1,0 +1,101 @@
+// The words before a session: addresses, options, hellos.
+#include "net/wire/hello.hpp"
+
+#include <algorithm>
+
+#include "tests/net/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::net;
+using namespace gossamer::net::words;
+
+namespace {
+
+std::string refusal(const NetOptions& options, int peers = 2, std::vector<int> hosted = {0}) {
+  const Status status = validate(options, peers, hosted);
+  return status.ok() ? "" : status.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("addresses as people write them") {
+  for (const char* text : {"10.0.0.7:7000", "node-3.cluster:65535", "[::1]:7000", "localhost:0"}) {
+    const auto address = parse_address(text);
+    REQUIRE(address.ok());
+    CHECK(to_string(*address) == text);
+  }
+  for (const char* text :
+       {"", ":", "host", "host:", ":7000", "host:x", "host:65536", "host:-1", "::1:7000", "[::1]",
+        "[]:1", "a b:1", "host:7000 ", "http://host:1", "[::1:7"})
+    CHECK_MESSAGE(!parse_address(text).ok(), text);
+  CHECK(is_loopback({"127.0.0.1", 1}));
+  CHECK(is_loopback({"127.8.0.1", 1}));
+  CHECK(is_loopback({"::1", 1}));
+  CHECK(is_loopback({"localhost", 1}));
+  CHECK_FALSE(is_loopback({"0.0.0.0", 1}));
+  CHECK_FALSE(is_loopback({"10.0.0.7", 1}));
+  CHECK_FALSE(is_loopback({"127.example.org", 1}));
+}
+
+TEST_CASE("options that cannot work say why") {
+  NetOptions options;
+  CHECK(refusal(options) ==
+        "net.peers: give the addresses of the 2 peers, or a folder in net.rendezvous");
+  options.peers = {"127.0.0.1:1"};
+  CHECK(refusal(options) == "net.peers: 1 addresses for 2 peers");
+  options.peers = {"127.0.0.1:1", "nonsense"};
+  CHECK(refusal(options) ==
+        "net.peers[1]: 'nonsense' is no address; give host:port, as 10.0.0.7:7000 or [::1]:7000");
+  options.peers = {"127.0.0.1:1", "127.0.0.1:0"};
+  CHECK(refusal(options) ==
+        "net.peers[1]: port 0 cannot be called; give a port, or use net.rendezvous");
+  options.peers = {"127.0.0.1:1", "127.0.0.1:2"};
+  CHECK(refusal(options) == "");
+  CHECK(refusal(options, 2, {0, 1}) ==
+        "net.peers: peers 0 and 1 are in one process but have two addresses; give them one, or set "
+        "net.listen");
+  options.peers = {"10.0.0.7:1", "10.0.0.8:2"};
+  CHECK(
+      refusal(options) ==
+      "net.listen: 10.0.0.7:1 can be reached from other machines, and links are not encrypted yet; "
+      "set net.insecure = true if you trust that network");
+  options.insecure = true;
+  CHECK(refusal(options) == "");
+  options.listen = "127.0.0.1:0";
+  CHECK(refusal(options) ==
+        "net.listen: with port 0 the others must be told the port: set net.rendezvous");
+  options.rendezvous = "/tmp";
+  CHECK(refusal(options) == "");
+  CHECK(net_parameters().read("net", {{"chunk_kib", std::int64_t{5000}}}).error().message ==
+        "net.chunk_kib: 5000 is too large, give at most 4096 KiB");
+}
+
+TEST_CASE(
+    "a hello says what it was told; long texts keep what tells them apart; strangers' bytes are "
+    "safe to print") {
+  Hello hello{HandshakeResult::wrong_model, 3, 4, 5000ms, identity(8)};
+  hello.identity.topology = std::string(300, 't');
+  hello.running = hello.resumes = true;
+  hello.session = 0x123456789ABCDEF0;
+  const auto read = decode_hello(encode_hello(hello));
+  REQUIRE(read.has_value());
+  CHECK(read->verdict == HandshakeResult::wrong_model);
+  CHECK(read->from == 3);
+  CHECK(read->to == 4);
+  CHECK(read->failure_timeout == 5000ms);
+  CHECK(read->running);
+  CHECK(read->resumes);
+  CHECK(read->session == 0x123456789ABCDEF0);
+  CHECK(compare(hello.identity, read->identity) == HandshakeResult::accepted);
+  hello.identity.topology.back() = 'u';
+  CHECK(compare(hello.identity, read->identity) == HandshakeResult::wrong_topology);
+
+  auto bytes = encode_hello(hello);
+  std::fill(bytes.begin() + 40, bytes.end(), std::byte{27});
+  CHECK(decode_hello(bytes)->identity.run_id == std::string(63, '?'));
+  bytes[0] ^= std::byte{1};
+  CHECK_FALSE(decode_hello(bytes).has_value());
+  CHECK_FALSE(
+      decode_hello(encode_hello({HandshakeResult::accepted, 3, 4, 5000ms, identity(8)}))->running);
+  CHECK_FALSE(decode_hello_prefix(std::span(bytes).first<kHelloPrefixBytes>()).has_value());
+}

@@ -1,0 +1,234 @@
+// Whole networks: joining in any order, carrying chunks, holding back, leaving.
+#include <algorithm>
+
+#include "tests/net/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::net;
+using namespace gossamer::net::words;
+
+TEST_CASE("a ring joins in any order, carries a row each way, and leaves") {
+  const World::Pairs ring = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
+  std::vector<int> order = {0, 1, 2, 3};
+  do {
+    World world(4);
+    for (int peer : order) world.add({peer}, ring);
+    world.join();
+    std::vector<Row> rows;
+    for (int peer = 0; peer < 4; ++peer) rows.emplace_back(1000, static_cast<float>(peer));
+    for (std::size_t i = 0; i < 4; ++i) {
+      const int from = order[i];
+      for (int to : {(from + 1) % 4, (from + 3) % 4})
+        world.processes[i]->network->link(from, to).send(
+            rows[static_cast<std::size_t>(from)].chunk(from, to));
+    }
+    world.run_until(
+        [&] { return world.all([](Process& p) { return p.memory.heads.size() == 2; }); });
+    world.leave();
+    for (const Row& row : rows) CHECK(row.leases == 0);
+    CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+  } while (std::ranges::next_permutation(order).found);
+}
+
+TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  Process& b = world.add({1}, {{0, 1}});
+  world.join();
+  std::vector<std::size_t> sizes = {0,    1,     2,      3,       15, 16, 17, 4077,    4078,
+                                    4079, 65536, 262144, 1 << 20, 5,  0,  1,  1 << 20, 7};
+  std::vector<std::unique_ptr<Row>> rows;
+  std::vector<float> sent;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    rows.push_back(std::make_unique<Row>(sizes[i], static_cast<float>(i)));
+    sent.insert(sent.end(), rows.back()->values.begin(), rows.back()->values.end());
+    a.network->link(0, 1).send(rows.back()->chunk(0, 1, i));
+  }
+  world.run_until([&] { return b.memory.heads.size() == sizes.size(); });
+  CHECK(b.memory.received == sent);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    CHECK(b.memory.heads[i].round == i);
+    CHECK(b.memory.heads[i].total == sizes[i]);
+  }
+  world.run_until(
+      [&] { return std::ranges::all_of(rows, [](auto& row) { return row->leases == 0; }); });
+  const std::uint64_t data =
+      sent.size() * sizeof(float) + sizes.size() * gossip::kFrameOverheadBytes;
+  CHECK(a.network->traffic(0).data_bytes_sent == data);
+  CHECK(b.network->traffic(1).data_bytes_received == data);
+  // Beside that, words of the sessions themselves, one after each long message at most.
+  for (const std::uint64_t bytes :
+       {a.network->traffic(0).bytes_sent, b.network->traffic(1).bytes_received}) {
+    CHECK(bytes >= data + kHelloBytes);
+    CHECK(bytes - data - kHelloBytes <= sizes.size() * kFrameHeaderBytes);
+    CHECK((bytes - data - kHelloBytes) % kFrameHeaderBytes == 0);
+  }
+  world.leave();
+}
+
+TEST_CASE(
+    "before they begin, what one process knows comes to all, an exchange at a time; then data "
+    "flow, to who proceeds") {
+  const World::Pairs path = {{0, 1}, {1, 2}, {2, 3}};
+  World world(4);
+  for (int peer = 0; peer < 4; ++peer) world.add({peer}, path);
+  world.join();
+  std::vector<int> known{4, 7, 2, 9}, heard(4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    AllGather conference;
+    conference.exchanges = 3;
+    conference.say = [&known, i] { return std::to_string(known[i]); };
+    conference.hear = [&known, &heard, i](const std::string& statement) {
+      known[i] = std::max(known[i], std::stoi(statement));
+      ++heard[i];
+      return Status();
+    };
+    world.processes[i]->network->begin_all_gather(std::move(conference));
+  }
+  world.run_until([&] { return world.all([](Process& p) { return p.network->all_gathered(); }); });
+  CHECK(known == std::vector<int>{9, 9, 9, 9});
+  CHECK(heard == std::vector<int>{3, 6, 6, 3});
+  Row row(100);
+  Process &one = *world.processes[1], &two = *world.processes[2];
+  one.network->proceed();
+  one.network->link(1, 2).send(row.chunk(1, 2));
+  two.network->link(2, 1).send(row.chunk(2, 1));
+  world.run_until([&] { return one.memory.heads.size() == 1; });
+  CHECK(two.memory.heads.empty());
+  two.network->proceed();
+  world.run_until([&] { return two.memory.heads.size() == 1; });
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
+}
+
+TEST_CASE("who takes its leave while data are held is heard, and what they had sent is dropped") {
+  World world(2);
+  Process& a = world.add({0}, {{0, 1}});
+  world.add({1}, {{0, 1}});
+  world.join();
+  world.all_gather();
+  Row row(100);
+  a.network->link(0, 1).send(row.chunk(0, 1));
+  world.leave();
+  CHECK(world.all(
+      [](Process& p) { return p.faults.empty() && p.lines.empty() && p.memory.heads.empty(); }));
+}
+
+TEST_CASE("why one ended is heard by who holds its data, though it is long gone") {
+  World world(2);
+  world.options.failure_timeout = 0.1;
+  Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+  world.join();
+  world.all_gather();
+  Row row(100);
+  const std::uint64_t before = b.network->traffic(1).bytes_sent;
+  b.network->link(1, 0).send(row.chunk(1, 0));
+  world.run_until([&] { return b.network->traffic(1).bytes_sent >= before + 400; });
+  b.network->abort({ErrorKind::interrupted, "peer 1 was stopped"});
+  b.network->begin_leave();
+  bool over = false;
+  world.scheduler.after(400ms, [&] { over = true; });
+  world.run_until([&] { return over; });
+  world.kill(b);
+  world.scheduler.after(400ms, [&] { over = false; });
+  world.run_until([&] { return !over; });
+  CHECK(a.faults.empty());
+  a.network->proceed();
+  world.run_until([&] { return !a.faults.empty(); });
+  CHECK(a.faults.front().message == "peer 1 was stopped");
+}
+
+TEST_CASE(
+    "a statement that nobody can make sense of, or that nobody waits for, ends the run by its "
+    "sender's name") {
+  for (const bool awaited : {true, false}) {
+    World world(2);
+    Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+    world.join();
+    const auto conference = [](int exchanges, bool understands) {
+      AllGather made;
+      made.exchanges = exchanges;
+      made.say = [] { return std::string(kMaxStatementBytes, 'x'); };
+      made.hear = [understands](const std::string& statement) {
+        return understands && statement.size() == kMaxStatementBytes
+                   ? Status()
+                   : Status(Error{ErrorKind::lost_peer, "it sent nonsense"});
+      };
+      return made;
+    };
+    a.network->begin_all_gather(conference(awaited ? 1 : 2, true));
+    b.network->begin_all_gather(conference(1, !awaited));
+    world.run_until([&] { return !a.faults.empty() && !b.faults.empty(); });
+    const std::string expected =
+        awaited ? "broke the protocol: it sent nonsense"
+                : "broke the protocol: it sent a statement that nobody waits for";
+    CHECK(b.faults.front().message.find("peer 0") != std::string::npos);
+    CHECK(b.faults.front().message.find(expected) != std::string::npos);
+    CHECK(a.faults.front().kind == ErrorKind::lost_peer);
+    world.leave();
+  }
+}
+
+TEST_CASE("what a process stated that then died is not heard of the one that comes in its place") {
+  const World::Pairs path = {{0, 1}, {1, 2}};
+  World world(3);
+  const auto start = [&](int peer) -> Process& {
+    Process& process = world.add({peer}, path);
+    REQUIRE(process.network->start().ok());
+    return process;
+  };
+  std::vector<std::string> heard;
+  const auto begin = [&](Process& process, std::string says) {
+    AllGather conference;
+    conference.exchanges = 2;
+    conference.say = [says = std::move(says)] { return says; };
+    conference.hear = [&heard](const std::string& statement) {
+      heard.push_back(statement);
+      return Status();
+    };
+    process.network->begin_all_gather(std::move(conference));
+  };
+  Process& one = start(1);
+  for (int life = 0; life < 3; ++life) {
+    Process& zero = start(0);
+    world.run_until([&] { return zero.network->joined(); });
+    const std::uint64_t before = one.network->traffic(1).bytes_received;
+    begin(zero, "dies");
+    world.run_until(
+        [&] { return one.network->traffic(1).bytes_received >= before + kFrameHeaderBytes + 4; });
+    world.kill(zero);
+  }
+  Process &zero = start(0), &two = start(2);
+  world.run_until([&] { return world.all([](Process& p) { return p.network->joined(); }); });
+  heard.clear();
+  for (Process* process : {&zero, &one, &two}) begin(*process, "lives");
+  world.run_until([&] {
+    return world.all([](Process& p) { return p.network->all_gathered() || !p.faults.empty(); });
+  });
+  CHECK(heard == std::vector<std::string>(8, "lives"));
+  world.leave();
+  CHECK(world.all([](Process& p) { return p.faults.empty(); }));
+}
+
+TEST_CASE("who takes its leave before the run begins is named, whoever waits for it") {
+  for (const bool before : {true, false}) {
+    World world(2);
+    Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
+    world.join();
+    AllGather conference;
+    conference.exchanges = 1;
+    conference.say = [] { return std::string("here"); };
+    conference.hear = [](const std::string&) { return Status(); };
+    if (before) a.network->begin_all_gather(conference);
+    b.network->begin_leave();
+    if (!before) {
+      world.run_until([&] { return a.leaves.size() == 1; });
+      a.network->begin_all_gather(conference);
+    }
+    world.run_until([&] { return !a.faults.empty(); });
+    CHECK(a.faults.front().message.find("peer 1 (127.0.0.1:") == 0);
+    CHECK(a.faults.front().message.find("took its leave before the run began") !=
+          std::string::npos);
+    world.leave();
+  }
+}

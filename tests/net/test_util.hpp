@@ -1,0 +1,325 @@
+// The vocabulary of the network tests: several processes' networks on one thread and one scheduler,
+// a receiver that remembers, rows that know whether they are lent, and a raw client that says
+// whatever a test wants.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/hash.hpp"
+#include "net/network.hpp"
+#include "net/startup/handshake_stream.hpp"
+#include "net/startup/rendezvous.hpp"
+#include "net/wire/frame.hpp"
+
+namespace gossamer::net::words {
+
+using namespace std::chrono_literals;
+
+/// A folder that is gone when the test is.
+class Folder {
+ public:
+  Folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "gossamer-net-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// A row to send, and how often it is out.
+struct Row final : gossip::BufferOwner {
+  explicit Row(std::size_t length, float seed = 0) : values(length) {
+    for (std::size_t i = 0; i < length; ++i) values[i] = seed + static_cast<float>(i % 8191);
+  }
+  void give_back() override { --leases; }
+
+  gossip::Chunk chunk(int from, int to, gossip::Round round = 0, std::size_t offset = 0,
+                      std::size_t count = SIZE_MAX) {
+    ++leases;
+    count = std::min(count, values.size() - offset);
+    return {{from, to, round, 0, offset, values.size()},
+            std::span<const float>(values).subspan(offset, count),
+            gossip::Lease(*this)};
+  }
+
+  std::vector<float> values;
+  int leases = 0;
+};
+
+/// Keeps what comes: values copied and the buffer given back, or the whole chunk if `hold`.
+struct Memory final : gossip::Receiver {
+  Status deliver(gossip::Chunk chunk) override {
+    if (receiver != nullptr) return receiver->deliver(std::move(chunk));
+    heads.push_back(chunk.head);
+    if (journal != nullptr)
+      journal->push_back(fmt::format("chunk {}.{}", chunk.head.round, chunk.head.offset));
+    bytes += chunk.values.size_bytes();
+    received.insert(received.end(), chunk.values.begin(), chunk.values.end());
+    if (hold) held.push_back(std::move(chunk));
+    return refuse.empty() ? Status() : Status(Error{ErrorKind::lost_peer, refuse});
+  }
+
+  std::vector<gossip::ChunkHeader> heads;
+  std::vector<float> received;
+  std::vector<gossip::Chunk> held;
+  std::size_t bytes = 0;
+  bool hold = false;
+  std::string refuse;
+  std::vector<std::string>* journal = nullptr;
+  gossip::Receiver* receiver = nullptr;  ///< takes it instead
+};
+
+inline Identity identity(int peers) {
+  return {"run-1", peers, "ring 77ab", "mlp 0102", "conf 55aa"};
+}
+
+using Journal = std::vector<std::string>;
+
+/// One process: its network, and all that it said.
+struct Process {
+  Memory memory;
+  std::vector<std::string> lines;
+  std::vector<Error> faults;
+  std::function<void()> on_back = [] {};
+  std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
+  std::vector<std::string> leaves;  ///< of partners that took theirs: "0-1"
+  Journal journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
+  std::unique_ptr<Network> network;
+
+  /// How often the journal has the entry.
+  auto count(const std::string& entry) const { return std::ranges::count(journal, entry); }
+
+  bool said(const std::string& part) const {
+    for (const auto& line : lines)
+      if (line.find(part) != std::string::npos) return true;
+    return false;
+  }
+};
+
+/// So many exchanges in which nobody learns anything.
+inline AllGather conference(int exchanges = 1) {
+  AllGather made;
+  made.exchanges = exchanges;
+  made.say = [] { return std::string("here"); };
+  made.hear = [](const std::string&) { return Status(); };
+  return made;
+}
+
+/// Networks of several processes, all on the calling thread.
+class World {
+ public:
+  using Pairs = std::vector<std::pair<int, int>>;
+
+  explicit World(int peers) : peers_(peers) {
+    options.rendezvous = folder.path();
+    options.failure_timeout = 20;
+    options.join_timeout = 20;
+  }
+  ~World() {
+    for (auto& process : processes) process->memory.held.clear();
+  }
+
+  /// Adds the process that hosts `hosted`, with its share of all pairs.
+  Process& add(std::vector<int> hosted, const Pairs& edges, Identity who) {
+    processes.push_back(std::make_unique<Process>());
+    Process& process = *processes.back();
+    NetworkSetup setup;
+    setup.options = options;
+    setup.identity = std::move(who);
+    for (auto [a, b] : edges) {
+      const bool has_a = std::ranges::find(hosted, a) != hosted.end(),
+                 has_b = std::ranges::find(hosted, b) != hosted.end();
+      if (has_a && !has_b) setup.pairs.push_back({a, b});
+      if (has_b && !has_a) setup.pairs.push_back({b, a});
+    }
+    setup.hosted = std::move(hosted);
+    setup.message = [&process](const std::string& line) { process.lines.push_back(line); };
+    process.memory.journal = &process.journal;
+    setup.lost = [&process, borne = bears](int here, int there, const Error& why) {
+      process.journal.push_back(fmt::format("lost {}-{}", here, there));
+      process.on_lost(there, why);
+      return borne;
+    };
+    setup.back = [&process](int here, int there) {
+      process.journal.push_back(fmt::format("back {}-{}", here, there));
+      process.on_back();
+    };
+    setup.left = [&process](int here, int there) {
+      process.leaves.push_back(fmt::format("{}-{}", here, there));
+    };
+    setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
+                            ++buffers;
+                            return memory.allocate(bytes);
+                          },
+                          [this, memory = setup.chunk_memory](void* area) {
+                            --buffers;
+                            memory.release(area);
+                          }};
+    setup.fault = [&process](const Error& error) { process.faults.push_back(error); };
+    auto made = Network::make(scheduler, std::move(setup), process.memory);
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    process.network = std::move(made).value();
+    return process;
+  }
+  Process& add(std::vector<int> hosted, const Pairs& edges) {
+    return add(std::move(hosted), edges, identity(peers_));
+  }
+
+  /// Ends a process as a SIGKILL does: without a word.
+  void kill(Process& process) {
+    std::erase_if(processes, [&](const auto& each) { return each.get() == &process; });
+  }
+
+  /// Starts a process again, with one peer, and joins it.
+  Process& again(int peer, const Pairs& edges) {
+    Process& process = add({peer}, edges);
+    const Status joined = process.network->join();
+    REQUIRE_MESSAGE(joined.ok(), joined.error().message);
+    return process;
+  }
+
+  /// Runs until `done`, or fails the test after 20 s.
+  void run_until(const std::function<bool()>& done) {
+    bool late = false;
+    const auto deadline = scheduler.after(20s, [&late] { late = true; });
+    scheduler.run_until([&] { return late || done(); });
+    scheduler.cancel(deadline);
+    REQUIRE_FALSE(late);
+  }
+
+  void join() {
+    for (auto& process : processes) REQUIRE(process->network->start().ok());
+    run_until([&] { return all([](Process& p) { return p.network->joined(); }); });
+  }
+  /// To the end of a conference() of all.
+  void all_gather() {
+    for (auto& process : processes) process->network->begin_all_gather(conference());
+    run_until([&] { return all([](Process& p) { return p.network->all_gathered(); }); });
+  }
+  void leave() {
+    for (auto& process : processes) process->network->begin_leave();
+    run_until([&] { return all([](Process& p) { return p.network->left(); }); });
+  }
+  template <class Predicate>
+  bool all(Predicate predicate) {
+    return std::ranges::all_of(processes, [&](auto& process) { return predicate(*process); });
+  }
+
+  Folder folder;
+  NetOptions options;
+  bool bears = false;  ///< whether processes go on without a link that is lost
+  int buffers = 0;     ///< that chunks are read into, of all processes, alive or not
+  RealScheduler scheduler;
+  std::vector<std::unique_ptr<Process>> processes;
+
+ private:
+  int peers_;
+};
+
+/// Somebody who connects and says what the test wants.
+class PendingConnection {
+ public:
+  PendingConnection(World& world, const Address& address) : world_(world) {
+    auto attempt =
+        connect(world.scheduler, address, [this](Result<std::unique_ptr<Socket>> socket) {
+          REQUIRE(socket.ok());
+          stream_ =
+              std::make_shared<HandshakeStream>(world_.scheduler, std::move(socket).value(), 20s,
+                                                [this](const std::string& why) { ended = why; });
+        });
+    world.run_until([&] { return stream_ != nullptr; });
+  }
+  ~PendingConnection() { close(); }
+
+  PendingConnection& say(std::span<const std::byte> bytes) {
+    bool said = false;
+    stream_->write(bytes, [&] { said = true; });
+    world_.run_until([&] { return said || !ended.empty(); });
+    return *this;
+  }
+  PendingConnection& say(std::string_view text) { return say(std::as_bytes(std::span(text))); }
+  /// The next `count` bytes; empty if the other side closes before.
+  std::vector<std::byte> hear(std::size_t count) {
+    std::vector<std::byte> bytes;
+    stream_->read(count,
+                  [&](std::span<const std::byte> got) { bytes.assign(got.begin(), got.end()); });
+    world_.run_until([&] { return !bytes.empty() || !ended.empty(); });
+    return bytes;
+  }
+  /// Says hello as peer `from`; the answer.
+  Hello ask(int from, int to, const Identity& who) {
+    say(encode_hello({HandshakeResult::accepted, from, to, 60'000ms, who}));
+    const auto answer = hear(kHelloBytes);
+    REQUIRE(answer.size() == kHelloBytes);
+    return *decode_hello(std::span(answer).first<kHelloBytes>());
+  }
+  /// Says hello as peer `from` and wants to be accepted.
+  PendingConnection& hello(int from, int to, const Identity& who) {
+    REQUIRE(ask(from, to, who).verdict == HandshakeResult::accepted);
+    return *this;
+  }
+  void close() {
+    if (stream_) stream_->close();
+    stream_.reset();
+  }
+
+  std::string ended;
+
+ private:
+  World& world_;
+  std::shared_ptr<HandshakeStream> stream_;
+};
+
+/// A row from a to b arrives whole, and its lease ends.
+inline void check_carries(World& world, Process& a, int from, Process& b, int to) {
+  Row row(1000, static_cast<float>(from));
+  const std::size_t chunks = b.memory.heads.size();
+  b.memory.received.clear();
+  a.network->link(from, to).send(row.chunk(from, to, 0, 0, 400));
+  a.network->link(from, to).send(row.chunk(from, to, 0, 400));
+  world.run_until([&] { return b.memory.heads.size() == chunks + 2 && row.leases == 0; });
+  CHECK(b.memory.received == row.values);
+}
+
+/// 200 bytes that are no frame and no hello.
+inline std::vector<std::byte> garbage() { return std::vector<std::byte>(200, std::byte{'x'}); }
+
+/// A frame's bytes, payload included; `damage` is added to its checksum.
+inline std::vector<std::byte> frame_bytes(FrameHeader head, std::span<const std::byte> payload,
+                                          std::uint64_t damage = 0) {
+  head.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  std::vector<std::byte> bytes(kFrameHeaderBytes + payload.size());
+  encode_header(head, frame_checksum(head, payload) + damage,
+                std::span(bytes).first<kFrameHeaderBytes>());
+  std::ranges::copy(payload, bytes.begin() + kFrameHeaderBytes);
+  return bytes;
+}
+
+inline FrameHeader data_head(int from, int to, std::uint64_t total, std::uint64_t offset = 0) {
+  FrameHeader head;
+  head.kind = FrameKind::data;
+  head.run = short_run("run-1");
+  head.from = from;
+  head.to = to;
+  head.total = total;
+  head.offset = offset;
+  return head;
+}
+
+}  // namespace gossamer::net::words

@@ -1,0 +1,236 @@
+// Over TCP: a peer that sends what must not be mixed, or rows that are not due, loses its link, is
+// named, and the others go on.
+#include <bit>
+#include <limits>
+
+#include "base/rows.hpp"
+#include "gossip/algorithm.hpp"
+#include "gossip/membership/membership.hpp"
+#include "gpu/cpu_device.hpp"
+#include "tests/net/test_util.hpp"
+#include "topology/mixing_matrix.hpp"
+
+using namespace gossamer;
+using namespace gossamer::net;
+using namespace gossamer::net::words;
+
+namespace {
+
+constexpr std::size_t kLength = 5000, kChunk = 700;
+constexpr int kPeers = 3, kHostile = 1;
+constexpr gossip::Round kRounds = 30, kBad = 7;
+const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
+
+/// An honest peer in a process of its own, which averages with the others.
+class Honest {
+ public:
+  Honest(World& world, gossip::Compute& compute, const topology::MixingSchedule& schedule,
+         const gossip::Codec& codec, int id)
+      : algorithm_(
+            gossip::make_algorithm("consensus", {{"length", static_cast<std::int64_t>(kLength)}})
+                .value()),
+        exchange_(world.scheduler, compute, schedule, options(codec), {id},
+                  [this](Error error) { faults.push_back(std::move(error)); }),
+        rows_(2, kLength),
+        node_(exchange_, id, kPeers, algorithm_->rows(schedule), memory()),
+        membership_(exchange_, node_,
+                    {partners(), [this](const std::string& line) { said.push_back(line); }}) {
+    for (std::size_t i = 0; i < kLength; ++i) rows_.row(0)[i] = static_cast<float>(id);
+    Process& process = world.add({id}, kTriangle);
+    process.memory.receiver = &exchange_;
+    exchange_.on_protocol_violation = [&process](int here, int there, const Error& why) {
+      process.network->refuse(here, there, why);
+    };
+    process.on_lost = [this](int other, const Error& why) { membership_.lost(other, why.message); };
+    for (int other = 0; other < kPeers; ++other)
+      if (other != id) exchange_.connect(id, other, process.network->link(id, other));
+  }
+
+  void start(World& world) {
+    driver_ = drive();
+    driver_.start(world.scheduler);
+  }
+  bool done() const { return driver_.done(); }
+  std::span<const float> x() { return node_.x(); }
+  std::vector<gossip::Deviation> deviations() { return node_.endpoint().take_deviations(); }
+
+  std::vector<Error> faults;
+  std::vector<std::string> said;
+
+ private:
+  static gossip::ExchangeOptions options(const gossip::Codec& codec) {
+    gossip::ExchangeOptions options;
+    options.chunk_values = kChunk;
+    options.row_lengths = {kLength, kLength};
+    options.channels = 2;
+    options.rounds = kRounds;
+    options.codec = &codec;
+    return options;
+  }
+  static std::shared_ptr<const std::vector<std::vector<int>>> partners() {
+    return std::make_shared<const std::vector<std::vector<int>>>(
+        std::vector<std::vector<int>>{{1, 2}, {0, 2}, {0, 1}});
+  }
+  gossip::NodeMemory memory() {
+    gossip::NodeMemory memory;
+    memory.front.push_back(rows_.row(0));
+    memory.back.push_back(rows_.row(1));
+    return memory;
+  }
+  gossip::task<void> drive() {
+    for (gossip::Round t = 0; t < kRounds; t = node_.endpoint().next_round(t, kRounds)) {
+      co_await membership_.begin_round(t);
+      co_await algorithm_->round(node_, t);
+    }
+  }
+
+  std::unique_ptr<gossip::Algorithm> algorithm_;
+  gossip::Exchange exchange_;
+  Rows<float> rows_;
+  gossip::Node node_;
+  gossip::Membership membership_;
+  gossip::task<void> driver_;
+};
+
+/// Three processes that average: two honest ones and a hostile one, which sends what it is told to.
+struct Meeting {
+  explicit Meeting(const char* kind)
+      : codec(gossip::make_codec(kind, {}, {}).value()),
+        schedule(topology::make_schedule({"complete", {}, {}, {kPeers, 0}}).value()),
+        words(codec->words(kLength)) {
+    hostile = &world.add({kHostile}, kTriangle);
+    world.join();
+    for (Row* row : {&sound, &spoiled, &longer, &shorter})
+      std::ranges::fill(
+          row->values,
+          std::bit_cast<float>(0x40004000U));  // 2 as a float, nearly, and twice 2 as bf16
+  }
+  ~Meeting() { world.processes.clear(); }  // before the rows that they read
+
+  void send(int to, Row& row, gossip::Round t) {
+    for (std::size_t at = 0; at < row.values.size(); at += kChunk)
+      send(to, row.chunk(kHostile, to, t, at, kChunk));
+  }
+  void send(int to, gossip::Chunk chunk) {
+    hostile->network->link(kHostile, to).send(std::move(chunk));
+  }
+
+  /// Sound rows to peer 2, to peer 0 until round kBad, and then what `bad` sends; until the honest
+  /// ones have done all rounds. Peer 0 says whose fault it is, and what is wrong.
+  void run(const std::function<void()>& bad, const std::string& what) {
+    for (gossip::Round t = 0; t < kRounds; ++t) {
+      send(2, sound, t);
+      if (t < kBad) send(0, sound, t);
+    }
+    bad();
+    zero.start(world), two.start(world);
+    world.run_until([&] { return zero.done() && two.done() && hostile->count("lost 1-0") > 0; });
+    for (Honest* peer : {&zero, &two}) {
+      CHECK(peer->faults.empty());
+      for (const float value : peer->x()) REQUIRE(std::fabs(value) <= 2.1F);
+    }
+    REQUIRE_FALSE(zero.said.empty());
+    CAPTURE(zero.said.front());
+    CHECK(zero.said.front().find("peer 1 broke the protocol towards peer 0 (round ") == 0);
+    CHECK(zero.said.front().find(what) != std::string::npos);
+    const auto missing = zero.deviations();
+    CHECK_FALSE(missing.empty());
+    for (const gossip::Deviation& deviation : missing) {
+      CHECK(deviation.from == kHostile);
+      CHECK(deviation.round + 1 >=
+            kBad);  // what is lent to a connection holds no row, so it is no further behind
+      CHECK(deviation.missing);
+    }
+    CHECK(two.deviations().empty());
+  }
+
+  std::unique_ptr<gossip::Codec> codec;
+  std::unique_ptr<topology::MixingSchedule> schedule;
+  std::size_t words;
+  Row sound{words}, spoiled{words}, longer{words + kChunk}, shorter{words - 1};
+  struct Bearing : World {
+    Bearing() : World(kPeers) { bears = true; }
+  };
+  Bearing world;
+  gpu::CpuDevice device{1};
+  gossip::InlineExecutor executor;
+  gossip::Compute compute{world.scheduler, executor, device, nullptr, gossip::StepTimes{}};
+  Honest zero{world, compute, *schedule, *codec, 0}, two{world, compute, *schedule, *codec, 2};
+  Process* hostile = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "a peer that sends what is not finite, or too large, over TCP: named, left out, and never "
+    "mixed") {
+  using Limits = std::numeric_limits<float>;
+  for (const char* kind : {"none", "bf16"})
+    for (const float bad : {Limits::quiet_NaN(), Limits::infinity(), -3e38F}) {
+      CAPTURE(kind);
+      CAPTURE(bad);
+      Meeting meeting(kind);
+      const std::size_t last = (meeting.words - 1) / kChunk * kChunk;
+      meeting.spoiled.values[last + 5] = bad;
+      meeting.run(
+          [&] { meeting.send(0, meeting.spoiled, kBad); },
+          fmt::format("(round {}, channel 0): {} {} of its row is not finite, or beyond", kBad,
+                      std::string_view(kind) == "none" ? "value" : "what is coded in word",
+                      last + 5));
+    }
+}
+
+TEST_CASE(
+    "a peer that sends a row of the wrong length or round over TCP: named, left out, and never "
+    "mixed") {
+  struct Case {
+    const char* description;
+    std::function<void(Meeting&)> send;
+    const char* what;
+  };
+  const Case cases[] = {
+      {"too long", [](Meeting& m) { m.send(0, m.longer, kBad); }, "values of round 7 where "},
+      {"too short", [](Meeting& m) { m.send(0, m.shorter, kBad); }, "values of round 7 where "},
+      {"a round is left out", [](Meeting& m) { m.send(0, m.sound, kBad + 1); },
+       "values of round 8 where "},
+      {"far ahead", [](Meeting& m) { m.send(0, m.sound, gossip::Round(1) << 60); },
+       "the run has 30 rounds"},
+      {"again", [](Meeting& m) { m.send(0, m.sound, kBad - 2); }, "round 6 has been sent already"},
+      {"from the middle",
+       [](Meeting& m) { m.send(0, m.sound.chunk(kHostile, 0, kBad, kChunk, kChunk)); },
+       "a chunk at value 700 where 0 was due"},
+      {"with a gap",
+       [](Meeting& m) {
+         m.send(0, m.sound.chunk(kHostile, 0, kBad, 0, kChunk));
+         m.send(0, m.sound.chunk(kHostile, 0, kBad, 2 * kChunk, kChunk));
+       },
+       "a chunk at value 1400 where 700 was due"},
+      {"of another length in the middle",
+       [](Meeting& m) {
+         m.send(0, m.sound.chunk(kHostile, 0, kBad, 0, kChunk));
+         m.send(0, m.longer.chunk(kHostile, 0, kBad, kChunk, kChunk));
+       },
+       "a chunk of another message in the middle of one"},
+      {"on a channel that there is not",
+       [](Meeting& m) {
+         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
+         chunk.head.channel = 3;
+         m.send(0, std::move(chunk));
+       },
+       "there are 2 channels"},
+      {"a word of another policy",
+       [](Meeting& m) {
+         gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
+         chunk.head.control = gossip::ControlMessage::commit;
+         chunk.values = {};
+         m.send(0, std::move(chunk));
+       },
+       "it speaks of deadlines under another policy"}};
+  for (const char* kind : {"none", "bf16"})
+    for (const Case& bad : cases) {
+      CAPTURE(kind);
+      CAPTURE(bad.description);
+      Meeting meeting(kind);
+      meeting.run([&] { bad.send(meeting); }, bad.what);
+    }
+}

@@ -1,0 +1,284 @@
+// Checkpoints on a disk that fails: whatever system call of a write fails, tears, or is a process's
+// last, there is a valid checkpoint afterwards, the old or the new. And whatever byte of one is
+// damaged, it is not believed.
+#include <algorithm>
+#include <set>
+
+#include "peer/checkpoint/checkpoint_store.hpp"
+#include "peer/checkpoint/checkpointer.hpp"
+#include "simulator/storage/failing_disk.hpp"
+#include "tests/peer/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+const std::vector<int> kHosted{0, 1};
+
+/// A process of two peers with a momentum, whose rows at round t hold values that tell t.
+struct Process {
+  explicit Process(const fs::path& folder_in, FailingDisk& disk_in, int keep = 2)
+      : folder(folder_in),
+        disk(disk_in),
+        setup(set_up({"run.peers=2", "optimizer.momentum=0.5", "checkpoint.every=10",
+                      fmt::format("checkpoint.keep={}", keep)})),
+        checkpointer(setup, {kHosted, folder / "checkpoints", written(folder / "log", ""), &disk}) {
+  }
+
+  static float value(gossip::Round round, int node, std::size_t row) {
+    return static_cast<float>(round) + static_cast<float>(node) / 4 + static_cast<float>(row) / 16;
+  }
+
+  /// Both peers come by after `round` rounds; the error of the last that had one.
+  Status save(gossip::Round round, float spoilt = 0) {
+    Status status;
+    for (const int node : kHosted) {
+      std::vector<std::vector<float>> rows;
+      for (std::size_t row = 0; row < 2; ++row)
+        rows.emplace_back(setup.parameters, value(round, node, row) + spoilt);
+      NodeSnapshot snapshot;
+      snapshot.round = round;
+      snapshot.state.node = node;
+      snapshot.state.steps = round;
+      snapshot.rows = {rows.begin(), rows.end()};
+      if (Status added = checkpointer.add(std::move(snapshot)); !added.ok()) status = added;
+    }
+    return status;
+  }
+
+  std::map<gossip::Round, SavedStates> found() {
+    auto states = find_states(setup, folder / "checkpoints", kHosted, {},
+                              [this](const std::string& line) { said.push_back(line); });
+    REQUIRE_MESSAGE(states.ok(), (states.ok() ? "" : states.error().message));
+    return std::move(states).value();
+  }
+
+  /// The newest round there is, after a look at every value of every one.
+  gossip::Round newest() {
+    const auto states = found();
+    REQUIRE_FALSE(states.empty());
+    for (const auto& [round, saved] : states)
+      for (const SavedStates::Node& node : saved.nodes) {
+        CHECK(node.state.steps == round);
+        const auto file = read_safetensors(node.tensors);
+        REQUIRE(file.ok());
+        for (const Tensor& tensor : file->tensors) {
+          const int owner = tensor.name.starts_with("peer1") ? 1 : 0;
+          const float expected = value(round, owner, tensor.name.ends_with("momentum") ? 1 : 0);
+          CHECK(std::ranges::all_of(tensor.values, [&](float v) { return v == expected; }));
+        }
+      }
+    return states.rbegin()->first;
+  }
+
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder / "checkpoints"))
+      names.insert(entry.path().filename().string());
+    return names;
+  }
+
+  fs::path folder;
+  FailingDisk& disk;
+  Setup setup;
+  Checkpointer checkpointer;
+  std::vector<std::string> said;
+};
+
+std::set<std::string> files_of(const std::vector<gossip::Round>& rounds) {
+  std::set<std::string> names;
+  for (const gossip::Round round : rounds)
+    for (const char* end : {"json", "safetensors"})
+      names.insert(fmt::format("round-{:08}-0.{}", round, end));
+  return names;
+}
+
+/// System calls of the checkpoint of round 30, which drops an old one.
+int calls_of_a_checkpoint(int keep) {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk, keep);
+  for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
+  disk.strike_at(1 << 30, FailingDisk::Strike::fail);
+  REQUIRE(process.save(30).ok());
+  CHECK(process.files() ==
+        files_of(keep == 1 ? std::vector<gossip::Round>{30} : std::vector<gossip::Round>{20, 30}));
+  return disk.calls();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "every system call of a checkpoint that fails, tears or is the last leaves the old one or the "
+    "new") {
+  using Strike = FailingDisk::Strike;
+  for (const int keep : {1, 2}) {
+    const int calls = calls_of_a_checkpoint(keep);
+    CHECK(calls > 20);
+    for (int call = 0; call < calls; ++call)
+      for (const Strike strike : {Strike::fail, Strike::tear, Strike::stop, Strike::stop_torn})
+        for (const int after : {0, 1, 2}) {  // how it goes on: as it is; after a power cut with old
+                                             // names, or with the current ones
+          CAPTURE(fmt::format("keep {}, call {}, strike {}, after {}", keep, call,
+                              static_cast<int>(strike), after));
+          const Folder folder;
+          FailingDisk disk;
+          Process process(folder.path, disk, keep);
+          for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
+          disk.strike_at(call, strike, call % 2 == 0 ? ENOSPC : EIO);
+          const Status saved = process.save(30);
+          CHECK(disk.struck());
+          if (!saved.ok())
+            CHECK(saved.error().message.starts_with("there is no checkpoint of round 30: "));
+          if (after > 0)
+            disk.cut_power(after == 1 ? FailingDisk::Names::old : FailingDisk::Names::current);
+          const gossip::Round newest = process.newest();
+          CHECK((newest == 30 || newest == 20));
+          if (saved.ok()) CHECK(newest == 30);
+          if (after > 0 || strike == Strike::stop || strike == Strike::stop_torn) continue;
+          REQUIRE(process.save(40).ok());  // the disk works again: what was left over goes
+          CHECK(process.newest() == 40);
+          CHECK(process.files().size() == files_of(keep == 1 ? std::vector<gossip::Round>{40}
+                                                             : std::vector<gossip::Round>{30, 40})
+                                              .size());
+        }
+  }
+}
+
+TEST_CASE(
+    "a failed write says what the system said, once, and a state that is not finite never becomes "
+    "a checkpoint") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk);
+  REQUIRE(process.save(10).ok());
+  disk.strike_at(1, FailingDisk::Strike::fail, ENOSPC);
+  const Status full = process.save(20);
+  REQUIRE_FALSE(full.ok());
+  CHECK(full.error().message.find("No space left on device") != std::string::npos);
+  CHECK(process.files() == files_of({10}));
+  for (const gossip::Round round : {30, 40, 50}) {
+    const Status lost = process.save(round, std::numeric_limits<float>::infinity());
+    REQUIRE_FALSE(lost.ok());
+    CHECK(
+        lost.error().message ==
+        fmt::format("there is no checkpoint of round {}: peer0.0.dense.weights is no longer finite",
+                    round));
+  }
+  CHECK(process.newest() == 10);
+  REQUIRE(process.save(60).ok());
+  CHECK(process.files() == files_of({10, 60}));
+}
+
+TEST_CASE(
+    "a node that joins later than another one of its process leaves no half of a checkpoint "
+    "behind") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk);
+  std::vector<float> row(process.setup.parameters, 1.0F);
+  NodeSnapshot alone;
+  alone.round = 10;
+  alone.rows = {row, row};
+  REQUIRE(process.checkpointer.add(std::move(alone)).ok());
+  CHECK(disk.open_files() == 1);
+  REQUIRE(process.save(20).ok());
+  CHECK(disk.open_files() == 0);
+  CHECK(process.files() == files_of({20}));
+}
+
+TEST_CASE(
+    "any damaged byte, and any length but the right one, make a checkpoint invalid; the one before "
+    "it is taken") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk);
+  for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
+  const fs::path manifest = checkpoint_path(folder.path / "checkpoints", 20, 0);
+  for (const fs::path& path : {manifest, tensors_beside(manifest)}) {
+    const std::string whole = content_of(path);
+    const std::size_t stride = std::max<std::size_t>(1, whole.size() / 400);
+    for (std::size_t at = 0; at < whole.size(); at += stride) {
+      CAPTURE(fmt::format("{} at {}", path.string(), at));
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ '\x04');
+      written(path, changed);
+      const auto valid = verify_checkpoint(process.setup, manifest);
+      CHECK_FALSE(valid.ok());
+      if (!valid.ok())
+        CHECK(valid.error().message.find(path.parent_path().string()) != std::string::npos);
+      if (at + 1 == whole.size()) continue;  // a manifest without its last line's end is whole
+      written(path, whole.substr(0, at));
+      CHECK_FALSE(verify_checkpoint(process.setup, manifest).ok());
+    }
+    written(path, whole.substr(0, whole.size() / 2));
+    process.said.clear();
+    CHECK(process.newest() == 10);
+    REQUIRE(process.said.size() == 1);
+    CHECK(process.said.front().starts_with("passed over the checkpoint of round 20: "));
+    written(path, whole);
+    CHECK(process.newest() == 20);
+    fs::remove(path);
+    CHECK(process.newest() == 10);
+    written(path, whole);
+  }
+}
+
+TEST_CASE(
+    "a checkpoint of another configuration is refused with the key that differs, or that the data "
+    "do") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk);
+  REQUIRE(process.save(10).ok());
+  const auto refusal = [&](const Overrides& overrides) {
+    const Setup other = set_up(Overrides{"run.peers=2", "optimizer.momentum=0.5"} + overrides);
+    const auto states =
+        find_states(other, folder.path / "checkpoints", kHosted, {}, [](const std::string&) {});
+    if (states.ok()) return std::string();
+    CHECK(states.error().kind == ErrorKind::invalid);
+    return states.error().message;
+  };
+  CHECK(refusal({"optimizer.momentum=0.9"}).find("optimizer.momentum is 0.5 there and 0.9 here") !=
+        std::string::npos);
+  CHECK(refusal({"run.rounds=7"}).find("run.rounds is 200 there and 7 here") != std::string::npos);
+  CHECK(refusal({"local.threads=1", "sim.latency_ms=4", "log.every=3", "checkpoint.keep=9",
+                 "run.id=other"})
+            .empty());
+}
+
+TEST_CASE("a later checkpoint than the one a run goes on from goes; other processes' stay") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk, 5);
+  for (const gossip::Round round : {10, 20, 30}) REQUIRE(process.save(round).ok());
+  const fs::path here = folder.path / "checkpoints";
+  for (const char* name :
+       {"round-00000030-7.json", "round-00000020-0.safetensors.77.part", "notes.txt"})
+    written(here / name, "x");
+  drop_later_checkpoints(here, 0, 20, disk);
+  auto expected = files_of({10, 20});
+  expected.insert({"round-00000030-7.json", "round-00000020-0.safetensors.77.part", "notes.txt"});
+  CHECK(process.files() == expected);
+  REQUIRE(process.save(30).ok());
+  expected = files_of({10, 20, 30});
+  expected.insert({"round-00000030-7.json", "notes.txt"});
+  CHECK(process.files() == expected);
+}
+
+TEST_CASE(
+    "what a life left that was ahead stays until there is a checkpoint of this one, then goes") {
+  const Folder folder;
+  FailingDisk disk;
+  Process process(folder.path, disk, 2);
+  for (const gossip::Round round : {80, 100}) REQUIRE(process.save(round).ok());
+  disk.strike_at(5, FailingDisk::Strike::fail);
+  CHECK_FALSE(process.save(40).ok());
+  CHECK(process.files() == files_of({80, 100}));
+  REQUIRE(process.save(50).ok());
+  CHECK(process.files() == files_of({50}));
+  REQUIRE(process.save(60).ok());
+  CHECK(process.files() == files_of({50, 60}));
+}

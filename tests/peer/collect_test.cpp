@@ -1,0 +1,89 @@
+// `collect` believes no file of a run that disagrees with another one.
+#include "peer/log/collect.hpp"
+
+#include "tests/peer/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+/// A run of 3 peers left in a folder, to be damaged.
+struct Damaged {
+  Folder folder;
+  Left left = run_in(folder.path, {"run.peers=3", "run.rounds=2", "data.batch=4"});
+
+  /// collect refuses, and says all of `words`.
+  void refuses(const std::vector<std::string>& words) const {
+    const auto summary = collect(folder.path);
+    REQUIRE_FALSE(summary.ok());
+    CHECK(summary.error().kind == ErrorKind::data);
+    CAPTURE(summary.error().message);
+    for (const std::string& word : words)
+      CHECK(summary.error().message.find(word) != std::string::npos);
+  }
+
+  /// The log with its header replaced.
+  void write_header(const Json& header) const {
+    std::string lines = header.dump() + "\n";
+    for (const Json& record : left.log.records) lines += record.dump() + "\n";
+    written(folder.path / "log-0.jsonl", lines);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("collect makes the summary of an undamaged run again") {
+  const Damaged run;
+  const auto summary = collect(run.folder.path);
+  REQUIRE_MESSAGE(summary.ok(), (summary.ok() ? "" : summary.error().message));
+  CHECK(*summary == run.left.summary);
+}
+
+TEST_CASE("one flipped bit in the final parameters is found, and the peer named") {
+  const Damaged run;
+  const fs::path path = run.folder.path / "final-0.safetensors";
+  std::string bytes = content_of(path);
+  bytes[bytes.size() - 2] =
+      static_cast<char>(bytes[bytes.size() - 2] ^ 1);  // of the last peer's last value
+  written(path, bytes);
+  run.refuses({path.string(), "peer 2"});
+}
+
+TEST_CASE("a header that disagrees with the resolved configuration is named with the key") {
+  const Damaged run;
+  Json header = run.left.log.header;
+  header["config"]["optimizer"]["rate"] = 0.75;
+  run.write_header(header);
+  run.refuses({"log-0.jsonl:1", "optimizer.rate", "0.75", "resolved-0.toml"});
+  header = run.left.log.header;
+  header["config"]["data"].erase("batch");
+  run.write_header(header);
+  run.refuses({"log-0.jsonl:1", "data.batch"});
+  header = run.left.log.header;
+  header["config"]["log"]["every"] = 7;  // each machine's own
+  run.write_header(header);
+  CHECK(collect(run.folder.path).ok());
+}
+
+TEST_CASE("peers and parameters that are not those of the configuration are refused") {
+  const Damaged run;
+  Json header = run.left.log.header;
+  header["parameters"] = 7;
+  run.write_header(header);
+  run.refuses({"log-0.jsonl:1", "parameters", "7"});
+  header = run.left.log.header;
+  header["peers"] = 4;
+  run.write_header(header);
+  run.refuses({"1 of 4 peers are missing: 3"});
+}
+
+TEST_CASE("a log cut within its header, or before its end, is no log to collect") {
+  const Damaged run;
+  const std::string log = content_of(run.folder.path / "log-0.jsonl");
+  written(run.folder.path / "log-0.jsonl", log.substr(0, 100));
+  run.refuses({"log-0.jsonl", "cut within its header"});
+  written(run.folder.path / "log-0.jsonl", log.substr(0, log.size() - 1));
+  run.refuses({"log-0.jsonl", "has no end"});
+}

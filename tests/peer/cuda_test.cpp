@@ -1,0 +1,494 @@
+// Whole runs on a card: its kernels run on the CPU here, and the host cannot read its memory, so
+// that whoever reads a row where it lies stops the program.
+#include <array>
+#include <cmath>
+
+#include "gossip/algorithm.hpp"
+#include "gossip/codec.hpp"
+#include "peer/runtime/device_choice.hpp"
+#include "tests/cuda_emulation/control.hpp"
+#include "tests/peer/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+const Overrides kOnCard{"local.device=cuda"};
+const Overrides kDigits{"run.peers=8", "data.batch=8", "log.every=0", "optimizer.rate=0.05"};
+
+Overrides rounds(int count) { return {"run.rounds=" + std::to_string(count)}; }
+
+/// Each algorithm of the catalog, those with an order in both.
+std::vector<Overrides> algorithms() {
+  std::vector<Overrides> all;
+  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
+    all.push_back({"algorithm.kind=" + kind.name});
+    for (const ParameterSpec& spec : kind.parameters)
+      if (spec.name == "order") all.push_back(all.back() + Overrides{"algorithm.order=awc"});
+      else if (spec.name == "local_steps") all.back().push_back("algorithm.local_steps=2");
+  }
+  return all;
+}
+
+std::string run_refusal(const Overrides& overrides) {
+  const Folder folder;
+  auto setup = make_setup(configured(overrides));
+  if (!setup.ok()) return setup.error().message;
+  RunRequest request;
+  request.folder = folder.path / "run";
+  const auto outcome = run(*setup, request);
+  REQUIRE_FALSE(outcome.ok());
+  CHECK_FALSE(fs::exists(request.folder));
+  return outcome.error().message;
+}
+
+bool contains(const std::string& message, const std::string& words) {
+  CAPTURE(message);
+  return message.find(words) != std::string::npos;
+}
+
+const Overrides kTopK{"algorithm.kind=choco", "codec.kind=topk"};
+
+/// What twenty rounds without records ask of CUDA: a run of thirty rounds less one of ten. Each
+/// gives back all that it took.
+emulation::Counts asked_by_rounds(const Overrides& overrides, int cards = 1) {
+  const Folder folder;
+  const emulation::With with({.cards = cards});
+  const auto asked_by_run = [&](int count) {
+    const auto before = emulation::counts();
+    const auto held = emulation::holdings();
+    run_in(folder.path / std::to_string(count), kDigits + kOnCard + rounds(count) + overrides);
+    if (count > 10)
+      CHECK(emulation::holdings() == held);  // the first run of a program keeps what all share
+    const auto after = emulation::counts();
+    return std::array{
+        after.synchronisations - before.synchronisations, after.captures - before.captures,
+        after.graph_launches - before.graph_launches, after.bytes_down - before.bytes_down};
+  };
+  const auto few = asked_by_run(10), many = asked_by_run(30);
+  emulation::Counts asked;
+  asked.synchronisations = many[0] - few[0];
+  asked.captures = many[1] - few[1];
+  asked.graph_launches = many[2] - few[2];
+  asked.bytes_down = many[3] - few[3];
+  return asked;
+}
+
+/// No wait of the host, no step captured anew, no byte down. Where peers end their rounds each by
+/// itself, who shares the waits of the end differs from run to run: there, fewer waits than rounds.
+void check_rounds_stay_on_the_card(const Overrides& overrides, int cards = 1) {
+  CAPTURE(cards);
+  const emulation::Counts asked = asked_by_rounds(overrides, cards);
+  const bool end_together =
+      make_setup(configured(kDigits + overrides)).value().algorithm->needs().rounds_end_together;
+  CHECK(std::abs(static_cast<std::int64_t>(asked.synchronisations)) < (end_together ? 1 : 20));
+  CHECK(asked.captures == 0);
+  CHECK(asked.bytes_down == 0);
+}
+
+/// A codec whose messages of one peer in one round are unsound where neighbours read them, as if
+/// that peer had sent them so.
+class OnceUnreadable final : public gossip::Codec {
+ public:
+  OnceUnreadable(std::unique_ptr<gossip::Codec> codec, gpu::Device& device, int peer,
+                 gossip::Round round)
+      : codec_(std::move(codec)), device_(device), peer_(peer), round_(round) {}
+  gossip::Fidelity fidelity() const override { return codec_->fidelity(); }
+  std::size_t words(std::size_t length) const override { return codec_->words(length); }
+  std::size_t first_beyond(const gossip::MessagePart& part, float largest) const override {
+    return codec_->first_beyond(part, largest);
+  }
+  void encode(gpu::Device& device, std::span<const gossip::EncodeRequest> requests) const override {
+    codec_->encode(device, requests);
+  }
+  void decode(gpu::Device& device, std::span<const gossip::DecodeRequest> requests) const override {
+    for (const gossip::DecodeRequest& request : requests)
+      if (request.peer == peer_ && request.round == round_ &&
+          std::exchange(read_by_itself_, true)) {
+        const std::uint32_t beyond = 0xFFFFFFF0;
+        float* last = const_cast<float*>(request.message) + words(request.length) - 1;
+        device_.upload(last, &beyond, sizeof beyond);
+      }
+    codec_->decode(device, requests);
+  }
+  const char* refusal() const override { return codec_->refusal(); }
+
+ private:
+  std::unique_ptr<gossip::Codec> codec_;
+  gpu::Device& device_;
+  int peer_;
+  gossip::Round round_;
+  mutable bool read_by_itself_ = false;
+};
+
+DeviceChoice chosen(const std::string& name, const ProcessPlace& place = {}) {
+  LocalOptions local;
+  local.device = name;
+  local.threads = 1;
+  auto choice = choose_device(local, place);
+  REQUIRE_MESSAGE(choice.ok(), (choice.ok() ? "" : choice.error().message));
+  return std::move(choice).value();
+}
+
+}  // namespace
+
+TEST_CASE("fifty rounds on a card and on the CPU: losses agree within 1e-3, for every model") {
+  const Folder folder;
+  const Overrides momentum{"optimizer.momentum=0.9", "optimizer.weight_decay=1e-4",
+                           "optimizer.rate=0.01"};
+  const Overrides adam{"optimizer.kind=adam", "optimizer.epsilon=1e-4", "optimizer.rate=1e-3"};
+  for (const auto& [model, optimizer] :
+       {std::pair("softmax", momentum), {"mlp", momentum}, {"cnn", momentum}, {"mlp", adam}}) {
+    CAPTURE(model);
+    CAPTURE(optimizer.front());
+    const bool large = std::string(model) == "cnn";
+    const std::string name = model + optimizer.front();
+    const Overrides problem =
+        kDigits + rounds(50) +
+        Overrides{std::string("model.kind=") + model, large ? "run.peers=2" : "run.peers=8"} +
+        optimizer;
+    const Left cpu = run_in(folder.path / (name + "-cpu"), problem);
+    const Left card = run_in(folder.path / (name + "-card"), problem + kOnCard);
+    for (const char* figure : {"train_loss", "test_loss"}) {
+      const double expected = cpu.summary["final"][figure]["mean"];
+      CHECK(card.summary["final"][figure]["mean"].get<double>() ==
+            doctest::Approx(expected).epsilon(1e-3));
+    }
+    CHECK(card.summary["final"]["consensus_distance"].get<double>() ==
+          doctest::Approx(cpu.summary["final"]["consensus_distance"].get<double>()).epsilon(1e-2));
+  }
+}
+
+TEST_CASE(
+    "two runs on a card are bit-identical, in whatever order its threads and streams run: every "
+    "algorithm") {
+  const Folder folder;
+  int made = 0;
+  emulation::Settings shuffled, late;
+  shuffled.order = emulation::Order::shuffled;
+  late.late = true;
+  for (const Overrides& algorithm : algorithms()) {
+    CAPTURE(algorithm.front());
+    const Overrides problem = fitted(kDigits + rounds(5) + algorithm + kOnCard);
+    const auto hash = [&] { return run_in(folder.path / std::to_string(made++), problem).hash(); };
+    const std::string expected = hash();
+    {
+      const emulation::With with(shuffled);
+      CHECK(hash() == expected);
+    }
+    const emulation::With with(late);
+    CHECK(hash() == expected);
+  }
+}
+
+TEST_CASE(
+    "rounds without records never wait for the card: every algorithm, and each step is a captured "
+    "graph") {
+  for (const Overrides& algorithm : algorithms()) {
+    CAPTURE(algorithm.front());
+    check_rounds_stay_on_the_card(fitted(kDigits + algorithm));
+  }
+  CHECK(asked_by_rounds({}).graph_launches >= 20);
+  // Of seven peers one has no partner: its halves change places all the same, so that what was
+  // captured is found again.
+  check_rounds_stay_on_the_card({"topology.kind=random_matching", "run.peers=7"});
+  CHECK(asked_by_rounds({"topology.kind=random_matching", "run.peers=7"}).graph_launches >= 20);
+}
+
+TEST_CASE("nor do rounds with a codec: every codec") {
+  for (const gossip::CodecKind& codec : gossip::codecs::catalog()) {
+    CAPTURE(codec.name);
+    const Overrides coded{"codec.kind=" + codec.name};
+    for (const int cards : {1, 3})
+      check_rounds_stay_on_the_card(coded + Overrides{"algorithm.kind=choco"}, cards);
+    if (make_setup(configured(coded)).ok()) check_rounds_stay_on_the_card(coded);
+  }
+}
+
+TEST_CASE(
+    "a coded row that cannot be read ends the run with its sender's name, and no later than a "
+    "record") {
+  for (const int cards : {1, 2})
+    for (const bool late : {false, true}) {
+      CAPTURE(cards);
+      CAPTURE(late);
+      const emulation::With with({.cards = cards, .late = late});
+      const Folder folder;
+      Setup setup = set_up(kDigits + kOnCard + rounds(40) + kTopK + Overrides{"log.every=20"});
+      setup.codec = std::make_unique<OnceUnreadable>(std::move(setup.codec), *setup.device, 6, 5);
+      RunRequest request;
+      request.folder = folder.path / "run";
+      const auto outcome = run(setup, std::move(request));
+      REQUIRE(outcome.ok());
+      REQUIRE(outcome->stopped);
+      CHECK(outcome->stopped->kind == ErrorKind::lost_peer);
+      CHECK(contains(outcome->stopped->message, "peer 6 broke the protocol towards peer "));
+      CHECK(contains(outcome->stopped->message, " (round 5, channel "));
+      CHECK(contains(outcome->stopped->message,
+                     "): a coded row that cannot be read: its indices do not ascend"));
+      CHECK(outcome->summary["rounds"] >= 5);
+      CHECK(outcome->summary["rounds"] <= 20);
+    }
+}
+
+TEST_CASE(
+    "a peer that diverges on a card: it is named as on the CPU, and nothing is kept of what others "
+    "made of its row") {
+  const Folder folder;
+  int made = 0;
+  // One of four classes has features that make whoever holds it step beyond the bound, far (so its
+  // neighbours' rows are beyond it too when they have mixed) or so little that their rows are
+  // within it again.
+  for (const double huge : {1e22, 1e20}) {
+    std::string table = "f,g,class\n";
+    for (int i = 0; i < 160; ++i)
+      table += fmt::format("{},{},{}\n",
+                           i % 8 == 3   ? huge
+                           : i % 8 == 7 ? -huge
+                                        : 1.0,
+                           1 + i % 3, i % 4);
+    const Overrides problem =
+        Overrides{"data.kind=csv",        "data.path=" + written(folder.path / "table.csv", table),
+                  "data.target=class",    "data.standardise=false",
+                  "data.partition=label", "data.classes_per_peer=1",
+                  "data.batch=8",         "run.peers=4",
+                  "topology.kind=ring",   "optimizer.rate=0.05",
+                  "log.every=1",          "checkpoint.every=1"} +
+        rounds(20);
+    for (const Overrides& how : {Overrides{},
+                                 {"algorithm.policy=async"},
+                                 {"algorithm.policy=async", "sim.latency_ms=2"},
+                                 {"algorithm.policy=stale"},
+                                 {"algorithm.policy=deadline"},
+                                 {"codec.kind=int8"},
+                                 {"algorithm.order=awc"},
+                                 {"algorithm.kind=gradient_tracking"}}) {
+      const auto stopped = [&](const Overrides& device) {
+        const fs::path path = folder.path / std::to_string(made++);
+        const Left left = run_in(path, problem + how + device);
+        REQUIRE(left.stopped);
+        CHECK(left.stopped->kind == ErrorKind::diverged);
+        CHECK(contains(left.stopped->message, "; a smaller optimizer.rate than"));
+        const int victim = std::stoi(left.stopped->message.substr(std::string("peer ").size()));
+        for (const Json& record : left.records("round"))
+          CHECK((record["peer"] == victim ||
+                 record["test_loss"] < 10 * huge));  // their own rows are far below 1
+        for (const auto& file :
+             fs::recursive_directory_iterator(path))  // the last rows are what they are
+          if (file.path().extension() == ".safetensors" &&
+              file.path().filename() != "final-0.safetensors") {
+            auto tensors = read_safetensors(file.path());
+            REQUIRE(tensors.ok());
+            for (const Tensor& tensor : tensors->tensors)
+              if (!tensor.name.starts_with(fmt::format("peer{}.", victim)))
+                for (const float value : tensor.values) CHECK(std::abs(value) < 1e3F);
+          }
+        return left.stopped->message.substr(0, left.stopped->message.find(','));
+      };
+      CAPTURE(huge);
+      CAPTURE(how.empty() ? std::string("dpsgd") : how.front());
+      const std::string expected = stopped({"local.device=cpu"});
+      CHECK(contains(expected, " diverged: "));
+      for (const int cards : {1, 2, 3})
+        for (const std::uint64_t seed : {1, 2, 3}) {
+          CAPTURE(cards);
+          CAPTURE(seed);
+          const emulation::With with({.cards = cards, .seed = seed, .late = seed > 1});
+          CHECK(stopped(kOnCard) == expected);
+        }
+    }
+  }
+}
+
+TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all on a card") {
+  const Folder folder;
+  const Overrides problem = kDigits + kOnCard + rounds(6);
+  const std::string hash = run_in(folder.path / "plain", problem).hash();
+  RunRequest misaligned;
+  misaligned.row_offset = 1;
+  CHECK(run_in(folder.path / "misaligned", problem, misaligned).hash() == hash);
+  CHECK(run_in(folder.path / "slow",
+               problem + Overrides{"sim.latency_ms=3", "sim.compute_ms=1", "net.chunk_kib=4"})
+            .hash() == hash);
+  const Left sketched =
+      run_in(folder.path / "sketched", problem + Overrides{"log.sketch=on", "log.every=2"});
+  CHECK(sketched.hash() == hash);
+  CHECK(sketched.records("round").back()["sketch"].size() == 1024);
+  const Left async = run_in(folder.path / "async",
+                            problem + Overrides{"algorithm.policy=async", "sim.latency_ms=2"});
+  CHECK_FALSE(async.stopped);
+}
+
+TEST_CASE("a run that is over has given everything back") {
+  const Folder folder;
+  run_in(folder.path / "warm", kDigits + kOnCard + rounds(2));
+  const auto before = emulation::holdings();
+  run_in(folder.path / "a", kDigits + kOnCard + rounds(2) + Overrides{"algorithm.order=awc"});
+  CHECK(emulation::holdings() == before);
+}
+
+TEST_CASE(
+    "peers spread over cards: the bits of one card, for every algorithm, in whatever order the "
+    "cards work") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm : algorithms()) {
+    CAPTURE(algorithm.front());
+    const Overrides problem = fitted(kDigits + rounds(4) + algorithm + kOnCard);
+    const std::string expected = run_in(folder.path / std::to_string(made++), problem).hash();
+    for (const int cards : {2, 3}) {
+      CAPTURE(cards);
+      const emulation::With with(
+          {.cards = cards, .seed = static_cast<std::uint64_t>(cards), .late = cards == 3});
+      const auto before = emulation::counts();
+      const Left left = run_in(folder.path / std::to_string(made++), problem);
+      CHECK(left.hash() == expected);
+      const bool one_node = set_up(problem).algorithm->needs().one_node;
+      for (int card = 0; card < cards; ++card) {
+        const auto place = static_cast<std::size_t>(card);
+        CHECK((emulation::counts().kernels_of[place] > before.kernels_of[place]) ==
+              (card == 0 || !one_node));
+      }
+    }
+  }
+}
+
+TEST_CASE("peers spread over cards: whole runs, their records and figures") {
+  const Folder folder;
+  const Overrides problem =
+      kDigits + rounds(6) + kOnCard + Overrides{"model.kind=mlp",         "model.hidden=[20]",
+                                                "topology.kind=complete", "log.every=2",
+                                                "log.sketch=on",          "optimizer.momentum=0.9"};
+  const Overrides async{"algorithm.policy=async", "sim.latency_ms=2", "sim.compute_ms=1"};
+  RunRequest misaligned;
+  misaligned.row_offset = 1;
+  const Left one = run_in(folder.path / "1", problem),
+             one_async = run_in(folder.path / "1-async", problem + async);
+  for (const int cards : {2, 3}) {
+    CAPTURE(cards);
+    const emulation::With with({.cards = cards});
+    const auto in = [&](const char* name) { return folder.path / (std::to_string(cards) + name); };
+    const Left many = run_in(in(""), problem);
+    CHECK(many.hash() == one.hash());
+    CHECK(contains(many.log.header["device"], "cuda:0-" + std::to_string(cards - 1)));
+    CHECK(many.summary["final"] == one.summary["final"]);
+    const auto figures = [](const Left& left) {
+      std::vector<Json> all;
+      for (const Json& record : left.records("round"))
+        for (const char* key : {"peer", "train_loss", "test_loss", "test_accuracy", "sketch"})
+          all.push_back(record[key]);
+      return all;
+    };
+    CHECK(figures(many) == figures(one));
+    CHECK(run_in(in("-misaligned"), problem, misaligned).hash() == one.hash());
+    CHECK(run_in(in("-async"), problem + async).hash() == one_async.hash());
+  }
+}
+
+TEST_CASE(
+    "peers spread over cards: rounds without records never wait, and a run gives everything back") {
+  check_rounds_stay_on_the_card({}, 3);
+  CHECK(asked_by_rounds({}, 3).graph_launches >= 3 * 20);
+}
+
+TEST_CASE("peers spread over cards: a fault on one of them ends the run with its name") {
+  const Folder folder;
+  const emulation::With with({.cards = 2});
+  const Setup setup = set_up(kDigits + kOnCard + rounds(12) + Overrides{"log.every=10"});
+  RunRequest request;
+  request.folder = folder.path / "run";
+  request.on_progress =
+      [](const Json& record) {  // the next step's graphs: card 0's is well, card 1's is not
+        if (record["round"] == 10) emulation::fail("cudaGraphLaunch", 719, 1);
+      };
+  std::string message;
+  try {
+    static_cast<void>(run(setup, std::move(request)));
+  } catch (const std::exception& error) {
+    message = error.what();
+  }
+  CHECK(contains(message, "cuda:1: cudaGraphLaunch: unspecified launch failure"));
+}
+
+TEST_CASE("too little memory: how much was needed, for how many peers, and what would fit") {
+  emulation::Settings small;
+  small.memory_per_card = std::size_t{8} << 20;
+  const emulation::With with(small);
+  const std::string message = run_refusal(
+      kOnCard + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=100000"});
+  CHECK(contains(message, "out of memory on cuda:0"));
+  CHECK(contains(message, "20 peers need"));
+  CHECK(contains(message, "room for"));
+
+  small.cards = 3;  // 20 peers are 6 or 7 on a card
+  const emulation::With with_three(small);
+  const Overrides network =
+      kOnCard + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=150000"};
+  CHECK(contains(run_refusal(network),
+                 "7 of the 20 peers are on one card and need 0.01 GiB (2 rows of 150000 values"));
+  CHECK(contains(run_refusal(network), "room for 18 peers on all cards"));
+  const Setup setup = set_up(network);
+  CHECK(check_memory(setup, 18).ok());
+  CHECK_FALSE(check_memory(setup, 19).ok());
+}
+
+TEST_CASE(
+    "which device: the card there is, the CPU and one line why, or an error that names the "
+    "reason") {
+  CHECK(contains(chosen("cpu").device->description(), "cpu, 1 thread"));
+  CHECK(contains(chosen("auto").device->description(), "cuda:0"));
+  CHECK(chosen("auto").note.empty());
+  CHECK(contains(run_refusal({"local.device=cuda:1"}), "there is one card here (cuda:0)"));
+  CHECK(contains(run_refusal({"local.device=gpu"}),
+                 "local.device: 'gpu' is not one of auto, cpu, cuda"));
+  CHECK(contains(run_refusal({"local.device=cuda:x"}), "local.device: 'cuda:x'"));
+
+  emulation::Settings settings;
+  settings.cards = 3;
+  {
+    const emulation::With three(settings);
+    CHECK(contains(chosen("cuda:2").device->description(), "cuda:2, Emulated card, "));
+    for (const char* name : {"cuda", "auto"}) {  // alone: all; else processes share the cards
+      CAPTURE(name);
+      CHECK(contains(chosen(name).device->description(), "cuda:0-2, 3 × Emulated card, "));
+      CHECK(contains(chosen(name, {.nodes = 2}).device->description(), "cuda:0-1, 2 × "));
+      CHECK(contains(chosen(name, {.process = 1, .processes = 2}).device->description(),
+                     "cuda:1-2, 2 × "));
+      CHECK(
+          contains(chosen(name, {.process = 4, .processes = 5}).device->description(), "cuda:1, "));
+      CHECK(
+          contains(chosen(name, {.process = 2, .processes = 0}).device->description(), "cuda:2, "));
+      CHECK(chosen(name).note.empty());
+    }
+    CHECK(contains(run_refusal({"local.device=cuda:3"}),
+                   "there are 3 cards here (cuda:0 to cuda:2)"));
+  }
+  settings.peer_access = false;
+  {
+    const emulation::With apart(settings);
+    const DeviceChoice choice = chosen("cuda");
+    CHECK(contains(choice.device->description(), "cuda:0, "));
+    CHECK(contains(
+        choice.note,
+        "local.device = cuda: cuda:0-2 do not reach each other's memory; using cuda:0 alone"));
+    CHECK(chosen("cuda:1").note.empty());
+    CHECK(chosen("auto", {.process = 1, .processes = 3}).note.empty());
+  }
+  const auto without = [&](auto change, const std::string& words) {
+    emulation::Settings lacking;
+    change(lacking);
+    const emulation::With with(lacking);
+    const DeviceChoice choice = chosen("auto");
+    CHECK(choice.device->host_accessible());
+    CHECK(contains(choice.note, "using the CPU"));
+    CHECK(contains(choice.note, words));
+    CHECK(choice.note.find('\n') == std::string::npos);
+    CHECK(contains(run_refusal({"local.device=cuda"}), words));
+  };
+  without([](auto& s) { s.cards = 0; }, "no NVIDIA card");
+  without([](auto& s) { s.driver_version = 0; }, "driver");
+  without([](auto& s) { s.driver_version = 11000; }, "driver");
+  without([](auto& s) { s.blas_installed = false; }, "cuBLAS");
+}

@@ -1,0 +1,84 @@
+// Who joins a network and finds nobody that could give it rows.
+#include "gossip/scheduler.hpp"
+#include "peer/runtime/host.hpp"
+#include "tests/peer/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+/// Where chunks go that nobody hears.
+struct Nowhere final : gossip::Link {
+  void send(gossip::Chunk) override {}
+};
+
+/// Peer 1 of a path of three, alone in its process: for its partners the test speaks.
+struct Joiner {
+  Joiner() {
+    recorder = Recorder::create(setup, {1}, folder.path / "run", "real").value();
+    host = std::make_unique<Host>(setup, scheduler, executor, *recorder,
+                                  HostRequest{.hosted = {1}, .ports = {}});
+    for (const int partner : {0, 2}) host->exchange().connect(1, partner, nowhere);
+  }
+  /// What it ends with, and when.
+  std::pair<std::string, double> end() {
+    scheduler.run();
+    REQUIRE(host->error());
+    CHECK(host->error()->kind == ErrorKind::join_timeout);
+    return {host->error()->message, gossip::seconds(scheduler.now())};
+  }
+
+  Folder folder;
+  Setup setup =
+      set_up({"run.peers=3", "topology.kind=path", "net.failure_timeout=2", "net.join_timeout=30"});
+  gossip::VirtualScheduler scheduler;
+  gossip::InlineExecutor executor;
+  Nowhere nowhere;
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<Host> host;
+};
+
+const Error kGone{ErrorKind::lost_peer, "its connection broke"};
+
+}  // namespace
+
+TEST_CASE("who joins and has no partner left ends after a silence") {
+  Joiner joiner;
+  joiner.host->join({{1, 0}});
+  joiner.scheduler.after(std::chrono::seconds(5), [&] { joiner.host->lose(1, 0, kGone); });
+  const auto [message, at] = joiner.end();
+  CHECK(message ==
+        "peer 1 came too late: whoever it could ask for rows has done its last round and left");
+  CHECK(at >= 7);
+  CHECK(at <= 8);
+}
+
+TEST_CASE("processes that all join, and so have no rows, do not wait for each other for ever") {
+  Joiner joiner;
+  joiner.host->join({{1, 0}});
+  joiner.scheduler.after(std::chrono::seconds(5), [&] { joiner.host->back(1, 2); });
+  const auto [message, at] = joiner.end();
+  CHECK(message ==
+        "peer 1 joins nothing: for 30 s all that it reaches wait for rows themselves; stop all "
+        "processes, and start them again "
+        "together, with --resume auto");
+  CHECK(at >= 30);
+  CHECK(at <= 31);
+}
+
+TEST_CASE(
+    "who is asked for rows is waited for, however long its round takes; when it is lost, the wait "
+    "begins") {
+  Joiner joiner;
+  joiner.host->join({{1, 0}, {1, 2}});
+  REQUIRE(joiner.host->exchange()
+              .deliver(gossip::Chunk({2, 1, 3, 0, 0, 0, gossip::ControlMessage::resync}, {}, {}))
+              .ok());
+  joiner.scheduler.after(std::chrono::seconds(500), [&] { joiner.host->lose(1, 2, kGone); });
+  const auto [message, at] = joiner.end();
+  CHECK(message.starts_with("peer 1 joins nothing: "));
+  CHECK(at >= 530);
+  CHECK(at <= 532);
+}

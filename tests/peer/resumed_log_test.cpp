@@ -1,0 +1,133 @@
+// The log of a run that goes on, cut where it begins again.
+#include <cmath>
+
+#include "peer/log/resumed_log.hpp"
+#include "tests/peer/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+const std::string kHeaderLine =
+    R"({"record":"header","schema":1,"run_id":"x","peers":3,"servers":0,"hosted":[1,2],"parameters":4,)"
+    R"("device":"cpu","time":"real","started":"","topology":{},"config":{"algorithm":{"kind":"dpsgd"}}})"
+    "\n";
+
+std::string round_line(std::uint64_t round, int peer, const std::string& train_loss) {
+  return fmt::format(
+      R"({{"round":{},"record":"round","peer":{},"seconds":1e0,"train_loss":{},"test_loss":null,"test_accuracy":null,)"
+      R"("bytes_sent":0,"bytes_received":0,"train_seconds":0.0,"wait_seconds":0.0,"mix_seconds":0.0}})"
+      "\n",
+      round, peer, train_loss);
+}
+
+const std::string kEndLine =
+    R"({"record":"end","reason":"finished","message":"","rounds":3,"seconds":1.0,"wall_seconds":1.0,)"
+    R"("node_steps":6,"bytes_sent":0,"row_hashes":["0000000000000000","0000000000000000"]})"
+    "\n";
+
+/// The log in `folder` made of `lines`, as a run that goes on finds it.
+ResumedLog found(const Folder& folder, const std::string& lines) {
+  written(folder.path / "log-1.jsonl", lines);
+  auto earlier = ResumedLog::read(folder.path / "log-1.jsonl", 1);
+  REQUIRE_MESSAGE(earlier.ok(), (earlier.ok() ? "" : earlier.error().message));
+  REQUIRE(earlier->has_value());
+  return std::move(**earlier);
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the log of a run that goes on: what came later goes, line by line, and nothing else changes "
+    "by a byte") {
+  const Folder folder;
+  // Peers do their rounds one ahead of the other, and no line is as this version would write it.
+  const std::string kept =
+      kHeaderLine + round_line(0, 2, "0.75") + round_line(1, 2, "5e-1") + round_line(0, 1, "2");
+  const ResumedLog earlier =
+      found(folder, kHeaderLine + round_line(0, 2, "0.75") + round_line(1, 2, "5e-1") +
+                        round_line(2, 2, "0.25") + round_line(0, 1, "2") +
+                        round_line(3, 2, "0.125") + kEndLine + R"({"record":"rou)");
+  CHECK(earlier.finished());
+  CHECK(earlier.header().at("run_id") == "x");
+  const auto losses = earlier.cut(2);
+  REQUIRE(losses.ok());
+  CHECK(content_of(folder.path / "log-1.jsonl") == kept);
+  CHECK(*losses == std::vector<double>{2, 0.5});
+  const auto none = found(folder, kept).cut(0);
+  REQUIRE(none.ok());
+  CHECK(content_of(folder.path / "log-1.jsonl") == kHeaderLine);
+  CHECK(std::ranges::all_of(*none, [](double loss) { return std::isnan(loss); }));
+}
+
+TEST_CASE("the log of a run that goes on: millions of bytes, and a loss that is no number") {
+  const Folder folder;
+  std::string kept = kHeaderLine, all;
+  for (std::uint64_t round = 0; round < 20'000; ++round)
+    kept += round_line(round, 1 + static_cast<int>(round % 2), "1.5");
+  kept += round_line(20'000, 1, "null");
+  all = kept + round_line(20'001, 2, "7");
+  const auto losses = found(folder, all).cut(20'001);
+  REQUIRE(losses.ok());
+  CHECK((content_of(folder.path / "log-1.jsonl") == kept));
+  CHECK(*losses == std::vector<double>{1.5, 1.5});
+}
+
+TEST_CASE(
+    "the log of a run that goes on: where only its end goes, the file stays the same one, however "
+    "long it is") {
+  const Folder folder;
+  const std::string lines = kHeaderLine + round_line(0, 1, "2") + round_line(7, 1, "1");
+  for (const auto& [cut_at, kept] :
+       {std::pair(9, lines), std::pair(8, lines), std::pair(7, kHeaderLine + round_line(0, 1, "2")),
+        std::pair(0, kHeaderLine)}) {
+    const ResumedLog earlier = found(
+        folder, lines + (cut_at == 8 ? kEndLine : std::string()) + R"({"record":"round","ro)");
+    const auto beside = folder.path / "the-same-file";
+    std::filesystem::create_hard_link(folder.path / "log-1.jsonl", beside);
+    REQUIRE(earlier.cut(static_cast<gossip::Round>(cut_at)).ok());
+    CHECK(content_of(folder.path / "log-1.jsonl") == kept);
+    CHECK(content_of(beside) == kept);
+    std::filesystem::remove(beside);
+  }
+}
+
+TEST_CASE(
+    "the log of a run that goes on: of another process that writes to it nothing is lost, and the "
+    "log is a new file") {
+  const Folder folder;
+  const auto path = folder.path / "log-1.jsonl";
+  const std::string kept = kHeaderLine + round_line(0, 1, "2"),
+                    lines = kept + round_line(7, 1, "1");
+  const ResumedLog locked = found(folder, lines);
+  std::filesystem::create_hard_link(path, folder.path / "theirs");
+  {
+    const RecordFile theirs = RecordFile::append(path).value();
+    REQUIRE(locked.cut(5).ok());
+  }
+  CHECK(content_of(path) == kept);
+  CHECK(content_of(folder.path / "theirs") == lines);
+  const ResumedLog grown = found(folder, lines);
+  written(path, lines + round_line(8, 1, "3"));
+  REQUIRE(grown.cut(5).ok());
+  CHECK(content_of(path) == kept);
+  const ResumedLog changed = found(folder, lines);
+  written(path, kHeaderLine);  // where the line that goes began there is nothing any more
+  REQUIRE(changed.cut(7).ok());
+  CHECK(content_of(path) == kHeaderLine);
+}
+
+TEST_CASE("the log of a run that goes on: cut within its header, damaged, missing") {
+  const Folder folder;
+  written(folder.path / "log-1.jsonl", kHeaderLine.substr(0, 40));
+  const auto cut = ResumedLog::read(folder.path / "log-1.jsonl", 1);
+  REQUIRE(cut.ok());
+  CHECK_FALSE(cut->has_value());
+  written(folder.path / "log-1.jsonl", kHeaderLine + "nonsense\n");
+  const auto damaged = ResumedLog::read(folder.path / "log-1.jsonl", 1);
+  REQUIRE_FALSE(damaged.ok());
+  CHECK(damaged.error().message.find("log-1.jsonl:2: not JSON") != std::string::npos);
+  CHECK_FALSE(ResumedLog::read(folder.path / "log-9.jsonl", 9).ok());
+}

@@ -1,0 +1,389 @@
+// Runs in one process: the same bits however they are run, and how they end.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "peer/log/collect.hpp"
+#include "tests/peer/test_util.hpp"
+#include "topology/kind.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+/// Peers for which the kind can be built: 9, else 8.
+std::string peers_for(const topology::TopologyKind& kind) {
+  const bool nine = make_setup(configured({"algorithm.kind=consensus", "topology.kind=" + kind.name,
+                                           "run.peers=9"}))
+                        .ok();
+  return nine ? "run.peers=9" : "run.peers=8";
+}
+
+/// The last round in the log of each peer.
+std::map<int, std::uint64_t> last_rounds(const Left& left) {
+  std::map<int, std::uint64_t> last;
+  for (const Json& record : left.records("round")) last[record["peer"]] = record["round"];
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, "
+    "every topology") {
+  const Folder folder;
+  int made = 0;
+  const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
+    RunRequest request;
+    request.row_offset = row_offset;
+    const Left left = run_in(folder.path / std::to_string(made++), overrides, request);
+    CHECK_FALSE(left.stopped);
+    return left.hash();
+  };
+  const Overrides uneven{"sim.latency_spread=1", "sim.bandwidth_spread=1", "sim.jitter_ms=5",
+                         "sim.compute_ms=2", "sim.compute_spread=1"};
+  // Every algorithm on the static and the changing graphs that it fits, every graph under one
+  // algorithm.
+  const auto is_paired = [](const Overrides& algorithm, const std::string& graph) {
+    if (algorithm == Overrides{"algorithm.kind=dpsgd"} || graph == "one_peer_exponential")
+      return true;
+    return std::ranges::find(fitting_kinds(), graph) != fitting_kinds().end();
+  };
+  for (const Overrides& algorithm : algorithms_of_the_catalog()) {
+    int fits = 0;
+    for (const topology::TopologyKind& kind : topology::kinds::catalog())
+      for (const Problem& problem : problems()) {
+        if (kind.needs_values) continue;
+        if (!is_paired(algorithm, kind.name)) continue;
+        if (!trains(algorithm) && &problem != &problems().front()) continue;
+        const Overrides base = algorithm + (trains(algorithm) ? problem.overrides : Overrides{}) +
+                               Overrides{"topology.kind=" + kind.name, peers_for(kind),
+                                         "run.rounds=3", "log.every=0", "local.threads=1"};
+        CAPTURE(fmt::format("{}", fmt::join(base, " ")));
+        if (const auto setup = make_setup(configured(base)); !setup.ok()) {
+          CHECK(setup.error().message.starts_with("topology."));
+          continue;
+        }
+        ++fits;
+        const std::string hash = hash_of(base);
+        if (algorithm.front() == "algorithm.kind=ad_psgd") {
+          CHECK(hash_of(base + Overrides{"local.threads=2"}, 1) == hash);
+          CHECK(hash_of(base + uneven) == hash_of(base + uneven + Overrides{"local.threads=3"}, 1));
+          continue;
+        }
+        CHECK(hash_of(base + Overrides{"local.threads=2", "net.chunk_kib=4", "sim.latency_ms=3",
+                                       "sim.compute_ms=2"}) == hash);
+        const Overrides slow{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1",
+                             "sim.uplink_mbit_s=2", "sim.downlink_mbit_s=3"};
+        CHECK(hash_of(base + slow, 1) == hash);
+        // Who comes first matters to an asynchronous server, and to nobody else here.
+        if (!by_the_clock(algorithm)) CHECK(hash_of(base + slow + uneven) == hash);
+        CHECK(hash_of(base + Overrides{"run.seed=1"}) != hash);
+      }
+    CHECK(fits > 0);
+  }
+}
+
+TEST_CASE("chunks of many sizes and larger models: the same bits") {
+  const Folder folder;
+  for (const Overrides& optimizer :
+       {Overrides{"optimizer.nesterov=true", "optimizer.momentum=0.9"},
+        Overrides{"optimizer.kind=adam", "optimizer.schedule=cosine"}}) {
+    const Overrides base = Overrides{"model.kind=mlp", "model.hidden=[40]", "run.peers=4",
+                                     "run.rounds=3", "algorithm.local_steps=2"} +
+                           optimizer;
+    const fs::path here = folder.path / optimizer.front();
+    fs::create_directory(here);
+    const std::string hash = run_in(here / "whole", base).hash();
+    for (int kib : {4, 5, 9, 4096})
+      CHECK(
+          run_in(here / std::to_string(kib), base + Overrides{fmt::format("net.chunk_kib={}", kib)})
+              .hash() == hash);
+    RunRequest misaligned;
+    misaligned.row_offset = 1;
+    CHECK(run_in(here / "misaligned", base + Overrides{"local.threads=3"}, misaligned).hash() ==
+          hash);
+  }
+}
+
+TEST_CASE(
+    "Adam: each algorithm of the catalog runs with it, to the bits, or says in one sentence why "
+    "not") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm : algorithms_of_the_catalog()) {
+    if (!trains(algorithm)) continue;
+    CAPTURE(fmt::format("{}", fmt::join(algorithm, " ")));
+    const Overrides base = fitted(algorithm + Overrides{"run.peers=6", "run.rounds=3"}) +
+                           Overrides{"optimizer.kind=adam"};
+    const auto setup = make_setup(configured(base));
+    const std::string name = algorithm.front();
+    const bool refused = name.ends_with("d2") || name.ends_with("extra") ||
+                         name.ends_with("qg_momentum") || name.ends_with("fedavg") ||
+                         name.ends_with("async_server");
+    CHECK(setup.ok() == !refused);
+    if (!setup.ok()) {
+      CHECK(setup.error().kind == ErrorKind::invalid);
+      CHECK(setup.error().message.find("linear in the gradient") != std::string::npos);
+      CHECK(setup.error().message.find("choose optimizer.kind = sgd") != std::string::npos);
+      continue;
+    }
+    const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
+      RunRequest request;
+      request.row_offset = row_offset;
+      return run_in(folder.path / std::to_string(made++), base + overrides, request).hash();
+    };
+    const std::string hash = hash_of({});
+    if (by_the_clock(algorithm)) CHECK(hash_of({"local.threads=3"}, 1) == hash);
+    else CHECK(hash_of({"local.threads=3", "net.chunk_kib=4", "sim.latency_ms=3"}, 1) == hash);
+    CHECK(hash_of({"optimizer.beta2=0.9"}) != hash);
+  }
+}
+
+TEST_CASE("a resolved configuration runs its run again, from anywhere") {
+  const Folder folder;
+  const Left first =
+      run_in(folder.path / "first",
+             {"run.peers=5", "run.rounds=4", "data.partition=dirichlet", "data.alpha=0.5",
+              "optimizer.kind=adamw", "optimizer.schedule=cosine", "optimizer.warmup_steps=3"});
+  auto config = load_config((folder.path / "first" / "resolved-0.toml").string(), {});
+  REQUIRE(config.ok());
+  const auto setup = make_setup(std::move(config).value());
+  REQUIRE(setup.ok());
+  const auto again = run(*setup, {.folder = folder.path / "again"});
+  REQUIRE(again.ok());
+  CHECK(again->summary["final_hash"] == first.hash());
+  CHECK(again->summary["run_id"] == first.summary["run_id"]);
+}
+
+TEST_CASE(
+    "a folder that holds a run is not written over, and neither is a file that is no folder") {
+  const Folder folder;
+  const Overrides overrides{"run.peers=3", "run.rounds=1"};
+  const std::string hash = run_in(folder.path / "run", overrides).hash();
+  const Setup setup = set_up(overrides);
+  const auto again = run(setup, {.folder = folder.path / "run"});
+  REQUIRE_FALSE(again.ok());
+  CHECK(again.error().kind == ErrorKind::data);
+  CHECK(again.error().message.find("holds a run already") != std::string::npos);
+  CHECK(Json::parse(content_of(folder.path / "run" / "summary.json"))["final_hash"] == hash);
+  const auto no_folder =
+      run(setup, {.folder = fs::path(written(folder.path / "file", "x")) / "run"});
+  REQUIRE_FALSE(no_folder.ok());
+  CHECK(no_folder.error().message.find((folder.path / "file").string()) != std::string::npos);
+}
+
+TEST_CASE(
+    "the summary's figures are those of the log's last round; no rounds at all is a run too") {
+  const Folder folder;
+  for (const char* rounds : {"run.rounds=0", "run.rounds=7"}) {
+    const Left left = run_in(folder.path / rounds, {"run.peers=4", rounds, "log.every=3"});
+    CHECK(left.summary["reason"] == "finished");
+    const Json last = left.records("network").back();
+    const Json& final = left.summary["final"];
+    CHECK(final["consensus_distance"] == last["consensus_distance"]);
+    CHECK(final["averaged_accuracy"] == last["averaged_accuracy"]);
+    CHECK(final["averaged_loss"] == last["averaged_loss"]);
+    double loss = 0, bytes = 0;
+    for (const Json& record : left.records("round"))
+      if (record["round"] == last["round"]) {
+        loss += record["test_loss"].get<double>() / 4;
+        bytes += record["bytes_sent"].get<double>();
+      }
+    CHECK(final["test_loss"]["mean"].get<double>() == doctest::Approx(loss));
+    CHECK(left.summary["bytes_sent"].get<double>() == bytes);
+    CHECK(left.log.end()->at("bytes_sent").get<double>() == bytes);
+    CHECK(final["train_loss"]["mean"].is_null() == (std::string(rounds) == "run.rounds=0"));
+    CHECK(left.summary["node_steps"] == (std::string(rounds) == "run.rounds=0" ? 0 : 28));
+  }
+}
+
+TEST_CASE("an interrupt ends all peers after the same round, with a whole log and a summary") {
+  const Folder folder;
+  const std::vector<Overrides> ways{
+      {},
+      {"sim.latency_ms=5", "sim.compute_ms=3"},
+      {"algorithm.policy=async", "sim.latency_ms=5", "sim.compute_ms=3"},
+      {"algorithm.kind=allreduce", "sim.latency_ms=1"},
+      {"algorithm.order=awc", "sim.bandwidth_mbit_s=1"},
+      {"algorithm.kind=centralized"}};
+  int made = 0;
+  for (const Overrides& way : ways)
+    for (const int asked_at : {1, 2, 14, 23}) {
+      CAPTURE(fmt::format("{} {}", fmt::join(way, " "), asked_at));
+      int asked = 0;
+      RunRequest request;
+      request.interrupted = [&] { return ++asked >= asked_at; };
+      const Left left =
+          run_in(folder.path / std::to_string(made++),
+                 way + Overrides{"run.peers=5", "run.rounds=40", "data.batch=4"}, request);
+      REQUIRE(left.stopped);
+      CHECK(left.stopped->kind == ErrorKind::interrupted);
+      CHECK(left.summary["reason"] == "interrupted");
+      CHECK(left.log.end()->at("reason") == "interrupted");
+      const std::uint64_t rounds = left.summary["rounds"];
+      CHECK(rounds >= 1);
+      CHECK(rounds < 40);
+      for (const auto& [peer, last] : last_rounds(left)) CHECK(last == rounds);
+      CHECK(left.records("network").back()["round"] == rounds);
+      CHECK_FALSE(left.summary["final"]["train_loss"]["mean"].is_null());
+    }
+}
+
+TEST_CASE("an interrupted run has the bits of a shorter one") {
+  const Folder folder;
+  const Overrides base{"run.peers=4", "data.batch=4"};
+  int asked = 0;
+  RunRequest request;
+  request.interrupted = [&] { return ++asked >= 10; };
+  const Left left = run_in(folder.path / "interrupted", base + Overrides{"run.rounds=30"}, request);
+  const std::uint64_t rounds = left.summary["rounds"];
+  CHECK(run_in(folder.path / "short", base + Overrides{fmt::format("run.rounds={}", rounds)})
+            .hash() == left.hash());
+}
+
+TEST_CASE("a run that diverges says so, and its summary has no figure where there is none") {
+  const Folder folder;
+  const Left left =
+      run_in(folder.path / "run",
+             {"run.peers=4", "run.rounds=300", "log.every=1", "log.sketch=on",
+              "optimizer.rate=3e38", "model.kind=linear", "data.kind=quadratic", "data.batch=4"});
+  REQUIRE(left.stopped);
+  CHECK(left.stopped->kind == ErrorKind::diverged);
+  CHECK(static_cast<int>(left.stopped->kind) == 8);
+  CHECK(left.stopped->message.find("3e+38") != std::string::npos);
+  CHECK(left.summary["reason"] == "diverged");
+  CHECK(left.log.end()->at("reason") == "diverged");
+  CHECK(left.summary["rounds"] < 300);
+  const Json& final = left.summary["final"];
+  CHECK(final["test_loss"]["mean"].is_null());
+  CHECK(final["test_loss"]["max"].is_null());
+  CHECK(final["test_accuracy"]["mean"].is_null());
+}
+
+TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change no bit") {
+  const Folder folder;
+  const Left left = run_in(
+      folder.path / "run",
+      {"run.peers=4", "run.rounds=10", "sim.latency_ms=20", "sim.compute_ms=5", "log.every=0"});
+  CHECK(left.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.025));
+  const Left slow =
+      run_in(folder.path / "slow", {"run.peers=4", "run.rounds=10", "sim.compute_ms=5",
+                                    "log.every=0", "sim.slow_peers=1", "sim.slow_factor=4"});
+  CHECK(slow.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.02));
+  CHECK(slow.hash() == left.hash());
+  const Left served = run_in(folder.path / "served",
+                             {"run.peers=4", "run.rounds=10", "sim.compute_ms=5", "log.every=0",
+                              "algorithm.kind=server", "sim.downlink_mbit_s=1"});
+  const double row = (650 * 4 + gossip::kFrameOverheadBytes) * 8 /
+                     1e6;  // softmax on digits; the server takes in four of them
+  CHECK(served.summary["virtual_seconds"].get<double>() ==
+        doctest::Approx(10 * (0.005 + 4 * row + row)).epsilon(1e-6));
+}
+
+TEST_CASE("virtual time by tables of regions: a round takes the slowest of a ring's links") {
+  const Folder folder;
+  const Overrides base{"run.peers=4", "run.rounds=10", "log.every=0"};
+  const std::string latencies = written(folder.path / "ms.csv", "1, 80\n60, 2\n");
+  const std::string megabits = written(folder.path / "mbit.csv", "0 0\n0.5 0\n");
+  const Left plain = run_in(folder.path / "plain", base);
+  const Left far = run_in(folder.path / "far", base + Overrides{"sim.latency_file=" + latencies});
+  // Peers 0 and 1 are in one region, 2 and 3 in the other; 0 → 3 and 1 → 2 take longest.
+  CHECK(far.summary["virtual_seconds"].get<double>() == doctest::Approx(10 * 0.08));
+  CHECK(far.hash() == plain.hash());
+  const Left narrow =
+      run_in(folder.path / "narrow", base + Overrides{"sim.bandwidth_file=" + megabits});
+  const double row = (650 * 4 + gossip::kFrameOverheadBytes) * 8 /
+                     0.5e6;  // softmax on digits; only one way is slow
+  CHECK(narrow.summary["virtual_seconds"].get<double>() == doctest::Approx(row * 10).epsilon(0.02));
+  CHECK(narrow.hash() == plain.hash());
+}
+
+TEST_CASE(
+    "what deviates from W is in the log when its round is over, however seldom rounds are logged") {
+  const Folder folder;
+  const Left left = run_in(folder.path / "async",
+                           {"run.peers=4", "run.rounds=40", "log.every=0", "topology.kind=ring",
+                            "algorithm.policy=async", "sim.compute_ms=10", "sim.slow_peers=1",
+                            "sim.slow_factor=5", "sim.latency_ms=1"});
+  std::map<int, std::set<std::uint64_t>> rounds;
+  for (const Json& record : left.log.records) {
+    if (record["record"] != "deviations") continue;
+    CHECK(record["deviations"].size() <= 2);  // neighbours
+    for (const Json& deviation : record["deviations"]) CHECK(deviation["round"] == record["round"]);
+    CHECK(rounds[record["peer"]].insert(record["round"].get<std::uint64_t>()).second);
+  }
+  for (const auto& [peer, those] : rounds) {
+    CHECK(those.size() >
+          30);  // the slow peer has rows of others that are ahead, they have old ones of it
+    CHECK(*those.rbegin() < 40);
+  }
+  CHECK(rounds.size() == 4);
+
+  // Of one that left out many rounds: records of a bounded length.
+  const Setup setup = set_up({"run.peers=3", "run.rounds=5000"});
+  auto recorder = Recorder::create(setup, {0, 1, 2}, folder.path / "many", "virtual");
+  REQUIRE(recorder.ok());
+  std::vector<gossip::Deviation> absent;
+  for (gossip::Round round = 0; round < 2500; ++round) absent.push_back({round, 2, 0, true});
+  REQUIRE((*recorder)->deviations({2500, 1, absent}).ok());
+  std::vector<std::size_t> sizes;
+  gossip::Round next = 0;
+  GOSSAMER_CHECK(read_log(folder.path / "many" / "log-0.jsonl", 0,
+                          [&](const ProcessLog&, Json&& record) {
+                            sizes.push_back(record["deviations"].size());
+                            for (const Json& deviation : record["deviations"])
+                              CHECK(deviation["round"] == next++);
+                          })
+                     .ok(),
+                 "a log that was just written");
+  CHECK(sizes == std::vector<std::size_t>{1024, 1024, 452});
+}
+
+TEST_CASE("a server is kept where it holds the whole model, and is none of the network's figures") {
+  const Folder folder;
+  const Overrides base{"run.peers=3", "run.rounds=4", "log.every=2"};
+  const Left one = run_in(folder.path / "one", base + Overrides{"algorithm.kind=server"});
+  std::vector<float> model;
+  for (const Tensor& tensor : one.final.tensors)
+    if (tensor.name.starts_with("server3."))
+      model.insert(model.end(), tensor.values.begin(), tensor.values.end());
+  CHECK(model == one.row(0));  // after its pull, a worker holds what the server does
+  CHECK(one.summary["servers"] == 1);
+  CHECK(one.summary["final"]["consensus_distance"] == 0);
+  CHECK(one.summary["node_steps"] == 12);
+  CHECK(one.records("server").size() == 3);
+  const Left two =
+      run_in(folder.path / "two", base + Overrides{"algorithm.kind=server", "algorithm.servers=2"});
+  CHECK(two.hash() == one.hash());
+  CHECK(two.final.tensors.size() == 2 * 3);
+  CHECK(collect(folder.path / "two").ok());
+}
+
+TEST_CASE("federated averaging: a schedule knows the steps of a client's epochs") {
+  const Setup setup =
+      set_up({"run.peers=4", "run.rounds=10", "algorithm.kind=fedavg", "algorithm.local_epochs=3",
+              "data.batch=16", "data.partition=dirichlet", "optimizer.schedule=cosine",
+              "optimizer.rate=0.8"});
+  for (int peer = 0; peer < 4; ++peer) {
+    const std::uint64_t steps = 10 * 3 * setup.learner->batches_per_epoch(peer);
+    CHECK(setup.learner->rate(peer, 0) == 0.8);
+    CHECK(setup.learner->rate(peer, steps / 2) == doctest::Approx(0.4));
+    CHECK(setup.learner->rate(peer, steps - 1) > 0);
+    CHECK(setup.learner->rate(peer, steps) == 0);
+  }
+}
+
+TEST_CASE("thousands of peers start within a second or two") {
+  const Setup setup = set_up({"run.peers=10000", "algorithm.kind=consensus", "algorithm.length=1"});
+  CHECK(setup.report.spectral_gap ==
+        doctest::Approx(2.0 / 3 * (1 - std::cos(2 * std::numbers::pi / 10000))));
+  CHECK(setup.report.connected);
+  CHECK(report_json(set_up({"run.peers=600", "algorithm.kind=consensus"}).report)["spectral_gap"] >
+        0);
+  const Setup crowded =
+      set_up({"run.peers=600", "algorithm.kind=consensus", "topology.kind=complete"});
+  CHECK(edge_list(*crowded.schedule, crowded.report).is_null());
+}

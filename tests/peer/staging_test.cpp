@@ -1,0 +1,206 @@
+// Chunks between a card and the network: order, bounds, and ends that come while copies are under
+// way. The device here keeps every copy waiting until the test lets it go.
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <numeric>
+#include <thread>
+#include <vector>
+
+#include "gpu/cpu_device.hpp"
+#include "peer/runtime/staging.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+
+namespace {
+
+class SlowDevice final : public gpu::CpuDevice {
+ public:
+  SlowDevice() : gpu::CpuDevice(1) {}
+  void begin_download(void* host, const void* device, std::size_t bytes,
+                      std::function<void()> done) override {
+    copies.push_back([=, this, done = std::move(done)] {
+      CpuDevice::begin_download(host, device, bytes, done);
+    });
+  }
+  void begin_upload(void* device, const void* host, std::size_t bytes,
+                    std::function<void()> done) override {
+    copies.push_back(
+        [=, this, done = std::move(done)] { CpuDevice::begin_upload(device, host, bytes, done); });
+  }
+  void copy_one() {
+    const auto copy = std::move(copies.front());
+    copies.pop_front();
+    copy();
+  }
+  std::deque<std::function<void()>> copies;
+};
+
+/// A row that counts its readers.
+struct Row final : gossip::BufferOwner {
+  explicit Row(std::size_t length) : values(length) {
+    std::iota(values.begin(), values.end(), 1.0F);
+  }
+  void give_back() override { --readers; }
+  gossip::Chunk chunk(std::size_t offset, std::size_t count) {
+    ++readers;
+    return gossip::Chunk({0, 1, 0, 0, offset, values.size()},
+                         std::span(values).subspan(offset, count), gossip::Lease(*this));
+  }
+  std::vector<float> values;
+  int readers = 0;
+};
+
+/// Both ends of the way: takes what comes off it.
+struct End final : gossip::Link, gossip::Receiver {
+  void send(gossip::Chunk chunk) override { chunks.push_back(std::move(chunk)); }
+  Status deliver(gossip::Chunk chunk) override {
+    if (refuse) return Error{ErrorKind::lost_peer, "refused"};
+    chunks.push_back(std::move(chunk));
+    return {};
+  }
+  std::deque<gossip::Chunk> chunks;
+  bool refuse = false;
+};
+
+struct Way {
+  /// Reports of copies wait here until the scheduler takes them.
+  void run_scheduler() {
+    for (; !posted.empty(); posted.pop_front()) posted.front()();
+  }
+  void copy_and_run() {
+    device.copy_one();
+    run_scheduler();
+  }
+
+  SlowDevice device;
+  End end;
+  std::deque<std::function<void()>> posted;
+  std::string fault, breach;
+  /// Of what goes either way; in host memory.
+  std::function<Status(const gossip::Chunk&)> judge = [](const gossip::Chunk&) { return Status(); };
+  Staging staging{
+      device, end,
+      Staging::Hooks{
+          .post = [this](std::function<void()> report) { posted.push_back(std::move(report)); },
+          .on_protocol_violation =
+              [this](const gossip::ChunkHeader& head, const Error& why) {
+                breach = fmt::format("{} to {}: {}", head.from, head.to, why.message);
+              },
+          .arrives = [this](const gossip::Chunk& chunk) { return judge(chunk); },
+          .departs = [this](const gossip::Chunk& chunk) { return judge(chunk); },
+          .on_fault = [this](const Error& error) { fault = error.message; }}};
+};
+
+constexpr std::size_t kChunks = 2 * Staging::kWindow + 1;
+
+}  // namespace
+
+TEST_CASE(
+    "what goes out arrives whole and in order, a window at a time, and the row is free once it is "
+    "copied") {
+  Way way;
+  Row row(3 * kChunks);
+  gossip::Link& link = way.staging.link(0, 1, way.end);
+  CHECK(way.staging.idle());
+  for (std::size_t i = 0; i < kChunks; ++i) link.send(row.chunk(3 * i, 3));
+  CHECK_FALSE(way.staging.idle());
+  CHECK(way.device.copies.size() == Staging::kWindow);
+  for (std::size_t i = 0; i < Staging::kWindow; ++i) way.copy_and_run();
+  CHECK(way.device.copies.empty());  // the network holds all buffers
+  CHECK(row.readers == static_cast<int>(kChunks - Staging::kWindow));
+  std::vector<float> sent;
+  while (!way.staging.idle() || !way.end.chunks.empty()) {
+    if (!way.device.copies.empty()) way.copy_and_run();
+    REQUIRE_FALSE(way.end.chunks.empty());
+    const gossip::Chunk chunk = std::move(way.end.chunks.front());
+    way.end.chunks.pop_front();
+    CHECK(chunk.head.offset == sent.size());
+    CHECK(chunk.values.data() != row.values.data() + sent.size());
+    sent.insert(sent.end(), chunk.values.begin(), chunk.values.end());
+  }
+  CHECK(sent == row.values);
+  CHECK(row.readers == 0);
+}
+
+TEST_CASE(
+    "what comes in is on the card before it is delivered, and its buffer of the network is free "
+    "then") {
+  Way way;
+  Row row(3 * kChunks);
+  for (std::size_t i = 0; i < kChunks; ++i) REQUIRE(way.staging.deliver(row.chunk(3 * i, 3)).ok());
+  CHECK(way.end.chunks.empty());
+  for (std::size_t i = 0; i < Staging::kWindow; ++i) way.copy_and_run();
+  CHECK(row.readers == static_cast<int>(kChunks - Staging::kWindow));
+  std::vector<float> delivered;
+  while (row.readers > 0 || !way.end.chunks.empty()) {
+    if (!way.device.copies.empty()) way.copy_and_run();
+    REQUIRE_FALSE(way.end.chunks.empty());
+    const gossip::Chunk chunk = std::move(way.end.chunks.front());
+    way.end.chunks.pop_front();
+    delivered.insert(delivered.end(), chunk.values.begin(), chunk.values.end());
+  }
+  CHECK(delivered == row.values);
+}
+
+TEST_CASE("of a chunk that the exchange refuses its sender is told, with the reason") {
+  Way way;
+  Row row(4);
+  way.end.refuse = true;
+  REQUIRE(way.staging.deliver(row.chunk(0, 4)).ok());
+  way.copy_and_run();
+  CHECK(way.breach == "0 to 1: refused");
+  CHECK(way.fault.empty());
+  CHECK(row.readers == 0);
+}
+
+TEST_CASE(
+    "chunks are judged on their way: what comes before it goes to the card, what goes out before "
+    "it reaches the network") {
+  Way way;
+  Row row(9);
+  way.judge = [](const gossip::Chunk& chunk) {
+    return chunk.values[0] == 4 ? Status(Error{ErrorKind::diverged, "not this one"}) : Status();
+  };
+  CHECK(way.staging.deliver(row.chunk(0, 3)).ok());
+  const Status refused = way.staging.deliver(row.chunk(3, 3));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message == "not this one");
+  CHECK(way.device.copies.size() == 1);
+  way.copy_and_run();
+  CHECK(way.end.chunks.size() == 1);
+  CHECK(row.readers == 0);
+
+  gossip::Link& link = way.staging.link(0, 1, way.end);
+  link.send(row.chunk(0, 3));
+  link.send(row.chunk(3, 3));
+  way.copy_and_run();
+  CHECK(way.fault == "");
+  way.copy_and_run();
+  CHECK(way.fault == "not this one");
+  CHECK(way.end.chunks.size() == 2);
+  CHECK(row.readers == 0);
+  way.end.chunks.clear();
+}
+
+TEST_CASE(
+    "closing waits for the copies under way, gives everything back, and takes no more reports") {
+  Way way;
+  Row row(3 * kChunks);
+  gossip::Link& link = way.staging.link(0, 1, way.end);
+  for (std::size_t i = 0; i < kChunks; ++i) link.send(row.chunk(3 * i, 3));
+  for (std::size_t i = 0; i < kChunks; ++i) REQUIRE(way.staging.deliver(row.chunk(3 * i, 3)).ok());
+  way.copy_and_run();  // one buffer is at the network when all ends
+  std::thread card([&] {
+    while (!way.device.copies.empty()) way.device.copy_one();
+  });
+  way.staging.close();
+  card.join();
+  CHECK(row.readers == 0);
+  CHECK(way.end.chunks.size() == 1);
+  way.run_scheduler();
+  CHECK(way.end.chunks.size() == 1);
+  way.end.chunks.clear();  // comes back after the end
+  CHECK(way.device.copies.empty());
+}

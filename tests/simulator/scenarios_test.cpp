@@ -1,0 +1,429 @@
+// The simulator: that it holds the protocol to what is promised, repeats itself, and sees what is
+// wrong.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "simulator/world/generator.hpp"
+#include "tests/simulator/test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::gossip;
+using namespace gossamer::gossip::sim;
+using namespace std::chrono_literals;
+
+namespace {
+
+Scenario scenario_of_seed(std::uint64_t seed, const std::string& faults) {
+  return draw_scenario(seed, fault_families({faults}, seed).value());
+}
+
+/// A ring of six that goes on after one falls silent.
+Trace without_peer_2(const std::string& policy) {
+  Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
+  scenario.policy = policy;
+  scenario.rounds = 200;
+  scenario.silence = 0.5;
+  return run_scenario(scenario, build(scenario).value());
+}
+
+}  // namespace
+
+TEST_CASE("seeds with faults, and without, violate nothing") {
+  for (const char* faults : {"swarm", "none"})
+    for (std::uint64_t seed = 0; seed < 24; ++seed) {
+      CAPTURE(faults);
+      CAPTURE(seed);
+      const Outcome outcome = simulate(scenario_of_seed(seed, faults));
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.verdict.checked.at("chain") > 0);
+    }
+}
+
+TEST_CASE("every family of faults does what it says, and is borne") {
+  for (const FaultForm& form : fault_forms()) {
+    CAPTURE(form.name);
+    Fault fault{.kind = form.kind,
+                .at = 0.2,
+                .lasts = form.lasts ? 3.0 : 0,
+                .process = 1,
+                .other = form.other ? 2 : 0,
+                .amount = form.amount ? 0.3 : 0};
+    if (form.kind == FaultKind::slow) fault.amount = 4;
+    if (form.kind == FaultKind::slow_reader) fault.amount = 2000;
+    Scenario scenario = ring("dpsgd", {to_string(fault)});
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    using enum FaultKind;
+    const auto borne = {slow, delay, clog, slow_reader, clock, failed_write, torn_write};
+    CHECK((outcome.losses > 0) == (std::ranges::find(borne, form.kind) == borne.end()));
+    scenario.faults.clear();
+    CHECK(simulate(scenario).hash != outcome.hash);
+  }
+}
+
+TEST_CASE("a silence that ends in time, and one that does not") {
+  CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=1.5"})).losses == 0);
+  CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=2.5"})).losses == 4);
+  CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=1.5"})).losses == 0);
+  CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=2.5"})).losses == 2);
+}
+
+TEST_CASE("once a silent peer is lost, the others' rounds take as long as before") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"}) {
+    CAPTURE(policy);
+    const Trace trace = without_peer_2(policy);
+    for (const Life& life : trace.lives) {
+      if (life.peer == 2) continue;
+      CAPTURE(life.peer);
+      REQUIRE(life.finished);
+      /// The mean time of the rounds that begin between two times.
+      const auto round_time = [&](Time from, Time to) {
+        std::vector<Time> began;
+        for (const RoundRecord& record : life.rounds)
+          if (record.began >= from && record.began < to) began.push_back(record.began);
+        REQUIRE(began.size() > 10);
+        return std::chrono::duration<double>(began.back() - began.front()).count() /
+               static_cast<double>(began.size() - 1);
+      };
+      CHECK(round_time(850ms, trace.end) <= 1.1 * round_time(50ms, 300ms));
+    }
+  }
+}
+
+TEST_CASE("deadline: those who fell out of step when a peer was lost are in step again") {
+  const Trace trace = without_peer_2("deadline");
+  for (const Life& life : trace.lives) {
+    if (life.peer == 2) continue;
+    CAPTURE(life.peer);
+    std::size_t missed = 0;
+    for (const RoundRecord& record : life.rounds)
+      for (const Deviation& deviation : record.deviations)
+        missed += record.round >= 100 && deviation.from != 2 ? 1 : 0;
+    CHECK(missed < 10);  // of 100 with each neighbour
+    CHECK(life.rounds.size() > 180);
+  }
+}
+
+TEST_CASE("a scenario's text says all of it") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Scenario scenario = scenario_of_seed(seed, "swarm");
+    const auto read = scenario_of(values_of(scenario));
+    REQUIRE(read.ok());
+    CHECK(to_text(*read) == to_text(scenario));
+    for (const std::string& text : scenario.faults)
+      CHECK(to_string(parse_fault(text).value()) == text);
+  }
+  for (const char* wrong : {"", "flood process=1", "crash", "crash process=1",
+                            "crash process=1 at=-1", "crash process=1 at=1 other=2",
+                            "pause process=0 at=1 lasts=x", "crash process=1 at=1 at=2"})
+    CHECK(!parse_fault(wrong).ok());
+  Scenario scenario = ring("dpsgd", {"crash process=6 at=1"});
+  CHECK(!scenario_of(values_of(scenario)).ok());
+  scenario = ring("allreduce");
+  CHECK(!scenario_of(values_of(scenario)).ok());
+  scenario = ring("dpsgd");
+  scenario.homes = {0, 1, 2, 3, 5, 5};
+  CHECK(!scenario_of(values_of(scenario)).ok());
+  CHECK(!fault_families({"swarm", "crash"}, 0).ok());
+}
+
+TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
+  const Scenario scenario = ring("gradient_tracking", {"crash process=2 at=0.2"});
+  CHECK(judged(scenario, [](Trace&) {}).ok());
+  CHECK(
+      violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-4F; }),
+               "replay"));
+  CHECK(violates(
+      judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].begin[1][0] += 1e-4F; }),
+      "chain"));
+  CHECK(violates(judged(scenario,
+                        [](Trace& trace) {
+                          trace.lives[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2});
+                        }),
+                 "log"));
+  CHECK(violates(
+      judged(scenario, [](Trace& trace) { trace.lives[1].rounds[60].deviations.clear(); }), "log"));
+  CHECK(violates(judged(scenario,
+                        [](Trace& trace) {
+                          for (RoundRecord& record : trace.lives[5].rounds)
+                            record.restarted = false;
+                        }),
+                 "restarts"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[3].finished = false; }),
+                 "progress"));
+  CHECK(
+      violates(judged(scenario, [](Trace& trace) { trace.lives[3].most_waiting_bytes = 1 << 20; }),
+               "queues"));
+  CHECK(violates(
+      judged(scenario,
+             [](Trace& trace) { trace.complaints.push_back("peer 1 broke the protocol"); }),
+      "faults"));
+}
+
+TEST_CASE("links that are lost come back, and count again") {
+  for (const char* fault :
+       {"partition process=2 at=0.2 lasts=0.5", "deafness process=2 at=0.2 lasts=0.5",
+        "pause process=1 at=0.2 lasts=0.5", "stall process=1 other=2 at=0.2 lasts=0.5",
+        "clog process=1 other=2 at=0.2 lasts=0.8 amount=0.3", "close process=1 other=2 at=0.2",
+        "corrupt process=1 other=2 at=0.2", "not_finite process=1 other=2 at=0.2"})
+    for (const char* algorithm : {"gradient_tracking", "d2", "dpsgd"}) {
+      CAPTURE(std::string(fault));
+      CAPTURE(algorithm);
+      const Outcome outcome = simulate(returning(algorithm, {fault}));
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.returns > 0);
+      CHECK(outcome.returns == outcome.losses);
+      CHECK(outcome.verdict.checked.at("healing") > 0);
+    }
+}
+
+TEST_CASE("packets that are lost, and that travel twice, come later and change no bit") {
+  Scenario plain = ring("gradient_tracking", {});
+  plain.bandwidth_mbit_s = 0.05;
+  const Parts parts = build(plain).value();
+  const Trace trace = run_scenario(plain, parts);
+  for (double Scenario::* part : {&Scenario::loss, &Scenario::duplication}) {
+    Scenario scenario = plain;
+    scenario.*part = 0.3;
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.losses == 0);
+    const Trace later = run_scenario(scenario, parts);
+    CHECK(later.end > trace.end);
+    for (std::size_t k = 0; k < trace.lives.size(); ++k)
+      CHECK(later.lives[k].rounds.back().end == trace.lives[k].rounds.back().end);
+  }
+}
+
+TEST_CASE("processes that end are started again, and join with a neighbour's rows") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"})
+    for (const char* fault :
+         {"restart process=2 at=0.2 lasts=0.1", "reboot process=2 at=0.2 lasts=0.3"}) {
+      CAPTURE(policy);
+      CAPTURE(fault);
+      Scenario scenario = returning("dpsgd", {fault});
+      scenario.policy = policy;
+      const Outcome outcome = simulate(scenario);
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.joins == 1);
+    }
+}
+
+TEST_CASE(
+    "rows that go through a codec: what is lost and comes back is held to what the codec leaves of "
+    "them") {
+  for (const char* codec : {"bf16", "int8"})
+    for (const char* algorithm : {"consensus", "dpsgd", "qg_momentum"}) {
+      CAPTURE(codec);
+      CAPTURE(algorithm);
+      Scenario scenario = returning(
+          algorithm, {"restart process=2 at=0.2 lasts=0.1", "close process=4 other=5 at=0.3"});
+      scenario.codec = codec;
+      CHECK(simulate(scenario).verdict.violations == std::vector<std::string>{});
+      CHECK(judged(scenario, [](Trace&) {}).ok());
+      CHECK(violates(
+          judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-4F; }),
+          "replay"));
+    }
+  Scenario scenario = ring("d2");
+  scenario.codec = "bf16";
+  CHECK(!scenario_of(values_of(scenario)).ok());
+}
+
+TEST_CASE("the oracle sees what is wrong with those who come back") {
+  const Scenario scenario = returning("gradient_tracking", {"restart process=2 at=0.2 lasts=0.1"});
+  const std::size_t joiner = 6;  // the lives before it are the peers' first
+  CHECK(judged(scenario, [&](Trace& trace) { CHECK(trace.lives.size() == joiner + 1); }).ok());
+  CHECK(violates(
+      judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds[0].begin[0][0] += 1e-4F; }),
+      "chain"));
+  CHECK(violates(
+      judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds[0].begin[1][0] += 1e-4F; }),
+      "chain"));
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          RoundRecord& last = trace.lives[joiner].rounds.back();
+                          last.deviations.push_back({last.round, 1, 0, true});
+                        }),
+                 "edges"));
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          for (Life& life : trace.lives)
+                            for (RoundRecord& record : life.rounds)
+                              record.restarted = record.restarted && record.round < 16;
+                        }),
+                 "restarts"));
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          trace.lives[joiner].rounds.clear(), trace.lives[joiner].finished = false;
+                        }),
+                 "progress"));
+  // Links that are there, and of which both ends say that they do not count.
+  CHECK(violates(judged(scenario,
+                        [&](Trace& trace) {
+                          for (const std::size_t life : {std::size_t{1}, joiner})
+                            for (RoundRecord& record : trace.lives[life].rounds)
+                              for (Channel channel : {0, 1})
+                                if (record.round >= trace.lives[joiner].rounds[0].round)
+                                  record.deviations.push_back(
+                                      {record.round, life == 1 ? 2 : 1, channel, true});
+                        }),
+                 "healing"));
+}
+
+/// Rows of asynchronous push-sum.
+enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
+
+TEST_CASE(
+    "asynchronous push-sum: sums are what was kept and what came, whoever is lost and comes back") {
+  for (const char* policy : {"sync", "stale", "async"})
+    for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
+             {},
+             {"pause process=1 at=0.1 lasts=0.1"},
+             {"restart process=2 at=0.2 lasts=0.1", "close process=4 other=5 at=0.3"}}) {
+      CAPTURE(policy);
+      CAPTURE(faults.size());
+      Scenario scenario = returning("async_push_sum", faults);
+      scenario.policy = policy;
+      const Outcome outcome = simulate(scenario);
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.verdict.checked.at("replay") > 0);
+      CHECK(outcome.verdict.checked.contains("totals") == (faults.size() < 2));
+      CHECK(outcome.joins == (faults.size() < 2 ? 0 : 1));
+    }
+  // Links that break, for the first time or once more, and may be back while their ends wait for a
+  // third one: what had come whole counts as it did when it came, and nothing more is waited for.
+  const std::string held_up = "pause process=1 at=0.25 lasts=0.19",
+                    before = "close process=3 other=0 at=0.1";
+  for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
+           {held_up, "close process=3 other=0 at=0.25"},
+           {held_up, "close process=0 other=3 at=0.28"},
+           {held_up, before, "close process=0 other=3 at=0.28"},
+           {held_up, before, "crash process=0 at=0.28"},
+           {held_up, before, "reboot process=0 at=0.28 lasts=0.1"}}) {
+    CAPTURE(faults.back());
+    Scenario waiting = returning("async_push_sum", faults);
+    waiting.topology = "complete";
+    const Outcome outcome = simulate(waiting);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.returns > 0);
+  }
+  Scenario scenario = ring("async_push_sum");
+  scenario.policy = "async";
+  for (const std::size_t row :
+       {std::size_t{0}, std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
+    CAPTURE(row);
+    CHECK(violates(
+        judged(scenario, [&](Trace& trace) { trace.lives[0].rounds.back().end[row][1] += 1e-3F; }),
+        "replay"));
+  }
+  for (const std::size_t row : {std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
+    CAPTURE(row);
+    const auto tamper = [&](Trace& trace) {
+      for (RoundRecord& record : trace.lives[0].rounds) record.end[row][1] += 1;
+    };
+    CHECK(violates(judged(scenario, tamper), "totals"));
+  }
+}
+
+TEST_CASE(
+    "asynchronous push-sum: however often links break, weights do not fall, nor do steps γ/w "
+    "grow") {
+  for (const char* policy : {"sync", "stale", "async"}) {
+    CAPTURE(std::string(policy));
+    std::vector<std::string> faults;
+    for (int k = 0; k < 8; ++k)
+      faults.push_back(fmt::format("partition process={} at={} lasts=0.3", k % 5, 0.1 + 1.2 * k));
+    Scenario scenario = returning("async_push_sum", faults);
+    scenario.topology = "complete";
+    scenario.policy = policy;
+    scenario.rounds = 2000;  // under `async` they are short, and are to last longer than the faults
+    const Trace trace = run_scenario(scenario, build(scenario).value());
+    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 48);
+    constexpr int kLast = 200;  // in one round most of it may be under way
+    double total = 0;
+    for (const Life& life : trace.lives) {
+      REQUIRE(life.rounds.size() >= kLast);
+      for (auto record = life.rounds.end() - kLast; record != life.rounds.end(); ++record)
+        total += static_cast<double>(record->end[kSum].back()) / kLast;
+    }
+    CHECK(total > 0.7 * scenario.peers);
+  }
+}
+
+TEST_CASE(
+    "AD-PSGD: averages keep the sum of the models, whoever is held up; and who is lost ends the "
+    "run") {
+  for (const char* fault :
+       {"", "pause process=1 at=0.2 lasts=1.5", "stall process=1 other=2 at=0.2 lasts=1.5",
+        "slow process=3 amount=8", "delay process=1 other=2 at=0.1 lasts=1 amount=0.3",
+        "clock process=4 at=0.2 amount=5"}) {
+    CAPTURE(std::string(fault));
+    const Scenario scenario =
+        ring("ad_psgd", *fault == 0 ? std::vector<std::string>{} : std::vector<std::string>{fault});
+    const Outcome outcome = simulate(scenario);
+    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.verdict.checked.contains("totals"));
+    CHECK(outcome.losses == 0);
+    CHECK(violates(
+        judged(scenario, [](Trace& trace) { trace.lives[0].rounds.back().end[0][1] += 0.1F; }),
+        "totals"));
+  }
+  for (const char* fault : {"crash process=2 at=0.2", "restart process=2 at=0.2 lasts=0.1",
+                            "cut process=2 other=3 at=0.2"}) {
+    CAPTURE(std::string(fault));
+    const Scenario scenario = ring("ad_psgd", {fault});
+    CHECK(simulate(scenario).verdict.violations == std::vector<std::string>{});
+    const Trace trace = run_scenario(scenario, build(scenario).value());
+    CHECK(std::ranges::count(trace.lives, false, &Life::finished) >= 2);
+    CHECK(std::ranges::all_of(trace.lives,
+                              [](const Life& life) { return life.finished == life.alive; }));
+  }
+}
+
+TEST_CASE("clocks that leap ahead lose nobody, and change no bit where all wait for all") {
+  for (const char* policy : {"sync", "deadline", "stale", "async"})
+    for (const double leap : {0.01, 1.0, 100.0}) {
+      CAPTURE(policy);
+      CAPTURE(leap);
+      Scenario scenario = ring("dpsgd", {fmt::format("clock process=1 at=0.2 amount={}", leap),
+                                         fmt::format("clock process=4 at=0.3 amount={}", leap)});
+      scenario.policy = policy;
+      const Outcome outcome = simulate(scenario);
+      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.losses == 0);
+      CHECK(outcome.verdict.checked.contains("bits") == (scenario.policy == "sync"));
+    }
+}
+
+TEST_CASE("the oracle sees what is wrong with what a process finds on its disk") {
+  const Scenario scenario = returning("gradient_tracking", {"restart process=2 at=0.5 lasts=0.1"});
+  CHECK(judged(scenario, [](Trace& trace) {
+          REQUIRE(trace.disks.size() == 2);  // when it was started again, and in the end
+          CHECK(trace.disks[0].said > 0);
+          CHECK(trace.disks[1].said > trace.disks[0].said);
+        }).ok());
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].said += 10; }), "disk"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[1].found.clear(); }), "disk"));
+  CHECK(violates(
+      judged(scenario, [](Trace& trace) { trace.disks[0].found[0].rows[1][0] += 1e-4F; }), "disk"));
+  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].found[0].peer = 3; }), "disk"));
+}
+
+TEST_CASE("what fails is made smaller, as long as it fails") {
+  Scenario scenario = ring(
+      "gradient_tracking",
+      {"pause process=3 at=0.1 lasts=0.2", "crash process=2 at=0.2", "slow process=1 amount=3"});
+  scenario.jitter_ms = 3;
+  const auto loses = [](const Scenario& candidate) { return simulate(candidate).losses > 0; };
+  const Scenario small = shrink(scenario, loses);
+  CHECK(loses(small));
+  CHECK(small.faults.size() == 1);
+  CHECK(small.peers <= 3);
+  CHECK(small.jitter_ms == 0);
+  CHECK(small.length == 1);
+  CHECK(small.algorithm == "consensus");
+}

@@ -1,0 +1,303 @@
+// The learner: it learns, its pieces agree with each other, and what does not fit together is
+// refused in words.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/philox.hpp"
+#include "base/rows.hpp"
+#include "gpu/cpu_device.hpp"
+#include "train/learner.hpp"
+
+using namespace gossamer;
+using namespace gossamer::train;
+
+namespace {
+
+/// Three classes in the plane, well apart; `count` samples, the last `tests` of them for testing.
+std::shared_ptr<Dataset> three_blobs(std::size_t count, std::size_t tests) {
+  auto data = std::make_shared<Dataset>();
+  data->name = "blobs";
+  data->width = 2, data->classes = 3;
+  data->count = count, data->train_count = count - tests;
+  RandomStream random(1, kNoPeer, Purpose::test);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int label = static_cast<int>(i % 3);
+    data->labels.push_back(label);
+    data->features.push_back(
+        static_cast<float>(3 * std::cos(2.1 * label) + 0.3 * random.next_normal()));
+    data->features.push_back(
+        static_cast<float>(3 * std::sin(2.1 * label) + 0.3 * random.next_normal()));
+  }
+  return data;
+}
+
+Shards equal_shards(const Dataset& data, std::size_t peers) {
+  Shards shards(peers);
+  for (std::uint32_t i = 0; i < data.train_count; ++i)
+    shards[i * peers / data.train_count].push_back(i);
+  return shards;
+}
+
+LearnerRequest request(std::size_t peers, int batch = 8) {
+  auto data = three_blobs(130, 10);
+  LearnerRequest request;
+  request.data = data;
+  request.shards = equal_shards(*data, peers);
+  request.model = {{Dense{.units = 3}}, Loss::softmax_cross_entropy};
+  request.sampling.batch = batch;
+  request.optimizer = {.rate = 0.1, .rule = {.momentum = 0.5}};
+  request.seed = 3;
+  return request;
+}
+
+template <class Real>
+std::unique_ptr<Learner<Real>> learner(LearnerRequest request, gpu::Device& device) {
+  auto made = make_learner<Real>(std::move(request), device);
+  if (!made.ok()) FAIL(made.error().message);
+  return std::move(made).value();
+}
+
+/// Rows of every peer, and the requests over them.
+template <class Real>
+struct State {
+  State(Learner<Real>& learner, std::size_t peers)
+      : x(peers, learner.parameters()),
+        v(peers, learner.parameters()),
+        w(peers, learner.parameters()),
+        g(peers, learner.parameters()),
+        losses(peers) {
+    for (std::size_t p = 0; p < peers; ++p) {
+      learner.initialise(static_cast<int>(p), x.row(p));
+      requests.push_back({.peer = static_cast<int>(p),
+                          .parameters = x.row(p).data(),
+                          .state = {v.row(p).data(), w.row(p).data()},
+                          .gradient = g.row(p).data(),
+                          .loss = &losses[p]});
+    }
+  }
+  void at(std::uint64_t step, int steps = 1) {
+    for (auto& r : requests) r.first_step = step, r.steps = steps;
+  }
+  std::vector<Real> all() const {
+    std::vector<Real> values;
+    for (std::size_t p = 0; p < x.count(); ++p)
+      values.insert(values.end(), x.row(p).begin(), x.row(p).end());
+    return values;
+  }
+  Rows<Real> x, v, w, g;       ///< v and w: the optimizer's
+  std::vector<double> losses;  ///< sums over the steps
+  std::vector<StepRequest<Real>> requests;
+};
+
+std::string refusal(LearnerRequest request) {
+  gpu::CpuDevice device(1);
+  const auto made = make_learner<float>(std::move(request), device);
+  REQUIRE_FALSE(made.ok());
+  return made.error().message;
+}
+
+bool says(const std::string& message, const std::string& words) {
+  CAPTURE(message);
+  return message.find(words) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("peers learn to tell three classes apart", Real, float, double) {
+  gpu::CpuDevice device(2);
+  const auto learns = learner<Real>(request(4), device);
+  State<Real> state(*learns, 4);
+  EvaluateRequest<Real> before{state.x.row(0).data(), {}}, after = before;
+  learns->evaluate(std::span(&before, 1));
+  state.at(0, 60);
+  learns->local_steps(state.requests);
+  learns->evaluate(std::span(&after, 1));
+  CHECK(after.result.loss < 0.1 * before.result.loss);
+  CHECK(after.result.accuracy == 1);
+  for (double loss : state.losses) CHECK(loss > 0);
+}
+
+TEST_CASE(
+    "H steps in one request, one by one, and gradient + update: the same bits, for every "
+    "optimizer") {
+  using Kind = gpu::UpdateRule::Kind;
+  gpu::CpuDevice device(1);
+  auto with_noise = request(3);
+  auto data = std::make_shared<Dataset>(*with_noise.data);
+  data->gradient_noise = 0.1;
+  with_noise.data = data;
+  with_noise.local_steps = 9;
+  const gpu::UpdateRule rules[] = {{.momentum = 0.9, .nesterov = true, .weight_decay = 0.01},
+                                   {.weight_decay = 0.01, .kind = Kind::adam},
+                                   {.weight_decay = 0.01, .kind = Kind::adamw}};
+  for (const gpu::UpdateRule& rule : rules) {
+    with_noise.optimizer = {
+        .rate = 0.1, .rule = rule, .schedule = {.schedule = "cosine", .warmup_steps = 4}};
+    const auto learns = learner<float>(with_noise, device);
+    State<float> together(*learns, 3), single(*learns, 3), split(*learns, 3);
+    together.at(2, 5);
+    learns->local_steps(together.requests);
+    for (std::uint64_t step = 2; step < 7; ++step) {
+      single.at(step);
+      learns->local_steps(single.requests);
+      split.at(step);
+      learns->gradient(split.requests);
+      std::vector<UpdateRequest<float>> updates;
+      for (std::size_t p = 0; p < 3; ++p)
+        updates.push_back({.step = step,
+                           .parameters = split.x.row(p).data(),
+                           .state = {split.v.row(p).data(), split.w.row(p).data()},
+                           .gradient = split.g.row(p).data(),
+                           .length = split.g.length()});
+      learns->update(updates);
+    }
+    CHECK(together.all() == single.all());
+    CHECK(together.all() == split.all());
+    CHECK(together.losses == single.losses);
+    CHECK(together.losses == split.losses);
+  }
+}
+
+TEST_CASE("a subset of the peers, in any order, on any number of threads: the same bits") {
+  gpu::CpuDevice one(1), four(4);
+  const auto a = learner<float>(request(6), one), b = learner<float>(request(6), four);
+  State<float> all(*a, 6), some(*b, 6);
+  all.at(0, 9);
+  a->local_steps(all.requests);
+  some.at(0, 9);
+  std::vector<StepRequest<float>> part{some.requests[4], some.requests[1]};
+  b->local_steps(part);
+  for (std::size_t p : {std::size_t{1}, std::size_t{4}})
+    CHECK(std::equal(all.x.row(p).begin(), all.x.row(p).end(), some.x.row(p).begin()));
+  CHECK(some.losses[4] == all.losses[4]);
+}
+
+TEST_CASE("gradient noise: right deviation, keyed by peer and step") {
+  gpu::CpuDevice device(1);
+  LearnerRequest quiet = request(2), noisy = request(2);
+  for (auto* r : {&quiet, &noisy})
+    r->model.layers = {Dense{.units = 300, .activation = Activation::relu}, Dense{.units = 3}};
+  auto data = std::make_shared<Dataset>(*noisy.data);
+  data->gradient_noise = 0.5;
+  noisy.data = data;
+  const auto plain = learner<double>(quiet, device), with = learner<double>(noisy, device);
+  State<double> a(*plain, 2), b(*with, 2), c(*with, 2);
+  plain->gradient(a.requests);
+  with->gradient(b.requests);
+  c.at(1);
+  with->gradient(c.requests);
+  const auto noise = [&](const State<double>& s, std::size_t p) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < s.g.length(); ++i) values.push_back(s.g.row(p)[i] - a.g.row(p)[i]);
+    return values;
+  };
+  double square = 0;
+  for (double value : noise(b, 0)) square += value * value;
+  CHECK(std::sqrt(square / static_cast<double>(a.g.length())) ==
+        doctest::Approx(0.5).epsilon(0.05));
+  CHECK(noise(b, 0) != noise(b, 1));
+  RandomStream stream(3, 1, Purpose::gradient_noise, 0);
+  CHECK(noise(b, 1)[0] == doctest::Approx(0.5 * stream.next_normal()));
+}
+
+TEST_CASE(
+    "evaluation: on the test split, else on the training split, any number of pieces and threads") {
+  gpu::CpuDevice device(3);
+  LearnerRequest with_tests = request(2), without = request(2);
+  auto all = std::make_shared<Dataset>(*without.data);
+  all->train_count = all->count;
+  without.data = all;
+  const auto tested = learner<double>(with_tests, device),
+             trained = learner<double>(without, device);
+  State<double> state(*tested, 2);
+  const auto by_hand = [&](std::size_t begin,
+                           std::size_t end) {  // mean loss of the samples [begin, end)
+    double loss = 0;
+    const auto x = state.x.row(0);
+    for (std::size_t i = begin; i < end; ++i) {
+      double z[3], sum = 0;
+      for (std::size_t c = 0; c < 3; ++c) {
+        z[c] = x[6 + c] + all->features[2 * i] * x[c] + all->features[2 * i + 1] * x[3 + c];
+        sum += std::exp(z[c]);
+      }
+      loss += std::log(sum) - z[all->labels[i]];
+    }
+    return loss / static_cast<double>(end - begin);
+  };
+  std::vector<EvaluateRequest<double>> requests(2, {state.x.row(0).data(), {}});
+  tested->evaluate(requests);
+  CHECK(requests[0].result.loss == doctest::Approx(by_hand(120, 130)).epsilon(1e-12));
+  CHECK(requests[0].result.loss == requests[1].result.loss);
+  trained->evaluate(requests);  // 130 samples: three pieces
+  CHECK(requests[1].result.loss == doctest::Approx(by_hand(0, 130)).epsilon(1e-12));
+}
+
+TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accuracy") {
+  auto data = std::make_shared<Dataset>();
+  data->name = "line";
+  data->count = data->train_count = 4;
+  data->features = {1, 2, 3, 4}, data->targets = {2, 4, 6, 8};
+  LearnerRequest request;
+  request.data = data;
+  request.shards = {{0, 1}, {2, 3}};
+  request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
+  request.sampling.batch = 0;
+  request.optimizer.rate = 0.05;
+  gpu::CpuDevice device(1);
+  const auto learns = learner<double>(request, device);
+  State<double> state(*learns, 2);
+  state.x.row(0)[0] = state.x.row(1)[0] = 0;
+  learns->gradient(state.requests);
+  CHECK(state.g.row(0)[0] == doctest::Approx(-(1 * 2 + 2 * 4) / 2.0));
+  CHECK(state.g.row(1)[0] == doctest::Approx(-(3 * 6 + 4 * 8) / 2.0));
+  CHECK(state.losses[0] == doctest::Approx(0.5 * (4 + 16) / 2));
+  EvaluateRequest<double> evaluate{state.x.row(0).data(), {}};
+  learns->evaluate(std::span(&evaluate, 1));
+  CHECK(evaluate.result.loss == doctest::Approx(0.5 * (4 + 16 + 36 + 64) / 4));
+  CHECK(std::isnan(evaluate.result.accuracy));
+}
+
+TEST_CASE("all start alike, or each its own way") {
+  gpu::CpuDevice device(1);
+  LearnerRequest own = request(2);
+  own.different_initial = true;
+  const auto alike = learner<float>(request(2), device), different = learner<float>(own, device);
+  State<float> a(*alike, 2), b(*different, 2);
+  CHECK(std::equal(a.x.row(0).begin(), a.x.row(0).end(), a.x.row(1).begin()));
+  CHECK_FALSE(std::equal(b.x.row(0).begin(), b.x.row(0).end(), b.x.row(1).begin()));
+}
+
+TEST_CASE("float follows double over many steps") {
+  gpu::CpuDevice device(1);
+  const auto single = learner<float>(request(1), device);
+  const auto exact = learner<double>(request(1), device);
+  State<float> a(*single, 1);
+  State<double> b(*exact, 1);
+  a.at(0, 40), b.at(0, 40);
+  single->local_steps(a.requests);
+  exact->local_steps(b.requests);
+  for (std::size_t i = 0; i < a.x.length(); ++i)
+    CHECK(std::abs(a.x.row(0)[i] - b.x.row(0)[i]) < 1e-5);
+}
+
+TEST_CASE("what does not fit together is refused in words") {
+  auto changed = [](auto change) {
+    LearnerRequest r = request(2);
+    auto data = std::make_shared<Dataset>(*r.data);
+    change(r, *data);
+    r.data = data;
+    return refusal(std::move(r));
+  };
+  CHECK(says(changed([](auto& r, auto&) { r.shards.clear(); }), "no shards"));
+  CHECK(says(changed([](auto& r, auto&) { r.shards[1].clear(); }), "peer 1"));
+  CHECK(says(changed([](auto& r, auto&) { r.shards[1] = {125}; }), "batch"));
+  CHECK(says(changed([](auto& r, auto&) { r.shards[1].push_back(125); }), "sample 125"));
+  CHECK(says(changed([](auto& r, auto&) { r.sampling.batch = 61; }), "61"));
+  CHECK(says(changed([](auto&, auto& d) { d.labels[7] = 3; }), "label 3"));
+  CHECK(says(changed([](auto&, auto& d) { d.features.pop_back(); }), "feature values"));
+  CHECK(says(changed([](auto&, auto& d) { d.train_count = 0; }), "to train on"));
+  CHECK(says(changed([](auto& r, auto&) { r.model.loss = Loss::squared_error; }), "classes"));
+  CHECK(says(changed([](auto& r, auto&) { r.model.layers = {Dense{.units = 4}}; }), "4 values"));
+}
