@@ -69,7 +69,7 @@ class Comparison:
         if len(failures) == 2:
             return Verdict(case, NO_VERDICT, f"neither build runs it: {failures['new']}")
         if failures:
-            (name, failure), = failures.items()
+            ((name, failure),) = failures.items()
             return Verdict(case, DIFFERENT, f"only the {name} build does not run it: {failure}")
         text = self._difference(case, streams["old"], streams["new"])
         return Verdict(case, DIFFERENT if text else SAME, text)
@@ -83,8 +83,9 @@ class Comparison:
                 return text + _hashes(old, new)
         return ""
 
-    def _stream_difference(self, case: Case, name: str, old: list[Record],
-                           new: list[Record]) -> str:
+    def _stream_difference(
+        self, case: Case, name: str, old: list[Record], new: list[Record]
+    ) -> str:
         clean = self._cleaner(case)
         if case.sort.startswith("network") and name.endswith(".jsonl"):
             old, new = self._sorted(old), self._sorted(new)
@@ -97,6 +98,7 @@ class Comparison:
 
     def _sorted(self, log: list[Record]) -> list[Record]:
         """A network's processes write records as messages arrive; header and end stay in place."""
+
         def place(record: Record) -> list[tuple[str, Any]]:
             return [(name, record[name]) for name in self.corpus.place if name in record]
 
@@ -120,10 +122,12 @@ class Comparison:
             result = {}
             for key, content in value.items():
                 if key == "config" and isinstance(content, dict):
-                    result[key] = {f"{section}.{name}": setting
-                                   for section, entries in content.items()
-                                   for name, setting in entries.items()
-                                   if f"{section}.{name}" not in ignored_config}
+                    result[key] = {
+                        f"{section}.{name}": setting
+                        for section, entries in content.items()
+                        for name, setting in entries.items()
+                        if f"{section}.{name}" not in ignored_config
+                    }
                 elif key in self.corpus.prose:
                     result[key] = len(content) if isinstance(content, list) else bool(content)
                 elif key not in dropped:
@@ -162,8 +166,7 @@ def _shown(value: Any) -> str:
 
 def _hashes(old: Streams, new: Streams) -> str:
     """Whether the final hashes differ as well."""
-    ends = [streams["summary"][0].get(HASH) for streams in (old, new)
-            if streams.get("summary")]
+    ends = [streams["summary"][0].get(HASH) for streams in (old, new) if streams.get("summary")]
     if len(ends) < 2:
         return ""
     return f"; {HASH} is the same" if ends[0] == ends[1] else f"; {HASH} differs"
@@ -188,8 +191,10 @@ def chosen(corpus: Corpus, pattern: str) -> list[Case]:
     glob = pattern if re.search(r"[*?\[]", pattern) else f"*{pattern}*"
     cases = [case for case in corpus.cases if fnmatch.fnmatchcase(case.title, glob)]
     if not cases:
-        raise UsageError(f"--only {pattern}: no configuration has such a name; "
-                         f"{len(corpus.cases)} are in {HERE / 'configurations.toml'}")
+        raise UsageError(
+            f"--only {pattern}: no configuration has such a name; "
+            f"{len(corpus.cases)} are in {HERE / 'configurations.toml'}"
+        )
     return cases
 
 
@@ -218,16 +223,32 @@ def report(verdicts: list[Verdict], seconds: float) -> int:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("old", type=Path, metavar="OLD_BINARY")
     parser.add_argument("new", type=Path, metavar="NEW_BINARY")
-    parser.add_argument("--only", default="", metavar="PATTERN",
-                        help="configurations with this in their name, sort.name; * and ? match any")
-    parser.add_argument("-j", dest="jobs", type=int, default=os.cpu_count() or 1, metavar="N",
-                        help="configurations side by side; default: one per core")
-    parser.add_argument("--rename-file", type=Path, default=HERE / "renames.toml", metavar="FILE",
-                        help="the rename table; default: %(default)s")
+    parser.add_argument(
+        "--only",
+        default="",
+        metavar="PATTERN",
+        help="configurations with this in their name, sort.name; * and ? match any",
+    )
+    parser.add_argument(
+        "-j",
+        dest="jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="configurations side by side; default: one per core",
+    )
+    parser.add_argument(
+        "--rename-file",
+        type=Path,
+        default=HERE / "renames.toml",
+        metavar="FILE",
+        help="the rename table; default: %(default)s",
+    )
     options = parser.parse_args(arguments)
     if not 1 <= options.jobs <= 1024:
         parser.error(f"-j {options.jobs}: a number from 1 to 1024")
@@ -242,8 +263,11 @@ def compare(options: argparse.Namespace) -> int:
     corpus, renames = read_corpus(HERE / "configurations.toml"), read_renames(options.rename_file)
     cases = chosen(corpus, options.only)
     old = Build("old", options.old.resolve(), renames)
-    new = Build("new", options.new.resolve(),
-                Renames(ignored_config=renames.ignored_config, ignored_log=renames.ignored_log))
+    new = Build(
+        "new",
+        options.new.resolve(),
+        Renames(ignored_config=renames.ignored_config, ignored_log=renames.ignored_log),
+    )
     listed = list_kinds(new)
     check_names(renames, list_kinds(old), listed, options.rename_file)
     if missing := list(uncovered(corpus, listed)):

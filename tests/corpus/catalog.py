@@ -22,8 +22,8 @@ class Case:
     name: str
     settings: dict[str, str] = field(default_factory=dict)  # "section.key" → value
     processes: tuple[str, ...] = ()  # of a network: the peers of each
-    words: tuple[str, ...] = ()      # of a command
-    exit: int = 0                    # of a run
+    words: tuple[str, ...] = ()  # of a command
+    exit: int = 0  # of a run
 
     @property
     def title(self) -> str:
@@ -33,11 +33,11 @@ class Case:
 @dataclass(frozen=True)
 class Corpus:
     cases: tuple[Case, ...]
-    wall_clock: frozenset[str]       # fields that a real clock fills in any run
-    real_time: frozenset[str]        # and those that it fills in a network of processes
-    prose: frozenset[str]            # fields in words, of which the number is compared
-    place: tuple[str, ...]           # fields that say where a record of a log belongs
-    not_covered: dict[str, str]      # "section.key": why no case sets it
+    wall_clock: frozenset[str]  # fields that a real clock fills in any run
+    real_time: frozenset[str]  # and those that it fills in a network of processes
+    prose: frozenset[str]  # fields in words, of which the number is compared
+    place: tuple[str, ...]  # fields that say where a record of a log belongs
+    not_covered: dict[str, str]  # "section.key": why no case sets it
 
 
 class _Reader:
@@ -50,19 +50,32 @@ class _Reader:
 
     def corpus(self) -> Corpus:
         fields = self._content["fields"]
-        cases = tuple(self._case(sort, name, entry) for sort in SORTS
-                      for name, entry in self._content.get(sort, {}).items())
-        return Corpus(cases, frozenset(fields["wall_clock"]), frozenset(fields["real_time"]),
-                      frozenset(fields["prose"]),
-                      tuple(fields["place"]), self._content["not_covered"])
+        cases = tuple(
+            self._case(sort, name, entry)
+            for sort in SORTS
+            for name, entry in self._content.get(sort, {}).items()
+        )
+        return Corpus(
+            cases,
+            frozenset(fields["wall_clock"]),
+            frozenset(fields["real_time"]),
+            frozenset(fields["prose"]),
+            tuple(fields["place"]),
+            self._content["not_covered"],
+        )
 
     def _case(self, sort: str, name: str, entry: Any) -> Case:
         if sort == "command":
             return Case(sort, name, words=tuple(entry))
         table = entry if isinstance(entry, dict) else {"set": entry}
         lines = [f"run.id={name}", "@base", f"@{sort}", *table.get("set", [])]
-        return Case(sort, name, self._settings(lines), tuple(table.get("processes", ())),
-                    exit=table.get("exit", 0))
+        return Case(
+            sort,
+            name,
+            self._settings(lines),
+            tuple(table.get("processes", ())),
+            exit=table.get("exit", 0),
+        )
 
     def _settings(self, lines: list[str]) -> dict[str, str]:
         """Later settings replace earlier ones; "@name" stands for the settings of a group."""
@@ -107,8 +120,9 @@ def uncovered(corpus: Corpus, listed: Kinds) -> Iterator[str]:
                 yield from _uncovered_key(corpus, of_kind, f"{section}.{key}", parameter, where)
 
 
-def _uncovered_key(corpus: Corpus, runs: list[dict[str, str]], key: str,
-                   parameter: dict[str, Any], where: str) -> Iterator[str]:
+def _uncovered_key(
+    corpus: Corpus, runs: list[dict[str, str]], key: str, parameter: dict[str, Any], where: str
+) -> Iterator[str]:
     if key in corpus.not_covered or not runs:
         return
     if not any(key in settings for settings in runs):

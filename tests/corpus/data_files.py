@@ -13,7 +13,8 @@ def _idx(folder: Path, prefix: str, count: int, numbers: random.Random) -> None:
     images = struct.pack(">BBBBIII", 0, 0, 8, 3, count, side, side) + pixels
     (folder / f"{prefix}images-idx3-ubyte").write_bytes(images)
     (folder / f"{prefix}labels-idx1-ubyte").write_bytes(
-        struct.pack(">BBBBI", 0, 0, 8, 1, count) + labels)
+        struct.pack(">BBBBI", 0, 0, 8, 1, count) + labels
+    )
 
 
 def _cifar10(folder: Path, numbers: random.Random) -> None:
@@ -39,11 +40,14 @@ def _graphs(folder: Path) -> None:
     directed = "".join(f"{i} {(i + step) % 6}\n" for i in range(6) for step in (1, 3))
     (folder / "directed.txt").write_text(directed + "0 2\n", encoding="utf-8")
     nodes = "".join(f'<node id="n{i}"/>' for i in range(6))
-    edges = "".join(f'<edge source="n{i}" target="n{j}"/>'
-                    for i in range(6) for j in range(i) if i - j < 3)
+    edges = "".join(
+        f'<edge source="n{i}" target="n{j}"/>' for i in range(6) for j in range(i) if i - j < 3
+    )
     (folder / "graph.graphml").write_text(
         '<?xml version="1.0"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
-        f'<graph edgedefault="undirected">{nodes}{edges}</graph></graphml>\n', encoding="utf-8")
+        f'<graph edgedefault="undirected">{nodes}{edges}</graph></graphml>\n',
+        encoding="utf-8",
+    )
 
 
 def make_data_files(folder: Path) -> None:

@@ -44,8 +44,12 @@ class Build:
     def command(self, *words: str, settings: dict[str, str]) -> list[str]:
         """A command line in this build's words."""
         translated = (self.renames.setting(key, value) for key, value in settings.items())
-        sets = [word for pair in translated if pair
-                for word in (self.renames.argument("--set"), "=".join(pair))]
+        sets = [
+            word
+            for pair in translated
+            if pair
+            for word in (self.renames.argument("--set"), "=".join(pair))
+        ]
         return [str(self.program), *map(self.renames.argument, words), *sets]
 
 
@@ -58,21 +62,31 @@ def list_kinds(build: Build) -> dict[str, dict[str, Any]]:
             return listed
     except (ValueError, TypeError):
         pass
-    raise CaseFailed(f"{build.program}: `list --json` prints no list of kinds and sections, so "
-                     "this is no build of the program")
+    raise CaseFailed(
+        f"{build.program}: `list --json` prints no list of kinds and sections, so "
+        "this is no build of the program"
+    )
 
 
 def _output(command: list[str], codes: Iterable[int] = (0,)) -> subprocess.CompletedProcess[str]:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, env=ENVIRONMENT,
-                              timeout=DEADLINE, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=ENVIRONMENT,
+            timeout=DEADLINE,
+            stdin=subprocess.DEVNULL,
+        )
     except subprocess.TimeoutExpired:
         raise CaseFailed(f"`{_shown(command)}` did not end within {DEADLINE:g} s") from None
     except OSError as error:
         raise CaseFailed(f"{command[0]} cannot be started: {error}") from None
     if done.returncode not in codes:
-        raise CaseFailed(f"`{_shown(command)}` ended with exit code {done.returncode}: "
-                         f"{_last_line(done.stderr)}")
+        raise CaseFailed(
+            f"`{_shown(command)}` ended with exit code {done.returncode}: {_last_line(done.stderr)}"
+        )
     return done
 
 
@@ -92,16 +106,22 @@ class Execution:
 
     def __init__(self, build: Build, case: Case, folder: Path, data: Path) -> None:
         self._build, self._case, self._folder = build, case, folder
-        self._settings = {key: value.replace("{data}", str(data))
-                          for key, value in case.settings.items()}
+        self._settings = {
+            key: value.replace("{data}", str(data)) for key, value in case.settings.items()
+        }
         self._streams: Streams = {}
 
     def streams(self) -> Streams:
         """Runs the case; raises CaseFailed."""
         self._folder.mkdir(parents=True)
-        sorts = {"run": self._run, "resume": self._resume, "network": self._network,
-                 "network_resume": self._network_resume, "topology": self._topology,
-                 "command": self._command}
+        sorts = {
+            "run": self._run,
+            "resume": self._resume,
+            "network": self._network,
+            "network_resume": self._network_resume,
+            "topology": self._topology,
+            "command": self._command,
+        }
         try:
             sorts[self._case.sort]()
         except (ValueError, KeyError, OSError, struct.error) as error:
@@ -115,10 +135,12 @@ class Execution:
         self._examine(out)
         self._topology()
 
-    def _run_all_peers(self, out: Path, *words: str, limit: int = 0,
-                       codes: Iterable[int] = (0,)) -> None:
-        command = self._build.command("run", "--quiet", "--out", str(out), *words,
-                                      settings=self._settings)
+    def _run_all_peers(
+        self, out: Path, *words: str, limit: int = 0, codes: Iterable[int] = (0,)
+    ) -> None:
+        command = self._build.command(
+            "run", "--quiet", "--out", str(out), *words, settings=self._settings
+        )
         _output([*LIMITED, str(limit), *command] if limit else command, codes)
 
     def _examine(self, out: Path) -> None:
@@ -173,19 +195,25 @@ class Execution:
     def _run_network(self, out: Path, meet: Path, resume: str) -> None:
         settings = {**self._settings, "net.listen": "127.0.0.1:0", "net.rendezvous": str(meet)}
         words = ("--quiet", "--out", str(out), "--resume", resume)
-        commands = [self._build.command("peer", "--id", ids, *words, settings=settings)
-                    for ids in self._case.processes]
+        commands = [
+            self._build.command("peer", "--id", ids, *words, settings=settings)
+            for ids in self._case.processes
+        ]
         with _started(commands, self._folder) as processes:
             end = time.monotonic() + DEADLINE
             for command, (process, errors) in zip(commands, processes, strict=True):
                 try:
                     code = process.wait(max(0.01, end - time.monotonic()))
                 except subprocess.TimeoutExpired:
-                    raise CaseFailed(f"the network did not end within {DEADLINE:g} s: "
-                                     f"{_last_line(errors.read_text())}") from None
+                    raise CaseFailed(
+                        f"the network did not end within {DEADLINE:g} s: "
+                        f"{_last_line(errors.read_text())}"
+                    ) from None
                 if code != 0:
-                    raise CaseFailed(f"`{_shown(command)}` ended with exit code {code}: "
-                                     f"{_last_line(errors.read_text())}")
+                    raise CaseFailed(
+                        f"`{_shown(command)}` ended with exit code {code}: "
+                        f"{_last_line(errors.read_text())}"
+                    )
 
     def _collect(self, out: Path) -> None:
         _output(self._build.command("collect", str(out), "--json", settings={}))
@@ -246,9 +274,9 @@ def _tensors(path: Path) -> Record:
     """Names and shapes of the tensors, and the hash of their values."""
     content = path.read_bytes()
     (length,) = struct.unpack("<Q", content[:8])
-    header = json.loads(content[8:8 + length])
+    header = json.loads(content[8 : 8 + length])
     header.pop("__metadata__", None)
-    return {**header, "values": hashlib.sha256(content[8 + length:]).hexdigest()}
+    return {**header, "values": hashlib.sha256(content[8 + length :]).hexdigest()}
 
 
 @contextlib.contextmanager
@@ -259,8 +287,13 @@ def _started(commands: list[list[str]], folder: Path) -> Iterator[list[Process]]
         for number, command in enumerate(commands):
             errors = folder / f"process-{number}.err"
             with errors.open("wb") as stream:
-                process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stream,
-                                           stdin=subprocess.DEVNULL, env=ENVIRONMENT)
+                process = subprocess.Popen(
+                    command,
+                    stdout=subprocess.DEVNULL,
+                    stderr=stream,
+                    stdin=subprocess.DEVNULL,
+                    env=ENVIRONMENT,
+                )
             processes.append((process, errors))
         yield processes
     finally:

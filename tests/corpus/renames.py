@@ -68,8 +68,10 @@ class Renames:
     def config(self, config: dict[str, Record]) -> dict[str, Record]:
         """A resolved configuration of the old build in the new build's form."""
         keys = self._backward("config")
-        values = {(new.rpartition(".")[0], old): new.rpartition(".")[2]
-                  for new, old in self.words.get("config_values", {}).items()}
+        values = {
+            (new.rpartition(".")[0], old): new.rpartition(".")[2]
+            for new, old in self.words.get("config_values", {}).items()
+        }
         result: dict[str, Record] = {section: {} for section in config}
         for section, entries in config.items():
             for key, value in entries.items():
@@ -88,8 +90,11 @@ class Renames:
 
     def _object(self, record: Record, kind: str) -> Record:
         fields = self._backward("log")
-        qualified = {old: new.partition(".")[2] for new, old in self.words.get("log", {}).items()
-                     if new.startswith(f"{kind}.")}
+        qualified = {
+            old: new.partition(".")[2]
+            for new, old in self.words.get("log", {}).items()
+            if new.startswith(f"{kind}.")
+        }
         result: Record = {}
         for name, value in record.items():
             new = qualified.get(name, fields.get(name, name))
@@ -123,8 +128,10 @@ def read_renames(path: Path) -> Renames:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path}: {error}") from None
     if unknown := [name for name in content if name not in (*TABLES, "ignore")]:
-        raise UsageError(f"{path}: there is no table [{unknown[0]}]; the tables are "
-                         f"{', '.join(TABLES)} and ignore")
+        raise UsageError(
+            f"{path}: there is no table [{unknown[0]}]; the tables are "
+            f"{', '.join(TABLES)} and ignore"
+        )
     if loose := [name for name, value in content.items() if not isinstance(value, dict)]:
         raise UsageError(f"{path}: '{loose[0]}' is a table, and here it is a value")
     words = {table: dict(_flat(content.get(table, {}))) for table in TABLES}
@@ -143,8 +150,9 @@ def _check(path: Path, table: str, entries: dict[str, Any]) -> None:
             raise UsageError(f"{path}: [{table}] {new}: the old name is a text, not {old!r}")
         if new.count(".") < least_dots:
             form = {"config": "section.key", "config_values": "section.key.value"}
-            raise UsageError(f"{path}: [{table}] {new}: write it as "
-                             f"{form.get(table, 'field.value')}")
+            raise UsageError(
+                f"{path}: [{table}] {new}: write it as {form.get(table, 'field.value')}"
+            )
         scope = new.rpartition(".")[0] if table in ("config_values", "log_values", "log") else ""
         if old and (twin := seen.get((scope, old))):
             raise UsageError(f"{path}: [{table}] {new} and {twin} have one old name, '{old}'")
