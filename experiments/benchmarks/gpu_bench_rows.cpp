@@ -144,7 +144,7 @@ std::vector<Operation> operations() {
        [=](Device& d, const Rows& r) {
          auto word = std::make_shared<gpu::FaultWord>(d);
          const gpu::RangeCheckRequest request{at(r, 0), r.length(), 1e18F, word->word()};
-         return Work([&d, request, word] { d.judge(std::span(&request, 1)); });
+         return Work([&d, request, word] { d.check_range(std::span(&request, 1)); });
        }},
       {"sketch", 1, 4,
        [=](Device& d, const Rows& r) {

@@ -78,7 +78,7 @@ std::vector<double> everything(Device& card) {
   keep(scales.values());
   keep(out.values());
 
-  const Network network = compiled(varied(), kImage, 5);
+  const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
   Fleet<float> fleet(card, network, samples, 4);
   fleet.run(kSteps, {5, 3});
@@ -159,7 +159,7 @@ TEST_CASE("emulated: a host far ahead writes over nothing that the card has yet 
 
 TEST_CASE("emulated: a round of training and mixing never waits, and its steps are replayed") {
   const auto card = device();
-  const Network network = compiled(varied(), kImage, 5);
+  const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
   Fleet<float> fleet(*card, network, samples, 4);
   const Held<float> x(*card, std::vector<float>(1000, 1)), out(*card, 1000);
@@ -242,7 +242,7 @@ TEST_CASE("emulated: a card that is too small says so, and lives on") {
 
 TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
   const auto card = device();
-  const Network network = compiled(varied(), kImage, 5);
+  const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
   Fleet<float> fleet(*card, network, samples, 4);
   {

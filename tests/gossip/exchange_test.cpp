@@ -180,7 +180,7 @@ TEST_CASE("what comes between looking and waiting for a change is not missed") {
   Node node(exchange, 0, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}});
   const std::vector<float> values(10);
   const auto in_neighbours = [](Node& of) -> task<void> {
-    while (!of.waiting(0)) co_await of.change();
+    while (!of.waiting(0)) co_await of.wait_event();
   };
   // After it has looked, and before the task that waits has begun: that goes through the
   // scheduler's queue.

@@ -290,7 +290,7 @@ namespace {
 /// Memory that somebody waits for.
 struct Wanted final : gossip::BufferOwner {
   void give_back() override { --leases; }
-  bool wanted() const override { return waited_for; }
+  bool writer_waiting() const override { return waited_for; }
   gossip::Chunk chunk() {
     ++leases;
     return {{0, 1, 0, 0, 0, values.size()}, values, gossip::Lease(*this)};
@@ -315,15 +315,15 @@ TEST_CASE(
   for (int i = 0; i < 3; ++i) outbox.push(head, row.chunk());
   CHECK_FALSE(outbox.lends());  // nothing is written yet
   write_all();
-  CHECK(outbox.copy_wanted());
+  CHECK(outbox.copy_awaited());
   CHECK(row.leases == 3);
   row.waited_for = true;
-  CHECK(outbox.copy_wanted());
+  CHECK(outbox.copy_awaited());
   CHECK(row.leases == 1);
   CHECK(outbox.copied_bytes() == SendQueue::kMaxCopiedBytes);
   CHECK_FALSE(outbox.acknowledged(4));
   CHECK(outbox.acknowledged(1));
-  CHECK_FALSE(outbox.copy_wanted());
+  CHECK_FALSE(outbox.copy_awaited());
   CHECK(row.leases == 0);
   CHECK_FALSE(outbox.acknowledged(0));
 
