@@ -16,8 +16,8 @@ if(NOT GOSSAMER_CUDA STREQUAL "OFF")
     if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
       set(CMAKE_CUDA_COMPILER ${GOSSAMER_NVCC})
     endif()
-    if(NOT CMAKE_CUDA_ARCHITECTURES)  # 'native' fails where there is no card
-      set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Generations of cards that kernels are compiled for")
+    if(NOT CMAKE_CUDA_ARCHITECTURES)  # 'native' fails where there is no GPU
+      set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Generations of gpus that kernels are compiled for")
     endif()
     enable_language(CUDA)
     if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 or so does not know that nvcc takes it

@@ -1,7 +1,7 @@
-// bench_gpu: what the CUDA device reaches, beside what the card could reach. Prints JSON lines:
+// bench_gpu: what the CUDA device reaches, beside what the GPU could reach. Prints JSON lines:
 //   {"record":"device", …}                            what was measured on
 //   {"record":"pairs","id":…,"ours":[…],"theirs":[…]} bytes per second, pair by pair; theirs: the
-//   card's own copy
+//   GPU's own copy
 //   {"record":"rates","id":…,"ours":[…]}              figures without a bound
 //   {"record":"failed","id":…,"reason":…}             what gave no figure, and why
 // With --serve it reads `WORKLOAD STEPS_PER_CALL SECONDS` from standard input and answers each line
@@ -23,24 +23,25 @@ namespace {
 constexpr int kStepsPerCall = 32, kQuickStepsPerCall = 2;
 
 struct Arguments {
-  bool quick = false, survey = false, serve = false, help = false;
-  int card = 0;
+  bool quick = false, discover = false, serve = false, help = false;
+  int gpu = 0;
   double deadline = 120, seconds = 0.3;
   std::vector<std::string> only;
   std::string problem;
 };
 
 constexpr std::string_view kHelp =
-    "bench_gpu [--quick] [--only NAME[,NAME…]] [--card N] [--seconds S] [--deadline S] [--survey | "
+    "bench_gpu [--quick] [--only NAME[,NAME…]] [--gpu N] [--seconds S] [--deadline S] [--discover "
+    "| "
     "--serve]\n"
     "  --quick      small sizes: shows that everything runs, measures nothing\n"
     "  --only       these parts alone: copy, mix, update, ring, …; mlp64, mlp1, cnn1\n"
-    "  --card       the number of the card (0)\n"
+    "  --gpu        the number of the GPU (0)\n"
     "  --seconds    of each training measurement (0.3)\n"
     "  --deadline   seconds after which no further part begins (120)\n"
-    "  --survey     what CUDA there is, and nothing else\n"
+    "  --discover   what CUDA there is, and nothing else\n"
     "  --serve      answers lines of standard input: WORKLOAD STEPS_PER_CALL SECONDS\n"
-    "Exit codes: 0 done, 1 a part failed, 2 bad option, 3 no card.\n";
+    "Exit codes: 0 done, 1 a part failed, 2 bad option, 3 no GPU.\n";
 
 template <class Number>
 bool read(const std::string& text, Number& number) {
@@ -58,10 +59,10 @@ Arguments parse(const std::vector<std::string>& words) {
         arguments.problem = word + ": give a number, 0 or more";
     };
     if (word == "--quick") arguments.quick = true;
-    else if (word == "--survey") arguments.survey = true;
+    else if (word == "--discover") arguments.discover = true;
     else if (word == "--serve") arguments.serve = true;
     else if (word == "--help" || word == "-h") arguments.help = true;
-    else if (word == "--card") value(arguments.card);
+    else if (word == "--gpu") value(arguments.gpu);
     else if (word == "--deadline") value(arguments.deadline);
     else if (word == "--seconds") value(arguments.seconds);
     else if (word == "--only" && i + 1 < words.size()) {
@@ -74,21 +75,21 @@ Arguments parse(const std::vector<std::string>& words) {
   return arguments;
 }
 
-void print_survey(const gpu::cuda::Survey& survey) {
-  Line line("survey");
-  line.add("built", survey.built)
-      .add("problem", survey.problem)
-      .add("driver", double(survey.driver_version))
-      .add("runtime", double(survey.runtime_version))
-      .add("blas", survey.blas)
-      .add("cards", double(survey.cards.size()));
-  if (!survey.cards.empty()) {
-    const gpu::cuda::CardInfo& card = survey.cards.front();
-    line.add("card", card.name)
-        .add("compute", fmt::format("{}{}", card.compute_major, card.compute_minor))
-        .add("multiprocessors", double(card.multiprocessors))
-        .add("memory_free", double(card.memory_free))
-        .add("memory_total", double(card.memory_total));
+void print_discovery(const gpu::cuda::Discovery& discovery) {
+  Line line("discovery");
+  line.add("built", discovery.built)
+      .add("problem", discovery.problem)
+      .add("driver", double(discovery.driver_version))
+      .add("runtime", double(discovery.runtime_version))
+      .add("blas", discovery.blas)
+      .add("gpus", double(discovery.gpus.size()));
+  if (!discovery.gpus.empty()) {
+    const gpu::cuda::GpuInfo& gpu = discovery.gpus.front();
+    line.add("gpu", gpu.name)
+        .add("compute", fmt::format("{}{}", gpu.compute_major, gpu.compute_minor))
+        .add("multiprocessors", double(gpu.multiprocessors))
+        .add("memory_free", double(gpu.memory_free))
+        .add("memory_total", double(gpu.memory_total));
   }
   line.print();
 }
@@ -129,10 +130,10 @@ void run_training(TrainingRates& rates, int steps_per_call, double seconds, Part
 }
 
 int run(const Arguments& arguments) {
-  const gpu::cuda::Survey survey = gpu::cuda::survey();
-  print_survey(survey);
-  if (arguments.survey) return 0;
-  auto made = gpu::cuda::make_cuda_device({.cards = {arguments.card}});
+  const gpu::cuda::Discovery discovery = gpu::cuda::discover_gpus_with_memory();
+  print_discovery(discovery);
+  if (arguments.discover) return 0;
+  auto made = gpu::cuda::make_cuda_device({.gpus = {arguments.gpu}});
   if (!made.ok()) {
     Line("failed")
         .add("id", std::string_view("device"))

@@ -49,7 +49,7 @@ struct PairedRates {
 };
 PairedRates measure_pairs(const Side& ours, const Side& theirs, const Scale& scale);
 
-/// The card's own copy (cudaMemcpyAsync, device to device), which all that moves bytes is held
+/// The GPU's own copy (cudaMemcpyAsync, device to device), which all that moves bytes is held
 /// against. Throws std::runtime_error with CUDA's words.
 class RawCopy {
  public:

@@ -1,4 +1,4 @@
-// The bound: a copy on the card that is not ours.
+// The bound: a copy on the GPU that is not ours.
 #include <cuda_runtime.h>
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // Operations on rows against the bytes that they must move: each input read once, each output
-// written once. The bound is those bytes over the bandwidth of a copy of a row on the card (bytes
+// written once. The bound is those bytes over the bandwidth of a copy of a row on the GPU (bytes
 // read and written), measured in turn with it.
 #include "gpu_bench_rows.hpp"
 

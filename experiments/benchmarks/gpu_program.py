@@ -53,10 +53,10 @@ def doctor(program: Program, seconds: float) -> Record:
         raise Failed(f"gossamer doctor: {done.why()}")
     found = json.loads(done.stdout)
     cuda = found["cuda"]
-    cards = ", ".join(f"{card['device']} {card['name']}" for card in cuda["cards"])
+    gpus = ", ".join(f"{gpu['device']} {gpu['name']}" for gpu in cuda["gpus"])
     words = (
         cuda["problem"]
-        or f"driver {cuda['driver']}, runtime {cuda['runtime']}, {cuda['blas']}; {cards}"
+        or f"driver {cuda['driver']}, runtime {cuda['runtime']}, {cuda['blas']}; {gpus}"
     )
     return {
         "record": "check",
@@ -79,7 +79,7 @@ def losses(log: Path) -> dict[tuple[int, int, str], float]:
 
 
 def agreement(program: Program, seconds: float) -> Record:
-    """50 rounds of D-PSGD on a ring of 8, on the CPU and on the card, for an MLP and the CNN on the built-in digits."""
+    """50 rounds of D-PSGD on a ring of 8, on the CPU and on the GPU, for an MLP and the CNN on the built-in digits."""
     end, worst, words = time.monotonic() + seconds, 0.0, []
     for model in ("mlp", "cnn"):
         settings = {
@@ -132,7 +132,7 @@ def determinism(program: Program, seconds: float) -> Record:
 
 
 class Overlap:
-    """Two processes on this machine, one peer each, on one card. A round is H local steps and one exchange of the whole row
+    """Two processes on this machine, one peer each, on one GPU. A round is H local steps and one exchange of the whole row
     over loopback TCP. `awc` lets the exchange run beside the steps; `atc` after them; `alone` are two networks of one peer
     each, at the same time, which train the same and exchange nothing. A round's time is that of the slower process, between
     two of its log records."""

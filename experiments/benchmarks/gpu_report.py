@@ -3,7 +3,7 @@
     python3 gpu_report.py lines.jsonl [--markdown FILE] [--json FILE]
 
 Records: `pairs` (ours and theirs, pair by pair), `rates` (ours alone), `value` (one figure), `check` (passed or not, in
-words), `failed` (why there is no figure), and `survey`, `device`, `torch`, `started` about the machine. Of several records
+words), `failed` (why there is no figure), and `discovery`, `device`, `torch`, `started` about the machine. Of several records
 of one row the last that is no failure counts. Every row stands in the table, and one without a figure says why: nothing is
 filled in.
 """
@@ -38,11 +38,11 @@ class Row:
 
 COPY = "bytes over copy bandwidth"
 EXPLANATION = """Ratios are medians of interleaved pairs of this run. For bytes over copy bandwidth, "ours" is the bytes that
-the operation must move over its time, "theirs" the same of a copy on the card."""
+the operation must move over its time, "theirs" the same of a copy on the GPU."""
 STEPS = {"scale": 1.0, "unit": "steps/s"}
 
 FIGURES = (
-    Row("copy", "copy of 100M floats on the card (bytes read and written)", "–"),
+    Row("copy", "copy of 100M floats on the GPU (bytes read and written)", "–"),
     Row("mix", "`mix` of 3 rows of 100M floats", COPY, 0.9),
     Row("update", "fused SGD + momentum, 100M floats", COPY, 0.9),
     Row("adam", "fused Adam, 100M floats", COPY),
@@ -132,12 +132,12 @@ FIGURES = (
 )
 CHECKS = (
     Row("build", "build with nvcc", ""),
-    Row("parity", "every operation against the CPU in double, on the card", ""),
+    Row("parity", "every operation against the CPU in double, on the GPU", ""),
     Row("memcheck", "compute-sanitizer memcheck", ""),
     Row("racecheck", "compute-sanitizer racecheck", ""),
     Row("doctor", "`gossamer doctor`", ""),
-    Row("agreement", "50 rounds on CPU and card, losses within 1e-3", ""),
-    Row("determinism", "two runs on the card, the same `final_hash`", ""),
+    Row("agreement", "50 rounds on CPU and GPU, losses within 1e-3", ""),
+    Row("determinism", "two runs on the GPU, the same `final_hash`", ""),
 )
 
 
@@ -272,7 +272,7 @@ def machine(records: list[Record]) -> Record:
     """What all was measured on, as far as it is known."""
     about: Record = {}
     for record in records:
-        if record["record"] in ("survey", "device", "torch", "started"):
+        if record["record"] in ("discovery", "device", "torch", "started"):
             about[record["record"]] = {
                 key: value for key, value in record.items() if key != "record"
             }
@@ -280,21 +280,21 @@ def machine(records: list[Record]) -> Record:
 
 
 def machine_lines(about: Record, quick: bool) -> list[str]:
-    survey, lines = about.get("survey", {}), []
+    discovery, lines = about.get("discovery", {}), []
     if "started" in about:
         lines.append(
             f"{about['started'].get('time', '')}; {about['started'].get('commit', 'commit unknown')}."
         )
-    if survey.get("problem"):
-        lines.append(f"**No card: {said(survey['problem'])}.**")
-    elif survey:
+    if discovery.get("problem"):
+        lines.append(f"**No GPU: {said(discovery['problem'])}.**")
+    elif discovery:
         lines.append(
-            f"Card: {said(survey.get('card', 'unknown'))}, {survey.get('multiprocessors', 0):.0f} multiprocessors, "
-            f"{survey.get('memory_total', 0) / 2**30:.1f} GiB; driver {survey.get('driver', 0):.0f}, runtime "
-            f"{survey.get('runtime', 0):.0f}, {said(survey.get('blas', ''))}."
+            f"GPU: {said(discovery.get('gpu', 'unknown'))}, {discovery.get('multiprocessors', 0):.0f} multiprocessors, "
+            f"{discovery.get('memory_total', 0) / 2**30:.1f} GiB; driver {discovery.get('driver', 0):.0f}, runtime "
+            f"{discovery.get('runtime', 0):.0f}, {said(discovery.get('blas', ''))}."
         )
     else:
-        lines.append("**No card was asked: the program that would do it was not built.**")
+        lines.append("**No GPU was asked: the program that would do it was not built.**")
     if torch := about.get("torch"):
         lines.append(
             f"PyTorch {said(torch.get('torch'))} on {said(torch.get('description'))}, "
@@ -302,7 +302,7 @@ def machine_lines(about: Record, quick: bool) -> list[str]:
         )
     if quick:
         lines.append(
-            "**Small sizes or no real card: this shows that the parts run. No number below is a figure.**"
+            "**Small sizes or no real GPU: this shows that the parts run. No number below is a figure.**"
         )
     return lines
 
@@ -312,7 +312,7 @@ def report(records: list[Record]) -> tuple[str, Record]:
     about = machine(records)
     quick = any(
         about.get(key, {}).get("quick") for key in ("device", "started")
-    ) or "mulated" in about.get("survey", {}).get("card", "")
+    ) or "mulated" in about.get("discovery", {}).get("gpu", "")
     results = [(row, judge(row, chosen(records, row), quick)) for row in FIGURES]
     checks = [check(row, chosen(records, row)) for row in CHECKS]
     lines = [

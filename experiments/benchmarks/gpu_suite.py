@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import gpu_card
+import gpu_machine
 import gpu_program
 import gpu_report
 from gpu_shell import Failed, Record, Shell, one_line
@@ -50,7 +50,7 @@ class Part:
     most: float
     least: float
     run: Callable[[float], list[Record]]
-    needs_card: bool = True
+    needs_gpu: bool = True
 
 
 class Suite:
@@ -63,7 +63,7 @@ class Suite:
         self.records: list[Record] = []
         self.lines = given.out / "lines.jsonl"
         self.lines.write_text("", encoding="utf-8")
-        self.card = gpu_card.Card(self.shell, given)
+        self.machine = gpu_machine.GpuMachine(self.shell, given)
         self.program = (
             gpu_program.Program(self.shell, given.binary, self.scratch, given.device, given.quick)
             if given.binary
@@ -71,13 +71,13 @@ class Suite:
         )
 
     def parts(self) -> list[Part]:
-        card, whole = self.card, self.whole
+        machine, whole = self.machine, self.whole
         return [
-            Part("build", ("build",), 170, 10, card.build, needs_card=False),
-            Part("parity", ("parity",), 60, 5, card.parity),
-            Part("rows", gpu_card.ROWS, 70, 5, card.rows),
-            Part("training", gpu_card.TRAINING, 100, 20, card.training),
-            Part("doctor", ("doctor",), 20, 2, whole(gpu_program.doctor), needs_card=False),
+            Part("build", ("build",), 170, 10, machine.build, needs_gpu=False),
+            Part("parity", ("parity",), 60, 5, machine.parity),
+            Part("rows", gpu_machine.ROWS, 70, 5, machine.rows),
+            Part("training", gpu_machine.TRAINING, 100, 20, machine.training),
+            Part("doctor", ("doctor",), 20, 2, whole(gpu_program.doctor), needs_gpu=False),
             Part("agreement", ("agreement",), 40, 5, whole(gpu_program.agreement)),
             Part("determinism", ("determinism",), 30, 5, whole(gpu_program.determinism)),
             Part(
@@ -87,7 +87,7 @@ class Suite:
                 15,
                 whole(lambda program, seconds: gpu_program.Overlap(program).measure(seconds)),
             ),
-            Part("sanitizer", ("memcheck", "racecheck"), 70, 15, card.sanitizer),
+            Part("sanitizer", ("memcheck", "racecheck"), 70, 15, machine.sanitizer),
             Part(
                 "sweep",
                 ("sweep",),
@@ -124,7 +124,7 @@ class Suite:
             return f"not asked for (--only {','.join(self.given.only)})"
         if seconds < part.least:
             return f"no time was left for it (--minutes {self.given.minutes:g})"
-        if part.needs_card and (problem := self.card.problem()):
+        if part.needs_gpu and (problem := self.machine.problem()):
             return problem
         return None
 
@@ -178,7 +178,7 @@ class Suite:
             for part in self.parts():
                 self.attempt(part)
                 if part.name == "build":
-                    self.add(self.card.survey())
+                    self.add(self.machine.discover())
         finally:
             self.shell.end_all()
             shutil.rmtree(self.scratch, ignore_errors=True)
@@ -204,7 +204,7 @@ def arguments() -> argparse.Namespace:
     here = os.environ.get
     parser = argparse.ArgumentParser(
         prog="gpu.sh",
-        description="Everything about the CUDA device on one card, as one table.",
+        description="Everything about the CUDA device on one GPU, as one table.",
         epilog="Environment: GOSSAMER_HEADERS, GOSSAMER_BINARY, MNIST, TORCH_PYTHON.",
     )
     parser.add_argument(
@@ -219,9 +219,7 @@ def arguments() -> argparse.Namespace:
         help=f"parts, with commas: {', '.join(NAMES)}",
     )
     parser.add_argument("--bench", type=existing_path, help="a bench_gpu that is built already")
-    parser.add_argument(
-        "--tests", type=existing_path, help="a test_cuda_card that is built already"
-    )
+    parser.add_argument("--tests", type=existing_path, help="a test_cuda_gpu that is built already")
     parser.add_argument(
         "--quick",
         action="store_true",

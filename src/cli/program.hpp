@@ -9,8 +9,8 @@
 
 namespace gossamer::cli {
 
-/// Parses the command line with `app` and runs what it asks for. Callbacks of `app` leave their exit
-/// code in `exit_code`. Returns the exit code of the process.
+/// Parses the command line with `app` and runs what it asks for. Callbacks of `app` leave their
+/// exit code in `exit_code`. Returns the exit code of the process.
 int run_program(CLI::App& app, int argc, char** argv, int& exit_code);
 
 /// Prints a line for people on stderr; a full or closed stderr is ignored.

@@ -116,7 +116,7 @@ void Compute::run_training() {
       const bool last = i + 1 == batch->size();
       if (last || (*batch)[i + 1].operation != current.operation ||
           (*batch)[i + 1].request->steps != current.request->steps) {
-        // Not in the order of asking: who asks first changes from round to round, and a card
+        // Not in the order of asking: who asks first changes from round to round, and a GPU
         // replays only the steps that it has captured for the same peers in the same order.
         std::ranges::stable_sort(group, {}, &TrainRequest::peer);
         trainer_->run(current.operation, group);

@@ -156,7 +156,7 @@ class Node {
   /// co_await node.sent(k): until nobody reads row k any more.
   auto sent(int k) { return lender(k).writable(); }
 
-  /// Value `index` of row k, here. On a card this waits until all that was asked of it is done.
+  /// Value `index` of row k, here. On a GPU this waits until all that was asked of it is done.
   float value(int k, std::size_t index) {
     float value = 0;
     exchange_.compute().device().download(&value, &row(k)[index], sizeof(float));

@@ -21,12 +21,12 @@ class CpuDevice : public Device {
 
   int threads() const;
 
-  void* allocate(std::size_t bytes, int part = 0) override;
+  void* allocate(std::size_t bytes, int gpu_index = 0) override;
   void release(void* memory) override;
   void upload(void* device, const void* host, std::size_t bytes) override;
   void download(void* host, const void* device, std::size_t bytes) override;
   bool host_accessible() const override { return true; }
-  MemoryInfo memory_info(int part = 0) override;
+  MemoryInfo memory_info(int gpu_index = 0) override;
   void* allocate_host(std::size_t bytes) override { return allocate(bytes); }
   void release_host(void* memory) override { release(memory); }
   void finish() override {}

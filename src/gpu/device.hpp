@@ -11,10 +11,9 @@
 // All pointers in requests are device memory, from Memory::allocate or, where host_accessible(),
 // from anywhere; what is in host memory says so.
 //
-// Parts. A device may consist of several parts with memory of their own (cards). A request is
-// served by the part that its output lies on, and may read what lies on others; what a Job names is
-// all on one part. The bits do not depend on the parts as far as they do not depend on who shares a
-// batch.
+// GPUs. A device may consist of several GPUs, each with memory of its own. A request is served by
+// the GPU that holds its output, and may read memory of the others; all that a Job names is on one
+// GPU. How rows are spread over GPUs changes no bits that are independent of the batch.
 #pragma once
 
 #include <array>
@@ -169,13 +168,13 @@ struct MemoryInfo {
 class Memory {
  public:
   virtual ~Memory() = default;
-  /// How many parts the device has; they are numbered from 0.
-  virtual int parts() const { return 1; }
-  /// The part that memory from allocate() lies on.
-  virtual int part_of(const void*) const { return 0; }
-  /// `bytes` of memory of a part at a 64-byte boundary, zero. Throws std::bad_alloc when there is
+  /// Number of GPUs, indexed from 0. The CPU counts as one.
+  virtual int gpu_count() const { return 1; }
+  /// The GPU index of memory from allocate().
+  virtual int gpu_of(const void*) const { return 0; }
+  /// `bytes` of memory of a GPU at a 64-byte boundary, zero. Throws std::bad_alloc when there is
   /// not enough.
-  virtual void* allocate(std::size_t bytes, int part = 0) = 0;
+  virtual void* allocate(std::size_t bytes, int gpu_index = 0) = 0;
   /// Waits for what uses it.
   virtual void release(void* memory) = 0;
   /// `host` may change when the call returns.
@@ -183,7 +182,7 @@ class Memory {
   virtual void download(void* host, const void* device, std::size_t bytes) = 0;
   /// Whether the host may read and write device memory, and ordinary host memory stand in requests.
   virtual bool host_accessible() const = 0;
-  virtual MemoryInfo memory_info(int part = 0) = 0;
+  virtual MemoryInfo memory_info(int gpu_index = 0) = 0;
 
   /// Host memory that copies from and to the device are fastest with (pinned). Throws
   /// std::bad_alloc.
@@ -195,7 +194,7 @@ class Memory {
 };
 
 /// Copies that run beside the arithmetic. A copy begins when all is done that this thread asked for
-/// before; copies of one direction and one part are done in order. `done` is called from any thread
+/// before; copies of one direction and one GPU are done in order. `done` is called from any thread
 /// (from within the call, it may be) and must not call the device. Host memory is from
 /// allocate_host. Any thread.
 class Transfers {
@@ -353,7 +352,7 @@ struct UpdateJob {
 /// What a training call has in common for all peers.
 struct Task {
   const Program* program = nullptr;
-  std::vector<SampleTable> tables = {};  ///< the same samples on each part of the device
+  std::vector<SampleTable> tables = {};  ///< the same samples on each GPU, by GPU index
   UpdateRule rule = {};
   GradientNoise noise = {};
 };

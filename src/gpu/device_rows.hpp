@@ -1,5 +1,5 @@
-// Rows in a device's memory: one row a peer, as one matrix, or as one on each of the device's
-// parts.
+// Rows in a device's memory: one row a peer, as one matrix, or as one matrix on each of the
+// device's GPUs.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,24 @@
 
 namespace gossamer::gpu {
 
-/// `count` rows of `length` values each, zero at first, each at a 64-byte boundary, those of a part
-/// at equal distances. Move-only; rows stay where they are for the object's life. The device
+/// `count` rows of `length` values each, zero at first, each at a 64-byte boundary, the rows of one
+/// GPU at equal distances. Move-only; rows stay where they are for the object's life. The device
 /// outlives it. Thread: none of its own.
 template <class Real>
 class DeviceRows {
  public:
   DeviceRows() = default;
 
-  /// Spread over the device's parts in contiguous blocks, as evenly as may be: row i is on part ⌊i
-  /// · parts / count⌋. `offset` values of padding before each row: 0 except in the tests that show
-  /// that alignment cannot change bits. Throws std::bad_alloc when the device has too little
+  /// Spread over the device's GPUs in contiguous blocks, as evenly as may be: row i is on GPU
+  /// ⌊i · gpus / count⌋. `offset` values of padding before each row: 0 except in the tests that
+  /// show that alignment cannot change bits. Throws std::bad_alloc when the device has too little
   /// memory.
   DeviceRows(Memory& device, std::size_t count, std::size_t length, std::size_t offset = 0)
-      : DeviceRows(device, 0, static_cast<std::size_t>(device.parts()), count, length, offset) {}
-  /// All on one part.
-  static DeviceRows on_part(Memory& device, int part, std::size_t count, std::size_t length) {
-    return DeviceRows(device, part, 1, count, length, 0);
+      : DeviceRows(device, 0, static_cast<std::size_t>(device.gpu_count()), count, length, offset) {
+  }
+  /// All rows on one GPU.
+  static DeviceRows on_gpu(Memory& device, int gpu_index, std::size_t count, std::size_t length) {
+    return DeviceRows(device, gpu_index, 1, count, length, 0);
   }
   ~DeviceRows() {
     for (Real* block : blocks_) device_->release(block);
@@ -44,9 +45,9 @@ class DeviceRows {
   static std::size_t bytes(std::size_t count, std::size_t length, std::size_t offset = 0) {
     return count * stride(length + offset) * sizeof(Real);
   }
-  /// How many of `count` rows are on a part of `parts`.
-  static std::size_t count_on(std::size_t part, std::size_t parts, std::size_t count) {
-    return first_on(part + 1, parts, count) - first_on(part, parts, count);
+  /// How many of `count` rows are on GPU `gpu_index` of `gpus` GPUs.
+  static std::size_t count_on(std::size_t gpu_index, std::size_t gpus, std::size_t count) {
+    return first_on(gpu_index + 1, gpus, count) - first_on(gpu_index, gpus, count);
   }
 
   std::size_t count() const { return count_; }
@@ -61,26 +62,26 @@ class DeviceRows {
   }
 
  private:
-  DeviceRows(Memory& device, int first_part, std::size_t parts, std::size_t count,
-             std::size_t length, std::size_t offset)
+  DeviceRows(Memory& device, int first_gpu, std::size_t gpus, std::size_t count, std::size_t length,
+             std::size_t offset)
       : DeviceRows() {  // from here on, what is allocated is released, whatever happens
     device_ = &device, count_ = count, length_ = length, offset_ = offset,
     stride_ = stride(length + offset);
-    if (bytes(count, length, offset) == 0) parts = 0;
-    blocks_.assign(parts, nullptr);
-    for (std::size_t part = 0; part < parts; ++part)
-      if (const std::size_t rows = count_on(part, parts, count); rows > 0)
-        blocks_[part] = static_cast<Real*>(
-            device.allocate(bytes(rows, length, offset), first_part + static_cast<int>(part)));
+    if (bytes(count, length, offset) == 0) gpus = 0;
+    blocks_.assign(gpus, nullptr);
+    for (std::size_t gpu_index = 0; gpu_index < gpus; ++gpu_index)
+      if (const std::size_t rows = count_on(gpu_index, gpus, count); rows > 0)
+        blocks_[gpu_index] = static_cast<Real*>(
+            device.allocate(bytes(rows, length, offset), first_gpu + static_cast<int>(gpu_index)));
   }
 
   static std::size_t stride(std::size_t values) {
     constexpr std::size_t per_line = kRowAlignment / sizeof(Real);
     return (values + per_line - 1) / per_line * per_line;
   }
-  /// ⌈part · count / parts⌉: the first row i with ⌊i · parts / count⌋ = part.
-  static std::size_t first_on(std::size_t part, std::size_t parts, std::size_t count) {
-    return (part * count + parts - 1) / parts;
+  /// ⌈gpu_index · count / gpus⌉: the first row i with ⌊i · gpus / count⌋ = gpu_index.
+  static std::size_t first_on(std::size_t gpu_index, std::size_t gpus, std::size_t count) {
+    return (gpu_index * count + gpus - 1) / gpus;
   }
 
   void swap(DeviceRows& other) noexcept {
@@ -93,7 +94,7 @@ class DeviceRows {
   }
 
   Memory* device_ = nullptr;
-  std::vector<Real*> blocks_;  // by part; null where it has no row
+  std::vector<Real*> blocks_;  // by GPU index; null where it has no row
   std::size_t count_ = 0, length_ = 0, offset_ = 0, stride_ = 0;
 };
 

@@ -9,7 +9,7 @@
 
 namespace gossamer::gpu {
 
-/// A word of host memory that every part of a device can write: 0, or the tag of the first request
+/// A word of host memory that every GPU of a device can write: 0, or the tag of the first request
 /// that named it and was not served, or of the first row with a fault. Not movable. The device
 /// outlives it, and it outlives the requests that name it.
 class FaultWord {
@@ -27,7 +27,7 @@ class FaultWord {
   std::uint64_t* word() const { return word_; }
   /// What has been told by now: all of it where the thread that asked has called Memory::finish
   /// since. Any thread.
-  std::uint64_t told() const { return std::atomic_ref(*word_).load(std::memory_order_acquire); }
+  std::uint64_t tag() const { return std::atomic_ref(*word_).load(std::memory_order_acquire); }
 
  private:
   Memory& device_;

@@ -22,12 +22,12 @@ constexpr std::size_t kEvaluationJobs = 1 << 16;
 
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// Memory of a part of the device filled from the host.
+/// Memory of one GPU of the device, filled from the host.
 template <class Value>
 class DeviceCopy {
  public:
-  DeviceCopy(gpu::Device& device, int part, const std::vector<Value>& values)
-      : row_(gpu::DeviceRows<Value>::on_part(device, part, 1, values.size())) {
+  DeviceCopy(gpu::Device& device, int gpu_index, const std::vector<Value>& values)
+      : row_(gpu::DeviceRows<Value>::on_gpu(device, gpu_index, 1, values.size())) {
     if (!values.empty()) device.upload(get(), values.data(), values.size() * sizeof(Value));
   }
   Value* get() const { return row_.row(0).data(); }
@@ -36,13 +36,13 @@ class DeviceCopy {
   gpu::DeviceRows<Value> row_;
 };
 
-/// The samples on a part of the device.
+/// The samples on one GPU of the device.
 class DeviceTable {
  public:
-  DeviceTable(gpu::Device& device, int part, const Dataset& data)
-      : features_(device, part, data.features),
-        labels_(device, part, data.labels),
-        targets_(device, part, data.targets) {}
+  DeviceTable(gpu::Device& device, int gpu_index, const Dataset& data)
+      : features_(device, gpu_index, data.features),
+        labels_(device, gpu_index, data.labels),
+        targets_(device, gpu_index, data.targets) {}
   gpu::SampleTable get() const {
     return {.features = features_.get(), .labels = labels_.get(), .targets = targets_.get()};
   }
@@ -53,13 +53,13 @@ class DeviceTable {
   DeviceCopy<float> targets_;
 };
 
-/// Losses and hits of an evaluation's jobs on a part of the device.
+/// Losses and hits of an evaluation's jobs on one GPU of the device.
 struct DeviceScores {
-  DeviceScores(gpu::Device& device, int part, std::size_t jobs)
+  DeviceScores(gpu::Device& device, int gpu_index, std::size_t jobs)
       : losses(jobs),
         hits(jobs),
-        device_losses(device, part, losses),
-        device_hits(device, part, hits) {}
+        device_losses(device, gpu_index, losses),
+        device_hits(device, gpu_index, hits) {}
   void download(gpu::Device& device) {
     device.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
     device.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
@@ -80,8 +80,8 @@ class DeviceLearner final : public Learner<Real> {
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
         device_(device) {
-    for (int part = 0; part < device.parts(); ++part)
-      tables_.emplace_back(device, part, *request_.data);
+    for (int gpu_index = 0; gpu_index < device.gpu_count(); ++gpu_index)
+      tables_.emplace_back(device, gpu_index, *request_.data);
     const auto peers = request_.shards.size();
     for (std::size_t p = 0; p < peers; ++p)
       orders_.emplace_back(request_.shards[p], request_.sampling.batch, static_cast<int>(p),
@@ -155,7 +155,7 @@ class DeviceLearner final : public Learner<Real> {
   LearnerRequest request_;
   CompiledModel training_, evaluation_;
   gpu::Device& device_;
-  std::vector<DeviceTable> tables_;  // by part of the device
+  std::vector<DeviceTable> tables_;  // by GPU index
   std::vector<BatchOrder> orders_;
   std::vector<std::uint32_t> evaluated_;
 
@@ -206,13 +206,13 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces);
   for (; requests.size() > together; requests = requests.subspan(together))
     evaluate(requests.first(together));
-  // The results of a request are where its parameters are: part, and the place of the first job
-  // among the part's.
-  std::vector<std::size_t> part(requests.size()), place(requests.size());
-  std::vector<std::size_t> jobs_on(static_cast<std::size_t>(device_.parts()));
+  // A request's results lie on the GPU of its parameters; `place` is its first job's among the jobs
+  // of that GPU.
+  std::vector<std::size_t> gpu_of(requests.size()), place(requests.size());
+  std::vector<std::size_t> jobs_on(static_cast<std::size_t>(device_.gpu_count()));
   for (std::size_t r = 0; r < requests.size(); ++r) {
-    part[r] = static_cast<std::size_t>(device_.part_of(requests[r].parameters));
-    place[r] = std::exchange(jobs_on[part[r]], jobs_on[part[r]] + pieces);
+    gpu_of[r] = static_cast<std::size_t>(device_.gpu_of(requests[r].parameters));
+    place[r] = std::exchange(jobs_on[gpu_of[r]], jobs_on[gpu_of[r]] + pieces);
   }
   std::vector<DeviceScores> scores;
   for (std::size_t p = 0; p < jobs_on.size(); ++p)
@@ -227,16 +227,16 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
           {.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
            .samples = evaluated_.data() + i * kEvaluationBatch,
            .batch = static_cast<int>(size(i)),
-           .loss = scores[part[r]].device_losses.get() + place[r] + i,
-           .hits = scores[part[r]].device_hits.get() + place[r] + i});
+           .loss = scores[gpu_of[r]].device_losses.get() + place[r] + i,
+           .hits = scores[gpu_of[r]].device_hits.get() + place[r] + i});
   device_.evaluate(task(evaluation_), jobs);
   for (DeviceScores& some : scores) some.download(device_);
   for (std::size_t r = 0; r < requests.size(); ++r) {
     double loss = 0;
     std::int64_t right = 0;
     for (std::size_t i = 0; i < pieces; ++i) {
-      loss += scores[part[r]].losses[place[r] + i] * static_cast<double>(size(i));
-      right += scores[part[r]].hits[place[r] + i];
+      loss += scores[gpu_of[r]].losses[place[r] + i] * static_cast<double>(size(i));
+      right += scores[gpu_of[r]].hits[place[r] + i];
     }
     const double samples = static_cast<double>(count);
     const bool classifies = request_.data->classes > 0;

@@ -31,22 +31,22 @@ std::vector<float> floats(std::size_t length, bool finite) {
 
 }  // namespace
 
-TEST_CASE("card: bf16 there and back, ties and NaN included") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: bf16 there and back, ties and NaN included") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   for (const std::size_t offset : {0, 1}) {
     std::vector<Held<float>> values, back;
     std::vector<Held<std::uint16_t>> coded;
     std::vector<Bf16Request> to, from;
     for (const std::size_t length : kLengths) {
-      values.emplace_back(*card, floats(length, false), offset);
-      coded.emplace_back(*card, length, offset);
-      back.emplace_back(*card, length, offset);
+      values.emplace_back(*gpu_device, floats(length, false), offset);
+      coded.emplace_back(*gpu_device, length, offset);
+      back.emplace_back(*gpu_device, length, offset);
       to.push_back({values.back().get(), coded.back().get(), length});
       from.push_back({back.back().get(), coded.back().get(), length});
     }
-    card->to_bf16(to);
-    card->from_bf16(from);
+    gpu_device->to_bf16(to);
+    gpu_device->from_bf16(from);
     for (std::size_t i = 0; i < kLengths.size(); ++i) {
       CAPTURE(kLengths[i]);
       auto in = floats(kLengths[i], false);
@@ -59,29 +59,29 @@ TEST_CASE("card: bf16 there and back, ties and NaN included") {
       CHECK(same_bits(values[i].values(), floats(kLengths[i], false)));
     }
   }
-  card->to_bf16({});
-  card->from_bf16({});
+  gpu_device->to_bf16({});
+  gpu_device->from_bf16({});
 }
 
-TEST_CASE("card: every upper half of a float comes back from bf16") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: every upper half of a float comes back from bf16") {
+  GOSSAMER_GPU(gpu_device);
   std::vector<std::uint16_t> all(1 << 16);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
-  const Held<std::uint16_t> coded(*card, all);
-  const Held<float> values(*card, all.size());
+  const Held<std::uint16_t> coded(*gpu_device, all);
+  const Held<float> values(*gpu_device, all.size());
   const Bf16Request request{values.get(), coded.get(), all.size()};
-  card->from_bf16(std::span(&request, 1));
+  gpu_device->from_bf16(std::span(&request, 1));
   const auto wide = values.values();
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(wide[i]);
     const bool signalling =
-        std::isnan(wide[i]) && (bits & 0x400000) == 0;  // a card may make it a quiet one
+        std::isnan(wide[i]) && (bits & 0x400000) == 0;  // a GPU may make it a quiet one
     CHECK((bits >> 16 == i || (signalling && (bits | 0x400000) >> 16 == (i | 0x40))));
   }
 }
 
-TEST_CASE("card: int8 blocks there and back") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: int8 blocks there and back") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   for (const std::size_t offset : {0, 1}) {
     std::vector<Held<float>> values, back, scales;
@@ -101,15 +101,15 @@ TEST_CASE("card: int8 blocks there and back") {
         for (std::size_t i = 1; i < 200 && i + 1 < (length - 1) % kInt8Block; ++i)
           in.back()[length - 1 - i] = static_cast<float>(i) / 2 - 60;
       }
-      values.emplace_back(*card, in.back(), offset);
-      coded.emplace_back(*card, length, offset);
-      scales.emplace_back(*card, int8_blocks(length));
-      back.emplace_back(*card, length, offset);
+      values.emplace_back(*gpu_device, in.back(), offset);
+      coded.emplace_back(*gpu_device, length, offset);
+      scales.emplace_back(*gpu_device, int8_blocks(length));
+      back.emplace_back(*gpu_device, length, offset);
       to.push_back({values.back().get(), coded.back().get(), scales.back().get(), length});
       from.push_back({back.back().get(), coded.back().get(), scales.back().get(), length});
     }
-    card->to_int8(to);
-    card->from_int8(from);
+    gpu_device->to_int8(to);
+    gpu_device->from_int8(from);
     for (std::size_t i = 0; i < kLengths.size(); ++i) {
       CAPTURE(kLengths[i]);
       std::vector<std::int8_t> expected(kLengths[i]);
@@ -122,12 +122,12 @@ TEST_CASE("card: int8 blocks there and back") {
       CHECK(same_bits(back[i].values(), in[i]));
     }
   }
-  card->to_int8({});
-  card->from_int8({});
+  gpu_device->to_int8({});
+  gpu_device->from_int8({});
 }
 
-TEST_CASE("card: random numbers are those of the CPU's stream, from any place in it") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: random numbers are those of the CPU's stream, from any place in it") {
+  GOSSAMER_GPU(gpu_device);
   constexpr std::uint64_t kSeed = 0x0123'4567'89AB'CDEFULL, kStep = 0x2A'0000'0001ULL;
   constexpr std::uint32_t kPeer = 77;
   std::vector<Held<std::uint32_t>> integers;
@@ -136,15 +136,15 @@ TEST_CASE("card: random numbers are those of the CPU's stream, from any place in
   std::vector<RandomRequest<float>> uniform_requests;
   for (const std::size_t length : kLengths)
     for (const std::uint64_t first : {0ULL, 1ULL, 3ULL, 4ULL, 1002ULL}) {
-      integers.emplace_back(*card, length, first % 2);
-      uniforms.emplace_back(*card, length, first % 2);
+      integers.emplace_back(*gpu_device, length, first % 2);
+      uniforms.emplace_back(*gpu_device, length, first % 2);
       integer_requests.push_back(
           {kSeed, kPeer, Purpose::shuffle, kStep, first, integers.back().get(), length});
       uniform_requests.push_back(
           {kSeed + 1, kPeer, Purpose::data, kStep, first, uniforms.back().get(), length});
     }
-  card->integers(integer_requests);
-  card->uniforms(uniform_requests);
+  gpu_device->integers(integer_requests);
+  gpu_device->uniforms(uniform_requests);
   for (std::size_t i = 0; i < integers.size(); ++i) {
     CAPTURE(integer_requests[i].length);
     CAPTURE(integer_requests[i].first);
@@ -161,18 +161,18 @@ TEST_CASE("card: random numbers are those of the CPU's stream, from any place in
     CHECK(integers[i].values() == expected);
     CHECK(same_bits(uniforms[i].values(), expected_uniforms));
   }
-  card->integers({});
-  card->uniforms({});
+  gpu_device->integers({});
+  gpu_device->uniforms({});
 }
 
-TEST_CASE("card: random numbers far out in a stream") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: random numbers far out in a stream") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   const std::uint64_t first = (1ULL << 33) + 5;
-  const Held<std::uint32_t> out(*card, 100);
+  const Held<std::uint32_t> out(*gpu_device, 100);
   std::vector<std::uint32_t> expected(100);
   RandomRequest<std::uint32_t> request{9, kNoPeer, Purpose::test, 0, first, out.get(), 100};
-  card->integers(std::span(&request, 1));
+  gpu_device->integers(std::span(&request, 1));
   request.out = expected.data();
   cpu.integers(std::span(&request, 1));
   CHECK(out.values() == expected);

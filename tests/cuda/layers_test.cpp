@@ -1,4 +1,4 @@
-// Every layer and every model: loss and gradient on a card against the CPU in double.
+// Every layer and every model: loss and gradient on a GPU against the CPU in double.
 #include "tests/cuda/training_test_util.hpp"
 
 using namespace gossamer;
@@ -13,39 +13,38 @@ constexpr ModelContext kColour{.channels = 3, .height = 5, .width = 6, .classes 
 /// The layers, and behind them a dense one of 3 classes: gradient and loss of four peers with
 /// different batches.
 template <class Real>
-void check_layers(Device& card, std::vector<Layer> layers, const ModelContext& data,
-                  int batch = 5) {
+void check_layers(Device& gpu, std::vector<Layer> layers, const ModelContext& data, int batch = 5) {
   layers.push_back(Dense{.units = data.classes});
-  check_parity<Real>(card, {layers, Loss::softmax_cross_entropy}, data, {}, {batch, 1, batch, 3},
-                     4);
+  check_parity<Real>(gpu, {layers, Loss::softmax_cross_entropy}, data, {}, {batch, 1, batch, 3}, 4);
 }
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("card: dense layers", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: dense layers", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   for (const Activation activation : {Activation::none, Activation::relu, Activation::tanh})
     for (const int units : {1, 8, 33})
       for (const bool bias : {true, false}) {
         CAPTURE(units);
         CAPTURE(bias);
-        check_layers<Real>(*card, {Dense{.units = units, .activation = activation, .bias = bias}},
-                           kVector, 13);
+        check_layers<Real>(*gpu_device,
+                           {Dense{.units = units, .activation = activation, .bias = bias}}, kVector,
+                           13);
       }
-  check_layers<Real>(*card,
+  check_layers<Real>(*gpu_device,
                      {Dense{.units = 300, .activation = Activation::tanh},
                       Dense{.units = 5, .activation = Activation::relu}},
                      kColour);
 }
 
-TEST_CASE_TEMPLATE("card: convolutions", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: convolutions", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   for (const int kernel : {1, 3, 4})
     for (int padding = 0; padding < std::min(kernel, 3); ++padding)
       for (const ModelContext& data : {kImage, kColour}) {
         CAPTURE(kernel);
         CAPTURE(padding);
-        check_layers<Real>(*card,
+        check_layers<Real>(*gpu_device,
                            {Convolution{.channels = 5,
                                         .kernel = kernel,
                                         .padding = padding,
@@ -53,55 +52,55 @@ TEST_CASE_TEMPLATE("card: convolutions", Real, float, double) {
                            data);
       }
   check_layers<Real>(
-      *card,
+      *gpu_device,
       {Convolution{.channels = 4, .kernel = 3, .padding = 1, .activation = Activation::tanh},
        Convolution{.channels = 18, .kernel = 3, .padding = 0, .activation = Activation::relu},
        Convolution{.channels = 2, .kernel = 2, .padding = 1}},
       kColour);
 }
 
-TEST_CASE_TEMPLATE("card: max-pool, of the first of equal values", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: max-pool, of the first of equal values", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   for (const int size : {1, 2, 3}) {
     check_layers<Real>(
-        *card, {Convolution{.channels = 3, .kernel = 3, .padding = 1}, MaxPool{.size = size}},
+        *gpu_device, {Convolution{.channels = 3, .kernel = 3, .padding = 1}, MaxPool{.size = size}},
         kImage);
     // Behind relu many values of a window are equal: zero.
-    check_layers<Real>(*card,
+    check_layers<Real>(*gpu_device,
                        {Convolution{.channels = 3, .kernel = 1, .activation = Activation::relu},
                         MaxPool{.size = size}},
                        kImage);
-    check_layers<Real>(*card, {MaxPool{.size = size}}, kColour);
+    check_layers<Real>(*gpu_device, {MaxPool{.size = size}}, kColour);
   }
 }
 
-TEST_CASE_TEMPLATE("card: group norm", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: group norm", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   for (const int groups : {1, 2, 6})
     for (const Activation activation : {Activation::none, Activation::relu, Activation::tanh})
-      check_layers<Real>(*card,
+      check_layers<Real>(*gpu_device,
                          {Convolution{.channels = 6, .kernel = 3},
                           GroupNorm{.groups = groups, .activation = activation}},
                          kColour);
-  check_layers<Real>(*card,
+  check_layers<Real>(*gpu_device,
                      {GroupNorm{.groups = 3}, Convolution{.channels = 20, .kernel = 2},
                       GroupNorm{.groups = 5, .activation = Activation::relu}, MaxPool{.size = 2}},
                      kColour);
 }
 
-TEST_CASE_TEMPLATE("card: squared error", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: squared error", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   const ModelContext data{.width = 7};
-  check_parity<Real>(*card, {{Dense{.units = 1}}, Loss::squared_error}, data, {}, {11, 2}, 3);
+  check_parity<Real>(*gpu_device, {{Dense{.units = 1}}, Loss::squared_error}, data, {}, {11, 2}, 3);
   check_parity<Real>(
-      *card,
+      *gpu_device,
       {{Dense{.units = 6, .activation = Activation::tanh}, Dense{.units = 1, .bias = false}},
        Loss::squared_error},
       data, {}, {4}, 2);
 }
 
-TEST_CASE_TEMPLATE("card: every model's gradient", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: every model's gradient", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   using Ints = std::vector<std::int64_t>;
   constexpr ModelContext digits{.channels = 1, .height = 8, .width = 8, .classes = 10},
       regression{.width = 12};
@@ -110,38 +109,39 @@ TEST_CASE_TEMPLATE("card: every model's gradient", Real, float, double) {
     const bool regresses = !kind.make(digits, {}).ok();
     const ModelContext data = regresses ? regression : digits;
     for (const Plan::Kind what : {Plan::Kind::gradient, Plan::Kind::evaluate})
-      check_parity<Real>(*card, model(kind.name, data), data, {.kind = what}, {8, 32}, 3);
+      check_parity<Real>(*gpu_device, model(kind.name, data), data, {.kind = what}, {8, 32}, 3);
   }
   const ModelSpec deep =
       model("mlp", digits, {{"hidden", Ints{30, 20}}, {"activation", std::string("tanh")}});
-  check_parity<Real>(*card, deep, digits, {}, {4}, 2);
+  check_parity<Real>(*gpu_device, deep, digits, {}, {4}, 2);
   const ModelContext colour{.channels = 3, .height = 6, .width = 7, .classes = 3};
   const ModelSpec small =
       model("cnn", colour, {{"channels", Ints{6}}, {"groups", std::int64_t{3}}});
-  check_parity<Real>(*card, small, colour, {}, {2}, 2);
+  check_parity<Real>(*gpu_device, small, colour, {}, {2}, 2);
 }
 
-TEST_CASE_TEMPLATE("card: many peers are one batch", Real, float, double) {
-  GOSSAMER_CARD(card);
-  check_parity<Real>(*card, model("softmax", kVector), kVector, {}, {4}, 300);
+TEST_CASE_TEMPLATE("GPU: many peers are one batch", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
+  check_parity<Real>(*gpu_device, model("softmax", kVector), kVector, {}, {4}, 300);
   const ModelSpec mlp{{Dense{.units = 5, .activation = Activation::tanh}, Dense{.units = 3}},
                       Loss::softmax_cross_entropy};
-  check_parity<Real>(*card, mlp, kVector, {.kind = Plan::Kind::evaluate}, {3, 7, 1, 2, 6}, 100);
+  check_parity<Real>(*gpu_device, mlp, kVector, {.kind = Plan::Kind::evaluate}, {3, 7, 1, 2, 6},
+                     100);
 }
 
-TEST_CASE("card: extreme outputs stay finite, NaN stays NaN, and is nobody else's") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: extreme outputs stay finite, NaN stays NaN, and is nobody else's") {
+  GOSSAMER_GPU(gpu_device);
   const CompiledModel network =
       compiled({{Dense{.units = 2}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 2}, 1);
-  const Held<float> features(*card, std::vector<float>{1000, NAN, 1});
-  const Held<std::int32_t> labels(*card, std::vector<std::int32_t>{1, 1, 0});
-  const Held<float> row(*card, std::vector<float>{1, -1, 0, 0});
-  const Held<double> losses(*card, std::vector<double>(3));
+  const Held<float> features(*gpu_device, std::vector<float>{1000, NAN, 1});
+  const Held<std::int32_t> labels(*gpu_device, std::vector<std::int32_t>{1, 1, 0});
+  const Held<float> row(*gpu_device, std::vector<float>{1, -1, 0, 0});
+  const Held<double> losses(*gpu_device, std::vector<double>(3));
   std::vector<Held<float>> gradients;
   std::vector<gpu::Job<float>> jobs;
   const std::uint32_t samples[] = {0, 1, 2};
   for (std::size_t p = 0; p < 3; ++p) {
-    gradients.emplace_back(*card, 4);
+    gradients.emplace_back(*gpu_device, 4);
     jobs.push_back({.parameters = row.get(),
                     .gradient = gradients[p].get(),
                     .samples = samples + p,
@@ -150,7 +150,7 @@ TEST_CASE("card: extreme outputs stay finite, NaN stays NaN, and is nobody else'
   }
   const gpu::Task task{.program = &network.program(),
                        .tables = {{features.get(), labels.get(), nullptr}}};
-  card->gradient(task, std::span<const gpu::Job<float>>(jobs));
+  gpu_device->gradient(task, std::span<const gpu::Job<float>>(jobs));
   const auto all = losses.values();
   CHECK(all[0] == doctest::Approx(2000));
   CHECK(gradients[0].values() == std::vector<float>{1000, -1000, 1, -1});

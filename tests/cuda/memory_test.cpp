@@ -1,4 +1,4 @@
-// Memory, transfers and threads on a card.
+// Memory, transfers and threads on a GPU.
 #include <atomic>
 #include <condition_variable>
 #include <future>
@@ -41,16 +41,16 @@ std::vector<float> counting(std::size_t length, float from) {
 
 }  // namespace
 
-TEST_CASE("card: the survey, and cards that there are not") {
-  GOSSAMER_CARD(card);
-  const cuda::Survey survey = cuda::survey();
-  CHECK(survey.built);
-  CHECK(survey.runtime_version >= 12000);
-  CHECK(survey.driver_version >= survey.runtime_version / 1000 * 1000);
-  CHECK_FALSE(survey.blas.empty());
-  REQUIRE_FALSE(survey.cards.empty());
-  for (std::size_t i = 0; i < survey.cards.size(); ++i) {
-    const cuda::CardInfo& info = survey.cards[i];
+TEST_CASE("GPU: the discovery, and GPUs that there are not") {
+  GOSSAMER_GPU(gpu_device);
+  const cuda::Discovery discovery = cuda::discover_gpus_with_memory();
+  CHECK(discovery.built);
+  CHECK(discovery.runtime_version >= 12000);
+  CHECK(discovery.driver_version >= discovery.runtime_version / 1000 * 1000);
+  CHECK_FALSE(discovery.blas.empty());
+  REQUIRE_FALSE(discovery.gpus.empty());
+  for (std::size_t i = 0; i < discovery.gpus.size(); ++i) {
+    const cuda::GpuInfo& info = discovery.gpus[i];
     CHECK(info.index == static_cast<int>(i));
     CHECK_FALSE(info.name.empty());
     CHECK(info.compute_major >= 8);
@@ -58,59 +58,60 @@ TEST_CASE("card: the survey, and cards that there are not") {
     CHECK(info.memory_free > 0);
     CHECK(info.multiprocessors > 0);
   }
-  CHECK(card->description().find("cuda:0, " + survey.cards[0].name) == 0);
-  for (const int index : {-1, static_cast<int>(survey.cards.size())}) {
-    const auto none = cuda::make_cuda_device({.cards = {index}});
+  CHECK(gpu_device->description().find("cuda:0, " + discovery.gpus[0].name) == 0);
+  for (const int index : {-1, static_cast<int>(discovery.gpus.size())}) {
+    const auto none = cuda::make_cuda_device({.gpus = {index}});
     REQUIRE_FALSE(none.ok());
     CHECK(none.error().kind == ErrorKind::invalid);
     CHECK(none.error().message.find(std::to_string(index)) != std::string::npos);
   }
 }
 
-TEST_CASE("card: memory is aligned, zero, there and back") {
-  GOSSAMER_CARD(card);
-  CHECK_FALSE(card->host_accessible());
+TEST_CASE("GPU: memory is aligned, zero, there and back") {
+  GOSSAMER_GPU(gpu_device);
+  CHECK_FALSE(gpu_device->host_accessible());
   for (const std::size_t bytes : {1, 4, 63, 4096, 1'000'003}) {
-    auto* memory = static_cast<unsigned char*>(card->allocate(bytes));
+    auto* memory = static_cast<unsigned char*>(gpu_device->allocate(bytes));
     CHECK(reinterpret_cast<std::uintptr_t>(memory) % 64 == 0);
     std::vector<unsigned char> back(bytes, 1), sent(bytes);
-    card->download(back.data(), memory, bytes);
+    gpu_device->download(back.data(), memory, bytes);
     CHECK(back == std::vector<unsigned char>(bytes));
     for (std::size_t i = 0; i < bytes; ++i) sent[i] = static_cast<unsigned char>(7 * i + 1);
     const std::vector<unsigned char> kept = sent;
-    card->upload(memory, sent.data(), bytes);
+    gpu_device->upload(memory, sent.data(), bytes);
     std::fill(sent.begin(), sent.end(),
               0);  // the call has returned: the host's memory is the caller's again
-    card->download(back.data(), memory, bytes);
+    gpu_device->download(back.data(), memory, bytes);
     CHECK(back == kept);
-    card->upload(memory, nullptr, 0);
-    card->download(nullptr, memory, 0);
-    card->release(memory);
+    gpu_device->upload(memory, nullptr, 0);
+    gpu_device->download(nullptr, memory, 0);
+    gpu_device->release(memory);
   }
-  card->release(card->allocate(0));
-  card->release(nullptr);
-  card->release_host(card->allocate_host(0));
-  const MemoryInfo info = card->memory_info();
+  gpu_device->release(gpu_device->allocate(0));
+  gpu_device->release(nullptr);
+  gpu_device->release_host(gpu_device->allocate_host(0));
+  const MemoryInfo info = gpu_device->memory_info();
   CHECK(info.free > 0);
   CHECK(info.free <= info.total);
 }
 
-TEST_CASE("card: memory that there is not is std::bad_alloc, and the device goes on") {
-  GOSSAMER_CARD(card);
-  const std::size_t total = card->memory_info().total;
-  CHECK_THROWS_AS(card->allocate(2 * total), std::bad_alloc);
-  CHECK_THROWS_AS(card->allocate(std::numeric_limits<std::size_t>::max() / 2), std::bad_alloc);
-  const Held<float> row(*card, counting(5, 1));
+TEST_CASE("GPU: memory that there is not is std::bad_alloc, and the device goes on") {
+  GOSSAMER_GPU(gpu_device);
+  const std::size_t total = gpu_device->memory_info().total;
+  CHECK_THROWS_AS(gpu_device->allocate(2 * total), std::bad_alloc);
+  CHECK_THROWS_AS(gpu_device->allocate(std::numeric_limits<std::size_t>::max() / 2),
+                  std::bad_alloc);
+  const Held<float> row(*gpu_device, counting(5, 1));
   CHECK(row.values() == counting(5, 1));
 }
 
 TEST_CASE(
-    "card: transfers come after what was asked for before them, in order, and say when they are "
+    "GPU: transfers come after what was asked for before them, in order, and say when they are "
     "done") {
-  GOSSAMER_CARD(card);
+  GOSSAMER_GPU(gpu_device);
   constexpr std::size_t kLength = 50'000, kPieces = 10, kPiece = kLength / kPieces;
-  const Held<float> row(*card, counting(kLength, 0)), back(*card, kLength);
-  const Pinned<float> down(*card, kLength);
+  const Held<float> row(*gpu_device, counting(kLength, 0)), back(*gpu_device, kLength);
+  const Pinned<float> down(*gpu_device, kLength);
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::size_t> downs, ups;
@@ -126,10 +127,10 @@ TEST_CASE(
     changed.wait(lock, [&] { return list.size() == kPieces; });
   };
   const ScaleRequest<float> twice{2, row.get(), kLength};
-  for (int i = 0; i < 3; ++i) card->scale(std::span(&twice, 1));  // × 8
+  for (int i = 0; i < 3; ++i) gpu_device->scale(std::span(&twice, 1));  // × 8
   for (std::size_t p = 0; p < kPieces; ++p)
-    card->begin_download(down.get() + p * kPiece, row.get() + p * kPiece, kPiece * sizeof(float),
-                         note(downs, p));
+    gpu_device->begin_download(down.get() + p * kPiece, row.get() + p * kPiece,
+                               kPiece * sizeof(float), note(downs, p));
   wait(downs);
   std::vector<std::size_t> in_order(kPieces);
   std::iota(in_order.begin(), in_order.end(), 0);
@@ -138,10 +139,10 @@ TEST_CASE(
     CHECK(down.values()[i] == 8 * static_cast<float>(i));
   // Up again, onto a row that an operation asked for before still writes.
   const FillRequest<float> fill{-1, back.get(), kLength};
-  card->fill(std::span(&fill, 1));
+  gpu_device->fill(std::span(&fill, 1));
   for (std::size_t p = 0; p < kPieces; ++p)
-    card->begin_upload(back.get() + p * kPiece, down.get() + p * kPiece, kPiece * sizeof(float),
-                       note(ups, p));
+    gpu_device->begin_upload(back.get() + p * kPiece, down.get() + p * kPiece,
+                             kPiece * sizeof(float), note(ups, p));
   wait(ups);
   CHECK(ups == in_order);
   const auto values = back.values();
@@ -152,40 +153,40 @@ TEST_CASE(
   CHECK(seen == values);
 }
 
-TEST_CASE("card: an empty transfer is done too") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: an empty transfer is done too") {
+  GOSSAMER_GPU(gpu_device);
   std::promise<void> down, up;
-  const Held<float> row(*card, 1);
-  card->begin_download(nullptr, row.get(), 0, [&] { down.set_value(); });
+  const Held<float> row(*gpu_device, 1);
+  gpu_device->begin_download(nullptr, row.get(), 0, [&] { down.set_value(); });
   down.get_future().wait();
-  card->begin_upload(row.get(), nullptr, 0, [&] { up.set_value(); });
+  gpu_device->begin_upload(row.get(), nullptr, 0, [&] { up.set_value(); });
   up.get_future().wait();
 }
 
-TEST_CASE("card: threads at once, each with its own order") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: threads at once, each with its own order") {
+  GOSSAMER_GPU(gpu_device);
   constexpr int kThreads = 4;
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
       const std::size_t length = 1000 + 37 * static_cast<std::size_t>(t);
-      auto* x = static_cast<double*>(card->allocate(length * sizeof(double)));
-      auto* y = static_cast<double*>(card->allocate(length * sizeof(double)));
+      auto* x = static_cast<double*>(gpu_device->allocate(length * sizeof(double)));
+      auto* y = static_cast<double*>(gpu_device->allocate(length * sizeof(double)));
       double expected = 1;
       for (int round = 0; round < 30; ++round) {
         const FillRequest<double> fill{expected, x, length};
-        card->fill(std::span(&fill, 1));
+        gpu_device->fill(std::span(&fill, 1));
         const CopyRequest<double> copy{x, y, length};
-        card->copy(std::span(&copy, 1));
+        gpu_device->copy(std::span(&copy, 1));
         ReduceRequest<double> sum{x, y, length};
-        card->dot(std::span(&sum, 1));
+        gpu_device->dot(std::span(&sum, 1));
         if (sum.result != expected * expected * static_cast<double>(length)) ++wrong;
         expected += t + 1;
       }
-      card->finish();
-      card->release(x);
-      card->release(y);
+      gpu_device->finish();
+      gpu_device->release(x);
+      gpu_device->release(y);
     });
   for (auto& thread : threads) thread.join();
   CHECK(wrong == 0);

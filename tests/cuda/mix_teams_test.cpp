@@ -1,4 +1,4 @@
-// Mixing of long rows that several peers share: the card takes them together, and the bits are
+// Mixing of long rows that several peers share: the GPU takes them together, and the bits are
 // those of one by one.
 #include "tests/cuda/test_util.hpp"
 
@@ -39,8 +39,8 @@ void check_shared_rows(Device& device, std::size_t peers, std::size_t length, st
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("card: long rows that several peers mix in, together", Real, float, double) {
-  GOSSAMER_CARD(device);
+TEST_CASE_TEMPLATE("GPU: long rows that several peers mix in, together", Real, float, double) {
+  GOSSAMER_GPU(device);
   check_shared_rows<Real>(*device, 16, 70'001, 2);   // one team, a rest of one value
   check_shared_rows<Real>(*device, 18, 65'600, 2);   // two teams
   check_shared_rows<Real>(*device, 2, 600'003, 1);   // neither takes more than it needs

@@ -1,4 +1,4 @@
-// Arithmetic on rows: every operation of a card against the CPU in double.
+// Arithmetic on rows: every operation of a GPU against the CPU in double.
 #include "tests/cuda/test_util.hpp"
 
 using namespace gossamer;
@@ -6,14 +6,14 @@ using namespace gossamer::gpu;
 
 namespace {
 
-/// Some rows on a card and the same rows in double on the CPU.
+/// Some rows on a GPU and the same rows in double on the CPU.
 template <class Real>
 struct Twin {
   Twin(Device& device, const std::vector<Real>& values, std::size_t offset = 0)
-      : card(device, values, offset), cpu(as<double>(values)) {}
-  void check() const { CHECK(worst_error(card.values(), cpu) < kRoundings<Real>); }
+      : gpu(device, values, offset), cpu(as<double>(values)) {}
+  void check() const { CHECK(worst_error(gpu.values(), cpu) < kRoundings<Real>); }
 
-  Held<Real> card;
+  Held<Real> gpu;
   std::vector<double> cpu;
 };
 
@@ -75,21 +75,21 @@ void check_mix(Device& device, std::size_t peers, std::size_t length, bool ragge
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("card: mix of 16 peers with none to five sources", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: mix of 16 peers with none to five sources", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   for (const std::size_t length : kLengths)
     for (const bool ragged : {false, true}) {
       CAPTURE(length);
-      check_mix<Real>(*card, 16, length, ragged);
+      check_mix<Real>(*gpu_device, 16, length, ragged);
     }
-  check_mix<Real>(*card, 1, 1000, false);
-  card->mix(std::span<const BasicMixRequest<Real>>());
+  check_mix<Real>(*gpu_device, 1, 1000, false);
+  gpu_device->mix(std::span<const BasicMixRequest<Real>>());
 }
 
-TEST_CASE("card: a mix of many sources and of more requests than a grid is deep") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: a mix of many sources and of more requests than a grid is deep") {
+  GOSSAMER_GPU(gpu_device);
   std::vector<std::vector<double>> cpu;
-  const auto rows = rows_of<float>(*card, 41, 33, cpu);
+  const auto rows = rows_of<float>(*gpu_device, 41, 33, cpu);
   std::vector<MixSource> sources;
   std::vector<double> expected = cpu[0];
   for (std::size_t p = 1; p < 41; ++p) {
@@ -97,120 +97,120 @@ TEST_CASE("card: a mix of many sources and of more requests than a grid is deep"
     for (std::size_t i = 0; i < 33; ++i)
       expected[i] += static_cast<double>(1.0F / 41) * (cpu[p][i] - cpu[0][i]);
   }
-  const Held<float> out(*card, 33);
+  const Held<float> out(*gpu_device, 33);
   const MixRequest request{rows[0].get(), out.get(), sources, 33};
-  card->mix(std::span(&request, 1));
+  gpu_device->mix(std::span(&request, 1));
   CHECK(worst_error(out.values(), expected) < kRoundings<float>);
 
   const std::size_t many = 70'001;
-  const Held<float> x(*card, normal<float>(many, 1)), y(*card, normal<float>(many, 2)),
-      mixed(*card, many);
+  const Held<float> x(*gpu_device, normal<float>(many, 1)), y(*gpu_device, normal<float>(many, 2)),
+      mixed(*gpu_device, many);
   const auto before_x = x.values(), before_y = y.values();
   std::vector<MixSource> one_each;
   for (std::size_t i = 0; i < many; ++i) one_each.push_back({y.get() + i, 0.5F});
   std::vector<MixRequest> requests;
   for (std::size_t i = 0; i < many; ++i)
     requests.push_back({x.get() + i, mixed.get() + i, std::span(&one_each[i], 1), 1});
-  card->mix(requests);
+  gpu_device->mix(requests);
   std::vector<double> mean;
   for (std::size_t i = 0; i < many; ++i)
     mean.push_back(0.5 * (static_cast<double>(before_x[i]) + before_y[i]));
   CHECK(worst_error(mixed.values(), mean) < kRoundings<float>);
 }
 
-TEST_CASE("card: consensus is an exact fixed point of mix, and pieces have the bits of the whole") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: consensus is an exact fixed point of mix, and pieces have the bits of the whole") {
+  GOSSAMER_GPU(gpu_device);
   const std::size_t length = 4099;
   const auto values = normal<float>(length, 1, 1e3);
-  const Held<float> a(*card, values), b(*card, values, 1), other(*card, normal<float>(length, 2)),
-      out(*card, length);
+  const Held<float> a(*gpu_device, values), b(*gpu_device, values, 1),
+      other(*gpu_device, normal<float>(length, 2)), out(*gpu_device, length);
   const MixSource same[] = {{b.get(), 1.0F / 7}, {b.get(), 0.3F}};
   const MixRequest fixed{a.get(), out.get(), same, length};
-  card->mix(std::span(&fixed, 1));
+  gpu_device->mix(std::span(&fixed, 1));
   CHECK(same_bits(out.values(), values));
 
   const MixSource source{other.get(), 0.3F};
   const MixRequest whole{a.get(), out.get(), std::span(&source, 1), length};
-  card->mix(std::span(&whole, 1));
-  const Held<float> pieced(*card, length, 1);
+  gpu_device->mix(std::span(&whole, 1));
+  const Held<float> pieced(*gpu_device, length, 1);
   for (std::size_t begin = 0, size = 1; begin < length; begin += size, size = 3 * size + 1) {
     const std::size_t left = std::min(size, length - begin);
     const MixSource moved{other.get() + begin, 0.3F};
     const MixRequest piece{a.get() + begin, pieced.get() + begin, std::span(&moved, 1), left};
-    card->mix(std::span(&piece, 1));
+    gpu_device->mix(std::span(&piece, 1));
   }
   CHECK(same_bits(pieced.values(), out.values()));
 }
 
-TEST_CASE_TEMPLATE("card: axpy, add_difference, scale, divide, copy, fill", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: axpy, add_difference, scale, divide, copy, fill", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   each_shape([&](std::size_t length, std::size_t offset) {
-    Twin<Real> x(*card, normal<Real>(length, 1), offset), y(*card, normal<Real>(length, 2)),
-        z(*card, normal<Real>(length, 3)), copied(*card, normal<Real>(length, 4)),
-        filled(*card, normal<Real>(length, 5), offset), made(*card, {Real(3)}, offset);
+    Twin<Real> x(*gpu_device, normal<Real>(length, 1), offset),
+        y(*gpu_device, normal<Real>(length, 2)), z(*gpu_device, normal<Real>(length, 3)),
+        copied(*gpu_device, normal<Real>(length, 4)),
+        filled(*gpu_device, normal<Real>(length, 5), offset), made(*gpu_device, {Real(3)}, offset);
     const std::size_t half = length / 2;
-    const auto both = [&](const auto& on_card, const auto& on_cpu, auto operation) {
-      operation(*card, std::span(on_card));
+    const auto both = [&](const auto& on_gpu, const auto& on_cpu, auto operation) {
+      operation(*gpu_device, std::span(on_gpu));
       operation(cpu, std::span(on_cpu));
     };
-    const AxpyRequest<Real> axpy[] = {{Real(0.75), x.card.get(), y.card.get(), length},
-                                      {-2, x.card.get(), z.card.get(), half}};
+    const AxpyRequest<Real> axpy[] = {{Real(0.75), x.gpu.get(), y.gpu.get(), length},
+                                      {-2, x.gpu.get(), z.gpu.get(), half}};
     const AxpyRequest<double> cpu_axpy[] = {{0.75, x.cpu.data(), y.cpu.data(), length},
                                             {-2, x.cpu.data(), z.cpu.data(), half}};
     both(axpy, cpu_axpy, [](Device& device, auto requests) { device.axpy(requests); });
     // z ← z + (y − x), then x ← x + (x − y): out may be an input.
-    const DifferenceRequest<Real> difference[] = {
-        {z.card.get(), y.card.get(), x.card.get(), length}};
+    const DifferenceRequest<Real> difference[] = {{z.gpu.get(), y.gpu.get(), x.gpu.get(), length}};
     const DifferenceRequest<double> cpu_difference[] = {
         {z.cpu.data(), y.cpu.data(), x.cpu.data(), length}};
     both(difference, cpu_difference,
          [](Device& device, auto requests) { device.add_difference(requests); });
-    const DifferenceRequest<Real> itself[] = {{x.card.get(), x.card.get(), y.card.get(), length}};
+    const DifferenceRequest<Real> itself[] = {{x.gpu.get(), x.gpu.get(), y.gpu.get(), length}};
     const DifferenceRequest<double> cpu_itself[] = {
         {x.cpu.data(), x.cpu.data(), y.cpu.data(), length}};
     both(itself, cpu_itself,
          [](Device& device, auto requests) { device.add_difference(requests); });
-    const ScaleRequest<Real> scale[] = {{Real(0.3), y.card.get(), half},
-                                        {Real(-1.5), z.card.get(), length}};
+    const ScaleRequest<Real> scale[] = {{Real(0.3), y.gpu.get(), half},
+                                        {Real(-1.5), z.gpu.get(), length}};
     const ScaleRequest<double> cpu_scale[] = {{static_cast<double>(Real(0.3)), y.cpu.data(), half},
                                               {-1.5, z.cpu.data(), length}};
     both(scale, cpu_scale, [](Device& device, auto requests) { device.scale(requests); });
     // y ← y / c, and z ← x / c, where c is a value that a kernel has just made.
-    const DivideRequest<Real> divide[] = {{y.card.get(), made.card.get(), y.card.get(), length},
-                                          {x.card.get(), made.card.get(), z.card.get(), half}};
+    const DivideRequest<Real> divide[] = {{y.gpu.get(), made.gpu.get(), y.gpu.get(), length},
+                                          {x.gpu.get(), made.gpu.get(), z.gpu.get(), half}};
     const DivideRequest<double> cpu_divide[] = {
         {y.cpu.data(), made.cpu.data(), y.cpu.data(), length},
         {x.cpu.data(), made.cpu.data(), z.cpu.data(), half}};
-    const FillRequest<Real> make[] = {{Real(-1.75), made.card.get(), 1}};
+    const FillRequest<Real> make[] = {{Real(-1.75), made.gpu.get(), 1}};
     const FillRequest<double> cpu_make[] = {{-1.75, made.cpu.data(), 1}};
     both(make, cpu_make, [](Device& device, auto requests) { device.fill(requests); });
     both(divide, cpu_divide, [](Device& device, auto requests) { device.divide(requests); });
-    const CopyRequest<Real> copy[] = {{x.card.get(), copied.card.get(), half}};
+    const CopyRequest<Real> copy[] = {{x.gpu.get(), copied.gpu.get(), half}};
     const CopyRequest<double> cpu_copy[] = {{x.cpu.data(), copied.cpu.data(), half}};
     both(copy, cpu_copy, [](Device& device, auto requests) { device.copy(requests); });
-    const FillRequest<Real> fill[] = {{Real(2.5), filled.card.get(), half}};
+    const FillRequest<Real> fill[] = {{Real(2.5), filled.gpu.get(), half}};
     const FillRequest<double> cpu_fill[] = {{2.5, filled.cpu.data(), half}};
     both(fill, cpu_fill, [](Device& device, auto requests) { device.fill(requests); });
     for (const auto* row : {&x, &y, &z, &copied, &filled}) row->check();
   });
-  card->axpy(std::span<const AxpyRequest<Real>>());
-  card->add_difference(std::span<const DifferenceRequest<Real>>());
-  card->scale(std::span<const ScaleRequest<Real>>());
-  card->divide(std::span<const DivideRequest<Real>>());
-  card->copy(std::span<const CopyRequest<Real>>());
-  card->fill(std::span<const FillRequest<Real>>());
+  gpu_device->axpy(std::span<const AxpyRequest<Real>>());
+  gpu_device->add_difference(std::span<const DifferenceRequest<Real>>());
+  gpu_device->scale(std::span<const ScaleRequest<Real>>());
+  gpu_device->divide(std::span<const DivideRequest<Real>>());
+  gpu_device->copy(std::span<const CopyRequest<Real>>());
+  gpu_device->fill(std::span<const FillRequest<Real>>());
 }
 
-TEST_CASE_TEMPLATE("card: copies and fills keep every bit, in many requests of different lengths",
+TEST_CASE_TEMPLATE("GPU: copies and fills keep every bit, in many requests of different lengths",
                    Real, float, double) {
-  GOSSAMER_CARD(card);
+  GOSSAMER_GPU(gpu_device);
   auto values = normal<Real>(5000, 1);
   values[7] = std::numeric_limits<Real>::quiet_NaN();
   values[8] = std::numeric_limits<Real>::infinity();
   values[9] = Real(-0.0);
   values[10] = std::numeric_limits<Real>::denorm_min();
-  const Held<Real> from(*card, values), to(*card, 5000, 1), filled(*card, 5000);
+  const Held<Real> from(*gpu_device, values), to(*gpu_device, 5000, 1), filled(*gpu_device, 5000);
   std::vector<CopyRequest<Real>> copies;
   std::vector<FillRequest<Real>> fills;
   std::vector<Real> expected(5000);
@@ -221,26 +221,26 @@ TEST_CASE_TEMPLATE("card: copies and fills keep every bit, in many requests of d
     std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(begin), left,
                 static_cast<Real>(begin));
   }
-  card->copy(copies);
-  card->fill(fills);
+  gpu_device->copy(copies);
+  gpu_device->fill(fills);
   CHECK(same_bits(to.values(), values));
   CHECK(same_bits(filled.values(), expected));
 }
 
-TEST_CASE_TEMPLATE("card: what a thread asks for is done in that order", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: what a thread asks for is done in that order", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   const std::size_t length = 1000;
-  const Held<Real> x(*card, std::vector<Real>(length, 1)), y(*card, length);
+  const Held<Real> x(*gpu_device, std::vector<Real>(length, 1)), y(*gpu_device, length);
   for (int i = 0; i < 20; ++i) {  // y ← 2 y + 1, x ← y
     const CopyRequest<Real> copy{x.get(), y.get(), length};
-    card->copy(std::span(&copy, 1));
+    gpu_device->copy(std::span(&copy, 1));
     const ScaleRequest<Real> scale{2, y.get(), length};
-    card->scale(std::span(&scale, 1));
+    gpu_device->scale(std::span(&scale, 1));
     const FillRequest<Real> one{1, x.get(), length};
-    card->fill(std::span(&one, 1));
+    gpu_device->fill(std::span(&one, 1));
     const AxpyRequest<Real> axpy{1, y.get(), x.get(), length};
-    card->axpy(std::span(&axpy, 1));
+    gpu_device->axpy(std::span(&axpy, 1));
   }
-  card->finish();
+  gpu_device->finish();
   CHECK(x.values() == std::vector<Real>(length, Real((1 << 21) - 1)));
 }

@@ -34,8 +34,8 @@ std::vector<float> finite(std::size_t length) {
 
 }  // namespace
 
-TEST_CASE("card: the largest values, for many shares of a row, all in one call") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: the largest values, for many shares of a row, all in one call") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   std::vector<Held<float>> rows, chosen;
   std::vector<Held<std::uint32_t>> indices;
@@ -43,13 +43,13 @@ TEST_CASE("card: the largest values, for many shares of a row, all in one call")
   for (const std::size_t length : kRows)
     for (const std::size_t count :
          {std::size_t{1}, (length + 99) / 100, (length + 2) / 3, length}) {
-      rows.emplace_back(*card, values(length), requests.size() % 2);
-      chosen.emplace_back(*card, count);
-      indices.emplace_back(*card, count);
+      rows.emplace_back(*gpu_device, values(length), requests.size() % 2);
+      chosen.emplace_back(*gpu_device, count);
+      indices.emplace_back(*gpu_device, count);
       requests.push_back(
           {rows.back().get(), length, chosen.back().get(), indices.back().get(), count});
     }
-  card->largest(requests);
+  gpu_device->largest(requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     CAPTURE(requests[i].length);
     CAPTURE(requests[i].count);
@@ -62,60 +62,61 @@ TEST_CASE("card: the largest values, for many shares of a row, all in one call")
     CHECK(indices[i].values() == places);
     CHECK(same_bits(chosen[i].values(), expected));
   }
-  card->largest({});
+  gpu_device->largest({});
 }
 
-TEST_CASE("card: values are added at their places, and none where one place is unsound") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: values are added at their places, and none where one place is unsound") {
+  GOSSAMER_GPU(gpu_device);
   const std::vector<std::vector<std::uint32_t>> places{
       {0, 2, 999}, {0, 2, 1000}, {2, 1, 3}, {1, 1, 2}, {997, 998, 999}, {0, 1, 0xFFFFFFFF}, {}};
-  const Held<float> chosen(*card, std::vector<float>{10, 20, 30});
+  const Held<float> chosen(*gpu_device, std::vector<float>{10, 20, 30});
   std::vector<Held<float>> rows;
   std::vector<Held<std::uint32_t>> indices;
   std::vector<std::unique_ptr<FaultWord>> faults;
   std::vector<PlacedRequest> requests;
   for (const auto& each : places) {
-    rows.emplace_back(*card, normal<float>(1000, 1));
-    indices.emplace_back(*card, each);
-    faults.push_back(std::make_unique<FaultWord>(*card));
+    rows.emplace_back(*gpu_device, normal<float>(1000, 1));
+    indices.emplace_back(*gpu_device, each);
+    faults.push_back(std::make_unique<FaultWord>(*gpu_device));
     requests.push_back({chosen.get(), indices.back().get(), each.size(), rows.back().get(), 1000,
                         faults.back()->word(), requests.size() + 1});
   }
-  card->add_placed(requests);
-  card->finish();
+  gpu_device->add_placed(requests);
+  gpu_device->finish();
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(i);
     auto expected = normal<float>(1000, 1);
     const bool sound = i == 0 || i == 4 || i == 6;
     for (std::size_t k = 0; sound && k < places[i].size(); ++k)
       expected[places[i][k]] += 10 * static_cast<float>(k + 1);
-    CHECK(faults[i]->told() == (sound ? 0 : i + 1));
+    CHECK(faults[i]->tag() == (sound ? 0 : i + 1));
     CHECK(same_bits(rows[i].values(), expected));
   }
   for (PlacedRequest& request : requests) request.tag += 100;  // the first stays
-  card->add_placed(requests);
+  gpu_device->add_placed(requests);
   for (PlacedRequest& request : requests) request.fault = nullptr;
-  card->add_placed(requests);
-  card->finish();
+  gpu_device->add_placed(requests);
+  gpu_device->finish();
   for (std::size_t i = 0; i < places.size(); ++i)
-    CHECK((faults[i]->told() == 0 || faults[i]->told() == i + 1));
-  card->add_placed({});
+    CHECK((faults[i]->tag() == 0 || faults[i]->tag() == i + 1));
+  gpu_device->add_placed({});
 }
 
-TEST_CASE("card: samples are the CPU's, there and back") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: samples are the CPU's, there and back") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   for (const std::size_t length : kRows)
     for (const std::size_t count : {std::size_t{1}, (length + 9) / 10, length}) {
       CAPTURE(length);
       CAPTURE(count);
       const auto row = finite(length);
-      const Held<float> in(*card, row), chosen(*card, count), out(*card, normal<float>(length, 2));
+      const Held<float> in(*gpu_device, row), chosen(*gpu_device, count),
+          out(*gpu_device, normal<float>(length, 2));
       SampledRequest request{in.get(), length,         chosen.get(), count, 0x1234'5678'9ABCULL,
                              6,        Purpose::codec, 1ULL << 33};
-      card->sample(std::span(&request, 1));
+      gpu_device->sample(std::span(&request, 1));
       request.values = out.get();
-      card->add_sampled(std::span(&request, 1));
+      gpu_device->add_sampled(std::span(&request, 1));
       std::vector<float> from = row, expected(count), to = normal<float>(length, 2);
       request.values = from.data();
       request.chosen = expected.data();
@@ -127,19 +128,19 @@ TEST_CASE("card: samples are the CPU's, there and back") {
     }
 }
 
-TEST_CASE("card: signs there and back") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: signs there and back") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   for (const bool add : {false, true})
     for (const std::size_t length : kRows) {
       CAPTURE(length);
-      const Held<float> in(*card, finite(length), 1), scales(*card, sign_blocks(length)),
-          out(*card, normal<float>(length, 2));
-      const Held<std::uint32_t> bits(*card, sign_words(length));
+      const Held<float> in(*gpu_device, finite(length), 1),
+          scales(*gpu_device, sign_blocks(length)), out(*gpu_device, normal<float>(length, 2));
+      const Held<std::uint32_t> bits(*gpu_device, sign_words(length));
       SignRequest request{in.get(), bits.get(), scales.get(), length, add};
-      card->to_signs(std::span(&request, 1));
+      gpu_device->to_signs(std::span(&request, 1));
       request.values = out.get();
-      card->from_signs(std::span(&request, 1));
+      gpu_device->from_signs(std::span(&request, 1));
       auto row = finite(length), back = normal<float>(length, 2);
       std::vector<float> expected_scales(sign_blocks(length));
       std::vector<std::uint32_t> expected(sign_words(length));
@@ -154,25 +155,26 @@ TEST_CASE("card: signs there and back") {
 }
 
 TEST_CASE(
-    "card: bf16 and int8 are added to what is there, and blocks that are not finite become NaN") {
-  GOSSAMER_CARD(card);
+    "GPU: bf16 and int8 are added to what is there, and blocks that are not finite become NaN") {
+  GOSSAMER_GPU(gpu_device);
   CpuDevice cpu(1);
   for (const std::size_t offset : {0, 1})
     for (const std::size_t length : kRows) {
       CAPTURE(length);
-      const Held<float> in(*card, values(length), offset),
-          halves_out(*card, normal<float>(length, 2), offset),
-          bytes_out(*card, normal<float>(length, 2), offset), scales(*card, int8_blocks(length));
-      const Held<std::uint16_t> halves(*card, length, offset);
-      const Held<std::int8_t> bytes(*card, length, offset);
+      const Held<float> in(*gpu_device, values(length), offset),
+          halves_out(*gpu_device, normal<float>(length, 2), offset),
+          bytes_out(*gpu_device, normal<float>(length, 2), offset),
+          scales(*gpu_device, int8_blocks(length));
+      const Held<std::uint16_t> halves(*gpu_device, length, offset);
+      const Held<std::int8_t> bytes(*gpu_device, length, offset);
       Bf16Request bf16{in.get(), halves.get(), length, true};
       Int8Request int8{in.get(), bytes.get(), scales.get(), length, true};
-      card->to_bf16(std::span(&bf16, 1));
-      card->to_int8(std::span(&int8, 1));
+      gpu_device->to_bf16(std::span(&bf16, 1));
+      gpu_device->to_int8(std::span(&int8, 1));
       bf16.values = halves_out.get();
       int8.values = bytes_out.get();
-      card->from_bf16(std::span(&bf16, 1));
-      card->from_int8(std::span(&int8, 1));
+      gpu_device->from_bf16(std::span(&bf16, 1));
+      gpu_device->from_int8(std::span(&int8, 1));
       auto row = values(length), halves_back = normal<float>(length, 2), bytes_back = halves_back;
       std::vector<float> expected_scales(int8_blocks(length));
       std::vector<std::uint16_t> expected_halves(length);

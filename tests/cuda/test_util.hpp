@@ -1,5 +1,5 @@
-// The words of the tests of the CUDA device: a device where there is a card, values in its memory
-// between guards, and comparisons. The same tests run on a card and, everywhere, on the emulation
+// The words of the tests of the CUDA device: a device where there is a GPU, values in its memory
+// between guards, and comparisons. The same tests run on a GPU and, everywhere, on the emulation
 // of one.
 #pragma once
 
@@ -20,11 +20,11 @@
 
 namespace gossamer::gpu {
 
-/// The first card as a device; null where there is none, which is said.
-inline std::unique_ptr<Device> card_or_skip() {
-  const cuda::Survey survey = cuda::survey();
-  if (!survey.problem.empty()) {
-    std::printf("skipped: %s (%s)\n", survey.problem.c_str(),
+/// The first GPU as a device; null where there is none, which is said.
+inline std::unique_ptr<Device> gpu_or_skip() {
+  const cuda::Discovery discovery = cuda::discover_gpus_with_memory();
+  if (!discovery.problem.empty()) {
+    std::printf("skipped: %s (%s)\n", discovery.problem.c_str(),
                 doctest::getContextOptions()->currentTest->m_name);
     return nullptr;
   }
@@ -33,25 +33,25 @@ inline std::unique_ptr<Device> card_or_skip() {
   return std::move(device).value();
 }
 
-/// The first `count` cards as one device; null where there are fewer, which is said.
-inline std::unique_ptr<Device> cards_or_skip(int count) {
-  const cuda::Survey survey = cuda::survey_cards();
-  const int there = survey.problem.empty() ? static_cast<int>(survey.cards.size()) : 0;
+/// The first `count` GPUs as one device; null where there are fewer, which is said.
+inline std::unique_ptr<Device> gpus_or_skip(int count) {
+  const cuda::Discovery discovery = cuda::discover_gpus();
+  const int there = discovery.problem.empty() ? static_cast<int>(discovery.gpus.size()) : 0;
   if (there < count) {
-    std::printf("skipped: %d cards are needed, %d are here (%s)\n", count, there,
+    std::printf("skipped: %d GPUs are needed, %d are here (%s)\n", count, there,
                 doctest::getContextOptions()->currentTest->m_name);
     return nullptr;
   }
-  cuda::Options options{.cards = {}};
-  for (int card = 0; card < count; ++card) options.cards.push_back(card);
+  cuda::Options options{.gpus = {}};
+  for (int gpu = 0; gpu < count; ++gpu) options.gpus.push_back(gpu);
   auto device = cuda::make_cuda_device(options);
   if (!device.ok()) FAIL(device.error().message);
   return std::move(device).value();
 }
 
-/// `name` is the device of the test case, which ends here where there is no card.
-#define GOSSAMER_CARD(name)                        \
-  const auto name = gossamer::gpu::card_or_skip(); \
+/// `name` is the device of the test case, which ends here where there is no GPU.
+#define GOSSAMER_GPU(name)                        \
+  const auto name = gossamer::gpu::gpu_or_skip(); \
   if (name == nullptr) return
 
 /// The lengths that every operation on rows is tried with: none, one, around what a thread, a
@@ -77,21 +77,21 @@ std::vector<To> as(const std::vector<From>& values) {
   return converted;
 }
 
-/// Values in a device's memory (of one part), `offset` of them off alignment, between guards that
+/// Values in a device's memory (of one GPU), `offset` of them off alignment, between guards that
 /// nobody may write to. The device outlives them.
 template <class Value>
 class Held {
  public:
   /// Values that nobody has written: NaN.
-  Held(Device& device, std::size_t length, std::size_t offset = 0, int part = 0)
+  Held(Device& device, std::size_t length, std::size_t offset = 0, int gpu_index = 0)
       : device_(&device), length_(length), offset_(offset) {
     const std::size_t total = offset_ + kGuard + length_ + kGuard;
-    memory_ = static_cast<Value*>(device.allocate(total * sizeof(Value), part));
+    memory_ = static_cast<Value*>(device.allocate(total * sizeof(Value), gpu_index));
     const std::vector<unsigned char> poison(total * sizeof(Value), 0xFF);
     device.upload(memory_, poison.data(), poison.size());
   }
-  Held(Device& device, const std::vector<Value>& values, std::size_t offset = 0, int part = 0)
-      : Held(device, values.size(), offset, part) {
+  Held(Device& device, const std::vector<Value>& values, std::size_t offset = 0, int gpu_index = 0)
+      : Held(device, values.size(), offset, gpu_index) {
     set(values);
   }
   Held(Held&& other) noexcept

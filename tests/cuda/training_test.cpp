@@ -1,4 +1,4 @@
-// Training on a card: steps against the CPU in double, the same bits every time, rows that
+// Training on a GPU: steps against the CPU in double, the same bits every time, rows that
 // alternate, many kinds of calls.
 #include "tests/cuda/training_test_util.hpp"
 #include "tests/train/optimizer_test_util.hpp"
@@ -29,9 +29,8 @@ constexpr gpu::GradientNoise kNoise{.deviation = 0.1, .seed = 4};
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("card: five steps with every rule, with and without noise", Real, float,
-                   double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: five steps with every rule, with and without noise", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   struct Kind {
     gpu::UpdateRule rule;
     gpu::GradientNoise noise;
@@ -52,18 +51,18 @@ TEST_CASE_TEMPLATE("card: five steps with every rule, with and without noise", R
                     .rule = kind.rule,
                     .noise = kind.noise,
                     .first_step = 17};
-    check_parity<Real>(*card, varied(), kImage, plan, {4, 3}, 3, 5);
+    check_parity<Real>(*gpu_device, varied(), kImage, plan, {4, 3}, 3, 5);
   }
 }
 
-TEST_CASE_TEMPLATE("card: gradients with noise leave the parameters alone", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: gradients with noise leave the parameters alone", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   const Plan plan{.kind = Plan::Kind::gradient, .noise = kNoise, .first_step = 1ULL << 40};
-  check_parity<Real>(*card, varied(), kImage, plan, {5}, 3);
+  check_parity<Real>(*gpu_device, varied(), kImage, plan, {5}, 3);
 }
 
-TEST_CASE_TEMPLATE("card: one update with a gradient from elsewhere", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   gpu::CpuDevice cpu(1);
   for (const gpu::UpdateRule& rule : {gpu::UpdateRule{}, gpu::UpdateRule{.weight_decay = 1e-2},
                                       kHeavy, kNesterov, kSoftAdam, kSoftAdamW}) {
@@ -73,12 +72,12 @@ TEST_CASE_TEMPLATE("card: one update with a gradient from elsewhere", Real, floa
       const auto values = [&](std::uint64_t stream) {
         return gpu::normal<Real>(length, 10 * length + stream);
       };
-      x.emplace_back(*card, values(1), length % 2);
-      v.emplace_back(*card, values(2), length % 2);
-      g.emplace_back(*card, values(3), length % 2);
+      x.emplace_back(*gpu_device, values(1), length % 2);
+      v.emplace_back(*gpu_device, values(2), length % 2);
+      g.emplace_back(*gpu_device, values(3), length % 2);
       std::vector<Real> squares = values(4);
       for (Real& value : squares) value *= value;
-      w.emplace_back(*card, squares, length % 2);
+      w.emplace_back(*gpu_device, squares, length % 2);
       cpu_w.push_back(gpu::as<double>(squares));
       cpu_x.push_back(gpu::as<double>(values(1)));
       cpu_v.push_back(gpu::as<double>(values(2)));
@@ -102,7 +101,7 @@ TEST_CASE_TEMPLATE("card: one update with a gradient from elsewhere", Real, floa
                           .rate = rate,
                           .step = 10 * i});
     }
-    card->update(rule, std::span<const gpu::UpdateJob<Real>>(jobs));
+    gpu_device->update(rule, std::span<const gpu::UpdateJob<Real>>(jobs));
     cpu.update(rule, std::span<const gpu::UpdateJob<double>>(cpu_jobs));
     for (std::size_t i = 0; i < x.size(); ++i) {
       CHECK(gpu::worst_error(x[i].values(), cpu_x[i]) < gpu::kRoundings<Real>);
@@ -111,33 +110,33 @@ TEST_CASE_TEMPLATE("card: one update with a gradient from elsewhere", Real, floa
       CHECK(gpu::worst_error(g[i].values(), cpu_g[i]) == 0);
     }
   }
-  card->update({}, std::span<const gpu::UpdateJob<Real>>());
+  gpu_device->update({}, std::span<const gpu::UpdateJob<Real>>());
 }
 
-TEST_CASE_TEMPLATE("card: Adam follows its recurrence for 100 steps", Real, float, double) {
-  GOSSAMER_CARD(card);
+TEST_CASE_TEMPLATE("GPU: Adam follows its recurrence for 100 steps", Real, float, double) {
+  GOSSAMER_GPU(gpu_device);
   constexpr std::size_t kLength = 1029;
   for (const gpu::UpdateRule& rule : {kAdam, kAdamW}) {
     std::vector<Coordinate> expected(kLength);
     std::vector<Real> start(kLength), gradient(kLength);
     for (std::size_t i = 0; i < kLength; ++i)
       expected[i].x = start[i] = static_cast<Real>(std::cos(3.0 * static_cast<double>(i)));
-    const Held<Real> x(*card, start), first(*card, std::vector<Real>(kLength)),
-        second(*card, std::vector<Real>(kLength));
+    const Held<Real> x(*gpu_device, start), first(*gpu_device, std::vector<Real>(kLength)),
+        second(*gpu_device, std::vector<Real>(kLength));
     for (int step = 0; step < 100; ++step) {
       const std::vector<Real> at = x.values();
       for (std::size_t i = 0; i < kLength; ++i) {
         expected[i].take(rule, 0.02, step, pull(i, expected[i].x));
         gradient[i] = static_cast<Real>(pull(i, static_cast<double>(at[i])));
       }
-      const Held<Real> g(*card, gradient);
+      const Held<Real> g(*gpu_device, gradient);
       const gpu::UpdateJob<Real> job{.parameters = x.get(),
                                      .state = {first.get(), second.get()},
                                      .gradient = g.get(),
                                      .length = kLength,
                                      .rate = 0.02,
                                      .step = static_cast<std::uint64_t>(step)};
-      card->update(rule, std::span(&job, 1));
+      gpu_device->update(rule, std::span(&job, 1));
     }
     const std::vector<Real> end = x.values();
     double worst = 0;
@@ -147,26 +146,26 @@ TEST_CASE_TEMPLATE("card: Adam follows its recurrence for 100 steps", Real, floa
   }
 }
 
-TEST_CASE("card: empty calls") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: empty calls") {
+  GOSSAMER_GPU(gpu_device);
   const CompiledModel network = compiled(varied(), kImage, 2);
   const gpu::Task task{.program = &network.program()};
-  card->step(task, std::span<const gpu::Job<float>>());
-  card->gradient(task, std::span<const gpu::Job<float>>());
-  card->evaluate(task, std::span<const gpu::Job<float>>());
-  card->finish();
+  gpu_device->step(task, std::span<const gpu::Job<float>>());
+  gpu_device->gradient(task, std::span<const gpu::Job<float>>());
+  gpu_device->evaluate(task, std::span<const gpu::Job<float>>());
+  gpu_device->finish();
 }
 
-TEST_CASE("card: hits are samples whose largest output is their label, of equal ones the first") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: hits are samples whose largest output is their label, of equal ones the first") {
+  GOSSAMER_GPU(gpu_device);
   const CompiledModel network =
       compiled({{Dense{.units = 3}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 3}, 4);
-  const Held<float> features(*card, std::vector<float>{1, 2, 3, 4});
-  const Held<std::int32_t> labels(*card, std::vector<std::int32_t>{1, 2, 2, 1});
-  const Held<std::int64_t> hits(*card, std::vector<std::int64_t>{10, 20});
-  const Held<double> losses(*card, std::vector<double>{0, 0});
-  const Held<float> second(*card, std::vector<float>{0, 0, 0, 0, 0, 1}),
-      tied(*card, std::vector<float>{0, 0, 0, 0, 1, 1});
+  const Held<float> features(*gpu_device, std::vector<float>{1, 2, 3, 4});
+  const Held<std::int32_t> labels(*gpu_device, std::vector<std::int32_t>{1, 2, 2, 1});
+  const Held<std::int64_t> hits(*gpu_device, std::vector<std::int64_t>{10, 20});
+  const Held<double> losses(*gpu_device, std::vector<double>{0, 0});
+  const Held<float> second(*gpu_device, std::vector<float>{0, 0, 0, 0, 0, 1}),
+      tied(*gpu_device, std::vector<float>{0, 0, 0, 0, 1, 1});
   const std::uint32_t samples[] = {0, 1, 2, 3};
   const gpu::Job<float> jobs[] = {{.parameters = second.get(),
                                    .samples = samples,
@@ -178,14 +177,14 @@ TEST_CASE("card: hits are samples whose largest output is their label, of equal 
                                    .batch = 4,
                                    .loss = losses.get() + 1,
                                    .hits = hits.get() + 1}};
-  card->evaluate(
+  gpu_device->evaluate(
       {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}}, jobs);
   CHECK(hits.values() == std::vector<std::int64_t>{12, 22});
 }
 
-TEST_CASE_TEMPLATE("card: training twice gives the same bits, in calls of three steps or of one",
+TEST_CASE_TEMPLATE("GPU: training twice gives the same bits, in calls of three steps or of one",
                    Real, float, double) {
-  GOSSAMER_CARD(card);
+  GOSSAMER_GPU(gpu_device);
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
   gpu::UpdateRule rule;
@@ -200,24 +199,24 @@ TEST_CASE_TEMPLATE("card: training twice gives the same bits, in calls of three 
                 {4});
     return fleet.outcome();
   };
-  const auto another = gpu::card_or_skip();
+  const auto another = gpu::gpu_or_skip();
   for (const gpu::UpdateRule& each : {kNesterov, kAdam}) {
     rule = each;
-    const Outcome first = train(*card, 3);
-    CHECK(first == train(*card, 1));
+    const Outcome first = train(*gpu_device, 3);
+    CHECK(first == train(*gpu_device, 1));
     CHECK(first == train(*another, 3));
   }
 }
 
-TEST_CASE("card: calls of all kinds and shapes, more than any cache holds, stay right") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: calls of all kinds and shapes, more than any cache holds, stay right") {
+  GOSSAMER_GPU(gpu_device);
   const ModelContext data{.width = 5, .classes = 3};
   const ModelSpec spec{{Dense{.units = 4, .activation = Activation::tanh}, Dense{.units = 3}},
                        Loss::softmax_cross_entropy};
   const CompiledModel network = compiled(spec, data, 20);
   const Samples samples(data, 40);
   gpu::CpuDevice cpu(1);
-  Fleet<float> on_card(*card, network, samples, 5);
+  Fleet<float> on_gpu(*gpu_device, network, samples, 5);
   Fleet<double> on_cpu(cpu, network, samples, 5);
   std::uint64_t step = 0;
   for (int round = 0; round < 2; ++round)
@@ -229,14 +228,14 @@ TEST_CASE("card: calls of all kinds and shapes, more than any cache holds, stay 
                         .rule = batch % 2 != 0 ? kHeavy : gpu::UpdateRule{},
                         .first_step = step++,
                         .rate = 0.01};
-        on_card.run(plan, {batch}, who);
+        on_gpu.run(plan, {batch}, who);
         on_cpu.run(plan, {batch}, who);
       }
-  check_close(network, on_card.outcome(), on_cpu.outcome(), 1e-4, Plan::Kind::step);
+  check_close(network, on_gpu.outcome(), on_cpu.outcome(), 1e-4, Plan::Kind::step);
 }
 
-TEST_CASE("card: rows that alternate between two places, as mixing has them") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: rows that alternate between two places, as mixing has them") {
+  GOSSAMER_GPU(gpu_device);
   const CompiledModel network = compiled(varied(), kImage, 4);
   const Samples samples(kImage, 40);
   gpu::CpuDevice cpu(1);
@@ -283,13 +282,14 @@ TEST_CASE("card: rows that alternate between two places, as mixing has them") {
       for (const Real value : row.values()) all.push_back(static_cast<double>(value));
     return all;
   };
-  const auto on_card = train(*card, 0.0F), on_cpu = train(cpu, 0.0), in_double = train(*card, 0.0);
-  CHECK(relative_error(on_card, on_cpu) < 1e-4);
+  const auto on_gpu = train(*gpu_device, 0.0F), on_cpu = train(cpu, 0.0),
+             in_double = train(*gpu_device, 0.0);
+  CHECK(relative_error(on_gpu, on_cpu) < 1e-4);
   CHECK(relative_error(in_double, on_cpu) < 1e-11);
 }
 
-TEST_CASE("card: fifty rounds of training and mixing, losses as on the CPU to 1e-3") {
-  GOSSAMER_CARD(card);
+TEST_CASE("GPU: fifty rounds of training and mixing, losses as on the CPU to 1e-3") {
+  GOSSAMER_GPU(gpu_device);
   const ModelContext data{.channels = 1, .height = 8, .width = 8, .classes = 10};
   const CompiledModel network =
       compiled(model("mlp", data, {{"hidden", std::vector<std::int64_t>{16}}}), data, 8);
@@ -340,7 +340,7 @@ TEST_CASE("card: fifty rounds of training and mixing, losses as on the CPU to 1e
     }
     return loss.values();
   };
-  const auto on_card = losses(*card, 0.0F), on_cpu = losses(cpu, 0.0F);
-  for (std::size_t i = 0; i < on_cpu.size(); ++i) CHECK(std::abs(on_card[i] - on_cpu[i]) < 1e-3);
+  const auto on_gpu = losses(*gpu_device, 0.0F), on_cpu = losses(cpu, 0.0F);
+  for (std::size_t i = 0; i < on_cpu.size(); ++i) CHECK(std::abs(on_gpu[i] - on_cpu[i]) < 1e-3);
   CHECK(on_cpu.back() < 0.5 * on_cpu.front());
 }

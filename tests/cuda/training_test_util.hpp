@@ -1,4 +1,4 @@
-// The words of the tests of training on a card: a fleet of peers trains on any device, and what
+// The words of the tests of training on a GPU: a fleet of peers trains on any device, and what
 // comes out is compared.
 #pragma once
 
@@ -190,14 +190,14 @@ constexpr double kTrainingError = sizeof(Real) == 4 ? 2e-5 : 1e-12;
 
 /// Peer by peer; gradients block by block, so that no layer hides behind a larger one. (The
 /// gradient of a bias in front of a norm of its own is nothing but roundings.)
-inline void check_close(const CompiledModel& network, const Outcome& card, const Outcome& cpu,
+inline void check_close(const CompiledModel& network, const Outcome& gpu, const Outcome& cpu,
                         double tolerance, Plan::Kind kind) {
   for (std::size_t p = 0; p < cpu.parameters.size(); ++p) {
     CAPTURE(p);
-    CHECK(std::abs(card.losses[p] - cpu.losses[p]) < tolerance * (1 + std::abs(cpu.losses[p])));
-    CHECK(relative_error(card.parameters[p], cpu.parameters[p]) < tolerance);
-    CHECK(relative_error(card.first[p], cpu.first[p]) < 10 * tolerance);
-    CHECK(relative_error(card.second[p], cpu.second[p]) < 10 * tolerance);
+    CHECK(std::abs(gpu.losses[p] - cpu.losses[p]) < tolerance * (1 + std::abs(cpu.losses[p])));
+    CHECK(relative_error(gpu.parameters[p], cpu.parameters[p]) < tolerance);
+    CHECK(relative_error(gpu.first[p], cpu.first[p]) < 10 * tolerance);
+    CHECK(relative_error(gpu.second[p], cpu.second[p]) < 10 * tolerance);
     if (kind == Plan::Kind::evaluate) continue;
     for (const ParameterBlock& block : network.blocks()) {
       CAPTURE(block.name);
@@ -205,14 +205,14 @@ inline void check_close(const CompiledModel& network, const Outcome& card, const
         const auto begin = row.begin() + static_cast<std::ptrdiff_t>(block.offset);
         return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(block.length));
       };
-      CHECK(relative_error(of(card.gradients[p]), of(cpu.gradients[p]),
+      CHECK(relative_error(of(gpu.gradients[p]), of(cpu.gradients[p]),
                            1e-3 * norm(cpu.gradients[p])) < 10 * tolerance);
     }
   }
-  CHECK(card.hits == cpu.hits);
+  CHECK(gpu.hits == cpu.hits);
 }
 
-/// A fleet does the same on a card and, in double, on the CPU.
+/// A fleet does the same on a GPU and, in double, on the CPU.
 template <class Real>
 void check_parity(Device& device, const ModelSpec& spec, const ModelContext& data, const Plan& plan,
                   const std::vector<int>& batches, std::size_t peers, double slack = 1) {
@@ -220,12 +220,11 @@ void check_parity(Device& device, const ModelSpec& spec, const ModelContext& dat
       compiled(spec, data, *std::max_element(batches.begin(), batches.end()));
   const Samples samples(data, 40);
   gpu::CpuDevice cpu(1);
-  Fleet<Real> on_card(device, network, samples, peers, true);
+  Fleet<Real> on_gpu(device, network, samples, peers, true);
   Fleet<double> on_cpu(cpu, network, samples, peers);
-  on_card.run(plan, batches);
+  on_gpu.run(plan, batches);
   on_cpu.run(plan, batches);
-  check_close(network, on_card.outcome(), on_cpu.outcome(), slack * kTrainingError<Real>,
-              plan.kind);
+  check_close(network, on_gpu.outcome(), on_cpu.outcome(), slack * kTrainingError<Real>, plan.kind);
 }
 
 }  // namespace gossamer::train

@@ -9,7 +9,7 @@
 using namespace gossamer::emulation;
 
 struct cublasContext {
-  int card = 0;
+  int gpu = 0;
   cudaStream_t stream = nullptr;
 };
 
@@ -56,11 +56,11 @@ template <class Real, class Operands>
 cublasStatus_t ask(cublasHandle_t handle, const Shape<Real>& shape, int batch, Operands operands) {
   if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
   if (!shape.valid() || batch < 0) return CUBLAS_STATUS_INVALID_VALUE;
-  const int card = engine().card_of(handle->stream);
-  if (handle->card != current_card() || handle->card != card) return CUBLAS_STATUS_EXECUTION_FAILED;
-  const cudaError_t error = engine().ask(handle->stream, {.work = [shape, batch, operands, card] {
+  const int gpu = engine().gpu_of(handle->stream);
+  if (handle->gpu != current_gpu() || handle->gpu != gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const cudaError_t error = engine().ask(handle->stream, {.work = [shape, batch, operands, gpu] {
                                            engine().count(&Counts::products);
-                                           const Arena::Open open(reach(card));
+                                           const Arena::Open open(reach(gpu));
                                            for (int i = 0; i < batch; ++i) {
                                              const auto [a, b, c] =
                                                  operands(static_cast<std::size_t>(i));
@@ -80,7 +80,7 @@ struct Operands {
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (engine().begin("cublasCreate") != cudaSuccess) return CUBLAS_STATUS_NOT_INITIALIZED;
-  *handle = new cublasContext{.card = current_card()};
+  *handle = new cublasContext{.gpu = current_gpu()};
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {

@@ -77,13 +77,13 @@ using cudaGraph_t = struct CUgraph_st*;
 using cudaGraphExec_t = struct CUgraphExec_st*;
 using cudaHostFn_t = void (*)(void*);
 
-// Cards.
+// GPUs.
 cudaError_t cudaGetDeviceCount(int* count);
-cudaError_t cudaSetDevice(int card);
-cudaError_t cudaGetDevice(int* card);
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card);
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int card);
-cudaError_t cudaDeviceCanAccessPeer(int* can, int card, int peer);
+cudaError_t cudaSetDevice(int gpu);
+cudaError_t cudaGetDevice(int* gpu);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu);
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int gpu);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int gpu, int peer);
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags);
 cudaError_t cudaDeviceDisablePeerAccess(int peer);
 cudaError_t cudaDriverGetVersion(int* version);
@@ -146,7 +146,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
-// Kernels. As on a card, arguments are copied when the launch is asked for, captured or not.
+// Kernels. As on a GPU, arguments are copied when the launch is asked for, captured or not.
 namespace gossamer::emulation {
 
 struct Launch {

@@ -44,43 +44,43 @@ bool says(const std::string& message, const std::string& words) {
 }
 
 /// Everything a device does, as numbers.
-std::vector<double> everything(Device& card) {
+std::vector<double> everything(Device& gpu) {
   std::vector<double> all;
   const auto keep = [&](const auto& values) {
     for (const auto value : values) all.push_back(static_cast<double>(value));
   };
   const std::size_t length = 3001;
-  const Held<float> x(card, gpu::normal<float>(length, 1)), y(card, gpu::normal<float>(length, 2)),
-      out(card, length), scales(card, gpu::int8_blocks(length));
-  const Held<std::int8_t> coded(card, length);
+  const Held<float> x(gpu, gpu::normal<float>(length, 1)), y(gpu, gpu::normal<float>(length, 2)),
+      out(gpu, length), scales(gpu, gpu::int8_blocks(length));
+  const Held<std::int8_t> coded(gpu, length);
   const gpu::MixSource source{y.get(), 0.3F};
   const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), length};
-  card.mix(std::span(&mix, 1));
+  gpu.mix(std::span(&mix, 1));
   gpu::ReduceRequest<float> reduce{x.get(), out.get(), length};
-  card.dot(std::span(&reduce, 1));
+  gpu.dot(std::span(&reduce, 1));
   all.push_back(reduce.result);
-  card.squared_distance(std::span(&reduce, 1));
+  gpu.squared_distance(std::span(&reduce, 1));
   all.push_back(reduce.result);
-  const gpu::FaultWord fault(card);
+  const gpu::FaultWord fault(gpu);
   for (const float largest : {2.0F, 10.0F}) {
     const gpu::RangeCheckRequest check_range{x.get(), length, largest, fault.word(), 7};
-    card.check_range(std::span(&check_range, 1));
+    gpu.check_range(std::span(&check_range, 1));
   }
-  card.finish();
-  all.push_back(static_cast<double>(fault.told()));
+  gpu.finish();
+  all.push_back(static_cast<double>(fault.tag()));
   std::vector<double> sketch(gpu::sketch_length(length));
   const gpu::SketchRequest<float> sketched{out.get(), length, 3, sketch.data()};
-  card.sketch(std::span(&sketched, 1));
+  gpu.sketch(std::span(&sketched, 1));
   keep(sketch);
   const gpu::Int8Request int8{out.get(), coded.get(), scales.get(), length};
-  card.to_int8(std::span(&int8, 1));
+  gpu.to_int8(std::span(&int8, 1));
   keep(coded.values());
   keep(scales.values());
   keep(out.values());
 
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  Fleet<float> fleet(card, network, samples, 4);
+  Fleet<float> fleet(gpu, network, samples, 4);
   fleet.run(kSteps, {5, 3});
   fleet.run({.kind = Plan::Kind::evaluate}, {4});
   const Outcome outcome = fleet.outcome();
@@ -94,18 +94,18 @@ std::vector<double> everything(Device& card) {
 
 }  // namespace
 
-TEST_CASE("emulated: there is always a card, so that no test is skipped") {
-  const gpu::cuda::Survey survey = gpu::cuda::survey();
-  CHECK(survey.built);
-  CHECK(survey.problem == "");
+TEST_CASE("emulated: there is always a GPU, so that no test is skipped") {
+  const gpu::cuda::Discovery discovery = gpu::cuda::discover_gpus_with_memory();
+  CHECK(discovery.built);
+  CHECK(discovery.problem == "");
 }
 
 TEST_CASE("emulated: no order of threads and blocks, and no delay, changes a bit") {
-  const auto card = device();
-  const auto expected = everything(*card);
+  const auto gpu = device();
+  const auto expected = everything(*gpu);
   for (const Order order : {Order::descending, Order::shuffled}) {
     const With with({.order = order});
-    CHECK(everything(*card) == expected);
+    CHECK(everything(*gpu) == expected);
   }
   for (const std::uint64_t seed : {1, 2, 3}) {
     const With with({.order = Order::shuffled, .seed = seed, .late = true});
@@ -116,39 +116,39 @@ TEST_CASE("emulated: no order of threads and blocks, and no delay, changes a bit
 TEST_CASE("emulated: late transfers come after what was asked for before them") {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const With with({.seed = seed, .late = true});
-    const auto card = device();
-    const Held<float> row(*card, std::vector<float>(100, 1));
-    auto* host = static_cast<float*>(card->allocate_host(100 * sizeof(float)));
+    const auto gpu = device();
+    const Held<float> row(*gpu, std::vector<float>(100, 1));
+    auto* host = static_cast<float*>(gpu->allocate_host(100 * sizeof(float)));
     const gpu::ScaleRequest<float> twice{2, row.get(), 100};
-    for (int i = 0; i < 20; ++i) card->scale(std::span(&twice, 1));
+    for (int i = 0; i < 20; ++i) gpu->scale(std::span(&twice, 1));
     std::promise<void> down, up;
-    card->begin_download(host, row.get(), 100 * sizeof(float), [&] { down.set_value(); });
+    gpu->begin_download(host, row.get(), 100 * sizeof(float), [&] { down.set_value(); });
     down.get_future().wait();
     CHECK(std::vector<float>(host, host + 100) == std::vector<float>(100, 1 << 20));
     const gpu::FillRequest<float> fill{-1, row.get(), 100};
-    card->fill(std::span(&fill, 1));
-    card->begin_upload(row.get(), host, 100 * sizeof(float), [&] { up.set_value(); });
+    gpu->fill(std::span(&fill, 1));
+    gpu->begin_upload(row.get(), host, 100 * sizeof(float), [&] { up.set_value(); });
     up.get_future().wait();
     CHECK(row.values() == std::vector<float>(100, 1 << 20));
-    card->release_host(host);
+    gpu->release_host(host);
   }
 }
 
-TEST_CASE("emulated: a host far ahead writes over nothing that the card has yet to read") {
+TEST_CASE("emulated: a host far ahead writes over nothing that the GPU has yet to read") {
   const With with({.late = true});
-  const auto card = device();
+  const auto gpu = device();
   constexpr std::size_t kLength = 20'000,
                         kCalls =
                             12;  // megabytes of requests a call: more than what is kept of them
   std::vector<Held<float>> rows;
-  for (std::size_t call = 0; call < kCalls; ++call) rows.emplace_back(*card, kLength);
+  for (std::size_t call = 0; call < kCalls; ++call) rows.emplace_back(*gpu, kLength);
   for (std::size_t call = 0; call < kCalls; ++call) {
     std::vector<gpu::FillRequest<float>> fills;
     for (std::size_t i = 0; i < kLength; ++i)
       fills.push_back({static_cast<float>(call * kLength + i), rows[call].get() + i, 1});
-    card->fill(std::span<const gpu::FillRequest<float>>(fills));
+    gpu->fill(std::span<const gpu::FillRequest<float>>(fills));
   }
-  card->finish();
+  gpu->finish();
   for (std::size_t call = 0; call < kCalls; ++call) {
     std::vector<float> expected;
     for (std::size_t i = 0; i < kLength; ++i)
@@ -158,21 +158,21 @@ TEST_CASE("emulated: a host far ahead writes over nothing that the card has yet 
 }
 
 TEST_CASE("emulated: a round of training and mixing never waits, and its steps are replayed") {
-  const auto card = device();
+  const auto gpu = device();
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  Fleet<float> fleet(*card, network, samples, 4);
-  const Held<float> x(*card, std::vector<float>(1000, 1)), out(*card, 1000);
+  Fleet<float> fleet(*gpu, network, samples, 4);
+  const Held<float> x(*gpu, std::vector<float>(1000, 1)), out(*gpu, 1000);
   const gpu::MixSource source{x.get(), 0.3F};
   const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), 1000};
   const auto round = [&](std::uint64_t number) {
     Plan plan = kSteps;
     plan.first_step = 3 * number;
     fleet.run(plan, {5});
-    card->mix(std::span(&mix, 1));
+    gpu->mix(std::span(&mix, 1));
   };
   round(0);
-  card->finish();
+  gpu->finish();
   const emulation::Counts before = emulation::counts();
   for (std::uint64_t number = 1; number <= 5; ++number) round(number);
   const emulation::Counts after = emulation::counts();
@@ -189,64 +189,64 @@ TEST_CASE("emulated: a round of training and mixing never waits, and its steps a
 TEST_CASE("emulated: a device gives back all it took") {
   const emulation::Holdings before = emulation::holdings();
   {
-    const auto card = device();
-    everything(*card);
+    const auto gpu = device();
+    everything(*gpu);
   }
   CHECK(emulation::holdings() == before);
 }
 
-TEST_CASE("emulated: why there is no card, in one line") {
+TEST_CASE("emulated: why there is no GPU, in one line") {
   const auto problem = [](const Settings& settings) {
     const With with(settings);
-    const gpu::cuda::Survey survey = gpu::cuda::survey();
-    CHECK(survey.built);
-    CHECK_FALSE(survey.problem.empty());
-    CHECK(survey.problem.find('\n') == std::string::npos);
+    const gpu::cuda::Discovery discovery = gpu::cuda::discover_gpus_with_memory();
+    CHECK(discovery.built);
+    CHECK_FALSE(discovery.problem.empty());
+    CHECK(discovery.problem.find('\n') == std::string::npos);
     const auto made = gpu::cuda::make_cuda_device({});
     REQUIRE_FALSE(made.ok());
     CHECK(made.error().kind == ErrorKind::invalid);
-    CHECK(says(made.error().message, survey.problem));
-    return survey.problem;
+    CHECK(says(made.error().message, discovery.problem));
+    return discovery.problem;
   };
   CHECK(says(problem({.driver_version = 0}), "driver"));
   const std::string old = problem({.driver_version = 12040});
   CHECK(says(old, "12.4"));
   CHECK(says(old, "13.0"));
-  CHECK(says(problem({.cards = 0}), "card"));
+  CHECK(says(problem({.gpus = 0}), "GPU"));
   CHECK(says(problem({.blas_installed = false}), "cuBLAS"));
 }
 
-TEST_CASE("emulated: several cards") {
-  const With with({.cards = 3, .memory_per_card = 64 << 20});
-  const gpu::cuda::Survey survey = gpu::cuda::survey();
-  REQUIRE(survey.cards.size() == 3);
-  CHECK(survey.cards[2].memory_total == 64 << 20);
-  auto second = gpu::cuda::make_cuda_device({.cards = {1}});
+TEST_CASE("emulated: several GPUs") {
+  const With with({.gpus = 3, .memory_per_gpu = 64 << 20});
+  const gpu::cuda::Discovery discovery = gpu::cuda::discover_gpus_with_memory();
+  REQUIRE(discovery.gpus.size() == 3);
+  CHECK(discovery.gpus[2].memory_total == 64 << 20);
+  auto second = gpu::cuda::make_cuda_device({.gpus = {1}});
   REQUIRE(second.ok());
   CHECK(says((*second)->description(), "cuda:1"));
   const auto first = device();
   CHECK(everything(**second) == everything(*first));
 }
 
-TEST_CASE("emulated: a card that is too small says so, and lives on") {
-  const With with({.memory_per_card = 16 << 20});
-  const auto card = device();
+TEST_CASE("emulated: a GPU that is too small says so, and lives on") {
+  const With with({.memory_per_gpu = 16 << 20});
+  const auto gpu = device();
   std::vector<void*> blocks;
-  CHECK_THROWS_AS(for (;;) blocks.push_back(card->allocate(1 << 19)), std::bad_alloc);
+  CHECK_THROWS_AS(for (;;) blocks.push_back(gpu->allocate(1 << 19)), std::bad_alloc);
   CHECK(blocks.size() >= 4);
-  CHECK(card->memory_info().total == 16 << 20);
-  for (void* block : blocks) card->release(block);
-  const Held<float> row(*card, std::vector<float>{1, 2});
+  CHECK(gpu->memory_info().total == 16 << 20);
+  for (void* block : blocks) gpu->release(block);
+  const Held<float> row(*gpu, std::vector<float>{1, 2});
   CHECK(row.values() == std::vector<float>{1, 2});
 }
 
 TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
-  const auto card = device();
+  const auto gpu = device();
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  Fleet<float> fleet(*card, network, samples, 4);
+  Fleet<float> fleet(*gpu, network, samples, 4);
   {
-    const With with({.memory_per_card = emulation::holdings().card_bytes + 1024});
+    const With with({.memory_per_gpu = emulation::holdings().gpu_bytes + 1024});
     CHECK_THROWS_AS(fleet.run(kSteps, {5}), std::bad_alloc);
   }
   fleet.run(kSteps, {5});
@@ -254,14 +254,14 @@ TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
 }
 
 TEST_CASE("emulated: CUDA's errors come with the call's name and CUDA's words") {
-  const auto card = device();
-  const Held<float> row(*card, std::vector<float>{1, 2, 3});
+  const auto gpu = device();
+  const Held<float> row(*gpu, std::vector<float>{1, 2, 3});
   emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure);
   std::string message;
   try {
     const gpu::ScaleRequest<float> scale{2, row.get(), 3};
-    card->scale(std::span(&scale, 1));
-    card->finish();
+    gpu->scale(std::span(&scale, 1));
+    gpu->finish();
   } catch (const std::exception& error) {
     message = error.what();
   }

@@ -128,7 +128,7 @@ inline Type __ldg(const Type* at) {
 }
 
 /// Blocks run one after the other: whole numbers add as they are. (Sums of floats depend on the
-/// order on a card: none here.)
+/// order on a GPU: none here.)
 template <class Type>
 inline Type atomicAdd(Type* at, Type value) {
   static_assert(std::is_integral_v<Type>, "no atomics on floats: their sum depends on the order");

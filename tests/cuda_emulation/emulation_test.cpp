@@ -1,4 +1,4 @@
-// The emulation itself: barriers, memory, streams, captures and products behave as a card's, and
+// The emulation itself: barriers, memory, streams, captures and products behave as a GPU's, and
 // the mistakes that it is there to find are found.
 #include <doctest/doctest.h>
 
@@ -37,20 +37,20 @@ bool dies(Function function) {
   return status != 0;
 }
 
-/// Values on the card.
+/// Values on the GPU.
 template <class Real>
-class OnCard {
+class OnGpu {
  public:
-  explicit OnCard(std::size_t length) : length_(length) {
+  explicit OnGpu(std::size_t length) : length_(length) {
     CHECK(cudaMalloc(&memory_, length * sizeof(Real)) == cudaSuccess);
   }
-  explicit OnCard(const std::vector<Real>& values) : OnCard(values.size()) {
+  explicit OnGpu(const std::vector<Real>& values) : OnGpu(values.size()) {
     CHECK(cudaMemcpyAsync(memory_, values.data(), length_ * sizeof(Real), cudaMemcpyHostToDevice) ==
           cudaSuccess);
   }
-  ~OnCard() { CHECK(cudaFree(memory_) == cudaSuccess); }
-  OnCard(const OnCard&) = delete;
-  OnCard& operator=(const OnCard&) = delete;
+  ~OnGpu() { CHECK(cudaFree(memory_) == cudaSuccess); }
+  OnGpu(const OnGpu&) = delete;
+  OnGpu& operator=(const OnGpu&) = delete;
 
   Real* get() { return memory_; }
   std::vector<Real> values() {
@@ -128,7 +128,7 @@ TEST_CASE(
     "emulation: threads of a block meet at barriers, in every order, ended ones not waited for") {
   for (const Order order : {Order::ascending, Order::descending, Order::shuffled}) {
     const With with({.order = order});
-    OnCard<float> values(counting(150)), sums(3);
+    OnGpu<float> values(counting(150)), sums(3);
     for (const bool leave : {false, true}) {
       CHECK(launch(&block_sums, 3, kThreads, nullptr, values.get(), 150, leave, sums.get()) ==
             cudaSuccess);
@@ -139,7 +139,7 @@ TEST_CASE(
 }
 
 TEST_CASE("emulation: every thread of a grid runs once and knows its place") {
-  OnCard<uint4> places(2 * 3 * 2 * 24);
+  OnGpu<uint4> places(2 * 3 * 2 * 24);
   CHECK(launch(&where, dim3(2, 3, 2), dim3(4, 3, 2), nullptr, places.get()) == cudaSuccess);
   const auto all = places.values();
   for (unsigned i = 0; i < all.size(); ++i) {
@@ -158,7 +158,7 @@ TEST_CASE("emulation: a missing barrier shows in some order") {
       std::iota(numbers.begin(), numbers.end(), first);
       std::rotate_copy(numbers.begin(), numbers.begin() + 1, numbers.end(), rotated.begin());
       const With with({.order = order});
-      OnCard<int> values(numbers);
+      OnGpu<int> values(numbers);
       CHECK(launch(&rotate, 1, kThreads, nullptr, values.get(), barrier) == cudaSuccess);
       if (barrier) CHECK(values.values() == rotated);
       else wrong += values.values() != rotated;
@@ -166,8 +166,8 @@ TEST_CASE("emulation: a missing barrier shows in some order") {
   CHECK(wrong == 3);
 }
 
-TEST_CASE("emulation: card memory is out of the host's reach, and NaN before anybody writes") {
-  OnCard<float> memory(3);
+TEST_CASE("emulation: GPU memory is out of the host's reach, and NaN before anybody writes") {
+  OnGpu<float> memory(3);
   for (const float value : memory.values()) CHECK(std::isnan(value));
   CHECK(dies([&] { static_cast<volatile float*>(memory.get())[0] = 1; }));
   CHECK(dies([&] { (void)static_cast<volatile float*>(memory.get())[0]; }));
@@ -176,20 +176,20 @@ TEST_CASE("emulation: card memory is out of the host's reach, and NaN before any
 TEST_CASE("emulation: writing outside a block of memory stops the program") {
   for (const long place : {-1L, 5L})
     CHECK(dies([&] {
-      OnCard<float> memory(5);
+      OnGpu<float> memory(5);
       launch(&write_at, 1, 1, nullptr, memory.get(), place);
     }));
   CHECK_FALSE(dies([] {
-    OnCard<float> memory(5);
+    OnGpu<float> memory(5);
     launch(&write_at, 1, 1, nullptr, memory.get(), 4);
   }));
 }
 
-TEST_CASE("emulation: a kernel reaches the memory of another card only where it may") {
-  const With two({.cards = 2});
+TEST_CASE("emulation: a kernel reaches the memory of another GPU only where it may") {
+  const With two({.gpus = 2});
   CHECK(cudaSetDevice(1) == cudaSuccess);
-  OnCard<int> there(std::vector<int>{5});
-  CHECK(card_of(there.get()) == 1);
+  OnGpu<int> there(std::vector<int>{5});
+  CHECK(gpu_of(there.get()) == 1);
   CHECK(cudaSetDevice(0) == cudaSuccess);
   cudaStream_t here = nullptr;
   CHECK(cudaStreamCreateWithFlags(&here, cudaStreamNonBlocking) == cudaSuccess);
@@ -204,7 +204,7 @@ TEST_CASE("emulation: a kernel reaches the memory of another card only where it 
   CHECK(cudaDeviceCanAccessPeer(&can, 1, 0) == cudaSuccess);
   CHECK(can == 1);
   {
-    const With none({.cards = 2, .peer_access = false});
+    const With none({.gpus = 2, .peer_access = false});
     CHECK(cudaDeviceCanAccessPeer(&can, 1, 0) == cudaSuccess);
     CHECK(can == 0);
     CHECK(dies(touch));
@@ -215,9 +215,9 @@ TEST_CASE("emulation: a kernel reaches the memory of another card only where it 
   cudaGetLastError();
 }
 
-TEST_CASE("emulation: streams and events are of the card that was current when they were made") {
-  const With two({.cards = 2});
-  OnCard<int> one(std::vector<int>{0});
+TEST_CASE("emulation: streams and events are of the GPU that was current when they were made") {
+  const With two({.gpus = 2});
+  OnGpu<int> one(std::vector<int>{0});
   cudaStream_t here = nullptr;
   cudaEvent_t there = nullptr;
   CHECK(cudaStreamCreateWithFlags(&here, cudaStreamNonBlocking) == cudaSuccess);
@@ -234,8 +234,8 @@ TEST_CASE("emulation: streams and events are of the card that was current when t
   cudaGetLastError();
 }
 
-TEST_CASE("emulation: a card's limits") {
-  OnCard<int> one(std::vector<int>{0});
+TEST_CASE("emulation: a GPU's limits") {
+  OnGpu<int> one(std::vector<int>{0});
   for (const dim3 block : {dim3(1025), dim3(32, 33), dim3(1, 1, 65), dim3(0)})
     CHECK(launch(&increment, 1, block, nullptr, one.get()) == cudaErrorInvalidConfiguration);
   for (const dim3 grid : {dim3(1, 65536), dim3(1, 1, 65536), dim3(0)})
@@ -247,7 +247,7 @@ TEST_CASE("emulation: a card's limits") {
   CHECK(cudaMemcpyAsync(one.get(), host, 4, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
   CHECK(cudaMemcpyAsync(nullptr, host, 4, cudaMemcpyHostToDevice) == cudaErrorInvalidValue);
   CHECK(one.values() == std::vector<int>{0});
-  const With small({.memory_per_card = 1 << 20});
+  const With small({.memory_per_gpu = 1 << 20});
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 1 << 20) == cudaErrorMemoryAllocation);
   CHECK(cudaMalloc(&memory, (1 << 20) - 4) == cudaSuccess);
@@ -258,17 +258,17 @@ TEST_CASE("emulation: a card's limits") {
   cudaGetLastError();
 }
 
-TEST_CASE("emulation: cards, drivers and failures as a test sets them") {
+TEST_CASE("emulation: GPUs, drivers and failures as a test sets them") {
   int count = -1;
   {
-    const With none({.cards = 0});
+    const With none({.gpus = 0});
     CHECK(cudaGetDeviceCount(&count) == cudaErrorNoDevice);
   }
   {
     const With old({.driver_version = 12040});
     CHECK(cudaGetDeviceCount(&count) == cudaErrorInsufficientDriver);
   }
-  const With two({.cards = 2});
+  const With two({.gpus = 2});
   CHECK(cudaGetDeviceCount(&count) == cudaSuccess);
   CHECK(count == 2);
   CHECK(cudaSetDevice(2) == cudaErrorInvalidDevice);
@@ -282,7 +282,7 @@ TEST_CASE("emulation: cards, drivers and failures as a test sets them") {
 TEST_CASE("emulation: a graph does what was captured, with the arguments of the capture") {
   for (const bool late : {false, true}) {
     const With with({.late = late});
-    OnCard<int> a(std::vector<int>{0}), b(std::vector<int>{10});
+    OnGpu<int> a(std::vector<int>{0}), b(std::vector<int>{10});
     cudaStream_t stream = nullptr;
     CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
     CHECK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess);
@@ -312,7 +312,7 @@ TEST_CASE("emulation: late streams keep their order and wait for events, and not
   const With with({.late = true});
   const Holdings before = holdings();
   {
-    OnCard<int> value(std::vector<int>{0});
+    OnGpu<int> value(std::vector<int>{0});
     int* pinned = nullptr;
     CHECK(cudaMallocHost(&pinned, sizeof(int)) == cudaSuccess);
     cudaStream_t first = nullptr, second = nullptr;
@@ -370,10 +370,10 @@ TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, do
                      b[static_cast<std::size_t>(b_transposed ? j + l * n : l + j * k)];
             expected.push_back(3 * sum + (beta == 0 ? Real(0) : beta));
           }
-        OnCard<Real> card_a(a), card_b(b), card_c(c);
-        OnCard<Real*> c_places(std::vector<Real*>{card_c.get()});
-        OnCard<const Real*> a_places(std::vector<const Real*>{card_a.get()});
-        OnCard<const Real*> b_places(std::vector<const Real*>{card_b.get()});
+        OnGpu<Real> gpu_a(a), gpu_b(b), gpu_c(c);
+        OnGpu<Real*> c_places(std::vector<Real*>{gpu_c.get()});
+        OnGpu<const Real*> a_places(std::vector<const Real*>{gpu_a.get()});
+        OnGpu<const Real*> b_places(std::vector<const Real*>{gpu_b.get()});
         const auto a_op = a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
                    b_op = b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
         const int a_stride = a_transposed ? k : m, b_stride = b_transposed ? n : k;
@@ -383,10 +383,10 @@ TEST_CASE_TEMPLATE("emulation: products in every transposition", Real, float, do
                                    b_places.get(), b_stride, &beta, c_places.get(), m,
                                    1) == CUBLAS_STATUS_SUCCESS);
         else
-          CHECK(cublasDgemmStridedBatched(handle, a_op, b_op, m, n, k, &alpha, card_a.get(),
-                                          a_stride, 0, card_b.get(), b_stride, 0, &beta,
-                                          card_c.get(), m, 0, 1) == CUBLAS_STATUS_SUCCESS);
-        CHECK(card_c.values() == expected);
+          CHECK(cublasDgemmStridedBatched(handle, a_op, b_op, m, n, k, &alpha, gpu_a.get(),
+                                          a_stride, 0, gpu_b.get(), b_stride, 0, &beta, gpu_c.get(),
+                                          m, 0, 1) == CUBLAS_STATUS_SUCCESS);
+        CHECK(gpu_c.values() == expected);
       }
   CHECK(cublasDestroy(handle) == CUBLAS_STATUS_SUCCESS);
 }

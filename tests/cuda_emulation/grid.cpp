@@ -1,7 +1,7 @@
 // A thread that never waits needs no stack of its own: one fiber runs threads one after the other,
 // until one of them comes to a barrier. Then that thread keeps the fiber, and the next fiber goes
 // on with the next thread. When all threads have ended or wait, those that wait go on, in the order
-// that the test chose. As on cards since Volta, threads that have ended are not waited for.
+// that the test chose. As on GPUs since Volta, threads that have ended are not waited for.
 #include "grid.hpp"
 
 #include <algorithm>

@@ -20,7 +20,7 @@ namespace gossamer::emulation {
 namespace {
 
 constexpr std::size_t kRange = std::size_t{16}
-                               << 30;  // of addresses for a card; memory is used as it is touched
+                               << 30;  // of addresses for a GPU; memory is used as it is touched
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 256;
 constexpr std::size_t kStep = std::size_t{2}
@@ -38,49 +38,48 @@ bool all_poison(const char* memory, std::size_t bytes) {
 
 Arena& arena() {
   static Arena* const the_arena =
-      new Arena;  // outlives every static object that may still free card memory
+      new Arena;  // outlives every static object that may still free GPU memory
   return *the_arena;
 }
 
 Arena::Arena() {
-  void* range = ::mmap(nullptr, kMostCards * kRange, PROT_NONE,
+  void* range = ::mmap(nullptr, kMostGpus * kRange, PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  GOSSAMER_CHECK(range != MAP_FAILED, "there are addresses for the memory of cards");
+  GOSSAMER_CHECK(range != MAP_FAILED, "there are addresses for the memory of GPUs");
   base_ = static_cast<char*>(range);
-  ::madvise(base_, kMostCards * kRange, MADV_HUGEPAGE);
-  for (std::size_t card = 0; card < ranges_.size(); ++card)
-    ranges_[card].base = base_ + card * kRange;
+  ::madvise(base_, kMostGpus * kRange, MADV_HUGEPAGE);
+  for (std::size_t gpu = 0; gpu < ranges_.size(); ++gpu) ranges_[gpu].base = base_ + gpu * kRange;
 }
 
 void Arena::protect(Range& range, bool open) {
   if (range.end > 0) ::mprotect(range.base, range.end, open ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
-Arena::Open::Open(Cards cards) : cards_(cards) {
+Arena::Open::Open(Gpus gpus) : gpus_(gpus) {
   arena().mutex_.lock();
-  for (int card = 0; card < kMostCards; ++card) {
-    Range& range = arena().ranges_[static_cast<std::size_t>(card)];
-    if ((cards_ & only(card)) != 0 && range.depth++ == 0) protect(range, true);
+  for (int gpu = 0; gpu < kMostGpus; ++gpu) {
+    Range& range = arena().ranges_[static_cast<std::size_t>(gpu)];
+    if ((gpus_ & only(gpu)) != 0 && range.depth++ == 0) protect(range, true);
   }
 }
 Arena::Open::~Open() {
-  for (int card = 0; card < kMostCards; ++card) {
-    Range& range = arena().ranges_[static_cast<std::size_t>(card)];
-    if ((cards_ & only(card)) != 0 && --range.depth == 0) protect(range, false);
+  for (int gpu = 0; gpu < kMostGpus; ++gpu) {
+    Range& range = arena().ranges_[static_cast<std::size_t>(gpu)];
+    if ((gpus_ & only(gpu)) != 0 && --range.depth == 0) protect(range, false);
   }
   arena().mutex_.unlock();
 }
 
 void Arena::grow(Range& range, std::size_t end) {
-  GOSSAMER_CHECK(end <= kRange, "the range of card memory is large enough");
+  GOSSAMER_CHECK(end <= kRange, "the range of GPU memory is large enough");
   if (end <= range.end) return;
   range.end = rounded_up(end, kStep);
   protect(range, true);
 }
 
-void* Arena::allocate(int card, std::size_t bytes, std::size_t limit) {
-  const Open open(only(card));
-  Range& range = ranges_[static_cast<std::size_t>(card)];
+void* Arena::allocate(int gpu, std::size_t bytes, std::size_t limit) {
+  const Open open(only(gpu));
+  Range& range = ranges_[static_cast<std::size_t>(gpu)];
   if (bytes > limit || range.used > limit - bytes) return nullptr;
   const std::size_t room = kGuard + rounded_up(bytes, kAlignment) + kGuard;
   auto hole = range.holes.begin();
@@ -104,10 +103,10 @@ void* Arena::allocate(int card, std::size_t bytes, std::size_t limit) {
 }
 
 bool Arena::release(void* memory) {
-  const int card = card_of(memory);
-  if (card < 0) return false;
-  const Open open(only(card));
-  Range& range = ranges_[static_cast<std::size_t>(card)];
+  const int gpu = gpu_of(memory);
+  if (gpu < 0) return false;
+  const Open open(only(gpu));
+  Range& range = ranges_[static_cast<std::size_t>(gpu)];
   const auto place = static_cast<std::size_t>(static_cast<char*>(memory) - range.base) - kGuard;
   const auto found = range.blocks.find(place);
   if (found == range.blocks.end()) return false;
@@ -116,7 +115,7 @@ bool Arena::release(void* memory) {
   ASAN_UNPOISON_MEMORY_REGION(begin, block.room);
   if (!all_poison(begin, kGuard) ||
       !all_poison(begin + kGuard + block.bytes, block.room - kGuard - block.bytes)) {
-    std::fprintf(stderr, "emulated card: something was written %s a block of %zu bytes\n",
+    std::fprintf(stderr, "emulated GPU: something was written %s a block of %zu bytes\n",
                  all_poison(begin, kGuard) ? "past the end of" : "in front of", block.bytes);
     std::abort();
   }
@@ -145,10 +144,10 @@ bool Arena::release(void* memory) {
 }
 
 bool Arena::holds(const void* memory, std::size_t bytes) {
-  const int card = card_of(memory);
-  if (card < 0) return false;
+  const int gpu = gpu_of(memory);
+  if (gpu < 0) return false;
   const std::lock_guard lock(mutex_);
-  const Range& range = ranges_[static_cast<std::size_t>(card)];
+  const Range& range = ranges_[static_cast<std::size_t>(gpu)];
   const auto place = static_cast<std::size_t>(static_cast<const char*>(memory) - range.base);
   const auto next = range.blocks.upper_bound(place);
   if (next == range.blocks.begin()) return false;
@@ -158,20 +157,20 @@ bool Arena::holds(const void* memory, std::size_t bytes) {
 
 bool Arena::touches(const void* memory, std::size_t bytes) const {
   const char* begin = static_cast<const char*>(memory);
-  return begin + bytes > base_ && begin < base_ + kMostCards * kRange;
+  return begin + bytes > base_ && begin < base_ + kMostGpus * kRange;
 }
 
-int Arena::card_of(const void* memory) const {
+int Arena::gpu_of(const void* memory) const {
   if (!touches(memory, 1)) return -1;
   return static_cast<int>(static_cast<std::size_t>(static_cast<const char*>(memory) - base_) /
                           kRange);
 }
 
-std::size_t Arena::used(int card) {
+std::size_t Arena::used(int gpu) {
   const std::lock_guard lock(mutex_);
-  return ranges_[static_cast<std::size_t>(card)].used;
+  return ranges_[static_cast<std::size_t>(gpu)].used;
 }
 
-int card_of(const void* memory) { return arena().card_of(memory); }
+int gpu_of(const void* memory) { return arena().gpu_of(memory); }
 
 }  // namespace gossamer::emulation

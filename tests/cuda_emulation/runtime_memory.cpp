@@ -1,4 +1,4 @@
-// Cards, errors and memory of the emulated runtime.
+// GPUs, errors and memory of the emulated runtime.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace {
 
 thread_local int current = 0;
 
-/// The cards that kernels of a card may touch where the machine has peer access at all: by card,
+/// The GPUs that kernels of a GPU may touch where the machine has peer access at all: by GPU,
 /// itself among them.
 std::mutex reach_mutex;
-std::array<Cards, kMostCards> reach_of = [] {
-  std::array<Cards, kMostCards> cards{};
-  for (int card = 0; card < kMostCards; ++card) cards[static_cast<std::size_t>(card)] = only(card);
-  return cards;
+std::array<Gpus, kMostGpus> reach_of = [] {
+  std::array<Gpus, kMostGpus> gpus{};
+  for (int gpu = 0; gpu < kMostGpus; ++gpu) gpus[static_cast<std::size_t>(gpu)] = only(gpu);
+  return gpus;
 }();
 
-bool is_pair(int card, int peer) {
-  const int count = engine().settings().cards;
-  return card >= 0 && card < count && peer >= 0 && peer < count && card != peer;
+bool is_pair(int gpu, int peer) {
+  const int count = engine().settings().gpus;
+  return gpu >= 0 && gpu < count && peer >= 0 && peer < count && gpu != peer;
 }
 
 /// Pinned memory: begin → bytes.
@@ -51,20 +51,20 @@ Pinned& pinned() {
   return *blocks;
 }
 
-cudaError_t usable_cards(int& count) {
+cudaError_t usable_gpus(int& count) {
   const Settings settings = engine().settings();
   count = 0;
   if (settings.driver_version < CUDART_VERSION / 1000 * 1000) return cudaErrorInsufficientDriver;
-  if (settings.cards == 0) return cudaErrorNoDevice;
-  count = settings.cards;
+  if (settings.gpus == 0) return cudaErrorNoDevice;
+  count = settings.gpus;
   return cudaSuccess;
 }
 
-/// What every call that needs a card begins with.
-cudaError_t begin_on_card(const char* name) {
+/// What every call that needs a GPU begins with.
+cudaError_t begin_on_gpu(const char* name) {
   if (const cudaError_t error = engine().begin(name); error != cudaSuccess) return error;
   int count = 0;
-  return remember(usable_cards(count));
+  return remember(usable_gpus(count));
 }
 
 }  // namespace
@@ -75,25 +75,25 @@ cudaError_t begin_on_card(const char* name) {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   GOSSAMER_BEGIN(engine().begin("cudaGetDeviceCount"));
-  return remember(usable_cards(*count));
+  return remember(usable_gpus(*count));
 }
-cudaError_t cudaSetDevice(int card) {
-  GOSSAMER_BEGIN(begin_on_card("cudaSetDevice"));
-  if (card < 0 || card >= engine().settings().cards) return remember(cudaErrorInvalidDevice);
-  current = card;
+cudaError_t cudaSetDevice(int gpu) {
+  GOSSAMER_BEGIN(begin_on_gpu("cudaSetDevice"));
+  if (gpu < 0 || gpu >= engine().settings().gpus) return remember(cudaErrorInvalidDevice);
+  current = gpu;
   return cudaSuccess;
 }
-cudaError_t cudaGetDevice(int* card) {
-  GOSSAMER_BEGIN(begin_on_card("cudaGetDevice"));
-  *card = current;
+cudaError_t cudaGetDevice(int* gpu) {
+  GOSSAMER_BEGIN(begin_on_gpu("cudaGetDevice"));
+  *gpu = current;
   return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card) {
-  GOSSAMER_BEGIN(begin_on_card("cudaGetDeviceProperties"));
-  if (card < 0 || card >= engine().settings().cards) return remember(cudaErrorInvalidDevice);
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int gpu) {
+  GOSSAMER_BEGIN(begin_on_gpu("cudaGetDeviceProperties"));
+  if (gpu < 0 || gpu >= engine().settings().gpus) return remember(cudaErrorInvalidDevice);
   *properties = {};
-  std::snprintf(properties->name, sizeof properties->name, "Emulated card");
-  properties->totalGlobalMem = engine().settings().memory_per_card;
+  std::snprintf(properties->name, sizeof properties->name, "Emulated GPU");
+  properties->totalGlobalMem = engine().settings().memory_per_gpu;
   properties->sharedMemPerBlock = 48 * 1024;
   properties->regsPerBlock = 65536;
   properties->warpSize = 32;
@@ -106,12 +106,12 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int card) {
   properties->l2CacheSize = 1 << 20;
   properties->memoryBusWidth = 512;
   properties->asyncEngineCount = 2;
-  properties->pciBusID = card + 1;
+  properties->pciBusID = gpu + 1;
   return cudaSuccess;
 }
-cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int card) {
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int gpu) {
   cudaDeviceProp properties;
-  GOSSAMER_BEGIN(cudaGetDeviceProperties(&properties, card));
+  GOSSAMER_BEGIN(cudaGetDeviceProperties(&properties, gpu));
   switch (attribute) {
     case cudaDevAttrMultiProcessorCount: *value = properties.multiProcessorCount; break;
     case cudaDevAttrComputeCapabilityMajor: *value = properties.major; break;
@@ -119,27 +119,27 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int car
   }
   return cudaSuccess;
 }
-cudaError_t cudaDeviceCanAccessPeer(int* can, int card, int peer) {
-  GOSSAMER_BEGIN(begin_on_card("cudaDeviceCanAccessPeer"));
-  if (!is_pair(card, peer)) return remember(cudaErrorInvalidDevice);
+cudaError_t cudaDeviceCanAccessPeer(int* can, int gpu, int peer) {
+  GOSSAMER_BEGIN(begin_on_gpu("cudaDeviceCanAccessPeer"));
+  if (!is_pair(gpu, peer)) return remember(cudaErrorInvalidDevice);
   *can = engine().settings().peer_access ? 1 : 0;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned) {
-  GOSSAMER_BEGIN(begin_on_card("cudaDeviceEnablePeerAccess"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaDeviceEnablePeerAccess"));
   if (!is_pair(current, peer)) return remember(cudaErrorInvalidDevice);
   if (!engine().settings().peer_access) return remember(cudaErrorPeerAccessUnsupported);
   const std::lock_guard lock(reach_mutex);
-  Cards& reached = reach_of[static_cast<std::size_t>(current)];
+  Gpus& reached = reach_of[static_cast<std::size_t>(current)];
   if ((reached & only(peer)) != 0) return remember(cudaErrorPeerAccessAlreadyEnabled);
   reached |= only(peer);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceDisablePeerAccess(int peer) {
-  GOSSAMER_BEGIN(begin_on_card("cudaDeviceDisablePeerAccess"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaDeviceDisablePeerAccess"));
   if (!is_pair(current, peer)) return remember(cudaErrorInvalidDevice);
   const std::lock_guard lock(reach_mutex);
-  Cards& reached = reach_of[static_cast<std::size_t>(current)];
+  Gpus& reached = reach_of[static_cast<std::size_t>(current)];
   if ((reached & only(peer)) == 0) return remember(cudaErrorPeerAccessNotEnabled);
   reached &= ~only(peer);
   return cudaSuccess;
@@ -200,25 +200,25 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  GOSSAMER_BEGIN(begin_on_card("cudaMalloc"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaMalloc"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
   engine().count(&Counts::allocations);
-  *memory = arena().allocate(current, bytes, engine().settings().memory_per_card);
+  *memory = arena().allocate(current, bytes, engine().settings().memory_per_gpu);
   return *memory != nullptr ? cudaSuccess : remember(cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaFree(void* memory) {
-  GOSSAMER_BEGIN(begin_on_card("cudaFree"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaFree"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   if (memory == nullptr) return cudaSuccess;
-  engine().wait_card(arena().card_of(memory));
+  engine().wait_gpu(arena().gpu_of(memory));
   return arena().release(memory) ? cudaSuccess : remember(cudaErrorInvalidValue);
 }
 
 cudaError_t cudaMallocHost(void** memory, std::size_t bytes, unsigned) {
-  GOSSAMER_BEGIN(begin_on_card("cudaMallocHost"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaMallocHost"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   *memory = nullptr;
   if (bytes == 0) return cudaSuccess;
@@ -230,7 +230,7 @@ cudaError_t cudaMallocHost(void** memory, std::size_t bytes, unsigned) {
 }
 
 cudaError_t cudaFreeHost(void* memory) {
-  GOSSAMER_BEGIN(begin_on_card("cudaFreeHost"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaFreeHost"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   if (memory == nullptr) return cudaSuccess;
   engine().wait_all();
@@ -244,24 +244,24 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
-  GOSSAMER_BEGIN(begin_on_card("cudaMemGetInfo"));
-  *total = engine().settings().memory_per_card;
+  GOSSAMER_BEGIN(begin_on_gpu("cudaMemGetInfo"));
+  *total = engine().settings().memory_per_gpu;
   *free = *total - std::min(*total, arena().used(current));
   return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  GOSSAMER_BEGIN(begin_on_card("cudaMemcpyAsync"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaMemcpyAsync"));
   if (!engine().knows(stream)) return remember(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
   if (to == nullptr || from == nullptr) return remember(cudaErrorInvalidValue);
-  const bool to_card = arena().touches(to, bytes), from_card = arena().touches(from, bytes);
-  if ((to_card && !arena().holds(to, bytes)) || (from_card && !arena().holds(from, bytes)))
+  const bool to_gpu = arena().touches(to, bytes), from_gpu = arena().touches(from, bytes);
+  if ((to_gpu && !arena().holds(to, bytes)) || (from_gpu && !arena().holds(from, bytes)))
     return remember(cudaErrorInvalidValue);
-  const cudaMemcpyKind real = to_card
-                                  ? (from_card ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
-                                  : (from_card ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
+  const cudaMemcpyKind real = to_gpu
+                                  ? (from_gpu ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice)
+                                  : (from_gpu ? cudaMemcpyDeviceToHost : cudaMemcpyHostToHost);
   if (kind != cudaMemcpyDefault && kind != real) return remember(cudaErrorInvalidValue);
   auto copied = &Counts::bytes_within;
   if (real == cudaMemcpyHostToDevice) copied = &Counts::bytes_up;
@@ -272,9 +272,9 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
     std::memmove(to, source, bytes);
   };
   const bool pageable =
-      (!to_card && !pinned().holds(to, bytes)) || (!from_card && !pinned().holds(from, bytes));
+      (!to_gpu && !pinned().holds(to, bytes)) || (!from_gpu && !pinned().holds(from, bytes));
   if (!pageable) return engine().ask(stream, {.work = [copy, from] { copy(from); }});
-  // A card reads pageable memory into its own before the call returns, and has written to it when
+  // A GPU reads pageable memory into its own before the call returns, and has written to it when
   // the call returns.
   engine().count(&Counts::pageable_copies);
   if (engine().captures(stream))
@@ -294,12 +294,12 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemsetAsync(void* memory, int value, std::size_t bytes, cudaStream_t stream) {
-  GOSSAMER_BEGIN(begin_on_card("cudaMemsetAsync"));
+  GOSSAMER_BEGIN(begin_on_gpu("cudaMemsetAsync"));
   if (!engine().knows(stream)) return remember(cudaErrorInvalidResourceHandle);
   if (bytes == 0) return cudaSuccess;
   if (!arena().holds(memory, bytes)) return remember(cudaErrorInvalidValue);
   return engine().ask(stream, {.work = [memory, value, bytes] {
-                        const Arena::Open open(only(arena().card_of(memory)));
+                        const Arena::Open open(only(arena().gpu_of(memory)));
                         std::memset(memory, value, bytes);
                       }});
 }
@@ -311,12 +311,12 @@ cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
 
 namespace gossamer::emulation {
 
-int current_card() { return current; }
+int current_gpu() { return current; }
 
-Cards reach(int card) {
-  if (!engine().settings().peer_access) return only(card);
+Gpus reach(int gpu) {
+  if (!engine().settings().peer_access) return only(gpu);
   const std::lock_guard lock(reach_mutex);
-  return reach_of[static_cast<std::size_t>(card)];
+  return reach_of[static_cast<std::size_t>(gpu)];
 }
 
 std::size_t pinned_blocks() {

@@ -26,15 +26,15 @@ cudaError_t cudaDeviceSynchronize() {
   GOSSAMER_BEGIN(engine().begin("cudaDeviceSynchronize"));
   GOSSAMER_BEGIN(engine().forbid_in_capture());
   engine().count(&Counts::synchronisations);
-  engine().wait_card(current_card());
+  engine().wait_gpu(current_gpu());
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   GOSSAMER_BEGIN(engine().begin("cudaStreamCreateWithFlags"));
-  int card = 0;
-  GOSSAMER_BEGIN(cudaGetDevice(&card));
-  *stream = engine().make_stream(card);
+  int gpu = 0;
+  GOSSAMER_BEGIN(cudaGetDevice(&gpu));
+  *stream = engine().make_stream(gpu);
   return cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int) {
@@ -80,7 +80,7 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   GOSSAMER_BEGIN(engine().begin("cudaEventCreateWithFlags"));
-  *event = new CUevent_st{.card = current_card(), .timed = (flags & cudaEventDisableTiming) == 0};
+  *event = new CUevent_st{.gpu = current_gpu(), .timed = (flags & cudaEventDisableTiming) == 0};
   ++events;
   return cudaSuccess;
 }
@@ -92,9 +92,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaEventRecord", stream));
-  if (event->card != engine().card_of(stream)) return remember(cudaErrorInvalidResourceHandle);
+  if (event->gpu != engine().gpu_of(stream)) return remember(cudaErrorInvalidResourceHandle);
   if (engine().captures(stream))
-    return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a fork
+    return remember(cudaErrorStreamCaptureUnsupported);  // a GPU takes it as a fork
   engine().record(event->state, stream);
   return cudaSuccess;
 }
@@ -151,13 +151,13 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaGraphLaunch", stream));
   if (engine().captures(stream))
-    return remember(cudaErrorStreamCaptureUnsupported);  // a card takes it as a child
+    return remember(cudaErrorStreamCaptureUnsupported);  // a GPU takes it as a child
   engine().count(&Counts::graph_launches);
-  return engine().ask(
-      stream, {.work = [items = executable->items, cards = reach(engine().card_of(stream))] {
-        const Arena::Open open(cards);
-        for (const Item& item : *items) item.work();
-      }});
+  return engine().ask(stream,
+                      {.work = [items = executable->items, gpus = reach(engine().gpu_of(stream))] {
+                        const Arena::Open open(gpus);
+                        for (const Item& item : *items) item.work();
+                      }});
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   GOSSAMER_BEGIN(engine().begin("cudaGraphDestroy"));
@@ -176,7 +176,7 @@ namespace gossamer::emulation {
 
 Holdings holdings() {
   std::size_t bytes = 0;
-  for (int card = 0; card < kMostCards; ++card) bytes += arena().used(card);
+  for (int gpu = 0; gpu < kMostGpus; ++gpu) bytes += arena().used(gpu);
   return {bytes, pinned_blocks(), engine().streams(), events, graphs};
 }
 

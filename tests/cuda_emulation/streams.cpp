@@ -35,8 +35,8 @@ Engine& engine() {
 
 Engine::Engine() {
   streams_.push_back(std::make_unique<CUstream_st>());
-  if (const char* cards = std::getenv("GOSSAMER_EMULATED_CARDS"))
-    settings_.cards = std::clamp(std::atoi(cards), 0, kMostCards);
+  if (const char* gpus = std::getenv("GOSSAMER_EMULATED_GPUS"))
+    settings_.gpus = std::clamp(std::atoi(gpus), 0, kMostGpus);
 }
 
 void Engine::set(const Settings& settings) {
@@ -74,10 +74,10 @@ cudaError_t Engine::begin(const char* name) {
   return remember(error);
 }
 
-cudaStream_t Engine::make_stream(int card) {
+cudaStream_t Engine::make_stream(int gpu) {
   const std::lock_guard lock(mutex_);
   streams_.push_back(std::make_unique<CUstream_st>());
-  streams_.back()->card = card;
+  streams_.back()->gpu = gpu;
   return streams_.back().get();
 }
 
@@ -93,9 +93,7 @@ bool Engine::knows(cudaStream_t stream) {
          std::ranges::any_of(streams_, [&](const auto& one) { return one.get() == stream; });
 }
 
-int Engine::card_of(cudaStream_t stream) {
-  return stream == nullptr ? current_card() : stream->card;
-}
+int Engine::gpu_of(cudaStream_t stream) { return stream == nullptr ? current_gpu() : stream->gpu; }
 
 cudaError_t Engine::ask(cudaStream_t stream, Item item) {
   {
@@ -162,10 +160,10 @@ void Engine::wait_stream(cudaStream_t stream) {
   if (stream == nullptr) stream = streams_.front().get();
   wait(lock, [&] { return is_idle(*stream); });
 }
-void Engine::wait_card(int card) {
+void Engine::wait_gpu(int gpu) {
   std::unique_lock lock(mutex_);
   const auto others = [&](const auto& stream) {
-    return stream->card != card && stream != streams_.front();
+    return stream->gpu != gpu && stream != streams_.front();
   };
   wait(lock, [&] {
     return std::ranges::all_of(
@@ -260,10 +258,10 @@ void Engine::count(std::uint64_t Counts::* what, std::uint64_t by) {
   const std::lock_guard lock(mutex_);
   counts_.*what += by;
 }
-void Engine::count_kernel(int card) {
+void Engine::count_kernel(int gpu) {
   const std::lock_guard lock(mutex_);
   ++counts_.kernels;
-  ++counts_.kernels_of[static_cast<std::size_t>(card)];
+  ++counts_.kernels_of[static_cast<std::size_t>(gpu)];
 }
 Counts Engine::counts() {
   const std::lock_guard lock(mutex_);
@@ -289,13 +287,13 @@ cudaError_t launch(Launch launch, cudaStream_t stream) {
       grid.z > 65535 || launch.shared_bytes != 0)
     return remember(cudaErrorInvalidConfiguration);
   if (launch.argument_bytes > 4096 || !all.knows(stream)) return remember(cudaErrorInvalidValue);
-  const int card = all.card_of(stream);
-  if (card != current_card()) return remember(cudaErrorInvalidResourceHandle);
+  const int gpu = all.gpu_of(stream);
+  if (gpu != current_gpu()) return remember(cudaErrorInvalidResourceHandle);
   if (!all.captures(stream)) all.count(&Counts::launches);
-  return all.ask(stream, {.work = [launch = std::move(launch), card, &all] {
-                   all.count_kernel(card);
+  return all.ask(stream, {.work = [launch = std::move(launch), gpu, &all] {
+                   all.count_kernel(gpu);
                    const Settings now = all.settings();
-                   const Arena::Open open(reach(card));
+                   const Arena::Open open(reach(gpu));
                    run_grid(launch.grid, launch.block, launch.kernel, now.order,
                             now.seed + all.counts().kernels);
                  }});

@@ -47,13 +47,13 @@ struct Capture {
 }  // namespace gossamer::emulation
 
 struct CUstream_st {
-  int card = 0;
+  int gpu = 0;
   std::optional<gossamer::emulation::Capture> capture;
   std::deque<gossamer::emulation::Item> queue;
   bool busy = false;  ///< an item of it is being done
 };
 struct CUevent_st {
-  int card = 0;
+  int gpu = 0;
   bool timed = true;
   std::shared_ptr<gossamer::emulation::EventState> state =
       std::make_shared<gossamer::emulation::EventState>();
@@ -79,20 +79,20 @@ class Engine {
   /// of calling from a host function. Sets the thread's last error.
   cudaError_t begin(const char* name);
 
-  cudaStream_t make_stream(int card);
+  cudaStream_t make_stream(int gpu);
   /// Waits for its work.
   void destroy(cudaStream_t stream);
   bool knows(cudaStream_t stream);
-  /// The stream's card; of the default stream, the calling thread's.
-  int card_of(cudaStream_t stream);
-  /// Captures, does or queues the item. A null stream is the card's default one.
+  /// The stream's GPU; of the default stream, the calling thread's.
+  int gpu_of(cudaStream_t stream);
+  /// Captures, does or queues the item. A null stream is the GPU's default one.
   cudaError_t ask(cudaStream_t stream, Item item);
 
   void record(std::shared_ptr<EventState> event, cudaStream_t stream);
   bool done(const EventState& event);
   void wait_event(const EventState& event);
   void wait_stream(cudaStream_t stream);
-  void wait_card(int card);
+  void wait_gpu(int gpu);
   void wait_all();
   bool idle(cudaStream_t stream);
 
@@ -105,7 +105,7 @@ class Engine {
 
   /// Adds to a count.
   void count(std::uint64_t Counts::* what, std::uint64_t by = 1);
-  void count_kernel(int card);
+  void count_kernel(int gpu);
   Counts counts();
   std::size_t streams();
 
@@ -133,10 +133,10 @@ class Engine {
 
 Engine& engine();
 
-/// The calling thread's card.
-int current_card();
-/// The cards whose memory kernels of `card` may touch now.
-Cards reach(int card);
+/// The calling thread's GPU.
+int current_gpu();
+/// The GPUs whose memory kernels of `GPU` may touch now.
+Gpus reach(int gpu);
 std::size_t pinned_blocks();
 
 /// Remembers an error for cudaGetLastError, and hands it on.

@@ -33,7 +33,7 @@ Decoded decoded(const Codec& codec, const std::vector<float>& message, std::vect
   const DecodeRequest request{message.data(), onto.data(), onto.size(), peer,
                               round,          combine,     fault.word()};
   codec.decode(device, std::span(&request, 1));
-  return {onto, fault.told()};
+  return {onto, fault.tag()};
 }
 
 std::vector<float> normal(std::size_t length, std::uint64_t stream) {
@@ -156,7 +156,7 @@ TEST_CASE("a message of any bits is decoded or refused in words, and writes nowh
       DecodeRequest request{message.data(), memory.data() + kGuard, d, 2, 9,
                             Combine::add,   fault.word(),           77};
       codec->decode(device, std::span(&request, 1));
-      CHECK(fault.told() == (c.kind == "topk" ? 77 : 0));
+      CHECK(fault.tag() == (c.kind == "topk" ? 77 : 0));
       CHECK((codec->refusal() != nullptr) == (c.kind == "topk"));
       request.fault = nullptr;  // nobody is told
       codec->decode(device, std::span(&request, 1));

@@ -98,14 +98,13 @@ inline double largest_difference(const std::vector<std::vector<float>>& rows,
   return largest;
 }
 
-/// Counts what is allocated. As a card, it says that the host cannot read its memory.
+/// Counts what is allocated. As a GPU, it says that the host cannot read its memory.
 class CountingDevice final : public gpu::CpuDevice {
  public:
-  explicit CountingDevice(int threads, bool as_card = false)
-      : CpuDevice(threads), as_card_(as_card) {}
-  bool host_accessible() const override { return !as_card_; }
-  void* allocate(std::size_t bytes, int part = 0) override {
-    void* memory = CpuDevice::allocate(bytes, part);
+  explicit CountingDevice(int threads, bool as_gpu = false) : CpuDevice(threads), as_gpu_(as_gpu) {}
+  bool host_accessible() const override { return !as_gpu_; }
+  void* allocate(std::size_t bytes, int gpu_index = 0) override {
+    void* memory = CpuDevice::allocate(bytes, gpu_index);
     sizes_[memory] = bytes;
     bytes_ += bytes;
     most_bytes_ = std::max(most_bytes_, bytes_);
@@ -122,7 +121,7 @@ class CountingDevice final : public gpu::CpuDevice {
   std::size_t most_bytes() const { return most_bytes_; }
 
  private:
-  bool as_card_;
+  bool as_gpu_;
   std::map<void*, std::size_t> sizes_;
   std::size_t bytes_ = 0, most_bytes_ = 0;
 };
@@ -158,7 +157,7 @@ struct NetworkOptions {
   /// Every peer is a process of its own: what comes is judged, and who is to blame for a fault
   /// dies, while the others go on.
   bool apart = false;
-  bool on_card = false;
+  bool on_gpu = false;
   /// May change the values of chunks on their way.
   std::function<void(const ChunkHeader&, std::span<float>)> tamper = {};
   std::string codec = "none";
@@ -203,7 +202,7 @@ class Network {
       : schedule_(std::move(schedule_in)),
         options_(std::move(options_in)),
         length_(length),
-        device_(options_.threads, options_.on_card) {
+        device_(options_.threads, options_.on_gpu) {
     for (int i = 0; i < peers(); ++i) {
       RandomStream random(1, static_cast<std::uint32_t>(i), Purpose::initial_rows);
       std::vector<float> row(length);

@@ -220,7 +220,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "peers of one process on a card: the first that diverges is named, however its row was shared, "
+    "peers of one process on a GPU: the first that diverges is named, however its row was shared, "
     "and the run ends") {
   std::uint32_t number = 0;
   for (const Case& each : all_cases())
@@ -236,7 +236,7 @@ TEST_CASE(
       PoisonedTrainer trainer(victim, 3, value);
       NetworkOptions options = each.options();
       options.apart = options.tolerates_peer_loss = false;
-      options.on_card = true;
+      options.on_gpu = true;
       Network network(each.graph, kPeers, kLength, options);
       network.run(each.algorithm, each.values, 40, &trainer);
       CHECK_MESSAGE(network.fault.find(fmt::format("peer {} diverged: in round ", victim)) == 0,
@@ -249,11 +249,11 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("what a card has found ends records, and rows of others on their way out") {
+TEST_CASE("what a GPU has found ends records, and rows of others on their way out") {
   VirtualScheduler scheduler;
   InlineExecutor executor;
-  CountingDevice card(1, true);
-  Compute compute(scheduler, executor, card, nullptr, StepTimes{});
+  CountingDevice gpu(1, true);
+  Compute compute(scheduler, executor, gpu, nullptr, StepTimes{});
   const auto matrices = schedule("path", 8);
   std::string fault;
   Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 4, 0.25, 100, {10, 10}, 2},
@@ -287,10 +287,10 @@ TEST_CASE("what a card has found ends records, and rows of others on their way o
 }
 
 TEST_CASE(
-    "a card is asked to look at a row before it copies it for neighbours, who may be on another "
-    "card") {
-  struct Card final : gpu::CpuDevice {
-    Card() : CpuDevice(1) {}
+    "a GPU is asked to look at a row before it copies it for neighbours, who may be on another "
+    "GPU") {
+  struct Gpu final : gpu::CpuDevice {
+    Gpu() : CpuDevice(1) {}
     bool host_accessible() const override { return false; }
     void check_range(std::span<const gpu::RangeCheckRequest> requests) override {
       asked += "look ";
@@ -307,8 +307,8 @@ TEST_CASE(
     CAPTURE(static_cast<int>(policy));
     VirtualScheduler scheduler;
     InlineExecutor executor;
-    Card card;
-    Compute compute(scheduler, executor, card, nullptr, StepTimes{});
+    Gpu gpu;
+    Compute compute(scheduler, executor, gpu, nullptr, StepTimes{});
     const auto matrices = schedule("path", 2);
     Exchange exchange(scheduler, compute, *matrices, {policy, 4, 0.25, 10, {10}, 1}, {0, 1},
                       [](const Error&) {});
@@ -321,7 +321,7 @@ TEST_CASE(
     task<void> mixing = node.mix(0, 0);
     mixing.start(scheduler);
     scheduler.run();
-    CHECK(card.asked.find("look copy copy ") == 0);
+    CHECK(gpu.asked.find("look copy copy ") == 0);
     exchange.endpoint(1).drop_arrivals();
   }
 }

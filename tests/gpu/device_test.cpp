@@ -73,7 +73,7 @@ TEST_CASE("who is asked to look at rows tells of the first that may not be mixed
                                           {row.data(), 0, 0, word.word(), 99}};
     device.check_range(requests);
     device.finish();
-    return word.told();
+    return word.tag();
   };
   CHECK(look(5, 1, row.size()) == 0);
   for (const float bad : {nan, inf, -inf, 5.5F, -5.5F}) {
@@ -86,8 +86,8 @@ TEST_CASE("who is asked to look at rows tells of the first that may not be mixed
   for (std::uint64_t tag = 1; tag <= 50; ++tag)
     many.push_back({row.data(), row.size(), tag % 2 == 0 ? 4.5F : 6, other.word(), tag});
   device.check_range(many);
-  CHECK(other.told() > 0);
-  CHECK(other.told() % 2 == 0);
+  CHECK(other.tag() > 0);
+  CHECK(other.tag() % 2 == 0);
 }
 
 TEST_CASE("the pool does every piece once, on any number of threads") {

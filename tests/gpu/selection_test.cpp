@@ -46,7 +46,7 @@ bool add_placed(std::vector<float>& row, Chosen chosen) {
                               chosen.values.size(), row.data(),
                               row.size(),           fault.word()};
   device.add_placed(std::span(&request, 1));
-  return fault.told() == 0;
+  return fault.tag() == 0;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ TEST_CASE("of the unsound requests that name a word, the first is told") {
        {std::pair(sound, 0), {unsound, 11}, {sound, 11}, {unsound, 11}}) {
     request.indices = indices;
     device.add_placed(std::span(&request, 1));
-    CHECK(fault.told() == static_cast<std::uint64_t>(told));
+    CHECK(fault.tag() == static_cast<std::uint64_t>(told));
     ++request.tag;
   }
   request.fault = nullptr;

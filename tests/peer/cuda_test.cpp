@@ -1,4 +1,4 @@
-// Whole runs on a card: its kernels run on the CPU here, and the host cannot read its memory, so
+// Whole runs on a GPU: its kernels run on the CPU here, and the host cannot read its memory, so
 // that whoever reads a row where it lies stops the program.
 #include <array>
 #include <cmath>
@@ -15,7 +15,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-const Overrides kOnCard{"local.device=cuda"};
+const Overrides kOnGpu{"local.device=cuda"};
 const Overrides kDigits{"run.peers=8", "data.batch=8", "log.every=0", "optimizer.rate=0.05"};
 
 Overrides rounds(int count) { return {"run.rounds=" + std::to_string(count)}; }
@@ -53,13 +53,13 @@ const Overrides kTopK{"algorithm.kind=choco", "codec.kind=topk"};
 
 /// What twenty rounds without records ask of CUDA: a run of thirty rounds less one of ten. Each
 /// gives back all that it took.
-emulation::Counts asked_by_rounds(const Overrides& overrides, int cards = 1) {
+emulation::Counts asked_by_rounds(const Overrides& overrides, int gpus = 1) {
   const Folder folder;
-  const emulation::With with({.cards = cards});
+  const emulation::With with({.gpus = gpus});
   const auto asked_by_run = [&](int count) {
     const auto before = emulation::counts();
     const auto held = emulation::holdings();
-    run_in(folder.path / std::to_string(count), kDigits + kOnCard + rounds(count) + overrides);
+    run_in(folder.path / std::to_string(count), kDigits + kOnGpu + rounds(count) + overrides);
     if (count > 10)
       CHECK(emulation::holdings() == held);  // the first run of a program keeps what all share
     const auto after = emulation::counts();
@@ -78,9 +78,9 @@ emulation::Counts asked_by_rounds(const Overrides& overrides, int cards = 1) {
 
 /// No wait of the host, no step captured anew, no byte down. Where peers end their rounds each by
 /// itself, who shares the waits of the end differs from run to run: there, fewer waits than rounds.
-void check_rounds_stay_on_the_card(const Overrides& overrides, int cards = 1) {
-  CAPTURE(cards);
-  const emulation::Counts asked = asked_by_rounds(overrides, cards);
+void check_rounds_stay_on_the_gpu(const Overrides& overrides, int gpus = 1) {
+  CAPTURE(gpus);
+  const emulation::Counts asked = asked_by_rounds(overrides, gpus);
   const bool end_together =
       make_setup(configured(kDigits + overrides)).value().algorithm->needs().rounds_end_together;
   CHECK(std::abs(static_cast<std::int64_t>(asked.synchronisations)) < (end_together ? 1 : 20));
@@ -134,7 +134,7 @@ DeviceChoice chosen(const std::string& name, const ProcessPlace& place = {}) {
 
 }  // namespace
 
-TEST_CASE("fifty rounds on a card and on the CPU: losses agree within 1e-3, for every model") {
+TEST_CASE("fifty rounds on a GPU and on the CPU: losses agree within 1e-3, for every model") {
   const Folder folder;
   const Overrides momentum{"optimizer.momentum=0.9", "optimizer.weight_decay=1e-4",
                            "optimizer.rate=0.01"};
@@ -150,19 +150,19 @@ TEST_CASE("fifty rounds on a card and on the CPU: losses agree within 1e-3, for 
         Overrides{std::string("model.kind=") + model, large ? "run.peers=2" : "run.peers=8"} +
         optimizer;
     const Left cpu = run_in(folder.path / (name + "-cpu"), problem);
-    const Left card = run_in(folder.path / (name + "-card"), problem + kOnCard);
+    const Left gpu = run_in(folder.path / (name + "-GPU"), problem + kOnGpu);
     for (const char* figure : {"train_loss", "test_loss"}) {
       const double expected = cpu.summary["final"][figure]["mean"];
-      CHECK(card.summary["final"][figure]["mean"].get<double>() ==
+      CHECK(gpu.summary["final"][figure]["mean"].get<double>() ==
             doctest::Approx(expected).epsilon(1e-3));
     }
-    CHECK(card.summary["final"]["consensus_distance"].get<double>() ==
+    CHECK(gpu.summary["final"]["consensus_distance"].get<double>() ==
           doctest::Approx(cpu.summary["final"]["consensus_distance"].get<double>()).epsilon(1e-2));
   }
 }
 
 TEST_CASE(
-    "two runs on a card are bit-identical, in whatever order its threads and streams run: every "
+    "two runs on a GPU are bit-identical, in whatever order its threads and streams run: every "
     "algorithm") {
   const Folder folder;
   int made = 0;
@@ -171,7 +171,7 @@ TEST_CASE(
   late.late = true;
   for (const Overrides& algorithm : algorithms()) {
     CAPTURE(algorithm.front());
-    const Overrides problem = fitted(kDigits + rounds(5) + algorithm + kOnCard);
+    const Overrides problem = fitted(kDigits + rounds(5) + algorithm + kOnGpu);
     const auto hash = [&] { return run_in(folder.path / std::to_string(made++), problem).hash(); };
     const std::string expected = hash();
     {
@@ -184,16 +184,16 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "rounds without records never wait for the card: every algorithm, and each step is a captured "
+    "rounds without records never wait for the GPU: every algorithm, and each step is a captured "
     "graph") {
   for (const Overrides& algorithm : algorithms()) {
     CAPTURE(algorithm.front());
-    check_rounds_stay_on_the_card(fitted(kDigits + algorithm));
+    check_rounds_stay_on_the_gpu(fitted(kDigits + algorithm));
   }
   CHECK(asked_by_rounds({}).graph_launches >= 20);
   // Of seven peers one has no partner: its halves change places all the same, so that what was
   // captured is found again.
-  check_rounds_stay_on_the_card({"topology.kind=random_matching", "run.peers=7"});
+  check_rounds_stay_on_the_gpu({"topology.kind=random_matching", "run.peers=7"});
   CHECK(asked_by_rounds({"topology.kind=random_matching", "run.peers=7"}).graph_launches >= 20);
 }
 
@@ -201,22 +201,22 @@ TEST_CASE("nor do rounds with a codec: every codec") {
   for (const gossip::CodecKind& codec : gossip::codecs::catalog()) {
     CAPTURE(codec.name);
     const Overrides coded{"codec.kind=" + codec.name};
-    for (const int cards : {1, 3})
-      check_rounds_stay_on_the_card(coded + Overrides{"algorithm.kind=choco"}, cards);
-    if (make_setup(configured(coded)).ok()) check_rounds_stay_on_the_card(coded);
+    for (const int gpus : {1, 3})
+      check_rounds_stay_on_the_gpu(coded + Overrides{"algorithm.kind=choco"}, gpus);
+    if (make_setup(configured(coded)).ok()) check_rounds_stay_on_the_gpu(coded);
   }
 }
 
 TEST_CASE(
     "a coded row that cannot be read ends the run with its sender's name, and no later than a "
     "record") {
-  for (const int cards : {1, 2})
+  for (const int gpus : {1, 2})
     for (const bool late : {false, true}) {
-      CAPTURE(cards);
+      CAPTURE(gpus);
       CAPTURE(late);
-      const emulation::With with({.cards = cards, .late = late});
+      const emulation::With with({.gpus = gpus, .late = late});
       const Folder folder;
-      Setup setup = set_up(kDigits + kOnCard + rounds(40) + kTopK + Overrides{"log.every=20"});
+      Setup setup = set_up(kDigits + kOnGpu + rounds(40) + kTopK + Overrides{"log.every=20"});
       setup.codec = std::make_unique<OnceUnreadable>(std::move(setup.codec), *setup.device, 6, 5);
       RunRequest request;
       request.folder = folder.path / "run";
@@ -234,7 +234,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a peer that diverges on a card: it is named as on the CPU, and nothing is kept of what others "
+    "a peer that diverges on a GPU: it is named as on the CPU, and nothing is kept of what others "
     "made of its row") {
   const Folder folder;
   int made = 0;
@@ -291,20 +291,20 @@ TEST_CASE(
       CAPTURE(how.empty() ? std::string("dpsgd") : how.front());
       const std::string expected = stopped({"local.device=cpu"});
       CHECK(contains(expected, " diverged: "));
-      for (const int cards : {1, 2, 3})
+      for (const int gpus : {1, 2, 3})
         for (const std::uint64_t seed : {1, 2, 3}) {
-          CAPTURE(cards);
+          CAPTURE(gpus);
           CAPTURE(seed);
-          const emulation::With with({.cards = cards, .seed = seed, .late = seed > 1});
-          CHECK(stopped(kOnCard) == expected);
+          const emulation::With with({.gpus = gpus, .seed = seed, .late = seed > 1});
+          CHECK(stopped(kOnGpu) == expected);
         }
     }
   }
 }
 
-TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all on a card") {
+TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all on a GPU") {
   const Folder folder;
-  const Overrides problem = kDigits + kOnCard + rounds(6);
+  const Overrides problem = kDigits + kOnGpu + rounds(6);
   const std::string hash = run_in(folder.path / "plain", problem).hash();
   RunRequest misaligned;
   misaligned.row_offset = 1;
@@ -323,56 +323,56 @@ TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all 
 
 TEST_CASE("a run that is over has given everything back") {
   const Folder folder;
-  run_in(folder.path / "warm", kDigits + kOnCard + rounds(2));
+  run_in(folder.path / "warm", kDigits + kOnGpu + rounds(2));
   const auto before = emulation::holdings();
-  run_in(folder.path / "a", kDigits + kOnCard + rounds(2) + Overrides{"algorithm.order=awc"});
+  run_in(folder.path / "a", kDigits + kOnGpu + rounds(2) + Overrides{"algorithm.order=awc"});
   CHECK(emulation::holdings() == before);
 }
 
 TEST_CASE(
-    "peers spread over cards: the bits of one card, for every algorithm, in whatever order the "
-    "cards work") {
+    "peers spread over GPUs: the bits of one GPU, for every algorithm, in whatever order the "
+    "GPUs work") {
   const Folder folder;
   int made = 0;
   for (const Overrides& algorithm : algorithms()) {
     CAPTURE(algorithm.front());
-    const Overrides problem = fitted(kDigits + rounds(4) + algorithm + kOnCard);
+    const Overrides problem = fitted(kDigits + rounds(4) + algorithm + kOnGpu);
     const std::string expected = run_in(folder.path / std::to_string(made++), problem).hash();
-    for (const int cards : {2, 3}) {
-      CAPTURE(cards);
+    for (const int gpus : {2, 3}) {
+      CAPTURE(gpus);
       const emulation::With with(
-          {.cards = cards, .seed = static_cast<std::uint64_t>(cards), .late = cards == 3});
+          {.gpus = gpus, .seed = static_cast<std::uint64_t>(gpus), .late = gpus == 3});
       const auto before = emulation::counts();
       const Left left = run_in(folder.path / std::to_string(made++), problem);
       CHECK(left.hash() == expected);
       const bool one_node = set_up(problem).algorithm->needs().one_node;
-      for (int card = 0; card < cards; ++card) {
-        const auto place = static_cast<std::size_t>(card);
+      for (int gpu = 0; gpu < gpus; ++gpu) {
+        const auto place = static_cast<std::size_t>(gpu);
         CHECK((emulation::counts().kernels_of[place] > before.kernels_of[place]) ==
-              (card == 0 || !one_node));
+              (gpu == 0 || !one_node));
       }
     }
   }
 }
 
-TEST_CASE("peers spread over cards: whole runs, their records and figures") {
+TEST_CASE("peers spread over GPUs: whole runs, their records and figures") {
   const Folder folder;
   const Overrides problem =
-      kDigits + rounds(6) + kOnCard + Overrides{"model.kind=mlp",         "model.hidden=[20]",
-                                                "topology.kind=complete", "log.every=2",
-                                                "log.sketch=on",          "optimizer.momentum=0.9"};
+      kDigits + rounds(6) + kOnGpu + Overrides{"model.kind=mlp",         "model.hidden=[20]",
+                                               "topology.kind=complete", "log.every=2",
+                                               "log.sketch=on",          "optimizer.momentum=0.9"};
   const Overrides async{"algorithm.policy=async", "sim.latency_ms=2", "sim.compute_ms=1"};
   RunRequest misaligned;
   misaligned.row_offset = 1;
   const Left one = run_in(folder.path / "1", problem),
              one_async = run_in(folder.path / "1-async", problem + async);
-  for (const int cards : {2, 3}) {
-    CAPTURE(cards);
-    const emulation::With with({.cards = cards});
-    const auto in = [&](const char* name) { return folder.path / (std::to_string(cards) + name); };
+  for (const int gpus : {2, 3}) {
+    CAPTURE(gpus);
+    const emulation::With with({.gpus = gpus});
+    const auto in = [&](const char* name) { return folder.path / (std::to_string(gpus) + name); };
     const Left many = run_in(in(""), problem);
     CHECK(many.hash() == one.hash());
-    CHECK(contains(many.log.header["device"], "cuda:0-" + std::to_string(cards - 1)));
+    CHECK(contains(many.log.header["device"], "cuda:0-" + std::to_string(gpus - 1)));
     CHECK(many.summary["final"] == one.summary["final"]);
     const auto figures = [](const Left& left) {
       std::vector<Json> all;
@@ -388,19 +388,19 @@ TEST_CASE("peers spread over cards: whole runs, their records and figures") {
 }
 
 TEST_CASE(
-    "peers spread over cards: rounds without records never wait, and a run gives everything back") {
-  check_rounds_stay_on_the_card({}, 3);
+    "peers spread over GPUs: rounds without records never wait, and a run gives everything back") {
+  check_rounds_stay_on_the_gpu({}, 3);
   CHECK(asked_by_rounds({}, 3).graph_launches >= 3 * 20);
 }
 
-TEST_CASE("peers spread over cards: a fault on one of them ends the run with its name") {
+TEST_CASE("peers spread over GPUs: a fault on one of them ends the run with its name") {
   const Folder folder;
-  const emulation::With with({.cards = 2});
-  const Setup setup = set_up(kDigits + kOnCard + rounds(12) + Overrides{"log.every=10"});
+  const emulation::With with({.gpus = 2});
+  const Setup setup = set_up(kDigits + kOnGpu + rounds(12) + Overrides{"log.every=10"});
   RunRequest request;
   request.folder = folder.path / "run";
   request.on_progress =
-      [](const Json& record) {  // the next step's graphs: card 0's is well, card 1's is not
+      [](const Json& record) {  // the next step's graphs: GPU 0's is well, GPU 1's is not
         if (record["round"] == 10) emulation::fail("cudaGraphLaunch", 719, 1);
       };
   std::string message;
@@ -414,45 +414,45 @@ TEST_CASE("peers spread over cards: a fault on one of them ends the run with its
 
 TEST_CASE("too little memory: how much was needed, for how many peers, and what would fit") {
   emulation::Settings small;
-  small.memory_per_card = std::size_t{8} << 20;
+  small.memory_per_gpu = std::size_t{8} << 20;
   const emulation::With with(small);
   const std::string message = run_refusal(
-      kOnCard + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=100000"});
+      kOnGpu + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=100000"});
   CHECK(contains(message, "out of memory on cuda:0"));
   CHECK(contains(message, "20 peers need"));
   CHECK(contains(message, "room for"));
 
-  small.cards = 3;  // 20 peers are 6 or 7 on a card
+  small.gpus = 3;  // 20 peers are 6 or 7 on a GPU
   const emulation::With with_three(small);
   const Overrides network =
-      kOnCard + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=150000"};
+      kOnGpu + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=150000"};
   CHECK(contains(run_refusal(network),
-                 "7 of the 20 peers are on one card and need 0.01 GiB (2 rows of 150000 values"));
-  CHECK(contains(run_refusal(network), "room for 18 peers on all cards"));
+                 "7 of the 20 peers are on one GPU and need 0.01 GiB (2 rows of 150000 values"));
+  CHECK(contains(run_refusal(network), "room for 18 peers on all GPUs"));
   const Setup setup = set_up(network);
   CHECK(check_memory(setup, 18).ok());
   CHECK_FALSE(check_memory(setup, 19).ok());
 }
 
 TEST_CASE(
-    "which device: the card there is, the CPU and one line why, or an error that names the "
+    "which device: the GPU there is, the CPU and one line why, or an error that names the "
     "reason") {
   CHECK(contains(chosen("cpu").device->description(), "cpu, 1 thread"));
   CHECK(contains(chosen("auto").device->description(), "cuda:0"));
   CHECK(chosen("auto").note.empty());
-  CHECK(contains(run_refusal({"local.device=cuda:1"}), "there is one card here (cuda:0)"));
+  CHECK(contains(run_refusal({"local.device=cuda:1"}), "there is one GPU here (cuda:0)"));
   CHECK(contains(run_refusal({"local.device=gpu"}),
                  "local.device: 'gpu' is not one of auto, cpu, cuda"));
   CHECK(contains(run_refusal({"local.device=cuda:x"}), "local.device: 'cuda:x'"));
 
   emulation::Settings settings;
-  settings.cards = 3;
+  settings.gpus = 3;
   {
     const emulation::With three(settings);
-    CHECK(contains(chosen("cuda:2").device->description(), "cuda:2, Emulated card, "));
-    for (const char* name : {"cuda", "auto"}) {  // alone: all; else processes share the cards
+    CHECK(contains(chosen("cuda:2").device->description(), "cuda:2, Emulated GPU, "));
+    for (const char* name : {"cuda", "auto"}) {  // alone: all; else processes share the GPUs
       CAPTURE(name);
-      CHECK(contains(chosen(name).device->description(), "cuda:0-2, 3 × Emulated card, "));
+      CHECK(contains(chosen(name).device->description(), "cuda:0-2, 3 × Emulated GPU, "));
       CHECK(contains(chosen(name, {.nodes = 2}).device->description(), "cuda:0-1, 2 × "));
       CHECK(contains(chosen(name, {.process = 1, .processes = 2}).device->description(),
                      "cuda:1-2, 2 × "));
@@ -462,8 +462,8 @@ TEST_CASE(
           contains(chosen(name, {.process = 2, .processes = 0}).device->description(), "cuda:2, "));
       CHECK(chosen(name).note.empty());
     }
-    CHECK(contains(run_refusal({"local.device=cuda:3"}),
-                   "there are 3 cards here (cuda:0 to cuda:2)"));
+    CHECK(
+        contains(run_refusal({"local.device=cuda:3"}), "there are 3 GPUs here (cuda:0 to cuda:2)"));
   }
   settings.peer_access = false;
   {
@@ -487,7 +487,7 @@ TEST_CASE(
     CHECK(choice.note.find('\n') == std::string::npos);
     CHECK(contains(run_refusal({"local.device=cuda"}), words));
   };
-  without([](auto& s) { s.cards = 0; }, "no NVIDIA card");
+  without([](auto& s) { s.gpus = 0; }, "no NVIDIA GPU");
   without([](auto& s) { s.driver_version = 0; }, "driver");
   without([](auto& s) { s.driver_version = 11000; }, "driver");
   without([](auto& s) { s.blas_installed = false; }, "cuBLAS");

@@ -1,4 +1,4 @@
-// Where a process stands among those of its machine: launchers, addresses, and what of the cards is
+// Where a process stands among those of its machine: launchers, addresses, and what of the GPUs is
 // its share.
 #include <doctest/doctest.h>
 
@@ -30,10 +30,10 @@ Place place(const std::vector<int>& ids, int peers, const Variables& variables =
   return {found.process, found.processes, found.nodes};
 }
 
-std::vector<int> first_cards(int count) {
-  std::vector<int> cards(static_cast<std::size_t>(count));
-  std::iota(cards.begin(), cards.end(), 0);
-  return cards;
+std::vector<int> first_gpus(int count) {
+  std::vector<int> gpus(static_cast<std::size_t>(count));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  return gpus;
 }
 
 }  // namespace
@@ -61,16 +61,16 @@ TEST_CASE("place: what addresses say, and what is done where nothing does") {
   CHECK(place({9}, 6, {}, addresses) == Place(9, 0, 1));  // a peer that there is not: refused later
 }
 
-TEST_CASE("place: processes share cards evenly, each in one block, and none is left over") {
-  for (int cards = 1; cards <= 8; ++cards)
+TEST_CASE("place: processes share GPUs evenly, each in one block, and none is left over") {
+  for (int gpus = 1; gpus <= 8; ++gpus)
     for (int processes = 1; processes <= 10; ++processes) {
-      CAPTURE(cards);
+      CAPTURE(gpus);
       CAPTURE(processes);
       std::multiset<int> taken;
       std::size_t least = 9, most = 0;
       for (int process = 0; process < processes; ++process) {
         const std::vector<int> its =
-            its_cards({.process = process, .processes = processes}, first_cards(cards));
+            gpus_of_process({.process = process, .processes = processes}, first_gpus(gpus));
         for (std::size_t i = 1; i < its.size(); ++i) CHECK(its[i] == its[i - 1] + 1);
         least = std::min(least, its.size());
         most = std::max(most, its.size());
@@ -79,22 +79,21 @@ TEST_CASE("place: processes share cards evenly, each in one block, and none is l
       CHECK(least >= 1);
       CHECK(most <= least + 1);
       std::size_t rarest = 11, oftenest = 0;
-      for (int card = 0; card < cards; ++card) {
-        rarest = std::min(rarest, taken.count(card));
-        oftenest = std::max(oftenest, taken.count(card));
+      for (int gpu = 0; gpu < gpus; ++gpu) {
+        rarest = std::min(rarest, taken.count(gpu));
+        oftenest = std::max(oftenest, taken.count(gpu));
       }
       CHECK(rarest >= 1);
       CHECK(oftenest <= rarest + 1);
     }
 }
 
-TEST_CASE(
-    "place: no more cards than nodes, one where it is not known, numbers that are not there") {
-  CHECK(its_cards({.nodes = 2}, first_cards(4)) == std::vector<int>{0, 1});
-  CHECK(its_cards({.process = 1, .processes = 2, .nodes = 1}, first_cards(4)) ==
+TEST_CASE("place: no more GPUs than nodes, one where it is not known, numbers that are not there") {
+  CHECK(gpus_of_process({.nodes = 2}, first_gpus(4)) == std::vector<int>{0, 1});
+  CHECK(gpus_of_process({.process = 1, .processes = 2, .nodes = 1}, first_gpus(4)) ==
         std::vector<int>{2});
-  CHECK(its_cards({.process = 5, .processes = 0, .nodes = 9}, first_cards(4)) ==
+  CHECK(gpus_of_process({.process = 5, .processes = 0, .nodes = 9}, first_gpus(4)) ==
         std::vector<int>{1});
-  CHECK(its_cards({.process = 5, .processes = 2}, first_cards(4)) == std::vector<int>{2, 3});
-  CHECK(its_cards({}, {1, 3, 4}) == std::vector<int>{1, 3, 4});
+  CHECK(gpus_of_process({.process = 5, .processes = 2}, first_gpus(4)) == std::vector<int>{2, 3});
+  CHECK(gpus_of_process({}, {1, 3, 4}) == std::vector<int>{1, 3, 4});
 }

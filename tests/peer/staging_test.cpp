@@ -1,4 +1,4 @@
-// Chunks between a card and the network: order, bounds, and ends that come while copies are under
+// Chunks between a GPU and the network: order, bounds, and ends that come while copies are under
 // way. The device here keeps every copy waiting until the test lets it go.
 #include <doctest/doctest.h>
 
@@ -125,7 +125,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "what comes in is on the card before it is delivered, and its buffer of the network is free "
+    "what comes in is on the GPU before it is delivered, and its buffer of the network is free "
     "then") {
   Way way;
   Row row(3 * kChunks);
@@ -156,7 +156,7 @@ TEST_CASE("of a chunk that the exchange refuses its sender is told, with the rea
 }
 
 TEST_CASE(
-    "chunks are judged on their way: what comes before it goes to the card, what goes out before "
+    "chunks are judged on their way: what comes before it goes to the GPU, what goes out before "
     "it reaches the network") {
   Way way;
   Row row(9);
@@ -192,11 +192,11 @@ TEST_CASE(
   for (std::size_t i = 0; i < kChunks; ++i) link.send(row.chunk(3 * i, 3));
   for (std::size_t i = 0; i < kChunks; ++i) REQUIRE(way.staging.deliver(row.chunk(3 * i, 3)).ok());
   way.copy_and_run();  // one buffer is at the network when all ends
-  std::thread card([&] {
+  std::thread gpu([&] {
     while (!way.device.copies.empty()) way.device.copy_one();
   });
   way.staging.close();
-  card.join();
+  gpu.join();
   CHECK(row.readers == 0);
   CHECK(way.end.chunks.size() == 1);
   way.run_scheduler();

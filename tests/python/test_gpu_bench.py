@@ -1,4 +1,4 @@
-"""gpu.sh without a card: its scripts are whole, its table tells what failed, and every part ends by its deadline."""
+"""gpu.sh without a GPU: its scripts are whole, its table tells what failed, and every part ends by its deadline."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from gpu_shell import Failed, Server, Shell  # noqa: E402
 SAMPLE = r"""
 {"record":"started","time":"2026-11-20 20:15 UTC","commit":"commit a834b09","quick":false}
 {"record":"check","id":"build","ok":true,"words":"for 90, 61 s"}
-{"record":"survey","built":true,"problem":"","driver":13000,"runtime":13000,"blas":"cuBLAS 13.0","cards":1,"card":"A card",
+{"record":"discovery","built":true,"problem":"","driver":13000,"runtime":13000,"blas":"cuBLAS 13.0","gpus":1,"gpu":"A GPU",
 "compute":"90","multiprocessors":132,"memory_free":1e11,"memory_total":1.5e11}
-{"record":"survey","built":true,"problem":"","driver":13000,"runtime":13000,"blas":"cuBLAS 13.0","cards":1,"card":"A card"}
-{"record":"device","description":"cuda:0, A card","quick":false}
+{"record":"discovery","built":true,"problem":"","driver":13000,"runtime":13000,"blas":"cuBLAS 13.0","gpus":1,"gpu":"A GPU"}
+{"record":"device","description":"cuda:0, A GPU","quick":false}
 {"record":"rates","id":"copy","unit":"bytes/s","ours":[4.0e12,4.2e12,4.1e12]}
 {"record":"pairs","id":"mix","ours":[9.5,9.5,9.5,9.5,9.5,9.5],"theirs":[10,10,10,10,10,10]}
 {"record":"pairs","id":"update","ours":[8,8,8,8,8,8],"theirs":[10,10,10,10,10,10]}
@@ -85,7 +85,7 @@ def test_table_says_what_was_reached_and_what_has_no_figure(tmp_path: Path) -> N
         and outcomes["racecheck"] == "not whole"
         and outcomes["build"] == "ok"
     )
-    assert "A card" in markdown and "No card" not in markdown
+    assert "A GPU" in markdown and "No GPU" not in markdown
     widths = {
         line.replace(r"\|", "").count("|") for line in markdown.splitlines() if line.startswith("|")
     }
@@ -93,10 +93,10 @@ def test_table_says_what_was_reached_and_what_has_no_figure(tmp_path: Path) -> N
     json.dumps(table, allow_nan=False)
 
 
-def test_nothing_is_filled_in_where_there_is_no_card() -> None:
-    survey = {"record": "survey", "built": True, "problem": "no driver", "cards": 0}
-    markdown, table = gpu_report.report([survey])
-    assert "**No card: no driver.**" in markdown
+def test_nothing_is_filled_in_where_there_is_no_gpu() -> None:
+    discovery = {"record": "discovery", "built": True, "problem": "no driver", "gpus": 0}
+    markdown, table = gpu_report.report([discovery])
+    assert "**No GPU: no driver.**" in markdown
     assert all(result["ours"] is None and result["ratio"] is None for result in table["figures"])
     assert all(result["outcome"].startswith("no figure") for result in table["figures"])
 
@@ -164,8 +164,8 @@ def test_pairs_with_rivals_that_fail(tmp_path: Path) -> None:
     silent = server(shell, ANSWERS.replace("print(json.dumps(answer), flush=True)", "pass"))
     with pytest.raises(Failed, match="no answer"):
         silent.ask("mlp1 1 1", 0.2)
-    with pytest.raises(Failed, match="no card here"):
-        server(shell, 'print(\'{"record": "failed", "reason": "no card here"}\')')
+    with pytest.raises(Failed, match="no GPU here"):
+        server(shell, 'print(\'{"record": "failed", "reason": "no GPU here"}\')')
     shell.end_all()
 
 
@@ -191,7 +191,7 @@ def test_made_up_files_train_and_nine_topologies_are_found(gossamer: Path, tmp_p
         sweep_topologies(program, {"run.peers": 256, "run.rounds": 1})
 
 
-def test_the_suite_ends_cleanly_without_toolkit_and_card(tmp_path: Path) -> None:
+def test_the_suite_ends_cleanly_without_toolkit_and_gpu(tmp_path: Path) -> None:
     out = tmp_path / "out"
     environment = {key: value for key, value in os.environ.items() if key != "GOSSAMER_BINARY"}
     done = subprocess.run(
@@ -224,10 +224,10 @@ def test_the_suite_ends_cleanly_without_toolkit_and_card(tmp_path: Path) -> None
 CRASHING = """
 import json, os, sys
 def say(**record): print(json.dumps(record), flush=True)
-say(record='survey', built=True, problem='', card='A card', cards=1)
-if '--survey' in sys.argv: sys.exit()
+say(record='discovery', built=True, problem='', gpu='A GPU', gpus=1)
+if '--discover' in sys.argv: sys.exit()
 say(record='device', quick=False)
-if os.environ.get('GONE'): say(record='failed', id='device', reason='the card is gone'); sys.exit(3)
+if os.environ.get('GONE'): say(record='failed', id='device', reason='the GPU is gone'); sys.exit(3)
 for name in sys.argv[sys.argv.index('--only') + 1].split(','):
     if name == 'update': os.abort()
     if name == 'dot': say(record='failed', id=name, reason='CUDA said no'); continue
@@ -268,18 +268,18 @@ def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
         and found["dot"] == "no figure: CUDA said no"
     )
     assert found["parity"] == "**FAILED**", "a test program that tests nothing is no success"
-    assert outcomes(GONE="1")["mix"] == "no figure: the card is gone"
+    assert outcomes(GONE="1")["mix"] == "no figure: the GPU is gone"
 
 
 @pytest.mark.parametrize(
     ("skipped", "outcome"),
     [
         ("", "ok"),
-        ("skipped: 2 cards are needed, 1 are here (cards: x)", "ok"),
-        ("skipped: no NVIDIA card (x)", "**FAILED**"),
+        ("skipped: 2 GPUs are needed, 1 are here (GPUs: x)", "ok"),
+        ("skipped: no NVIDIA GPU (x)", "**FAILED**"),
     ],
 )
-def test_one_card_is_enough_for_parity(tmp_path: Path, skipped: str, outcome: str) -> None:
+def test_one_gpu_is_enough_for_parity(tmp_path: Path, skipped: str, outcome: str) -> None:
     tests, bench = tmp_path / "tests", tmp_path / "bench"
     tests.write_text(
         f"#!/bin/sh\necho '{skipped}'\necho '[doctest] test cases: 3 | 3 passed | 0 failed'\n",
@@ -310,7 +310,7 @@ def test_one_card_is_enough_for_parity(tmp_path: Path, skipped: str, outcome: st
     )
 
 
-def test_the_suite_runs_on_the_emulated_card(gossamer: Path, tmp_path: Path) -> None:
+def test_the_suite_runs_on_the_emulated_gpu(gossamer: Path, tmp_path: Path) -> None:
     bench = gossamer.parent / "bench_gpu_emulated"
     if not bench.is_file():
         pytest.skip(f"no {bench}: build everything first")

@@ -142,7 +142,7 @@ class AsyncPushSum final : public Algorithm {
       in_step += node.counters()[place] == t ? 1 : 0;
     }
     if (there > 0 && in_step == there)
-      return true;  // without a look at the weight, for which a card would be waited for
+      return true;  // without a look at the weight, for which a GPU would be waited for
     const float enough =
         kEnough * std::min(1.0F, static_cast<float>(kPatience) / static_cast<float>(t - gave + 1));
     return node.value(kSum, node.row(kSum).size() - 1) >= enough;

@@ -55,7 +55,7 @@ BufferedMix::Edge& BufferedMix::edge(int peer) {
   if (!edge.stage)
     edge.stage = std::make_unique<RowAssembler>(
         exchange_.compute().device(), endpoint_.inbox(peer, channel_),
-        exchange_.options().part_of(endpoint_.peer()), length_, [this, peer] { row_came(peer); });
+        exchange_.options().gpu_of(endpoint_.peer()), length_, [this, peer] { row_came(peer); });
   return edge;
 }
 
@@ -73,7 +73,7 @@ void BufferedMix::begin(Round t, std::span<const float> row, Round as) {
     if (!exchange_.validate_outgoing(endpoint_.peer(), t, channel_, row, hearers))
       return;  // the run ends
     exchange_.compute()
-        .run_checks();  // so whatever a neighbour's card does with the copy comes after the look
+        .run_checks();  // so whatever a neighbour's GPU does with the copy comes after the look
     newest_copy_ = &free_copy();
     newest_copy_->round = as;
     const gpu::CopyRequest<float> copy{row.data(), newest_copy_->row.values().data(), row.size()};
@@ -94,8 +94,8 @@ BufferedMix::Copy& BufferedMix::free_copy() {
     if (!copy->row.lent()) return *copy;
   Copy& made = *copies_.emplace_back(std::make_unique<Copy>());
   gpu::Device& device = exchange_.compute().device();
-  made.memory = gpu::DeviceRows<float>::on_part(
-      device, exchange_.options().part_of(endpoint_.peer()), 1, length_);
+  made.memory = gpu::DeviceRows<float>::on_gpu(device, exchange_.options().gpu_of(endpoint_.peer()),
+                                               1, length_);
   made.row.attach(exchange_.scheduler(), made.memory.row(0));
   return made;
 }

@@ -14,7 +14,7 @@ CodedChannel& Endpoint::coded(Channel channel, std::size_t length) {
   auto& coded = coded_[channel];
   if (!coded)
     coded = std::make_unique<CodedChannel>(exchange_.scheduler(), exchange_.compute().device(),
-                                           exchange_.options().part_of(peer_),
+                                           exchange_.options().gpu_of(peer_),
                                            exchange_.options().codec->words(length));
   return *coded;
 }

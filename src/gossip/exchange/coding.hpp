@@ -16,12 +16,12 @@ namespace gossamer::gossip {
 
 class CodedChannel {
  public:
-  /// `words` of a message; all lies on `part` of the device, as the peer's rows do.
-  CodedChannel(Scheduler& scheduler, gpu::Device& device, int part, std::size_t words)
+  /// `words` of a message; all lies on GPU `gpu_index` of the device, as the peer's rows do.
+  CodedChannel(Scheduler& scheduler, gpu::Device& device, int gpu_index, std::size_t words)
       : device_(device),
-        part_(part),
+        gpu_index_(gpu_index),
         fault_(device),
-        messages_(gpu::DeviceRows<float>::on_part(device, part, 2, words)) {
+        messages_(gpu::DeviceRows<float>::on_gpu(device, gpu_index, 2, words)) {
     outgoing_.attach(scheduler, messages_.row(0));
   }
 
@@ -37,7 +37,7 @@ class CodedChannel {
   }
   /// The first message that was none, as far as the device has told by now.
   std::optional<MessageOrigin> unreadable() const {
-    const std::uint64_t tag = fault_.told();
+    const std::uint64_t tag = fault_.tag();
     if (tag == 0) return {};
     return MessageOrigin{static_cast<int>(tag >> kRoundBits) - 1,
                          tag & ((std::uint64_t{1} << kRoundBits) - 1)};
@@ -47,7 +47,7 @@ class CodedChannel {
   /// Begins a mix of a row of `length` values.
   void begin(Round t, std::size_t length) {
     GOSSAMER_CHECK(!mixing, "a row is mixed twice at once");
-    if (rows_.count() == 0) rows_ = gpu::DeviceRows<float>::on_part(device_, part_, 2, length);
+    if (rows_.count() == 0) rows_ = gpu::DeviceRows<float>::on_gpu(device_, gpu_index_, 2, length);
     mixing = true;
     round = t;
   }
@@ -61,7 +61,7 @@ class CodedChannel {
   static constexpr int kRoundBits = 40;
 
   gpu::Device& device_;
-  int part_;
+  int gpu_index_;
   gpu::FaultWord fault_;  // outlives the rows, whose release waits for what may write it
   gpu::DeviceRows<float> messages_, rows_;
   LeasedRow outgoing_;

@@ -73,18 +73,18 @@ class OutgoingCopies {
     LeasedRow row;
   };
 
-  int part_of(std::span<const float> values) const {
-    return exchange_.compute().device().part_of(values.data());
+  int gpu_of(std::span<const float> values) const {
+    return exchange_.compute().device().gpu_of(values.data());
   }
 
   Copy& free_one(std::span<const float> values) {
     for (auto& copy : copies_)
       if (!copy->row.lent() && copy->row.values().size() == values.size() &&
-          part_of(copy->row.values()) == part_of(values))
+          gpu_of(copy->row.values()) == gpu_of(values))
         return *copy;
     Copy& made = *copies_.emplace_back(std::make_unique<Copy>());
-    made.memory = gpu::DeviceRows<float>::on_part(exchange_.compute().device(), part_of(values), 1,
-                                                  values.size());
+    made.memory = gpu::DeviceRows<float>::on_gpu(exchange_.compute().device(), gpu_of(values), 1,
+                                                 values.size());
     made.row.attach(exchange_.scheduler(), made.memory.row(0));
     return made;
   }
@@ -190,7 +190,7 @@ void Endpoint::begin_sync(Round t, Channel channel, MixedRow& row) {
   const bool by_sums =
       matrix->row_surplus(peer_) != 0 || (keeps_sum && !all_here && !is_mirrored(*matrix));
   // A peer that hears nobody copies its row: its halves then change places when the others' do, and
-  // what was prepared for the rows where they lie (a card's graphs) is found again.
+  // what was prepared for the rows where they lie (a GPU's graphs) is found again.
   if (!by_sums)
     operation(channel).begin(t, channel, row.values(), row.back().values(),
                              in_neighbours(*matrix, t));
@@ -406,10 +406,10 @@ Status Exchange::deliver(Chunk chunk) {
 std::span<const float> Exchange::zeros(std::span<const float> x) {
   gpu::Device& device = compute_.device();
   if (zeros_.count() == 0)
-    zeros_ = gpu::DeviceRows<float>(device, static_cast<std::size_t>(device.parts()), x.size());
+    zeros_ = gpu::DeviceRows<float>(device, static_cast<std::size_t>(device.gpu_count()), x.size());
   GOSSAMER_CHECK(zeros_.length() == x.size(),
                  "rows that are mixed with other than differences are of one length");
-  return zeros_.row(static_cast<std::size_t>(device.part_of(x.data())));
+  return zeros_.row(static_cast<std::size_t>(device.gpu_of(x.data())));
 }
 
 void Exchange::breach(const ChunkHeader& head, Error why) {

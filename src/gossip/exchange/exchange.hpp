@@ -309,7 +309,7 @@ struct ExchangeOptions {
   std::vector<std::size_t> row_lengths = {};  ///< by channel: values of a row that goes over it
   Channel channels =
       1;  ///< rows that may be mixed or sent; one more is for rows handed over, others are refused
-  std::function<int(int peer)> part_of = [](int) {
+  std::function<int(int peer)> gpu_of = [](int) {
     return 0;
   };  ///< of the device, where a hosted peer's rows lie
   const Codec* codec = nullptr;  ///< what mixing and coded rows go through; null: rows are mixed as
@@ -373,7 +373,7 @@ class Exchange final : public Receiver {
                               std::span<const int> to);
   /// What the device has told by now of the rows that it looked at.
   Status checks_passed() const;
-  /// As many zeros as x has values, on x's part of the device, for all endpoints; rows are of one
+  /// As many zeros as x has values, on x's GPU, for all endpoints; rows are of one
   /// length.
   std::span<const float> zeros(std::span<const float> x);
 
@@ -394,7 +394,7 @@ class Exchange final : public Receiver {
   std::map<int, std::unique_ptr<Endpoint>> endpoints_;
   std::map<std::pair<int, int>, Link*> links_;
   std::function<Link&(int from, int to)> make_link_;
-  gpu::DeviceRows<float> zeros_;  // a row for each part of the device
+  gpu::DeviceRows<float> zeros_;  // a row for each GPU of the device
 };
 
 }  // namespace gossamer::gossip

@@ -2,9 +2,13 @@
 
 namespace gossamer::gossip {
 
-RowAssembler::RowAssembler(gpu::Device& device, Inbox& inbox, int part, std::size_t length,
+RowAssembler::RowAssembler(gpu::Device& device, Inbox& inbox, int gpu_index, std::size_t length,
                            std::function<void()> on_row)
-    : device_(device), inbox_(inbox), part_(part), length_(length), on_row_(std::move(on_row)) {
+    : device_(device),
+      inbox_(inbox),
+      gpu_index_(gpu_index),
+      length_(length),
+      on_row_(std::move(on_row)) {
   inbox_.consumer = this;
 }
 
@@ -15,7 +19,7 @@ void RowAssembler::arrived() {
       // Two rows take turns unless a mix still reads the older one.
       assembling_ = spare_ && spare_.use_count() == 1
                         ? std::move(spare_)
-                        : std::make_shared<BufferedRow>(device_, part_, length_);
+                        : std::make_shared<BufferedRow>(device_, gpu_index_, length_);
     }
     assembling_->round = chunk.head.round;
     const gpu::CopyRequest<float> copy{chunk.values.data(),

@@ -10,10 +10,10 @@
 
 namespace gossamer::gossip {
 
-/// A whole row that has come from a neighbour, and its round, on a part of the device.
+/// A whole row that has come from a neighbour, and its round, on one GPU of the device.
 struct BufferedRow {
-  BufferedRow(gpu::Memory& memory, int part, std::size_t length)
-      : row(gpu::DeviceRows<float>::on_part(memory, part, 1, length)) {}
+  BufferedRow(gpu::Memory& memory, int gpu_index, std::size_t length)
+      : row(gpu::DeviceRows<float>::on_gpu(memory, gpu_index, 1, length)) {}
   Round round = 0;
   gpu::DeviceRows<float> row;
 };
@@ -23,7 +23,7 @@ struct BufferedRow {
 class RowAssembler final : public Inbox::Consumer {
  public:
   /// `on_row` is told when a row is whole. All outlive this object.
-  RowAssembler(gpu::Device& device, Inbox& inbox, int part, std::size_t length,
+  RowAssembler(gpu::Device& device, Inbox& inbox, int gpu_index, std::size_t length,
                std::function<void()> on_row);
   void arrived() override;
   /// Null until a whole row has come. It stays as it is while the pointer is held.
@@ -32,7 +32,7 @@ class RowAssembler final : public Inbox::Consumer {
  private:
   gpu::Device& device_;
   Inbox& inbox_;
-  int part_;
+  int gpu_index_;
   std::size_t length_;
   std::function<void()> on_row_;
   std::shared_ptr<BufferedRow> assembling_, newest_, spare_;

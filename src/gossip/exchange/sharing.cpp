@@ -35,7 +35,7 @@ task<std::vector<NeighbourRow>> Endpoint::share_in_step(Round t, Channel channel
     auto& row = shared_[{neighbour.peer, channel}];
     if (!row)
       row = std::make_shared<BufferedRow>(exchange_.compute().device(),
-                                          exchange_.options().part_of(peer_), values.size());
+                                          exchange_.options().gpu_of(peer_), values.size());
     // One that was lost while another was waited for may be back, for a later round.
     const Round entered = this->entered(neighbour.peer);
     bool whole = present(neighbour.peer, t);

@@ -4,9 +4,9 @@
 // A peer looks at a message before the first chunk of it goes out, and ends its run instead. What
 // comes from another process is looked at chunk by chunk as it comes, when its bytes have just been
 // read and nothing of it has been mixed: it is refused, which costs its sender the link. Between
-// peers of one process the first look is enough. Both take host memory. On a card, what goes to the
+// peers of one process the first look is enough. Both take host memory. On a GPU, what goes to the
 // network and comes from it is judged where it is staged (peer/runtime/staging.hpp). What goes to
-// peers of this process the card looks at itself, and no round waits for what it finds: the run
+// peers of this process the GPU looks at itself, and no round waits for what it finds: the run
 // ends some rounds later, and before anything that others made of it is recorded, kept in a
 // checkpoint or sent to another process.
 #include <fmt/format.h>
@@ -100,7 +100,7 @@ bool Exchange::enqueue_check(int peer, Round t, Channel channel, std::span<const
 }
 
 Status Exchange::checks_passed() const {
-  const std::uint64_t tag = wrong_row_ ? wrong_row_->told() : 0;
+  const std::uint64_t tag = wrong_row_ ? wrong_row_->tag() : 0;
   if (tag == 0) return {};
   const auto peers = static_cast<std::uint64_t>(endpoints_.rbegin()->first) + 1;
   const std::uint64_t message = (tag - 1) / peers, channels = options_.channels + std::uint64_t{1};

@@ -6,10 +6,10 @@
 
 namespace gossamer::gpu::cuda {
 
-void Addresses::add(const void* memory, std::size_t bytes, std::size_t card) {
+void Addresses::add(const void* memory, std::size_t bytes, std::size_t gpu) {
   const auto begin = reinterpret_cast<std::uintptr_t>(memory);
   const std::lock_guard lock(mutex_);
-  blocks_[begin] = {begin, begin + bytes, card};
+  blocks_[begin] = {begin, begin + bytes, gpu};
 }
 
 void Addresses::remove(const void* memory) {
@@ -18,14 +18,14 @@ void Addresses::remove(const void* memory) {
                  "what is released was allocated");
 }
 
-std::size_t Addresses::Reader::card_of(const void* memory) {
+std::size_t Addresses::Reader::gpu_of(const void* memory) {
   const auto at = reinterpret_cast<std::uintptr_t>(memory);
-  if (at >= last_.begin && at < last_.end) return last_.card;
+  if (at >= last_.begin && at < last_.end) return last_.gpu;
   const auto next = addresses_.blocks_.upper_bound(at);
   GOSSAMER_CHECK(next != addresses_.blocks_.begin() && at < std::prev(next)->second.end,
-                 "what a card is asked to work on is its device's memory");
+                 "what a GPU is asked to work on is its device's memory");
   last_ = std::prev(next)->second;
-  return last_.card;
+  return last_.gpu;
 }
 
 }  // namespace gossamer::gpu::cuda

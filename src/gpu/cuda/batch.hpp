@@ -45,7 +45,7 @@ struct Batch {
 };
 
 /// What a call brought along: samples and rates of `steps` steps. `step` counts up from 0 on the
-/// card.
+/// GPU.
 struct Call {
   const std::uint32_t* samples;      ///< [peers, steps, samples]
   const double* rates;               ///< [peers, steps]

@@ -12,8 +12,8 @@ const char* words(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_NOT_INITIALIZED: return "cuBLAS could not be started";
     case CUBLAS_STATUS_INVALID_VALUE: return "invalid argument";
-    case CUBLAS_STATUS_ARCH_MISMATCH: return "not for this card";
-    case CUBLAS_STATUS_EXECUTION_FAILED: return "the product failed on the card";
+    case CUBLAS_STATUS_ARCH_MISMATCH: return "not for this GPU";
+    case CUBLAS_STATUS_EXECUTION_FAILED: return "the product failed on the GPU";
     case CUBLAS_STATUS_NOT_SUPPORTED: return "not supported";
     default: return "internal error";
   }

@@ -1,7 +1,7 @@
 // Bias and activation of a matrix of outputs, forward and backward.
 //
 // Backward, a block takes a tile of columns and a run of rows: kThreads threads are `tile` columns
-// × kThreads / tile row lanes. Where one run would leave the card idle there are several, and their
+// × kThreads / tile row lanes. Where one run would leave the GPU idle there are several, and their
 // sums are added in order.
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kOwn = 4;  // values of a thread, forward
-/// Blocks that keep a large card busy.
+/// Blocks that keep a large GPU busy.
 constexpr int kBlocksWanted = 528;
 
 struct Tiling {

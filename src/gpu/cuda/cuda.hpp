@@ -13,37 +13,37 @@
 
 namespace gossamer::gpu::cuda {
 
-struct CardInfo {
+struct GpuInfo {
   int index = 0;
   std::string name;
   int compute_major = 0, compute_minor = 0;
   std::size_t memory_free = 0, memory_total = 0;  ///< bytes
   int multiprocessors = 0;
-  bool usable = false;       ///< the kernels are compiled for cards like this one
-  std::vector<int> reaches;  ///< the other cards whose memory its kernels can touch, ascending
+  bool usable = false;       ///< the kernels are compiled for GPUs like this one
+  std::vector<int> reaches;  ///< the other GPUs whose memory its kernels can touch, ascending
 };
 
 /// What CUDA this program and this machine have.
-struct Survey {
+struct Discovery {
   bool built = false;   ///< whether the program has the CUDA device
-  std::string problem;  ///< why no card can be used, in one line; empty when there is one
+  std::string problem;  ///< why no GPU can be used, in one line; empty when there is one
   int driver_version = 0, runtime_version = 0;  ///< as CUDA counts them: 13000 is 13.0; 0: none
   std::string blas;                             ///< the cuBLAS library found, and its version
-  std::vector<CardInfo> cards;
+  std::vector<GpuInfo> gpus;
 };
 
-/// Never throws, never prints. Any thread. Starts no card: free memory is left at 0.
-Survey survey_cards();
-/// The same with free memory, for which CUDA is started on every card: takes time, and some of
+/// Never throws, never prints. Any thread. Starts no GPU: free memory is left at 0.
+Discovery discover_gpus();
+/// The same with free memory, for which CUDA is started on every GPU: takes time, and some of
 /// their memory.
-Survey survey();
+Discovery discover_gpus_with_memory();
 
 struct Options {
-  std::vector<int> cards = {
-      0};  ///< different ones, ascending: each is a part of the device (Memory::parts)
+  std::vector<int> gpus = {0};  ///< different ones, ascending: a GPU's place in the list is its
+                                ///< index in the device (Memory::gpu_of)
 };
 
-/// Errors (invalid): the survey's problem, a card that there is not, or cards that do not reach
+/// Errors (invalid): the discovery's problem, a GPU that there is not, or GPUs that do not reach
 /// each other. Any thread.
 Result<std::unique_ptr<Device>> make_cuda_device(const Options& options);
 

@@ -10,53 +10,52 @@
 #include <type_traits>
 
 #include "base/check.hpp"
-#include "gpu/card_names.hpp"
 #include "gpu/cuda/conversion.hpp"
+#include "gpu/cuda/discovery.hpp"
 #include "gpu/cuda/judging.hpp"
 #include "gpu/cuda/reductions.hpp"
 #include "gpu/cuda/rows.hpp"
 #include "gpu/cuda/selection.hpp"
-#include "gpu/cuda/survey.hpp"
 #include "gpu/cuda/touched.hpp"
+#include "gpu/gpu_names.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
 
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 
-std::string card_text(const CardInfo& card) {
-  return fmt::format("{}, {:.1f} GiB", card.name,
-                     static_cast<double>(card.memory_total) / kGibibyte);
+std::string gpu_text(const GpuInfo& gpu) {
+  return fmt::format("{}, {:.1f} GiB", gpu.name, static_cast<double>(gpu.memory_total) / kGibibyte);
 }
 
 }  // namespace
 
-CudaDevice::CudaDevice(const std::vector<CardInfo>& cards, BlasFunctions blas)
+CudaDevice::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas)
     : blas_(std::move(blas)) {
-  for (const CardInfo& card : cards) cards_.push_back(std::make_unique<Card>(card, blas_));
-  for (const auto& guest : cards_)
-    for (const auto& host : cards_)
+  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_));
+  for (const auto& guest : gpus_)
+    for (const auto& host : gpus_)
       if (guest != host) guest->reach(*host);
 }
 
 template <class Call>
-auto CudaDevice::on(std::size_t card, Call call) const {
+auto CudaDevice::on(std::size_t gpu, Call call) const {
   try {
     return call();
   } catch (const std::runtime_error& error) {
-    if (cards_.size() == 1) throw;
-    throw std::runtime_error(fmt::format("cuda:{}: {}", cards_[card]->info().index, error.what()));
+    if (gpus_.size() == 1) throw;
+    throw std::runtime_error(fmt::format("cuda:{}: {}", gpus_[gpu]->info().index, error.what()));
   }
 }
 
 template <class Request>
 CudaDevice::Shares CudaDevice::share(std::span<Request> requests) const {
-  Shares shares{.of_card = std::vector<std::vector<std::size_t>>(cards_.size()), .visits = {}};
+  Shares shares{.of_gpu = std::vector<std::vector<std::size_t>>(gpus_.size()), .visits = {}};
   Addresses::Reader addresses(addresses_);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if constexpr (requires { requests[i].length; }) {
       if (requests[i].length == 0) {  // its addresses may be none
-        shares.of_card[0].push_back(i);
+        shares.of_gpu[0].push_back(i);
         continue;
       }
     }
@@ -64,40 +63,40 @@ CudaDevice::Shares CudaDevice::share(std::span<Request> requests) const {
     std::size_t home = 0;
     touched(requests[i], [&](const void* memory) {
       if (memory == nullptr) return;
-      const std::size_t card = addresses.card_of(memory);
-      if (first) home = card;
-      else if (card != home) shares.visits.emplace(card, home);
+      const std::size_t gpu = addresses.gpu_of(memory);
+      if (first) home = gpu;
+      else if (gpu != home) shares.visits.emplace(gpu, home);
       first = false;
     });
-    shares.of_card[home].push_back(i);
+    shares.of_gpu[home].push_back(i);
   }
   using Plain = std::remove_const_t<Request>;
   GOSSAMER_CHECK(!kStaysAtHome<Plain> || shares.visits.empty(),
-                 "what a peer trains with is on one card");
+                 "what a peer trains with is on one GPU");
   return shares;
 }
 
 void CudaDevice::order(const Pairs& pairs) {
   for (auto pair = pairs.begin(); pair != pairs.end();) {
     const std::size_t first = pair->first;
-    const cudaEvent_t done = on(first, [&] { return cards_[first]->mark(); });
+    const cudaEvent_t done = on(first, [&] { return gpus_[first]->mark(); });
     for (; pair != pairs.end() && pair->first == first; ++pair)
-      on(pair->second, [&] { cards_[pair->second]->wait_for(done); });
+      on(pair->second, [&] { gpus_[pair->second]->wait_for(done); });
   }
 }
 
 template <class Request, class Serve>
 void CudaDevice::serve(std::span<Request> requests, Serve serve) {
-  if (cards_.size() == 1) return serve(0, requests);
+  if (gpus_.size() == 1) return serve(0, requests);
   const Shares shares = share(requests);
   order(shares.visits);
   std::vector<std::remove_const_t<Request>> mine;
-  for (std::size_t card = 0; card < cards_.size(); ++card) {
-    const std::vector<std::size_t>& places = shares.of_card[card];
+  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+    const std::vector<std::size_t>& places = shares.of_gpu[gpu];
     if (places.empty()) continue;
     mine.clear();
     for (const std::size_t place : places) mine.push_back(requests[place]);
-    on(card, [&] { serve(card, std::span<Request>(mine)); });
+    on(gpu, [&] { serve(gpu, std::span<Request>(mine)); });
     if constexpr (!std::is_const_v<Request>)  // results
       for (std::size_t i = 0; i < places.size(); ++i) requests[places[i]] = mine[i];
   }
@@ -109,77 +108,77 @@ void CudaDevice::serve(std::span<Request> requests, Serve serve) {
 template <class Real>
 void CudaDevice::train(const Task& task, std::span<const Job<Real>> jobs, Work work) {
   if (jobs.empty()) return;
-  GOSSAMER_CHECK(task.tables.size() == cards_.size(), "a task has a table of samples on each card");
-  serve(jobs, [&](std::size_t card, std::span<const Job<Real>> some) {
+  GOSSAMER_CHECK(task.tables.size() == gpus_.size(), "a task has a table of samples on each GPU");
+  serve(jobs, [&](std::size_t gpu, std::span<const Job<Real>> some) {
     Task here = task;
-    here.tables = {task.tables[card]};
-    cuda::train(cards_[card]->lane(), here, some, work, cards_[card]->most_workspace());
+    here.tables = {task.tables[gpu]};
+    cuda::train(gpus_[gpu]->lane(), here, some, work, gpus_[gpu]->most_workspace());
   });
 }
 
-void* CudaDevice::allocate(std::size_t bytes, int part) {
-  const auto card = static_cast<std::size_t>(part);
-  GOSSAMER_CHECK(card < cards_.size(), "the device has that part");
-  void* memory = on(card, [&] { return cards_[card]->allocate(bytes); });
-  if (cards_.size() > 1) addresses_.add(memory, std::max<std::size_t>(bytes, 1), card);
+void* CudaDevice::allocate(std::size_t bytes, int gpu_index) {
+  const auto gpu = static_cast<std::size_t>(gpu_index);
+  GOSSAMER_CHECK(gpu < gpus_.size(), "the device has that GPU");
+  void* memory = on(gpu, [&] { return gpus_[gpu]->allocate(bytes); });
+  if (gpus_.size() > 1) addresses_.add(memory, std::max<std::size_t>(bytes, 1), gpu);
   return memory;
 }
 
 void CudaDevice::release(void* memory) {
   if (memory == nullptr) return;
-  const std::size_t card = home_of(memory);
-  if (cards_.size() > 1) addresses_.remove(memory);
-  on(card, [&] { cards_[card]->release(memory); });
+  const std::size_t gpu = home_of(memory);
+  if (gpus_.size() > 1) addresses_.remove(memory);
+  on(gpu, [&] { gpus_[gpu]->release(memory); });
 }
 
 void CudaDevice::upload(void* device, const void* host, std::size_t bytes) {
   if (bytes == 0) return;
-  const std::size_t card = home_of(device);
-  on(card, [&] { cards_[card]->upload(device, host, bytes); });
+  const std::size_t gpu = home_of(device);
+  on(gpu, [&] { gpus_[gpu]->upload(device, host, bytes); });
 }
 
 void CudaDevice::download(void* host, const void* device, std::size_t bytes) {
   if (bytes == 0) return;
-  const std::size_t card = home_of(device);
-  on(card, [&] { cards_[card]->download(host, device, bytes); });
+  const std::size_t gpu = home_of(device);
+  on(gpu, [&] { gpus_[gpu]->download(host, device, bytes); });
 }
 
-MemoryInfo CudaDevice::memory_info(int part) {
-  const auto card = static_cast<std::size_t>(part);
-  GOSSAMER_CHECK(card < cards_.size(), "the device has that part");
-  return on(card, [&] { return cards_[card]->memory_info(); });
+MemoryInfo CudaDevice::memory_info(int gpu_index) {
+  const auto gpu = static_cast<std::size_t>(gpu_index);
+  GOSSAMER_CHECK(gpu < gpus_.size(), "the device has that GPU");
+  return on(gpu, [&] { return gpus_[gpu]->memory_info(); });
 }
 
-// Pinned memory is every card's.
-void* CudaDevice::allocate_host(std::size_t bytes) { return cards_[0]->allocate_host(bytes); }
+// Pinned memory is every GPU's.
+void* CudaDevice::allocate_host(std::size_t bytes) { return gpus_[0]->allocate_host(bytes); }
 void CudaDevice::release_host(void* memory) {
-  if (memory != nullptr) cards_[0]->release_host(memory);
+  if (memory != nullptr) gpus_[0]->release_host(memory);
 }
 
 void CudaDevice::finish() {
-  for (std::size_t card = 0; card < cards_.size(); ++card)
-    on(card, [&] { cards_[card]->lane().finish(); });
+  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu)
+    on(gpu, [&] { gpus_[gpu]->lane().finish(); });
 }
 
 void CudaDevice::begin_download(void* host, const void* device, std::size_t bytes,
                                 std::function<void()> done) {
-  const std::size_t card = home_of(device);
-  on(card, [&] { cards_[card]->begin_download(host, device, bytes, std::move(done)); });
+  const std::size_t gpu = home_of(device);
+  on(gpu, [&] { gpus_[gpu]->begin_download(host, device, bytes, std::move(done)); });
 }
 void CudaDevice::begin_upload(void* device, const void* host, std::size_t bytes,
                               std::function<void()> done) {
-  const std::size_t card = home_of(device);
-  on(card, [&] { cards_[card]->begin_upload(device, host, bytes, std::move(done)); });
+  const std::size_t gpu = home_of(device);
+  on(gpu, [&] { gpus_[gpu]->begin_upload(device, host, bytes, std::move(done)); });
 }
 
 std::string CudaDevice::description() const {
   std::vector<int> numbers;
   std::vector<std::string> texts;
-  for (const auto& card : cards_) {
-    numbers.push_back(card->info().index);
-    texts.push_back(card_text(card->info()));
+  for (const auto& gpu : gpus_) {
+    numbers.push_back(gpu->info().index);
+    texts.push_back(gpu_text(gpu->info()));
   }
-  const std::string names = card_names(numbers);
+  const std::string names = gpu_names(numbers);
   if (texts.size() == 1) return fmt::format("{}, {}", names, texts[0]);
   const bool alike =
       std::ranges::all_of(texts, [&](const std::string& text) { return text == texts[0]; });
@@ -187,11 +186,11 @@ std::string CudaDevice::description() const {
                : fmt::format("{}, {}", names, fmt::join(texts, " + "));
 }
 
-#define GOSSAMER_SERVE(operation, Request)                              \
-  void CudaDevice::operation(std::span<Request> requests) {             \
-    serve(requests, [this](std::size_t card, std::span<Request> mine) { \
-      cuda::operation(cards_[card]->lane(), mine);                      \
-    });                                                                 \
+#define GOSSAMER_SERVE(operation, Request)                             \
+  void CudaDevice::operation(std::span<Request> requests) {            \
+    serve(requests, [this](std::size_t gpu, std::span<Request> mine) { \
+      cuda::operation(gpus_[gpu]->lane(), mine);                       \
+    });                                                                \
   }
 GOSSAMER_SERVE(to_bf16, const Bf16Request)
 GOSSAMER_SERVE(from_bf16, const Bf16Request)
@@ -229,8 +228,8 @@ GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
     train(task, jobs, Work::evaluate);                                                     \
   }                                                                                        \
   void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) { \
-    serve(jobs, [&](std::size_t card, std::span<const UpdateJob<Real>> mine) {             \
-      cuda::update(cards_[card]->lane(), rule, mine);                                      \
+    serve(jobs, [&](std::size_t gpu, std::span<const UpdateJob<Real>> mine) {              \
+      cuda::update(gpus_[gpu]->lane(), rule, mine);                                        \
     });                                                                                    \
   }
 
@@ -238,19 +237,19 @@ GOSSAMER_BOTH(float)
 GOSSAMER_BOTH(double)
 
 Result<std::unique_ptr<Device>> make_cuda_device(const Options& options) {
-  const Survey survey = survey_cards();
-  std::vector<CardInfo> cards;
-  for (const int card : options.cards) {
-    GOSSAMER_TRY_STATUS(check_card(survey, card));
-    cards.push_back(survey.cards[static_cast<std::size_t>(card)]);
+  const Discovery discovery = discover_gpus();
+  std::vector<GpuInfo> gpus;
+  for (const int gpu : options.gpus) {
+    GOSSAMER_TRY_STATUS(check_gpu(discovery, gpu));
+    gpus.push_back(discovery.gpus[static_cast<std::size_t>(gpu)]);
   }
-  GOSSAMER_TRY_STATUS(check_reach(cards));
+  GOSSAMER_TRY_STATUS(check_reach(gpus));
   GOSSAMER_TRY(BlasFunctions blas, load_blas());
   try {
-    return std::unique_ptr<Device>(std::make_unique<CudaDevice>(cards, std::move(blas)));
+    return std::unique_ptr<Device>(std::make_unique<CudaDevice>(gpus, std::move(blas)));
   } catch (const std::exception& error) {
     return Error{ErrorKind::invalid,
-                 fmt::format("{} cannot be used: {}", card_names(options.cards), error.what())};
+                 fmt::format("{} cannot be used: {}", gpu_names(options.gpus), error.what())};
   }
 }
 

@@ -1,8 +1,8 @@
-// One card, or several, as a device. With several, a request is served by the card on which its
-// output lies, and kernels touch the memory of other cards where they are told to.
+// One GPU, or several, as a device. With several, a request is served by the GPU on which its
+// output lies, and kernels touch the memory of other GPUs where they are told to.
 //
-// Order among cards. A thread's work on one card is a stream, and done in order. A call in which
-// card G is to touch memory of card H puts two marks into it: before, G waits for all that H has
+// Order among GPUs. A thread's work on one GPU is a stream, and done in order. A call in which
+// GPU G is to touch memory of GPU H puts two marks into it: before, G waits for all that H has
 // been asked; after, H waits for G. So whatever touches H's memory is in order with H's own stream,
 // and a call that stays at home waits for nobody.
 #pragma once
@@ -14,26 +14,26 @@
 #include <vector>
 
 #include "gpu/cuda/addresses.hpp"
-#include "gpu/cuda/card.hpp"
+#include "gpu/cuda/gpu.hpp"
 #include "gpu/cuda/training.hpp"
 
 namespace gossamer::gpu::cuda {
 
-/// Errors of CUDA throw std::runtime_error, with the card's name where there are several; memory
+/// Errors of CUDA throw std::runtime_error, with the GPU's name where there are several; memory
 /// that is short, std::bad_alloc.
 class CudaDevice final : public Device {
  public:
-  /// The cards are there, fit, and reach each other (survey). Throws as above.
-  CudaDevice(const std::vector<CardInfo>& cards, BlasFunctions blas);
+  /// The GPUs are there, fit, and reach each other (discovery). Throws as above.
+  CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas);
 
-  int parts() const override { return static_cast<int>(cards_.size()); }
-  int part_of(const void* memory) const override { return static_cast<int>(home_of(memory)); }
-  void* allocate(std::size_t bytes, int part = 0) override;
+  int gpu_count() const override { return static_cast<int>(gpus_.size()); }
+  int gpu_of(const void* memory) const override { return static_cast<int>(home_of(memory)); }
+  void* allocate(std::size_t bytes, int gpu_index = 0) override;
   void release(void* memory) override;
   void upload(void* device, const void* host, std::size_t bytes) override;
   void download(void* host, const void* device, std::size_t bytes) override;
   bool host_accessible() const override { return false; }
-  MemoryInfo memory_info(int part = 0) override;
+  MemoryInfo memory_info(int gpu_index = 0) override;
   void* allocate_host(std::size_t bytes) override;
   void release_host(void* memory) override;
   void finish() override;
@@ -87,36 +87,36 @@ class CudaDevice final : public Device {
   void update(const UpdateRule& rule, std::span<const UpdateJob<double>> jobs) override;
 
  private:
-  /// (first, second): two cards, one of which waits for the other.
+  /// (first, second): two GPUs, one of which waits for the other.
   using Pairs = std::set<std::pair<std::size_t, std::size_t>>;
-  /// Which card serves which requests of a call (their places in it), and which card G touches
+  /// Which GPU serves which requests of a call (their places in it), and which GPU G touches
   /// memory of H: (H, G).
   struct Shares {
-    std::vector<std::vector<std::size_t>> of_card;
+    std::vector<std::vector<std::size_t>> of_gpu;
     Pairs visits;
   };
 
-  /// The card that `memory` is on.
+  /// The GPU that `memory` is on.
   std::size_t home_of(const void* memory) const {
-    return cards_.size() == 1 ? 0 : addresses_.card_of(memory);
+    return gpus_.size() == 1 ? 0 : addresses_.gpu_of(memory);
   }
   template <class Request>
   Shares share(std::span<Request> requests) const;
-  /// For each pair: what the calling thread asks of the second card from now on comes after all
+  /// For each pair: what the calling thread asks of the second GPU from now on comes after all
   /// that it has asked of the first.
   void order(const Pairs& pairs);
-  /// call(), with the card's name in what it throws.
+  /// call(), with the GPU's name in what it throws.
   template <class Call>
-  auto on(std::size_t card, Call call) const;
-  /// serve(card, requests) for each card that has some, in order with all else.
+  auto on(std::size_t gpu, Call call) const;
+  /// serve(GPU, requests) for each GPU that has some, in order with all else.
   template <class Request, class Serve>
   void serve(std::span<Request> requests, Serve serve);
   template <class Real>
   void train(const Task& task, std::span<const Job<Real>> jobs, Work work);
 
   BlasFunctions blas_;
-  std::vector<std::unique_ptr<Card>> cards_;
-  Addresses addresses_;  // only where there are several cards
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  Addresses addresses_;  // only where there are several GPUs
 };
 
 }  // namespace gossamer::gpu::cuda

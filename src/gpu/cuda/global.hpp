@@ -5,7 +5,7 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Tells the compiler that `at` is in the card's memory, not shared among a block: accesses to it
+/// Tells the compiler that `at` is in the GPU's memory, not shared among a block: accesses to it
 /// need not find that out.
 template <class Type>
 __host__ __device__ __forceinline__ Type* in_global(Type* at) {

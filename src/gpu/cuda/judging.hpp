@@ -8,7 +8,7 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Waits for nothing: words are told when the card comes to it.
+/// Waits for nothing: words are told when the GPU comes to it.
 void check_range(Lane& lane, std::span<const RangeCheckRequest> requests);
 
 }  // namespace gossamer::gpu::cuda

@@ -1,4 +1,4 @@
-// A thread's own way through the card: its stream, and all that it reuses from call to call.
+// A thread's own way through the GPU: its stream, and all that it reuses from call to call.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace gossamer::gpu::cuda {
 
 class PlanCache;
 
-/// One thread at a time, with its card current. What is asked of its stream is done in order.
+/// One thread at a time, with its GPU current. What is asked of its stream is done in order.
 class Lane {
  public:
   /// `blas` and `capturing` outlive it.
@@ -28,13 +28,13 @@ class Lane {
   PlanCache& plans() { return *plans_; }
   /// Recorded anew each time that another stream shall wait for this one.
   cudaEvent_t mark() const { return mark_.get(); }
-  /// Held while a stream of the card captures a graph: nobody may wait for the whole card then.
+  /// Held while a stream of the GPU captures a graph: nobody may wait for the whole GPU then.
   std::mutex& capturing() const { return capturing_; }
   void finish() { GOSSAMER_CUDA(cudaStreamSynchronize, stream()); }
 
-  /// Memory of the card for one call; the next call writes over it. Never part of a graph.
+  /// Memory of the GPU for one call; the next call writes over it. Never part of a graph.
   void* scratch(std::size_t bytes);
-  /// `bytes` of the card, here in pinned memory. Waits. Valid until the next call.
+  /// `bytes` of the GPU, here in pinned memory. Waits. Valid until the next call.
   const void* fetch(const void* device, std::size_t bytes);
 
  private:

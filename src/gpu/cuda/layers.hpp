@@ -1,4 +1,4 @@
-// The layers on the card: each call asks for the kernels of one layer, for all peers of a batch.
+// The layers on the GPU: each call asks for the kernels of one layer, for all peers of a batch.
 // All may be captured; none waits. Formulas are those of program.hpp and of the CPU's layers.
 #pragma once
 

@@ -196,7 +196,7 @@ class Teams {
   std::uint32_t first_output_ = 0;
 };
 
-/// Copies the lists one after the other into one room and tells where each lies on the card.
+/// Copies the lists one after the other into one room and tells where each lies on the GPU.
 class RoomWriter {
  public:
   explicit RoomWriter(const Ring::Room& room) : room_(room) {}
@@ -252,16 +252,16 @@ void mix_one_by_one(Lane& lane, std::span<const BasicMixRequest<Real>> requests)
   const Ring::Room room = lane.ring().reserve(tasks_bytes + sources * sizeof(Source));
   auto* tasks = reinterpret_cast<MixTask<Real>*>(room.host);
   auto* next = reinterpret_cast<Source*>(room.host + tasks_bytes);
-  const auto* next_on_card = reinterpret_cast<const Source*>(room.device + tasks_bytes);
+  const auto* next_on_gpu = reinterpret_cast<const Source*>(room.device + tasks_bytes);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto& request = requests[i];
     bool vectors = aligned(request.x) && aligned(request.out);
     for (const Source& source : request.sources) vectors = vectors && aligned(source.row);
-    tasks[i] = {request.x,    request.out,
-                next_on_card, static_cast<std::uint32_t>(request.sources.size()),
-                vectors,      request.length};
+    tasks[i] = {request.x,   request.out,
+                next_on_gpu, static_cast<std::uint32_t>(request.sources.size()),
+                vectors,     request.length};
     next = std::copy(request.sources.begin(), request.sources.end(), next);
-    next_on_card += request.sources.size();
+    next_on_gpu += request.sources.size();
   }
   lane.ring().send(room);
   launch(mix_kernel<Real>, blocks_for<Real>(requests.size(), longest), kThreads, lane.stream(),

@@ -1,4 +1,4 @@
-// A training step of certain peers: where everything lies on the card.
+// A training step of certain peers: where everything lies on the GPU.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// What a lane keeps of training steps that it has seen: their addresses on the card, and the step
+// What a lane keeps of training steps that it has seen: their addresses on the GPU, and the step
 // as a captured graph. And the memory that they work in.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace gossamer::gpu::cuda {
 
-/// A kind of training step for certain peers, as it lies on the card.
+/// A kind of training step for certain peers, as it lies on the GPU.
 struct Plan {
   virtual ~Plan() = default;
   DeviceBuffer memory;

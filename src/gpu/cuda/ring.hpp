@@ -1,6 +1,6 @@
-// The way of small things to the card: what a call brings along (row addresses, samples, rates) is
+// The way of small things to the GPU: what a call brings along (row addresses, samples, rates) is
 // written into pinned memory and copied from there by the stream, so that neither the host nor the
-// card waits for the other.
+// GPU waits for the other.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace gossamer::gpu::cuda {
 
-/// Pinned memory and its mirror on the card, used round and round in four segments. One thread;
+/// Pinned memory and its mirror on the GPU, used round and round in four segments. One thread;
 /// must outlive its stream's work.
 class Ring {
  public:
@@ -23,11 +23,11 @@ class Ring {
     std::size_t bytes = 0;
   };
 
-  /// Content: undefined. The host's side may be written until the next call, the card's side holds
+  /// Content: undefined. The host's side may be written until the next call, the GPU's side holds
   /// until two more segments have been filled: what one operation needs is one room. Waits only
-  /// when the card is three segments behind.
+  /// when the GPU is three segments behind.
   Room reserve(std::size_t bytes);
-  /// The host's side is copied to the card's, or `bytes` of it to `device`, in the stream's order.
+  /// The host's side is copied to the GPU's, or `bytes` of it to `device`, in the stream's order.
   void send(const Room& room) { send(room, room.device); }
   void send(const Room& room, void* device);
 

@@ -161,7 +161,7 @@ void settle_alignment(RowTask<Real>& task, int in, int out) {
   for (int r = 0; r < out; ++r) task.vectors = task.vectors && aligned(task.out[r]);
 }
 
-/// `to_task` makes a request's task. Requests go to the card in one piece.
+/// `to_task` makes a request's task. Requests go to the GPU in one piece.
 template <class Real, class Request, class Operation, class ToTask>
 void run_rows(Lane& lane, std::span<const Request> requests, const Operation& operation,
               ToTask to_task) {

@@ -39,7 +39,7 @@ using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecutable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-/// On the current card. A stream that does not wait for CUDA's default one.
+/// On the current GPU. A stream that does not wait for CUDA's default one.
 inline Stream make_stream() {
   cudaStream_t stream = nullptr;
   GOSSAMER_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
@@ -51,8 +51,8 @@ inline Event make_event() {
   return Event(event);
 }
 
-/// Memory of the current card; its content does not matter. Throws std::bad_alloc. Freeing waits
-/// for the card.
+/// Memory of the current GPU; its content does not matter. Throws std::bad_alloc. Freeing waits
+/// for the GPU.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;

@@ -13,7 +13,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPlaces = static_cast<int>(kSketchLength) / kThreads;  // of a thread
 constexpr int kSignWords = 2 * static_cast<int>(kSketchLength) / 32;
-/// Runs of a row at most: enough for every card's multiprocessors, few enough to add.
+/// Runs of a row at most: enough for every GPU's multiprocessors, few enough to add.
 constexpr std::size_t kMostRuns = 512;
 
 template <class Real>

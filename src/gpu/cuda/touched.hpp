@@ -1,4 +1,4 @@
-// What a request touches, for a device of several cards: visit(address) for the row whose card
+// What a request touches, for a device of several GPUs: visit(address) for the row whose GPU
 // serves the request (what it writes, where it writes), and then for every other one. Addresses may
 // be null.
 #pragma once
@@ -109,8 +109,8 @@ void touched(const Job<Real>& job, Visit visit) {
   visit(job.hits);
 }
 
-/// Whether all that a request touches must be on one card: what is captured in a graph cannot wait
-/// for other cards.
+/// Whether all that a request touches must be on one GPU: what is captured in a graph cannot wait
+/// for other GPUs.
 template <class Request>
 inline constexpr bool kStaysAtHome = false;
 template <class Real>

@@ -86,7 +86,7 @@ GraphExecutable captured(Lane& lane, Body body) {
   return GraphExecutable(executable);
 }
 
-/// Steps `first` to `first + count − 1` of the jobs: samples, rates and step numbers, to the card.
+/// Steps `first` to `first + count − 1` of the jobs: samples, rates and step numbers, to the GPU.
 template <class Real>
 void send_call(Lane& lane, const TrainingPlan<Real>& plan, std::span<const Job<Real>> jobs,
                Work work, int first, int count) {

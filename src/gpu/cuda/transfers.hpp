@@ -1,4 +1,4 @@
-// Copies between the host and the card that run beside the arithmetic.
+// Copies between the host and the GPU that run beside the arithmetic.
 #pragma once
 
 #include <functional>

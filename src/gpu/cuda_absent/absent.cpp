@@ -3,15 +3,15 @@
 
 namespace gossamer::gpu::cuda {
 
-Survey survey_cards() {
-  Survey survey;
-  survey.problem = "this build has no CUDA device: it was made without the CUDA toolkit";
-  return survey;
+Discovery discover_gpus() {
+  Discovery discovery;
+  discovery.problem = "this build has no CUDA device: it was made without the CUDA toolkit";
+  return discovery;
 }
-Survey survey() { return survey_cards(); }
+Discovery discover_gpus_with_memory() { return discover_gpus(); }
 
 Result<std::unique_ptr<Device>> make_cuda_device(const Options&) {
-  return Error{ErrorKind::invalid, survey().problem};
+  return Error{ErrorKind::invalid, discover_gpus_with_memory().problem};
 }
 
 }  // namespace gossamer::gpu::cuda

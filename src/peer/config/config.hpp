@@ -56,7 +56,7 @@ struct SimOptions {
 
 struct LocalOptions {
   std::string device = "cpu";  ///< auto | cpu | cuda | cuda:N
-  bool deterministic = false;  ///< on a card: peers of a network are trained one by one
+  bool deterministic = false;  ///< on a GPU: peers of a network are trained one by one
   int threads = 0;             ///< 0: one per core
   std::string out;             ///< run folder; empty: runs/<run id>
 };

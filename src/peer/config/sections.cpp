@@ -204,10 +204,10 @@ const ParameterSet<LocalOptions>& local_parameters() {
   static const auto set =
       ParameterSet<LocalOptions>()
           .add("device", &LocalOptions::device,
-               {.help = "where arithmetic runs: cpu, cuda (this process's cards), cuda:N (one), or "
-                        "auto (cards if there are any)"})
+               {.help = "where arithmetic runs: cpu, cuda (this process's GPUs), cuda:N (one), or "
+                        "auto (GPUs if there are any)"})
           .add("deterministic", &LocalOptions::deterministic,
-               {.help = "on a card, in a network: train peers one by one, so that bits do not "
+               {.help = "on a GPU, in a network: train peers one by one, so that bits do not "
                         "depend on who was ready together"})
           .add("threads", &LocalOptions::threads,
                {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})

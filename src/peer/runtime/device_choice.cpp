@@ -7,9 +7,9 @@
 #include <optional>
 #include <thread>
 
-#include "gpu/card_names.hpp"
 #include "gpu/cpu_device.hpp"
 #include "gpu/cuda/cuda.hpp"
+#include "gpu/gpu_names.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -19,7 +19,7 @@ constexpr std::string_view kNumbered = "cuda:";
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// The N of "cuda:N".
-std::optional<int> card_number(std::string_view name) {
+std::optional<int> gpu_number(std::string_view name) {
   if (!name.starts_with(kNumbered)) return std::nullopt;
   name.remove_prefix(kNumbered.size());
   int number = 0;
@@ -33,19 +33,19 @@ std::unique_ptr<gpu::Device> cpu(const LocalOptions& local) {
   return std::make_unique<gpu::CpuDevice>(local.threads > 0 ? local.threads : cores);
 }
 
-/// The cards that kernels are compiled for.
-std::vector<int> usable(const gpu::cuda::Survey& survey) {
-  std::vector<int> cards;
-  for (const gpu::cuda::CardInfo& card : survey.cards)
-    if (card.usable) cards.push_back(card.index);
-  return cards;
+/// The GPUs that kernels are compiled for.
+std::vector<int> usable(const gpu::cuda::Discovery& discovery) {
+  std::vector<int> gpus;
+  for (const gpu::cuda::GpuInfo& gpu : discovery.gpus)
+    if (gpu.usable) gpus.push_back(gpu.index);
+  return gpus;
 }
 
-bool reach_each_other(const gpu::cuda::Survey& survey, const std::vector<int>& cards) {
-  for (const int card : cards) {
-    const std::vector<int>& reached = survey.cards[static_cast<std::size_t>(card)].reaches;
-    for (const int other : cards)
-      if (other != card && std::ranges::find(reached, other) == reached.end()) return false;
+bool reach_each_other(const gpu::cuda::Discovery& discovery, const std::vector<int>& gpus) {
+  for (const int gpu : gpus) {
+    const std::vector<int>& reached = discovery.gpus[static_cast<std::size_t>(gpu)].reaches;
+    for (const int other : gpus)
+      if (other != gpu && std::ranges::find(reached, other) == reached.end()) return false;
   }
   return true;
 }
@@ -53,20 +53,20 @@ bool reach_each_other(const gpu::cuda::Survey& survey, const std::vector<int>& c
 }  // namespace
 
 Status check_device_name(const std::string& name) {
-  if (name == "auto" || name == "cpu" || name == "cuda" || card_number(name)) return {};
+  if (name == "auto" || name == "cpu" || name == "cuda" || gpu_number(name)) return {};
   return invalid(
       fmt::format("local.device: '{}' is not one of auto, cpu, cuda, cuda:0, cuda:1, …", name));
 }
 
-std::vector<int> its_cards(const ProcessPlace& place, const std::vector<int>& cards) {
-  const auto count = static_cast<int>(cards.size());
+std::vector<int> gpus_of_process(const ProcessPlace& place, const std::vector<int>& gpus) {
+  const auto count = static_cast<int>(gpus.size());
   if (place.processes < 1 || place.processes >= count)
-    return {cards[static_cast<std::size_t>(place.process % count)]};
+    return {gpus[static_cast<std::size_t>(place.process % count)]};
   const int process = place.process % place.processes;
   const int first = process * count / place.processes,
             end = (process + 1) * count / place.processes;
   const int most = place.nodes > 0 ? std::min(place.nodes, end - first) : end - first;
-  return {cards.begin() + first, cards.begin() + first + most};
+  return {gpus.begin() + first, gpus.begin() + first + most};
 }
 
 Result<DeviceChoice> choose_device(const LocalOptions& local, const ProcessPlace& place) {
@@ -76,10 +76,10 @@ Result<DeviceChoice> choose_device(const LocalOptions& local, const ProcessPlace
     choice.device = cpu(local);
     return choice;
   }
-  const gpu::cuda::Survey survey = gpu::cuda::survey_cards();
-  const int cards = static_cast<int>(survey.cards.size());
-  if (!survey.problem.empty() || cards == 0) {
-    const std::string reason = survey.problem.empty() ? "no card was found" : survey.problem;
+  const gpu::cuda::Discovery discovery = gpu::cuda::discover_gpus();
+  const int gpus = static_cast<int>(discovery.gpus.size());
+  if (!discovery.problem.empty() || gpus == 0) {
+    const std::string reason = discovery.problem.empty() ? "no GPU was found" : discovery.problem;
     if (local.device != "auto")
       return invalid(
           fmt::format("local.device: '{}' was asked for, but {}; use cpu, or see gossamer doctor",
@@ -88,22 +88,22 @@ Result<DeviceChoice> choose_device(const LocalOptions& local, const ProcessPlace
     choice.note = fmt::format("local.device = auto: {}; using the CPU", reason);
     return choice;
   }
-  const std::optional<int> card = card_number(local.device);
-  if (card && *card >= cards)
-    return invalid(
-        fmt::format("local.device: '{}' was asked for, but there {} here ({})", local.device,
-                    cards == 1 ? "is one card" : fmt::format("are {} cards", cards),
-                    cards == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", cards - 1)));
-  std::vector<int> chosen = card ? std::vector{*card} : its_cards(place, usable(survey));
-  if (!reach_each_other(survey, chosen)) {
+  const std::optional<int> gpu = gpu_number(local.device);
+  if (gpu && *gpu >= gpus)
+    return invalid(fmt::format("local.device: '{}' was asked for, but there {} here ({})",
+                               local.device,
+                               gpus == 1 ? "is one GPU" : fmt::format("are {} GPUs", gpus),
+                               gpus == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", gpus - 1)));
+  std::vector<int> chosen = gpu ? std::vector{*gpu} : gpus_of_process(place, usable(discovery));
+  if (!reach_each_other(discovery, chosen)) {
     choice.note = fmt::format(
         "local.device = {}: {} do not reach each other's memory; using cuda:{} alone: start a "
         "process "
-        "for each card to use them all",
-        local.device, gpu::card_names(chosen), chosen.front());
+        "for each GPU to use them all",
+        local.device, gpu::gpu_names(chosen), chosen.front());
     chosen.resize(1);
   }
-  GOSSAMER_TRY(choice.device, gpu::cuda::make_cuda_device({.cards = chosen}));
+  GOSSAMER_TRY(choice.device, gpu::cuda::make_cuda_device({.gpus = chosen}));
   return choice;
 }
 

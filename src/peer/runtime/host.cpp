@@ -18,7 +18,7 @@ gossip::Policy policy_of(const std::string& name) {
 
 gossip::ExchangeOptions exchange_options(const Setup& setup,
                                          const std::vector<gossip::RowSpec>& specs,
-                                         std::function<int(int peer)> part_of) {
+                                         std::function<int(int peer)> gpu_of) {
   gossip::ExchangeOptions options;
   options.policy = policy_of(setup.config.exchange.policy);
   options.staleness = static_cast<gossip::Round>(setup.config.exchange.staleness);
@@ -28,7 +28,7 @@ gossip::ExchangeOptions exchange_options(const Setup& setup,
   options.channels = gossip::channels_of(specs);
   options.row_lengths = gossip::row_lengths(specs, setup.parameters);
   options.keeps_sum = gossip::rows_that_keep_sums(specs);
-  options.part_of = std::move(part_of);
+  options.gpu_of = std::move(gpu_of);
   options.codec = setup.codec.get();
   options.seed = setup.config.run.seed;
   options.rounds = setup.config.run.rounds;
@@ -58,7 +58,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup)),
       rounds_(*setup.schedule),
       exchange_(scheduler, compute_, rounds_,
-                exchange_options(setup, specs_, [this](int peer) { return part_of(peer); }),
+                exchange_options(setup, specs_, [this](int peer) { return gpu_of(peer); }),
                 request_.hosted, [this](Error error) { fail(with_advice(std::move(error))); }) {
   const std::size_t count = request_.hosted.size(), d = setup.parameters;
   const auto rows = [&](std::size_t peers, std::size_t length) {
@@ -221,10 +221,10 @@ gossip::NodeMemory Host::memory_of(std::size_t index) {
   return memory;
 }
 
-int Host::part_of(int node) const {
+int Host::gpu_of(int node) const {
   const auto found = std::ranges::lower_bound(request_.hosted, node);
   if (found == request_.hosted.end() || *found != node) return 0;
-  return setup_.device->part_of(
+  return setup_.device->gpu_of(
       fronts_.front().row(static_cast<std::size_t>(found - request_.hosted.begin())).data());
 }
 

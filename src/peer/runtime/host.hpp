@@ -61,8 +61,8 @@ class Host {
 
   /// For links to peers of other processes.
   gossip::Exchange& exchange() { return exchange_; }
-  /// The part of the device that a hosted node's rows are on; 0 for others.
-  int part_of(int node) const;
+  /// The GPU index of a hosted node's rows (Memory::gpu_of); 0 for others.
+  int gpu_of(int node) const;
   /// Puts the nodes where they were. Before start(), from any one thread. Errors (data) name the
   /// file.
   Status restore(const SavedStates& saved);

@@ -21,7 +21,8 @@ gpu::StateRows<float> state_of(const TrainRequest& request) {
 LearnerTrainer::LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers)
     : learner_(learner),
       device_(device),
-      loss_sums_(device, static_cast<std::size_t>(device.parts()), static_cast<std::size_t>(peers)),
+      loss_sums_(device, static_cast<std::size_t>(device.gpu_count()),
+                 static_cast<std::size_t>(peers)),
       losses_(static_cast<std::size_t>(peers)) {}
 
 void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const> requests) {
@@ -39,10 +40,10 @@ void LearnerTrainer::train(TrainOperation operation, std::span<TrainRequest* con
   std::vector<train::StepRequest<float>> steps;
   for (const TrainRequest* request : requests) {
     const auto peer = static_cast<std::size_t>(request->peer);
-    const auto part = static_cast<std::size_t>(device_.part_of(request->x.data()));
+    const auto gpu_index = static_cast<std::size_t>(device_.gpu_of(request->x.data()));
     steps.push_back({request->shard_of, request->step, request->steps, request->x.data(),
                      state_of(*request), request->gradient.data(),
-                     loss_sums_.row(part).data() + peer, request->rate_lead});
+                     loss_sums_.row(gpu_index).data() + peer, request->rate_lead});
     losses_[peer] += static_cast<std::uint64_t>(request->steps);
   }
   operation == TrainOperation::local_steps ? learner_.local_steps(steps) : learner_.gradient(steps);
@@ -69,9 +70,9 @@ void LearnerTrainer::evaluate(std::span<TrainRequest* const> requests) {
 
 void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {
   std::vector<double> losses(requests.size()), sums(loss_sums_.length());
-  for (std::size_t part = 0; part < loss_sums_.count();
-       ++part) {  // a peer's sum is on one of them, and 0 on the others
-    const std::span<double> on_device = loss_sums_.row(part);
+  for (std::size_t gpu_index = 0; gpu_index < loss_sums_.count();
+       ++gpu_index) {  // a peer's sum is on one of them, and 0 on the others
+    const std::span<double> on_device = loss_sums_.row(gpu_index);
     device_.download(sums.data(), on_device.data(), on_device.size_bytes());
     for (std::size_t i = 0; i < requests.size(); ++i)
       losses[i] += std::exchange(sums[static_cast<std::size_t>(requests[i]->peer)], 0);
@@ -87,9 +88,9 @@ void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {
 LossSum LearnerTrainer::losses_of(int peer) const {
   LossSum losses;
   losses.count = losses_[static_cast<std::size_t>(peer)];
-  for (std::size_t part = 0; part < loss_sums_.count(); ++part) {
+  for (std::size_t gpu_index = 0; gpu_index < loss_sums_.count(); ++gpu_index) {
     double sum = 0;
-    device_.download(&sum, loss_sums_.row(part).data() + peer, sizeof sum);
+    device_.download(&sum, loss_sums_.row(gpu_index).data() + peer, sizeof sum);
     losses.sum += sum;
   }
   return losses;
@@ -97,8 +98,8 @@ LossSum LearnerTrainer::losses_of(int peer) const {
 
 void LearnerTrainer::set_losses(int peer, const LossSum& losses, const float* x) {
   losses_[static_cast<std::size_t>(peer)] = losses.count;
-  const auto part = static_cast<std::size_t>(device_.part_of(x));
-  device_.upload(loss_sums_.row(part).data() + peer, &losses.sum, sizeof losses.sum);
+  const auto gpu_index = static_cast<std::size_t>(device_.gpu_of(x));
+  device_.upload(loss_sums_.row(gpu_index).data() + peer, &losses.sum, sizeof losses.sum);
 }
 
 }  // namespace gossamer::peer

@@ -46,7 +46,7 @@ class LearnerTrainer final : public gossip::Trainer {
 
   train::Learner<float>& learner_;
   gpu::Device& device_;
-  gpu::DeviceRows<double> loss_sums_;  ///< one row for each part of the device: by peer
+  gpu::DeviceRows<double> loss_sums_;  ///< one row for each GPU of the device: by peer
   std::vector<std::uint64_t> losses_;  ///< by peer: how many are in the sum
   bool one_at_a_time_ = false;
 };

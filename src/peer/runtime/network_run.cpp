@@ -210,7 +210,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
                   return host->exchange().validate_outgoing_chunk(c.head, c.values);
                 },
             .on_fault = [&](Error error) { fail(host->with_advice(std::move(error))); },
-            .part_of = [&host](int peer) { return host->part_of(peer); }});
+            .gpu_of = [&host](int peer) { return host->gpu_of(peer); }});
   gossip::Receiver& receiver =
       staging ? static_cast<gossip::Receiver&>(*staging) : host->exchange();
 

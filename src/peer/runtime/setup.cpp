@@ -188,25 +188,25 @@ Status make_learner(Setup& setup) {
   return {};
 }
 
-/// A part of the device that has too little memory for its share of the nodes.
+/// A GPU of the device that has too little memory for its share of the nodes.
 struct Shortage {
   std::size_t nodes = 0, free = 0;  ///< its share, and the bytes it has
-  std::size_t room = 0;             ///< for so many nodes there is memory on all parts together
+  std::size_t room = 0;             ///< nodes that the memory of all GPUs together holds
 };
 
-/// The shortest part, where `hosted` nodes of `bytes` each do not fit.
+/// The GPU that lacks most, where `hosted` nodes of `bytes` each do not fit.
 std::optional<Shortage> shortage(gpu::Memory& device, std::size_t bytes, std::size_t hosted) {
-  const auto parts = static_cast<std::size_t>(device.parts());
+  const auto gpus = static_cast<std::size_t>(device.gpu_count());
   std::optional<Shortage> worst;
   std::size_t least = std::numeric_limits<std::size_t>::max();
-  for (std::size_t part = 0; part < parts; ++part) {
-    const std::size_t nodes = gpu::DeviceRows<float>::count_on(part, parts, hosted);
-    const std::size_t free = device.memory_info(static_cast<int>(part)).free;
+  for (std::size_t gpu_index = 0; gpu_index < gpus; ++gpu_index) {
+    const std::size_t nodes = gpu::DeviceRows<float>::count_on(gpu_index, gpus, hosted);
+    const std::size_t free = device.memory_info(static_cast<int>(gpu_index)).free;
     least = std::min(least, free / bytes);
     if (nodes * bytes > free && (!worst || free < worst->free))
       worst = {.nodes = nodes, .free = free};
   }
-  if (worst) worst->room = least * parts;
+  if (worst) worst->room = least * gpus;
   return worst;
 }
 
@@ -276,7 +276,7 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   const auto lacking = shortage(*setup.device, peer, hosted);
   if (!lacking) return {};
   constexpr double kGiB = 1024.0 * 1024 * 1024;
-  const bool one = setup.device->parts() == 1;
+  const bool one = setup.device->gpu_count() == 1;
   return invalid(fmt::format(
       "out of memory on {}: {} need {:.2f} GiB ({} rows of {} values and {:.1f} MiB of workspace "
       "each), "
@@ -285,10 +285,10 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
       "or local.device = cpu",
       setup.device->description(),
       one ? fmt::format("{} peers", hosted)
-          : fmt::format("{} of the {} peers are on one card and", lacking->nodes, hosted),
+          : fmt::format("{} of the {} peers are on one GPU and", lacking->nodes, hosted),
       static_cast<double>(peer * lacking->nodes) / kGiB, rows, setup.parameters,
       static_cast<double>(workspace) / 1024 / 1024, static_cast<double>(lacking->free) / kGiB,
-      one ? "" : " there", lacking->room, one ? "" : " on all cards"));
+      one ? "" : " there", lacking->room, one ? "" : " on all GPUs"));
 }
 
 topology::ScheduleRequest schedule_request(const Config& config,

@@ -68,11 +68,11 @@ topology::ScheduleRequest schedule_request(const Config& config,
                                            const gossip::Algorithm& algorithm);
 
 /// Errors (invalid; data where a file is missing or damaged) say what does not fit and what would.
-/// `place`: where several processes of a machine share its cards; as it is, one process hosts all
+/// `place`: where several processes of a machine share its GPUs; as it is, one process hosts all
 /// nodes.
 Result<Setup> make_setup(Config config, ProcessPlace place = {});
 
-/// Whether the rows and workspaces of `hosted` nodes, spread over the device's parts, fit its own
+/// Whether the rows and workspaces of `hosted` nodes, spread over the device's GPUs, fit its own
 /// memory: an error (invalid) says what is needed and for how many there is room. Host memory is
 /// not judged.
 Status check_memory(const Setup& setup, std::size_t hosted);

@@ -33,7 +33,7 @@ struct Staging::Shared {
 };
 
 /// One link in one direction: chunks wait, are copied into one of the lane's buffers, and go on
-/// from there, in order. All of a peer's memory is on one part of the device, so the lane's copies
+/// from there, in order. All of a peer's memory is on one GPU of the device, so the lane's copies
 /// are done in order too.
 class Staging::Lane {
  public:
@@ -137,7 +137,7 @@ class Staging::Lane {
   std::deque<Copy> copying_;
 };
 
-/// From the card to the network.
+/// From the GPU to the network.
 class Staging::Outgoing final : public Lane, public gossip::Link {
  public:
   Outgoing(std::shared_ptr<Shared> shared, gossip::Link& network)
@@ -162,15 +162,16 @@ class Staging::Outgoing final : public Lane, public gossip::Link {
   gossip::Link& network_;
 };
 
-/// From the network to the card.
+/// From the network to the GPU.
 class Staging::Incoming final : public Lane {
  public:
-  Incoming(std::shared_ptr<Shared> shared, int part) : Lane(std::move(shared)), part_(part) {}
+  Incoming(std::shared_ptr<Shared> shared, int gpu_index)
+      : Lane(std::move(shared)), gpu_index_(gpu_index) {}
   ~Incoming() override { release_all(); }
 
  private:
   float* allocate(std::size_t values) override {
-    return static_cast<float*>(shared_->device.allocate(values * sizeof(float), part_));
+    return static_cast<float*>(shared_->device.allocate(values * sizeof(float), gpu_index_));
   }
   void release(float* memory) override { shared_->device.release(memory); }
   void begin_copy(float* to, std::span<const float> from, std::function<void()> done) override {
@@ -182,7 +183,7 @@ class Staging::Incoming final : public Lane {
       shared_->hooks.on_protocol_violation(head, status.error());
   }
 
-  int part_;  // the receiving peer's
+  int gpu_index_;  // the receiving peer's
 };
 
 Staging::Staging(gpu::Device& device, gossip::Receiver& receiver, Hooks hooks)
@@ -209,7 +210,7 @@ gossip::Link& Staging::link(int from, int to, gossip::Link& network) {
 Status Staging::deliver(gossip::Chunk chunk) {
   GOSSAMER_TRY_STATUS(shared_->hooks.arrives(chunk));
   auto& lane = incoming_[{chunk.head.from, chunk.head.to}];
-  if (!lane) lane = std::make_unique<Incoming>(shared_, shared_->hooks.part_of(chunk.head.to));
+  if (!lane) lane = std::make_unique<Incoming>(shared_, shared_->hooks.gpu_of(chunk.head.to));
   lane->push(std::move(chunk));
   return {};
 }

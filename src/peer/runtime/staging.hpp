@@ -1,5 +1,5 @@
-// Between rows on a card and the network, which reads and writes host memory: what goes out is
-// copied to pinned memory chunk by chunk, what comes in is copied to the card, while other chunks
+// Between rows on a GPU and the network, which reads and writes host memory: what goes out is
+// copied to pinned memory chunk by chunk, what comes in is copied to the GPU, while other chunks
 // are on the wire and others are being mixed. The exchange and the network see links and a receiver
 // as ever.
 //
@@ -27,7 +27,7 @@ class Staging final : public gossip::Receiver {
     std::function<void(std::function<void()>)> post;
     /// The receiver refused a chunk, which came over the network.
     std::function<void(const gossip::ChunkHeader&, Error)> on_protocol_violation;
-    /// Judge chunks in host memory: what came before it goes to the card, and what goes out before
+    /// Judge chunks in host memory: what came before it goes to the GPU, and what goes out before
     /// it reaches the network. An error of the first is returned to the network.
     std::function<Status(const gossip::Chunk&)> arrives = [](const gossip::Chunk&) {
       return Status();
@@ -37,8 +37,8 @@ class Staging final : public gossip::Receiver {
     };
     /// What must not go out ends the run.
     std::function<void(Error)> on_fault;
-    /// The part of the device that a hosted peer's memory is on.
-    std::function<int(int peer)> part_of = [](int) { return 0; };
+    /// The GPU index of a hosted peer's memory (Memory::gpu_of).
+    std::function<int(int peer)> gpu_of = [](int) { return 0; };
   };
 
   /// Buffers of a link and direction.
@@ -52,7 +52,7 @@ class Staging final : public gossip::Receiver {
   /// object.
   gossip::Link& link(int from, int to, gossip::Link& network);
 
-  /// A chunk in host memory; its lease is held until it is on the card.
+  /// A chunk in host memory; its lease is held until it is on the GPU.
   Status deliver(gossip::Chunk chunk) override;
 
   /// Waits for copies under way and gives up what has not gone on: all leases of others end here.

@@ -1,4 +1,4 @@
-// One card: its memory, and the streams by which work gets there.
+// One GPU: its memory, and the streams by which work gets there.
 #pragma once
 
 #include <functional>
@@ -18,27 +18,27 @@ namespace gossamer::gpu::cuda {
 /// Each calling thread has a lane of its own, made at its first call. Any thread. Errors of CUDA
 /// throw std::runtime_error; memory that is short, std::bad_alloc. What is not told here is told at
 /// Memory and Transfers.
-class Card {
+class Gpu {
  public:
-  /// The card is there and fit (survey); `blas` outlives it. Throws as above.
-  Card(CardInfo info, const BlasFunctions& blas);
-  ~Card();
-  Card(const Card&) = delete;
-  Card& operator=(const Card&) = delete;
+  /// The GPU is there and fit (discovery); `blas` outlives it. Throws as above.
+  Gpu(GpuInfo info, const BlasFunctions& blas);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
 
-  const CardInfo& info() const { return info_; }
-  /// The calling thread's, with the card current.
+  const GpuInfo& info() const { return info_; }
+  /// The calling thread's, with the GPU current.
   Lane& lane();
   /// Workspace of a lane's training at most.
   std::size_t most_workspace() const;
 
-  /// Lets kernels of this card touch the memory of `other`, from now to the program's end.
-  void reach(const Card& other) const;
-  /// An event on this card: all that the calling thread has asked of it is done. Until the thread's
-  /// next call of this card.
+  /// Lets kernels of this GPU touch the memory of `other`, from now to the program's end.
+  void reach(const Gpu& other) const;
+  /// An event on this GPU: all that the calling thread has asked of it is done. Until the thread's
+  /// next call of this GPU.
   cudaEvent_t mark();
-  /// What the calling thread asks of this card from now on is done after `event`, which may be
-  /// another card's.
+  /// What the calling thread asks of this GPU from now on is done after `event`, which may be
+  /// another GPU's.
   void wait_for(cudaEvent_t event);
 
   void* allocate(std::size_t bytes);
@@ -55,7 +55,7 @@ class Card {
  private:
   void make_current() const { GOSSAMER_CUDA(cudaSetDevice, info_.index); }
 
-  CardInfo info_;
+  GpuInfo info_;
   const BlasFunctions& blas_;
   std::mutex capturing_;  // Lane::capturing
   std::mutex mutex_;      // of lanes_

@@ -1,4 +1,4 @@
-// The words of the tests of devices of several cards: rows in turn on each, and work in which cards
+// The words of the tests of devices of several GPUs: rows in turn on each, and work in which GPUs
 // need each other.
 #pragma once
 
@@ -8,16 +8,16 @@
 
 namespace gossamer::gpu {
 
-/// A row for each peer, peer p's on part p mod parts: neighbours are on different cards; and the
+/// A row for each peer, peer p's on GPU p mod gpus: neighbours are on different GPUs; and the
 /// same on the CPU.
 template <class Real>
 class TurnRows {
  public:
   TurnRows(Device& device, std::size_t peers, std::size_t length, std::uint64_t stream) {
-    const auto parts = static_cast<std::size_t>(device.parts());
+    const auto gpus = static_cast<std::size_t>(device.gpu_count());
     for (std::size_t p = 0; p < peers; ++p) {
       cpu.push_back(normal<Real>(length, stream + p));
-      rows_.emplace_back(device, cpu.back(), p % 2, static_cast<int>(p % parts));
+      rows_.emplace_back(device, cpu.back(), p % 2, static_cast<int>(p % gpus));
     }
   }
   Real* operator[](std::size_t peer) const { return rows_[peer % rows_.size()].get(); }
@@ -44,7 +44,7 @@ void both(Device& device, CpuDevice& cpu, std::size_t peers, Make make, Serve se
   serve(static_cast<Device&>(cpu), cpu_requests);
 }
 
-/// Rounds in which each call needs what the last one wrote on other cards, and writes over what
+/// Rounds in which each call needs what the last one wrote on other GPUs, and writes over what
 /// others have just read. The CPU's bits.
 inline void check_relay(Device& device, int rounds) {
   constexpr std::size_t kPeers = 6, kLength = 3001;
@@ -65,7 +65,7 @@ inline void check_relay(Device& device, int rounds) {
         [](Device& some, auto& requests) { some.mix(std::span<const MixRequest>(requests)); });
     both(
         device, cpu, kPeers,
-        [&](std::size_t p, bool on_cpu) {  // x of the next card is written over by this one's
+        [&](std::size_t p, bool on_cpu) {  // x of the next GPU is written over by this one's
           return CopyRequest<float>{at(out, p, on_cpu), at(x, p + 1, on_cpu), kLength};
         },
         [](Device& some, auto& requests) {
@@ -73,7 +73,7 @@ inline void check_relay(Device& device, int rounds) {
         });
     both(
         device, cpu, 2,
-        [&](std::size_t p, bool on_cpu) {  // some cards have work of their own in between
+        [&](std::size_t p, bool on_cpu) {  // some GPUs have work of their own in between
           return ScaleRequest<float>{1.5F, at(x, p, on_cpu), kLength};
         },
         [](Device& some, auto& requests) {
@@ -84,7 +84,7 @@ inline void check_relay(Device& device, int rounds) {
   out.check();
 }
 
-/// A busy card is still to read another one's row when that one, which has nothing else to do,
+/// A busy GPU is still to read another one's row when that one, which has nothing else to do,
 /// writes over it or frees it.
 inline void check_late_reader(Device& device) {
   constexpr std::size_t kLength = 100'000;

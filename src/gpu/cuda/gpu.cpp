@@ -1,4 +1,4 @@
-#include "gpu/cuda/card.hpp"
+#include "gpu/cuda/gpu.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -6,22 +6,22 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-/// Of a lane's training, whatever the card.
+/// Of a lane's training, whatever the GPU.
 constexpr std::size_t kMostWorkspace = std::size_t{4} << 30;
 /// Downloads up to this go through pinned memory that is there already.
 constexpr std::size_t kSmallDownload = 64 << 10;
 
 }  // namespace
 
-Card::Card(CardInfo info, const BlasFunctions& blas) : info_(std::move(info)), blas_(blas) {
+Gpu::Gpu(GpuInfo info, const BlasFunctions& blas) : info_(std::move(info)), blas_(blas) {
   make_current();
   downloads_ = std::make_unique<CopyStream>();
   uploads_ = std::make_unique<CopyStream>();
 }
 
-Card::~Card() { static_cast<void>(cudaSetDevice(info_.index)); }
+Gpu::~Gpu() { static_cast<void>(cudaSetDevice(info_.index)); }
 
-Lane& Card::lane() {
+Lane& Gpu::lane() {
   make_current();
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Lane>& mine = lanes_[std::this_thread::get_id()];
@@ -29,11 +29,9 @@ Lane& Card::lane() {
   return *mine;
 }
 
-std::size_t Card::most_workspace() const {
-  return std::min(kMostWorkspace, info_.memory_total / 8);
-}
+std::size_t Gpu::most_workspace() const { return std::min(kMostWorkspace, info_.memory_total / 8); }
 
-void Card::reach(const Card& other) const {
+void Gpu::reach(const Gpu& other) const {
   make_current();
   const cudaError_t error = cudaDeviceEnablePeerAccess(other.info_.index, 0);
   if (error == cudaErrorPeerAccessAlreadyEnabled)
@@ -41,17 +39,17 @@ void Card::reach(const Card& other) const {
   else check(error, "cudaDeviceEnablePeerAccess");
 }
 
-cudaEvent_t Card::mark() {
+cudaEvent_t Gpu::mark() {
   const Lane& mine = lane();
   GOSSAMER_CUDA(cudaEventRecord, mine.mark(), mine.stream());
   return mine.mark();
 }
 
-void Card::wait_for(cudaEvent_t event) {
+void Gpu::wait_for(cudaEvent_t event) {
   GOSSAMER_CUDA(cudaStreamWaitEvent, lane().stream(), event, 0);
 }
 
-void* Card::allocate(std::size_t bytes) {
+void* Gpu::allocate(std::size_t bytes) {
   Lane& mine = lane();
   void* memory = nullptr;
   GOSSAMER_CUDA(cudaMalloc, &memory, std::max<std::size_t>(bytes, 1));
@@ -60,14 +58,14 @@ void* Card::allocate(std::size_t bytes) {
   return memory;
 }
 
-void Card::release(void* memory) {
+void Gpu::release(void* memory) {
   make_current();
   const std::lock_guard lock(capturing_);
   GOSSAMER_CUDA(cudaDeviceSynchronize);
   GOSSAMER_CUDA(cudaFree, memory);
 }
 
-void Card::upload(void* device, const void* host, std::size_t bytes) {
+void Gpu::upload(void* device, const void* host, std::size_t bytes) {
   Ring& ring = lane().ring();
   for (std::size_t done = 0; done < bytes; done += Ring::kSegmentBytes) {
     const Ring::Room room = ring.reserve(std::min(bytes - done, Ring::kSegmentBytes));
@@ -76,7 +74,7 @@ void Card::upload(void* device, const void* host, std::size_t bytes) {
   }
 }
 
-void Card::download(void* host, const void* device, std::size_t bytes) {
+void Gpu::download(void* host, const void* device, std::size_t bytes) {
   Lane& mine = lane();
   if (bytes <= kSmallDownload) {
     std::memcpy(host, mine.fetch(device, bytes), bytes);
@@ -86,31 +84,31 @@ void Card::download(void* host, const void* device, std::size_t bytes) {
   mine.finish();
 }
 
-MemoryInfo Card::memory_info() const {
+MemoryInfo Gpu::memory_info() const {
   make_current();
   MemoryInfo info;
   GOSSAMER_CUDA(cudaMemGetInfo, &info.free, &info.total);
   return info;
 }
 
-void* Card::allocate_host(std::size_t bytes) const {
+void* Gpu::allocate_host(std::size_t bytes) const {
   make_current();
   void* memory = nullptr;
   GOSSAMER_CUDA(cudaMallocHost, &memory, std::max<std::size_t>(bytes, 1));
   return memory;
 }
 
-void Card::release_host(void* memory) const {
+void Gpu::release_host(void* memory) const {
   make_current();
   GOSSAMER_CUDA(cudaFreeHost, memory);
 }
 
-void Card::begin_download(void* host, const void* device, std::size_t bytes,
-                          std::function<void()> done) {
+void Gpu::begin_download(void* host, const void* device, std::size_t bytes,
+                         std::function<void()> done) {
   downloads_->begin(lane(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
 }
-void Card::begin_upload(void* device, const void* host, std::size_t bytes,
-                        std::function<void()> done) {
+void Gpu::begin_upload(void* device, const void* host, std::size_t bytes,
+                       std::function<void()> done) {
   uploads_->begin(lane(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
 }
 

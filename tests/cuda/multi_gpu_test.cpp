@@ -1,9 +1,9 @@
-// Several cards as one device: where rows lie, and that work in which cards need each other has the
+// Several GPUs as one device: where rows lie, and that work in which GPUs need each other has the
 // CPU's bits.
 #include <future>
 
 #include "gpu/device_rows.hpp"
-#include "tests/cuda/cards_test_util.hpp"
+#include "tests/cuda/multi_gpu_test_util.hpp"
 #include "train/learner.hpp"
 
 using namespace gossamer;
@@ -72,50 +72,50 @@ std::vector<float> trained(Device& device, std::size_t peers) {
 
 }  // namespace
 
-TEST_CASE("cards: rows are spread in blocks, as evenly as may be") {
-  for (const int cards : {2, 3}) {
-    const auto device = cards_or_skip(cards);
+TEST_CASE("GPUs: rows are spread in blocks, as evenly as may be") {
+  for (const int gpus : {2, 3}) {
+    const auto device = gpus_or_skip(gpus);
     if (device == nullptr) return;
-    CHECK(device->parts() == cards);
+    CHECK(device->gpu_count() == gpus);
     for (const std::size_t count : {1, 2, 3, 7, 64}) {
       const DeviceRows<float> rows(*device, count, 100);
-      std::vector<std::size_t> on(static_cast<std::size_t>(cards));
+      std::vector<std::size_t> on(static_cast<std::size_t>(gpus));
       for (std::size_t i = 0; i < count; ++i) {
-        const auto part = static_cast<std::size_t>(device->part_of(rows.row(i).data()));
-        CHECK(part == i * static_cast<std::size_t>(cards) / count);
+        const auto gpu_index = static_cast<std::size_t>(device->gpu_of(rows.row(i).data()));
+        CHECK(gpu_index == i * static_cast<std::size_t>(gpus) / count);
         CHECK(reinterpret_cast<std::uintptr_t>(rows.row(i).data()) % 64 == 0);
-        ++on[part];
+        ++on[gpu_index];
       }
-      for (std::size_t part = 0; part < on.size(); ++part) {
-        CHECK(on[part] == DeviceRows<float>::count_on(part, on.size(), count));
-        CHECK(on[part] <= (count + on.size() - 1) / on.size());
+      for (std::size_t gpu_index = 0; gpu_index < on.size(); ++gpu_index) {
+        CHECK(on[gpu_index] == DeviceRows<float>::count_on(gpu_index, on.size(), count));
+        CHECK(on[gpu_index] <= (count + on.size() - 1) / on.size());
       }
     }
-    const auto mine = DeviceRows<float>::on_part(*device, cards - 1, 3, 10);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(device->part_of(mine.row(i).data()) == cards - 1);
+    const auto mine = DeviceRows<float>::on_gpu(*device, gpus - 1, 3, 10);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(device->gpu_of(mine.row(i).data()) == gpus - 1);
     CHECK(DeviceRows<float>(*device, 3, 0).row(2).empty());
-    CHECK(device->description().find(cards == 2 ? "cuda:0-1, " : "cuda:0-2, ") == 0);
+    CHECK(device->description().find(gpus == 2 ? "cuda:0-1, " : "cuda:0-2, ") == 0);
   }
 }
 
-TEST_CASE("cards: each one's memory there and back") {
-  const auto device = cards_or_skip(2);
+TEST_CASE("GPUs: each one's memory there and back") {
+  const auto device = gpus_or_skip(2);
   if (device == nullptr) return;
   std::vector<Held<float>> rows;
-  for (const int part : {0, 1, 1, 0})
-    rows.emplace_back(*device, normal<float>(1000, rows.size()), 0, part);
+  for (const int gpu_index : {0, 1, 1, 0})
+    rows.emplace_back(*device, normal<float>(1000, rows.size()), 0, gpu_index);
   for (std::size_t i = 0; i < rows.size(); ++i) CHECK(rows[i].values() == normal<float>(1000, i));
-  for (const int part : {0, 1}) {
-    const MemoryInfo info = device->memory_info(part);
+  for (const int gpu_index : {0, 1}) {
+    const MemoryInfo info = device->memory_info(gpu_index);
     CHECK(info.free > 0);
     CHECK(info.free <= info.total);
-    CHECK_THROWS_AS(device->allocate(2 * info.total, part), std::bad_alloc);
+    CHECK_THROWS_AS(device->allocate(2 * info.total, gpu_index), std::bad_alloc);
   }
 }
 
-TEST_CASE_TEMPLATE("cards: operations on rows of several cards have the CPU's bits", Real, float,
+TEST_CASE_TEMPLATE("GPUs: operations on rows of several GPUs have the CPU's bits", Real, float,
                    double) {
-  const auto device = cards_or_skip(3);
+  const auto device = gpus_or_skip(3);
   if (device == nullptr) return;
   constexpr std::size_t kPeers = 7;
   CpuDevice cpu(1);
@@ -198,13 +198,13 @@ TEST_CASE_TEMPLATE("cards: operations on rows of several cards have the CPU's bi
   }
 }
 
-TEST_CASE_TEMPLATE("cards: numbers from rows of several cards come together in order", Real, float,
+TEST_CASE_TEMPLATE("GPUs: numbers from rows of several GPUs come together in order", Real, float,
                    double) {
-  const auto device = cards_or_skip(3);
+  const auto device = gpus_or_skip(3);
   if (device == nullptr) return;
   constexpr std::size_t kPeers = 7, kLength = 5000;
   const TurnRows<Real> x(*device, kPeers, kLength, 10), y(*device, kPeers, kLength, 20);
-  const auto first = cards_or_skip(1);
+  const auto first = gpus_or_skip(1);
   std::vector<ReduceRequest<Real>> dots, distances;
   std::vector<SketchRequest<Real>> sketches;
   std::vector<std::vector<double>> sketched(kPeers, std::vector<double>(kSketchLength)),
@@ -218,7 +218,7 @@ TEST_CASE_TEMPLATE("cards: numbers from rows of several cards come together in o
   device->dot(dots);
   device->squared_distance(distances);
   device->sketch(sketches);
-  for (std::size_t p = 0; p < kPeers; ++p) {  // one by one, on one card
+  for (std::size_t p = 0; p < kPeers; ++p) {  // one by one, on one GPU
     CAPTURE(p);
     const Held<Real> a(*first, x.cpu[p]), b(*first, y.cpu[(p + 1) % kPeers]);
     ReduceRequest<Real> dot{a.get(), b.get(), kLength - p}, distance = dot;
@@ -233,17 +233,18 @@ TEST_CASE_TEMPLATE("cards: numbers from rows of several cards come together in o
   CHECK(dots.back().result == 0);
 }
 
-TEST_CASE("cards: rows in fewer bytes, and random numbers, on each card") {
-  const auto device = cards_or_skip(2);
+TEST_CASE("GPUs: rows in fewer bytes, and random numbers, on each GPU") {
+  const auto device = gpus_or_skip(2);
   if (device == nullptr) return;
   CpuDevice cpu(1);
   constexpr std::size_t kLength = 1000;
-  for (const int part : {0, 1}) {
+  for (const int gpu_index : {0, 1}) {
     auto values = normal<float>(kLength, 1);
-    const Held<float> row(*device, values, 0, part),
-        scales(*device, int8_blocks(kLength), 0, 1 - part), drawn(*device, kLength, 0, part);
-    const Held<std::uint16_t> bf16(*device, kLength, 0, 1 - part);
-    const Held<std::int8_t> int8(*device, kLength, 0, 1 - part);
+    const Held<float> row(*device, values, 0, gpu_index),
+        scales(*device, int8_blocks(kLength), 0, 1 - gpu_index),
+        drawn(*device, kLength, 0, gpu_index);
+    const Held<std::uint16_t> bf16(*device, kLength, 0, 1 - gpu_index);
+    const Held<std::int8_t> int8(*device, kLength, 0, 1 - gpu_index);
     std::vector<std::uint16_t> cpu_bf16(kLength);
     std::vector<std::int8_t> cpu_int8(kLength);
     std::vector<float> cpu_scales(int8_blocks(kLength)), cpu_drawn(kLength);
@@ -267,17 +268,17 @@ TEST_CASE("cards: rows in fewer bytes, and random numbers, on each card") {
   }
 }
 
-TEST_CASE("cards: what a thread asks of several cards is done in that order") {
-  for (const int cards : {2, 3}) {
-    const auto device = cards_or_skip(cards);
+TEST_CASE("GPUs: what a thread asks of several GPUs is done in that order") {
+  for (const int gpus : {2, 3}) {
+    const auto device = gpus_or_skip(gpus);
     if (device == nullptr) return;
     check_relay(*device, 20);
     check_late_reader(*device);
   }
 }
 
-TEST_CASE("cards: what has come up to one card is there for the others") {
-  const auto device = cards_or_skip(2);
+TEST_CASE("GPUs: what has come up to one GPU is there for the others") {
+  const auto device = gpus_or_skip(2);
   if (device == nullptr) return;
   constexpr std::size_t kLength = 10'000;
   const auto values = normal<float>(kLength, 1);
@@ -298,11 +299,11 @@ TEST_CASE("cards: what has come up to one card is there for the others") {
   device->release_host(pinned);
 }
 
-TEST_CASE("cards: peers of several cards train and are evaluated as on the CPU") {
+TEST_CASE("GPUs: peers of several GPUs train and are evaluated as on the CPU") {
   CpuDevice cpu(1);
   const auto expected = trained(cpu, 7);
-  for (const int cards : {1, 2, 3}) {
-    const auto device = cards_or_skip(cards);
+  for (const int gpus : {1, 2, 3}) {
+    const auto device = gpus_or_skip(gpus);
     if (device == nullptr) return;
     CHECK(worst_error(trained(*device, 7), expected) < 1e-4);
   }

@@ -8,25 +8,25 @@ using namespace gossamer;
 using namespace gossamer::gpu;
 
 TEST_CASE(
-    "card: one value that is not finite, or too large, is found anywhere, and none where there is "
+    "GPU: one value that is not finite, or too large, is found anywhere, and none where there is "
     "none") {
-  GOSSAMER_CARD(card);
+  GOSSAMER_GPU(gpu_device);
   using Limits = std::numeric_limits<float>;
   constexpr std::size_t kLength = 9001;  // two chunks of a block and a part of one
   for (const std::size_t offset : {0, 1})
     for (const float largest : {0.0F, 3.0F, 1e18F, Limits::max()}) {
-      Held<float> row(*card, kLength, offset);
+      Held<float> row(*gpu_device, kLength, offset);
       std::vector<float> values(kLength, largest);
       for (std::size_t i = 0; i < kLength; i += 2) values[i] = -largest;
       row.set(values);
       const auto is_sound = [&](std::size_t length) {
-        const FaultWord word(*card);
+        const FaultWord word(*gpu_device);
         const RangeCheckRequest requests[] = {{row.get(), 0, 0, word.word(), 1},
                                               {row.get(), length, largest, word.word(), 2}};
-        card->check_range(requests);
-        card->finish();
-        CHECK((word.told() == 0 || word.told() == 2));
-        return word.told() == 0;
+        gpu_device->check_range(requests);
+        gpu_device->finish();
+        CHECK((word.tag() == 0 || word.tag() == 2));
+        return word.tag() == 0;
       };
       CHECK(is_sound(kLength));
       for (const std::size_t at :
@@ -41,53 +41,53 @@ TEST_CASE(
           CHECK(is_sound(at));
         }
     }
-  card->check_range({});
+  gpu_device->check_range({});
 }
 
 TEST_CASE(
-    "card: the first row that is wrong keeps the word; of those of one call, one that is wrong has "
+    "GPU: the first row that is wrong keeps the word; of those of one call, one that is wrong has "
     "it") {
-  GOSSAMER_CARD(card);
+  GOSSAMER_GPU(gpu_device);
   std::vector<Held<float>> rows;
   for (std::size_t i = 0; i < 40; ++i) {
     std::vector<float> values(1000 + 500 * i, 1);
     if (i % 4 == 3) values[17 * i] = std::numeric_limits<float>::quiet_NaN();
-    rows.emplace_back(*card, values);
+    rows.emplace_back(*gpu_device, values);
   }
-  const FaultWord word(*card);
+  const FaultWord word(*gpu_device);
   const auto check_range = [&](std::size_t first, std::size_t last) {
     std::vector<RangeCheckRequest> requests;
     for (std::size_t i = first; i < last; ++i)
       requests.push_back({rows[i].get(), 1000 + 500 * i, 1, word.word(), i + 1});
-    card->check_range(requests);
+    gpu_device->check_range(requests);
   };
   check_range(0, 3);
-  card->finish();
-  CHECK(word.told() == 0);
+  gpu_device->finish();
+  CHECK(word.tag() == 0);
   check_range(3, 20);
   check_range(20, 40);
-  card->finish();
-  CHECK(word.told() % 4 == 0);
-  CHECK(word.told() > 0);
-  CHECK(word.told() <= 20);
+  gpu_device->finish();
+  CHECK(word.tag() % 4 == 0);
+  CHECK(word.tag() > 0);
+  CHECK(word.tag() <= 20);
 }
 
-TEST_CASE("cards: rows of several cards are looked at where they lie") {
-  const auto device = cards_or_skip(3);
+TEST_CASE("GPUs: rows of several GPUs are looked at where they lie") {
+  const auto device = gpus_or_skip(3);
   if (device == nullptr) return;
   for (int wrong = 0; wrong < 3; ++wrong) {
     const FaultWord word(*device);
     std::vector<Held<float>> rows;
     std::vector<RangeCheckRequest> requests;
-    for (int part = 0; part < 3; ++part) {
+    for (int gpu_index = 0; gpu_index < 3; ++gpu_index) {
       std::vector<float> values(5000, 1);
-      if (part == wrong) values[4321] = 1.5F;
-      rows.emplace_back(*device, values, 0, part);
-      requests.push_back(
-          {rows.back().get(), values.size(), 1, word.word(), static_cast<std::uint64_t>(part) + 1});
+      if (gpu_index == wrong) values[4321] = 1.5F;
+      rows.emplace_back(*device, values, 0, gpu_index);
+      requests.push_back({rows.back().get(), values.size(), 1, word.word(),
+                          static_cast<std::uint64_t>(gpu_index) + 1});
     }
     device->check_range(requests);
     device->finish();
-    CHECK(word.told() == static_cast<std::uint64_t>(wrong) + 1);
+    CHECK(word.tag() == static_cast<std::uint64_t>(wrong) + 1);
   }
 }

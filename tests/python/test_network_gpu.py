@@ -1,6 +1,6 @@
-"""Networks whose peers compute on a card: rows go through pinned memory to the wire and back, and the bits stay.
+"""Networks whose peers compute on a GPU: rows go through pinned memory to the wire and back, and the bits stay.
 
-`gossamer_emulated` is the program with the card's kernels on the CPU, where the host cannot read the card's memory.
+`gossamer_emulated` is the program with the GPU's kernels on the CPU, where the host cannot read the GPU's memory.
 """
 
 import os
@@ -40,7 +40,7 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
     ],
     ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"],
 )
-def test_rows_on_cards_have_the_bits_of_one_process(
+def test_rows_on_gpus_have_the_bits_of_one_process(
     network: Make, sets: tuple[str, ...], groups: list[str]
 ) -> None:
     net = network(4, *sets)
@@ -75,7 +75,7 @@ def test_rows_on_cards_have_the_bits_of_one_process(
     ],
     ids=["complete", "awc"],
 )
-def test_processes_share_three_cards(
+def test_processes_share_three_gpus(
     network: Make, sets: tuple[str, ...], size: int | None, devices: list[str]
 ) -> None:
     net = network(6, *sets)
@@ -85,7 +85,7 @@ def test_processes_share_three_cards(
             if size is None
             else {"LOCAL_RANK": str(process % size), "LOCAL_WORLD_SIZE": str(size)}
         )
-        net.start(ids, env={**os.environ, "GOSSAMER_EMULATED_CARDS": "3", **told})
+        net.start(ids, env={**os.environ, "GOSSAMER_EMULATED_GPUS": "3", **told})
     assert net.wait() == [0, 0], [peer.said for peer in net.started]
     for first, device in zip((0, 3), devices, strict=True):
         assert net.log(first)[0]["device"].startswith(device)

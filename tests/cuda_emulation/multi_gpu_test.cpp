@@ -1,13 +1,13 @@
-// What only the emulation can tell of several cards: that no delay between their streams changes a
-// bit, that rows lie where they should, that no call waits for cards that it does not need, and
-// what is said when a card fails or reaches no other.
+// What only the emulation can tell of several GPUs: that no delay between their streams changes a
+// bit, that rows lie where they should, that no call waits for GPUs that it does not need, and
+// what is said when a GPU fails or reaches no other.
 #include <atomic>
 #include <string>
 #include <thread>
 
 #include "cuda_runtime.h"
 #include "gpu/device_rows.hpp"
-#include "tests/cuda/cards_test_util.hpp"
+#include "tests/cuda/multi_gpu_test_util.hpp"
 #include "tests/cuda_emulation/control.hpp"
 
 using namespace gossamer;
@@ -16,8 +16,8 @@ using emulation::With;
 
 namespace {
 
-std::unique_ptr<Device> device_of(std::vector<int> cards) {
-  auto made = cuda::make_cuda_device({.cards = std::move(cards)});
+std::unique_ptr<Device> device_of(std::vector<int> gpus) {
+  auto made = cuda::make_cuda_device({.gpus = std::move(gpus)});
   if (!made.ok()) FAIL(made.error().message);
   return std::move(made).value();
 }
@@ -41,30 +41,30 @@ std::string thrown(Call call) {
 
 }  // namespace
 
-TEST_CASE("emulated cards: no delay between cards and threads changes a bit") {
-  for (const int cards : {2, 3})
+TEST_CASE("emulated GPUs: no delay between GPUs and threads changes a bit") {
+  for (const int gpus : {2, 3})
     for (std::uint64_t seed = 1; seed <= 6; ++seed) {
-      CAPTURE(cards);
+      CAPTURE(gpus);
       CAPTURE(seed);
       const With with(
-          {.cards = cards, .order = emulation::Order::shuffled, .seed = seed, .late = true});
-      const auto device = cards_or_skip(cards);
+          {.gpus = gpus, .order = emulation::Order::shuffled, .seed = seed, .late = true});
+      const auto device = gpus_or_skip(gpus);
       check_relay(*device, 6);
       check_late_reader(*device);
     }
 }
 
-TEST_CASE("emulated cards: memory is on the card that was asked for") {
-  const With with({.cards = 4});
+TEST_CASE("emulated GPUs: memory is on the GPU that was asked for") {
+  const With with({.gpus = 4});
   const auto device = device_of({1, 3});
   const Held<float> here(*device, 50), there(*device, 50, 0, 1);
-  CHECK(emulation::card_of(here.get()) == 1);
-  CHECK(emulation::card_of(there.get()) == 3);
-  CHECK(emulation::card_of(&with) == -1);
+  CHECK(emulation::gpu_of(here.get()) == 1);
+  CHECK(emulation::gpu_of(there.get()) == 3);
+  CHECK(emulation::gpu_of(&with) == -1);
 }
 
-TEST_CASE("emulated cards: requests are served where their output lies, and calls never wait") {
-  const With with({.cards = 2});
+TEST_CASE("emulated GPUs: requests are served where their output lies, and calls never wait") {
+  const With with({.gpus = 2});
   const auto device = device_of({0, 1});
   const Held<float> here(*device, std::vector<float>(100, 1)),
       there(*device, std::vector<float>(100, 1), 0, 1);
@@ -89,8 +89,8 @@ TEST_CASE("emulated cards: requests are served where their output lies, and call
         std::pair<std::uint64_t, std::uint64_t>(10, 0));
 }
 
-TEST_CASE("emulated cards: threads at once, each in its own order") {
-  const With with({.cards = 3, .late = true});
+TEST_CASE("emulated GPUs: threads at once, each in its own order") {
+  const With with({.gpus = 3, .late = true});
   const auto device = device_of({0, 1, 2});
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
@@ -98,12 +98,13 @@ TEST_CASE("emulated cards: threads at once, each in its own order") {
     threads.emplace_back([&, t] {
       constexpr std::size_t kLength = 500;
       float* rows[3];
-      for (int part = 0; part < 3; ++part)
-        rows[part] = static_cast<float*>(device->allocate(kLength * sizeof(float), (part + t) % 3));
+      for (int gpu_index = 0; gpu_index < 3; ++gpu_index)
+        rows[gpu_index] =
+            static_cast<float*>(device->allocate(kLength * sizeof(float), (gpu_index + t) % 3));
       for (int round = 0; round < 10; ++round) {
         const FillRequest<float> fill{static_cast<float>(round + t), rows[0], kLength};
         device->fill(std::span(&fill, 1));
-        for (int hop = 0; hop < 3; ++hop) {  // around all cards
+        for (int hop = 0; hop < 3; ++hop) {  // around all GPUs
           const CopyRequest<float> copy{rows[hop], rows[(hop + 1) % 3], kLength};
           device->copy(std::span(&copy, 1));
         }
@@ -117,11 +118,10 @@ TEST_CASE("emulated cards: threads at once, each in its own order") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE(
-    "emulated cards: everything is given back, also when one card is too small for its rows") {
+TEST_CASE("emulated GPUs: everything is given back, also when one GPU is too small for its rows") {
   const emulation::Holdings before = emulation::holdings();
   {
-    const With with({.cards = 2, .memory_per_card = 64 << 20});
+    const With with({.gpus = 2, .memory_per_gpu = 64 << 20});
     const auto device = device_of({0, 1});
     check_relay(*device, 2);
     const emulation::Holdings some = emulation::holdings();
@@ -134,37 +134,37 @@ TEST_CASE(
   CHECK(emulation::holdings() == before);
 }
 
-TEST_CASE("emulated cards: a fault is told with the card's name") {
-  const With with({.cards = 2});
+TEST_CASE("emulated GPUs: a fault is told with the GPU's name") {
+  const With with({.gpus = 2});
   const auto device = device_of({0, 1});
   const Held<float> here(*device, std::vector<float>(10, 1)),
       there(*device, std::vector<float>(10, 1), 0, 1);
   const ScaleRequest<float> both[] = {{2, here.get(), 10}, {2, there.get(), 10}};
-  for (const int card : {0, 1}) {
-    emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure, card);
+  for (const int gpu : {0, 1}) {
+    emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure, gpu);
     const std::string message = thrown([&] { device->scale(both); });
     CHECK(says(message,
-               "cuda:" + std::to_string(card) + ": cudaLaunchKernel: unspecified launch failure"));
+               "cuda:" + std::to_string(gpu) + ": cudaLaunchKernel: unspecified launch failure"));
   }
   emulation::fail("cudaStreamSynchronize", cudaErrorLaunchFailure, 1);
   CHECK(says(thrown([&] { device->finish(); }), "cuda:1: cudaStreamSynchronize"));
 }
 
-TEST_CASE("emulated cards: those that reach no other are no device together") {
+TEST_CASE("emulated GPUs: those that reach no other are no device together") {
   {
-    const With with({.cards = 2, .peer_access = false});
-    CHECK(cuda::survey_cards().cards[0].reaches.empty());
-    const auto made = cuda::make_cuda_device({.cards = {0, 1}});
+    const With with({.gpus = 2, .peer_access = false});
+    CHECK(cuda::discover_gpus().gpus[0].reaches.empty());
+    const auto made = cuda::make_cuda_device({.gpus = {0, 1}});
     REQUIRE_FALSE(made.ok());
     CHECK(made.error().kind == ErrorKind::invalid);
     CHECK(says(made.error().message, "cuda:0 cannot reach the memory of cuda:1"));
-    CHECK(device_of({1})->parts() == 1);
+    CHECK(device_of({1})->gpu_count() == 1);
   }
-  const With with({.cards = 3});
-  CHECK(cuda::survey_cards().cards[1].reaches == std::vector<int>{0, 2});
-  CHECK(device_of({0, 2})->description() == "cuda:0,2, 2 × Emulated card, 1.0 GiB");
+  const With with({.gpus = 3});
+  CHECK(cuda::discover_gpus().gpus[1].reaches == std::vector<int>{0, 2});
+  CHECK(device_of({0, 2})->description() == "cuda:0,2, 2 × Emulated GPU, 1.0 GiB");
   emulation::fail("cudaDeviceEnablePeerAccess", cudaErrorUnknown);
-  const auto made = cuda::make_cuda_device({.cards = {0, 1}});
+  const auto made = cuda::make_cuda_device({.gpus = {0, 1}});
   REQUIRE_FALSE(made.ok());
   CHECK(says(made.error().message,
              "cuda:0-1 cannot be used: cudaDeviceEnablePeerAccess: unknown error"));

@@ -1,4 +1,4 @@
-// Cards as people write them.
+// GPUs as people write them.
 #pragma once
 
 #include <span>
@@ -7,6 +7,6 @@
 namespace gossamer::gpu {
 
 /// Ascending numbers: "cuda:2", "cuda:0-3", "cuda:0,2,3".
-std::string card_names(std::span<const int> cards);
+std::string gpu_names(std::span<const int> gpus);
 
 }  // namespace gossamer::gpu

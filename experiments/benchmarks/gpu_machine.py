@@ -1,4 +1,4 @@
-"""The parts of gpu.sh that are built on the machine with the card: parity, sanitizer, rows, and training against PyTorch."""
+"""The parts of gpu.sh that are built on the machine with the GPU: parity, sanitizer, rows, and training against PyTorch."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gpu_rivalry import Rivalry
 from gpu_shell import Done, Failed, Record, Server, Shell, records_of
 from pairs import ROOT
 
-# tests/cuda_NAME_test.cpp; what needs several cards is left to the emulation.
+# tests/cuda/NAME_test.cpp; what needs several GPUs is left to the emulation.
 TEST_FILES = tuple(
     name
-    for path in sorted((ROOT / "tests").glob("cuda_*_test.cpp"))
-    if (name := path.stem.removeprefix("cuda_").removesuffix("_test")) != "cards"
+    for path in sorted((ROOT / "tests/cuda").glob("*_test.cpp"))
+    if (name := path.stem.removesuffix("_test")) != "multi_gpu"
 )
 SANITIZER_FAILED = 86
 TRAINING = tuple(
@@ -28,18 +28,18 @@ TRAINING = tuple(
 ROWS = tuple(row.id for row in gpu_report.FIGURES if row.id not in (*TRAINING, "overlap", "sweep"))
 
 
-class Card:
+class GpuMachine:
     """What is built here, and what it says of this machine."""
 
     def __init__(self, shell: Shell, given: argparse.Namespace) -> None:
         self.shell, self.given = shell, given
         self.bench: Path | None = given.bench
         self.tests: Path | None = given.tests
-        self.surveyed: Record | None = None
+        self.discovered: Record | None = None
 
     # --- what there is
 
-    def survey(self) -> list[Record]:
+    def discover(self) -> list[Record]:
         """What the built program says of CUDA here; nothing where it was not built."""
         if (
             self.bench is None
@@ -47,23 +47,23 @@ class Card:
             and "build" not in self.wanted()
         ):
             self.bench = given  # of an earlier run
-            self.tests = self.tests or self.given.build / "bin/test_cuda_card"
+            self.tests = self.tests or self.given.build / "bin/test_cuda_gpu"
         if self.bench is None:
             return []
-        done = self.shell.call([self.bench, "--survey"], 30)
-        found = [record for record in records_of(done.stdout) if record["record"] == "survey"]
+        done = self.shell.call([self.bench, "--discover"], 30)
+        found = [record for record in records_of(done.stdout) if record["record"] == "discovery"]
         if not found:
-            return [{"record": "failed", "id": "survey", "reason": done.why()}]
-        self.surveyed = found[-1]
+            return [{"record": "failed", "id": "discovery", "reason": done.why()}]
+        self.discovered = found[-1]
         return found
 
     def wanted(self) -> set[str]:
         return set(self.given.only) or {"build"}
 
     def problem(self) -> str | None:
-        """Why nothing can run on a card; None where it can, or where only the program brought along can tell."""
-        if self.surveyed is not None and self.surveyed["problem"]:
-            return f"no card: {self.surveyed['problem']}"
+        """Why nothing can run on a GPU; None where it can, or where only the program brought along can tell."""
+        if self.discovered is not None and self.discovered["problem"]:
+            return f"no GPU: {self.discovered['problem']}"
         return None
 
     def program(self, path: Path | None, name: str) -> Path:
@@ -74,7 +74,7 @@ class Card:
     # --- build
 
     def architectures(self) -> str:
-        """Of the card found: building for it alone is half the work."""
+        """Of the GPU found: building for it alone is half the work."""
         tool = shutil.which("nvidia-smi")
         if tool is None:
             return "80;90"
@@ -126,7 +126,7 @@ class Card:
                 end - time.monotonic(),
             )
 
-        targets, problems = ("bench_gpu", "test_cuda_card"), []
+        targets, problems = ("bench_gpu", "test_cuda_gpu"), []
         built = list(targets) if make(*targets).code == 0 else []
         if not built:  # one of them may be whole
             for target in targets:
@@ -136,8 +136,8 @@ class Card:
                     problems.append(f"{target}: {done.why()}")
         if "bench_gpu" in built:
             self.bench = folder / "bin/bench_gpu"
-        if "test_cuda_card" in built:
-            self.tests = folder / "bin/test_cuda_card"
+        if "test_cuda_gpu" in built:
+            self.tests = folder / "bin/test_cuda_gpu"
         words = f"for {architectures}, {time.monotonic() - begin:.0f} s" + "".join(
             f"; {problem}" for problem in problems
         )
@@ -159,11 +159,11 @@ class Card:
         )
 
     def parity(self, seconds: float) -> list[Record]:
-        done = self.shell.call([self.program(self.tests, "test_cuda_card")], seconds)
+        done = self.shell.call([self.program(self.tests, "test_cuda_gpu")], seconds)
         if done.code is None:
             raise Failed(done.why())
-        # Tests of several cards may skip, as they do where there is one.
-        skipped = re.search(r"^skipped: (?!\d+ cards are needed)", done.stdout, re.MULTILINE)
+        # Tests of several GPUs may skip, as they do where there is one.
+        skipped = re.search(r"^skipped: (?!\d+ GPUs are needed)", done.stdout, re.MULTILINE)
         whole = (
             done.code == 0
             and skipped is None
@@ -180,7 +180,7 @@ class Card:
 
     def sanitizer(self, seconds: float) -> list[Record]:
         """The test program's files under both tools, several at a time; what was not finished is named."""
-        tests = self.program(self.tests, "test_cuda_card")
+        tests = self.program(self.tests, "test_cuda_gpu")
         beside = self.nvcc().parent / "compute-sanitizer"
         tool = str(beside) if beside.exists() else shutil.which("compute-sanitizer")
         if tool is None:
@@ -244,7 +244,7 @@ class Card:
             command = [bench, "--only", ",".join(asked), "--deadline", f"{max(1.0, left - 5):.0f}"]
             done = self.shell.call(command + (["--quick"] if self.given.quick else []), left)
             records += [
-                record for record in records_of(done.stdout) if record["record"] != "survey"
+                record for record in records_of(done.stdout) if record["record"] != "discovery"
             ]
             broken = [record for record in records if record.get("id") == "device"]
             if broken and {record.get("id") for record in records} <= {"device", None}:
@@ -267,7 +267,7 @@ class Card:
         ]
 
     def training(self, seconds: float) -> list[Record]:
-        """Pairs of one measurement of ours and one of each rival, in turn; both programs stay on the card."""
+        """Pairs of one measurement of ours and one of each rival, in turn; both programs stay on the GPU."""
         bench, given, quick = (
             self.program(self.bench, "bench_gpu"),
             self.given,
