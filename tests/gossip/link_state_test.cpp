@@ -25,8 +25,8 @@ struct Lonely {
     options.rounds = 100;
     return options;
   }
-  Status hear(ControlMessage note, Round round, std::uint64_t total = 0, Channel channel = 0) {
-    return exchange.deliver(Chunk({1 - here, here, round, channel, 0, total, note}, {}, {}));
+  Status hear(ControlMessage note, Round round, const LinkState& state = {}) {
+    return exchange.deliver(Chunk({1 - here, here, round, 0, 0, 0, note, state}, {}, {}));
   }
 
   int here;
@@ -107,11 +107,11 @@ namespace {
 struct Listening : Link {
   void send(Chunk chunk) override {
     heard.push_back({chunk.head.control, chunk.head.round});
-    totals.push_back(chunk.head.total);
-    if (chunk.head.channel == 0) news.insert(chunk.head.round);
+    states.push_back(chunk.head.link_state);
+    if (!chunk.head.link_state.reachability_only) news.insert(chunk.head.round);
   }
   std::vector<std::pair<ControlMessage, Round>> heard;
-  std::vector<std::uint64_t> totals;
+  std::vector<LinkState> states;
   std::set<Round> news;  ///< rounds of what was not called old
 };
 
@@ -137,14 +137,11 @@ TEST_CASE("news is passed on once, and what is too old to begin anew by is told 
   Membership membership{
       exchange, node, {std::make_shared<const Partners>(Partners{{1}, {0, 2}, {1, 3}, {2}})}};
   const auto hear_of = [&](int end, int other, ControlMessage note, Round round,
-                           std::uint64_t changes, bool old = false) {
-    const auto total =
-        changes << 32 | static_cast<std::uint64_t>(end) << 16 | static_cast<std::uint64_t>(other);
-    CHECK(exchange
-              .deliver(Chunk({2, 1, round, old ? Channel{1} : Channel{0}, 0, total, note}, {}, {}))
-              .ok());
+                           std::uint32_t version, bool old = false) {
+    const LinkState state{end, other, version, old};
+    CHECK(exchange.deliver(Chunk({2, 1, round, 0, 0, 0, note, state}, {}, {})).ok());
   };
-  const auto hear = [&](ControlMessage note, Round round, std::uint64_t changes, bool old = false) {
+  const auto hear = [&](ControlMessage note, Round round, std::uint32_t changes, bool old = false) {
     hear_of(2, 3, note, round, changes, old);
   };
   const auto go_to = [&](Round t) {
@@ -241,10 +238,10 @@ TEST_CASE(
   Lonely peer(1);
   Listening other;
   peer.exchange.connect(1, 0, other);
-  for (std::uint64_t k = 1; k <= 5000; ++k)
+  for (std::uint32_t k = 1; k <= 5000; ++k)
     for (const Round since : {Round{k}, Round{20 * k}, (Round{1} << 40) - k})
       CHECK(peer.hear(k % 2 == 0 ? ControlMessage::link_restored : ControlMessage::link_lost, since,
-                      k << 32 | (k % 4 < 2 ? 1U : 1U << 16))
+                      k % 4 < 2 ? LinkState{0, 1, k} : LinkState{1, 0, k})
                 .ok());
   CHECK(peer.membership.remembered() <= 2 + peer.options.rounds);
   CHECK(peer.membership.remembered() > 50);
@@ -256,15 +253,15 @@ TEST_CASE(
   Lonely peer(1);
   Listening other;
   peer.exchange.connect(1, 0, other);
-  const auto total = [](std::uint64_t changes) { return changes << 32 | 1U << 16 | 0U; };
   const auto last_said = [&] {
-    return std::tuple(other.heard.size(), other.heard.back(), other.totals.back());
+    return std::tuple(other.heard.size(), other.heard.back(), other.states.back());
   };
   using Said = std::pair<ControlMessage, Round>;
-  CHECK(peer.hear(ControlMessage::link_lost, 7, total(5), 1).ok());
-  CHECK(last_said() == std::tuple(1, Said{ControlMessage::link_restored, 0}, total(6)));
+  CHECK(peer.hear(ControlMessage::link_lost, 7, {1, 0, 5, true}).ok());
+  CHECK(last_said() ==
+        std::tuple(1, Said{ControlMessage::link_restored, 0}, LinkState{1, 0, 6, true}));
   CHECK(peer.membership.reachable() == std::vector<int>{0, 1});
-  CHECK(peer.hear(ControlMessage::link_restored, 9, total(8), 1).ok());  // which is true
+  CHECK(peer.hear(ControlMessage::link_restored, 9, {1, 0, 8, true}).ok());  // which is true
   CHECK(other.heard.size() == 1);
   task<bool> attending = peer.membership.begin_round(20);
   attending.start(peer.scheduler);
@@ -275,33 +272,33 @@ TEST_CASE(
   peer.membership.back(0);
   CHECK(peer.hear(ControlMessage::resync, 5).ok());
   CHECK(peer.hear(ControlMessage::propose_round, 50).ok());
-  const auto answer = std::ranges::find(other.totals, total(10));
-  REQUIRE(answer != other.totals.end());
-  CHECK(other.heard[static_cast<std::size_t>(answer - other.totals.begin())] ==
+  const auto answer = std::ranges::find(other.states, LinkState{1, 0, 10});
+  REQUIRE(answer != other.states.end());
+  CHECK(other.heard[static_cast<std::size_t>(answer - other.states.begin())] ==
         Said{ControlMessage::link_restored, 50});
 }
 
 TEST_CASE("a count that nobody can have counted to makes no peer say what its partners refuse") {
-  for (const std::uint64_t made_up : {0xFFFF'FFFFU, 0xFFFF'FFFEU, 0xFFFF'FFFDU}) {
+  for (const std::uint32_t made_up : {0xFFFF'FFFFU, 0xFFFF'FFFEU, 0xFFFF'FFFDU}) {
     CAPTURE(made_up);
     Lonely peer(1);
     Listening other;
     peer.exchange.connect(1, 0, other);
     CHECK(peer.hear(made_up % 2 == 0 ? ControlMessage::link_restored : ControlMessage::link_lost, 7,
-                    made_up << 32 | 1U << 16 | 0U)
+                    {1, 0, made_up})
               .ok());
     for (int k = 0; k < 3; ++k) {
       peer.membership.lost(0, "its connection broke");
       peer.membership.back(0);
       CHECK(peer.hear(ControlMessage::resync, 5).ok());
-      other.totals.clear();
+      other.states.clear();
       other.heard.clear();
       CHECK(peer.hear(ControlMessage::propose_round, 99).ok());
       REQUIRE(other.heard.size() > 0);
       CHECK(other.heard.front() ==
             std::pair{ControlMessage::link_restored, Round{99}});  // the answer
       for (std::size_t i = 0; i < other.heard.size(); ++i) {
-        const std::uint64_t changes = other.totals[i] >> 32;
+        const std::uint32_t changes = other.states[i].version;
         CHECK(changes > 0);
         CHECK(changes % 2 == (other.heard[i].first == ControlMessage::link_lost ? 1 : 0));
       }

@@ -27,12 +27,12 @@ enum class ControlMessage : std::uint16_t {
   decline = 2,        ///< exchanges up to `round` that were not committed before do not count
   query = 3,          ///< the sender stops waiting: decide the exchange of `round` now
   skip = 4,           ///< the sender takes part in no undecided exchange up to `round`
-  link_lost = 5,      ///< link state: an end lost its link. `total`: the end and its version;
-                      ///< `round`: rows are reinitialised n rounds after it; `channel`: 1 if old
-  link_restored = 6,  ///< link state: the link takes effect from `round` on; the same fields
+  link_lost = 5,      ///< `link_state`: an end lost its link; rows are reinitialised n rounds after
+                      ///< `round`
+  link_restored = 6,  ///< `link_state`: the link takes effect from `round` on
   resync = 7,         ///< a restored connection; the sender is in `round`
   request_state = 8,  ///< a restored connection; the sender joins and needs a row to begin with
-  propose_round = 9,  ///< let the link take effect in `round`; `total`: the donor's local steps
+  propose_round = 9,  ///< let the link take effect in `round`; the donor has done `donor_steps`
   reject_round = 10,  ///< the proposed round has begun here: the sender is in `round`
 };
 inline constexpr std::uint16_t kControlMessages = 11;
@@ -40,13 +40,31 @@ inline constexpr bool is_of_membership(ControlMessage message) {
   return message >= ControlMessage::link_lost;
 }
 
+inline constexpr bool has_link_state(ControlMessage message) {
+  return message == ControlMessage::link_lost || message == ControlMessage::link_restored;
+}
+
+/// The state of one end of a link. Each end of a link has a state and a version of its own.
+struct LinkState {
+  int end = 0, neighbour = 0;      ///< the peer whose state this is, and the peer at the other end;
+                                   ///< 0 to 65,535
+  std::uint32_t version = 0;       ///< changes of the state so far: odd if the link is lost
+  bool reachability_only = false;  ///< the state changes who is reachable, and rows are not
+                                   ///< reinitialised because of it
+
+  bool operator==(const LinkState&) const = default;
+};
+
+/// A field that a kind of chunk does not use is zero.
 struct ChunkHeader {
   int from = 0, to = 0;  ///< peers
   Round round = 0;
-  Channel channel = 0;
+  Channel channel = 0;       ///< of chunks with values, and of the policies' control messages
   std::uint64_t offset = 0;  ///< values before this chunk in its message
-  std::uint64_t total = 0;  ///< values of the whole message; of a control message, what it is about
+  std::uint64_t total = 0;   ///< values of the whole message
   ControlMessage control = ControlMessage::none;
+  LinkState link_state = {};      ///< of link_lost and link_restored
+  std::uint64_t donor_steps = 0;  ///< local steps that the donor has done; of propose_round
 };
 
 /// Part of a message, in memory that the lease holds until the chunk is destroyed; or a control

@@ -9,14 +9,7 @@
 namespace gossamer::gossip {
 namespace {
 
-constexpr int kIdBits = 16;      // run.peers is at most 65,535
-constexpr Channel kOldNews = 1;  // nothing follows from it but who is there
 constexpr Round kMostMargin = 1 << 20;
-
-std::uint64_t pack(std::pair<int, int> end, std::uint32_t changes) {
-  return std::uint64_t{changes} << (2 * kIdBits) |
-         static_cast<std::uint64_t>(end.first) << kIdBits | static_cast<std::uint64_t>(end.second);
-}
 
 bool lost_by(std::uint32_t changes) { return changes % 2 != 0; }
 
@@ -29,14 +22,18 @@ Membership::Membership(Exchange& exchange, Node& node, Plan plan)
   endpoint_.on_news = [this](const ChunkHeader& head) { return heard(head); };
 }
 
-void Membership::say(int to, ControlMessage note, Round t, std::uint64_t total, bool old) {
-  const ChunkHeader head{endpoint_.peer(), to, t, old ? kOldNews : Channel{0}, 0, total, note};
+void Membership::say(int to, ControlMessage note, Round t, std::uint64_t donor_steps) {
+  ChunkHeader head{endpoint_.peer(), to, t, 0, 0, 0, note};
+  head.donor_steps = donor_steps;
   exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
 }
 
 void Membership::tell_link(int to, const News& news) {
-  say(to, lost_by(news.changes) ? ControlMessage::link_lost : ControlMessage::link_restored,
-      news.round, pack(news.end, news.changes), news.old);
+  const ControlMessage message =
+      lost_by(news.changes) ? ControlMessage::link_lost : ControlMessage::link_restored;
+  ChunkHeader head{endpoint_.peer(), to, news.round, 0, 0, 0, message};
+  head.link_state = {news.end.first, news.end.second, news.changes, news.old};
+  exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
 }
 
 // ---- losses
@@ -211,9 +208,7 @@ void Membership::wake() {
 Status Membership::heard(const ChunkHeader& head) {
   if (!links_.contains(head.from)) return protocol_error(head, "it is no partner of this peer");
   if (!link(head.from).up) return {};  // what was still on its way
-  return head.control == ControlMessage::link_lost || head.control == ControlMessage::link_restored
-             ? heard_of_link(head)
-             : heard_of_end(head);
+  return has_link_state(head.control) ? heard_of_link(head) : heard_of_end(head);
 }
 
 Status Membership::heard_of_end(const ChunkHeader& head) {
@@ -249,7 +244,7 @@ Status Membership::heard_of_end(const ChunkHeader& head) {
       }
       if (donor_ != head.from || place_ || head.round < endpoint_.earliest_next())
         return protocol_error(head, "it says where to begin, and was not asked");
-      place_ = Place{head.round, head.total};
+      place_ = Place{head.round, head.donor_steps};
       endpoint_.enter(
           head.from, head.round);  // its row of that round may come before we have taken the others
       wake();
@@ -259,17 +254,13 @@ Status Membership::heard_of_end(const ChunkHeader& head) {
 }
 
 Status Membership::heard_of_link(const ChunkHeader& head) {
-  const auto id = [&](int shift) {
-    return static_cast<int>(head.total >> shift & ((1U << kIdBits) - 1));
-  };
-  const LinkEnd end{id(kIdBits), id(0)};
-  const News news{end, static_cast<Changes>(head.total >> (2 * kIdBits)), head.round,
-                  head.channel == kOldNews};
+  const LinkState& state = head.link_state;
+  const LinkEnd end{state.end, state.neighbour};
+  const News news{end, state.version, head.round, state.reachability_only};
   const bool is_link = std::max(end.first, end.second) < peers() &&
                        std::ranges::binary_search(partners_of(end.first), end.second);
   if (!is_link || news.changes == 0 ||
-      lost_by(news.changes) != (head.control == ControlMessage::link_lost) ||
-      head.channel > kOldNews)
+      lost_by(news.changes) != (head.control == ControlMessage::link_lost))
     return protocol_error(head, "it tells of a link that there is not");
   OwnLink& link = this->link(head.from);
   const bool to_us = end == LinkEnd{head.from, endpoint_.peer()};

@@ -155,7 +155,7 @@ class Membership {
   void answer(int peer, Round first);
   void agreed(int peer, Round first);
   void tell_links(int peer);
-  void say(int to, ControlMessage note, Round t, std::uint64_t total = 0, bool old = false);
+  void say(int to, ControlMessage note, Round t, std::uint64_t donor_steps = 0);
   void tell_link(int to, const News& news);
   void change_own(int peer, Round t, bool old = false);
   void take(const News& news, int from);

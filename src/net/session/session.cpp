@@ -79,7 +79,11 @@ void Session::send(gossip::Chunk chunk) {
   head.round = chunk.head.round;
   head.channel = chunk.head.channel;
   head.offset = note ? static_cast<std::uint64_t>(chunk.head.control) : chunk.head.offset;
-  head.total = chunk.head.total;
+  const gossip::LinkState& link = chunk.head.link_state;
+  head.total = chunk.head.total | chunk.head.donor_steps | std::uint64_t{link.version} << 32 |
+               static_cast<std::uint64_t>(link.end) << 16 |
+               static_cast<std::uint64_t>(link.neighbour);
+  head.channel |= link.reachability_only ? 1 : 0;
   head.payload_bytes = static_cast<std::uint32_t>(chunk.values.size_bytes());
   round_ = std::max(round_.value_or(0), head.round);
   traffic_.data_bytes_sent += kFrameHeaderBytes + head.payload_bytes;
@@ -282,14 +286,21 @@ void Session::handle(Frame frame) {
   round_ = std::max(round_.value_or(0), head.round);
   if (state_ != State::open) return;
   const bool note = head.kind == FrameKind::control;
-  const gossip::ChunkHeader chunk_head{
-      head.from,
-      head.to,
-      head.round,
-      head.channel,
-      note ? 0 : head.offset,
-      head.total,
-      note ? static_cast<gossip::ControlMessage>(head.offset) : gossip::ControlMessage::none};
+  gossip::ChunkHeader chunk_head{head.from, head.to, head.round, head.channel};
+  if (note) {
+    chunk_head.control = static_cast<gossip::ControlMessage>(head.offset);
+    if (chunk_head.control == gossip::ControlMessage::propose_round) {
+      chunk_head.donor_steps = head.total;
+    } else if (gossip::has_link_state(chunk_head.control)) {
+      chunk_head.channel = 0;
+      chunk_head.link_state = {static_cast<int>(head.total >> 16 & 0xFFFF),
+                               static_cast<int>(head.total & 0xFFFF),
+                               static_cast<std::uint32_t>(head.total >> 32), head.channel == 1};
+    }
+  } else {
+    chunk_head.offset = head.offset;
+    chunk_head.total = head.total;
+  }
   const Status status =
       owner_.deliver(gossip::Chunk(chunk_head, frame.values, std::move(frame.lease)));
   if (!status.ok()) misuse(status.error().message);

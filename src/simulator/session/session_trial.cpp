@@ -167,9 +167,11 @@ class Trial::End final : public SessionOwner {
     if (heard_ == due.size())
       return trial_.complain(fmt::format("peer {} hears what nobody said", number_));
     const Said& said = due[heard_++];
-    const bool same = came.kind == said.kind && came.hash == said.hash &&
-                      came.head.round == said.head.round && came.head.offset == said.head.offset &&
-                      came.head.total == said.head.total && came.head.control == said.head.control;
+    const bool same =
+        came.kind == said.kind && came.hash == said.hash && came.head.round == said.head.round &&
+        came.head.offset == said.head.offset && came.head.total == said.head.total &&
+        came.head.control == said.head.control && came.head.link_state == said.head.link_state &&
+        came.head.donor_steps == said.head.donor_steps;
     if (!same)
       trial_.complain(
           fmt::format("what comes to peer {} as number {} is not what was said: kind {} of round "
@@ -202,8 +204,9 @@ class Trial::End final : public SessionOwner {
       said_.push_back({FrameKind::running, {}, 0});
       session_->tell_running();
     } else if (kind == 2) {
-      const gossip::ChunkHeader head{
-          number_, 1 - number_, round_, 0, 0, chance.below(1000), gossip::ControlMessage::resync};
+      gossip::ChunkHeader head{
+          number_, 1 - number_, round_, 0, 0, 0, gossip::ControlMessage::propose_round};
+      head.donor_steps = chance.below(1000);
       said_.push_back({FrameKind::control, head, hash_of(std::span<const float>())});
       session_->send(gossip::Chunk(head, {}, {}));
     }

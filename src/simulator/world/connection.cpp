@@ -180,11 +180,15 @@ void Wire::pump() {
       receiver.reads_again = world_.now() + from_seconds(static_cast<double>(came.bytes()) /
                                                          receiver.read_bytes_per_second);
     const ChunkHeader& head = came.head;
-    world_.note(
-        {static_cast<std::uint64_t>(head.from) << 32 | static_cast<std::uint64_t>(head.to),
-         head.round,
-         static_cast<std::uint64_t>(head.channel) << 32 | static_cast<std::uint64_t>(head.control),
-         head.offset, head.total, static_cast<std::uint64_t>(world_.now().count())});
+    const LinkState& link = head.link_state;
+    const std::uint64_t subject = std::uint64_t{link.version} << 32 |
+                                  static_cast<std::uint64_t>(link.end) << 16 |
+                                  static_cast<std::uint64_t>(link.neighbour);
+    const std::uint64_t channel = head.channel | (link.reachability_only ? 1U : 0U);
+    world_.note({static_cast<std::uint64_t>(head.from) << 32 | static_cast<std::uint64_t>(head.to),
+                 head.round, channel << 32 | static_cast<std::uint64_t>(head.control), head.offset,
+                 head.total | subject | head.donor_steps,
+                 static_cast<std::uint64_t>(world_.now().count())});
     Chunk chunk = came.values.empty() ? Chunk(head, {}, {})
                                       : free_buffer()->fill(head, std::move(came.values));
     const Status status = receiver.deliver(std::move(chunk));
