@@ -1,7 +1,7 @@
 // Every algorithm of the catalog, and what the first ones must give.
 #include <algorithm>
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;

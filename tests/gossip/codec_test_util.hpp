@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "gpu/fault_word.hpp"
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 namespace gossamer::gossip::testing {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 #include "topology/report.hpp"
 
 using namespace gossamer;

@@ -4,6 +4,7 @@
 #include <limits>
 #include <set>
 
+#include "gossip/links/simulated_link.hpp"
 #include "gossip/membership/membership.hpp"
 #include "tests/gossip/test_util.hpp"
 

@@ -11,7 +11,7 @@
 #include "gossip/links/link_table.hpp"
 #include "gossip/links/network_model.hpp"
 #include "gossip/step_times.hpp"
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;

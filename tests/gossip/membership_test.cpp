@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "gossip/membership/membership.hpp"
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;

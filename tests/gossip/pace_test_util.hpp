@@ -1,7 +1,7 @@
 // What the tests of algorithms share in which each peer has a pace of its own.
 #pragma once
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 namespace gossamer::gossip::testing {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gossip;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 #include "topology/building.hpp"
 
 using namespace gossamer;

@@ -3,9 +3,8 @@
 #include <bit>
 #include <limits>
 
-#include "base/rows.hpp"
 #include "gossip/algorithm.hpp"
-#include "gossip/membership/membership.hpp"
+#include "gossip/engine/peer_group.hpp"
 #include "gpu/cpu_device.hpp"
 #include "tests/net/test_util.hpp"
 #include "topology/mixing_matrix.hpp"
@@ -22,74 +21,62 @@ constexpr gossip::Round kRounds = 30, kBad = 7;
 const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
 
 /// An honest peer in a process of its own, which averages with the others.
-class Honest {
+class Honest final : private gossip::EngineHooks {
  public:
   Honest(World& world, gossip::Compute& compute, const topology::MixingSchedule& schedule,
          const gossip::Codec& codec, int id)
       : algorithm_(
             gossip::make_algorithm("consensus", {{"length", static_cast<std::int64_t>(kLength)}})
                 .value()),
-        exchange_(world.scheduler, compute, schedule, options(codec), {id},
-                  [this](Error error) { faults.push_back(std::move(error)); }),
-        rows_(2, kLength),
-        node_(exchange_, id, kPeers, algorithm_->rows(schedule), memory()),
-        membership_(exchange_, node_,
-                    {partners(), [this](const std::string& line) { said.push_back(line); }}) {
-    for (std::size_t i = 0; i < kLength; ++i) rows_.row(0)[i] = static_cast<float>(id);
+        group_(request(world, compute, schedule, codec, id), *this,
+               [this](Error error) { faults.push_back(std::move(error)); }) {
+    group_.tolerate_loss([&](int) {
+      return gossip::Membership::Plan{
+          gossip::partners_of_all(*algorithm_, schedule, kPeers),
+          [this](const std::string& line) { messages.push_back(line); }};
+    });
     Process& process = world.add({id}, kTriangle);
-    process.memory.receiver = &exchange_;
-    exchange_.on_protocol_violation = [&process](int here, int there, const Error& why) {
+    process.memory.receiver = &group_.exchange();
+    group_.exchange().on_protocol_violation = [&process](int here, int there, const Error& why) {
       process.network->refuse(here, there, why);
     };
-    process.on_lost = [this](int other, const Error& why) { membership_.lost(other, why.message); };
+    process.on_lost = [this](int other, const Error& why) {
+      engine().lose_link(other, why.message);
+    };
     for (int other = 0; other < kPeers; ++other)
-      if (other != id) exchange_.connect(id, other, process.network->link(id, other));
+      if (other != id) group_.exchange().connect(id, other, process.network->link(id, other));
   }
 
-  void start(World& world) {
-    driver_ = drive();
-    driver_.start(world.scheduler);
+  void start() { engine().start(); }
+  bool done() const { return group_.finished(); }
+  std::span<const float> x() { return engine().node().x(); }
+  std::vector<gossip::Deviation> deviations() {
+    return engine().node().endpoint().take_deviations();
   }
-  bool done() const { return driver_.done(); }
-  std::span<const float> x() { return node_.x(); }
-  std::vector<gossip::Deviation> deviations() { return node_.endpoint().take_deviations(); }
 
   std::vector<Error> faults;
-  std::vector<std::string> said;
+  std::vector<std::string> messages;
 
  private:
-  static gossip::ExchangeOptions options(const gossip::Codec& codec) {
-    gossip::ExchangeOptions options;
-    options.chunk_values = kChunk;
-    options.row_lengths = {kLength, kLength};
-    options.channels = 2;
-    options.rounds = kRounds;
-    options.codec = &codec;
-    return options;
+  gossip::GroupRequest request(World& world, gossip::Compute& compute,
+                               const topology::MixingSchedule& schedule, const gossip::Codec& codec,
+                               int id) {
+    gossip::GroupRequest request{world.scheduler, compute, compute.device(), schedule, *algorithm_};
+    request.exchange.chunk_values = kChunk;
+    request.exchange.rounds = kRounds;
+    request.exchange.codec = &codec;
+    request.hosted = {id};
+    request.engine = {kPeers, kRounds, 0};
+    request.layout = {.length = kLength, .gradient = false};
+    request.initialise = [](int node, std::span<float> parameters) {
+      std::ranges::fill(parameters, static_cast<float>(node));
+    };
+    return request;
   }
-  static std::shared_ptr<const std::vector<std::vector<int>>> partners() {
-    return std::make_shared<const std::vector<std::vector<int>>>(
-        std::vector<std::vector<int>>{{1, 2}, {0, 2}, {0, 1}});
-  }
-  gossip::NodeMemory memory() {
-    gossip::NodeMemory memory;
-    memory.front.push_back(rows_.row(0));
-    memory.back.push_back(rows_.row(1));
-    return memory;
-  }
-  gossip::task<void> drive() {
-    for (gossip::Round t = 0; t < kRounds; t = node_.endpoint().next_round(t, kRounds)) {
-      co_await membership_.begin_round(t);
-      co_await algorithm_->round(node_, t);
-    }
-  }
+  gossip::PeerEngine& engine() { return *group_.engines().front(); }
 
   std::unique_ptr<gossip::Algorithm> algorithm_;
-  gossip::Exchange exchange_;
-  Rows<float> rows_;
-  gossip::Node node_;
-  gossip::Membership membership_;
-  gossip::task<void> driver_;
+  gossip::PeerGroup group_;
 };
 
 /// Three processes that average: two honest ones and a hostile one, which sends what it is told to.
@@ -123,16 +110,16 @@ struct Meeting {
       if (t < kBad) send(0, sound, t);
     }
     bad();
-    zero.start(world), two.start(world);
+    zero.start(), two.start();
     world.run_until([&] { return zero.done() && two.done() && hostile->count("lost 1-0") > 0; });
     for (Honest* peer : {&zero, &two}) {
       CHECK(peer->faults.empty());
       for (const float value : peer->x()) REQUIRE(std::fabs(value) <= 2.1F);
     }
-    REQUIRE_FALSE(zero.said.empty());
-    CAPTURE(zero.said.front());
-    CHECK(zero.said.front().find("peer 1 broke the protocol towards peer 0 (round ") == 0);
-    CHECK(zero.said.front().find(what) != std::string::npos);
+    REQUIRE_FALSE(zero.messages.empty());
+    CAPTURE(zero.messages.front());
+    CHECK(zero.messages.front().find("peer 1 broke the protocol towards peer 0 (round ") == 0);
+    CHECK(zero.messages.front().find(what) != std::string::npos);
     const auto missing = zero.deviations();
     CHECK_FALSE(missing.empty());
     for (const gossip::Deviation& deviation : missing) {

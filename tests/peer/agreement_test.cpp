@@ -2,7 +2,7 @@
 // spectral gap says.
 #include <cmath>
 
-#include "tests/gossip/test_util.hpp"
+#include "tests/gossip/test_network.hpp"
 #include "tests/peer/test_util.hpp"
 #include "topology/spectrum.hpp"
 

@@ -20,7 +20,7 @@ struct Joiner {
     recorder = Recorder::create(setup, {1}, folder.path / "run", "real").value();
     host = std::make_unique<Host>(setup, scheduler, executor, *recorder,
                                   HostRequest{.hosted = {1}, .ports = {}});
-    for (const int partner : {0, 2}) host->exchange().connect(1, partner, nowhere);
+    for (const int partner : {0, 2}) host->group().exchange().connect(1, partner, nowhere);
   }
   /// What it ends with, and when.
   std::pair<std::string, double> end() {
@@ -40,14 +40,15 @@ struct Joiner {
   std::unique_ptr<Host> host;
 };
 
-const Error kGone{ErrorKind::lost_peer, "its connection broke"};
+const std::string kGone = "its connection broke";
 
 }  // namespace
 
 TEST_CASE("who joins and has no partner left ends after a silence") {
   Joiner joiner;
   joiner.host->join({{1, 0}});
-  joiner.scheduler.after(std::chrono::seconds(5), [&] { joiner.host->lose(1, 0, kGone); });
+  joiner.scheduler.after(std::chrono::seconds(5),
+                         [&] { joiner.host->group().engine(1).lose_link(0, kGone); });
   const auto [message, at] = joiner.end();
   CHECK(message ==
         "peer 1 came too late: whoever it could ask for rows has done its last round and left");
@@ -58,7 +59,8 @@ TEST_CASE("who joins and has no partner left ends after a silence") {
 TEST_CASE("processes that all join, and so have no rows, do not wait for each other for ever") {
   Joiner joiner;
   joiner.host->join({{1, 0}});
-  joiner.scheduler.after(std::chrono::seconds(5), [&] { joiner.host->back(1, 2); });
+  joiner.scheduler.after(std::chrono::seconds(5),
+                         [&] { joiner.host->group().engine(1).restore_link(2); });
   const auto [message, at] = joiner.end();
   CHECK(message ==
         "peer 1 joins nothing: for 30 s all that it reaches wait for rows themselves; stop all "
@@ -73,10 +75,12 @@ TEST_CASE(
     "begins") {
   Joiner joiner;
   joiner.host->join({{1, 0}, {1, 2}});
-  REQUIRE(joiner.host->exchange()
+  REQUIRE(joiner.host->group()
+              .exchange()
               .deliver(gossip::Chunk({2, 1, 3, 0, 0, 0, gossip::ControlMessage::resync}, {}, {}))
               .ok());
-  joiner.scheduler.after(std::chrono::seconds(500), [&] { joiner.host->lose(1, 2, kGone); });
+  joiner.scheduler.after(std::chrono::seconds(500),
+                         [&] { joiner.host->group().engine(1).lose_link(2, kGone); });
   const auto [message, at] = joiner.end();
   CHECK(message.starts_with("peer 1 joins nothing: "));
   CHECK(at >= 530);

@@ -134,7 +134,7 @@ Result<bool> agree_and_settle(const Setup& setup, const NetworkRunRequest& reque
   });
   host.begin_at(round, joiners);
   for (const auto& [here, there] : connected_pairs(network, std::move(joiners)))
-    host.back(here, there);
+    host.group().engine(here).restore_link(there);
   // Reading may take long: heartbeats go on beside it.
   struct Settled {
     Status status;
@@ -193,36 +193,36 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   host = std::make_unique<Host>(setup, scheduler, *thread, recorder, host_request);
   if (!setup.device->host_accessible())
     staging = std::make_unique<Staging>(
-        *setup.device, host->exchange(),
+        *setup.device, host->group().exchange(),
         Staging::Hooks{
             .post =
                 [&](std::function<void()> report) { scheduler.post_external(std::move(report)); },
             .on_protocol_violation =
                 [&](const gossip::ChunkHeader& head, Error why) {
-                  host->exchange().breach(head, std::move(why));
+                  host->group().exchange().breach(head, std::move(why));
                 },
             .arrives =
                 [&host](const gossip::Chunk& c) {
-                  return host->exchange().validate_incoming(c.head, c.values);
+                  return host->group().exchange().validate_incoming(c.head, c.values);
                 },
             .departs =
                 [&host](const gossip::Chunk& c) {
-                  return host->exchange().validate_outgoing_chunk(c.head, c.values);
+                  return host->group().exchange().validate_outgoing_chunk(c.head, c.values);
                 },
-            .on_fault = [&](Error error) { fail(host->with_advice(std::move(error))); },
-            .gpu_of = [&host](int peer) { return host->gpu_of(peer); }});
+            .on_fault = [&](Error error) { fail(with_advice(setup, std::move(error))); },
+            .gpu_of = [&host](int peer) { return host->group().gpu_of(peer); }});
   gossip::Receiver& receiver =
-      staging ? static_cast<gossip::Receiver&>(*staging) : host->exchange();
+      staging ? static_cast<gossip::Receiver&>(*staging) : host->group().exchange();
 
   net::NetworkSetup described = network_setup(setup, request);
   described.fault = [&host](const Error& error) { host->fail(error); };
   described.lost = [&host, &setup](int here, int there, const Error& why) {
-    if (setup.tolerates_peer_loss()) host->lose(here, there, why);
+    if (setup.tolerates_peer_loss()) host->group().engine(here).lose_link(there, why.message);
     return setup.tolerates_peer_loss();
   };
-  described.back = [&host](int here, int there) { host->back(here, there); };
+  described.back = [&host](int here, int there) { host->group().engine(here).restore_link(there); };
   described.left = [&host, &setup](int here, int there) {
-    if (setup.tolerates_peer_loss()) host->left(here, there);
+    if (setup.tolerates_peer_loss()) host->group().engine(here).close_link(there);
   };
   if (staging)
     described.chunk_memory = {
@@ -235,9 +235,8 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
     return made.error();
   }
   network = std::move(made).value();
-  host->exchange().on_protocol_violation = [&network](int here, int there, const Error& why) {
-    network->refuse(here, there, why);
-  };
+  host->group().exchange().on_protocol_violation =
+      [&network](int here, int there, const Error& why) { network->refuse(here, there, why); };
   scheduler.on_interrupt([&](int signal) {
     fail({ErrorKind::interrupted,
           fmt::format("peer {} was stopped by its operator ({})", fmt::join(request.hosted, ", "),
@@ -250,7 +249,8 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   if (!joined.ok() && !host->error()) host->fail(joined.error());
   for (const auto& [here, there] : pairs) {  // before anything is lost: the others are told of it
     gossip::Link& link = network->link(here, there);
-    host->exchange().connect(here, there, staging ? staging->link(here, there, link) : link);
+    host->group().exchange().connect(here, there,
+                                     staging ? staging->link(here, there, link) : link);
   }
   bool joins = network->late();
   if (!host->error() && !joins) {

@@ -8,12 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "base/rows.hpp"
 #include "gossip/compute.hpp"
-#include "gossip/exchange/exchange.hpp"
+#include "gossip/engine/peer_group.hpp"
 #include "gossip/links/simulated_link.hpp"
-#include "gossip/membership/membership.hpp"
-#include "gossip/node.hpp"
 #include "gpu/cpu_device.hpp"
 #include "simulator/world/world.hpp"
 
@@ -53,10 +50,10 @@ class RecordingTrainer final : public Trainer {
 FloatRow target_of(const Scenario& scenario, int peer);
 FloatRow start_of(const Scenario& scenario, int peer);
 
-class Process {
+class Process final : private EngineHooks {
  public:
   Process(World& world, int number);
-  ~Process();
+  ~Process() override;
 
   int number() const { return number_; }
   const std::vector<int>& peers() const { return hosted_; }
@@ -105,12 +102,18 @@ class Process {
  private:
   /// All that ends with the process.
   struct Place;
+  void before_round(PeerEngine& engine, bool reinitialised) override;
+  bool after_round(PeerEngine& engine) override;
+  task<void> save(PeerEngine& engine) override;
+  task<void> completed(PeerEngine& engine) override;
+  void finished(PeerEngine& engine) override;
+
   void start(bool joins);
-  void find_state(Place& place, std::size_t index, const std::vector<SavedState>& found);
-  SavedState state_of(Place& place, std::size_t index, Round done) const;
-  void join(Place& place);
-  task<void> drive(Place& place, std::size_t index, bool joins);
-  Membership& membership(int peer);
+  void restore(PeerEngine& engine, const std::vector<SavedState>& found);
+  void join();
+  std::unique_ptr<Place> make_place();
+  GroupRequest group_request(Place& place);
+  PeerEngine& engine(int peer);
 
   World& world_;
   int number_;

@@ -9,6 +9,7 @@
 
 #include "base/philox.hpp"
 #include "base/words.hpp"
+#include "gossip/engine/exchange_options.hpp"
 #include "topology/spectrum.hpp"
 
 namespace gossamer::gossip::sim {
@@ -20,11 +21,6 @@ constexpr double kForever = 1e6;  // seconds
 Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 }  // namespace
-
-const std::vector<std::string>& policy_names() {
-  static const std::vector<std::string> names{"sync", "deadline", "stale", "async"};
-  return names;
-}
 
 const std::vector<std::string>& codec_names() {
   static const std::vector<std::string> names{"none", "bf16", "int8"};
@@ -279,8 +275,7 @@ Result<Scenario> scenario_of(const ParameterValues& values) {
 
 Result<Parts> build(const Scenario& scenario) {
   Parts parts;
-  parts.policy = static_cast<Policy>(std::ranges::find(policy_names(), scenario.policy) -
-                                     policy_names().begin());
+  parts.policy = policy_named(scenario.policy);
   ParameterValues values;
   for (const AlgorithmKind& kind : algorithms::catalog()) {
     if (kind.name != scenario.algorithm) continue;

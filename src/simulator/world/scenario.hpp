@@ -108,7 +108,6 @@ struct Scenario {
   std::vector<Fault> fault_list() const;
 };
 
-const std::vector<std::string>& policy_names();  ///< in the order of Policy
 const std::vector<std::string>& codec_names();
 
 /// The names, ranges and units of its fields.

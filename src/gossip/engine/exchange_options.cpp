@@ -1,0 +1,29 @@
+#include "gossip/engine/exchange_options.hpp"
+
+#include <algorithm>
+
+#include "base/check.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip {
+
+const std::vector<std::string>& policy_names() {
+  static const std::vector<std::string> names{"sync", "deadline", "stale", "async"};
+  return names;
+}
+
+Policy policy_named(const std::string& name) {
+  const auto found = std::ranges::find(policy_names(), name);
+  GOSSAMER_CHECK(found != policy_names().end(), "there is no policy of this name");
+  return static_cast<Policy>(found - policy_names().begin());
+}
+
+ExchangeOptions exchange_options(const std::vector<RowSpec>& rows, std::size_t length,
+                                 ExchangeOptions chosen) {
+  chosen.channels = channels_of(rows);
+  chosen.row_lengths = row_lengths(rows, length);
+  chosen.keeps_sum = rows_that_keep_sums(rows);
+  return chosen;
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,143 @@
+// One peer of a run: its node, its membership, and the loop that takes it from round to round. The
+// program, the simulator and the tests all drive peers through this class.
+//
+// The life of a peer:
+//
+//   start() ─┬─ first round known ──────────────┬─▶ rounds ──▶ drain ──▶ finished()
+//            └─ joins: await_admission, donor ──┘      │
+//                                                      └─ interrupted: rounds end early, then drain
+//
+// A server of a baseline is driven in the same way; "peer" stands for both here.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossip/algorithm.hpp"
+#include "gossip/membership/membership.hpp"
+#include "gossip/node.hpp"
+#include "gossip/task.hpp"
+
+namespace gossamer::gossip {
+
+class PeerEngine;
+
+/// What the owner of a peer does at the boundaries of its rounds. Outlives the engine. Thread: the
+/// scheduler's. A task that is returned empty means that there is nothing to wait for.
+class EngineHooks {
+ public:
+  virtual ~EngineHooks() = default;
+  /// The peer has joined: a donor gave it rows, and round() is its first round. False: the run has
+  /// failed, and the peer does no round.
+  virtual bool joined(PeerEngine&) { return true; }
+  /// Round round() begins. `reinitialised`: rows with a conserved sum were reinitialised for it.
+  virtual void before_round(PeerEngine&, bool reinitialised) { (void)reinitialised; }
+  /// Round round() is done. False: the run has failed, and the peer does no further round.
+  virtual bool after_round(PeerEngine&) { return true; }
+  /// The state after round() rounds is to be saved. Rows stay as they are until the task is done.
+  virtual task<void> save(PeerEngine&) { return {}; }
+  /// round() rounds are completed, counting those that were left out. Called for each number of
+  /// rounds, after save(), and once before the first round.
+  virtual task<void> completed(PeerEngine&) { return {}; }
+  /// The peer has done its last round, and has sent all that others wait for.
+  virtual void finished(PeerEngine&) {}
+};
+
+/// What survives a round beside the rows.
+struct PeerState {
+  Round round = 0;                      ///< completed rounds
+  std::uint64_t steps = 0;              ///< local steps done
+  std::vector<std::uint64_t> counters;  ///< Node::counters()
+};
+
+struct EngineOptions {
+  int peers = 0;         ///< n; ids from n on are servers
+  Round rounds = 0;      ///< of the run
+  Round save_every = 0;  ///< rounds between two saved states; 0: no state is saved
+};
+
+/// Thread: the scheduler's, but for restore().
+class PeerEngine {
+ public:
+  /// All references outlive the engine; the node's leased rows are in `memory`. Destroy the links
+  /// and the exchange before the engine, and end() it before them.
+  PeerEngine(Exchange& exchange, const Algorithm& algorithm, int id, NodeMemory memory,
+             const EngineOptions& options, EngineHooks& hooks);
+  PeerEngine(const PeerEngine&) = delete;
+  PeerEngine& operator=(const PeerEngine&) = delete;
+
+  int id() const { return node_.id(); }
+  Node& node() { return node_; }
+  const Node& node() const { return node_; }
+
+  // ---- before start()
+  /// The peer survives the loss of others from now on.
+  void tolerate_loss(Membership::Plan plan);
+  /// The first round is `round`: links may be lost and restored from then on.
+  void begin_at(Round round);
+  /// Counters, local steps and the round are those of `state`; the rows are written to
+  /// state_rows() by the caller, before or after. From any one thread. Under `stale` and `async`
+  /// the rows that account for messages under way are reinitialised at the start, because those
+  /// messages are in no saved state.
+  void restore(const PeerState& state);
+  /// The peer begins where the network is, with the rows of a neighbour: its links count as lost
+  /// until restore_link().
+  void join();
+
+  /// Starts the loop of rounds at round(); of a peer that joins, as soon as it is admitted.
+  void start();
+  /// Destroys the coroutine of the loop, wherever it stands.
+  void end() { driver_ = {}; }
+
+  // ---- links to other peers; of an engine that tolerates loss
+  /// The link to peer `other` is lost. `why`: a whole sentence.
+  void lose_link(int other, const std::string& why) { membership().lost(other, why); }
+  /// The link to peer `other`, which was lost, carries messages again.
+  void restore_link(int other) { membership().back(other); }
+  /// Peer `other` has done its last round and closes the link in an orderly way.
+  void close_link(int other) { membership().left(other); }
+  bool tolerates_loss() const { return membership_.has_value(); }
+  Membership& membership();
+
+  // ---- interrupts
+  /// The loop ends when `round` rounds are completed; the state is then saved and recorded.
+  void stop_after(Round round) { stop_after_ = round; }
+  /// Whether the loop ends, or has ended, at round() because of stop_after().
+  bool stops_here() const { return stop_after_ == round_; }
+
+  /// Completed rounds; within a round, its number.
+  Round round() const { return round_; }
+  /// Rounds that have begun.
+  Round begun() const { return round_ + (in_round_ ? 1 : 0); }
+  bool finished() const { return finished_; }
+
+  /// What is saved beside rows.
+  PeerState state();
+  /// What is saved of rows: the algorithm's, and then the optimizer's. In device memory, and valid
+  /// until the next round.
+  std::vector<std::span<float>> state_rows();
+
+ private:
+  task<void> run();
+  bool saves_here() const;
+  Round last() const;
+
+  const Algorithm& algorithm_;
+  Exchange& exchange_;
+  NodeMemory memory_;
+  EngineOptions options_;
+  EngineHooks& hooks_;
+  Node node_;
+  std::optional<Membership> membership_;
+  Round round_ = 0;
+  bool in_round_ = false, joins_ = false, finished_ = false;
+  bool reinitialises_ =
+      false;  ///< rows that account for messages under way, before the first round
+  std::optional<Round> stop_after_;
+  task<void> driver_;
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,95 @@
+// A host's nodes between two rounds: written to a checkpoint, and restored from one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.hpp"
+#include "peer/runtime/host.hpp"
+
+namespace gossamer::peer {
+
+/// Waits until `work` has been done where training runs. (Not in an anonymous namespace: it is kept
+/// in a coroutine's frame.)
+struct OnExecutor {
+  OnExecutor(gossip::Executor& executor_in, gossip::Scheduler& scheduler_in,
+             std::function<void()> work_in)
+      : executor(executor_in), scheduler(scheduler_in), work(std::move(work_in)) {}
+  gossip::Executor& executor;
+  gossip::Scheduler& scheduler;
+  std::function<void()> work;
+  bool await_ready() const { return false; }
+  void await_suspend(std::coroutine_handle<> waiter) {
+    executor.execute(std::move(work), [waiter, &scheduler = scheduler] { scheduler.post(waiter); });
+  }
+  void await_resume() const {}
+};
+
+NodeSnapshot Host::snapshot(gossip::PeerEngine& engine) {
+  gossip::PeerState state = engine.state();
+  NodeSnapshot snapshot;
+  snapshot.round = state.round;
+  snapshot.wall_seconds = log_.wall_seconds();
+  snapshot.state = {engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine)};
+  // Messages that wait here are of later rounds, and will be sent again.
+  snapshot.state.figures.traffic.bytes_received -= engine.node().endpoint().waiting_bytes();
+  for (const std::span<float> row : engine.state_rows()) snapshot.rows.emplace_back(row);
+  return snapshot;
+}
+
+gossip::task<void> Host::save(gossip::PeerEngine& engine) {
+  if (Status checked = engine.node().endpoint().flush_checks(); !checked.ok()) {
+    fail(with_advice(setup_, checked.error()));
+    co_return;
+  }
+  NodeSnapshot taken = snapshot(engine);
+  Status status;
+  const std::function<void()> work = [this, &taken, &status] {
+    status = request_.checkpointer->add(std::move(taken));
+  };
+  OnExecutor written(executor_, scheduler_, work);
+  co_await written;
+  if (!status.ok()) request_.message(status.error().message);
+}
+
+Status Host::restore(const SavedStates& saved) {
+  GOSSAMER_CHECK(saved.nodes.size() == request_.hosted.size(), "the states of all hosted nodes");
+  first_round_ = saved.round;
+  log_.set_earlier_wall_seconds(saved.wall_seconds);
+  for (std::size_t i = 0; i < saved.nodes.size(); ++i)
+    GOSSAMER_TRY_STATUS(restore(*group_.engines()[i], saved.round, saved.nodes[i]));
+  setup_.device->finish();
+  return {};
+}
+
+Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
+                     const SavedStates::Node& saved) {
+  const NodeState& state = saved.state;
+  GOSSAMER_CHECK(state.node == engine.id(), "states in the order of the nodes");
+  if (const std::size_t counters = engine.node().counters().size();
+      state.counters.size() != counters)
+    return Error{ErrorKind::data,
+                 fmt::format("{} has {} counters of node {}, not {}", saved.tensors.string(),
+                             state.counters.size(), state.node, counters)};
+  GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(saved.tensors));
+  const std::vector<std::span<float>> rows = engine.state_rows();
+  std::vector<float> values;
+  for (const StatePiece& piece : state_pieces(setup_, state.node)) {
+    const TensorPlace* place = file.head().find(piece.name);
+    if (place == nullptr || place->values != piece.length)
+      return Error{ErrorKind::data, fmt::format("{} has no tensor {} of {} values",
+                                                saved.tensors.string(), piece.name, piece.length)};
+    values.resize(piece.length);
+    GOSSAMER_TRY_STATUS(file.read(*place, 0, values));
+    setup_.device->upload(rows[piece.row].data() + piece.first, values.data(),
+                          values.size() * sizeof(float));
+  }
+  engine.restore({round, state.steps, state.counters});
+  engine.node().set_times(state.figures.times);
+  if (setup_.trainer && !engine.node().is_server())
+    setup_.trainer->set_losses(engine.id(), state.figures.loss, engine.node().x().data());
+  log_.restore(engine.id(), state.figures);
+  return {};
+}
+
+}  // namespace gossamer::peer

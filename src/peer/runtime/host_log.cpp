@@ -1,0 +1,153 @@
+#include "peer/runtime/host_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace gossamer::peer {
+
+HostLog::HostLog(const Setup& setup, const gossip::Scheduler& scheduler, Recorder& recorder,
+                 const std::vector<int>& hosted, const gossip::NodeModel& ports,
+                 RemoteTraffic remote_traffic, OnFault on_fault)
+    : setup_(setup),
+      scheduler_(scheduler),
+      recorder_(recorder),
+      remote_traffic_(std::move(remote_traffic)),
+      on_fault_(std::move(on_fault)) {
+  for (const int node : hosted) {
+    ports_[node] = gossip::SimulatedPort(ports);
+    counted_[node] = {};
+  }
+}
+
+void HostLog::restore(int node, const NodeMetrics& metrics) {
+  counted_.at(node) = metrics;
+  ports_.at(node).traffic = metrics.traffic;
+}
+
+void HostLog::start(gossip::Time clock_begin) {
+  clock_begin_ = clock_begin;
+  started_ = true;
+  for (MembershipMetrics& metrics : std::exchange(early_, {})) record(std::move(metrics));
+}
+
+void HostLog::skip_steps_of_donor(const gossip::PeerEngine& engine) {
+  counted_.at(engine.id()).steps_recorded = engine.node().steps_done();
+}
+
+NodeMetrics HostLog::metrics_of(gossip::PeerEngine& engine) {
+  gossip::Node& node = engine.node();
+  NodeMetrics& before = counted_.at(node.id());
+  const gossip::Staleness staleness = node.take_staleness();
+  before.staleness.pushes += staleness.pushes;
+  before.staleness.sum += staleness.sum;
+  before.staleness.largest = std::max(before.staleness.largest, staleness.largest);
+  NodeMetrics metrics = before;
+  metrics.time = clock_begin_ + scheduler_.now();
+  metrics.traffic = traffic_of(node.id());
+  metrics.times = node.times();
+  metrics.mix_seconds += node.endpoint().mix_seconds();
+  return metrics;
+}
+
+double HostLog::wall_seconds() const {
+  return seconds_with_earlier(
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begun_).count());
+}
+
+double HostLog::seconds() const {
+  return std::chrono::duration<double>(clock_begin_ + scheduler_.now()).count();
+}
+
+gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
+  gossip::Node& node = engine.node();
+  // Waiting for the device costs nothing here: the record reads its results anyway.
+  if (Status checked = node.endpoint().flush_checks(); !checked.ok()) {
+    on_fault_(with_advice(setup_, checked.error()));
+    co_return;
+  }
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  NodeMetrics counted = metrics_of(engine);
+  NodeMetrics& before = counted_.at(node.id());
+  RoundMetrics metrics;
+  metrics.round = engine.round();
+  metrics.peer = node.id();
+  metrics.seconds = std::chrono::duration<double>(counted.time).count();
+  metrics.train_loss = kNone;
+  metrics.trained = setup_.trainer && !node.is_server() &&
+                    node.steps_done() > std::exchange(before.steps_recorded, node.steps_done());
+  if (metrics.trained) metrics.train_loss = co_await node.take_train_loss();
+  metrics.traffic = counted.traffic;
+  metrics.times = counted.times;
+  metrics.mix_seconds = counted.mix_seconds;
+  metrics.staleness = counted.staleness;
+  before.staleness = {};
+  metrics.test = {kNone, kNone};
+  const bool evaluated = setup_.trainer && setup_.holds_model(node.id());
+  if (evaluated) metrics.test = co_await node.evaluate();
+  metrics.row = node.x();
+  if (Status status = recorder_.round(metrics); !status.ok()) {
+    on_fault_(status.error());
+    co_return;
+  }
+  check_finite(metrics, evaluated, node.is_server());
+}
+
+void HostLog::check_finite(const RoundMetrics& metrics, bool evaluated, bool is_server) {
+  const bool lost = (metrics.trained && !std::isfinite(metrics.train_loss)) ||
+                    (evaluated && !std::isfinite(metrics.test.loss));
+  if (!lost || metrics.round == 0) return;
+  on_fault_(with_advice(setup_,
+                        {ErrorKind::diverged,
+                         fmt::format("{} {} diverged: by round {} its loss was no longer finite",
+                                     is_server ? "server" : "peer", metrics.peer, metrics.round)}));
+}
+
+bool HostLog::record_deviations(gossip::PeerEngine& engine) {
+  auto deviations = engine.node().endpoint().take_deviations();
+  if (deviations.empty()) return true;
+  const Status status = recorder_.deviations({engine.round(), engine.id(), std::move(deviations)});
+  if (!status.ok()) on_fault_(status.error());
+  return status.ok();
+}
+
+void HostLog::record(int node, const gossip::Membership::Change& change) {
+  using enum gossip::Membership::Change::Kind;
+  MembershipMetrics metrics{
+      change.round, node, 0, change.kind == lost ? "lost" : change.kind == back ? "back" : "reach",
+      {},           {}};
+  (change.kind == reach ? metrics.within_reach : metrics.of) = change.value;
+  record(std::move(metrics));
+}
+
+void HostLog::record(MembershipMetrics metrics) {
+  if (!started_) return early_.push_back(std::move(metrics));
+  metrics.seconds = seconds();
+  if (const Status written = recorder_.membership(metrics); !written.ok())
+    on_fault_(written.error());
+}
+
+gossip::Traffic HostLog::traffic_of(int node) const {
+  gossip::Traffic traffic = remote_traffic_(node);
+  traffic.bytes_sent += ports_.at(node).traffic.bytes_sent;
+  traffic.bytes_received += ports_.at(node).traffic.bytes_received;
+  return traffic;
+}
+
+std::uint64_t HostLog::bytes_sent() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [node, port] : ports_) bytes += traffic_of(node).bytes_sent;
+  return bytes;
+}
+
+Error with_advice(const Setup& setup, Error error) {
+  if (error.kind == ErrorKind::diverged && setup.trainer)
+    error.message += fmt::format("; a smaller optimizer.rate than {} is what usually helps",
+                                 setup.config.optimizer.rate);
+  return error;
+}
+
+}  // namespace gossamer::peer
