@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Runs a published result again, and writes what came of it beside what the paper says.
+"""Reproduces published results and compares our results with the claims of the paper.
 
-    paper.py ying2021 [-j 2]        one folder of experiments/papers, or several, or `all`
-    paper.py ying2021 --render      tables and verdict again from results.json, without running anything
-    paper.py ying2021 --full --set data.path=CIFAR   the study at full size, into runs/papers/ying2021-full
+    paper.py ying2021 [-j 2]        runs a study: folders of experiments/papers, or `all`
+    paper.py ying2021 --render      writes the text again from results.json, without any run
+    paper.py ying2021 --full --set data.path=CIFAR --out big    runs the study at full size
 
-The runs are sweeps in runs/papers/NAME and go on where they were stopped. results.json, figure.svg, the results in README.md
-and the index are written into the repository, unless --full or --set make it another study: then below runs/papers.
-Exit status: 0, whatever the verdict; 1 when a run failed; 2 for a bad command or study; 130 when interrupted.
+The runs are sweeps in runs/papers/NAME. An interrupted study can be continued. results.json,
+figure.svg, the results in README.md and the index are written into the repository. With --full or
+--set the study is a different one, and they are written into the folder of its sweeps.
+Exit status: 0, regardless of the claims; 1 if a run failed; 2 for an invalid command or study;
+130 if interrupted.
 """
 
 import argparse
@@ -19,49 +21,57 @@ from pathlib import Path
 import sweep
 from lab.axes import parse_axes
 from lab.binary import ROOT, find_binary
-from lab.readme_section import chapter, index, replace_results
+from lab.readme_section import readme_section, index_table, replace_results
 from lab.errors import LabError
-from lab.outcome import check_columns, collect, read_outcome, write_outcome
+from lab.study_results import check_columns, collect, read_results, write_results
 from lab.page import save_svg
 from lab.panels import draw
 from lab.results import Sweep, read_sweep
 from lab.study import Part, Study, full_size, merge_axes, read_study
 from lab.style import use_style
-from lab.verdict import judge, verdict
+from lab.claims import evaluate, summarise
 
 PAPERS = ROOT / "experiments" / "papers"
 
 
-def arguments(words: list[str]) -> argparse.Namespace:
+def arguments(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="paper.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument(
         "studies", nargs="+", metavar="STUDY", help=f"{', '.join(study_names())}, or all"
     )
-    parser.add_argument("-j", "--jobs", type=int, default=1, help="runs at a time (default 1)")
+    parser.add_argument(
+        "-j", "--jobs", type=int, default=1, help="number of runs in parallel (default 1)"
+    )
     parser.add_argument("--full", action="store_true", help="the full-size study")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="section.key=VALUE", help="for every run"
+        "--set",
+        action="append",
+        default=[],
+        metavar="section.key=VALUE",
+        help="an override for every run",
     )
-    parser.add_argument("--out", type=Path, help="folder of the sweeps (default runs/papers/STUDY)")
     parser.add_argument(
-        "--again", action="store_true", help="run everything again, finished or not"
+        "--out", type=Path, help="parent folder of the sweeps (default runs/papers)"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="run everything again, even if it has a result"
     )
     parser.add_argument(
         "--render",
         action="store_true",
-        help="write tables and verdict from results.json, and run nothing",
+        help="write the text again from results.json, without any run",
     )
-    return parser.parse_args(words)
+    return parser.parse_args(argv)
 
 
 def study_names() -> list[str]:
     return sorted(path.parent.name for path in PAPERS.glob("*/study.toml"))
 
 
-def main(words: list[str]) -> int:
-    options = arguments(words)
+def main(argv: list[str]) -> int:
+    options = arguments(argv)
     names = study_names() if options.studies == ["all"] else options.studies
     code = 0
     try:
@@ -69,34 +79,34 @@ def main(words: list[str]) -> int:
             study = read_study(PAPERS / name)
             check_columns(study)
             code = max(code, render(study) if options.render else run(study, options))
-        if (options.render or not is_other(options)) and code == 0:
-            done = [
+        if (options.render or not is_variation(options)) and code == 0:
+            complete = [
                 read_study(PAPERS / name)
                 for name in study_names()
                 if (PAPERS / name / "results.json").exists()
             ]
-            replace_results(PAPERS / "README.md", index(done))
+            replace_results(PAPERS / "README.md", index_table(complete))
     except LabError as error:
         print(f"paper: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("paper: interrupted; the same command goes on from here", file=sys.stderr)
+        print("paper: interrupted; run the same command to continue", file=sys.stderr)
         return 130
     return code
 
 
-def is_other(options: argparse.Namespace) -> bool:
-    """Whether this is another study than the one that the repository holds results of."""
+def is_variation(options: argparse.Namespace) -> bool:
+    """If the options change the study, so that its results do not belong into the repository."""
     return bool(options.full or options.set)
 
 
 def run(study: Study, options: argparse.Namespace) -> int:
-    """The sweeps of every part, then results, figure and text."""
+    """Runs the sweep of every part and writes results, figure and text."""
     out = (options.out or Path("runs") / "papers") / (
         f"{study.name}-full" if options.full else study.name
     )
     if options.set and not options.out:
-        raise LabError("--set makes this another study: give it a folder of its own with --out")
+        raise LabError("--set changes the study: choose a folder for it with --out")
     study = full_size(study) if options.full else study
     extra = parse_axes(options.set)
     study = replace(
@@ -105,33 +115,33 @@ def run(study: Study, options: argparse.Namespace) -> int:
     code, sweeps = 0, dict[str, Sweep]()
     for part in study.parts:
         print(f"paper: {study.name}, {part.name}", file=sys.stderr, flush=True)
-        done = sweep.main(sweep_words(study, part, out, options))
-        if done not in (0, 1):
+        status = sweep.main(sweep_arguments(study, part, out, options))
+        if status not in (0, 1):
             raise (
                 KeyboardInterrupt
-                if done == 130
+                if status == 130
                 else LabError(f"{study.name}: the sweep of part '{part.name}' cannot be run")
             )
-        code = max(code, done)
+        code = max(code, status)
         sweeps[part.name] = read_sweep(out / part.name)
-    outcome, conditions = collect(study, sweeps, find_binary())
-    home = out if is_other(options) else study.folder
-    write_outcome(home / "results.json", outcome)
+    results, conditions = collect(study, sweeps, find_binary())
+    home = out if is_variation(options) else study.folder
+    write_results(home / "results.json", results)
     use_style()
-    save_svg(draw(study, outcome, conditions), home / "figure.svg", study.title)
-    text = chapter(study, outcome)
+    save_svg(draw(study, results, conditions), home / "figure.svg", study.title)
+    text = readme_section(study, results)
     replace_results(home / "README.md", text)
     print(
         text
-        if is_other(options)
-        else f"paper: {study.name}: the ordering {verdict(judge(study, outcome))}"
+        if is_variation(options)
+        else f"paper: {study.name}: the ordering {summarise(evaluate(study, results))}"
     )
     return code
 
 
-def sweep_words(study: Study, part: Part, out: Path, options: argparse.Namespace) -> list[str]:
-    """The command line of sweep.py that runs a part."""
-    words = [
+def sweep_arguments(study: Study, part: Part, out: Path, options: argparse.Namespace) -> list[str]:
+    """The arguments of sweep.py that run a part."""
+    arguments = [
         str(study.folder / part.config),
         *part.axes,
         "--variants",
@@ -141,14 +151,15 @@ def sweep_words(study: Study, part: Part, out: Path, options: argparse.Namespace
         "-j",
         str(options.jobs),
     ]
-    words += [word for name in part.variants for word in ("--only", name)]
-    words += ["--rates", part.rates, "--select", part.select] if part.rates else []
-    return words + (["--again"] if options.again else [])
+    arguments += [argument for name in part.variants for argument in ("--only", name)]
+    arguments += ["--rates", part.rates, "--select", part.select] if part.rates else []
+    return arguments + (["--again"] if options.again else [])
 
 
 def render(study: Study) -> int:
     replace_results(
-        study.folder / "README.md", chapter(study, read_outcome(study.folder / "results.json"))
+        study.folder / "README.md",
+        readme_section(study, read_results(study.folder / "results.json")),
     )
     return 0
 

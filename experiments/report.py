@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Shows what a sweep found: one self-contained HTML page, the same figures as PNG and SVG, and a table on the terminal.
+"""Writes the report of a sweep: an HTML page, figures as PNG and SVG, and a table on the terminal.
 
     report.py runs/quickstart [--target 0.9] [--out DIR]
 
-Only finished runs count; failed, diverged and missing ones are named on the page.
+Only finished runs are compared. The page names failed, diverged and missing runs.
 """
 
 import argparse
@@ -12,32 +12,32 @@ import sys
 from pathlib import Path
 
 from lab import captions
-from lab.conditions import Condition, facets, read_conditions
+from lab.conditions import Condition, by_facet, read_conditions
 from lab.errors import LabError
-from lab.figures import Picture, curve_figure, gap_figure, spent_in
+from lab.figures import ReportFigure, curve_figure, gap_figure, cost_axes
 from lab.graphs import graphs_figure
 from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
-from lab.page import Content, render, save_pictures
+from lab.page import PageContent, render, save_figures
 from lab.predictions import Predictions
 from lab.results import read_sweep
 from lab.speedup import speedup_figure, speedup_points
 from lab.style import use_style
-from lab.tables import make_grid, print_grid
+from lab.tables import make_table, print_table
 
 
 def arguments(line: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="report.py", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("sweep", type=Path, help="the folder that sweep.py wrote")
+    parser.add_argument("sweep", type=Path, help="a folder written by sweep.py")
     parser.add_argument(
         "--target",
         type=float,
-        help="accuracy (or loss, or distance) whose rounds are counted;\n"
-        "default 90 %% of the best final accuracy, mean over the seeds",
+        help="the accuracy (or loss, or distance) to which rounds are counted\n"
+        "(default: 90 %% of the best final accuracy, mean over the seeds)",
     )
     parser.add_argument(
-        "--out", type=Path, help="folder of report.html and figures/ (default: the sweep's)"
+        "--out", type=Path, help="folder of report.html and figures/ (default: the sweep's folder)"
     )
     parser.add_argument("--title", help="title of the page")
     return parser.parse_args(line)
@@ -60,67 +60,69 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     metric = choose_metric(conditions)
     targets = {
         facet: make_target(metric, members, options.target)
-        for facet, members in facets(conditions).items()
+        for facet, members in by_facet(conditions).items()
     }
     use_style()
     predictions = Predictions(conditions, sweep.folder)
-    pictures = make_pictures(conditions, metric, targets, predictions)
-    grid = make_grid(conditions, metric, targets)
+    figures = make_figures(conditions, metric, targets, predictions)
+    table = make_table(conditions, metric, targets)
     title = options.title or f"How connectivity shapes learning: {sweep.folder.resolve().name}"
-    again = shlex.join(["experiments/report.py", *line])
-    notes = captions.warnings(sweep, conditions) + (
-        [predictions.missing] if predictions.missing else []
-    )
-    content = Content(
+    this_command = shlex.join(["experiments/report.py", *line])
+    notes = captions.warnings(sweep, conditions)
+    notes += [predictions.unavailable] if predictions.unavailable else []
+    content = PageContent(
         title,
-        lead(conditions),
+        summary_sentence(conditions),
         notes,
-        pictures,
-        grid,
+        figures,
+        table,
         captions.method(sweep, conditions),
-        f"{sweep.about['command']}\n{again}",
-        sweep.about["config"],
-        sweep.about["config_text"],
+        f"{sweep.metadata['command']}\n{this_command}",
+        sweep.metadata["config"],
+        sweep.metadata["config_text"],
     )
     out = options.out or options.sweep
-    page = render(content, save_pictures(pictures, out / "figures"))
+    page = render(content, save_figures(figures, out / "figures"))
     path = out / "report.html"
     path.write_text(page, encoding="utf-8")
-    goal = next(iter(targets.values())).words if len(targets) == 1 else "of each row's own"
-    print_grid(grid, f"{lead(conditions)}\nTarget: {goal}.")
+    goal = (
+        next(iter(targets.values())).description if len(targets) == 1 else "different in each facet"
+    )
+    print_table(table, f"{summary_sentence(conditions)}\nTarget: {goal}.")
     for note in notes:
         print(f"note: {note}")
     return path
 
 
-def make_pictures(
+def make_figures(
     conditions: list[Condition],
     metric: Metric,
     targets: dict[str, Target],
     predictions: Predictions,
-) -> list[Picture]:
-    def curves(stem: str, shown: Metric, caption: str) -> Picture:
+) -> list[ReportFigure]:
+    def curves(stem: str, shown: Metric, caption: str) -> ReportFigure:
         caption += captions.predicted_caption(shown, predictions, conditions)
-        spent = {"round": "rounds", "bytes_sent": "bytes", "seconds": "virtual time"}
-        title = f"{shown.label.capitalize()} against {captions.listed([spent[by] for by in spent_in(conditions)])}"
+        names = {"round": "rounds", "bytes_sent": "bytes", "seconds": "virtual time"}
+        costs = captions.join_list([names[cost] for cost in cost_axes(conditions)])
+        title = f"{shown.label.capitalize()} against {costs}"
         return curve_figure(stem, title, caption, conditions, shown, predictions)
 
-    pictures = [curves("learning", metric, captions.metric_caption(metric, conditions))]
+    figures = [curves("learning", metric, captions.metric_caption(metric, conditions))]
     if metric.name != CONSENSUS.name and any(
         run.curves.has(CONSENSUS.name) for c in conditions for run in c.runs
     ):
-        pictures.append(curves("consensus", CONSENSUS, captions.consensus_caption(conditions)))
+        figures.append(curves("consensus", CONSENSUS, captions.consensus_caption(conditions)))
     if speedups := speedup_points(conditions, predictions):
-        pictures.append(speedup_figure(speedups))
-    pictures.append(
+        figures.append(speedup_figure(speedups))
+    figures.append(
         gap_figure(conditions, metric, targets, captions.gap_caption(metric, targets, conditions))
     )
-    pictures.append(graphs_figure(conditions, captions.graphs_caption(conditions)))
-    return pictures
+    figures.append(graphs_figure(conditions, captions.graphs_caption(conditions)))
+    return figures
 
 
-def lead(conditions: list[Condition]) -> str:
-    """What was run, in one sentence."""
+def summary_sentence(conditions: list[Condition]) -> str:
+    """One sentence on peers, model, data, algorithm, conditions and seeds."""
     config = conditions[0].runs[0].summary.get("config", {})
     kind = {
         section: config.get(section, {}).get("kind") for section in ("algorithm", "model", "data")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Plants each bug of tests/bugs in a copy of the tree, builds the program, and shows which seed of the simulator finds it.
+"""Applies each patch of tests/bugs to a copy of the tree; the simulator must find the bug.
 
     tests/planted_bugs.py --work FOLDER [NAME …]
 
-Takes a build for the first bug and a few files for each further one, so it runs on demand and not in ./test.sh. With
-CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment the compiler is called through ccache, which knows most files already.
-Exit code 1: a bug was not found, or the tree without any was found faulty.
+The first bug needs a whole build and each further one a few files, so ./test.sh does not run this.
+With CMAKE_CXX_COMPILER_LAUNCHER=ccache in the environment, the build uses ccache.
+Exit code 1: the simulator did not find a bug, or found a violation in the tree without bugs.
 """
 
 import argparse
@@ -17,24 +17,32 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-STEP = 50  # seeds that are simulated before looking whether one failed
+STEP = 50  # seeds of one run of the simulator
 
 
 def run(*command: object, **options: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(word) for word in command], text=True, capture_output=True, check=False, **options
+        [str(argument) for argument in command],
+        text=True,
+        capture_output=True,
+        check=False,
+        **options,
     )
 
 
 def build(work: Path) -> Path:
-    made = run("cmake", "--build", work / "build", "--target", "gossamer", "-j2")
-    if made.returncode != 0:
-        sys.exit(f"does not build:\n{made.stdout[-3000:]}{made.stderr[-3000:]}")
-    return work / "build" / "bin" / "gossamer"
+    built = run("cmake", "--build", work / "build", "--target", "gossamer_simulator_program", "-j2")
+    if built.returncode != 0:
+        sys.exit(f"the build failed:\n{built.stdout[-3000:]}{built.stderr[-3000:]}")
+    return work / "build" / "bin" / "gossamer-simulator"
 
 
 def synchronise(tree: Path) -> None:
-    """Makes the copy of the tree. What differs is newer than all that was built before, of a bug that was planted last time too."""
+    """Updates the copy of the tree.
+
+    Only files that differ are written, so that the build recompiles those, including files of a bug
+    of an earlier run.
+    """
     listed = run("git", "-C", ROOT, "ls-files", "-z").stdout.split("\0")
     names = {name for name in listed if name and (ROOT / name).is_file()}
     for path in tree.rglob("*"):
@@ -48,16 +56,14 @@ def synchronise(tree: Path) -> None:
         shutil.copy(ROOT / name, copy)
 
 
-def found(program: Path, seeds: int, seconds: float) -> str | None:
-    """The first seed that shows it, and what it says."""
+def first_violation(program: Path, seeds: int, seconds: float) -> str | None:
+    """The first failing seed and its violation; None if there is none."""
     for first in range(0, seeds, STEP):
         span = f"{first}..{min(first + STEP, seeds) - 1}"
         try:
-            done = run(
-                program, "simulate", "--seeds", span, "--faults", "swarm", "--json", timeout=seconds
-            )
+            done = run(program, "--seeds", span, "--faults", "swarm", "--json", timeout=seconds)
         except subprocess.TimeoutExpired:
-            return f"seeds {span}: not over after {seconds:g} s"
+            return f"seeds {span}: not finished after {seconds:g} s"
         if done.returncode < 0:
             return (
                 f"seeds {span}: {done.stderr.strip().splitlines()[-1] if done.stderr else 'killed'}"
@@ -71,27 +77,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", help="bugs by name; all where none is given")
+    parser.add_argument("names", nargs="*", help="names of bugs (default: all)")
     parser.add_argument(
         "--work",
         type=Path,
         required=True,
-        help="a folder for the copy and its build; kept for the next time",
+        help="a folder for the copy and its build, which later runs reuse",
     )
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument(
-        "--seconds", type=float, default=600, help=f"for {STEP} seeds; longer counts as found"
+        "--seconds",
+        type=float,
+        default=600,
+        help=f"for {STEP} seeds; a longer run counts as a violation",
     )
     options = parser.parse_args()
     patches = sorted((ROOT / "tests" / "bugs").glob("*.patch"))
     if unknown := set(options.names) - {patch.stem for patch in patches}:
-        parser.error(f"there is no {', '.join(sorted(unknown))}")
+        parser.error(f"there is no bug {', '.join(sorted(unknown))}")
     tree = options.work / "tree"
     options.work.mkdir(parents=True, exist_ok=True)
     synchronise(tree)
-    launcher = os.environ.get(
-        "CMAKE_CXX_COMPILER_LAUNCHER", ""
-    )  # CMake itself looks at it when it sees a folder first
+    # CMake itself reads the variable only when it configures a folder for the first time.
+    launcher = os.environ.get("CMAKE_CXX_COMPILER_LAUNCHER", "")
     run(
         "cmake",
         "-S",
@@ -110,14 +118,15 @@ def main() -> int:
     for patch in [None, *(p for p in patches if not options.names or p.stem in options.names)]:
         name = patch.stem if patch else "(none)"
         if patch and run("patch", "-sp1", "-i", patch, cwd=tree).returncode != 0:
-            sys.exit(f"{name}: the patch does not apply any more")
-        verdict = found(build(options.work), options.seeds, options.seconds)
+            sys.exit(f"{name}: the patch does not apply")
+        violation = first_violation(build(options.work), options.seeds, options.seconds)
         if patch and run("patch", "-sRp1", "-i", patch, cwd=tree).returncode != 0:
-            sys.exit(f"{name}: the patch cannot be taken back")
-        wrong = (verdict is None) == (patch is not None)
+            sys.exit(f"{name}: the patch cannot be reverted")
+        wrong = (violation is None) == (patch is not None)
         missed += wrong
         print(
-            f"{'NOT AS DUE' if wrong else 'ok':10}  {name:36}  {verdict or f'nothing in {options.seeds} seeds'}",
+            f"{'WRONG' if wrong else 'ok':5}  {name:52}  "
+            f"{violation or f'no violation in {options.seeds} seeds'}",
             flush=True,
         )
     return 1 if missed else 0

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Writes the two IDX files of this folder from the copy of the digits that scikit-learn carries.
 
-    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install scikit-learn && /tmp/venv/bin/python data/digits/make.py
+    python3 -m venv /tmp/venv
+    /tmp/venv/bin/pip install scikit-learn
+    /tmp/venv/bin/python data/digits/make.py
 
 The result does not depend on the machine or the day: no time stamp, no file name inside the gzip.
 """

@@ -1,14 +1,16 @@
-"""The rival of ring.py: the same exchange on a ring written with torch.distributed and gloo.
+"""The baseline of ring.py: the same exchange on a ring with torch.distributed and gloo.
 
-    python3 gloo_ring.py --bytes 400000 --rounds 20      # with a Python that has torch (Debian's python3-torch)
+    python3 gloo_ring.py --bytes 400000 --rounds 20    # with a Python interpreter that has torch
 
-Each process owns one row of float32 values. A round sends it to both ring neighbours (isend), receives theirs (irecv) and
-replaces it by the average with weights 1/3, in place, with one thread. Buffers are made once; the first rounds warm up
-connections and memory and are not timed. Prints one JSON object; `seconds` is the time of the slowest process for all the
-timed rounds, `check` a value that every correct implementation gives.
+Each process has one row of float32 values. A round sends the row to both ring neighbours (isend),
+receives their rows (irecv), and replaces the row by the average with weights 1/3, in place and on
+one thread. Buffers are allocated once. The first rounds set up connections and memory and are not
+timed. Prints one JSON object: `seconds` is the time of the slowest process for all timed rounds,
+and `check` is a value that every correct implementation has.
 
-What was tried and kept: receives are posted before sends; the average is three in-place passes (mul_, add_ with alpha
-twice), which is faster than torch.stack and mean, and than the difference form.
+The fastest of several implementations was kept: receives are posted before sends, and the average
+is three in-place passes (mul_, and add_ with alpha twice), which is faster than torch.stack and
+mean, and than the difference form.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ import torch.multiprocessing as multiprocessing
 def exchange(
     row: torch.Tensor, left: torch.Tensor, right: torch.Tensor, before: int, after: int
 ) -> None:
-    """One round: the row becomes the average of itself and its two neighbours'."""
+    """One round: replaces the row by the average of itself and its two neighbours' rows."""
     pending = [dist.irecv(left, before), dist.irecv(right, after)]
     pending += [dist.isend(row, after), dist.isend(row, before)]
     for work in pending:
@@ -67,20 +69,20 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=400_000, help="of a row")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "result.json"
         arguments = (
-            given.peers,
-            given.bytes // 4,
-            given.warmup,
-            given.rounds,
+            options.peers,
+            options.bytes // 4,
+            options.warmup,
+            options.rounds,
             f"{folder}/rendezvous",
             str(output),
         )
-        multiprocessing.spawn(peer, arguments, nprocs=given.peers)
+        multiprocessing.spawn(peer, arguments, nprocs=options.peers)
         result = json.loads(output.read_text())
-    result |= {"peers": given.peers, "bytes": given.bytes, "rounds": given.rounds}
+    result |= {"peers": options.peers, "bytes": options.bytes, "rounds": options.rounds}
     result["library"] = f"torch {torch.__version__} gloo"
     print(json.dumps(result))
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Everything about the CUDA device on one card, in one command and under 8 minutes: builds (CUDA toolkit, CMake and ninja
-# or make; no network), checks parity, runs the sanitizers and the benchmarks, and writes one table as Markdown and JSON.
-#   experiments/benchmarks/gpu.sh [--out FOLDER] [--minutes 7.8] [--only PART,…] [--help]
-#   GOSSAMER_HEADERS   a folder with the headers of Eigen, fmt, doctest and zlib (gpu_headers.sh makes it), where these
-#                      packages are not installed
-#   GOSSAMER_BINARY    a whole gossamer program built elsewhere, for the parts that need it
-#   MNIST              a folder with MNIST's files; else the sweep runs on made-up files of that size
-#   TORCH_PYTHON       a Python that has torch, for the rivals; else python3
-# What did not run, or failed, stands in the table with its reason.
+# Tests and measures the CUDA device on one GPU in less than 8 minutes: builds (with CUDA toolkit, CMake
+# and ninja or make; without network), tests parity, runs the sanitizers and the benchmarks, and
+# writes one table as Markdown and JSON. A stage that failed or did not run has its reason there.
+#   experiments/benchmarks/gpu.sh [--out FOLDER] [--minutes 7.8] [--only STAGE,…] [--help]
+#   GOSSAMER_HEADERS   a folder with the headers of Eigen, fmt, doctest and zlib from gpu_headers.sh,
+#                      if these packages are not installed
+#   GOSSAMER_BINARY    a gossamer program that was built elsewhere, for the stages that need it
+#   MNIST              a folder with the files of MNIST (default: synthetic files of that size)
+#   TORCH_PYTHON       a Python with torch, for the baselines (default: python3)
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then

@@ -1,11 +1,12 @@
-// bench_gpu: what the CUDA device reaches, beside what the GPU could reach. Prints JSON lines:
-//   {"record":"device", …}                            what was measured on
+// bench_gpu: measures the CUDA device and compares it with the bounds of the GPU. Prints JSON
+// lines:
+//   {"record":"device", …}                            the GPU
 //   {"record":"pairs","id":…,"ours":[…],"theirs":[…]} bytes per second, pair by pair; theirs: the
-//   GPU's own copy
-//   {"record":"rates","id":…,"ours":[…]}              figures without a bound
-//   {"record":"failed","id":…,"reason":…}             what gave no figure, and why
-// With --serve it reads `WORKLOAD STEPS_PER_CALL SECONDS` from standard input and answers each line
-// with one rate, so that whoever asks can measure a rival in turn.
+//                                                     CUDA runtime's copy
+//   {"record":"rates","id":…,"ours":[…]}              rates without a bound
+//   {"record":"failed","id":…,"reason":…}             the reason of a missing value
+// With --serve it reads lines `WORKLOAD STEPS_PER_CALL SECONDS` from standard input and answers
+// each one with a rate, so that gpu_comparison.py can measure a baseline alternately.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -34,14 +35,14 @@ constexpr std::string_view kHelp =
     "bench_gpu [--quick] [--only NAME[,NAME…]] [--gpu N] [--seconds S] [--deadline S] [--discover "
     "| "
     "--serve]\n"
-    "  --quick      small sizes: shows that everything runs, measures nothing\n"
-    "  --only       these parts alone: copy, mix, update, ring, …; mlp64, mlp1, cnn1\n"
+    "  --quick      small sizes: tests the program, without measurements\n"
+    "  --only       only these benchmarks: copy, mix, update, ring, …; mlp64, mlp1, cnn1\n"
     "  --gpu        the number of the GPU (0)\n"
-    "  --seconds    of each training measurement (0.3)\n"
-    "  --deadline   seconds after which no further part begins (120)\n"
-    "  --discover   what CUDA there is, and nothing else\n"
+    "  --seconds    seconds of each training measurement (0.3)\n"
+    "  --deadline   seconds after which no benchmark starts (120)\n"
+    "  --discover   only prints the CUDA installation and the GPU\n"
     "  --serve      answers lines of standard input: WORKLOAD STEPS_PER_CALL SECONDS\n"
-    "Exit codes: 0 done, 1 a part failed, 2 bad option, 3 no GPU.\n";
+    "Exit codes: 0 done, 1 a benchmark failed, 2 invalid option, 3 no GPU.\n";
 
 template <class Number>
 bool read(const std::string& text, Number& number) {

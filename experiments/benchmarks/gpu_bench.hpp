@@ -1,5 +1,4 @@
-// What the parts of bench_gpu share: how a figure is measured beside its bound, and how it is
-// written.
+// Shared by all benchmarks of bench_gpu: measurement in pairs with a bound, and output.
 #pragma once
 
 #include <chrono>
@@ -14,14 +13,14 @@
 
 namespace gossamer::bench {
 
-/// How large and how long. The defaults are what docs/BENCHMARKS.md speaks of; `quick` only shows
-/// that it all runs.
+/// Sizes and times. The defaults are those of docs/BENCHMARKS.md; `quick` sizes only test the
+/// program.
 struct Scale {
   bool quick = false;
   std::size_t row = 100'000'000;      ///< values of a row
   std::size_t ring_row = 25'000'000;  ///< values of a row of the ring
   int pairs = 9;
-  double side_seconds = 0.03;  ///< of one side of a pair, about
+  double side_seconds = 0.03;  ///< of one side of a pair, approximately
 };
 inline Scale quick_scale() {
   return {.quick = true, .row = 3'001, .ring_row = 1'001, .pairs = 6, .side_seconds = 1e-4};
@@ -31,26 +30,26 @@ using Seconds = std::chrono::duration<double>;
 using Clock = std::chrono::steady_clock;
 using Work = std::function<void()>;
 
-/// Seconds of `repeats` times `work`, from nothing outstanding to nothing outstanding.
+/// Seconds of `repeats` calls of `work` between two calls of `finish`, which waits for the device.
 double seconds_of(const Work& work, int repeats, const Work& finish);
 
-/// As many repetitions as take `seconds`, about; warms up on the way.
+/// The number of repetitions that take about `seconds`. Warms up.
 int repeats_for(const Work& work, double seconds, const Work& finish);
 
-/// Something with a number of bytes that it must move, and how to wait for it.
+/// One side of a pair: its work, how to wait for it, and the bytes that it must move.
 struct Side {
   Work work, finish;
   double bytes = 0;
 };
 
-/// Both sides' bytes per second, pair by pair, each side first in every other one.
+/// Bytes per second of both sides, pair by pair in alternating order.
 struct PairedRates {
   std::vector<double> ours, theirs;
 };
 PairedRates measure_pairs(const Side& ours, const Side& theirs, const Scale& scale);
 
-/// The GPU's own copy (cudaMemcpyAsync, device to device), which all that moves bytes is held
-/// against. Throws std::runtime_error with CUDA's words.
+/// cudaMemcpyAsync from device to device, the baseline of all operations that move bytes. Throws
+/// std::runtime_error with CUDA's message.
 class RawCopy {
  public:
   RawCopy();
@@ -65,8 +64,8 @@ class RawCopy {
   void* stream_ = nullptr;
 };
 
-/// One JSON object a line on standard output, flushed, so that what was measured is there whatever
-/// comes after.
+/// Prints one JSON object per line to standard output and flushes it, so that a later crash does
+/// not lose it.
 class Line {
  public:
   explicit Line(std::string_view record);
@@ -82,13 +81,12 @@ class Line {
 };
 std::string json_text(std::string_view text);
 
-/// Runs the parts that are wanted, each whatever became of those before it, and says which failed
-/// and why.
+/// Runs the requested benchmarks, also after failures, and prints the reason of each failure.
 class Parts {
  public:
   Parts(std::vector<std::string> only, double deadline_seconds);
   void run(const std::string& name, const std::function<void()>& part);
-  /// Whether all that ran did not fail.
+  /// True if no benchmark has failed.
   bool ok() const { return ok_; }
 
  private:
@@ -97,14 +95,14 @@ class Parts {
   bool ok_ = true;
 };
 
-/// Everything whose bound is the bytes that it moves.
+/// Runs all benchmarks that are bound by the bytes that they move.
 void run_rows(gpu::Device& device, const Scale& scale, Parts& parts);
 
-/// The networks of the table: mlp64, mlp1, cnn1.
+/// The training workloads of the table: mlp64, mlp1, cnn1.
 const std::vector<std::string>& training_workloads();
 
-/// Node steps per second through train::Learner. A workload is made when it is first asked for, and
-/// goes on from there.
+/// Node steps per second of train::Learner. A workload is created at its first measurement; later
+/// measurements continue its training.
 class TrainingRates {
  public:
   TrainingRates(gpu::Device& device, const Scale& scale);
@@ -112,8 +110,8 @@ class TrainingRates {
   TrainingRates(const TrainingRates&) = delete;
   TrainingRates& operator=(const TrainingRates&) = delete;
 
-  /// `steps_per_call`: local steps that one call asks for. Throws std::runtime_error for an unknown
-  /// workload, and where the losses are none that training gives.
+  /// `steps_per_call`: local steps of one call of the learner. Throws std::runtime_error for an
+  /// unknown workload, and if the losses are not those of training.
   double measure(const std::string& workload, int steps_per_call, double seconds);
 
  private:

@@ -1,12 +1,11 @@
-// Operations on rows in fewer bytes, and on a tenth of a row's values, against the bytes that they
-// must move.
+// Measures the operations of codecs: conversions, and selections of a tenth of a row.
 #include "gpu/fault_word.hpp"
 #include "gpu_bench_rows.hpp"
 
 namespace gossamer::bench {
 namespace {
 
-/// Values that are taken of a row, as topk's and randk's default.
+/// The selected fraction of a row, the default of topk and randk.
 constexpr double kPart = 0.1;
 std::size_t part(const Rows& rows) { return std::max<std::size_t>(1, rows.length() / 10); }
 
@@ -15,8 +14,8 @@ void clear(gpu::Device& device, std::span<float> row) {
   device.fill(std::span(&fill, 1));
 }
 
-/// `back`, where part of `row` was added to zeros: its values or 0, and what keep(value) says of
-/// each: 1, 0, or −1 for either.
+/// Checks `back`, the selected values of `row` added to zeros. keep(value) is 1 if the value must
+/// be there, 0 if it must be 0, and −1 if both are allowed.
 template <class Keep>
 void expect_part(gpu::Device& device, std::span<const float> row, std::span<const float> back,
                  const char* what, Keep keep) {
@@ -34,7 +33,7 @@ std::uint32_t* indices(const Rows& rows, std::size_t row) {
   return reinterpret_cast<std::uint32_t*>(rows.row(row).data());
 }
 
-/// Row 0's largest values to row 1, their indices to row 2.
+/// Writes the largest values of row 0 to row 1 and their indices to row 2.
 gpu::LargestRequest largest(gpu::Device& device, const Rows& rows) {
   const gpu::LargestRequest request{rows.row(0).data(), rows.length(), rows.row(1).data(),
                                     indices(rows, 2), part(rows)};
@@ -42,8 +41,8 @@ gpu::LargestRequest largest(gpu::Device& device, const Rows& rows) {
   return request;
 }
 
-/// And these added to zeros in row 3. Of uniform values the largest tenth are those above 0.9,
-/// about.
+/// Adds the largest values to zeros in row 3. The largest tenth of uniform values are those above
+/// about 0.9.
 gpu::PlacedRequest placed(gpu::Device& device, const Rows& rows) {
   const gpu::LargestRequest chosen = largest(device, rows);
   clear(device, rows.row(3));
@@ -60,7 +59,7 @@ gpu::PlacedRequest placed(gpu::Device& device, const Rows& rows) {
   return request;
 }
 
-/// A tenth of row 0 to row 1, and back to zeros in row 2, which is checked.
+/// Samples a tenth of row 0 to row 1, adds it to zeros in row 2, and checks row 2.
 gpu::SampledRequest sampled(gpu::Device& device, const Rows& rows) {
   gpu::SampledRequest request{
       rows.row(0).data(), rows.length(), rows.row(1).data(), part(rows), 7, 1, Purpose::test, 3};
@@ -72,8 +71,8 @@ gpu::SampledRequest sampled(gpu::Device& device, const Rows& rows) {
   return request;
 }
 
-/// Row 0's signs to row 1, their scales to row 2, and back to row 3: of uniform values all are
-/// about 1/2.
+/// Encodes the signs of row 0 to row 1 and their scales to row 2, and decodes them to row 3. For
+/// uniform values every result is about 1/2.
 gpu::SignRequest signs(gpu::Device& device, const Rows& rows) {
   gpu::SignRequest request{rows.row(0).data(), indices(rows, 1), rows.row(2).data(), rows.length()};
   device.to_signs(std::span(&request, 1));

@@ -1,4 +1,4 @@
-// The bound: a copy on the GPU that is not ours.
+// The baseline of row operations: a copy on the GPU by the CUDA runtime.
 #include <cuda_runtime.h>
 
 #include <stdexcept>

@@ -1,4 +1,4 @@
-// Timing with device work finished, interleaved pairs, and lines of JSON.
+// Timing of device work, interleaved pairs, and JSON lines.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ double seconds_of(const Work& work, int repeats, const Work& finish) {
 
 int repeats_for(const Work& work, double seconds, const Work& finish) {
   constexpr int kMost = 1 << 16;
-  seconds_of(work, 2, finish);  // what is made at first use: kernels' code, graphs, workspaces
+  seconds_of(work, 2, finish);  // creates kernels, graphs and workspaces
   for (int repeats = 1;; repeats *= 4) {
     const double elapsed = seconds_of(work, repeats, finish);
     if (elapsed >= seconds / 4 || repeats >= kMost)
@@ -33,8 +33,8 @@ PairedRates measure_pairs(const Side& ours, const Side& theirs, const Scale& sca
   const int our_repeats = repeats_for(ours.work, scale.side_seconds, ours.finish);
   const int their_repeats = repeats_for(theirs.work, scale.side_seconds, theirs.finish);
   PairedRates rates;
-  const auto measure = [](const Side& side, int repeats, std::vector<double>& figures) {
-    figures.push_back(side.bytes * repeats / seconds_of(side.work, repeats, side.finish));
+  const auto measure = [](const Side& side, int repeats, std::vector<double>& side_rates) {
+    side_rates.push_back(side.bytes * repeats / seconds_of(side.work, repeats, side.finish));
   };
   for (int pair = 0; pair < scale.pairs; ++pair) {
     if (pair % 2 == 0) measure(ours, our_repeats, rates.ours);
@@ -84,7 +84,7 @@ void Parts::run(const std::string& name, const std::function<void()>& part) {
   if (!only_.empty() && std::find(only_.begin(), only_.end(), name) == only_.end()) return;
   std::string reason;
   if (Clock::now() >= end_) {
-    reason = "its turn did not come before the deadline";
+    reason = "not started before the deadline";
   } else {
     try {
       part();

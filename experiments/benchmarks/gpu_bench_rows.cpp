@@ -1,6 +1,6 @@
-// Operations on rows against the bytes that they must move: each input read once, each output
-// written once. The bound is those bytes over the bandwidth of a copy of a row on the GPU (bytes
-// read and written), measured in turn with it.
+// Measures operations on rows. The bound is the bytes that an operation must move (each input read
+// once, each output written once) over the bandwidth of a copy of a row on the GPU (bytes read and
+// written). Operation and copy are measured alternately.
 #include "gpu_bench_rows.hpp"
 
 #include <limits>
@@ -10,7 +10,7 @@
 namespace gossamer::bench {
 namespace {
 
-/// Mixes into a poisoned row and looks at the result: a figure of a wrong result would be none.
+/// Mixes into a row of NaN and checks the result before it is measured.
 void check_mix(gpu::Device& device, const gpu::MixRequest& request) {
   const gpu::FillRequest<float> poison{std::numeric_limits<float>::quiet_NaN(), request.out,
                                        request.length};
@@ -140,7 +140,7 @@ std::vector<Operation> operations() {
          return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()},
                        [&d](auto q) { d.squared_distance(q); });
        }},
-      {"judge", 1, 4,
+      {"check_range", 1, 4,
        [=](Device& d, const Rows& r) {
          auto word = std::make_shared<gpu::FaultWord>(d);
          const gpu::RangeCheckRequest request{at(r, 0), r.length(), 1e18F, word->word()};
@@ -155,7 +155,7 @@ std::vector<Operation> operations() {
   };
 }
 
-/// The copy that a figure is held against, with rows of its own.
+/// The copy with which operations are compared, with its own rows.
 class CopyBound {
  public:
   CopyBound(gpu::Device& device, std::size_t length) : rows_(random_rows(device, 2, length)) {
@@ -192,9 +192,9 @@ void measure(gpu::Device& device, const Scale& scale, const Operation& operation
   print(operation.name, measure_pairs(ours, bound.side(), scale));
 }
 
-/// A whole mixing round of 16 peers on a ring, back and forth between the two halves of their
-/// double buffers. Its least bytes are each row read once and written once; `ring_issued` counts
-/// what the peers ask for: three rows read, one written.
+/// A mixing round of 16 peers on a ring, alternating between the two halves of their double
+/// buffers. The bound counts each row read once and written once; `ring_issued` counts three rows
+/// read and one written per peer.
 void measure_ring(gpu::Device& device, const Scale& scale) {
   constexpr std::size_t kPeers = 16;
   CopyBound bound(device, scale.ring_row);

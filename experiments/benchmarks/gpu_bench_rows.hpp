@@ -1,5 +1,4 @@
-// What the operations of bench_gpu on rows are made of: random rows, a look at a result, and a call
-// to repeat.
+// Helpers of the row operations of bench_gpu: random rows, checks of results, repeated calls.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,7 +17,7 @@ namespace gossamer::bench {
 
 using Rows = gpu::DeviceRows<float>;
 
-/// Uniform in [0, 1), of a stream of its own for each row.
+/// `count` rows of `length` values, uniform in [0, 1). Each row has its own random stream.
 inline Rows random_rows(gpu::Device& device, std::size_t count, std::size_t length) {
   Rows rows(device, count, length);
   for (std::size_t i = 0; i < count; ++i) {
@@ -31,7 +30,7 @@ inline Rows random_rows(gpu::Device& device, std::size_t count, std::size_t leng
   return rows;
 }
 
-/// A row's first, middle and last values, here.
+/// Downloads the first, middle and last values of a row.
 inline std::vector<float> sample(gpu::Device& device, std::span<const float> row) {
   constexpr std::size_t kWindow = 256;
   const std::size_t window = std::min(kWindow, row.size());
@@ -47,10 +46,11 @@ inline void expect_close(const std::vector<float>& got, const std::vector<double
   for (std::size_t i = 0; i < got.size(); ++i)
     if (!(std::abs(static_cast<double>(got[i]) - expected[i]) <= 1e-5))
       throw std::runtime_error(
-          fmt::format("{}: a wrong result, {} where {} was due", what, got[i], expected[i]));
+          fmt::format("{}: wrong result {}, expected {}", what, got[i], expected[i]));
 }
 
-/// An operation on `rows` random rows that moves `bytes` a value; `prepare` makes what is repeated.
+/// An operation on `rows` random rows that moves `bytes` per value. `prepare` returns the repeated
+/// call.
 struct Operation {
   const char* name;
   std::size_t rows;
@@ -64,7 +64,7 @@ Work repeat(Request request, Call call) {
   return [request, call]() mutable { call(std::span<Request>(&request, 1)); };
 }
 
-/// Those that make rows messages of fewer bytes, and read them.
+/// The operations of codecs: encoding and decoding.
 std::vector<Operation> coded_operations();
 
 }  // namespace gossamer::bench

@@ -1,5 +1,5 @@
-// Node steps per second through train::Learner: batches drawn and gathered, forward, backward and
-// update.
+// Measures node steps per second of train::Learner: drawing and gathering batches, forward and
+// backward passes, and update.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -72,7 +72,7 @@ std::unique_ptr<train::Learner<float>> make_learner(const Workload& workload, gp
   return require(train::make_learner<float>(std::move(request), device));
 }
 
-/// All peers of a workload, trained call by call.
+/// All peers of a workload.
 class Training {
  public:
   Training(gpu::Device& device, const Workload& workload)
@@ -112,8 +112,7 @@ class Training {
   }
 
  private:
-  /// A network that learns nothing but noise by heart starts near log 10 a batch, and goes down
-  /// from there.
+  /// A network that learns random labels starts with a loss near log 10, which then decreases.
   void check_losses() {
     std::vector<double> losses(count_);
     device_.download(losses.data(), losses_.row(0).data(), count_ * sizeof(double));

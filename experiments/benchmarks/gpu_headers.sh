@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Puts the headers that the rooms above `net` need into one folder, to bring to a machine that has none of these packages:
-# Eigen, fmt, doctest, xxhash and zlib, a few megabytes, from this machine's packages.
-#   experiments/benchmarks/gpu_headers.sh FOLDER        then, there: GOSSAMER_HEADERS=FOLDER experiments/benchmarks/gpu.sh
+# Copies the headers of Eigen, fmt, doctest, xxhash and zlib (a few megabytes) from this machine's
+# packages into a folder. A machine without these packages can then build the CUDA device:
+#   experiments/benchmarks/gpu_headers.sh FOLDER
+#   GOSSAMER_HEADERS=FOLDER experiments/benchmarks/gpu.sh        # on the other machine
 set -euo pipefail
 
 if [ "$#" -ne 1 ]; then
@@ -11,16 +12,19 @@ fi
 folder=$1
 mkdir -p "$folder"
 
-# find_header HEADER: where it is. Debian keeps some under the machine's name, and Eigen in a folder of its own.
+# find_header HEADER: prints its path. Debian has some headers in a folder of the architecture, and
+# Eigen in a folder of its own.
 find_header() {
   local base
-  for base in /usr/include /usr/include/eigen3 /usr/local/include /usr/local/include/eigen3 /usr/include/*-linux-gnu; do
+  for base in /usr/include /usr/include/eigen3 /usr/local/include /usr/local/include/eigen3 \
+    /usr/include/*-linux-gnu; do
     if [ -e "$base/$1" ]; then
       echo "$base/$1"
       return
     fi
   done
-  echo "gpu_headers.sh: no header '$1' here: install libeigen3-dev libfmt-dev doctest-dev libxxhash-dev zlib1g-dev" >&2
+  echo "gpu_headers.sh: the header '$1' is missing: install libeigen3-dev libfmt-dev doctest-dev" \
+    "libxxhash-dev zlib1g-dev" >&2
   exit 1
 }
 

@@ -1,8 +1,9 @@
-"""Images in MNIST's file format and of its size, for timing where MNIST itself is not at hand.
+"""Writes synthetic images in the file format and size of MNIST, for timing without MNIST.
 
     python3 gpu_idx.py FOLDER [--train 60000] [--test 10000]
 
-Every class is 64 random images; a sample is one of its class, so a model can learn them. Not a data set to report on.
+Each class has 64 random images, and a sample is one of them, so that a model can learn the classes.
+Accuracies on these files are meaningless.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ CLASSES, SIDE, VARIANTS = 10, 28, 64
 
 
 def write(
-    folder: Path, name: str, count: int, images: list[list[bytes]], dice: random.Random
+    folder: Path, name: str, count: int, images: list[list[bytes]], rng: random.Random
 ) -> None:
-    labels = bytes(dice.randrange(CLASSES) for _ in range(count))
-    pixels = b"".join(images[label][dice.randrange(VARIANTS)] for label in labels)
+    labels = bytes(rng.randrange(CLASSES) for _ in range(count))
+    pixels = b"".join(images[label][rng.randrange(VARIANTS)] for label in labels)
     (folder / f"{name}-images-idx3-ubyte").write_bytes(
         struct.pack(">4I", 0x803, count, SIDE, SIDE) + pixels
     )
@@ -27,12 +28,12 @@ def write(
 
 
 def make(folder: Path, train: int = 60_000, test: int = 10_000) -> Path:
-    """The folder, with the four files."""
+    """Writes the four files. Returns the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    dice = random.Random(0)
-    images = [[dice.randbytes(SIDE * SIDE) for _ in range(VARIANTS)] for _ in range(CLASSES)]
-    write(folder, "train", train, images, dice)
-    write(folder, "t10k", test, images, dice)
+    rng = random.Random(0)
+    images = [[rng.randbytes(SIDE * SIDE) for _ in range(VARIANTS)] for _ in range(CLASSES)]
+    write(folder, "train", train, images, rng)
+    write(folder, "t10k", test, images, rng)
     return folder
 
 
@@ -41,8 +42,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--train", type=int, default=60_000)
     parser.add_argument("--test", type=int, default=10_000)
-    given = parser.parse_args()
-    make(given.folder, given.train, given.test)
+    options = parser.parse_args()
+    make(options.folder, options.train, options.test)
 
 
 if __name__ == "__main__":

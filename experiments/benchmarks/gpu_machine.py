@@ -1,4 +1,4 @@
-"""The parts of gpu.sh that are built on the machine with the GPU: parity, sanitizer, rows, and training against PyTorch."""
+"""The stages of gpu.sh that are built on the machine: parity, sanitizer, rows, training."""
 
 from __future__ import annotations
 
@@ -11,70 +11,72 @@ import time
 from pathlib import Path
 
 import gpu_report
-from gpu_rivalry import Rivalry
-from gpu_shell import Done, Failed, Record, Server, Shell, records_of
+from gpu_comparison import TrainingComparison
+from gpu_shell import CommandResult, StageError, Record, LineServer, Shell, records_of
 from pairs import ROOT
 
-# tests/cuda/NAME_test.cpp; what needs several GPUs is left to the emulation.
+# tests/cuda/NAME_test.cpp; tests that need several GPUs run on the emulation only.
 TEST_FILES = tuple(
     name
-    for path in sorted((ROOT / "tests/cuda").glob("*_test.cpp"))
+    for path in sorted((ROOT / "tests" / "cuda").glob("*_test.cpp"))
     if (name := path.stem.removesuffix("_test")) != "multi_gpu"
 )
 SANITIZER_FAILED = 86
 TRAINING = tuple(
-    row.id for row in gpu_report.FIGURES if row.id.startswith(("mlp", "cnn", "torch_"))
+    row.id for row in gpu_report.MEASUREMENTS if row.id.startswith(("mlp", "cnn", "torch_"))
 )
-ROWS = tuple(row.id for row in gpu_report.FIGURES if row.id not in (*TRAINING, "overlap", "sweep"))
+ROWS = tuple(
+    row.id for row in gpu_report.MEASUREMENTS if row.id not in (*TRAINING, "overlap", "sweep")
+)
 
 
 class GpuMachine:
-    """What is built here, and what it says of this machine."""
+    """The programs that are built here, and their record about this machine."""
 
-    def __init__(self, shell: Shell, given: argparse.Namespace) -> None:
-        self.shell, self.given = shell, given
-        self.bench: Path | None = given.bench
-        self.tests: Path | None = given.tests
+    def __init__(self, shell: Shell, options: argparse.Namespace) -> None:
+        self.shell, self.options = shell, options
+        self.bench: Path | None = options.bench
+        self.tests: Path | None = options.tests
         self.discovered: Record | None = None
 
-    # --- what there is
+    # --- the machine
 
     def discover(self) -> list[Record]:
-        """What the built program says of CUDA here; nothing where it was not built."""
+        """The record of bench_gpu about CUDA on this machine; empty if bench_gpu is not built."""
         if (
             self.bench is None
-            and (given := self.given.build / "bin/bench_gpu").exists()
-            and "build" not in self.wanted()
+            and (built := self.options.build / "bin/bench_gpu").exists()
+            and "build" not in self.requested()
         ):
-            self.bench = given  # of an earlier run
-            self.tests = self.tests or self.given.build / "bin/test_cuda_gpu"
+            self.bench = built  # of an earlier run
+            self.tests = self.tests or self.options.build / "bin/test_cuda_gpu"
         if self.bench is None:
             return []
         done = self.shell.call([self.bench, "--discover"], 30)
         found = [record for record in records_of(done.stdout) if record["record"] == "discovery"]
         if not found:
-            return [{"record": "failed", "id": "discovery", "reason": done.why()}]
+            return [{"record": "failed", "id": "discovery", "reason": done.failure_reason()}]
         self.discovered = found[-1]
         return found
 
-    def wanted(self) -> set[str]:
-        return set(self.given.only) or {"build"}
+    def requested(self) -> set[str]:
+        return set(self.options.only) or {"build"}
 
     def problem(self) -> str | None:
-        """Why nothing can run on a GPU; None where it can, or where only the program brought along can tell."""
+        """Why nothing can run on a GPU; None if something can, or if it is not known."""
         if self.discovered is not None and self.discovered["problem"]:
             return f"no GPU: {self.discovered['problem']}"
         return None
 
     def program(self, path: Path | None, name: str) -> Path:
         if path is None or not path.exists():
-            raise Failed(f"{name} was not built")
+            raise StageError(f"{name} was not built")
         return path
 
     # --- build
 
     def architectures(self) -> str:
-        """Of the GPU found: building for it alone is half the work."""
+        """The architecture of the GPU. Building for it alone takes half the time."""
         tool = shutil.which("nvidia-smi")
         if tool is None:
             return "80;90"
@@ -91,15 +93,17 @@ class GpuMachine:
                 return Path(folder) / "bin/nvcc"
         if found := shutil.which("nvcc"):
             return Path(found)
-        raise Failed("there is no nvcc: put the CUDA toolkit on the PATH")
+        raise StageError("nvcc is missing: add the CUDA toolkit to the PATH")
 
     def build(self, seconds: float) -> list[Record]:
         if self.bench is not None and self.tests is not None:
-            return [{"record": "check", "id": "build", "ok": True, "words": "built before"}]
-        end, folder = time.monotonic() + seconds, self.given.build
+            return [
+                {"record": "check", "id": "build", "ok": True, "detail": "built by an earlier run"}
+            ]
+        end, folder = time.monotonic() + seconds, self.options.build
         nvcc, architectures = self.nvcc(), self.architectures()
         if not shutil.which("cmake"):
-            raise Failed("there is no cmake")
+            raise StageError("cmake is missing")
         configure = [
             "cmake",
             "-S",
@@ -114,13 +118,13 @@ class GpuMachine:
         ]
         if shutil.which("ninja"):
             configure += ["-G", "Ninja"]
-        if self.given.headers:
-            configure += [f"-DGOSSAMER_HEADERS={self.given.headers}"]
+        if self.options.headers:
+            configure += [f"-DGOSSAMER_HEADERS={self.options.headers}"]
         begin = time.monotonic()
         if (done := self.shell.call(configure, end - time.monotonic())).code != 0:
-            raise Failed(f"cmake: {done.why()}")
+            raise StageError(f"cmake: {done.failure_reason()}")
 
-        def make(*targets: str) -> Done:
+        def make(*targets: str) -> CommandResult:
             return self.shell.call(
                 ["cmake", "--build", folder, "-j", os.cpu_count() or 2, "--target", *targets],
                 end - time.monotonic(),
@@ -128,32 +132,32 @@ class GpuMachine:
 
         targets, problems = ("bench_gpu", "test_cuda_gpu"), []
         built = list(targets) if make(*targets).code == 0 else []
-        if not built:  # one of them may be whole
+        if not built:  # one of them may still build
             for target in targets:
                 if (done := make(target)).code == 0:
                     built.append(target)
                 else:
-                    problems.append(f"{target}: {done.why()}")
+                    problems.append(f"{target}: {done.failure_reason()}")
         if "bench_gpu" in built:
             self.bench = folder / "bin/bench_gpu"
         if "test_cuda_gpu" in built:
             self.tests = folder / "bin/test_cuda_gpu"
-        words = f"for {architectures}, {time.monotonic() - begin:.0f} s" + "".join(
+        detail = f"for {architectures}, {time.monotonic() - begin:.0f} s" + "".join(
             f"; {problem}" for problem in problems
         )
-        return [{"record": "check", "id": "build", "ok": not problems, "words": words}]
+        return [{"record": "check", "id": "build", "ok": not problems, "detail": detail}]
 
     # --- tests
 
     @staticmethod
-    def tests_said(done: Done) -> str:
-        """doctest's totals in one line."""
+    def test_totals(done: CommandResult) -> str:
+        """doctest's totals as one line."""
         cases = re.findall(
             r"test cases:\s*(\d+)\s*\|\s*(\d+) passed\s*\|\s*(\d+) failed", done.stdout
         )
         skipped = len(re.findall(r"^skipped: ", done.stdout, re.MULTILINE))
         if not cases:
-            return done.why()
+            return done.failure_reason()
         return f"{cases[-1][1]} of {cases[-1][0]} test cases passed" + (
             f", {skipped} of them skipped" if skipped else ""
         )
@@ -161,10 +165,10 @@ class GpuMachine:
     def parity(self, seconds: float) -> list[Record]:
         done = self.shell.call([self.program(self.tests, "test_cuda_gpu")], seconds)
         if done.code is None:
-            raise Failed(done.why())
-        # Tests of several GPUs may skip, as they do where there is one.
+            raise StageError(done.failure_reason())
+        # Tests of several GPUs are skipped on a machine with one.
         skipped = re.search(r"^skipped: (?!\d+ GPUs are needed)", done.stdout, re.MULTILINE)
-        whole = (
+        passed = (
             done.code == 0
             and skipped is None
             and re.search(r"[1-9]\d* passed", done.stdout) is not None
@@ -173,22 +177,22 @@ class GpuMachine:
             {
                 "record": "check",
                 "id": "parity",
-                "ok": whole,
-                "words": f"{self.tests_said(done)}, {done.seconds:.0f} s",
+                "ok": passed,
+                "detail": f"{self.test_totals(done)}, {done.seconds:.0f} s",
             }
         ]
 
     def sanitizer(self, seconds: float) -> list[Record]:
-        """The test program's files under both tools, several at a time; what was not finished is named."""
+        """Runs the test files under memcheck and racecheck, several in parallel."""
         tests = self.program(self.tests, "test_cuda_gpu")
-        beside = self.nvcc().parent / "compute-sanitizer"
-        tool = str(beside) if beside.exists() else shutil.which("compute-sanitizer")
+        adjacent = self.nvcc().parent / "compute-sanitizer"
+        tool = str(adjacent) if adjacent.exists() else shutil.which("compute-sanitizer")
         if tool is None:
-            raise Failed("there is no compute-sanitizer")
+            raise StageError("compute-sanitizer is missing")
         end = time.monotonic() + seconds
 
-        def run(work: tuple[str, str]) -> Done:
-            kind, file = work
+        def run(job: tuple[str, str]) -> CommandResult:
+            kind, file = job
             own = ["--leak-check", "no"] if kind == "memcheck" else []
             command = [
                 tool,
@@ -198,20 +202,20 @@ class GpuMachine:
                 "--error-exitcode",
                 SANITIZER_FAILED,
                 tests,
-                f"-sf=*cuda_{file}_test*",
+                f"-sf=*cuda/{file}_test*",
             ]
             return self.shell.call(command, end - time.monotonic())
 
-        works = [(kind, file) for file in TEST_FILES for kind in ("memcheck", "racecheck")]
+        jobs = [(kind, file) for file in TEST_FILES for kind in ("memcheck", "racecheck")]
         with concurrent.futures.ThreadPoolExecutor(max(2, (os.cpu_count() or 2) // 3)) as pool:
-            outcomes = dict(zip(works, pool.map(run, works)))
+            outcomes = dict(zip(jobs, pool.map(run, jobs)))
         return [
             self.sanitized(kind, {file: outcomes[kind, file] for file in TEST_FILES})
             for kind in ("memcheck", "racecheck")
         ]
 
     @staticmethod
-    def sanitized(kind: str, outcomes: dict[str, Done]) -> Record:
+    def sanitized(kind: str, outcomes: dict[str, CommandResult]) -> Record:
         clean = [file for file, done in outcomes.items() if done.code == 0]
         late = [file for file, done in outcomes.items() if done.code is None]
         found = {
@@ -219,82 +223,86 @@ class GpuMachine:
             for file, done in outcomes.items()
             if done.code not in (0, None)
         }
-        words = [f"clean: {', '.join(clean) or 'nothing'}"]
-        words += [
-            f"{file}: {lines[-1] if lines else outcomes[file].why()}"
+        details = [f"clean: {', '.join(clean) or 'none'}"]
+        details += [
+            f"{file}: {lines[-1] if lines else outcomes[file].failure_reason()}"
             for file, lines in found.items()
         ]
-        words += [f"time was up for: {', '.join(late)}"] if late else []
+        details += [f"the time was over for: {', '.join(late)}"] if late else []
         return {
             "record": "check",
             "id": kind,
             "ok": False if found else None if late else True,
-            "words": "; ".join(words),
+            "detail": "; ".join(details),
         }
 
-    # --- figures
+    # --- measurements
 
     def rows(self, seconds: float) -> list[Record]:
-        """bench_gpu's rows. An error of CUDA spoils the rest of its process, so what came after it gets another chance."""
+        """The rows of bench_gpu. A CUDA error disables its process; the rows after it run again."""
         bench, end = self.program(self.bench, "bench_gpu"), time.monotonic() + seconds
-        records, wanted = [], list(ROWS)
+        records, remaining = [], list(ROWS)
         for _ in range(2):
             left = end - time.monotonic()
-            asked = [name for name in wanted if name != "ring_issued"]
-            command = [bench, "--only", ",".join(asked), "--deadline", f"{max(1.0, left - 5):.0f}"]
-            done = self.shell.call(command + (["--quick"] if self.given.quick else []), left)
+            names = [name for name in remaining if name != "ring_issued"]
+            command = [bench, "--only", ",".join(names), "--deadline", f"{max(1.0, left - 5):.0f}"]
+            done = self.shell.call(command + (["--quick"] if self.options.quick else []), left)
             records += [
                 record for record in records_of(done.stdout) if record["record"] != "discovery"
             ]
             broken = [record for record in records if record.get("id") == "device"]
             if broken and {record.get("id") for record in records} <= {"device", None}:
-                raise Failed(broken[0]["reason"])
+                raise StageError(broken[0]["reason"])
             have = {record.get("id") for record in records if record["record"] != "failed"}
-            failed = [name for name in wanted if name not in have]
+            failed = [name for name in remaining if name not in have]
             if not failed or done.code is None or time.monotonic() > end - 10:
                 break
             if failed[0] not in {record.get("id") for record in records}:
                 records.append(
-                    {"record": "failed", "id": failed[0], "reason": f"bench_gpu: {done.why()}"}
+                    {
+                        "record": "failed",
+                        "id": failed[0],
+                        "reason": f"bench_gpu: {done.failure_reason()}",
+                    }
                 )
-            wanted = failed[1:]
-            if not [name for name in wanted if name != "ring_issued"]:
+            remaining = failed[1:]
+            if not [name for name in remaining if name != "ring_issued"]:
                 break
         known = {record.get("id") for record in records}
-        reason = f"bench_gpu: {done.why()}"
+        reason = f"bench_gpu: {done.failure_reason()}"
         return records + [
             {"record": "failed", "id": name, "reason": reason} for name in ROWS if name not in known
         ]
 
     def training(self, seconds: float) -> list[Record]:
-        """Pairs of one measurement of ours and one of each rival, in turn; both programs stay on the GPU."""
-        bench, given, quick = (
+        """Pairs of our rates and those of each baseline. Both programs stay on the GPU."""
+        bench, options, quick = (
             self.program(self.bench, "bench_gpu"),
-            self.given,
-            ["--quick"] if self.given.quick else [],
+            self.options,
+            ["--quick"] if self.options.quick else [],
         )
         end = time.monotonic() + seconds
-        ours = Server(self.shell, [bench, "--serve", *quick], 40)
+        ours = LineServer(self.shell, [bench, "--serve", *quick], 40)
         records: list[Record] = [{**ours.device, "record": "device"}]
-        script = Path(__file__).with_name("gpu_rivals.py")
-        theirs: Server | str
+        script = Path(__file__).with_name("gpu_torch_baseline.py")
+        theirs: LineServer | str
         try:
             command = [
-                given.torch_python,
+                options.torch_python,
                 script,
                 "--serve",
                 "--device",
-                given.torch_device,
+                options.torch_device,
                 *quick,
             ]
-            theirs = Server(self.shell, command, 60)
+            theirs = LineServer(self.shell, command, 60)
             records.append({**theirs.device, "record": "torch"})
-        except Failed as error:
-            theirs = f"no rival: {error}"
+        except StageError as error:
+            theirs = f"no baseline: {error}"
         try:
-            records += Rivalry(ours, theirs, end, given.quick).all()
+            records += TrainingComparison(ours, theirs, end, options.quick).all()
         finally:
             ours.close()
-            if isinstance(theirs, Server):
+            if isinstance(theirs, LineServer):
                 theirs.close()
         return records

@@ -1,4 +1,4 @@
-"""The parts of gpu.sh that need the whole program: agreement with the CPU, determinism, hidden communication, a sweep."""
+"""The stages of gpu.sh that need the gossamer program: agreement, determinism, overlap, sweep."""
 
 from __future__ import annotations
 
@@ -14,14 +14,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import gpu_idx
-from gpu_shell import Done, Failed, Record, Shell, one_line
+from gpu_shell import CommandResult, Record, Shell, StageError, one_line
+from pairs import MIN_PAIRS
 
 Settings = dict[str, object]
 
 
+def overrides(settings: Settings) -> list[str]:
+    return [argument for key, value in settings.items() for argument in ("--set", f"{key}={value}")]
+
+
 @dataclass
 class Program:
-    """A gossamer binary built elsewhere, and a folder for what its runs leave."""
+    """A gossamer program built elsewhere, and a folder for the files of its runs."""
 
     shell: Shell
     binary: Path
@@ -35,26 +40,25 @@ class Program:
         path.mkdir(parents=True)
         return path
 
-    def command(self, verb: str, out: Path, settings: Settings, *words: object) -> list[object]:
-        sets = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
-        return [self.binary, verb, "--quiet", "--out", out, *words, *sets]
+    def command(self, verb: str, out: Path, settings: Settings, *options: object) -> list[object]:
+        return [self.binary, verb, "--quiet", "--out", out, *options, *overrides(settings)]
 
     def run(self, out: Path, settings: Settings, seconds: float) -> Record:
-        """`gossamer run`'s summary."""
+        """Runs `gossamer run`. Returns the summary."""
         done = self.shell.call(self.command("run", out, settings, "--json"), seconds)
         if done.code != 0:
-            raise Failed(f"gossamer run: {done.why()}")
+            raise StageError(f"gossamer run: {done.failure_reason()}")
         return dict(json.loads(done.stdout))
 
 
 def doctor(program: Program, seconds: float) -> Record:
     done = program.shell.call([program.binary, "doctor", "--json"], seconds)
     if done.code != 0:
-        raise Failed(f"gossamer doctor: {done.why()}")
-    found = json.loads(done.stdout)
-    cuda = found["cuda"]
+        raise StageError(f"gossamer doctor: {done.failure_reason()}")
+    report = json.loads(done.stdout)
+    cuda = report["cuda"]
     gpus = ", ".join(f"{gpu['device']} {gpu['name']}" for gpu in cuda["gpus"])
-    words = (
+    detail = (
         cuda["problem"]
         or f"driver {cuda['driver']}, runtime {cuda['runtime']}, {cuda['blas']}; {gpus}"
     )
@@ -62,7 +66,7 @@ def doctor(program: Program, seconds: float) -> Record:
         "record": "check",
         "id": "doctor",
         "ok": not cuda["problem"],
-        "words": f"{words}; auto: {found['auto']['device']}",
+        "detail": f"{detail}; auto: {report['auto']['device']}",
     }
 
 
@@ -79,8 +83,8 @@ def losses(log: Path) -> dict[tuple[int, int, str], float]:
 
 
 def agreement(program: Program, seconds: float) -> Record:
-    """50 rounds of D-PSGD on a ring of 8, on the CPU and on the GPU, for an MLP and the CNN on the built-in digits."""
-    end, worst, words = time.monotonic() + seconds, 0.0, []
+    """50 rounds of D-PSGD on a ring of 8 with an MLP and a CNN on digits, on CPU and GPU."""
+    end, worst, differences = time.monotonic() + seconds, 0.0, []
     for model in ("mlp", "cnn"):
         settings = {
             "run.peers": 8,
@@ -97,15 +101,15 @@ def agreement(program: Program, seconds: float) -> Record:
             program.run(out, {**settings, "local.device": device}, end - time.monotonic())
             logs.append(losses(out / "log-0.jsonl"))
         if logs[0].keys() != logs[1].keys():
-            raise Failed(f"{model}: the two runs do not log the same rounds")
+            raise StageError(f"{model}: the two runs do not log the same rounds")
         difference = max(abs(value - logs[1][key]) for key, value in logs[0].items())
         worst = max(worst, difference if math.isfinite(difference) else math.inf)
-        words.append(f"{model} {difference:.2g}")
+        differences.append(f"{model} {difference:.2g}")
     return {
         "record": "check",
         "id": "agreement",
         "ok": worst <= 1e-3,
-        "words": f"largest difference of any peer's train or test loss: {', '.join(words)}",
+        "detail": f"largest difference of any peer's train or test loss: {', '.join(differences)}",
     }
 
 
@@ -127,15 +131,18 @@ def determinism(program: Program, seconds: float) -> Record:
         "record": "check",
         "id": "determinism",
         "ok": hashes[0] == hashes[1],
-        "words": " and ".join(hashes),
+        "detail": " and ".join(hashes),
     }
 
 
 class Overlap:
-    """Two processes on this machine, one peer each, on one GPU. A round is H local steps and one exchange of the whole row
-    over loopback TCP. `awc` lets the exchange run beside the steps; `atc` after them; `alone` are two networks of one peer
-    each, at the same time, which train the same and exchange nothing. A round's time is that of the slower process, between
-    two of its log records."""
+    """How much of the communication is hidden behind training.
+
+    Two processes of one peer each run on one GPU. A round is H local steps and one exchange of the
+    row over loopback TCP. In the order `awc` the exchange runs in parallel with the steps, in `atc`
+    after them. `alone` is two networks of one peer each, which train at the same time and exchange
+    nothing. The time of a round is that of the slower process, from its log records.
+    """
 
     WARMUP = 10
 
@@ -161,18 +168,18 @@ class Overlap:
             "log.every": self.WARMUP,
             "log.sketch": "off",
             "net.listen": "127.0.0.1:0",
-            "net.silence": 30,
+            "net.failure_timeout": 30,
         }
 
     def round_seconds(self, variant: str, seconds: float) -> float:
         processes, outs, begin = [], [], time.monotonic()
-        meeting = self.program.folder()
+        rendezvous = self.program.folder()
         for peer in range(2):
             out = self.program.folder()
             own = (
-                {"run.peers": 1, "net.rendezvous": meeting / str(peer)}
+                {"run.peers": 1, "net.rendezvous": rendezvous / str(peer)}
                 if variant == "alone"
-                else {"run.peers": 2, "net.rendezvous": meeting, "algorithm.order": variant}
+                else {"run.peers": 2, "net.rendezvous": rendezvous, "algorithm.order": variant}
             )
             number = 0 if variant == "alone" else peer
             command = self.program.command("peer", out, {**self.settings, **own}, "--id", number)
@@ -188,20 +195,21 @@ class Overlap:
                 try:
                     code = process.wait(max(0.1, seconds - (time.monotonic() - begin)))
                 except subprocess.TimeoutExpired:
-                    raise Failed(
+                    raise StageError(
                         f"gossamer peer ({variant}): not finished after {seconds:.0f} s"
                     ) from None
                 if code != 0:
-                    said = (out / "stderr.txt").read_text(encoding="utf-8").strip().splitlines()
-                    raise Failed(
-                        f"gossamer peer ({variant}): exit code {code}: {one_line(said[-1] if said else '')}"
+                    lines = (out / "stderr.txt").read_text(encoding="utf-8").strip().splitlines()
+                    raise StageError(
+                        f"gossamer peer ({variant}): exit code {code}: "
+                        f"{one_line(lines[-1] if lines else '')}"
                     )
         finally:
             for process in processes:
-                self.program.shell.end(process)
-        return max(self.timed(out / f"log-{number}.jsonl") for out, number in outs)
+                self.program.shell.kill(process)
+        return max(self.seconds_per_round(out / f"log-{number}.jsonl") for out, number in outs)
 
-    def timed(self, log: Path) -> float:
+    def seconds_per_round(self, log: Path) -> float:
         at = {}
         for line in log.read_text(encoding="utf-8").splitlines():
             record = json.loads(line)
@@ -212,8 +220,7 @@ class Overlap:
     def measure(self, seconds: float) -> Record:
         end = time.monotonic() + seconds
         times: dict[str, list[float]] = {"awc": [], "alone": [], "atc": []}
-        wanted = 6
-        for pair in range(wanted):
+        for pair in range(MIN_PAIRS):
             order = ("awc", "alone") if pair % 2 == 0 else ("alone", "awc")
             for variant in (*order, "atc") if pair % 3 == 0 else order:
                 left = end - time.monotonic()
@@ -222,7 +229,7 @@ class Overlap:
                     and left
                     < 1.5 * sum(map(statistics.median, filter(None, times.values()))) * self.rounds
                 ):
-                    return self.record(times)  # fewer pairs have a wider interval
+                    return self.record(times)  # with fewer pairs the interval is wider
                 times[variant].append(self.round_seconds(variant, left))
         return self.record(times)
 
@@ -231,8 +238,9 @@ class Overlap:
         compute = statistics.median(times["alone"])
         exchange = statistics.median(times["atc"]) - compute
         note = (
-            f"round alone {1e3 * compute:.2f} ms, with an exchange after it (atc) {1e3 * (exchange + compute):.2f} ms, "
-            f"beside it (awc) {1e3 * statistics.median(times['awc']):.2f} ms; {count} pairs"
+            f"round alone {1e3 * compute:.2f} ms, "
+            f"with an exchange after it (atc) {1e3 * (exchange + compute):.2f} ms, "
+            f"in parallel (awc) {1e3 * statistics.median(times['awc']):.2f} ms; {count} pairs"
         )
         return {
             "record": "pairs",
@@ -246,31 +254,22 @@ class Overlap:
 
 
 def sweep_topologies(program: Program, settings: Settings) -> list[tuple[str, Settings]]:
-    """Nine graphs of 256 peers: kinds of `gossamer list` that run as they are, and if those are fewer, a torus that is no
-    square."""
+    """Nine graphs for the sweep: the kinds of `gossamer list` that run with their defaults.
+
+    If there are only eight, a torus that is not square is added.
+    """
     done = program.shell.call([program.binary, "list", "--json"], 20)
     if done.code != 0:
-        raise Failed(f"gossamer list: {done.why()}")
+        raise StageError(f"gossamer list: {done.failure_reason()}")
     found: list[tuple[str, Settings]] = []
     for kind in json.loads(done.stdout)["topology"]:
         own = {"topology.kind": kind}
-        checked = program.shell.call(
-            [
-                program.binary,
-                "run",
-                "--check",
-                *(
-                    word
-                    for key, value in {**settings, **own}.items()
-                    for word in ("--set", f"{key}={value}")
-                ),
-            ],
-            20,
-        )
+        command = [program.binary, "run", "--check", *overrides({**settings, **own})]
+        checked = program.shell.call(command, 20)
         if checked.code == 0 and len(found) < 9:
             found.append((kind, own))
     if not found:
-        raise Failed(f"gossamer run --check: {checked.why()}")
+        raise StageError(f"gossamer run --check: {checked.failure_reason()}")
     peers = int(str(settings["run.peers"]))
     rows = max(3, round(peers**0.5) // 4)
     if len(found) < 9 and peers % rows == 0:
@@ -281,9 +280,11 @@ def sweep_topologies(program: Program, settings: Settings) -> list[tuple[str, Se
 
 
 def sweep(program: Program, data: Path | None, seconds: float) -> Record:
-    """256 peers × 9 topologies × 3 seeds, MLP 784-128-10, batch 32, one step a round, ten epochs of each peer's 234
-    samples (7 batches each), evaluated once an epoch; four runs at a time. The time is from the first run's start to the
-    last one's end."""
+    """The wall time of a sweep: 256 peers × 9 topologies × 3 seeds, with four runs in parallel.
+
+    Each run trains an MLP 784-128-10 with batch 32 and one step per round, for ten epochs of a
+    peer's 234 samples (7 batches), and evaluates once per epoch.
+    """
     end = time.monotonic() + seconds
     peers, epochs, size = (16, 2, (1024, 64)) if program.quick else (256, 10, (60_000, 10_000))
     folder = data or gpu_idx.make(program.scratch / "sweep-data", *size)
@@ -305,20 +306,22 @@ def sweep(program: Program, data: Path | None, seconds: float) -> Record:
     runs = [{**settings, **own, "run.seed": seed} for seed in seeds for _, own in graphs]
     begin = time.monotonic()
 
-    def one(run: Settings) -> Done:
+    def one(run: Settings) -> CommandResult:
         left = end - time.monotonic()
         if left < 1:
-            return Done(None, "", "", 0)
+            return CommandResult(None, "", "", 0)
         return program.shell.call(program.command("run", program.folder(), run), left)
 
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         outcomes = list(pool.map(one, runs))
     elapsed = time.monotonic() - begin
     finished = sum(done.code == 0 for done in outcomes)
-    if broken := [done for done in outcomes if done.code not in (0, None)]:
-        raise Failed(f"{len(broken)} of {len(runs)} runs failed; the first: {broken[0].why()}")
-    source = "the files given" if data else "made-up files of that size"
-    words = (
+    if failed := [done for done in outcomes if done.code not in (0, None)]:
+        raise StageError(
+            f"{len(failed)} of {len(runs)} runs failed; the first: {failed[0].failure_reason()}"
+        )
+    source = "MNIST" if data else "synthetic files of that size"
+    note = (
         f"{finished} of {len(runs)} runs of {peers} peers, on {source}; "
         f"{len(graphs)} graphs: {', '.join(name for name, _ in graphs)}"
     )
@@ -327,10 +330,10 @@ def sweep(program: Program, data: Path | None, seconds: float) -> Record:
         "id": "sweep",
         "value": elapsed,
         "unit": "s",
-        "note": words,
+        "note": note,
     }
     if finished < len(runs):
-        record["missing"] = f"time was up after {elapsed:.0f} s"
+        record["missing"] = f"the time was over after {elapsed:.0f} s"
     elif len(graphs) < 9:
         record["condition"] = False
     return record

@@ -1,11 +1,12 @@
-"""The table of a run of gpu.sh: records, one JSON object a line, to Markdown and JSON.
+"""Writes the table of a run of gpu.sh as Markdown and JSON from its records in JSON lines.
 
     python3 gpu_report.py lines.jsonl [--markdown FILE] [--json FILE]
 
-Records: `pairs` (ours and theirs, pair by pair), `rates` (ours alone), `value` (one figure), `check` (passed or not, in
-words), `failed` (why there is no figure), and `discovery`, `device`, `torch`, `started` about the machine. Of several records
-of one row the last that is no failure counts. Every row stands in the table, and one without a figure says why: nothing is
-filled in.
+Records of measurements and checks: `pairs` (ours and theirs, pair by pair), `rates` (ours only),
+`value` (one number), `check` (passed or not, with details) and `failed` (the reason for a missing
+value). Records about the machine: `discovery`, `device`, `torch` and `started`. If a row has
+several records, the last one that is not a failure counts. The table has every row; a row without a
+value has the reason.
 """
 
 from __future__ import annotations
@@ -25,23 +26,27 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table. `target`: what the ratio (or, `at_most`, the value) must reach."""
+    """A row of the table.
+
+    `target` is the least ratio or, with `at_most`, the largest value.
+    """
 
     id: str
     what: str
     against: str
     target: float | None = None
     at_most: bool = False
-    scale: float = 1e9  # of the figures, for people
+    scale: float = 1e9  # the unit of displayed values
     unit: str = "GB/s"
 
 
 COPY = "bytes over copy bandwidth"
-EXPLANATION = """Ratios are medians of interleaved pairs of this run. For bytes over copy bandwidth, "ours" is the bytes that
-the operation must move over its time, "theirs" the same of a copy on the GPU."""
+EXPLANATION = """Ratios are medians of interleaved pairs of this run. For "bytes over copy
+bandwidth", "ours" is the number of bytes that the operation must move, divided by its time; the
+baseline is the same quotient of a copy on the GPU."""
 STEPS = {"scale": 1.0, "unit": "steps/s"}
 
-FIGURES = (
+MEASUREMENTS = (
     Row("copy", "copy of 100M floats on the GPU (bytes read and written)", "–"),
     Row("mix", "`mix` of 3 rows of 100M floats", COPY, 0.9),
     Row("update", "fused SGD + momentum, 100M floats", COPY, 0.9),
@@ -49,21 +54,25 @@ FIGURES = (
     Row(
         "ring",
         "mixing round: 16 peers, ring, rows of 25M floats",
-        f"{COPY}, each row read once and written once",
+        f"{COPY}, each row read and written once",
         0.8,
     ),
-    Row("ring_issued", "the same", f"{COPY}, three rows read and one written by each peer"),
+    Row(
+        "ring_issued",
+        "mixing round, as above",
+        f"{COPY}, a peer reads 3 rows and writes 1",
+    ),
     Row(
         "mlp64_loop",
         "64 peers × MLP 784-128-10, batch 32",
-        "PyTorch, one after the other, CUDA graph",
+        "PyTorch, one model after the other, CUDA graph",
         10,
         **STEPS,
     ),
     Row(
         "mlp64_batched",
         "64 peers × MLP 784-128-10, batch 32",
-        "PyTorch, the better of bmm and vmap, CUDA graph",
+        "PyTorch, faster of bmm and vmap, CUDA graph",
         1.3,
         **STEPS,
     ),
@@ -72,7 +81,7 @@ FIGURES = (
     Row(
         "mlp64_single",
         "64 peers × MLP, one step a call",
-        "PyTorch, the better of bmm and vmap",
+        "PyTorch, faster of bmm and vmap",
         **STEPS,
     ),
     Row("mlp1_single", "one peer, MLP, one step a call", "PyTorch, CUDA graph", **STEPS),
@@ -80,14 +89,14 @@ FIGURES = (
     Row(
         "overlap",
         "adapt-while-communicate, two processes on loopback",
-        "the same without communication",
+        "without communication",
         0.952,
         scale=1,
         unit="rounds/s",
     ),
     Row(
         "sweep",
-        "256 peers × 9 topologies × 3 seeds, MNIST's size, 10 epochs",
+        "256 peers × 9 topologies × 3 seeds, size of MNIST, 10 epochs",
         "–",
         300,
         at_most=True,
@@ -108,7 +117,7 @@ FIGURES = (
             "dot",
             "squared_norm",
             "squared_distance",
-            "judge",
+            "check_range",
             "sketch",
             "to_bf16",
             "from_bf16",
@@ -121,7 +130,7 @@ FIGURES = (
     *(
         Row(name, f"`{name}`: {what}", COPY)
         for name, what in (
-            ("largest", "the 10M largest of 100M floats, with their indices"),
+            ("largest", "the 10M largest of 100M floats and their indices"),
             ("add_placed", "10M values added at indices of 100M floats"),
             ("sample", "10M random ones of 100M floats"),
             ("add_sampled", "10M values added at random places of 100M floats"),
@@ -132,66 +141,55 @@ FIGURES = (
 )
 CHECKS = (
     Row("build", "build with nvcc", ""),
-    Row("parity", "every operation against the CPU in double, on the GPU", ""),
+    Row("parity", "every operation on the GPU against the CPU in double", ""),
     Row("memcheck", "compute-sanitizer memcheck", ""),
     Row("racecheck", "compute-sanitizer racecheck", ""),
     Row("doctor", "`gossamer doctor`", ""),
     Row("agreement", "50 rounds on CPU and GPU, losses within 1e-3", ""),
-    Row("determinism", "two runs on the GPU, the same `final_hash`", ""),
+    Row("determinism", "two runs on the GPU, equal `final_hash`", ""),
 )
 
 
-def said(text: object) -> str:
-    """Words that do not break a table."""
+def escape_cell(text: object) -> str:
+    """Text for a cell of a Markdown table."""
     return " ".join(str(text).split()).replace("|", "\\|")
 
 
-def figure(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
-def chosen(records: list[Record], row: Row) -> Record:
-    """The record that counts for a row."""
-    mine = [record for record in records if record.get("id") == row.id]
-    good = [record for record in mine if record["record"] != "failed"]
-    if good or mine:
-        return (good or mine)[-1]
+def record_for(records: list[Record], row: Row) -> Record:
+    """The last record of a row that is not a failure; else its last failure."""
+    of_row = [record for record in records if record.get("id") == row.id]
+    successful = [record for record in of_row if record["record"] != "failed"]
+    if of_row:
+        return (successful or of_row)[-1]
     return {
         "record": "failed",
         "id": row.id,
-        "reason": "did not run: the suite ended before its turn",
+        "reason": "did not run: the suite ended before",
     }
 
 
-def outcome(reached: bool, record: Record, quick: bool) -> str:
+def target_outcome(reached: bool, record: Record, quick: bool) -> str:
     if quick:
-        return "not judged"
+        return "not evaluated"
     if record.get("condition") is False:
-        return "not judged: the condition is not met"
+        return "not evaluated: the condition is not met"
     return "reached" if reached else "**not reached**"
 
 
-def judge(row: Row, record: Record, quick: bool) -> Record:
-    """The row with its cells: what a reader of the JSON wants, and what the Markdown is made of."""
+def measurement_result(row: Row, record: Record, quick: bool) -> Record:
+    """The row and its values, for JSON and Markdown."""
     try:
-        return cells(row, record, quick)
-    except (
-        KeyError,
-        TypeError,
-        ValueError,
-        ZeroDivisionError,
-    ) as error:  # null for a figure that is none, say
-        return cells(
-            row,
-            {
-                "record": "failed",
-                "reason": f"a record without sense ({type(error).__name__}: {error})",
-            },
-            quick,
-        )
+        return evaluate(row, record, quick)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:  # null as a value, say
+        reason = f"invalid record ({type(error).__name__}: {error})"
+        return evaluate(row, {"record": "failed", "reason": reason}, quick)
 
 
-def cells(row: Row, record: Record, quick: bool) -> Record:
+def evaluate(row: Row, record: Record, quick: bool) -> Record:
     result: Record = {
         "id": row.id,
         "what": row.what,
@@ -216,32 +214,35 @@ def cells(row: Row, record: Record, quick: bool) -> Record:
             all_theirs=pairs.theirs,
         )
         result["outcome"] = (
-            outcome(pairs.ratio >= row.target, record, quick) if row.target is not None else "–"
+            target_outcome(pairs.ratio >= row.target, record, quick)
+            if row.target is not None
+            else "–"
         )
     elif kind in ("rates", "value") and (
-        figures := record["ours"] if kind == "rates" else [record["value"]]
+        values := record["ours"] if kind == "rates" else [record["value"]]
     ):
-        result.update(ours=statistics.median(figures), all_ours=figures)
+        result.update(ours=statistics.median(values), all_ours=values)
         if record.get("missing"):
-            result["outcome"] = f"no figure: {said(record['missing'])}"
+            result["outcome"] = f"no value: {escape_cell(record['missing'])}"
         elif row.at_most and row.target is not None:
-            result["outcome"] = outcome(result["ours"] <= row.target, record, quick)
+            result["outcome"] = target_outcome(result["ours"] <= row.target, record, quick)
         elif row.target is not None:
-            result["outcome"] = "no figure: nothing to compare with"
+            result["outcome"] = "no value: the baseline is missing"
         else:
             result["outcome"] = "–"
     else:
-        result["outcome"] = f"no figure: {said(record.get('reason', 'the record has no figures'))}"
+        reason = record.get("reason", "the record has no values")
+        result["outcome"] = f"no value: {escape_cell(reason)}"
     return result
 
 
-def figure_line(row: Row, result: Record) -> str:
+def measurement_line(row: Row, result: Record) -> str:
     ours, theirs = (
-        "–" if result[key] is None else f"{figure(result[key] / row.scale)} {row.unit}"
+        "–" if result[key] is None else f"{format_number(result[key] / row.scale)} {row.unit}"
         for key in ("ours", "theirs")
     )
     ratio = result["ratio"]
-    cell = (
+    ratio_text = (
         "–" if ratio is None else f"{ratio['median']:.3g} ({ratio['low']:.3g}–{ratio['high']:.3g})"
     )
     target = (
@@ -251,25 +252,23 @@ def figure_line(row: Row, result: Record) -> str:
         if row.at_most
         else f"{row.target:g}"
     )
-    note = f"; {said(result['note'])}" if result["note"] else ""
-    return f"| {row.what} | {row.against} | {ours} | {theirs} | {cell} | {target} | {result['outcome']}{note} |"
+    note = f"; {escape_cell(result['note'])}" if result["note"] else ""
+    cells = (row.what, row.against, ours, theirs, ratio_text, target, result["outcome"] + note)
+    return f"| {' | '.join(cells)} |"
 
 
-def check(row: Row, record: Record) -> Record:
+def check_result(row: Row, record: Record) -> Record:
     if record["record"] == "check":
         ok = record.get("ok", False)
-        state = "ok" if ok is True else "not whole" if ok is None else "**FAILED**"
-        return {"id": row.id, "what": row.what, "outcome": state, "note": record.get("words", "")}
-    return {
-        "id": row.id,
-        "what": row.what,
-        "outcome": "did not run",
-        "note": record.get("reason", ""),
-    }
+        outcome = "ok" if ok is True else "incomplete" if ok is None else "**FAILED**"
+        note = record.get("detail", "")
+    else:
+        outcome, note = "did not run", record.get("reason", "")
+    return {"id": row.id, "what": row.what, "outcome": outcome, "note": note}
 
 
 def machine(records: list[Record]) -> Record:
-    """What all was measured on, as far as it is known."""
+    """The records about the machine, by kind."""
     about: Record = {}
     for record in records:
         if record["record"] in ("discovery", "device", "torch", "started"):
@@ -281,64 +280,68 @@ def machine(records: list[Record]) -> Record:
 
 def machine_lines(about: Record, quick: bool) -> list[str]:
     discovery, lines = about.get("discovery", {}), []
-    if "started" in about:
-        lines.append(
-            f"{about['started'].get('time', '')}; {about['started'].get('commit', 'commit unknown')}."
-        )
+    if started := about.get("started"):
+        lines.append(f"{started.get('time', '')}; {started.get('commit', 'commit unknown')}.")
     if discovery.get("problem"):
-        lines.append(f"**No GPU: {said(discovery['problem'])}.**")
+        lines.append(f"**No GPU: {escape_cell(discovery['problem'])}.**")
     elif discovery:
         lines.append(
-            f"GPU: {said(discovery.get('gpu', 'unknown'))}, {discovery.get('multiprocessors', 0):.0f} multiprocessors, "
-            f"{discovery.get('memory_total', 0) / 2**30:.1f} GiB; driver {discovery.get('driver', 0):.0f}, runtime "
-            f"{discovery.get('runtime', 0):.0f}, {said(discovery.get('blas', ''))}."
+            f"GPU: {escape_cell(discovery.get('gpu', 'unknown'))}, "
+            f"{discovery.get('multiprocessors', 0):.0f} multiprocessors, "
+            f"{discovery.get('memory_total', 0) / 2**30:.1f} GiB; "
+            f"driver {discovery.get('driver', 0):.0f}, runtime {discovery.get('runtime', 0):.0f}, "
+            f"{escape_cell(discovery.get('blas', ''))}."
         )
     else:
-        lines.append("**No GPU was asked: the program that would do it was not built.**")
+        lines.append("**The GPU is unknown, because bench_gpu was not built.**")
     if torch := about.get("torch"):
         lines.append(
-            f"PyTorch {said(torch.get('torch'))} on {said(torch.get('description'))}, "
-            f"allow_tf32 = {torch.get('allow_tf32')}."
+            f"PyTorch {escape_cell(torch.get('torch'))} on "
+            f"{escape_cell(torch.get('description'))}, allow_tf32 = {torch.get('allow_tf32')}."
         )
     if quick:
         lines.append(
-            "**Small sizes or no real GPU: this shows that the parts run. No number below is a figure.**"
+            "**Small sizes or an emulated GPU: this run only shows that all stages work. "
+            "No number below is a measurement.**"
         )
     return lines
 
 
 def report(records: list[Record]) -> tuple[str, Record]:
-    """Markdown, and the same as data."""
+    """The table as Markdown and as data."""
     about = machine(records)
     quick = any(
         about.get(key, {}).get("quick") for key in ("device", "started")
     ) or "mulated" in about.get("discovery", {}).get("gpu", "")
-    results = [(row, judge(row, chosen(records, row), quick)) for row in FIGURES]
-    checks = [check(row, chosen(records, row)) for row in CHECKS]
+    results = [
+        (row, measurement_result(row, record_for(records, row), quick)) for row in MEASUREMENTS
+    ]
+    checks = [check_result(row, record_for(records, row)) for row in CHECKS]
     lines = [
         "# Gossamer on a GPU",
         "",
         *machine_lines(about, quick),
         "",
-        "## Figures",
+        "## Measurements",
         "",
-        "| what | against | ours | theirs | ratio (95 % interval) | at least | outcome |",
+        "| what | baseline | ours | baseline's | ratio (95 % interval) | target | outcome |",
         "|---|---|---|---|---|---|---|",
     ]
-    lines += [figure_line(row, result) for row, result in results]
+    lines += [measurement_line(row, result) for row, result in results]
     lines += ["", EXPLANATION, "", "## Checks", "", "| what | outcome | |", "|---|---|---|"]
     lines += [
-        f"| {result['what']} | {result['outcome']} | {said(result['note'])} |" for result in checks
+        f"| {result['what']} | {result['outcome']} | {escape_cell(result['note'])} |"
+        for result in checks
     ]
     return "\n".join(lines) + "\n", {
         "machine": about,
-        "figures": [result for _, result in results],
+        "measurements": [result for _, result in results],
         "checks": checks,
     }
 
 
 def read(path: Path) -> list[Record]:
-    """The records of a file whose last line may be cut off."""
+    """The records of a file. Its last line may be incomplete."""
     records = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
@@ -359,16 +362,16 @@ def write(records: list[Record], markdown: Path, data: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("lines", type=Path)
-    parser.add_argument("--markdown", type=Path, help="write the table here; else it is printed")
+    parser.add_argument("--markdown", type=Path, help="file of the table (default: print it)")
     parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
-    text, result = report(read(given.lines))
-    if given.markdown is None:
+    options = parser.parse_args()
+    text, result = report(read(options.lines))
+    if options.markdown is None:
         print(text, end="")
     else:
-        given.markdown.write_text(text, encoding="utf-8")
-    if given.json is not None:
-        given.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        options.markdown.write_text(text, encoding="utf-8")
+    if options.json is not None:
+        options.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Commands with deadlines, and helpers that answer line by line: nothing that the suite starts outlives it."""
+"""Runs commands with deadlines and servers that answer line by line, and kills all of them."""
 
 from __future__ import annotations
 
@@ -17,40 +17,40 @@ from typing import IO, Any
 Record = dict[str, Any]
 
 
-class Failed(Exception):
-    """A part that cannot give its figure; the words are the reason in the table."""
+class StageError(Exception):
+    """A stage cannot give a value. The message is the reason in the table."""
 
 
 @dataclass
-class Done:
-    """How a command ended. `code` is None where its time was up."""
+class CommandResult:
+    """The result of a command. `code` is None if the command exceeded its time."""
 
     code: int | None
     stdout: str
     stderr: str
     seconds: float
 
-    def why(self) -> str:
-        """The reason of a failure in one line."""
+    def failure_reason(self) -> str:
+        """The reason of a failure as one line."""
         if self.code is None:
             return f"not finished after {self.seconds:.0f} s"
-        said = [
+        lines = [
             line
             for line in (*self.stdout.splitlines(), *self.stderr.splitlines())
             if line.strip() and line[0] != "{"
         ]
-        errors = [line for line in said if "error" in line.lower()][:1]
+        errors = [line for line in lines if "error" in line.lower()][:1]
         how = f"signal {-self.code}" if self.code < 0 else f"exit code {self.code}"
-        return f"{how}: {one_line((errors or said[-1:] or ['it said nothing'])[0])}"
+        return f"{how}: {one_line((errors or lines[-1:] or ['no output'])[0])}"
 
 
-def one_line(text: object, most: int = 300) -> str:
-    words = " ".join(str(text).split())
-    return words if len(words) <= most else words[: most - 1] + "…"
+def one_line(text: object, max_length: int = 300) -> str:
+    line = " ".join(str(text).split())
+    return line if len(line) <= max_length else line[: max_length - 1] + "…"
 
 
 class Shell:
-    """Starts commands, each the head of a group of its own, and writes down what they were and said."""
+    """Starts commands in their own process groups, and logs the commands and their output."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -64,12 +64,12 @@ class Shell:
             log.write(text.rstrip("\n") + "\n")
 
     def start(self, command: Sequence[object], **streams: Any) -> subprocess.Popen[str]:
-        words = [str(word) for word in command]
+        arguments = [str(argument) for argument in command]
         if self._closed:
-            raise Failed("the suite was ended")
+            raise StageError("the suite was stopped")
         try:
             process = subprocess.Popen(
-                words,
+                arguments,
                 text=True,
                 encoding="utf-8",
                 errors="replace",
@@ -77,13 +77,13 @@ class Shell:
                 **streams,
             )
         except OSError as error:
-            raise Failed(f"{words[0]}: {error.strerror}") from error
+            raise StageError(f"{arguments[0]}: {error.strerror}") from error
         with self._lock:
             self._running.append(process)
         return process
 
-    def end(self, process: subprocess.Popen[str]) -> None:
-        """Ends a command and all that it started."""
+    def kill(self, process: subprocess.Popen[str]) -> None:
+        """Kills a command and its child processes."""
         if process.poll() is None:
             try:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -94,12 +94,15 @@ class Shell:
             if process in self._running:
                 self._running.remove(process)
 
-    def end_all(self) -> None:
+    def kill_all(self) -> None:
         for process in list(self._running):
-            self.end(process)
+            self.kill(process)
 
     def close(self) -> None:
-        """Ends all, and starts no more; takes no lock and waits for nothing, so a signal handler may call it."""
+        """Kills all commands and prevents new ones.
+
+        A signal handler may call it: it takes no lock and does not wait.
+        """
         self._closed = True
         for process in list(self._running):
             if process.returncode is None:
@@ -108,8 +111,8 @@ class Shell:
                 except ProcessLookupError:
                     pass
 
-    def call(self, command: Sequence[object], seconds: float) -> Done:
-        """Runs a command to its end, or ends it after `seconds`."""
+    def call(self, command: Sequence[object], seconds: float) -> CommandResult:
+        """Runs a command. Kills it after `seconds`."""
         begin = time.monotonic()
         process = self.start(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -119,22 +122,23 @@ class Shell:
             stdout, stderr = process.communicate(timeout=max(0.1, seconds))
             code = process.returncode
         except subprocess.TimeoutExpired:
-            self.end(process)
+            self.kill(process)
             stdout, stderr = process.communicate()
         finally:
-            self.end(process)
-        done = Done(code, stdout, stderr, time.monotonic() - begin)
+            self.kill(process)
+        result = CommandResult(code, stdout, stderr, time.monotonic() - begin)
         self.note(
-            f"$ {' '.join(str(word) for word in command)}\n{stdout}{stderr}[{code}, {done.seconds:.1f} s]\n"
+            f"$ {' '.join(str(argument) for argument in command)}\n"
+            f"{stdout}{stderr}[{code}, {result.seconds:.1f} s]\n"
         )
-        return done
+        return result
 
 
-class Server:
+class LineServer:
     """A program that answers each line with one line of JSON."""
 
     def __init__(self, shell: Shell, command: Sequence[object], seconds: float) -> None:
-        """Waits for its record `device`."""
+        """Waits for the program's record `device`."""
         self._shell, self._name = shell, Path(str(command[0])).name
         self._errors: list[str] = []
         self._process = shell.start(
@@ -143,16 +147,16 @@ class Server:
         self._lines: queue.Queue[str | None] = queue.Queue()
         assert self._process.stdout is not None and self._process.stderr is not None
         threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
-        self._listener = threading.Thread(
+        self._stderr_reader = threading.Thread(
             target=self._errors.extend, args=(self._process.stderr,), daemon=True
         )
-        self._listener.start()
+        self._stderr_reader.start()
         self.device = self._next(seconds)
         while self.device["record"] not in ("device", "failed"):
             self.device = self._next(seconds)
         if self.device["record"] == "failed":
             self.close()
-            raise Failed(self.device["reason"])
+            raise StageError(self.device["reason"])
 
     def _read(self, stdout: IO[str]) -> None:
         for line in stdout:
@@ -164,46 +168,44 @@ class Server:
             line = self._lines.get(timeout=max(0.1, seconds))
         except queue.Empty:
             self.close()
-            raise Failed(f"{self._name}: no answer in {seconds:.0f} s") from None
+            raise StageError(f"{self._name}: no answer in {seconds:.0f} s") from None
         if line is None:
             self._process.wait()
-            self._listener.join(1)
-            code, said = (
-                self._process.returncode,
-                one_line(self._errors[-1]) if self._errors else "it said nothing",
-            )
+            self._stderr_reader.join(1)
+            code = self._process.returncode
+            message = one_line(self._errors[-1]) if self._errors else "no output"
             self.close()
-            raise Failed(f"{self._name}: exit code {code}: {said}")
+            raise StageError(f"{self._name}: exit code {code}: {message}")
         try:
             return dict(json.loads(line))
         except ValueError:
             return {"record": "text", "text": line}
 
-    def ask(self, question: str, seconds: float) -> float:
-        """The rate that it answers; its reason as Failed."""
+    def request(self, question: str, seconds: float) -> float:
+        """Returns the rate of the answer. Throws StageError with the reason of a failure."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(question + "\n")
             self._process.stdin.flush()
         except OSError:
-            pass  # it has ended, and why is read below
+            pass  # the program has ended; _next() finds the reason
         answer = self._next(seconds)
         while answer["record"] == "text":
             answer = self._next(seconds)
         if answer["record"] != "rate":
-            raise Failed(one_line(answer.get("reason", answer)))
+            raise StageError(one_line(answer.get("reason", answer)))
         self.last = answer
         return float(answer["rate"])
 
     def close(self) -> None:
-        self._shell.end(self._process)
+        self._shell.kill(self._process)
         if self._errors:
-            self._shell.note(f"{self._name} said:\n{''.join(self._errors)}")
+            self._shell.note(f"stderr of {self._name}:\n{''.join(self._errors)}")
             self._errors = []
 
 
 def records_of(text: str) -> list[Record]:
-    """The JSON objects among the lines of an output, as far as it came."""
+    """The records in an output. It may have other lines, and its last line may be incomplete."""
     records = []
     for line in text.splitlines():
         try:

@@ -1,7 +1,8 @@
-"""Memory of a peer with 15 neighbours: the peak resident set of each of 16 processes on the complete graph, against its rows.
+"""Memory of a peer with 15 neighbours: peak resident sets of 16 processes on the complete graph.
 
-Rows of 16 million float32 (an MLP 64-4000-3930-10 on digits), momentum SGD, policy sync: x, its back half, the gradient and
-the momentum are four rows. The target is those rows and 64 MiB.
+Rows have 16 million float32 values (an MLP 64-4000-3930-10 on digits). With momentum SGD and policy
+sync, a peer has four rows: x, its second buffer, the gradient and the momentum. The target is the
+size of these rows and 64 MiB.
 
     .venv/bin/python experiments/benchmarks/memory.py [--json]
 """
@@ -38,7 +39,7 @@ def start(binary: Path, folder: Path, peer: int) -> subprocess.Popen[bytes]:
         "log.every": 0,
         "net.listen": "127.0.0.1:0",
         "net.rendezvous": folder / "rendezvous",
-        "net.silence": 60,
+        "net.failure_timeout": 60,
     }
     command = [str(binary), "peer", "--id", str(peer), "--quiet", "--out", str(folder)]
     for key, value in settings.items():
@@ -72,17 +73,18 @@ def main() -> int:
         "parameters": PARAMETERS,
         "rows_mib": round(rows / MIB, 1),
         "peak_mib": round(worst / MIB, 1),
-        "beside_rows_mib": round((worst - rows) / MIB, 1),
+        "beyond_rows_mib": round((worst - rows) / MIB, 1),
     }
     if arguments.json:
         print(json.dumps(result))
     else:
         print(
-            "| parameters | four rows | peak of a process (largest of 16) | beside the rows | target |"
+            "| parameters | four rows | peak of a process (largest of 16) | beyond rows | target |"
         )
         print("|---|---|---|---|---|")
         print(
-            f"| {PARAMETERS:,} | {rows / MIB:.1f} MiB | {worst / MIB:.1f} MiB | {(worst - rows) / MIB:.1f} MiB | 64 MiB |"
+            f"| {PARAMETERS:,} | {rows / MIB:.1f} MiB | {worst / MIB:.1f} MiB "
+            f"| {(worst - rows) / MIB:.1f} MiB | 64 MiB |"
         )
     return 0
 

@@ -1,4 +1,4 @@
-"""Interleaved pairs and the interval of their median ratio: how every benchmark here compares with its rival."""
+"""Interleaved pairs of measurements and the interval of their median ratio."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = ROOT / "build/release/bin/gossamer"
-FEWEST_PAIRS = 6  # fewer have no 95 % interval
+MIN_PAIRS = 6  # with fewer pairs there is no 95 % interval
 
 
 @dataclass
 class Pairs:
-    """What both sides measured, pair by pair; a larger figure is better, and `ratio` is ours over theirs."""
+    """The measurements of both sides, pair by pair. A larger value is better."""
 
     name: str
     target: float | None
@@ -32,7 +32,10 @@ class Pairs:
         return statistics.median(self.ratios)
 
     def interval(self) -> tuple[float, float]:
-        """Order statistics that hold the median ratio with at least 95 % (of 9 pairs the 2nd and the 8th)."""
+        """Order statistics that contain the median ratio with a probability of at least 95 %.
+
+        For 9 pairs they are the 2nd and the 8th.
+        """
         ratios, n = sorted(self.ratios), len(self.ours)
         rank = max(
             r
@@ -42,7 +45,7 @@ class Pairs:
         return ratios[rank], ratios[n - 1 - rank]
 
     def cells(self) -> str:
-        """The end of a Markdown row: ratio with interval, and what it must reach."""
+        """The last cells of a Markdown row: ratio with interval, and target."""
         low, high = self.interval()
         target = "–" if self.target is None else f"{self.target:g}"
         return f"{self.ratio:.2f} ({low:.2f}–{high:.2f}) | {target}"
@@ -65,11 +68,11 @@ def measure(
     ours: Callable[[], float],
     theirs: Callable[[], float],
 ) -> Pairs:
-    """`count` pairs, each side first in every other one."""
+    """Measures `count` pairs in alternating order."""
     pairs = Pairs(name, target)
     for index in range(count):
         sides = [(ours, pairs.ours), (theirs, pairs.theirs)]
-        for run, figures in sides if index % 2 == 0 else reversed(sides):
-            figures.append(run())
+        for run, values in sides if index % 2 == 0 else reversed(sides):
+            values.append(run())
         print(f"{name}: pair {index + 1} of {count}, ratio {pairs.ratios[-1]:.2f}", file=sys.stderr)
     return pairs

@@ -1,10 +1,12 @@
-"""One mix on a ring of processes over TCP, against the same exchange with gloo: median ratio of interleaved pairs.
+"""One mix on a ring of processes over TCP against the same exchange with gloo.
 
     .venv/bin/python experiments/benchmarks/ring.py [--pairs 9] [--peers 4] [--json FILE]
 
-Ours is `gossamer peer` with the algorithm `consensus`, 10 rounds to warm up and 20 timed, first record to last of the slowest
-peer; the rival is gloo_ring.py, 20 rounds timed in the same way. Loopback TCP, one thread of arithmetic a process. The
-figure is rounds per second. Prints a Markdown table; `--json` also writes every figure.
+Our side is `gossamer peer` with the algorithm `consensus`: 10 rounds of warm-up, 20 timed rounds,
+from the first to the last record of the slowest peer. The baseline is gloo_ring.py with 20 timed
+rounds. Both use loopback TCP and one thread of arithmetic per process. The result is the median
+ratio of interleaved pairs in rounds per second. Prints a Markdown table; --json also writes all
+values.
 """
 
 from __future__ import annotations
@@ -15,19 +17,16 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from pairs import BINARY, FEWEST_PAIRS, measure
+from pairs import BINARY, MIN_PAIRS, measure
 
 WARMUP, TIMED = 10, 20
-ROWS = {
-    400_000: 2.0,
-    4_000_000: 0.95,
-    64_000_000: 0.95,
-}  # bytes of a row: the ratio it must reach with 4 processes
+# bytes of a row → least ratio with 4 processes
+ROWS = {400_000: 2.0, 4_000_000: 0.95, 64_000_000: 0.95}
 TARGET_PEERS = 4
 
 
 def timed_seconds(log: Path) -> float:
-    """From the record after the warm-up to the last one."""
+    """Seconds from the record after the warm-up to the last record."""
     at = {}
     for line in log.read_text().splitlines():
         record = json.loads(line)
@@ -47,7 +46,7 @@ def gossamer(binary: Path, peers: int, row_bytes: int) -> float:
         "log.sketch": "off",
         "local.threads": 1,
         "net.listen": "127.0.0.1:0",
-        "net.silence": 60,
+        "net.failure_timeout": 60,
     }
     with tempfile.TemporaryDirectory(prefix="gossamer-ring-") as name:
         folder = Path(name)
@@ -94,39 +93,41 @@ def gloo(python: str, peers: int, row_bytes: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=Path, default=BINARY)
-    parser.add_argument(
-        "--torch-python", default="/usr/bin/python3", help="a Python that has torch"
-    )
-    parser.add_argument("--pairs", type=int, default=9, help=f"at least {FEWEST_PAIRS}")
+    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python with torch")
+    parser.add_argument("--pairs", type=int, default=9, help=f"at least {MIN_PAIRS}")
     parser.add_argument("--peers", type=int, default=TARGET_PEERS)
-    parser.add_argument("--json", type=Path, help="write every figure to this file")
-    given = parser.parse_args()
-    if given.pairs < FEWEST_PAIRS:
-        parser.error(f"--pairs: at least {FEWEST_PAIRS}")
-    if not given.binary.exists():
-        parser.error(f"{given.binary}: not there; build it, or give --binary")
+    parser.add_argument("--json", type=Path, help="a file for all values")
+    options = parser.parse_args()
+    if options.pairs < MIN_PAIRS:
+        parser.error(f"--pairs: at least {MIN_PAIRS}")
+    if not options.binary.exists():
+        parser.error(f"{options.binary} does not exist: build it, or give --binary")
 
     records = []
     rows = [
-        "| row | processes | ours, ms a round | gloo, ms a round | ratio (95 % interval) | at least |",
+        "| row | processes | ours, ms/round | gloo, ms/round | ratio (95 % interval) | target |",
         "|---|---|---|---|---|---|",
     ]
     for row_bytes, target in ROWS.items():
         pairs = measure(
-            f"ring of {given.peers}, {row_bytes / 1e6:g} MB",
-            target if given.peers == TARGET_PEERS else None,
-            given.pairs,
-            lambda row_bytes=row_bytes: gossamer(given.binary, given.peers, row_bytes),
-            lambda row_bytes=row_bytes: gloo(given.torch_python, given.peers, row_bytes),
+            f"ring of {options.peers}, {row_bytes / 1e6:g} MB",
+            target if options.peers == TARGET_PEERS else None,
+            options.pairs,
+            lambda row_bytes=row_bytes: gossamer(options.binary, options.peers, row_bytes),
+            lambda row_bytes=row_bytes: gloo(options.torch_python, options.peers, row_bytes),
         )
-        ours, theirs = sorted(pairs.ours)[given.pairs // 2], sorted(pairs.theirs)[given.pairs // 2]
+        ours, theirs = (
+            sorted(pairs.ours)[options.pairs // 2],
+            sorted(pairs.theirs)[options.pairs // 2],
+        )
         rows.append(
-            f"| {row_bytes / 1e6:g} MB | {given.peers} | {1e3 / ours:.2f} | {1e3 / theirs:.2f} | {pairs.cells()} |"
+            f"| {row_bytes / 1e6:g} MB | {options.peers} | {1e3 / ours:.2f} | {1e3 / theirs:.2f} "
+            f"| {pairs.cells()} |"
         )
         records.append(pairs.record())
     print("\n".join(rows))
-    if given.json is not None:
-        given.json.write_text(json.dumps(records, indent=2) + "\n")
+    if options.json is not None:
+        options.json.write_text(json.dumps(records, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Node steps per second on one core against PyTorch: median ratio of interleaved pairs, with its interval.
+"""Node steps per second on one core against PyTorch: the median ratio of interleaved pairs.
 
     .venv/bin/python experiments/benchmarks/training.py [--pairs 9] [--seconds 2] [--json FILE]
 
-A pair is one run of `gossamer bench train` and one of torch_rivals.py, each a process of its own, in turn first. Both count
-CPU time, so that other work on a shared machine enters through the caches only. Prints a Markdown table; `--json` also
-writes every figure.
+A pair is a run of `gossamer bench train` and a run of torch_baseline.py, in alternating order, each
+in its own process. Both count CPU time, so that other work on the machine has an effect through the
+caches only. Prints a Markdown table with intervals; --json also writes all values.
 """
 
 from __future__ import annotations
@@ -14,30 +14,29 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from pairs import BINARY, FEWEST_PAIRS, Pairs, measure
+from pairs import BINARY, MIN_PAIRS, Pairs, measure
 
 PEERS = 16
 
 
 @dataclass(frozen=True)
-class Rivalry:
-    """A workload, who it is compared with, and the ratio that it must reach."""
+class Comparison:
+    """A workload, the mode of its baseline, and the least ratio."""
 
     workload: str
-    rival: str
+    baseline: str
     target: float
 
 
-RIVALRIES = (
-    Rivalry("softmax", "loop", 10.0),
-    Rivalry("softmax", "bmm", 1.3),
-    Rivalry("mlp", "loop", 2.5),
-    Rivalry("mlp", "bmm", 1.3),
-    Rivalry("cnn", "loop", 1.5),
+COMPARISONS = (
+    Comparison("softmax", "loop", 10.0),
+    Comparison("softmax", "bmm", 1.3),
+    Comparison("mlp", "loop", 2.5),
+    Comparison("mlp", "bmm", 1.3),
+    Comparison("cnn", "loop", 1.5),
 )
 NAMES = {
     "softmax": "softmax regression 64-10, batch 16",
@@ -58,24 +57,24 @@ def steps_per_second(command: list[str]) -> float:
     return float(json.loads(done.stdout)["steps_per_second"])
 
 
-def compare(rivalry: Rivalry, arguments: argparse.Namespace) -> Pairs:
+def compare(comparison: Comparison, arguments: argparse.Namespace) -> Pairs:
     seconds = ["--seconds", str(arguments.seconds)]
     ours = [
         str(arguments.binary),
         "bench",
         "train",
-        rivalry.workload,
+        comparison.workload,
         "--peers",
         str(PEERS),
         "--json",
         *seconds,
     ]
-    script = str(Path(__file__).with_name("torch_rivals.py"))
-    theirs = [arguments.torch_python, script, rivalry.workload, rivalry.rival, *seconds]
-    name = f"{NAMES[rivalry.workload]} | PyTorch, {NAMES[rivalry.rival]}"
+    script = str(Path(__file__).with_name("torch_baseline.py"))
+    theirs = [arguments.torch_python, script, comparison.workload, comparison.baseline, *seconds]
+    name = f"{NAMES[comparison.workload]} | PyTorch, {NAMES[comparison.baseline]}"
     return measure(
         name,
-        rivalry.target,
+        comparison.target,
         arguments.pairs,
         lambda: steps_per_second(ours),
         lambda: steps_per_second(theirs),
@@ -84,7 +83,7 @@ def compare(rivalry: Rivalry, arguments: argparse.Namespace) -> Pairs:
 
 def table(outcomes: list[Pairs]) -> str:
     lines = [
-        "| workload | rival | ours, steps/s | rival, steps/s | ratio (95 % interval) | at least |",
+        "| workload | baseline | ours, steps/s | its steps/s | ratio (95 % interval) | target |",
         "|---|---|---|---|---|---|",
     ]
     for pairs in outcomes:
@@ -96,24 +95,22 @@ def table(outcomes: list[Pairs]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", type=Path, default=BINARY)
-    parser.add_argument(
-        "--torch-python", default="/usr/bin/python3", help="a Python that has torch"
-    )
-    parser.add_argument("--pairs", type=int, default=9, help=f"at least {FEWEST_PAIRS}")
+    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python with torch")
+    parser.add_argument("--pairs", type=int, default=9, help=f"at least {MIN_PAIRS}")
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU seconds of each run")
     parser.add_argument(
-        "--only", choices=sorted({r.workload for r in RIVALRIES}), help="one workload"
+        "--only", choices=sorted({r.workload for r in COMPARISONS}), help="one workload"
     )
-    parser.add_argument("--json", type=Path, help="write every figure to this file")
+    parser.add_argument("--json", type=Path, help="a file for all values")
     arguments = parser.parse_args()
-    if arguments.pairs < FEWEST_PAIRS:
-        parser.error(f"--pairs: at least {FEWEST_PAIRS}")
+    if arguments.pairs < MIN_PAIRS:
+        parser.error(f"--pairs: at least {MIN_PAIRS}")
     if not arguments.binary.exists():
-        parser.error(f"{arguments.binary}: not there; build it, or give --binary")
+        parser.error(f"{arguments.binary} does not exist: build it, or give --binary")
     outcomes = [
-        compare(rivalry, arguments)
-        for rivalry in RIVALRIES
-        if arguments.only in (None, rivalry.workload)
+        compare(comparison, arguments)
+        for comparison in COMPARISONS
+        if arguments.only in (None, comparison.workload)
     ]
     print(table(outcomes))
     if arguments.json is not None:

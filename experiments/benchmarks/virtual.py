@@ -1,7 +1,9 @@
-"""Whole networks in virtual time: how long thousands of peers take in one process, and how much faster than the network that it
-simulates a run goes. Set-up, log and final parameters included; as many threads as the machine has cores.
+"""Networks in virtual time: the wall time of thousands of peers in one process.
 
     .venv/bin/python experiments/benchmarks/virtual.py [--repeats 3] [--only 10,240] [--json]
+
+Also measures how much faster than the simulated network a run is. Times include set-up, log and
+final parameters. A run uses as many threads as the machine has cores.
 """
 
 from __future__ import annotations
@@ -62,10 +64,10 @@ CASES = {
 @dataclass
 class Measured:
     wall: float  # seconds of the whole process
-    cpu: float  # of all its threads
+    cpu: float  # seconds of all threads
     speed: float  # virtual over wall seconds
     peak_mib: float
-    load: float  # of the machine, when it ended
+    load: float  # load average of the machine at the end
 
 
 def run(binary: Path, settings: dict[str, object]) -> Measured:
@@ -96,12 +98,12 @@ def main() -> int:
     )
     parser.add_argument("--binary", type=Path, default=BINARY)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--only", default="", help="cases whose name has this in it")
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
 
     if not arguments.json:
-        print("| | wall, s | CPU, s | virtual over wall | peak, MiB | load | asked |")
+        print("| | wall, s | CPU, s | virtual over wall | peak, MiB | load | target |")
         print("|---|---|---|---|---|---|---|")
     results = []
     for name, (settings, what, target) in CASES.items():
@@ -119,10 +121,11 @@ def main() -> int:
                 "runs": [asdict(one) for one in runs],
             }
         )
-        asked = f"wall under {target} s" if what == "wall" else f"virtual over wall {target}"
+        goal = f"wall under {target} s" if what == "wall" else f"virtual over wall {target}"
         if not arguments.json:
             print(
-                f"| {name} | {wall:.2f} | {cpu:.2f} | {speed:,.0f} | {peak:.0f} | {load:.1f} | {asked} |",
+                f"| {name} | {wall:.2f} | {cpu:.2f} | {speed:,.0f} | {peak:.0f} | {load:.1f} "
+                f"| {goal} |",
                 flush=True,
             )
     if arguments.json:

@@ -1,1 +1,1 @@
-"""The lab: grids of Gossamer runs, and what they show. `sweep.py` and `report.py` are its two doors."""
+"""The modules behind sweep.py, report.py and paper.py."""

@@ -1,5 +1,7 @@
-"""Axes of a grid as the command line gives them: `topology.kind=ring,torus`, `run.seed=0..2`; and the axis whose values are
-named groups of settings, the variants, from a TOML file:
+"""The axes of a grid.
+
+The command line gives an axis as `topology.kind=ring,torus` or `run.seed=0..2`. One further axis
+has named groups of settings as its values, the variants, from a TOML file:
 
     [variants."torus, lazy"]
     "topology.kind" = "torus"
@@ -23,7 +25,7 @@ Variants = dict[str, dict[str, str]]  # name → key → value as text for `--se
 
 @dataclass(frozen=True)
 class Axis:
-    """One configuration key and the values that it takes, as text for `--set`."""
+    """A configuration key and its values, as text for `--set`."""
 
     key: str
     values: tuple[str, ...]
@@ -52,7 +54,7 @@ def parse_axes(texts: list[str]) -> list[Axis]:
 
 
 def read_variants(path: Path) -> Variants:
-    """The groups of settings under [variants], in the file's order. Other tables of the file are not looked at."""
+    """The groups of settings under [variants], in the file's order. Ignores other tables."""
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8")).get("variants")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The cells of a grid: one run each, in a folder of its own, and whether its result can be counted."""
+"""The cells of a grid. A cell is one run in its own folder."""
 
 import hashlib
 import itertools
@@ -15,21 +15,19 @@ from lab.errors import LabError
 
 RATE = "optimizer.rate"
 SEED = "run.seed"
-# Keys that say where and how a run is carried out, and not what it computes.
-_NOT_RESULT = {("local", "out"), ("local", "threads")}
+# Keys that do not change what a run computes.
+_IRRELEVANT_TO_RESULT = {("local", "out"), ("local", "threads")}
 
 
 @dataclass(frozen=True)
 class Cell:
     name: str
     folder: Path
-    overrides: dict[str, str]  # key → text, as given to `--set`
-    labels: dict[
-        str, str
-    ]  # axis → value, as given: a variant by its name; without a step size that is selected
+    overrides: dict[str, str]  # key → text for `--set`
+    labels: dict[str, str]  # axis → value; a variant's value is its name; no selected step size
 
     def condition(self) -> tuple[tuple[str, str], ...]:
-        """What is compared: the place in the grid without the seed."""
+        """The grid point without its seed: runs of one condition differ in the seed only."""
         return tuple((key, value) for key, value in self.labels.items() if key != SEED)
 
 
@@ -45,51 +43,61 @@ def read_config(path: Path) -> dict[str, Any]:
 def make_cells(
     axes: list[Axis], rates: tuple[str, ...], out: Path, variants: Variants | None = None
 ) -> list[Cell]:
-    """Every combination, seeds innermost but for the rates, so that a condition is complete early."""
+    """A cell for every combination of the axes.
+
+    Rates vary fastest and then seeds, so that the first condition is complete early. Throws
+    LabError if two cells would share a folder.
+    """
     if rates and any(axis.key == RATE for axis in axes):
         raise LabError(
-            f"{RATE} is an axis and --rates is given: the step size is either compared or selected, not both"
+            f"{RATE} is an axis and --rates is given: "
+            "the step size is either compared or selected, not both"
         )
-    whole = sorted(axes, key=lambda axis: axis.key == SEED) + ([Axis(RATE, rates)] if rates else [])
+    ordered = sorted(axes, key=lambda axis: axis.key == SEED)
+    ordered += [Axis(RATE, rates)] if rates else []
     cells = []
-    for values in itertools.product(*(axis.values for axis in whole)):
-        place = dict(zip((axis.key for axis in whole), values, strict=True))
-        name = cell_name(place)
-        labels = {key: value for key, value in place.items() if not (rates and key == RATE)}
-        cells.append(Cell(name, out / name, settings_of(place, variants or {}), labels))
+    for values in itertools.product(*(axis.values for axis in ordered)):
+        point = dict(zip((axis.key for axis in ordered), values, strict=True))
+        name = cell_name(point)
+        labels = {key: value for key, value in point.items() if not (rates and key == RATE)}
+        cells.append(Cell(name, out / name, settings_of(point, variants or {}), labels))
     if len({cell.name for cell in cells}) != len(cells):
         raise LabError(
             "two cells of the grid would share a folder: their values differ only in characters "
-            "that a folder's name cannot hold"
+            "that a folder name cannot contain"
         )
     return cells
 
 
-def settings_of(place: dict[str, str], variants: Variants) -> dict[str, str]:
-    """What is set at a place in the grid: a variant stands for its settings."""
+def settings_of(point: dict[str, str], variants: Variants) -> dict[str, str]:
+    """The overrides at a grid point, with a variant replaced by its settings."""
     settings: dict[str, str] = {}
-    for key, value in place.items():
+    for key, value in point.items():
         for name, text in (variants[value] if key == VARIANT else {key: value}).items():
             if name in settings:
                 raise LabError(
-                    f"{name} is set by the variant {place[VARIANT]} and by the grid: leave it to one of them"
+                    f"{name} is set by the variant {point[VARIANT]} and by the grid: "
+                    "set it in one of them only"
                 )
             settings[name] = text
     return settings
 
 
-def cell_name(place: dict[str, str]) -> str:
-    """`ring-seed0-rate0.1`: kinds and variants by value, everything else by the key's last word and its value."""
-    words = []
-    for key, value in place.items():
-        word = key.rpartition(".")[2]
+def cell_name(point: dict[str, str]) -> str:
+    """A folder name such as `ring-seed0-rate0.1`.
+
+    A kind or variant contributes its value, any other key its last part and its value.
+    """
+    parts = []
+    for key, value in point.items():
+        short = key.rpartition(".")[2]
         safe = re.sub(r"[^A-Za-z0-9.+]+", "_", value.strip('"')).strip("_")
-        words.append(safe if word in ("kind", VARIANT) else f"{word}{safe}")
-    return "-".join(words) or "run"
+        parts.append(safe if short in ("kind", VARIANT) else f"{short}{safe}")
+    return "-".join(parts) or "run"
 
 
 def merge(config: dict[str, Any], overrides: dict[str, str]) -> dict[str, Any]:
-    """The configuration with the overrides in place, each read as TOML where it can be and as text otherwise."""
+    """The configuration with the overrides applied. A value that is not TOML is taken as text."""
     merged = {
         section: dict(keys) if isinstance(keys, dict) else keys for section, keys in config.items()
     }
@@ -104,10 +112,13 @@ def merge(config: dict[str, Any], overrides: dict[str, str]) -> dict[str, Any]:
 
 
 def configuration_hash(config: dict[str, Any], overrides: dict[str, str], processes: bool) -> str:
-    """Equal for two cells that compute the same thing: comments, `[net]`, threads and folders do not count."""
+    """A hash that is equal for cells with equal results.
+
+    Comments, `[net]`, threads and folders do not enter it.
+    """
     merged = merge(config, overrides)
     content = {
-        section: {k: v for k, v in keys.items() if (section, k) not in _NOT_RESULT}
+        section: {k: v for k, v in keys.items() if (section, k) not in _IRRELEVANT_TO_RESULT}
         for section, keys in merged.items()
         if section != "net" and isinstance(keys, dict)
     }
@@ -116,7 +127,7 @@ def configuration_hash(config: dict[str, Any], overrides: dict[str, str], proces
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a file, or None where there is no whole one."""
+    """The JSON object in a file; None if the file is missing or incomplete."""
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -124,22 +135,28 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return content if isinstance(content, dict) else None
 
 
-def settled(cell: Cell, config_hash: str) -> str | None:
-    """'finished' or 'diverged' when the cell's folder holds the whole result of this very configuration."""
-    made = read_json(cell.folder / "cell.json")
+def completed_status(cell: Cell, config_hash: str) -> str | None:
+    """'finished' or 'diverged' if the folder holds a complete result of this configuration.
+
+    None otherwise: the cell must be run.
+    """
+    mark = read_json(cell.folder / "cell.json")
     summary = read_json(cell.folder / "summary.json")
-    if made is None or summary is None or made.get("config_hash") != config_hash:
+    if mark is None or summary is None or mark.get("config_hash") != config_hash:
         return None
     return summary["reason"] if summary.get("reason") in ("finished", "diverged") else None
 
 
 def prepare_folder(cell: Cell, config_hash: str, build: str) -> None:
-    """Empties the cell's folder and marks it. Refuses a folder that is not a cell's."""
+    """Empties the cell's folder and writes cell.json into it.
+
+    Throws LabError if the folder has files but no cell.json, so that no other data are deleted.
+    """
     folder = cell.folder
     if folder.exists():
         if any(folder.iterdir()) and not (folder / "cell.json").exists():
             raise LabError(
-                f"{folder} exists and is not a cell of a sweep: choose another --out or move it away"
+                f"{folder} exists and is not a cell of a sweep: choose another --out, or move it"
             )
         shutil.rmtree(folder)
     folder.mkdir(parents=True)

@@ -1,4 +1,7 @@
-"""What a report compares: conditions (cells without seed and step size), their runs, and their bands over the seeds."""
+"""The conditions that a report compares.
+
+A condition is a grid point without seed and step size. It has a run for each seed.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +16,7 @@ from lab.results import Sweep
 from lab.selection import Choice
 
 KIND = "topology.kind"
-_TIMES = 120  # points of a curve against time
+_TIME_POINTS = 120  # points of a curve against time
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Band:
-    """Mean over the seeds, and the lowest and highest seed, at each logged round (or moment)."""
+    """Mean, lowest and highest value over the seeds, at each logged round or time."""
 
     rounds: np.ndarray
     mean: np.ndarray
@@ -35,12 +38,12 @@ class Band:
 
 @dataclass(frozen=True)
 class Condition:
-    series: str  # what the legend says: a value of the first varied axis, topologies before others
-    facet: str  # the other varied axes; empty when there are none
+    series: str  # name in the legend: the value of the variant, topology or first varied axis
+    facet: str  # values of the other varied axes; empty if there are none
     runs: list[Run]
-    expected: int  # seeds asked for
+    expected: int  # number of seeds in the grid
     choice: Choice | None
-    labels: dict[str, str]  # its place in the grid: axis → value
+    labels: dict[str, str]  # axis → value
 
     def band(self, name: str) -> Band:
         shared = self.runs[0].curves.rounds
@@ -51,25 +54,32 @@ class Condition:
         )
         return Band(shared, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
 
-    def along(
-        self, spent: str, name: str, last: float = np.inf, logarithmic: bool = False
+    def curve_against(
+        self, cost: str, name: str, last: float = np.inf, logarithmic: bool = False
     ) -> tuple[np.ndarray, Band]:
-        """A curve against what was spent by then, the mean over the seeds: spent is round, bytes_sent or seconds. Of seconds
-        at most up to `last`, evenly spaced on the axis as drawn: peers and seeds reach a round at different times."""
-        if spent != "seconds":
+        """A curve against a cost: the costs (mean over the seeds), and the band of the values.
+
+        `cost` is round, bytes_sent or seconds. Seeds reach a round at different times, so a curve
+        against seconds is sampled at times up to `last`, evenly spaced on the axis as drawn.
+        """
+        if cost != "seconds":
             band = self.band(name)
-            return (band.rounds.astype(float) if spent == "round" else self.band(spent).mean), band
+            return (band.rounds.astype(float) if cost == "round" else self.band(cost).mean), band
         runs = [run.curves.by_time(name) for run in self.runs]
         end = min([*(times[-1] for times, _ in runs), last])
         begin = max(times[times > 0][0] for times, _ in runs)
-        x = np.geomspace(begin, end, _TIMES) if logarithmic else np.linspace(0, end, _TIMES)
+        x = (
+            np.geomspace(begin, end, _TIME_POINTS)
+            if logarithmic
+            else np.linspace(0, end, _TIME_POINTS)
+        )
         rows = np.array(
             [values[np.searchsorted(times, x, side="right") - 1] for times, values in runs]
         )
         return x, Band(x, rows.mean(axis=0), rows.min(axis=0), rows.max(axis=0))
 
     @property
-    def takes_virtual_time(self) -> bool:
+    def has_virtual_time(self) -> bool:
         return all(run.summary.get("virtual_seconds") for run in self.runs)
 
     @property
@@ -78,38 +88,46 @@ class Condition:
 
     @property
     def server_bytes(self) -> np.ndarray:
-        """Sent by each server of each run, in all."""
+        """Bytes that each server of each run has sent: [runs × servers]."""
         return np.concatenate([run.curves.server_bytes for run in self.runs])
 
     def finals(self, name: str) -> np.ndarray:
-        """The last logged value of a curve, per seed."""
+        """The last logged value of a curve for each seed."""
         return np.array([run.curves.values[name][-1] for run in self.runs])
 
 
 def read_conditions(sweep: Sweep) -> list[Condition]:
-    """In the order of the grid; a condition without a finished run is left out (the report lists it)."""
+    """The conditions in the order of the grid, without those that have no finished run.
+
+    Throws LabError if there is no condition.
+    """
     compared: dict[tuple[tuple[str, str], ...], list[Run]] = {}
-    for result in sweep.compared():
+    for result in sweep.comparable_results():
         run = Run(result.cell.name, result.summary or {}, read_curves(result.cell.folder))
         compared.setdefault(result.cell.condition(), []).append(run)
     if not compared:
         raise LabError(
-            f"{sweep.folder}: no run of the sweep can be compared (finished, at a selected step size)"
+            f"{sweep.folder}: no run of the sweep has finished at a selected step size, "
+            "so there is nothing to compare"
         )
     choices = {tuple(choice.condition.items()): choice for choice in sweep.choices}
-    expected = len(sweep.about["axes"].get(SEED, [0]))
-    varied = [key for key, values in sweep.about["axes"].items() if len(values) > 1 and key != SEED]
+    expected = len(sweep.metadata["axes"].get(SEED, [0]))
+    varied = [
+        key for key, values in sweep.metadata["axes"].items() if len(values) > 1 and key != SEED
+    ]
     series = next((key for key in (VARIANT, KIND, *varied) if key in varied), None)
     conditions = []
     for key, runs in compared.items():
         labels = dict(key)
-        facet = ", ".join(f"{word_of(k)} = {labels[k]}" for k in varied if k != series)
+        facet = ", ".join(f"{short_key(k)} = {labels[k]}" for k in varied if k != series)
         name = _series_name(series, labels) if series else runs[0].curves.topology["topology"]
-        conditions.append(Condition(_plain(name), facet, runs, expected, choices.get(key), labels))
+        conditions.append(
+            Condition(_display_text(name), facet, runs, expected, choices.get(key), labels)
+        )
     return conditions
 
 
-def facets(conditions: list[Condition]) -> dict[str, list[Condition]]:
+def by_facet(conditions: list[Condition]) -> dict[str, list[Condition]]:
     grouped: dict[str, list[Condition]] = {}
     for condition in conditions:
         grouped.setdefault(condition.facet, []).append(condition)
@@ -120,13 +138,13 @@ def _series_name(key: str, labels: dict[str, str]) -> str:
     return (
         labels[key]
         if key == VARIANT or key.endswith(".kind")
-        else f"{word_of(key)} = {labels[key]}"
+        else f"{short_key(key)} = {labels[key]}"
     )
 
 
-def word_of(key: str) -> str:
+def short_key(key: str) -> str:
     return key.rpartition(".")[2] if not key.endswith(".kind") else key.partition(".")[0]
 
 
-def _plain(name: str) -> str:
+def _display_text(name: str) -> str:
     return name.strip('"').replace("_", " ")

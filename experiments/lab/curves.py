@@ -1,4 +1,4 @@
-"""The curves of one run, from the logs of its process or processes."""
+"""Reads the curves of one run from the logs of its processes."""
 
 import json
 from collections import defaultdict
@@ -12,42 +12,48 @@ from lab.errors import LabError
 
 Record = dict[str, Any]
 
-# Fields of the per-peer records whose mean over the peers is a curve.
+# Fields of the round records. A curve is their mean over the peers.
 _PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds")
 _NETWORK = ("consensus_distance", "averaged_loss", "averaged_accuracy", "distance_to_optimum")
 
 
 @dataclass(frozen=True)
 class Curves:
-    """Arrays over the logged rounds. A value that the run does not have is NaN."""
+    """Arrays over the logged rounds. A missing value is NaN."""
 
     rounds: np.ndarray
     values: dict[str, np.ndarray]
     topology: dict[str, Any]
     sketched: bool  # the consensus distance is estimated from sketches
-    peers: dict[str, np.ndarray]  # of per-peer curves: the peers' own, a row each
-    server_bytes: np.ndarray = field(
-        default_factory=lambda: np.zeros(0)
-    )  # sent by each server in the whole run
+    peers: dict[str, np.ndarray]  # per-peer curves: [peers, rounds]
+    # Bytes that each server has sent in the whole run: [servers].
+    server_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
 
     def by_time(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The mean over the peers of what each had last logged, at every moment at which one of them logs: peers that wait
-        for nobody reach a round at different times. A curve that is not per peer: at the peers' mean time."""
+        """A curve against seconds: the times, and the value at each time.
+
+        At every time at which a peer logs, the value is the mean over the peers of their last
+        logged values, because asynchronous peers reach a round at different times. A curve that
+        is not per peer has the mean time of the peers in each round.
+        """
         if name not in self.peers:
             return self.values["seconds"], self.values[name]
         changes = np.diff(self.peers[name], axis=1, prepend=0)
         order = np.argsort(self.peers["seconds"], axis=None, kind="stable")
         times = self.peers["seconds"].ravel()[order]
         mean = np.cumsum(changes.ravel()[order]) / len(changes)
-        last = np.append(np.diff(times) > 0, True)  # of what happens at one moment, the end
+        last = np.append(np.diff(times) > 0, True)  # the last of several entries at one time
         return times[last], mean[last]
 
 
 def read_curves(folder: Path) -> Curves:
-    """Reads log-*.jsonl of a finished run. Rounds that some peer did not log are left out."""
+    """Reads log-*.jsonl of a finished run. Omits rounds that not every peer has logged.
+
+    Throws LabError if a log is missing or damaged.
+    """
     logs = sorted(folder.glob("log-*.jsonl"))
     if not logs:
         raise LabError(f"{folder}: no log-*.jsonl")
@@ -91,7 +97,10 @@ def read_curves(folder: Path) -> Curves:
 
 
 def consensus_from_sketches(records: list[Record]) -> float:
-    """sqrt((1/n) Σ ‖s_i − s̄‖²): a count-sketch is linear and keeps squared norms in expectation (Charikar et al. 2002)."""
+    """sqrt((1/n) Σ ‖s_i − s̄‖²) over the sketches s_i of the peers' rows.
+
+    A count-sketch is linear and preserves squared norms in expectation (Charikar et al. 2002).
+    """
     matrix = np.array([record["sketch"] for record in records], dtype=float)
     centred = matrix - matrix.mean(axis=0)
     return float(np.sqrt((centred**2).sum(axis=1).mean()))
@@ -104,7 +113,7 @@ def _records(log: Path) -> list[Record]:
             try:
                 records.append(json.loads(line))
             except ValueError as error:
-                raise LabError(f"{log}, line {number}: not a whole record: {error}") from error
+                raise LabError(f"{log}, line {number}: not a complete record: {error}") from error
     return records
 
 

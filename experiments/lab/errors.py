@@ -1,5 +1,8 @@
-"""What a user can cause, said in words."""
+"""The error that a user can cause."""
 
 
 class LabError(Exception):
-    """Something in the command, a file or the grid is wrong; the message names it. Ends the program with status 2."""
+    """The command line, a file or the grid is wrong. The message names the fault.
+
+    The program ends with status 2.
+    """

@@ -1,4 +1,4 @@
-"""The figures of a report as matplotlib objects, each with its file name, title, caption and text for screen readers."""
+"""Draws the figures of a report with matplotlib."""
 
 import itertools
 import math
@@ -10,18 +10,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from lab.conditions import Condition, facets
-from lab.metric import Metric, Target, reached
+from lab.conditions import Condition, by_facet
+from lab.metric import Metric, Target, rounds_and_bytes_to
 from lab.predictions import Predictions
 from lab.style import INK, PREDICTED, WIDTH_INCHES, series_style
 
 Styles = dict[str, dict[str, object]]
-_PAGE_LETTERS, _HANDLE_LETTERS = 104, 11  # of a legend's line, and what a handle takes of it
+_LEGEND_LETTERS, _HANDLE_LETTERS = 104, 11  # widths of a legend and of a line sample in it
 
 
 @dataclass(frozen=True)
-class Picture:
-    stem: str  # file name without its ending
+class ReportFigure:
+    stem: str  # file name without suffix
     title: str
     caption: str
     figure: Figure
@@ -40,48 +40,49 @@ def curve_figure(
     conditions: list[Condition],
     metric: Metric,
     predictions: Predictions,
-) -> Picture:
-    """A row of panels per facet: the metric by round, by bytes that a peer has sent, and where runs took virtual time by that;
-    over each what is predicted."""
-    rows = facets(conditions)
-    spent = spent_in(conditions)
+) -> ReportFigure:
+    """A row of panels per facet: the metric against rounds, bytes per peer, and virtual seconds.
+
+    Panels against seconds are drawn if all runs have virtual time. Each panel also has the
+    predicted curves.
+    """
+    rows = by_facet(conditions)
+    costs = cost_axes(conditions)
     styles = styles_of(conditions)
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.6 * len(rows)), layout="constrained")
-    figure.get_layout_engine().set(
-        w_pad=0.08
-    )  # or the last tick of a panel meets the next one's first
-    axes = figure.subplots(len(rows), len(spent), squeeze=False, sharey="row")
+    figure.get_layout_engine().set(w_pad=0.08)  # keeps the tick labels of two panels apart
+    axes = figure.subplots(len(rows), len(costs), squeeze=False, sharey="row")
     for row, (facet, members) in zip(axes, rows.items(), strict=True):
-        small = negligible(members, metric)
+        omitted = negligible(members, metric)
         if metric.logarithmic:
             row[0].set_yscale("log")
-        shown = [condition for condition in members if condition not in small]
-        for panel, by in zip(row, spent, strict=True):
+        shown = [condition for condition in members if condition not in omitted]
+        for panel, cost in zip(row, costs, strict=True):
             for condition in shown:
-                _draw_curve(panel, condition, metric, styles, by)
-            _draw_predictions(panel, shown, metric, predictions, by)
-            _say_below(panel, small)
-            _say_spent(panel, by, f"{facet}: " if facet else "", wide=len(spent) < 3)
+                _draw_curve(panel, condition, metric, styles, cost)
+            _draw_predictions(panel, shown, metric, predictions, cost)
+            _note_omitted(panel, omitted)
+            _label_cost_axis(panel, cost, f"{facet}: " if facet else "", wide=len(costs) < 3)
         row[0].set_ylabel(metric.label)
         if metric.logarithmic:
             set_ticks(row[0], "y", number_text)
         else:
             row[0].yaxis.set_major_locator(MaxNLocator(6))
-    finish(figure, title, styles)
-    return Picture(stem, title, caption, figure)
+    add_legend(figure, title, styles)
+    return ReportFigure(stem, title, caption, figure)
 
 
-def spent_in(conditions: list[Condition]) -> tuple[str, ...]:
-    """What a curve may be held against: time, where every run took some."""
-    timed = all(condition.takes_virtual_time for condition in conditions)
+def cost_axes(conditions: list[Condition]) -> tuple[str, ...]:
+    """The costs against which curves are drawn; seconds if every run has virtual time."""
+    timed = all(condition.has_virtual_time for condition in conditions)
     return ("round", "bytes_sent", "seconds") if timed else ("round", "bytes_sent")
 
 
-def _say_spent(axes: Axes, by: str, prefix: str, wide: bool) -> None:
-    if by == "round":
+def _label_cost_axis(axes: Axes, cost: str, prefix: str, wide: bool) -> None:
+    if cost == "round":
         axes.set(title=f"{prefix}by round", xlabel="round")
         axes.xaxis.set_major_locator(MaxNLocator(6 if wide else 4, integer=True))
-    elif by == "seconds":
+    elif cost == "seconds":
         axes.set(title=f"{prefix}by time", xlabel="virtual seconds (log.)", xscale="log")
         set_ticks(axes, "x", number_text, most=4)
     else:
@@ -94,8 +95,11 @@ def _say_spent(axes: Axes, by: str, prefix: str, wide: bool) -> None:
 
 
 def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
-    """Conditions that never come within a factor 10⁴ of the others on a logarithmic axis: agreement but for rounding, which
-    would flatten all else. They are named, not drawn."""
+    """Conditions whose values on a logarithmic axis are always below 10⁻⁴ of the largest value.
+
+    Their peers agree up to rounding. They are named in the panel and not drawn, because their range
+    would compress all other curves.
+    """
     if not metric.logarithmic:
         return []
     highest = {id(c): float(np.nanmax(c.band(metric.name).high)) for c in members}
@@ -103,22 +107,24 @@ def negligible(members: list[Condition], metric: Metric) -> list[Condition]:
     return [c for c in members if highest[id(c)] < 1e-4 * top]
 
 
-def _say_below(axes: Axes, small: list[Condition]) -> None:
-    if small:
+def _note_omitted(axes: Axes, omitted: list[Condition]) -> None:
+    if omitted:
         axes.text(
             0.98,
             0.03,
-            f"{', '.join(c.series for c in small)}: below the axis",
+            f"{', '.join(c.series for c in omitted)}: below the axis",
             transform=axes.transAxes,
             ha="right",
             fontsize=8,
         )
 
 
-def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles, by: str) -> None:
-    logarithmic = by != "round"
-    x, band = condition.along(by, metric.name, logarithmic=logarithmic)
-    # A logarithmic axis has no zero: nothing spent yet, or exact agreement.
+def _draw_curve(
+    axes: Axes, condition: Condition, metric: Metric, styles: Styles, cost: str
+) -> None:
+    logarithmic = cost != "round"
+    x, band = condition.curve_against(cost, metric.name, logarithmic=logarithmic)
+    # Zero (no cost yet, or exact agreement) cannot be drawn on a logarithmic axis.
     shown = (
         np.isfinite(band.mean)
         & ((x > 0) | (not logarithmic))
@@ -135,7 +141,7 @@ def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles
         x[shown],
         band.mean[shown],
         label=condition.series,
-        markevery=_marks(x[shown], logarithmic),
+        markevery=_marker_positions(x[shown], logarithmic),
         markeredgecolor="white",
         markeredgewidth=0.6,
         **style,
@@ -143,10 +149,12 @@ def _draw_curve(axes: Axes, condition: Condition, metric: Metric, styles: Styles
 
 
 def _draw_predictions(
-    axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, by: str
+    axes: Axes, members: list[Condition], metric: Metric, predictions: Predictions, cost: str
 ) -> None:
-    """Theory's curves over the measured ones. The axis stays as those have it: predictions know no rounding, and go on below
-    where float32 ends."""
+    """Draws the predicted curves over the measured ones, without extending the y axis downwards.
+
+    Predictions have no rounding error, so they continue below the values that float32 reaches.
+    """
     limits = axes.get_ylim()
     highest = limits[1]
     for condition in members:
@@ -154,9 +162,9 @@ def _draw_predictions(
         if predicted is None:
             continue
         rounds, values = predicted
-        measured = condition.band("bytes_sent" if by == "round" else by)
-        x = rounds if by == "round" else np.interp(rounds, measured.rounds, measured.mean)
-        shown = np.isfinite(values) & (values > 0) & ((x > 0) | (by == "round"))
+        measured = condition.band("bytes_sent" if cost == "round" else cost)
+        x = rounds if cost == "round" else np.interp(rounds, measured.rounds, measured.mean)
+        shown = np.isfinite(values) & (values > 0) & ((x > 0) | (cost == "round"))
         if not shown.any():
             continue
         axes.plot(x[shown], values[shown], label="predicted", zorder=3, **PREDICTED)
@@ -164,7 +172,7 @@ def _draw_predictions(
     axes.set_ylim(limits[0], highest)
 
 
-def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
+def _marker_positions(x: np.ndarray, logarithmic: bool) -> list[int]:
     """About eight markers, evenly spaced on the axis as drawn."""
     position = np.log(x) if logarithmic else x
     wanted = np.linspace(position[0], position[-1], 8)
@@ -173,9 +181,9 @@ def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
 
 def gap_figure(
     conditions: list[Condition], metric: Metric, targets: dict[str, Target], caption: str
-) -> Picture:
-    """Spectral gap against rounds, and against bytes, to the target: a point per seed and the mean of each condition."""
-    rows = facets(conditions)
+) -> ReportFigure:
+    """Rounds and bytes to the target against the spectral gap: a point per seed, and the means."""
+    rows = by_facet(conditions)
     styles = styles_of(conditions)
     figure = Figure(figsize=(WIDTH_INCHES, 0.75 + 2.7 * len(rows)), layout="constrained")
     axes = figure.subplots(len(rows), 2, squeeze=False)
@@ -186,8 +194,8 @@ def gap_figure(
         row[0].set(title=f"{prefix}rounds", ylabel="rounds to the target")
         row[1].set(title=f"{prefix}bytes", ylabel="bytes per peer to the target")
     title = f"Spectral gap against rounds and bytes to a target {metric.label}"
-    finish(figure, title, styles)
-    return Picture("gap", title, caption, figure)
+    add_legend(figure, title, styles)
+    return ReportFigure("gap", title, caption, figure)
 
 
 def _draw_gap_panel(
@@ -212,7 +220,9 @@ def _draw_gap_panel(
         return
     for condition in members:
         gap = max(float(condition.topology["spectral_gap"]), 1e-12)
-        points = np.array([point[column] for point in reached(condition, metric, target)])
+        points = np.array(
+            [point[column] for point in rounds_and_bytes_to(condition, metric, target)]
+        )
         style = {
             key: value for key, value in styles[condition.series].items() if key != "linestyle"
         }
@@ -270,15 +280,15 @@ def _draw_gap_panel(
         )
 
 
-def known_number(value: object) -> str:
-    """A figure of a topology that a run may have left out (null): a network too large to compute it at the start."""
+def number_or_dash(value: object) -> str:
+    """A topology's number, or a dash if it is null because the network was too large for it."""
     return "–" if value is None else f"{value:.3g}"
 
 
 def limit_axis(
     axes: Axes, which: str, low: float, high: float, text: Callable[[float], str]
 ) -> None:
-    """A logarithmic axis with some air, at least a factor of 6 long so that close points are not blown up."""
+    """Sets the limits of a logarithmic axis, with a margin, at least a factor of 6 apart."""
     low, high = low / 1.35, high * 1.35
     if high / low < 6:
         middle = (low * high) ** 0.5
@@ -288,7 +298,7 @@ def limit_axis(
 
 
 def set_ticks(axes: Axes, which: str, text: Callable[[float], str], most: int = 6) -> None:
-    """Ticks of a logarithmic axis at round values, written out; as many as fit, and no more."""
+    """Sets at most `most` ticks of a logarithmic axis at round values."""
     low, high = sorted(axes.get_xlim() if which == "x" else axes.get_ylim())
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1, 2, 3, 4, 5, 6, 7, 8, 9), (1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
@@ -322,8 +332,8 @@ def bytes_text(value: float) -> str:
     return f"{value:.3g} B"
 
 
-def _columns(names: list[str]) -> int:
-    """As many columns of a legend as the page is wide: names are set column by column, each with its line before it."""
+def _legend_columns(names: list[str]) -> int:
+    """The largest number of legend columns that fits the page; the names fill column by column."""
     for columns in range(min(len(names), 6), 1, -1):
         rows, longer = divmod(len(names), columns)  # the first columns are a name longer
         starts = [column * rows + min(column, longer) for column in range(columns + 1)]
@@ -331,13 +341,13 @@ def _columns(names: list[str]) -> int:
             max(len(name) for name in names[first:last])
             for first, last in itertools.pairwise(starts)
         ]
-        if sum(widest) + _HANDLE_LETTERS * columns <= _PAGE_LETTERS:
+        if sum(widest) + _HANDLE_LETTERS * columns <= _LEGEND_LETTERS:
             return columns
     return 1
 
 
-def finish(figure: Figure, title: str, styles: Styles) -> None:
-    """The title at the left, and below it one legend in the order of the series."""
+def add_legend(figure: Figure, title: str, styles: Styles) -> None:
+    """Adds the title and one legend for all panels, with the series in the order of `styles`."""
     drawn = {
         label: handle
         for panel in figure.axes
@@ -348,7 +358,7 @@ def finish(figure: Figure, title: str, styles: Styles) -> None:
         [drawn[name] for name in names],
         names,
         loc="outside upper left",
-        ncols=_columns(names),
+        ncols=_legend_columns(names),
         title=title,
         alignment="left",
         borderaxespad=0.2,

@@ -1,4 +1,4 @@
-"""The graphs of a sweep, drawn as what they are: a torus as a wrapped grid, a hypercube as its shadow, others round."""
+"""Draws the topologies of a sweep: a torus as a grid, a hypercube as a projection, or a circle."""
 
 import math
 
@@ -9,16 +9,16 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 
 from lab.conditions import Condition
-from lab.figures import Picture, known_number, styles_of
+from lab.figures import ReportFigure, number_or_dash, styles_of
 from lab.style import INK, WIDTH_INCHES
 
 Edge = tuple[int, int]
-Places = dict[int, tuple[float, float]]
+Positions = dict[int, tuple[float, float]]
 _MOST_PEERS_ON_A_CIRCLE = 64
 
 
-def graphs_figure(conditions: list[Condition], caption: str) -> Picture:
-    """One panel per topology that was run."""
+def graphs_figure(conditions: list[Condition], caption: str) -> ReportFigure:
+    """One panel for each topology of the sweep."""
     shown = {_identity(condition): condition for condition in reversed(conditions)}
     members = [condition for condition in conditions if shown[_identity(condition)] is condition]
     columns = len(members) if len(members) <= 4 else 3 if len(members) <= 6 else 4
@@ -48,9 +48,9 @@ def graphs_figure(conditions: list[Condition], caption: str) -> Picture:
             va="top",
             fontsize=8.5,
         )
-    title = "The graphs: who averages with whom"
+    title = "The topologies"
     figure.suptitle(title, x=0.012, ha="left")
-    return Picture("graphs", title, caption, figure)
+    return ReportFigure("graphs", title, caption, figure)
 
 
 def _identity(condition: Condition) -> str:
@@ -64,26 +64,27 @@ def _facts(topology: dict[str, object]) -> str:
     low, high = topology["degree_min"], topology["degree_max"]
     degree = f"degree {low}" if low == high else f"degrees {low}–{high}"
     period = f", period {topology['period']}" if topology["period"] != 1 else ""
-    return f"{degree}, diameter {known_number(topology['diameter'])}{period}\nspectral gap {known_number(topology['spectral_gap'])}"
+    diameter, gap = (number_or_dash(topology[key]) for key in ("diameter", "spectral_gap"))
+    return f"{degree}, diameter {diameter}{period}\nspectral gap {gap}"
 
 
 def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
     n = int(topology["peers"])  # type: ignore[call-overload]
     edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"] or []]  # type: ignore[attr-defined]
     directed = not topology["symmetric"]
-    places, bent = layout(
+    positions, curvature = layout(
         n,
         {(min(e), max(e)) for e in edges} if not directed else set(edges),
         str(topology["topology"]),
     )
     width = max(0.35, min(1.3, 60 / max(len(edges), 1)))
-    margin = 4 if directed else 0  # an arrow's head ends at the dot
+    margin = 4 if directed else 0  # so that an arrow's head ends at the dot
     for edge in edges:
-        bend = bent.get((min(edge), max(edge)), 0.0) if not directed else 0.12
+        bend = curvature.get((min(edge), max(edge)), 0.0) if not directed else 0.12
         axes.add_patch(
             FancyArrowPatch(
-                places[edge[0]],
-                places[edge[1]],
+                positions[edge[0]],
+                positions[edge[1]],
                 arrowstyle="-|>" if directed else "-",
                 connectionstyle=f"arc3,rad={bend}",
                 linewidth=width,
@@ -95,13 +96,13 @@ def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
                 shrinkB=margin,
             )
         )
-    dots = np.array([places[i] for i in range(n)])
+    dots = np.array([positions[i] for i in range(n)])
     size = 120 if n <= 16 else max(8.0, 1600 / n)
     axes.scatter(
         dots[:, 0], dots[:, 1], s=size, color=colour, edgecolors="white", linewidths=0.8, zorder=2
     )
     if n <= 16:
-        for i, (x, y) in places.items():
+        for i, (x, y) in positions.items():
             axes.text(
                 x,
                 y,
@@ -126,8 +127,8 @@ def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
     axes.title.set_color(INK)
 
 
-def layout(n: int, edges: set[Edge], kind: str) -> tuple[Places, dict[Edge, float]]:
-    """Places of the peers, and how much an edge bends to go round those between its ends."""
+def layout(n: int, edges: set[Edge], kind: str) -> tuple[Positions, dict[Edge, float]]:
+    """The positions of the peers, and the curvature of edges that must avoid peers between them."""
     for rows in range(int(math.isqrt(n)), 1, -1):
         if n % rows == 0:
             for wrapped in (True, False):
@@ -162,14 +163,16 @@ def grid_edges(rows: int, columns: int, wrapped: bool) -> set[Edge]:
     return edges
 
 
-def _grid(rows: int, columns: int, edges: set[Edge]) -> tuple[Places, dict[Edge, float]]:
-    places = {r * columns + c: (float(c), float(-r)) for r in range(rows) for c in range(columns)}
-    bent = {}
+def _grid(rows: int, columns: int, edges: set[Edge]) -> tuple[Positions, dict[Edge, float]]:
+    positions = {
+        r * columns + c: (float(c), float(-r)) for r in range(rows) for c in range(columns)
+    }
+    curvature = {}
     for i, j in edges:
-        distance = abs(places[i][0] - places[j][0]) + abs(places[i][1] - places[j][1])
+        distance = abs(positions[i][0] - positions[j][0]) + abs(positions[i][1] - positions[j][1])
         if distance > 1:
-            bent[(i, j)] = 0.22 if places[i][1] == places[j][1] else -0.22
-    return places, bent
+            curvature[(i, j)] = 0.22 if positions[i][1] == positions[j][1] else -0.22
+    return positions, curvature
 
 
 def hypercube_edges(n: int) -> set[Edge]:
@@ -179,22 +182,25 @@ def hypercube_edges(n: int) -> set[Edge]:
     }
 
 
-def _hypercube(n: int) -> Places:
-    """Each bit is a direction in the plane (Coxeter's projection); where dots would meet, directions differ in length."""
+def _hypercube(n: int) -> Positions:
+    """Each bit is a direction in the plane (Coxeter's projection).
+
+    For other than four bits the directions differ in length, so that no two dots coincide.
+    """
     bits = n.bit_length() - 1
     stretch = 0.0 if bits == 4 else 0.6
     directions = [
         (1 + stretch * b) * np.array([math.cos(math.pi * b / bits), math.sin(math.pi * b / bits)])
         for b in range(bits)
     ]
-    places = {}
+    positions = {}
     for i in range(n):
         x, y = sum((directions[b] * (1 if i >> b & 1 else -1) for b in range(bits)), np.zeros(2))
-        places[i] = (float(x), float(y))
-    return places
+        positions[i] = (float(x), float(y))
+    return positions
 
 
-def _circle(peers: list[int]) -> Places:
+def _circle(peers: list[int]) -> Positions:
     """Clockwise from the top."""
     turn = 2 * math.pi / max(len(peers), 1)
     return {peer: (math.sin(k * turn), math.cos(k * turn)) for k, peer in enumerate(peers)}

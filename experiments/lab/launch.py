@@ -1,8 +1,10 @@
-"""Runs one cell: `gossamer run`, or one `gossamer peer` process per peer (and per server of the algorithm, if it has any) over
-TCP on this machine and then `collect`.
+"""Runs one cell with the `gossamer` program.
 
-Children have their own session, so that Ctrl-C reaches the sweep alone, which then ends them in order. Their messages
-go to files in the cell's folder; nothing is piped, so nothing can block.
+A cell is either one `gossamer run` process, or one `gossamer peer` process per peer and per server
+of the algorithm, connected by TCP on this machine, followed by `gossamer collect`.
+
+Child processes have their own session, so that Ctrl-C reaches the sweep alone, which then stops
+them in order. Their messages go to files in the cell's folder: a process never blocks on a pipe.
 """
 
 import json
@@ -16,36 +18,43 @@ from pathlib import Path
 from lab.cells import Cell, read_json
 
 DIVERGED = 8
-_OTHERS_GRACE_SECONDS = 15.0  # peers end by themselves within 10 s when one is lost
+_GRACE_SECONDS = 15.0  # peers end within 10 s after one of them has failed
 _TAIL_BYTES = 65536
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """What every cell of a sweep shares."""
+class LaunchConfig:
+    """The parts of the command line that all cells of a sweep share."""
 
     binary: Path
     config: Path
-    common: dict[str, str] = field(
-        default_factory=dict
-    )  # overrides that change no result (threads)
+    # Overrides that do not change a result, such as the number of threads.
+    common: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobResult:
     status: str  # finished | diverged | failed
     error: str = ""
     seconds: float = 0.0
 
 
-def settings(recipe: Recipe, cell: Cell, extra: dict[str, str] | None = None) -> list[str]:
-    merged = {**recipe.common, **cell.overrides, **(extra or {})}
+def settings(
+    launch_config: LaunchConfig, cell: Cell, extra: dict[str, str] | None = None
+) -> list[str]:
+    merged = {**launch_config.common, **cell.overrides, **(extra or {})}
     return [word for key, value in merged.items() for word in ("--set", f"{key}={value}")]
 
 
-def check(recipe: Recipe, cell: Cell) -> str:
-    """What is wrong with the cell's configuration; empty when it can run."""
-    command = [str(recipe.binary), "run", str(recipe.config), "--check", *settings(recipe, cell)]
+def check(launch_config: LaunchConfig, cell: Cell) -> str:
+    """The program's message if it rejects the cell's configuration; empty if the cell can run."""
+    command = [
+        str(launch_config.binary),
+        "run",
+        str(launch_config.config),
+        "--check",
+        *settings(launch_config, cell),
+    ]
     done = subprocess.run(
         command,
         stdin=subprocess.DEVNULL,
@@ -57,15 +66,15 @@ def check(recipe: Recipe, cell: Cell) -> str:
     return "" if done.returncode == 0 else (done.stderr.strip() or f"exit status {done.returncode}")
 
 
-def node_count(recipe: Recipe, cell: Cell) -> int:
-    """Peers and servers of a cell that can run: as many processes."""
+def node_count(launch_config: LaunchConfig, cell: Cell) -> int:
+    """The number of peers and servers of a valid cell, which is its number of processes."""
     command = [
-        str(recipe.binary),
+        str(launch_config.binary),
         "run",
-        str(recipe.config),
+        str(launch_config.config),
         "--check",
         "--json",
-        *settings(recipe, cell),
+        *settings(launch_config, cell),
     ]
     found = json.loads(
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
@@ -74,23 +83,25 @@ def node_count(recipe: Recipe, cell: Cell) -> int:
 
 
 class Job:
-    """A cell being run. `poll` until it gives an outcome; `interrupt`, then `kill`, to end it early."""
+    """A running cell. Call `poll` until it returns a result; `interrupt`, then `kill`, stop it."""
 
-    def __init__(self, recipe: Recipe, cell: Cell, processes: int | None, rounds: int) -> None:
+    def __init__(
+        self, launch_config: LaunchConfig, cell: Cell, processes: int | None, rounds: int
+    ) -> None:
         self.cell = cell
-        self._recipe = recipe
+        self._launch_config = launch_config
         self._rounds = max(rounds, 1)
         self._started = time.monotonic()
         self._first_failure: float | None = None
-        self._collecting = processes is None  # one process writes its summary itself
-        self._stages: list[tuple[str, subprocess.Popen[bytes]]] = []
+        self._collecting = processes is None  # `gossamer run` writes the summary itself
+        self._processes: list[tuple[str, subprocess.Popen[bytes]]] = []
         if processes is None:
             self._start(
                 "run",
                 [
                     "run",
-                    str(recipe.config),
-                    *settings(recipe, cell),
+                    str(launch_config.config),
+                    *settings(launch_config, cell),
                     "--out",
                     str(cell.folder),
                     "--quiet",
@@ -105,20 +116,20 @@ class Job:
                     f"peer-{node}",
                     [
                         "peer",
-                        str(recipe.config),
+                        str(launch_config.config),
                         "--id",
                         str(node),
-                        *settings(recipe, cell, extra),
+                        *settings(launch_config, cell, extra),
                         "--out",
                         str(cell.folder),
                         "--quiet",
                     ],
                 )
 
-    def poll(self) -> Outcome | None:
-        codes = [process.poll() for _, process in self._stages]
+    def poll(self) -> JobResult | None:
+        codes = [process.poll() for _, process in self._processes]
         if any(code is None for code in codes):
-            self._end_stragglers(codes)
+            self._kill_after_grace_period(codes)
             return None
         if any(codes):
             return self._failure()
@@ -129,7 +140,7 @@ class Job:
         return self._result()
 
     def fraction(self) -> float:
-        """How much of the cell is done, by the last round in its log."""
+        """The fraction of the rounds that are logged, 0 to 1."""
         logs = sorted(self.cell.folder.glob("log-*.jsonl"))
         return min(_last_round(logs[0]) / self._rounds, 1.0) if logs else 0.0
 
@@ -138,63 +149,65 @@ class Job:
 
     def kill(self) -> None:
         self._signal(signal.SIGKILL)
-        for _, process in self._stages:
+        for _, process in self._processes:
             process.wait()
 
     def ended(self) -> bool:
-        return all(process.poll() is not None for _, process in self._stages)
+        return all(process.poll() is not None for _, process in self._processes)
 
     def _start(self, stage: str, arguments: list[str]) -> None:
         with (self.cell.folder / f"stderr-{stage}.txt").open("wb") as messages:
             process = subprocess.Popen(
-                [str(self._recipe.binary), *arguments],
+                [str(self._launch_config.binary), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=messages,
                 start_new_session=True,
             )
-        self._stages.append((stage, process))
+        self._processes.append((stage, process))
 
     def _signal(self, number: signal.Signals) -> None:
-        for _, process in self._stages:
+        for _, process in self._processes:
             if process.poll() is None:
                 os.kill(process.pid, number)
 
-    def _end_stragglers(self, codes: list[int | None]) -> None:
-        """One process failed: the others get their time to end by themselves, and no more."""
+    def _kill_after_grace_period(self, codes: list[int | None]) -> None:
+        """After a failure, kills the other processes if they have not ended in time."""
         if not any(codes):
             return
         now = time.monotonic()
         self._first_failure = self._first_failure or now
-        if now - self._first_failure > _OTHERS_GRACE_SECONDS:
+        if now - self._first_failure > _GRACE_SECONDS:
             self._signal(signal.SIGKILL)
 
-    def _failure(self) -> Outcome:
+    def _failure(self) -> JobResult:
         failed = [
             (stage, process.returncode)
-            for stage, process in self._stages
+            for stage, process in self._processes
             if process.returncode != 0
         ]
         reports = []
         for stage, code in failed[:3]:
-            words = _tail(self.cell.folder / f"stderr-{stage}.txt") or "no message"
+            message = _tail(self.cell.folder / f"stderr-{stage}.txt") or "no message"
             how = f"exit status {code}" if code > 0 else f"killed by signal {-code}"
-            reports.append(f"{stage} ({how}): {words}")
+            reports.append(f"{stage} ({how}): {message}")
         if len(failed) > 3:
             reports.append(f"… and {len(failed) - 3} more processes")
-        # Of a network, the peer that diverged ends the others as well: theirs are consequences.
+        # A peer that diverges makes the other peers of its network fail as a consequence.
         status = "diverged" if any(code == DIVERGED for _, code in failed) else "failed"
-        return Outcome(status, "\n".join(reports), self._seconds())
+        return JobResult(status, "\n".join(reports), self._seconds())
 
-    def _result(self) -> Outcome:
+    def _result(self) -> JobResult:
         summary = read_json(self.cell.folder / "summary.json")
         if summary is None:
-            return Outcome("failed", "exit status 0, but no whole summary.json", self._seconds())
+            return JobResult(
+                "failed", "exit status 0, but no complete summary.json", self._seconds()
+            )
         if summary.get("reason") != "finished":
-            return Outcome(
+            return JobResult(
                 "failed", f"the run ended early: {summary.get('reason')}", self._seconds()
             )
-        return Outcome("finished", "", self._seconds())
+        return JobResult("finished", "", self._seconds())
 
     def _seconds(self) -> float:
         return time.monotonic() - self._started
@@ -210,7 +223,7 @@ def _tail(path: Path, lines: int = 12) -> str:
 
 
 def _last_round(log: Path) -> int:
-    """The round of the last whole round record near the end of a log."""
+    """The round of the last complete round record in the final _TAIL_BYTES of a log; 0 if none."""
     with log.open("rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - _TAIL_BYTES))

@@ -1,11 +1,11 @@
-"""What a run is worth in one number, as a short text names it:
+"""A measure reduces a run to one number. A short text names it:
 
 test_accuracy                        the last logged value of a curve
-consensus_distance at 10             its value in a round (the first logged from there on)
-rounds until test_accuracy 0.9       what had been spent when the curve was first logged at a target: rounds, or
-bytes_sent until test_loss 0.5       bytes per peer, or
-seconds until test_accuracy 0.9      seconds (virtual ones where the run was simulated)
-bytes_sent                           what was spent in all
+consensus_distance at 10             the value in a round (the first logged round from 10 on)
+rounds until test_accuracy 0.9       the cost when the curve first reaches a target: rounds,
+bytes_sent until test_loss 0.5       bytes per peer,
+seconds until test_accuracy 0.9      or seconds (virtual seconds of a simulated run)
+bytes_sent                           the cost of the whole run
 """
 
 import re
@@ -17,7 +17,8 @@ import numpy as np
 from lab.curves import Curves
 from lab.errors import LabError
 
-# Curves that measure a run, and whether more is better. A summary's `final` holds the last value of each.
+# Curves that measure a run, and if a larger value is better. The last value of each is in the
+# `final` table of a summary.
 METRICS = {
     "test_loss": False,
     "test_accuracy": True,
@@ -28,10 +29,10 @@ METRICS = {
     "consensus_distance": False,
 }
 COSTS = ("rounds", "bytes_sent", "seconds")
-NEVER = float("inf")  # spent until a target that was not reached
+NEVER = float("inf")  # the cost of a target that a run does not reach
 
 _NUMBER = r"[-+]?[0-9.]+(?:[eE][-+]?\d+)?"
-_FORM = re.compile(
+_PATTERN = re.compile(
     rf"(?:(?P<cost>\w+) until )?(?P<curve>\w+)(?: at (?P<round>\d+))?(?: (?P<target>{_NUMBER}))?"
 )
 
@@ -53,8 +54,8 @@ class Measure:
         return self.cost is None and self.round is None
 
     @property
-    def words(self) -> str:
-        """What is best about the best: `best final test loss`, `fewest rounds until test accuracy 0.9`."""
+    def description(self) -> str:
+        """`best final test loss`, or `fewest rounds until test accuracy 0.9`."""
         text = self.text.replace("_", " ")
         return (
             f"best final {text}"
@@ -64,13 +65,16 @@ class Measure:
             else f"best {text}"
         )
 
-    def of(self, curves: Curves) -> float:
-        """NEVER where a target is not reached. Throws LabError where the run has no such curve."""
+    def value(self, curves: Curves) -> float:
+        """The value for a run; NEVER if it does not reach the target.
+
+        Throws LabError if the run has no such curve or too few rounds.
+        """
         values = curves.rounds if self.curve == "rounds" else curves.values[self.curve]
         if not np.isfinite(values).any():
             raise LabError(f"these runs have no {self.curve}")
         if self.target is not None:
-            return spent_until(curves, self.cost or "", self.curve, self.target)
+            return cost_until(curves, self.cost or "", self.curve, self.target)
         if self.round is None:
             return float(values[-1])
         if self.round > curves.rounds[-1]:
@@ -79,7 +83,7 @@ class Measure:
 
 
 def parse_measure(text: str) -> Measure:
-    match = _FORM.fullmatch(text.strip())
+    match = _PATTERN.fullmatch(text.strip())
     if not match or match["curve"] not in (*METRICS, *COSTS):
         raise LabError(
             f"'{text}' is no measure: write one of {', '.join((*METRICS, *COSTS))}; "
@@ -90,7 +94,8 @@ def parse_measure(text: str) -> Measure:
         cost and (at or cost not in COSTS or match["curve"] in COSTS)
     ):
         raise LabError(
-            f"'{text}' is no measure: a target is written '{' | '.join(COSTS)} until {match['curve']} TARGET'"
+            f"'{text}' is no measure: write a target as "
+            f"'{' | '.join(COSTS)} until {match['curve']} TARGET'"
         )
     return Measure(
         text,
@@ -101,28 +106,28 @@ def parse_measure(text: str) -> Measure:
     )
 
 
-def first_at(values: np.ndarray, target: float, rising: bool) -> int | None:
-    """The first place where a curve is at its target."""
-    there = np.flatnonzero(values >= target if rising else values <= target)
-    return int(there[0]) if there.size else None
+def first_reaching(values: np.ndarray, target: float, rising: bool) -> int | None:
+    """The first index at which a curve has reached its target; None if it never does."""
+    indices = np.flatnonzero(values >= target if rising else values <= target)
+    return int(indices[0]) if indices.size else None
 
 
 def final_value(summary: dict[str, Any], metric: str) -> float | None:
-    """The metric of a summary, the mean over peers where it is one per peer; None where the run has none."""
+    """A metric of a summary; the mean over the peers if it is per peer; None if it is missing."""
     value = (summary.get("final") or {}).get(metric)
     if isinstance(value, dict):
         value = value.get("mean")
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def spent_until(curves: Curves, cost: str, curve: str, target: float) -> float:
-    """Rounds, bytes_sent or seconds until a curve is at its target; NEVER if it does not come there."""
+def cost_until(curves: Curves, cost: str, curve: str, target: float) -> float:
+    """Rounds, bytes per peer or seconds until a curve reaches its target; NEVER if it does not."""
     if cost == "seconds":
-        spent, values = curves.by_time(curve)
+        costs, values = curves.by_time(curve)
     else:
-        spent, values = (
+        costs, values = (
             curves.rounds if cost == "rounds" else curves.values[cost],
             curves.values[curve],
         )
-    place = first_at(values, target, METRICS[curve])
-    return NEVER if place is None else float(spent[place])
+    index = first_reaching(values, target, METRICS[curve])
+    return NEVER if index is None else float(costs[index])

@@ -1,17 +1,17 @@
-"""What "learned" means for a sweep: accuracy where there are classes, else the distance to the optimum, else the loss."""
+"""Chooses the metric of a report: accuracy, else distance to the optimum, else test loss."""
 
 from dataclasses import dataclass
 
 from lab.conditions import Condition
-from lab.measure import first_at, spent_until
+from lab.measure import first_reaching, cost_until
 
-NEARNESS = 0.9
+TARGET_FRACTION = 0.9
 
 
 @dataclass(frozen=True)
 class Metric:
     name: str  # of the curve
-    label: str  # on the axis
+    label: str  # of the axis
     more_is_better: bool
     logarithmic: bool
 
@@ -28,47 +28,56 @@ _CHOICES = (
 @dataclass(frozen=True)
 class Target:
     value: float
-    words: str
+    description: str
 
 
 def choose_metric(conditions: list[Condition]) -> Metric:
-    """The first that every run has."""
+    """The first metric that every run has."""
     for metric in _CHOICES:
         if all(run.curves.has(metric.name) for condition in conditions for run in condition.runs):
             return metric
     return _CHOICES[-1]
 
 
-def make_target(metric: Metric, conditions: list[Condition], asked: float | None) -> Target:
-    """The value asked for; by default 90 % of the best final accuracy (of the way to the best, where less is better)."""
-    if asked is not None:
-        return Target(asked, f"{metric.label} {asked:g}, as asked for")
+def make_target(metric: Metric, conditions: list[Condition], given: float | None) -> Target:
+    """The given value; by default 90 % of the best final accuracy.
+
+    If a smaller value is better, the default is 90 % of the way from the start to the best.
+    """
+    if given is not None:
+        return Target(given, f"{metric.label} {given:g}, as given by --target")
     finals = [float(condition.finals(metric.name).mean()) for condition in conditions]
     if metric.more_is_better:
-        value = NEARNESS * max(finals)
+        value = TARGET_FRACTION * max(finals)
         return Target(
             value,
-            f"{metric.label} {value:.3f}, {NEARNESS:.0%} of the best final mean ({max(finals):.3f})",
+            f"{metric.label} {value:.3f}, "
+            f"{TARGET_FRACTION:.0%} of the best final mean ({max(finals):.3f})",
         )
     start = max(float(condition.band(metric.name).mean[0]) for condition in conditions)
-    value = min(finals) + (1 - NEARNESS) * (start - min(finals))
+    value = min(finals) + (1 - TARGET_FRACTION) * (start - min(finals))
     return Target(
         value,
-        f"{metric.label} {value:.3g}, {NEARNESS:.0%} of the way from the start ({start:.3g}) "
-        f"to the best final mean ({min(finals):.3g})",
+        f"{metric.label} {value:.3g}, {TARGET_FRACTION:.0%} of the way from the start "
+        f"({start:.3g}) to the best final mean ({min(finals):.3g})",
     )
 
 
 def seconds_to(condition: Condition, metric: Metric, target: Target) -> list[float]:
-    """Per seed: the first moment at which the peers' mean was at the target; not finite if never."""
-    return [spent_until(run.curves, "seconds", metric.name, target.value) for run in condition.runs]
+    """Per seed: the first time at which the peers' mean has reached the target; NEVER if not."""
+    return [cost_until(run.curves, "seconds", metric.name, target.value) for run in condition.runs]
 
 
-def reached(condition: Condition, metric: Metric, target: Target) -> list[tuple[float, float]]:
-    """Per seed: the first logged round at the target, and the bytes that a peer had sent by then; NaN if never."""
+def rounds_and_bytes_to(
+    condition: Condition, metric: Metric, target: Target
+) -> list[tuple[float, float]]:
+    """Per seed: the first logged round at the target, and the bytes sent per peer until then.
+
+    Both are NaN if the run does not reach the target.
+    """
     points = []
     for run in condition.runs:
-        first = first_at(run.curves.values[metric.name], target.value, metric.more_is_better)
+        first = first_reaching(run.curves.values[metric.name], target.value, metric.more_is_better)
         points.append(
             (float("nan"), float("nan"))
             if first is None

@@ -1,4 +1,4 @@
-"""One self-contained HTML page: no script, no font, no picture from elsewhere."""
+"""Renders a report as one self-contained HTML page, without scripts or external resources."""
 
 import html
 import io
@@ -8,52 +8,61 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from lab.figures import Picture
+from lab.figures import ReportFigure
 from lab.style import PNG_DPI
-from lab.tables import Grid
+from lab.tables import TextTable
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; color: #222; background: #fff; margin: 0 auto;
-       max-width: 62rem; padding: 1.5rem 1.25rem 4rem; }
-h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; } h2 { font-size: 1.2rem; margin: 2.5rem 0 0.5rem; }
-p, li { max-width: 46rem; } .lead { font-size: 1.05rem; } .small, figcaption { font-size: 0.9rem; color: #444; }
-figure { margin: 1rem 0 2rem; } figure svg { width: 100%; height: auto; display: block; } figcaption { max-width: 46rem; }
+body { font: 16px/1.5 system-ui, "DejaVu Sans", sans-serif; color: #222; background: #fff;
+       margin: 0 auto; max-width: 62rem; padding: 1.5rem 1.25rem 4rem; }
+h1 { font-size: 1.7rem; line-height: 1.2; margin: 0.5rem 0 0.25rem; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 0.5rem; }
+p, li { max-width: 46rem; }
+.lead { font-size: 1.05rem; }
+.small, figcaption { font-size: 0.9rem; color: #444; }
+figure { margin: 1rem 0 2rem; }
+figure svg { width: 100%; height: auto; display: block; }
+figcaption { max-width: 46rem; }
 table { border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-.wide { overflow-x: auto; } th, td { padding: 0.35rem 0.5rem; text-align: right; vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; font-weight: 600; } th { border-bottom: 2px solid #222; }
-td { border-bottom: 1px solid #ddd; white-space: nowrap; } pre { background: #f4f4f2; padding: 0.8rem 1rem; overflow-x: auto;
-font-size: 0.85rem; } .warning { border-left: 4px solid #D55E00; padding: 0.4rem 0.9rem; background: #fdf3ec; }
-@media print { body { max-width: none; padding: 0; font-size: 11pt; } figure, tr { break-inside: avoid; } }
+.wide { overflow-x: auto; }
+th, td { padding: 0.35rem 0.5rem; text-align: right; vertical-align: bottom; }
+th:first-child, td:first-child { text-align: left; font-weight: 600; }
+th { border-bottom: 2px solid #222; }
+td { border-bottom: 1px solid #ddd; white-space: nowrap; }
+pre { background: #f4f4f2; padding: 0.8rem 1rem; overflow-x: auto; font-size: 0.85rem; }
+.warning { border-left: 4px solid #D55E00; padding: 0.4rem 0.9rem; background: #fdf3ec; }
+@media print {
+  body { max-width: none; padding: 0; font-size: 11pt; }
+  figure, tr { break-inside: avoid; }
+}
 """
 
 
 @dataclass(frozen=True)
-class Content:
+class PageContent:
     title: str
     lead: str
     warnings: list[str]
-    pictures: list[Picture]
-    grid: Grid
+    figures: list[ReportFigure]
+    table: TextTable
     method: list[str]
     commands: str
     config_name: str
     config_text: str
 
 
-def save_pictures(pictures: list[Picture], folder: Path) -> dict[str, str]:
-    """Writes each as PNG and SVG; the SVG text by file name."""
+def save_figures(figures: list[ReportFigure], folder: Path) -> dict[str, str]:
+    """Writes each figure as PNG and SVG. Returns the SVG texts by file stem."""
     folder.mkdir(parents=True, exist_ok=True)
-    drawn = {}
-    for picture in pictures:
-        picture.figure.savefig(folder / f"{picture.stem}.png", dpi=PNG_DPI)
-        drawn[picture.stem] = save_svg(
-            picture.figure, folder / f"{picture.stem}.svg", picture.title
-        )
-    return drawn
+    svg_texts = {}
+    for item in figures:
+        item.figure.savefig(folder / f"{item.stem}.png", dpi=PNG_DPI)
+        svg_texts[item.stem] = save_svg(item.figure, folder / f"{item.stem}.svg", item.title)
+    return svg_texts
 
 
 def save_svg(figure: Figure, path: Path, title: str) -> str:
-    """Writes the figure and returns its text, which is the same for the same figure."""
+    """Writes the figure as SVG and returns the text, which depends on the figure alone."""
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Title": title})
     path.write_text(text.getvalue(), encoding="utf-8")
@@ -61,7 +70,7 @@ def save_svg(figure: Figure, path: Path, title: str) -> str:
 
 
 def inline_svg(text: str, stem: str, title: str) -> str:
-    """The <svg> element alone, its ids made the page's own, with a name for screen readers."""
+    """The <svg> element with unique ids (prefix `stem-`) and a label for screen readers."""
     element = text[text.index("<svg") :]
     element = re.sub(r'\bid="', f'id="{stem}-', element)
     element = re.sub(r'(href="|url\()#', rf"\1#{stem}-", element)
@@ -71,7 +80,7 @@ def inline_svg(text: str, stem: str, title: str) -> str:
     )
 
 
-def render(content: Content, drawn: dict[str, str]) -> str:
+def render(content: PageContent, svg_texts: dict[str, str]) -> str:
     escape = html.escape
     parts = [
         "<!doctype html>",
@@ -82,30 +91,33 @@ def render(content: Content, drawn: dict[str, str]) -> str:
         f'<p class="lead">{escape(content.lead)}</p>',
     ]
     parts += [f'<p class="warning">{escape(warning)}</p>' for warning in content.warnings]
-    for number, picture in enumerate(content.pictures, 1):
+    for number, item in enumerate(content.figures, 1):
         parts.append(
-            f"<figure>{inline_svg(drawn[picture.stem], picture.stem, picture.title)}"
-            f"<figcaption><b>Figure {number}.</b> {escape(picture.caption)}</figcaption></figure>"
+            f"<figure>{inline_svg(svg_texts[item.stem], item.stem, item.title)}"
+            f"<figcaption><b>Figure {number}.</b> {escape(item.caption)}</figcaption></figure>"
         )
-    parts += ["<h2>Every condition</h2>", _table(content.grid)]
-    parts += [f'<p class="small">{escape(note)}</p>' for note in content.grid.notes]
+    parts += ["<h2>All conditions</h2>", _table(content.table)]
+    parts += [f'<p class="small">{escape(note)}</p>' for note in content.table.notes]
     parts += [
-        "<h2>How it was measured</h2><ul>",
+        "<h2>Method</h2><ul>",
         *(f"<li>{escape(line)}</li>" for line in content.method),
         "</ul>",
-        "<h2>To make it again</h2>",
+        "<h2>Commands that reproduce this page</h2>",
         f"<pre>{escape(content.commands)}</pre>",
-        f"<details><summary>{escape(content.config_name)}, the run that the grid varies</summary>",
+        f"<details><summary>{escape(content.config_name)}, the base configuration</summary>",
         f"<pre>{escape(content.config_text)}</pre></details>",
         "</body></html>",
     ]
     return "\n".join(parts) + "\n"
 
 
-def _table(grid: Grid) -> str:
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in grid.header)
+def _table(table: TextTable) -> str:
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in table.header)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>\n"
-        for row in grid.rows
+        for row in table.rows
     )
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
+    return (
+        f'<div class="wide"><table><thead><tr>{head}</tr></thead>'
+        f"<tbody>\n{body}</tbody></table></div>"
+    )

@@ -1,4 +1,4 @@
-"""The figure of a study: a row of panels, each curves, dots, lines or a scatter, in the report's style."""
+"""Draws the figure of a study: panels with curves, dots, lines or a scatter plot."""
 
 import math
 import re
@@ -9,24 +9,24 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from lab.axes import VARIANT, parse_axis
-from lab.conditions import Condition, word_of
-from lab.figures import Styles, bytes_text, finish, number_text, set_ticks
+from lab.conditions import Condition, short_key
+from lab.figures import Styles, bytes_text, add_legend, number_text, set_ticks
 from lab.measure import NEVER
-from lab.outcome import Outcome, Row, average, deviation
+from lab.study_results import StudyResults, ResultRow, average, deviation
 from lab.style import INK, WIDTH_INCHES, series_style
-from lab.study import Panel, Study, facet_at, facets, panel_part
+from lab.study import Panel, Study, facet_at, facet_names, panel_part
 
-_SPENT = {
+_AXIS_LABELS = {
     "round": "round",
     "bytes_sent": "bytes sent per peer",
     "seconds": "virtual time in seconds",
 }
-_MOST_A_ROW = 3
-_MOST_POINTS = 120
+_MAX_COLUMNS = 3
+_MAX_POINTS = 120
 
 
-def draw(study: Study, outcome: Outcome, conditions: dict[str, list[Condition]]) -> Figure:
-    columns = min(len(study.panels), _MOST_A_ROW)
+def draw(study: Study, results: StudyResults, conditions: dict[str, list[Condition]]) -> Figure:
+    columns = min(len(study.panels), _MAX_COLUMNS)
     lines = math.ceil(len(study.panels) / columns)
     figure = Figure(figsize=(WIDTH_INCHES, 0.9 + 2.7 * lines), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
@@ -38,32 +38,32 @@ def draw(study: Study, outcome: Outcome, conditions: dict[str, list[Condition]])
             _curves(axes, panel, study, conditions, styles)
         else:
             {"dots": _dots, "lines": _lines, "scatter": _scatter}[panel.kind](
-                axes, panel, study, outcome, styles
+                axes, panel, study, results, styles
             )
         axes.set_title(panel.title)
-        _say_axes(axes, panel)
-    finish(figure, study.title, styles)
+        _format_axes(axes, panel)
+    add_legend(figure, study.title, styles)
     return figure
 
 
 def _curves(
     axes: Axes, panel: Panel, study: Study, conditions: dict[str, list[Condition]], styles: Styles
 ) -> None:
-    """Mean over the seeds and the band from the lowest to the highest."""
+    """The mean over the seeds, and the band from the lowest to the highest seed."""
     part = panel_part(study, panel)
-    facet = panel.where or facets(part)[0]
+    facet = panel.facet or facet_names(part)[0]
     for condition in conditions[part.name]:
         series = condition.labels[VARIANT]
         if facet_at(part, condition.labels) != facet or (
             panel.variants and series not in panel.variants
         ):
             continue
-        x, band = condition.along(panel.x, panel.y, *panel.xlim[-1:])
+        x, band = condition.curve_against(panel.x, panel.y, *panel.xlim[-1:])
         y, low, high = (
             np.where(v > 0, v, np.nan) if "y" in panel.log else v
             for v in (band.mean, band.low, band.high)
         )
-        shown = _thinned(
+        shown = _downsample(
             np.isfinite(y)
             & ((x > 0) | ("x" not in panel.log))
             & (x <= (panel.xlim or [np.inf])[-1])
@@ -76,7 +76,7 @@ def _curves(
             x[shown],
             y[shown],
             label=series,
-            markevery=_marks(x[shown], "x" in panel.log),
+            markevery=_marker_positions(x[shown], "x" in panel.log),
             markeredgecolor="white",
             markeredgewidth=0.5,
             **style,
@@ -84,17 +84,18 @@ def _curves(
     if panel.target is not None:
         axes.axhline(panel.target, color=INK, linewidth=0.7, linestyle=(0, (2, 2)))
     axes.set(
-        xlabel=panel.xlabel or _SPENT[panel.x], ylabel=panel.ylabel or panel.y.replace("_", " ")
+        xlabel=panel.xlabel or _AXIS_LABELS[panel.x],
+        ylabel=panel.ylabel or panel.y.replace("_", " "),
     )
 
 
-def _thinned(shown: np.ndarray) -> np.ndarray:
-    """At most about _MOST_POINTS of the places to be shown, the last one among them: a file of a reasonable size."""
-    places = np.flatnonzero(shown)
-    return places[:: -max(1, len(places) // _MOST_POINTS)][::-1]
+def _downsample(shown: np.ndarray) -> np.ndarray:
+    """About _MAX_POINTS of the indices to show, including the last; limits the file size."""
+    indices = np.flatnonzero(shown)
+    return indices[:: -max(1, len(indices) // _MAX_POINTS)][::-1]
 
 
-def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
+def _marker_positions(x: np.ndarray, logarithmic: bool) -> list[int]:
     """About six markers, evenly spaced on the axis as drawn."""
     position = np.log(x) if logarithmic else x
     return sorted(
@@ -105,18 +106,20 @@ def _marks(x: np.ndarray, logarithmic: bool) -> list[int]:
     )
 
 
-def _rows(panel: Panel, study: Study, outcome: Outcome) -> list[Row]:
+def _rows(panel: Panel, study: Study, results: StudyResults) -> list[ResultRow]:
     part = panel_part(study, panel)
     rows = [
-        row for row in outcome.of(part.name) if not panel.variants or row.series in panel.variants
+        row
+        for row in results.rows_of(part.name)
+        if not panel.variants or row.series in panel.variants
     ]
-    facet = panel.where or facets(part)[0]
+    facet = panel.facet or facet_names(part)[0]
     return rows if panel.kind == "lines" else [row for row in rows if row.facet == facet]
 
 
-def _dots(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
-    """A line for each series, its mean as a large marker and its seeds as small ones; the first series on top."""
-    rows = _rows(panel, study, outcome)
+def _dots(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
+    """A row per series, from top to bottom: a large marker for the mean, small ones for seeds."""
+    rows = _rows(panel, study, results)
     for height, row in enumerate(reversed(rows)):
         style = {key: value for key, value in styles[row.series].items() if key != "linestyle"}
         values = row.values[panel.y]
@@ -147,30 +150,30 @@ def _dots(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styl
             markeredgecolor="white",
             **style,
         )
-    named = any(other.kind == "curve" for other in study.panels)  # by the legend
+    has_legend = any(other.kind == "curve" for other in study.panels)
     axes.set_yticks(
         range(len(rows)),
-        [""] * len(rows) if named else [row.series for row in reversed(rows)],
+        [""] * len(rows) if has_legend else [row.series for row in reversed(rows)],
         fontsize=8,
     )
     axes.grid(axis="y", visible=False)
     axes.set(ylim=(-0.6, len(rows) - 0.4), xlabel=panel.xlabel or panel.y)
 
 
-def _lines(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
-    """A column against an axis of the grid, a line for each series, bars of one standard deviation."""
-    places = next(
+def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
+    """A column against an axis of the grid: a line per series, with a bar of one std. deviation."""
+    axis_values = next(
         axis.values
         for axis in map(parse_axis, panel_part(study, panel).axes)
         if axis.key == panel.x
     )
-    rows = _rows(panel, study, outcome)
+    rows = _rows(panel, study, results)
     names = list(dict.fromkeys(row.series for row in rows))
     for number, name in enumerate(names):
         points = {row.facet: row.values[panel.y] for row in rows if row.series == name}
-        values = [points.get(f"{word_of(panel.x)} = {place}", [NEVER]) for place in places]
-        shown = [i for i, found in enumerate(values) if average(found) != NEVER]
-        shift = 0.06 * (number - (len(names) - 1) / 2)  # so that bars stand beside one another
+        values = [points.get(f"{short_key(panel.x)} = {x}", [NEVER]) for x in axis_values]
+        shown = [i for i, per_seed in enumerate(values) if average(per_seed) != NEVER]
+        shift = 0.06 * (number - (len(names) - 1) / 2)  # so that the bars do not overlap
         axes.errorbar(
             [i + shift for i in shown],
             [average(values[i]) for i in shown],
@@ -182,20 +185,23 @@ def _lines(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Sty
             markeredgewidth=0.5,
             **styles[name],
         )
-    axes.set_xticks(range(len(places)), places)
-    axes.set(xlabel=panel.xlabel or word_of(panel.x), ylabel=panel.ylabel or panel.y)
+    axes.set_xticks(range(len(axis_values)), axis_values)
+    axes.set(xlabel=panel.xlabel or short_key(panel.x), ylabel=panel.ylabel or panel.y)
 
 
-def _scatter(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: Styles) -> None:
-    """A point for each series, coloured by its family: its name without its last number (`ring 8`, `local SGD, H = 8`)."""
-    rows = _rows(panel, study, outcome)
+def _scatter(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
+    """A point for each series. Series that differ in their last number have one colour and a line.
+
+    Examples are `ring 8` and `ring 16`, or `local SGD, H = 8` and `local SGD, H = 16`.
+    """
+    rows = _rows(panel, study, results)
     families = list(dict.fromkeys(_family(row.series) for row in rows))
     for name in families:
         members = [row for row in rows if _family(row.series) == name]
         number = families.index(name)
         beside = {
             (row.series, row.facet): row
-            for row in outcome.of(study.part(study.column(panel.x).part).name)
+            for row in results.rows_of(study.part(study.column(panel.x).part).name)
         }
         x = [average(beside[row.series, row.facet].values[panel.x]) for row in members]
         y = [average(row.values[panel.y]) for row in members]
@@ -210,7 +216,7 @@ def _scatter(axes: Axes, panel: Panel, study: Study, outcome: Outcome, styles: S
             label=name,
             **(series_style(number) | {"linestyle": "-"}),
         )
-    styles.clear()  # the legend is of the families
+    styles.clear()  # the legend has the families instead of the series
     styles.update({name: {} for name in families})
     axes.set(xlabel=panel.xlabel or panel.x, ylabel=panel.ylabel or panel.y)
 
@@ -219,13 +225,13 @@ def _family(series: str) -> str:
     return re.sub(r"(, \w+ =)? \d+$", "", series)
 
 
-def _say_axes(axes: Axes, panel: Panel) -> None:
+def _format_axes(axes: Axes, panel: Panel) -> None:
     if panel.xlim:
         axes.set_xlim(panel.xlim)
     if panel.ylim:
         axes.set_ylim(panel.ylim)
     in_bytes = panel.x == "bytes_sent" or "byte" in axes.get_xlabel()
-    wide = len(axes.figure.axes) < _MOST_A_ROW
+    wide = len(axes.figure.axes) < _MAX_COLUMNS
     for which in panel.log:
         axes.set(**{f"{which}scale": "log"})
         set_ticks(

@@ -1,4 +1,4 @@
-"""Theory beside the measured curves: what `gossamer predict` says of the runs that a report compares."""
+"""The predictions of `gossamer predict` for the runs that a report compares."""
 
 import json
 import subprocess
@@ -12,51 +12,54 @@ from lab.conditions import Condition, Run
 from lab.curves import Curves
 from lab.errors import LabError
 
-# What theory may have a curve of.
+# The metrics that can have a predicted curve.
 CURVES = ("consensus_distance", "distance_to_optimum")
 
 
 class Predictions:
-    """Predicted curves by condition and metric. Asks the program once for each run, and only where theory may have a curve:
-    for mixing alone, and where the optimum is known."""
+    """Predicted curves by condition and metric.
+
+    Calls the program once for each run that can have a prediction: a run of consensus, a run with a
+    known optimum, or a run in virtual time.
+    """
 
     def __init__(self, conditions: list[Condition], sweep_folder: Path) -> None:
-        self.missing = ""  # why nothing could be asked, in words
+        self.unavailable = ""  # why there are no predictions; empty if there are
         self._curves: dict[str, dict[str, tuple[np.ndarray, np.ndarray]]] = {}
         self._round_seconds: dict[str, dict[str, float] | None] = {}
         runs = [
             run
             for condition in conditions
             for run in condition.runs
-            if _may_have_a_curve(run) or _takes_time(run)
+            if _may_have_a_curve(run) or _has_virtual_time(run)
         ]
         if not runs:
             return
         try:
             program = find_binary()
             for run in runs:
-                said = _predict(program, sweep_folder / run.name)
-                self._curves[run.name] = _curves(said)
-                self._round_seconds[run.name] = said["round_seconds"]
+                prediction = _predict(program, sweep_folder / run.name)
+                self._curves[run.name] = _curves(prediction)
+                self._round_seconds[run.name] = prediction["round_seconds"]
         except LabError as error:
             self._curves.clear()
-            self.missing = f"No predicted curves are drawn: {error}."
+            self.unavailable = f"No predicted curves are drawn: {error}."
 
     def curve(self, condition: Condition, metric: str) -> tuple[np.ndarray, np.ndarray] | None:
-        """Rounds and values, the mean over the seeds; None unless there is one for every seed."""
-        found = [self._curves.get(run.name, {}).get(metric) for run in condition.runs]
-        curves = [curve for curve in found if curve is not None]
-        if len(curves) < len(found) or any(
+        """Rounds, and the mean over the seeds; None unless every seed has a curve."""
+        per_seed = [self._curves.get(run.name, {}).get(metric) for run in condition.runs]
+        curves = [curve for curve in per_seed if curve is not None]
+        if len(curves) < len(per_seed) or any(
             not np.array_equal(curve[0], curves[0][0]) for curve in curves
         ):
             return None
         return curves[0][0], np.mean([values for _, values in curves], axis=0)
 
     def round_seconds(self, run: Run) -> dict[str, float] | None:
-        """How long a round of the run takes, in virtual time: whole, training, …; None where that is not predicted."""
+        """Virtual seconds of a round by kind (whole, training, …); None if not predicted."""
         return self._round_seconds.get(run.name)
 
-    def any(self, conditions: list[Condition], metric: str) -> bool:
+    def has_any(self, conditions: list[Condition], metric: str) -> bool:
         return any(self.curve(condition, metric) is not None for condition in conditions)
 
 
@@ -66,7 +69,7 @@ def _may_have_a_curve(run: Run) -> bool:
     return algorithm == "consensus" or curves.has("distance_to_optimum")
 
 
-def _takes_time(run: Run) -> bool:
+def _has_virtual_time(run: Run) -> bool:
     return bool(run.summary.get("virtual_seconds"))
 
 
@@ -82,12 +85,15 @@ def _predict(program: Path, folder: Path) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def _curves(said: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    if said["rounds"] is None:
+def _curves(prediction: dict[str, Any]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    if prediction["rounds"] is None:
         return {}
-    rounds = np.array(said["rounds"], dtype=float)
+    rounds = np.array(prediction["rounds"], dtype=float)
     return {
-        name: (rounds, np.array([np.nan if v is None else v for v in said[name]], dtype=float))
+        name: (
+            rounds,
+            np.array([np.nan if v is None else v for v in prediction[name]], dtype=float),
+        )
         for name in CURVES
-        if said[name] is not None
+        if prediction[name] is not None
     }

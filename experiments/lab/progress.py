@@ -1,4 +1,4 @@
-"""Progress of a sweep: a bar with ETA on a terminal, plain lines off it."""
+"""Shows the progress of a sweep: a bar with the remaining time, or lines without a terminal."""
 
 import sys
 import time
@@ -14,37 +14,42 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-_QUIET_SECONDS = 10.0  # off a terminal, say something at least this often …
-_ROUTINE_SECONDS = 1.0  # … and not more often than this, failures excepted
+_MAX_SILENT_SECONDS = 10.0  # without a terminal, the longest time between two lines
+_MIN_ROUTINE_SECONDS = 1.0  # the shortest time between two routine lines
 
 
-class Watcher(Protocol):
-    def tick(self, done: int, running: dict[str, float]) -> None: ...
-    def say(self, line: str, routine: bool = False) -> None: ...
+class ProgressReporter(Protocol):
+    def update(self, done: int, running: dict[str, float]) -> None:
+        """`done`: finished cells. `running`: name → fraction done, 0 to 1."""
+
+    def message(self, line: str, routine: bool = False) -> None:
+        """Shows a line. A routine line may be omitted."""
+
     def close(self) -> None: ...
 
 
-def watcher(total: int) -> Watcher:
-    return TerminalWatcher(total) if sys.stderr.isatty() else PlainWatcher(total)
+def progress_reporter(total: int) -> ProgressReporter:
+    return TerminalReporter(total) if sys.stderr.isatty() else PlainReporter(total)
 
 
-class Estimate:
-    """Seconds left, from the work done since the start. Work is counted in cells, running ones by their fraction."""
+class TimeEstimate:
+    """Estimates the remaining time from the work done so far, in cells and fractions of cells."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._started = time.monotonic()
 
-    def left(self, done: int, running: dict[str, float]) -> float | None:
+    def seconds_left(self, done: int, running: dict[str, float]) -> float | None:
+        """None until 2 % of the work is done."""
         work = done + sum(running.values())
         if work < 0.02 * self._total or work <= 0:
             return None
         return (time.monotonic() - self._started) / work * (self._total - work)
 
 
-def duration(seconds: float | None) -> str:
+def remaining_text(seconds: float | None) -> str:
     if seconds is None:
-        return "time left not yet known"
+        return "remaining time unknown"
     whole = int(seconds + 0.5)
     if whole < 60:
         return f"about {whole} s left"
@@ -55,31 +60,31 @@ def duration(seconds: float | None) -> str:
     )
 
 
-class PlainWatcher:
+class PlainReporter:
     def __init__(self, total: int) -> None:
         self._total = total
-        self._estimate = Estimate(total)
+        self._estimate = TimeEstimate(total)
         self._last = time.monotonic()
         self._done = 0
         self._running: dict[str, float] = {}
 
-    def tick(self, done: int, running: dict[str, float]) -> None:
+    def update(self, done: int, running: dict[str, float]) -> None:
         self._done, self._running = done, running
-        if running and time.monotonic() - self._last > _QUIET_SECONDS:
-            inside = ", ".join(f"{name} {fraction:.0%}" for name, fraction in running.items())
-            self.say(f"running {inside}")
+        if running and time.monotonic() - self._last > _MAX_SILENT_SECONDS:
+            fractions = ", ".join(f"{name} {fraction:.0%}" for name, fraction in running.items())
+            self.message(f"running {fractions}")
 
-    def say(self, line: str, routine: bool = False) -> None:
-        """Routine lines are left out where there is one every moment."""
+    def message(self, line: str, routine: bool = False) -> None:
+        """Omits a routine line if another line was printed a moment ago."""
         if (
             routine
             and self._done < self._total
-            and time.monotonic() - self._last < _ROUTINE_SECONDS
+            and time.monotonic() - self._last < _MIN_ROUTINE_SECONDS
         ):
             return
         self._last = time.monotonic()
         left = (
-            f", {duration(self._estimate.left(self._done, self._running))}"
+            f", {remaining_text(self._estimate.seconds_left(self._done, self._running))}"
             if self._done < self._total
             else ""
         )
@@ -89,10 +94,10 @@ class PlainWatcher:
         pass
 
 
-class TerminalWatcher:
+class TerminalReporter:
     def __init__(self, total: int) -> None:
         self._total = total
-        self._estimate = Estimate(total)
+        self._estimate = TimeEstimate(total)
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -105,12 +110,16 @@ class TerminalWatcher:
         self._task: TaskID = self._progress.add_task("sweep", total=total, left="")
         self._progress.start()
 
-    def tick(self, done: int, running: dict[str, float]) -> None:
-        left = duration(self._estimate.left(done, running)) if done < self._total else ""
-        inside = "  ".join(f"{name} {fraction:3.0%}" for name, fraction in running.items())
-        self._progress.update(self._task, completed=done, left=left, description=inside or "sweep")
+    def update(self, done: int, running: dict[str, float]) -> None:
+        left = (
+            remaining_text(self._estimate.seconds_left(done, running)) if done < self._total else ""
+        )
+        fractions = "  ".join(f"{name} {fraction:3.0%}" for name, fraction in running.items())
+        self._progress.update(
+            self._task, completed=done, left=left, description=fractions or "sweep"
+        )
 
-    def say(self, line: str, routine: bool = False) -> None:
+    def message(self, line: str, routine: bool = False) -> None:
         if routine:
             return  # the bar shows it
         self._progress.console.print(line, markup=False, highlight=False)

@@ -1,4 +1,6 @@
-"""What a sweep leaves behind: sweep.json (what was asked, what became of each cell) and results.csv (one row a run)."""
+"""The files of a sweep: sweep.json (the request and the status of each cell) and
+results.csv (one row per run).
+"""
 
 import json
 import os
@@ -16,8 +18,8 @@ SCHEMA = 2
 
 
 @dataclass(frozen=True)
-class Result:
-    """A cell as it stands: finished | diverged | failed | missing."""
+class CellResult:
+    """The status of a cell: finished | diverged | failed | missing."""
 
     cell: Cell
     status: str
@@ -27,28 +29,28 @@ class Result:
 
 @dataclass(frozen=True)
 class Sweep:
-    """sweep.json, read back."""
+    """The content of sweep.json."""
 
     folder: Path
-    about: dict[str, Any]
-    results: list[Result]
+    metadata: dict[str, Any]  # command, config, axes, rates, select, machine, …
+    results: list[CellResult]
     choices: list[Choice]
 
-    def compared(self) -> list[Result]:
-        """The finished runs at the selected step sizes (all finished ones where none was selected)."""
+    def comparable_results(self) -> list[CellResult]:
+        """The finished runs at the selected step sizes; all finished runs if none is selected."""
         finished = [result for result in self.results if result.status == "finished"]
-        if not self.about["rates"]:
+        if not self.metadata["rates"]:
             return finished
         chosen = {tuple(choice.condition.items()): choice.rate for choice in self.choices}
         return [r for r in finished if chosen.get(r.cell.condition()) == r.cell.overrides[RATE]]
 
 
 def write_sweep(
-    folder: Path, about: dict[str, Any], results: list[Result], choices: list[Choice]
+    folder: Path, metadata: dict[str, Any], results: list[CellResult], choices: list[Choice]
 ) -> None:
     content = {
         "schema": SCHEMA,
-        **about,
+        **metadata,
         "cells": [
             {
                 "name": r.cell.name,
@@ -69,22 +71,23 @@ def read_sweep(folder: Path) -> Sweep:
     content = read_json(folder / "sweep.json")
     if content is None:
         raise LabError(
-            f"{folder} holds no whole sweep.json: give the folder that sweep.py wrote (its --out)"
+            f"{folder} has no complete sweep.json: give the --out folder of a sweep.py command"
         )
     if content.get("schema") != SCHEMA:
         raise LabError(
-            f"{folder / 'sweep.json'}: schema {content.get('schema')}, this report reads {SCHEMA}"
+            f"{folder / 'sweep.json'} has schema {content.get('schema')}; "
+            f"this program reads schema {SCHEMA}"
         )
     results = []
     for entry in content.pop("cells"):
         cell = Cell(entry["name"], folder / entry["name"], entry["overrides"], entry["labels"])
         summary = read_json(cell.folder / "summary.json") if entry["status"] == "finished" else None
-        gone = entry["status"] == "finished" and summary is None
+        deleted = entry["status"] == "finished" and summary is None
         results.append(
-            Result(
+            CellResult(
                 cell,
-                "missing" if gone else entry["status"],
-                "its folder is gone" if gone else entry["error"],
+                "missing" if deleted else entry["status"],
+                "its summary.json is missing" if deleted else entry["error"],
                 summary,
             )
         )
@@ -92,7 +95,7 @@ def read_sweep(folder: Path) -> Sweep:
     return Sweep(folder, content, results, choices)
 
 
-def _table(results: list[Result], choices: list[Choice]) -> polars.DataFrame:
+def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame:
     chosen = {tuple(choice.condition.items()): choice.rate for choice in choices}
     rows = []
     for result in results:
@@ -129,7 +132,7 @@ def _table(results: list[Result], choices: list[Choice]) -> polars.DataFrame:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Writes whole or not at all."""
+    """Writes a file atomically."""
     part = path.with_name(path.name + ".part")
     part.write_text(text, encoding="utf-8")
     os.replace(part, path)

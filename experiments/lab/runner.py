@@ -1,4 +1,4 @@
-"""Runs cells, a few at a time, and ends all of them when it is itself ended."""
+"""Runs cells in parallel, and stops all of them if the sweep itself is stopped."""
 
 import sys
 import time
@@ -7,61 +7,66 @@ from dataclasses import dataclass
 from typing import Any
 
 from lab.cells import Cell, merge, prepare_folder
-from lab.launch import Job, Outcome, Recipe, node_count
-from lab.progress import watcher
+from lab.launch import Job, JobResult, LaunchConfig, node_count
+from lab.progress import progress_reporter
 
 _POLL_SECONDS = 0.02
-_END_SECONDS = 15.0  # from Ctrl-C to the killing of a run that does not end
+_STOP_SECONDS = 15.0  # from the interrupt of a run until it is killed
 
 
 @dataclass(frozen=True)
-class Plan:
-    recipe: Recipe
+class RunnerOptions:
+    launch_config: LaunchConfig
     config: dict[str, Any]
-    hashes: dict[str, str]  # of the cells' configurations, by name
-    build: str  # which build of the program
+    hashes: dict[str, str]  # cell name → hash of its configuration
+    build: str  # hash of the program
     processes: bool  # one process per peer
-    jobs: int  # runs at a time
+    jobs: int  # cells that run at the same time
 
 
-def run_all(plan: Plan, todo: list[Cell], outcomes: dict[str, Outcome]) -> None:
-    """Fills `outcomes` by the cells' names, as far as it comes."""
-    waiting, running = deque(todo), list[Job]()
-    watch = watcher(len(todo))
+def run_all(options: RunnerOptions, pending: list[Cell], finished: dict[str, JobResult]) -> None:
+    """Runs the pending cells. Adds each result to `finished` by the cell's name.
+
+    `finished` holds the results so far if the function ends with an exception.
+    """
+    waiting, running = deque(pending), list[Job]()
+    progress = progress_reporter(len(pending))
     try:
         while waiting or running:
-            while waiting and len(running) < plan.jobs:
+            while waiting and len(running) < options.jobs:
                 cell = waiting.popleft()
-                prepare_folder(cell, plan.hashes[cell.name], plan.build)
-                running.append(start(plan, cell))
+                prepare_folder(cell, options.hashes[cell.name], options.build)
+                running.append(start(options, cell))
             for job in list(running):
-                if outcome := job.poll():
+                if result := job.poll():
                     running.remove(job)
-                    outcomes[job.cell.name] = outcome
-                    watch.tick(len(outcomes), {})
-                    watch.say(sentence(job.cell, outcome), routine=outcome.status == "finished")
-            watch.tick(len(outcomes), {job.cell.name: job.fraction() for job in running})
+                    finished[job.cell.name] = result
+                    progress.update(len(finished), {})
+                    progress.message(
+                        result_line(job.cell, result), routine=result.status == "finished"
+                    )
+            progress.update(len(finished), {job.cell.name: job.fraction() for job in running})
             time.sleep(_POLL_SECONDS)
     finally:
-        watch.close()
-        end(running)
+        progress.close()
+        stop(running)
 
 
-def start(plan: Plan, cell: Cell) -> Job:
-    rounds = merge(plan.config, cell.overrides).get("run", {}).get("rounds")
-    processes = node_count(plan.recipe, cell) if plan.processes else None
-    return Job(plan.recipe, cell, processes, rounds if isinstance(rounds, int) else 1)
+def start(options: RunnerOptions, cell: Cell) -> Job:
+    rounds = merge(options.config, cell.overrides).get("run", {}).get("rounds")
+    processes = node_count(options.launch_config, cell) if options.processes else None
+    return Job(options.launch_config, cell, processes, rounds if isinstance(rounds, int) else 1)
 
 
-def end(running: list[Job]) -> None:
-    """Asks every run to end, as Ctrl-C would, waits, and kills what did not."""
+def stop(running: list[Job]) -> None:
+    """Interrupts every run, as Ctrl-C would, and kills those that have not ended in time."""
     if not running:
         return
-    print(f"sweep: ending {len(running)} run(s)", file=sys.stderr)
+    print(f"sweep: stopping {len(running)} run(s)", file=sys.stderr)
     try:
         for job in running:
             job.interrupt()
-        deadline = time.monotonic() + _END_SECONDS
+        deadline = time.monotonic() + _STOP_SECONDS
         while time.monotonic() < deadline and not all(job.ended() for job in running):
             time.sleep(_POLL_SECONDS)
     finally:
@@ -69,7 +74,7 @@ def end(running: list[Job]) -> None:
             job.kill()
 
 
-def sentence(cell: Cell, outcome: Outcome) -> str:
-    if outcome.status == "finished":
-        return f"{cell.name} finished in {outcome.seconds:.1f} s"
-    return f"{cell.name} {outcome.status.upper()}: {outcome.error}"
+def result_line(cell: Cell, result: JobResult) -> str:
+    if result.status == "finished":
+        return f"{cell.name} finished in {result.seconds:.1f} s"
+    return f"{cell.name} {result.status.upper()}: {result.error}"

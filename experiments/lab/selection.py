@@ -1,8 +1,8 @@
-"""The step size of each condition, chosen from a grid by a measure averaged over the seeds.
+"""Selects a step size for each condition by a measure that is averaged over the seeds.
 
-A step size counts only where every seed finished: one that diverged for some seed is ruled out, and one with a failed or
-missing run is not judged. Where the measure asks what is spent until a target, a step size at which some seed never gets there
-stands behind those at which all do; among equals the better final value decides, and then the smaller step size.
+A step size is ruled out if a run of any seed diverged, failed or is missing. If the measure is the
+cost of a target, a step size at which a seed does not reach the target ranks after the step sizes
+at which every seed does. Ties are broken by the better final value, then by the smaller step size.
 """
 
 from collections import defaultdict
@@ -18,12 +18,10 @@ from lab.measure import METRICS, Measure, final_value
 @dataclass(frozen=True)
 class Choice:
     condition: dict[str, str]
-    rate: str | None  # None: no step size can be judged
-    at_edge: bool  # the best is the smallest or the largest that was tried
-    scores: dict[
-        str, float | None
-    ]  # step size → mean over the seeds; None: some seed never got there
-    ruled_out: list[str]  # step sizes that diverged, or lack runs
+    rate: str | None  # None: every step size is ruled out
+    at_edge: bool  # the selected step size is the smallest or largest of the grid
+    scores: dict[str, float | None]  # step size → mean over the seeds; None: target not reached
+    ruled_out: list[str]
 
 
 def choose(
@@ -32,7 +30,7 @@ def choose(
     rates: tuple[str, ...],
     measure: Measure,
 ) -> list[Choice]:
-    """One choice per condition. `summaries`: of the finished cells, by name."""
+    """One choice per condition. `summaries`: name of a finished cell → its summary."""
     groups: dict[tuple[tuple[str, str], ...], list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[cell.condition()].append(cell)
@@ -77,5 +75,5 @@ def _choose_one(
 
 
 def _mean(measure: Measure, runs: list[Cell]) -> float:
-    values = [measure.of(read_curves(cell.folder)) for cell in runs]
+    values = [measure.value(read_curves(cell.folder)) for cell in runs]
     return sum(values) / len(values)

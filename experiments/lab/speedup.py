@@ -1,7 +1,7 @@
-"""Speed-up against the number of peers, in virtual time: measured, predicted, and where communication takes over.
+"""Speed-up against the number of peers in virtual time, measured and predicted.
 
-The speed-up of n peers is what they compute in a second over what one peer alone would: node steps a second, times the
-seconds that a step takes. It is the number of peers when nobody waits.
+The speed-up of n peers is their node steps per second times the seconds of one step. It equals n
+if no peer ever waits.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from lab.conditions import Condition, Run
-from lab.figures import Picture, Styles, finish, number_text
+from lab.figures import ReportFigure, Styles, add_legend, number_text
 from lab.predictions import Predictions
-from lab.style import INK, PREDICTED, WIDTH_INCHES, series_style
+from lab.style import PREDICTED, WIDTH_INCHES, series_style
 
 PEERS = "run.peers"
-_LEAST = 3  # numbers of peers that make a curve
+_MIN_POINTS = 3  # of a curve
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,14 @@ class Point:
     peers: int
     measured: float
     predicted: float | None
-    talking: bool  # more time goes into communication than into training
+    communication_bound: bool  # predicted: communication takes more time than training
 
 
 def speedup_points(conditions: list[Condition], predictions: Predictions) -> dict[str, list[Point]]:
-    """By series, ascending in peers. Empty where run.peers is no axis or no time passes."""
+    """The points of each series by number of peers.
+
+    Empty if run.peers is not an axis of the grid or the runs have no virtual time.
+    """
     series: dict[str, list[Point]] = {}
     for condition in conditions:
         if PEERS not in condition.labels:
@@ -39,19 +42,19 @@ def speedup_points(conditions: list[Condition], predictions: Predictions) -> dic
     return {
         name: sorted(points, key=lambda point: point.peers)
         for name, points in series.items()
-        if len(points) >= _LEAST
+        if len(points) >= _MIN_POINTS
     }
 
 
-def speedup_figure(series: dict[str, list[Point]]) -> Picture:
+def speedup_figure(series: dict[str, list[Point]]) -> ReportFigure:
     styles: Styles = {name: series_style(i) for i, name in enumerate(series)}
     figure = Figure(figsize=(WIDTH_INCHES, 4.2), layout="constrained")
     axes = figure.subplots()
-    every = sorted({point.peers for points in series.values() for point in points})
-    axes.plot(every, every, color="#AAAAAA", linewidth=1.0, linestyle=":", zorder=1)
+    all_peers = sorted({point.peers for points in series.values() for point in points})
+    axes.plot(all_peers, all_peers, color="#AAAAAA", linewidth=1.0, linestyle=":", zorder=1)
     axes.annotate(
         "n times",
-        (every[-1], every[-1]),
+        (all_peers[-1], all_peers[-1]),
         xytext=(-34, -2),
         textcoords="offset points",
         ha="right",
@@ -72,18 +75,18 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
             zorder=4,
             **{k: v for k, v in style.items() if k != "markersize"},
         )
-        foreseen = [point for point in points if point.predicted is not None]
+        with_prediction = [point for point in points if point.predicted is not None]
         axes.plot(
-            [point.peers for point in foreseen],
-            [point.predicted for point in foreseen],
+            [point.peers for point in with_prediction],
+            [point.predicted for point in with_prediction],
             label="predicted",
             zorder=3,
             **PREDICTED,
         )
-        _mark_takeover(axes, foreseen, str(styles[name]["color"]))
+        _mark_crossover(axes, with_prediction, str(styles[name]["color"]))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set_xticks(every, [str(n) for n in every])
+    axes.set_xticks(all_peers, [str(n) for n in all_peers])
     axes.xaxis.set_minor_locator(NullLocator())
     low, high = axes.get_ylim()
     powers = range(int(np.floor(np.log2(low))), int(np.ceil(np.log2(high))) + 1)
@@ -92,18 +95,19 @@ def speedup_figure(series: dict[str, list[Point]]) -> Picture:
     axes.yaxis.set_minor_locator(NullLocator())
     axes.set(xlabel="peers", ylabel="speed-up over one peer")
     title = "Speed-up against the number of peers"
-    finish(figure, title, styles)
+    add_legend(figure, title, styles)
     caption = (
-        "What n peers compute in a second of virtual time over what one alone would. Dots: measured, the mean over the "
-        "seeds. Thin dashed lines, predicted by `gossamer predict`: a latency and the busiest link's bytes for each "
-        "exchange, beside training where they overlap and after it where not. A ring around a point: from there on more "
-        "time goes into communication than into training."
+        "The work of n peers per second of virtual time, relative to one peer. Dots: measured, the "
+        "mean over the seeds. Thin dashed lines: predicted by `gossamer predict` from a latency "
+        "and the bytes of the busiest link for each exchange, which runs in parallel with training "
+        "or after it. Ring around a point: the first number of peers at which communication takes "
+        "more time than training."
     )
-    return Picture("speedup", title, caption, figure)
+    return ReportFigure("speedup", title, caption, figure)
 
 
-def _mark_takeover(axes, points: list[Point], colour: str) -> None:
-    first = next((point for point in points if point.talking), None)
+def _mark_crossover(axes, points: list[Point], colour: str) -> None:
+    first = next((point for point in points if point.communication_bound), None)
     if first is not None:
         axes.plot(
             [first.peers],
@@ -119,7 +123,7 @@ def _mark_takeover(axes, points: list[Point], colour: str) -> None:
 
 
 def _point(condition: Condition, predictions: Predictions) -> Point | None:
-    measured, predicted, talking = [], [], []
+    measured, predicted, bound = [], [], []
     peers = int(condition.labels[PEERS])
     for run in condition.runs:
         step = _step_seconds(run)
@@ -132,18 +136,18 @@ def _point(condition: Condition, predictions: Predictions) -> Point | None:
         if round_seconds:
             predicted.append(steps / run.summary["rounds"] * step / round_seconds["whole"])
             waits = round_seconds["whole"] - round_seconds["training"]
-            talking.append(waits > round_seconds["training"])
-    whole = len(predicted) == len(measured)
+            bound.append(waits > round_seconds["training"])
+    complete = len(predicted) == len(measured)
     return Point(
         peers,
         float(np.mean(measured)),
-        float(np.mean(predicted)) if whole else None,
-        whole and all(talking),
+        float(np.mean(predicted)) if complete else None,
+        complete and all(bound),
     )
 
 
 def _step_seconds(run: Run) -> float | None:
-    """Virtual time of a local step; None where the batch is the whole shard."""
+    """The virtual seconds of a local step; None if a batch is the whole shard."""
     config = run.summary["config"]
     batch = config.get("data", {}).get("batch", 0)
     sim = config.get("sim", {})

@@ -1,5 +1,6 @@
-"""A published result to be run again, as its study.toml tells it: sweeps, what is measured, what the paper claims of the
-order of things, what it found, and what is drawn. experiments/papers/README.md explains the form.
+"""A study reproduces a published result. Its study.toml has the sweeps, measures and claims.
+
+experiments/papers/README.md describes the format.
 """
 
 import itertools
@@ -10,7 +11,7 @@ from typing import Any, TypeVar
 
 from lab.axes import Axis, parse_axes, parse_axis, read_variants
 from lab.cells import SEED
-from lab.conditions import word_of
+from lab.conditions import short_key
 from lab.errors import LabError
 
 T = TypeVar("T")
@@ -18,51 +19,52 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Part:
-    """One sweep: a grid over the study's variants."""
+    """One sweep of a study: a grid over its variants."""
 
     name: str
-    config: str  # TOML file of the study's folder, the run that the grid varies
+    config: str  # the base configuration, a TOML file in the study's folder
     axes: tuple[str, ...]  # as sweep.py takes them
-    rates: str = ""  # step sizes to select from
-    select: str = "test_loss"  # by which measure
-    variants: tuple[str, ...] = ()  # which of the study's; empty: all
-    full: bool = True  # whether it is part of the full-size study
+    rates: str = ""  # step sizes to select from; empty: no selection
+    select: str = "test_loss"  # the measure that selects the step size
+    variants: tuple[str, ...] = ()  # names of the study's variants; empty: all
+    full: bool = True  # if the full-size study has this part
 
 
 @dataclass(frozen=True)
 class Column:
-    """One figure per run. `measure` as lab/measure.py reads it, or `topology KEY [DECAY]`: of the mixing matrix."""
+    """One number per run.
+
+    `measure` is a measure of lab/measure.py, or `topology KEY [DECAY]` for a field of the report on
+    the mixing matrix.
+    """
 
     name: str
     measure: str
-    part: str = ""  # of which part; empty: the first
+    part: str = ""  # empty: the first part
     percent: bool = False
-    unit: str = ""  # "B": written as kB, MB, …
-    note: str = ""  # said below the table
+    unit: str = ""  # "B" is written as kB, MB, …
+    note: str = ""  # text below the table
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says of the order of things, held against the runs by lab/verdict.py. One of `order`, `close`, `rank`."""
+    """A claim of the paper, with one of `order`, `close` and `rank`. See lab/claims.py."""
 
     text: str
     column: str
-    where: str = ""  # the facet it is about, as the table says it; empty: every facet
-    order: tuple[
-        Any, ...
-    ] = ()  # series, or lists of them, the better before the worse; `ring @ n = 8`
-    # names a series in one facet
-    factor: float = 1  # `order`: how many times better at least
-    close: tuple[str, ...] = ()  # series that differ by no more than …
-    within: float = 0  # … this, in the column's unit, …
-    times: float = 0  # … or this factor
-    rank: tuple[
-        str, ...
-    ] = ()  # two columns: the first ranks the series as `column` does, the second less well
-    smaller: tuple[str, ...] = ()  # columns of `rank` of which less is better
+    facet: str = ""  # as the table names it; empty: every facet
+    # Series, or lists of series, from better to worse. `ring @ n = 8` is a series in one facet.
+    order: tuple[Any, ...] = ()
+    factor: float = 1  # of `order`: the least ratio of the better to the worse
+    close: tuple[str, ...] = ()  # series whose means differ by at most …
+    within: float = 0  # … this difference, in the column's unit, …
+    times: float = 0  # … or this ratio
+    # Two columns: the first ranks the series as `column` does, and better than the second.
+    rank: tuple[str, ...] = ()
+    smaller: tuple[str, ...] = ()  # columns of `rank` of which a smaller value is better
 
-    def names(self) -> list[str]:
-        """Every series that `order` or `close` is about."""
+    def series_names(self) -> list[str]:
+        """Every series in `order` or `close`."""
         return [
             name
             for group in (*self.order, *self.close)
@@ -71,52 +73,50 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Theirs:
-    """Figures of the paper, beside ours in the table."""
+class PublishedValues:
+    """Values from the paper, in a column of the table beside ours."""
 
     name: str  # heading
-    source: str  # table or figure of which paper
-    beside: str  # the column it stands next to
-    values: dict[str, Any] = field(
-        default_factory=dict
-    )  # series → figure, or series → facet → figure
+    source: str  # paper, and its table or figure
+    beside: str  # the column of ours before it
+    # series → value, or series → facet → value
+    values: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of the figure: a curve against round, bytes_sent or seconds; or columns as dots, lines or a scatter."""
+    """One panel of the figure: curves, or columns as dots, lines or a scatter plot."""
 
     title: str
     kind: str  # curve | dots | lines | scatter
-    y: str  # a curve's name, or a column's
+    y: str  # the name of a curve or of a column
     x: str = "round"  # curve: round | bytes_sent | seconds; lines: an axis; scatter: a column
     part: str = ""
-    where: str = ""  # facet; empty: the first
+    facet: str = ""  # empty: the first
     variants: tuple[str, ...] = ()  # empty: all
-    log: str = ""  # axes that are logarithmic: "x", "y", "xy"
+    log: str = ""  # the logarithmic axes: "x", "y", "xy"
     xlabel: str = ""
     ylabel: str = ""
     ylim: tuple[float, ...] = ()
     xlim: tuple[float, ...] = ()
-    target: float | None = None  # a line across
+    target: float | None = None  # a horizontal line
 
 
 @dataclass(frozen=True)
 class Study:
     folder: Path
     title: str
-    claim: str  # of the paper, in one sentence of ours
+    claim: str  # the paper's main claim, in our words
     source: str
     parts: tuple[Part, ...]
     columns: tuple[Column, ...]
     claims: tuple[Claim, ...]
-    theirs: tuple[Theirs, ...]
+    published: tuple[PublishedValues, ...]
     panels: tuple[Panel, ...]
     variants: tuple[str, ...]
-    target: str = ""  # stands for {target} in measures
-    full: dict[str, Any] = field(
-        default_factory=dict
-    )  # of the full size: config, axes, rates, target, variants (a file)
+    target: str = ""  # replaces {target} in measures
+    # Changes of the full-size study: config, axes, rates, target, variants (a file).
+    full: dict[str, Any] = field(default_factory=dict)
     variants_file: str = "study.toml"
 
     @property
@@ -124,7 +124,7 @@ class Study:
         return self.folder.name
 
     def part(self, name: str) -> Part:
-        """By name; the first one where no name is given."""
+        """The part of this name; the first part if the name is empty."""
         return next((part for part in self.parts if name in ("", part.name)), self.parts[0])
 
     def columns_of(self, part: Part) -> list[Column]:
@@ -138,35 +138,35 @@ def read_study(folder: Path) -> Study:
     """Reads and checks `folder`/study.toml. Throws LabError naming the file and what is wrong."""
     path = folder / "study.toml"
     try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise LabError(
-            f"{path}: {error.strerror}: studies are the folders of {folder.parent}"
+            f"{path}: {error.strerror}: the studies are the folders of {folder.parent}"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise LabError(f"{path}: not valid TOML: {error}") from error
     try:
         variants = tuple(read_variants(path))
-        told.pop("variants")
+        document.pop("variants")
         lists = {
-            "parts": _all(Part, told.pop("part", [])),
-            "columns": _all(Column, told.pop("column", [])),
-            "claims": _all(Claim, told.pop("claim", [])),
-            "theirs": _all(Theirs, told.pop("theirs", [])),
-            "panels": _all(Panel, told.pop("panel", [])),
+            "parts": _all(Part, document.pop("part", [])),
+            "columns": _all(Column, document.pop("column", [])),
+            "claims": _all(Claim, document.pop("claim", [])),
+            "published": _all(PublishedValues, document.pop("published", [])),
+            "panels": _all(Panel, document.pop("panel", [])),
         }
         study = _make(
             Study,
             {
-                **told.pop("study", {}),
-                "full": told.pop("full", {}),
+                **document.pop("study", {}),
+                "full": document.pop("full", {}),
                 "folder": folder,
                 "variants": variants,
                 **lists,
             },
         )
-        if told:
-            raise LabError(f"[{next(iter(told))}] is no table of a study")
+        if document:
+            raise LabError(f"[{next(iter(document))}] is not a table of a study")
         _check(study)
     except LabError as error:
         raise LabError(f"{path}: {error}") from error
@@ -182,13 +182,13 @@ def read_study(folder: Path) -> Study:
 
 
 def full_size(study: Study) -> Study:
-    """The study as its [full] table changes it: other data, another model, other step sizes and targets."""
+    """The study with the changes of its [full] table: data, model, step sizes and target."""
     if not study.full:
-        raise LabError(f"{study.name} has no [full] table")
+        raise LabError(f"{study.name} has no full size: its study.toml has no [full] table")
     extra = [parse_axis(text) for text in study.full.get("axes", ())]
     target = str(study.full.get("target", study.target))
 
-    def enlarged(text: str) -> str:
+    def with_full_target(text: str) -> str:
         return text.replace(study.target, target) if study.target else text
 
     parts = tuple(
@@ -196,15 +196,15 @@ def full_size(study: Study) -> Study:
             part,
             config=study.full.get("config", part.config),
             axes=merge_axes(part.axes, extra),
-            select=enlarged(part.select),
+            select=with_full_target(part.select),
             rates=study.full.get("rates", part.rates) if part.rates else "",
         )
         for part in study.parts
         if part.full
     )
-    kept = {part.name: ["", *facets(part)] for part in parts}
+    kept = {part.name: ["", *facet_names(part)] for part in parts}
     columns = tuple(
-        replace(c, measure=enlarged(c.measure))
+        replace(c, measure=with_full_target(c.measure))
         for c in study.columns
         if study.part(c.part).name in kept
     )
@@ -214,24 +214,24 @@ def full_size(study: Study) -> Study:
         parts=parts,
         columns=columns,
         target=target,
-        theirs=(),
+        published=(),
         variants_file=study.full.get("variants", study.variants_file),
         claims=tuple(
             c
             for c in study.claims
-            if c.column in names and c.where in kept[study.part(study.column(c.column).part).name]
+            if c.column in names and c.facet in kept[study.part(study.column(c.column).part).name]
         ),
         panels=tuple(
-            replace(p, where=p.where if p.where in kept[part] else "")
+            replace(p, facet=p.facet if p.facet in kept[part] else "")
             for p in study.panels
             if (part := panel_part(study, p).name) in kept
         ),
     )
 
 
-def facets(part: Part) -> list[str]:
-    """Every facet of a part's grid, as its tables say it: `alpha = 0.1, peers = 25`."""
-    varied = _varied(part)
+def facet_names(part: Part) -> list[str]:
+    """Every facet of a part's grid, as its tables name it: `alpha = 0.1, peers = 25`."""
+    varied = _varied_axes(part)
     return [
         facet_at(part, dict(zip((axis.key for axis in varied), values, strict=True)))
         for values in itertools.product(*(axis.values for axis in varied))
@@ -239,11 +239,11 @@ def facets(part: Part) -> list[str]:
 
 
 def facet_at(part: Part, labels: dict[str, str]) -> str:
-    """The facet of a place in the grid: its values on the axes that vary, without variant and seed."""
-    return ", ".join(f"{word_of(axis.key)} = {labels[axis.key]}" for axis in _varied(part))
+    """The facet of a grid point: its values on the varied axes, without variant and seed."""
+    return ", ".join(f"{short_key(axis.key)} = {labels[axis.key]}" for axis in _varied_axes(part))
 
 
-def _varied(part: Part) -> list[Axis]:
+def _varied_axes(part: Part) -> list[Axis]:
     return [
         axis for axis in parse_axes(list(part.axes)) if axis.key != SEED and len(axis.values) > 1
     ]
@@ -254,7 +254,7 @@ def panel_part(study: Study, panel: Panel) -> Part:
 
 
 def merge_axes(axes: tuple[str, ...], extra: list[Axis]) -> tuple[str, ...]:
-    """The axes with those of the same key replaced by the extra ones, and the other extra ones behind."""
+    """The axes, without those that `extra` replaces, followed by the extra axes."""
     replaced = {axis.key for axis in extra}
     return (
         *(text for text in axes if parse_axis(text).key not in replaced),
@@ -283,38 +283,38 @@ def _make(kind: type[T], table: dict[str, Any]) -> T:
 
 
 def _check(study: Study) -> None:
-    """Every name that is used is there."""
+    """Throws LabError if the study uses a name that it does not define."""
     parts, columns = {part.name for part in study.parts}, {column.name for column in study.columns}
     if not parts or not columns or not study.claims:
-        raise LabError("a study has at least one part, one column and one claim")
+        raise LabError("a study needs at least one part, one column and one claim")
     for name in [c.part for c in study.columns] + [p.part for p in study.panels]:
         if name and name not in parts:
             raise LabError(f"there is no part '{name}'")
     for panel in study.panels:
         if panel.kind not in ("curve", "dots", "lines", "scatter"):
-            raise LabError(f"panel '{panel.title}': kind is curve, dots, lines or scatter")
+            raise LabError(f"panel '{panel.title}': kind must be curve, dots, lines or scatter")
     for name in (
         [p.y for p in study.panels if p.kind != "curve"]
         + [p.x for p in study.panels if p.kind == "scatter"]
         + [c.column for c in study.claims]
-        + [t.beside for t in study.theirs]
+        + [t.beside for t in study.published]
         + [name for c in study.claims for name in (*c.rank, *c.smaller)]
     ):
         if name not in columns:
             raise LabError(f"there is no column '{name}'")
-    series = {name.partition(" @ ")[0] for claim in study.claims for name in claim.names()}
+    series = {name.partition(" @ ")[0] for claim in study.claims for name in claim.series_names()}
     series |= {name for part in study.parts for name in part.variants} | {
         name for p in study.panels for name in p.variants
     }
-    for name in sorted(series | {name for t in study.theirs for name in t.values}):
+    for name in sorted(series | {name for t in study.published for name in t.values}):
         if name not in study.variants:
             raise LabError(f"there is no variant '{name}'")
-    for place, where in [
-        (study.part(study.column(c.column).part), c.where) for c in study.claims
-    ] + [(panel_part(study, p), p.where) for p in study.panels]:
-        if where and where not in facets(place):
+    for part, facet in [
+        (study.part(study.column(c.column).part), c.facet) for c in study.claims
+    ] + [(panel_part(study, p), p.facet) for p in study.panels]:
+        if facet and facet not in facet_names(part):
             raise LabError(
-                f"part '{place.name}' has no facet '{where}' among {', '.join(facets(place))}"
+                f"part '{part.name}' has no facet '{facet}'; it has {', '.join(facet_names(part))}"
             )
     for claim in study.claims:
         if sum(map(bool, (claim.order, claim.close, claim.rank))) != 1 or (

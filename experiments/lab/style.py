@@ -1,5 +1,8 @@
-"""How figures look: colours of Okabe and Ito (2008), told apart by colour-blind readers, then those of Tol (2021, muted);
-and in black-and-white print by line style and marker as well."""
+"""The style of all figures.
+
+The colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish, followed
+by the muted colours of Tol (2021). Line styles and markers distinguish series in black and white.
+"""
 
 import matplotlib
 
@@ -34,12 +37,13 @@ LINES = (
     (0, (3, 1.2, 1, 1.2, 1, 1.2)),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+# Predicted curves, drawn over measured ones of any colour.
 PREDICTED = {
     "color": "#111111",
     "linestyle": (0, (2.4, 1.8)),
     "linewidth": 0.9,
-}  # theory, over any of the above
-WIDTH_INCHES = 7.2  # of a page's text
+}
+WIDTH_INCHES = 7.2  # the text width of a page
 PNG_DPI = 220
 INK = "#222222"
 
@@ -82,11 +86,14 @@ def use_style() -> None:
 
 
 def series_style(index: int) -> dict[str, object]:
-    """Of a figure's series number `index`: no two of 64 share colour and marker. Markers, which are fewer than colours, begin one
-    further on in each lap, and so do lines."""
-    lap, place = divmod(index, len(MARKERS))
+    """The style of series number `index` of a figure. The first 64 differ in colour or marker.
+
+    There are fewer markers than colours: in each round through the markers, markers and lines are
+    shifted by one.
+    """
+    shift, position = divmod(index, len(MARKERS))
     return {
         "color": COLOURS[index % len(COLOURS)],
-        "linestyle": LINES[(place + lap) % len(LINES)],
-        "marker": MARKERS[(place + lap) % len(MARKERS)],
+        "linestyle": LINES[(position + shift) % len(LINES)],
+        "marker": MARKERS[(position + shift) % len(MARKERS)],
     }

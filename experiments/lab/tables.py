@@ -1,4 +1,4 @@
-"""The table of a report: one row per condition, for the terminal and for the page."""
+"""The table of a report, for the terminal and for the page. It has one row per condition."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 
 from lab.conditions import Condition
-from lab.figures import bytes_text, known_number, spent_in
+from lab.figures import bytes_text, number_or_dash, cost_axes
 from lab.measure import METRICS, final_value
-from lab.metric import Metric, Target, reached, seconds_to
+from lab.metric import Metric, Target, rounds_and_bytes_to, seconds_to
 
 _NAMES = {
     "test_accuracy": "test accuracy",
@@ -21,32 +21,34 @@ _NAMES = {
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Text, ready to be set: the header, the rows, and what must be said below."""
+class TextTable:
+    """Header, rows and notes, as text."""
 
     header: list[str]
     rows: list[list[str]]
     notes: list[str]
 
 
-def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Target]) -> Grid:
+def make_table(
+    conditions: list[Condition], metric: Metric, targets: dict[str, Target]
+) -> TextTable:
     metrics = [name for name in _NAMES if any(_finals(c, name).size for c in conditions)]
     if "test_accuracy" in metrics:
         metrics.remove("test_loss")  # in results.csv
-    rated = any(condition.choice for condition in conditions)
+    selected = any(condition.choice for condition in conditions)
     faceted = any(condition.facet for condition in conditions)
-    served = any(condition.server_bytes.size for condition in conditions)
-    timed = "seconds" in spent_in(conditions)
+    has_servers = any(condition.server_bytes.size for condition in conditions)
+    timed = "seconds" in cost_axes(conditions)
     header = [
         "condition",
         "gap",
         "degree",
-        *(["step size"] if rated else []),
+        *(["step size"] if selected else []),
         "seeds",
         *(_NAMES[name] for name in metrics),
         *(["worst peer"] if "test_accuracy" in metrics else []),
         "sent per peer",
-        *(["sent per server"] if served else []),
+        *(["sent per server"] if has_servers else []),
         "rounds to target",
         *(["seconds to target"] if timed else []),
     ]
@@ -57,11 +59,11 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
         low, high = topology["degree_min"], topology["degree_max"]
         row = [
             name,
-            known_number(topology["spectral_gap"]),
+            number_or_dash(topology["spectral_gap"]),
             str(low) if low == high else f"{low}–{high}",
         ]
-        if rated:
-            row.append(_rate(condition))
+        if selected:
+            row.append(_step_size(condition))
         row.append(
             f"{len(condition.runs)}"
             if len(condition.runs) == condition.expected
@@ -75,7 +77,7 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
             worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
             row.append(f"{min(worst):.3f}")
         row.append(bytes_text(float(condition.finals("bytes_sent").mean())))
-        if served:
+        if has_servers:
             row.append(
                 bytes_text(float(condition.server_bytes.mean()))
                 if condition.server_bytes.size
@@ -83,26 +85,28 @@ def make_grid(conditions: list[Condition], metric: Metric, targets: dict[str, Ta
             )
         target = targets[condition.facet]
         row.append(
-            _to_target([rounds for rounds, _ in reached(condition, metric, target)], "{:.0f}")
+            _to_target(
+                [rounds for rounds, _ in rounds_and_bytes_to(condition, metric, target)], "{:.0f}"
+            )
         )
         if timed:
             row.append(_to_target(seconds_to(condition, metric, target), "{:.3g}"))
         rows.append(row)
-    return Grid(header, rows, _notes(rated, conditions, metrics))
+    return TextTable(header, rows, _notes(selected, conditions, metrics))
 
 
-def print_grid(grid: Grid, title: str) -> None:
-    """To stdout; wide enough for every column when it is not a terminal."""
+def print_table(content: TextTable, title: str) -> None:
+    """Prints the table to stdout, 160 columns wide if stdout is not a terminal."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=160)
     table = Table(title=title, title_justify="left", header_style="bold")
-    for index, name in enumerate(grid.header):
+    for index, name in enumerate(content.header):
         table.add_column(name, justify="left" if index == 0 else "right")
-    for row in grid.rows:
+    for row in content.rows:
         table.add_row(*row)
     console.print(table)
-    for note in grid.notes:
+    for note in content.notes:
         console.print(note, markup=False, highlight=False)
 
 
@@ -112,16 +116,16 @@ def _finals(condition: Condition, metric: str) -> np.ndarray:
 
 
 def _spread(values: np.ndarray, fraction: bool) -> str:
-    """Mean over the seeds, and half the distance from the lowest to the highest."""
+    """The mean over the seeds ± half the range from the lowest to the highest seed."""
     if not values.size:
         return "–"
-    if values.size == 1:  # no spread can be known
+    if values.size == 1:  # one seed has no spread
         return f"{values[0]:.3f}" if fraction else f"{values[0]:.3g}"
     half = (values.max() - values.min()) / 2
     return f"{values.mean():.3f} ± {half:.3f}" if fraction else f"{values.mean():.3g} ± {half:.1g}"
 
 
-def _rate(condition: Condition) -> str:
+def _step_size(condition: Condition) -> str:
     choice = condition.choice
     return (
         "–"
@@ -130,32 +134,33 @@ def _rate(condition: Condition) -> str:
     )
 
 
-def _to_target(spent: list[float], form: str) -> str:
-    there = [value for value in spent if np.isfinite(value)]
-    if not there:
+def _to_target(costs: list[float], form: str) -> str:
+    finite = [value for value in costs if np.isfinite(value)]
+    if not finite:
         return "never"
-    text = form.format(np.mean(there))
-    if min(there) != max(there):
-        text += f" ({form.format(min(there))}–{form.format(max(there))})"
+    text = form.format(np.mean(finite))
+    if min(finite) != max(finite):
+        text += f" ({form.format(min(finite))}–{form.format(max(finite))})"
     return (
         text
-        if len(there) == len(spent)
-        else f"{text}; {len(spent) - len(there)} of {len(spent)} never"
+        if len(finite) == len(costs)
+        else f"{text}; {len(costs) - len(finite)} of {len(costs)} never"
     )
 
 
-def _notes(rated: bool, conditions: list[Condition], metrics: list[str]) -> list[str]:
+def _notes(selected: bool, conditions: list[Condition], metrics: list[str]) -> list[str]:
     notes = [
-        "Mean over the seeds ± half the distance from the lowest to the highest seed; no ± where there is one seed. "
-        "Test figures: the mean over the peers' own models."
+        "Mean over the seeds ± half the range from the lowest to the highest seed; "
+        "there is no ± for one seed. Test accuracy and loss are means over the peers' own models."
     ]
     if "averaged_accuracy" in metrics:
         notes[0] += (
-            " Averaged model: the model whose parameters are the mean of the peers'. "
-            "Worst peer: the lowest of all peers and seeds."
+            " Averaged model: the model with the mean of the peers' parameters. "
+            "Worst peer: the lowest value of all peers and seeds."
         )
-    if rated and any(c.choice and c.choice.at_edge for c in conditions):
+    if selected and any(c.choice and c.choice.at_edge for c in conditions):
         notes.append(
-            "edge!: the best step size is the smallest or largest that was tried; a better one may lie beyond."
+            "edge!: the best step size is the smallest or largest of the grid; "
+            "a better one may lie outside."
         )
     return notes

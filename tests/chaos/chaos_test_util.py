@@ -1,15 +1,17 @@
-"""What the chaos scripts share: eight processes that train while something is done to them, their pauses, and where they stand.
+"""Shared by the chaos scripts: a network under faults, its pauses and its distance to the optimum.
 
     with Trial(options) as trial:
         trial.start()
-        trial.wait(2.0)          # nobody may end by itself meanwhile
-        trial.stand([0, 1, 3])   # who have been among themselves since trial.change([0, 1, 3]): if long enough, at their optimum
+        trial.wait(2.0)                        # no process may end meanwhile
+        trial.sample([0, 1, 3])                # the rows of these peers, checked at the end
+        trial.membership_changed([0, 1, 3])    # from now on only these peers are connected
         …
-        return trial.settle({"cuts": 20})
+        return trial.finish({"cuts": 20})
 
-All peers minimise quadratics that differ between them, by gradient tracking with full gradients over a graph that stays connected
-whoever is lost, and symmetric, so those who are there have one point to come to whatever happened on the way: the mean of their own
-optima, as all quadratics have one Hessian. What is done follows from --seed; how the processes interleave does not.
+All peers minimise different quadratics by gradient tracking with full gradients. The graph is
+symmetric and stays connected if any peer is lost. All quadratics have the same Hessian, so any set
+of connected peers converges to the mean of their own optima, regardless of earlier faults. --seed
+determines the faults; it does not determine how the processes interleave.
 """
 
 import argparse
@@ -28,11 +30,19 @@ from types import TracebackType
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
-from network_test_util import Network, Peer, eventually
-from standing import NEAR, QUADRATICS, Record, Standing, Undisturbed, mean, standing
+from network_test_util import Network, PeerProcess, wait_until
+from reference_run import (
+    QUADRATICS,
+    TOLERANCE,
+    PeerRecord,
+    RecordsByPeer,
+    ReferenceRun,
+    mean_row,
+    read_records,
+)
 
-LONGEST_PAUSE = 10.0  # seconds between two records
-STILL = 1000  # rounds after which an undisturbed run stands still
+MAX_PAUSE_SECONDS = 10.0  # between two records of a peer
+REFERENCE_ROUNDS = 1000  # rounds after which a run without faults has converged
 PROBLEM = (
     "topology.kind=hypercube",
     "algorithm.kind=gradient_tracking",
@@ -41,34 +51,37 @@ PROBLEM = (
 )
 
 
-def parser(description: str | None) -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser(
+def argument_parser(description: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("--program", type=Path, required=True)
-    made.add_argument("--peers", type=int, default=8)
-    made.add_argument("--seed", type=int, default=0)
-    made.add_argument("--every", type=int, default=100, help="rounds between records")
-    made.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
-    return made
+    parser.add_argument("--program", type=Path, required=True)
+    parser.add_argument("--peers", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=100, help="rounds between records")
+    parser.add_argument("--set", action="append", default=[], dest="sets", metavar="KEY=VALUE")
+    return parser
 
 
 @dataclass
-class Seen:
-    """How much of a peer's log has been looked at, and when its last record came."""
+class LogPosition:
+    """How far a peer's log has been read, and the time of its last record."""
 
-    size: int
-    when: float  # by this process's clock
-    seconds: float | None = None  # by the peer's own; None before the first one
+    size: int  # bytes that have been read
+    when: float  # time of the last record by this process's clock
+    seconds: float | None = None  # by the peer's clock; None before the first record
 
     def read(self, log: Path, now: float) -> float:
-        """The whole lines since; the longest pause that they tell of, or that goes on."""
+        """Reads the complete new lines. Returns the longest pause in seconds.
+
+        A pause ends with a record. The present pause counts if there is no new record.
+        """
         with log.open("rb") as file:
             file.seek(self.size)
             lines = file.read()
         lines = lines[: lines.rfind(b"\n") + 1]
         self.size += len(lines)
-        # Not by standing(), which reads every line: peers on their own write megabytes a second, and this is called all the time.
+        # read_records() would be too slow: an isolated peer writes megabytes per second.
         times = [
             float(each) for each in re.findall(rb'"record":"round".*?"seconds":([^,]+)', lines)
         ]
@@ -85,11 +98,11 @@ class Seen:
 
 
 class Trial:
-    """The network, and what is seen of it."""
+    """A network of processes and the measurements on it."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        self.chance = random.Random(options.seed)
+        self.rng = random.Random(options.seed)
         self._folder = tempfile.TemporaryDirectory(prefix="gossamer-chaos-")
         self.folder = Path(self._folder.name)
         self._sets = (*PROBLEM, f"log.every={options.every}", *options.sets)
@@ -100,20 +113,15 @@ class Trial:
             *self._sets,
             "run.rounds=1000000000",
         )
-        self.peers: list[Peer] = []
-        self.everybody = list(range(options.peers))
-        self.longest = (
-            0.0  # seconds that a peer took from one record to the next, but for those who were
-        )
-        self.apart: set[int] = (
-            set()
-        )  # held up or cut off by what is done: they have a figure of their own
-        self.longest_apart = 0.0
-        self._seen: dict[int, Seen] = {}
-        self._since = 0  # the first round that those have in common who are among themselves since the last change()
-        self._stood: list[
-            tuple[int, dict[int, Record]]
-        ] = []  # where they stood, after how many rounds among themselves
+        self.peers: list[PeerProcess] = []
+        self.all_peers = list(range(options.peers))
+        self.isolated: set[int] = set()  # peers that the present fault stops or disconnects
+        self.longest_pause = 0.0  # seconds between two records of a peer that is not isolated
+        self.longest_isolated_pause = 0.0
+        self._positions: dict[int, LogPosition] = {}
+        self._stable_since = 0  # the first round after the last membership_changed()
+        # For each sample: the rounds since membership_changed(), and the records of the peers.
+        self._samples: list[tuple[int, dict[int, PeerRecord]]] = []
 
     def __enter__(self) -> "Trial":
         return self
@@ -124,131 +132,149 @@ class Trial:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.net.end()
+        self.net.kill()
         self._folder.cleanup()
 
     def start(self) -> None:
-        """A process for each peer, until all train."""
-        self.peers = [self.launch(k) for k in self.everybody]
-        self.net.running(*self.everybody)
-        self.change(self.everybody)
+        """Starts a process for each peer and waits until all of them train."""
+        self.peers = [self.launch(k) for k in self.all_peers]
+        self.net.wait_until_training(*self.all_peers)
+        self.membership_changed(self.all_peers)
 
-    def launch(self, peer: int) -> Peer:
-        """The process of a peer; other scripts start it elsewhere."""
+    def launch(self, peer: int) -> PeerProcess:
+        """Starts the process of a peer. Scripts override it to start the process elsewhere."""
         return self.net.start(str(peer))
 
-    def look(self, alive: list[int]) -> None:
-        """Takes the time from each one's last record to the next by what the records say, and to now where there is none yet: this
-        process may itself be held up, which is nobody's pause."""
+    def measure_pauses(self, alive: list[int]) -> None:
+        """Updates the longest pauses from the logs of these peers.
+
+        A pause between two records is measured by the times in the records, because this process
+        may itself be delayed. A pause that has not ended is measured by this process's clock.
+        """
         now = time.monotonic()
-        self._seen = {peer: self._seen[peer] for peer in alive if peer in self._seen}
+        self._positions = {peer: self._positions[peer] for peer in alive if peer in self._positions}
         for peer in alive:
             log = self.net.out / f"log-{peer}.jsonl"
             size = log.stat().st_size if log.is_file() else 0
-            seen = self._seen.setdefault(peer, Seen(size, now))
-            pause = now - seen.when if size == seen.size else seen.read(log, now)
-            if peer in self.apart:
-                self.longest_apart = max(self.longest_apart, pause)
+            position = self._positions.setdefault(peer, LogPosition(size, now))
+            pause = now - position.when if size == position.size else position.read(log, now)
+            if peer in self.isolated:
+                self.longest_isolated_pause = max(self.longest_isolated_pause, pause)
             else:
-                self.longest = max(self.longest, pause)
+                self.longest_pause = max(self.longest_pause, pause)
 
     def wait(self, seconds: float, alive: list[int] | None = None) -> None:
-        """Looks on for so long; nobody may end by itself."""
-        alive = self.everybody if alive is None else alive
+        """Measures pauses for `seconds`. Throws AssertionError if one of these peers has ended."""
+        alive = self.all_peers if alive is None else alive
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            self.look(alive)
+            self.measure_pauses(alive)
             for peer in alive:
                 if self.peers[peer].process.poll() is not None:
-                    raise AssertionError(f"peer {peer} ended by itself: {self.peers[peer].said}")
+                    raise AssertionError(f"peer {peer} has ended: {self.peers[peer].stderr}")
             time.sleep(0.01)
 
-    def records(self, peer: int) -> int:
+    def round_records(self, peer: int) -> int:
+        """The number of round records in a peer's log."""
         return (
             (self.net.out / f"log-{peer}.jsonl")
             .read_text(encoding="utf-8")
             .count('"record":"round"')
         )
 
-    def tell(self, words: str) -> None:
+    def show_progress(self, text: str) -> None:
         if sys.stderr.isatty():
-            print(f"\r{words}, longest pause {self.longest:.2f} s", end="", file=sys.stderr)
+            message = f"\r{text}, longest pause {self.longest_pause:.2f} s"
+            print(message, end="", file=sys.stderr)
 
-    def change(self, present: list[int]) -> None:
-        """From now on these are among themselves: from the next record on, as the round that is under way is on none yet."""
-        self._since = (
-            max(max(records, default=0) for records in self._recent(present, sys.maxsize).values())
+    def membership_changed(self, present: list[int]) -> None:
+        """From now on only these peers are connected.
+
+        The change takes effect at the next record, because the present round is not yet logged.
+        """
+        self._stable_since = (
+            max(
+                max(records, default=0)
+                for records in self._recent_records(present, sys.maxsize).values()
+            )
             + self.options.every
         )
 
-    def reunite(self) -> None:
-        """Nobody is apart any more; what those who were have written by now ends a pause of theirs."""
-        self.look(self.everybody)
-        self.apart = set()
-        self.change(self.everybody)
+    def all_reconnected(self) -> None:
+        """No peer is isolated any more. Records that are already written end isolated pauses."""
+        self.measure_pauses(self.all_peers)
+        self.isolated = set()
+        self.membership_changed(self.all_peers)
 
-    def stand(self, present: list[int]) -> None:
-        """Where these stand now. They are held to it in the end."""
-        self._stood.append(self._whole(present, 0) or (0, {}))
+    def sample(self, present: list[int]) -> None:
+        """Keeps the present rows of these peers. finish() checks them."""
+        self._samples.append(self._common_records(present, 0) or (0, {}))
 
-    def settle(self, done: dict[str, Any]) -> int:
-        """Lets all find together and come to rest, and holds where they then stand to a run in which nothing happened, and where
-        they stood on the way to the optimum of those who were there. Prints a line of JSON: `done`, the longest pause so far, at how
-        many looks they had been among themselves for long enough, and how far off they then were, and in the end. Exit code: 0 if
-        that is at most one percent, of the norm of the optimum and of the loss, and the pause at most LONGEST_PAUSE."""
-        longest = self.longest
-        undisturbed = Undisturbed(self._alone("still", f"run.rounds={STILL}", "log.every=10"))
-        # Wherever those who are there begin when somebody leaves or comes, it is nearer than where all began: in as many rounds as
-        # the undisturbed run needs from its beginning, and those until rows begin again, they must be where they belong. What is
-        # still off then does not go away by itself, and longer quiet would only hide what does.
-        quiet = undisturbed.rounds_needed() + 2 * self.net.peers
-        self.change(self.everybody)
+    def finish(self, report: dict[str, Any]) -> int:
+        """Waits for convergence, checks all samples and the final state, and prints the report.
 
-        def settled() -> dict[int, Record] | None:
+        The final rows and losses must equal those of a run without faults. A sample must be at the
+        optimum of its peers if enough rounds have passed since the membership changed. The report
+        is one line of JSON with `report`, the longest pause, the number of samples and of checked
+        samples, and the largest distances. Returns the exit code: 0 if all distances are at most
+        1 % (of the norm of the optimum, or of the loss) and no pause exceeds MAX_PAUSE_SECONDS.
+        """
+        longest_pause = self.longest_pause
+        reference = ReferenceRun(
+            self._run_in_one_process("reference", f"run.rounds={REFERENCE_ROUNDS}", "log.every=10")
+        )
+        # A change of the membership leaves the peers nearer to the optimum than the initial rows.
+        # After the rounds that the reference run needs from its start, and the rounds until rows
+        # are reinitialised, they must be at the optimum. Waiting longer would only hide errors.
+        settling_rounds = reference.rounds_to_converge() + 2 * self.net.peers
+        self.membership_changed(self.all_peers)
+
+        def final_records() -> dict[int, PeerRecord] | None:
             self.wait(0.2)
-            found = self._whole(self.everybody, quiet)
-            return found and found[1]
+            common = self._common_records(self.all_peers, settling_rounds)
+            return common and common[1]
 
-        end = undisturbed.difference(eventually("all mix with all again, and settle", settled, 600))
+        end = reference.deviation(wait_until("all peers mix and settle", final_records, 600))
         for peer in self.peers:
             peer.process.terminate()
         for peer in self.peers:
             peer.wait()
-        # One round in which everybody walks to its own optimum, and what it heard of others is where they all began.
-        alone = self._alone(
-            "alone",
+        # After one round in "awc" order with many local steps, each peer is at its own optimum.
+        own_optima = self._run_in_one_process(
+            "own-optima",
             "run.rounds=1",
             "algorithm.kind=dpsgd",
             "algorithm.order=awc",
-            f"algorithm.local_steps={STILL}",
+            f"algorithm.local_steps={REFERENCE_ROUNDS}",
         )
-        held = [
+        distances = [
             max(
-                math.dist(record.row, mean(alone[k][1].row for k in found)) / undisturbed.norm
-                for record in found.values()
+                math.dist(record.row, mean_row(own_optima[k][1].row for k in records))
+                / reference.norm
+                for record in records.values()
             )
-            for rounds, found in self._stood
-            if rounds >= quiet
+            for rounds, records in self._samples
+            if rounds >= settling_rounds
         ]
         print(
             json.dumps(
                 {
-                    **done,
-                    "longest_pause_seconds": round(longest, 3),
-                    "quiet_rounds": quiet,
-                    "looks": len(self._stood),
-                    "looks_after_quiet": len(held),
-                    "largest_distance_meanwhile": max(held, default=None),
+                    **report,
+                    "longest_pause_seconds": round(longest_pause, 3),
+                    "settling_rounds": settling_rounds,
+                    "samples": len(self._samples),
+                    "samples_checked": len(distances),
+                    "largest_distance_during_faults": max(distances, default=None),
                     "largest_distance": end.distance,
                     "largest_loss_difference": end.loss,
                 }
             )
         )
-        near = max(end.distance, end.loss, *held) <= NEAR
-        return 0 if near and longest <= LONGEST_PAUSE else 1
+        converged = max(end.distance, end.loss, *distances) <= TOLERANCE
+        return 0 if converged and longest_pause <= MAX_PAUSE_SECONDS else 1
 
-    def _alone(self, name: str, *sets: str) -> Standing:
-        """The same problem in one process."""
+    def _run_in_one_process(self, name: str, *sets: str) -> RecordsByPeer:
+        """Runs the same problem, without faults, in one process."""
         net = Network(
             self.net.program,
             self.folder / name,
@@ -257,25 +283,33 @@ class Trial:
             "log.sketch=on",
             *sets,
         )
-        net.run_here()
-        return standing([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
+        net.run_in_one_process()
+        return read_records([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
 
     def rounds_per_second(self, peers: list[int], seconds: float) -> float:
-        """Of the slowest of these, from now on for about so long, by the times of its records."""
-        self.change(peers)
+        """The rate of the slowest of these peers in the next `seconds`, by its records."""
+        self.membership_changed(peers)
         self.wait(seconds, peers)
         within = {
-            k: sorted((r, record.seconds) for r, record in records.items() if r >= self._since)
-            for k, records in self._recent(peers, self._since).items()
+            k: sorted(
+                (r, record.seconds) for r, record in records.items() if r >= self._stable_since
+            )
+            for k, records in self._recent_records(peers, self._stable_since).items()
         }
         return min(
             (last[0] - first[0]) / (last[1] - first[1]) for first, *_, last in within.values()
         )
 
-    def _whole(self, present: list[int], quiet: int) -> tuple[int, dict[int, Record]] | None:
-        """The newest round that all of these have on record, if it is `quiet` rounds after the change and after every
-        record by which one of them was without another one (what was done to a link may show a while later), and how many it is."""
-        recent = self._recent(present, self._since)
+    def _common_records(
+        self, present: list[int], settling_rounds: int
+    ) -> tuple[int, dict[int, PeerRecord]] | None:
+        """The newest round that all these peers have logged.
+
+        Returns the number of rounds since the last disturbance, and the records of that round; None
+        if the number is below `settling_rounds`. A disturbance is a membership change, or a record
+        by which a row of one of these peers was missing, which can happen a while after a fault.
+        """
+        recent = self._recent_records(present, self._stable_since)
         common = set.intersection(*(set(records) for records in recent.values()))
         among = frozenset(present)
         missed = (
@@ -285,16 +319,19 @@ class Trial:
             if record.missed & among
         )
         newest = max(common, default=-1)
-        rounds = newest - max(self._since, *missed, 0)
+        rounds = newest - max(self._stable_since, *missed, 0)
         return (
             (rounds, {k: records[newest] for k, records in recent.items()})
-            if rounds >= quiet
+            if rounds >= settling_rounds
             else None
         )
 
-    def _recent(self, peers: list[int], since: int) -> Standing:
-        """The last records of each, back to the one before round `since`; not the whole of logs that have grown long."""
-        found: Standing = {}
+    def _recent_records(self, peers: list[int], since: int) -> RecordsByPeer:
+        """The last records of each peer, back to the one before round `since`.
+
+        Reads logs backwards, because they become long.
+        """
+        recent: RecordsByPeer = {}
         for k in peers:
             log = self.net.out / f"log-{k}.jsonl"
             size, length = log.stat().st_size, 1 << 16
@@ -302,19 +339,22 @@ class Trial:
                 with log.open("rb") as file:
                     file.seek(max(0, size - length))
                     text = file.read().decode(errors="replace")
-                records = standing([text if length >= size else text[text.find("\n") + 1 :]]).get(
-                    k, {}
-                )
+                records = read_records(
+                    [text if length >= size else text[text.find("\n") + 1 :]]
+                ).get(k, {})
                 if length >= size or (records and min(records) < since):
                     break
                 length *= 2
-            found[k] = records
-        return found
+            recent[k] = records
+        return recent
 
 
 def run(make: Any) -> int:
-    """The trial that make() runs; a broken promise is a line on stderr and exit code 1. SIGTERM is taken as Ctrl-C is: the trial
-    ends, and leaves no processes, folders or namespaces behind."""
+    """Runs the trial make() and returns its exit code.
+
+    A failed check is one line on stderr and exit code 1. SIGTERM is handled like Ctrl-C: the trial
+    ends and removes its processes, folders and namespaces.
+    """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return int(make())

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Trains with checkpoints on a disk that fills up and is freed again, and kills and restarts a process while it is full.
+"""Fills the disk of the checkpoints repeatedly, and kills and restarts a process while it is full.
 
     sudo tests/chaos/full_disk.py --program build/release/bin/gossamer --times 10
 
-The checkpoints of all processes are on one small file system in memory. While it is full everybody trains on and says so; what is
-restarted comes back; when there is room again checkpoints are written again, and the newest of each process is whole. Prints one
-line of JSON: how often it was full, longest pause between two records of a peer, and how far off peers were on the way and in the
-end (chaos_test_util.py). Exit code 1: a process ended by itself, a checkpoint is damaged, a pause is longer than 10 s, or a row or a
-loss is off by more than one percent. Needs root (to mount); without, exit code 77, and the reason.
+The checkpoints of all processes are on one small file system in memory. While it is full, all
+processes train on and report the failed checkpoints, and a restarted process rejoins. After space
+is freed, checkpoints are written again, and the newest one of each process must be complete.
+
+Prints one line of JSON: how often the disk was full, the longest pause between two records of a
+peer, and the distances of rows during the faults and at the end (chaos_test_util.py). Exit code 1:
+a process ended, a checkpoint is damaged, a pause is longer than 10 s, or a row or a loss deviates
+by more than 1 %. Needs root to mount; otherwise it prints the reason, and the exit code is 77.
 """
 
 import contextlib
@@ -17,7 +20,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from chaos_test_util import Peer, Trial, eventually, parser, run
+from chaos_test_util import PeerProcess, Trial, wait_until, argument_parser, run
 
 
 @contextlib.contextmanager
@@ -33,7 +36,7 @@ def small_disk(folder: Path, kib: int) -> Iterator[None]:
 
 
 def fill(file: Path) -> None:
-    """Until not a byte is left."""
+    """Writes the file until no space is left."""
     with contextlib.suppress(OSError), file.open("wb", buffering=0) as out:
         while out.write(b"\0" * 4096):
             pass
@@ -42,7 +45,7 @@ def fill(file: Path) -> None:
 class DiskTrial(Trial):
     disk: Path
 
-    def launch(self, peer: int) -> Peer:
+    def launch(self, peer: int) -> PeerProcess:
         return self.net.start(
             str(peer), f"checkpoint.folder={self.disk}", "checkpoint.every=500", resume="auto"
         )
@@ -55,9 +58,9 @@ class DiskTrial(Trial):
 
 
 def main() -> int:
-    words = parser(__doc__)
-    words.add_argument("--times", type=int, default=5)
-    options = words.parse_args()
+    parser = argument_parser(__doc__)
+    parser.add_argument("--times", type=int, default=5)
+    options = parser.parse_args()
     if os.geteuid() != 0:
         print("needs root, to mount a small file system", file=sys.stderr)
         return 77
@@ -66,45 +69,46 @@ def main() -> int:
         with small_disk(trial.disk, 1024):
             trial.start()
             for index in range(options.times):
-                said = [peer.said.count("checkpoint") for peer in trial.peers]
+                reported = [peer.stderr.count("checkpoint") for peer in trial.peers]
                 fill(trial.disk / "filler")
 
-                def all_say(said: list[int] = said) -> bool:
+                def all_report(reported: list[int] = reported) -> bool:
                     trial.wait(0.05)
                     return all(
-                        trial.peers[k].said.count("checkpoint") > said[k] for k in trial.everybody
+                        trial.peers[k].stderr.count("checkpoint") > reported[k]
+                        for k in trial.all_peers
                     )
 
-                eventually("all say that there is no room for their checkpoint", all_say)
-                victim = trial.chance.randrange(options.peers)
+                wait_until("all processes report the failed checkpoint", all_report)
+                victim = trial.rng.randrange(options.peers)
                 trial.peers[victim].process.kill()
                 trial.peers[victim].process.wait()
-                trial.wait(trial.chance.uniform(0, 1), [k for k in trial.everybody if k != victim])
+                trial.wait(trial.rng.uniform(0, 1), [k for k in trial.all_peers if k != victim])
                 trial.peers[victim] = trial.launch(victim)
-                eventually(
-                    lambda: f"peer {victim} joins, but: {trial.peers[victim].said}",
-                    lambda v=victim: "joins in round" in trial.peers[v].said,
+                wait_until(
+                    lambda: f"peer {victim} joins; it printed: {trial.peers[victim].stderr}",
+                    lambda v=victim: "joins in round" in trial.peers[v].stderr,
                 )
-                trial.change(trial.everybody)
-                before = [trial.newest(k) for k in trial.everybody]
+                trial.membership_changed(trial.all_peers)
+                before = [trial.newest(k) for k in trial.all_peers]
                 (trial.disk / "filler").unlink()
 
                 def written(before: list[int] = before) -> bool:
                     trial.wait(0.05)
-                    return all(trial.newest(k) > before[k] for k in trial.everybody)
+                    return all(trial.newest(k) > before[k] for k in trial.all_peers)
 
-                eventually("all write checkpoints again", written)
-                trial.stand(trial.everybody)
-                trial.tell(f"{index + 1} of {options.times}")
-            code = trial.settle({"full": options.times})
-            for k in trial.everybody:
-                whole = f"{trial.disk}/round-{trial.newest(k):08d}-{k}.safetensors"
+                wait_until("all processes write checkpoints again", written)
+                trial.sample(trial.all_peers)
+                trial.show_progress(f"{index + 1} of {options.times}")
+            code = trial.finish({"times_full": options.times})
+            for k in trial.all_peers:
+                checkpoint = f"{trial.disk}/round-{trial.newest(k):08d}-{k}.safetensors"
                 checked = subprocess.run(
                     [
                         str(trial.net.program),
                         "average",
-                        whole,
-                        whole,
+                        checkpoint,
+                        checkpoint,
                         "-o",
                         str(trial.folder / "mean.safetensors"),
                     ],

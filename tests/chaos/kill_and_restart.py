@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Kills processes of a network one after the other (SIGKILL), starts them again while the others train, and stops some (SIGSTOP).
+"""Kills processes of a network (SIGKILL) and restarts them, and stops some (SIGSTOP).
 
     tests/chaos/kill_and_restart.py --program build/release/bin/gossamer --kills 1000
 
-One victim in ten is not killed but stopped for a while, shorter than the silence, so that the others wait for it, or longer, so
-that they lose it and it comes back by itself. These are not among the --kills. At the end the network is left alone for as long as
-it needs, and every peer must stand where it stands when nothing happens. Prints one line of JSON: kills, stops and how many of them
-were longer than the silence; the longest time from a kill until all others have said that the victim is out of reach; the longest
-pause of a survivor between two records (each is of `--every` rounds), and of one that was stopped; and how far off peers were,
-before each kill and while each victim was gone, of those looks that came late enough to demand anything, and in the end
-(chaos_test_util.py). Exit code 1: a process ended by itself, nobody came back, a pause is longer than 10 s, or a row or a loss is off
-by more than one percent.
+One victim in ten is stopped instead of killed. A stop shorter than the failure timeout makes the
+other peers wait. After a longer one they lose the victim, and it rejoins by itself. Stops do not
+count as --kills. At the end every peer must have the result of a run without faults.
+
+Prints one line of JSON: the kills, the stops and the stops beyond the failure timeout; the longest
+time from a kill until all other peers have reported the loss; the longest pause between two records
+(one per `--every` rounds) of a peer, and of a stopped peer; and the distances of rows before each
+kill, during the absence of each victim and at the end (chaos_test_util.py). Exit code 1: a process
+ended or did not rejoin, a pause is longer than 10 s, or a row or a loss deviates by more than 1 %.
 """
 
 import argparse
@@ -18,102 +19,105 @@ import signal
 import sys
 import time
 
-from chaos_test_util import Trial, eventually, parser, run
+from chaos_test_util import Trial, wait_until, argument_parser, run
 
 
-class Killer(Trial):
+class KillTrial(Trial):
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__(options)
         self.longest_detection = 0.0
 
     def kill(self, victim: int, seconds: float) -> None:
-        """It is gone for so long, and the time in which it is missed and joins."""
-        others = [peer for peer in self.everybody if peer != victim]
-        said = {peer: self.peers[peer].said_bytes for peer in others}
+        """Kills the victim, restarts it `seconds` after all others have reported its loss."""
+        others = [peer for peer in self.all_peers if peer != victim]
+        printed = {peer: self.peers[peer].stderr_bytes for peer in others}
         killed = time.monotonic()
         self.peers[victim].process.kill()
 
-        def all_miss_it() -> bool:
-            self.look(others)
+        def all_report_the_loss() -> bool:
+            self.measure_pauses(others)
             return all(
-                f"peer {victim} is out of reach" in self.peers[peer].said_after(said[peer])
+                f"peer {victim} is out of reach" in self.peers[peer].stderr_after(printed[peer])
                 for peer in others
             )
 
-        eventually(
+        wait_until(
             lambda: (
-                f"all miss peer {victim}, but: {[self.peers[k].said_after(said[k]) for k in others]}"
+                f"all report the loss of peer {victim}; they printed: "
+                f"{[self.peers[k].stderr_after(printed[k]) for k in others]}"
             ),
-            all_miss_it,
+            all_report_the_loss,
         )
         self.longest_detection = max(self.longest_detection, time.monotonic() - killed)
-        self.change(others)
+        self.membership_changed(others)
         self.wait(seconds, others)
-        self.stand(others)
+        self.sample(others)
         self.peers[victim].process.wait()
         self.peers[victim] = self.net.start(str(victim), resume="auto")
 
         def joins() -> bool:
-            self.look(others)
-            return "joins in round" in self.peers[victim].said
+            self.measure_pauses(others)
+            return "joins in round" in self.peers[victim].stderr
 
-        eventually(lambda: f"peer {victim} joins, but: {self.peers[victim].said}", joins)
-        self.change(others)
+        wait_until(lambda: f"peer {victim} joins; it printed: {self.peers[victim].stderr}", joins)
+        self.membership_changed(others)
 
     def stop(self, victim: int, seconds: float) -> None:
-        """It does nothing for so long, and then catches up."""
-        self.apart = {victim}
+        """Stops the victim for `seconds` and waits until it trains again."""
+        self.isolated = {victim}
         self.peers[victim].process.send_signal(signal.SIGSTOP)
         self.wait(seconds)
-        begin = self.records(victim)
+        begin = self.round_records(victim)
         self.peers[victim].process.send_signal(signal.SIGCONT)
 
-        def goes_on() -> bool:
+        def trains() -> bool:
             self.wait(0.01)
-            return self.records(victim) > begin
+            return self.round_records(victim) > begin
 
-        eventually(lambda: f"peer {victim} goes on, but: {self.peers[victim].said}", goes_on)
-        self.reunite()
+        wait_until(lambda: f"peer {victim} trains; it printed: {self.peers[victim].stderr}", trains)
+        self.all_reconnected()
 
 
 def main() -> int:
-    words = parser(__doc__)
-    words.add_argument("--kills", type=int, default=20)
-    words.add_argument(
+    parser = argument_parser(__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument(
         "--every-seconds",
         type=float,
         nargs=2,
         default=(0.5, 2.0),
         metavar=("LOW", "HIGH"),
-        help="from one to the next; the victim is gone for half of it, and the time in which it joins comes on top",
+        help="seconds between faults; a killed victim is restarted after half of it",
     )
-    words.add_argument("--silence", type=float, default=2, help="net.failure_timeout, in seconds")
-    options = words.parse_args()
-    options.sets.append(f"net.failure_timeout={options.silence}")
-    with Killer(options) as trial:
+    parser.add_argument(
+        "--failure-timeout", type=float, default=2, help="net.failure_timeout, in seconds"
+    )
+    options = parser.parse_args()
+    options.sets.append(f"net.failure_timeout={options.failure_timeout}")
+    with KillTrial(options) as trial:
         trial.start()
-        done = {"kills": 0, "stops": 0, "stops_beyond_silence": 0}
+        done = {"kills": 0, "stops": 0, "stops_beyond_timeout": 0}
         while done["kills"] < options.kills:
-            half = trial.chance.uniform(*options.every_seconds) / 2
+            half = trial.rng.uniform(*options.every_seconds) / 2
             trial.wait(half)
-            trial.stand(trial.everybody)
-            victim = trial.chance.randrange(options.peers)
-            if trial.chance.random() >= 0.1:
+            trial.sample(trial.all_peers)
+            victim = trial.rng.randrange(options.peers)
+            if trial.rng.random() >= 0.1:
                 trial.kill(victim, half)
                 done["kills"] += 1
-            elif trial.chance.random() >= 0.5:
-                trial.stop(victim, min(half, 0.8 * options.silence))
+            elif trial.rng.random() >= 0.5:
+                trial.stop(victim, min(half, 0.8 * options.failure_timeout))
                 done["stops"] += 1
             else:
-                trial.stop(victim, trial.chance.uniform(1.2, 2) * options.silence)
+                trial.stop(victim, trial.rng.uniform(1.2, 2) * options.failure_timeout)
                 done["stops"] += 1
-                done["stops_beyond_silence"] += 1
-            trial.tell(f"{done['kills']} of {options.kills}")
-        return trial.settle(
+                done["stops_beyond_timeout"] += 1
+            trial.show_progress(f"{done['kills']} of {options.kills}")
+        return trial.finish(
             {
                 **done,
                 "longest_detection_seconds": round(trial.longest_detection, 3),
-                "longest_pause_stopped_seconds": round(trial.longest_apart, 3),
+                "longest_pause_stopped_seconds": round(trial.longest_isolated_pause, 3),
             }
         )
 

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Trains in network namespaces, and lets routes between them vanish and return: no reset is seen, packets just do not arrive.
+"""Trains in network namespaces and drops the packets between some of them, without a reset.
 
     sudo tests/chaos/partitions.py --program build/release/bin/gossamer --partitions 20
 
-Each process has a namespace and an address of its own on one bridge. A partition is blackhole routes on one side, or on both: half
-of the processes are out of the others' reach, or one is, for longer than the silence, or for less. Afterwards all must be one
-network again. Prints one line of JSON: partitions, longest pause between two records of a peer that was in the larger part, and of
-one in the smaller part or in one of two halves (who runs ahead, having more of the machine to itself, then waits until the others are
-where it is, as docs/RELIABILITY.md says), and how far off peers were between partitions and in the end (chaos_test_util.py). Exit code 1:
-a process ended by itself, they did not find together within minutes, a pause in the larger part is longer than 10 s, or a row or a
-loss is off by more than one percent. Needs root, iproute2 and nsenter; without them exit code 77, and the reason.
+Each process has its own namespace and address on one bridge. A partition isolates one process or
+half of the processes by blackhole routes on one side or on both sides. It lasts longer than the
+failure timeout or shorter. Afterwards all processes must form one network again.
+
+Prints one line of JSON: the partitions by kind; the longest pause between two records of a peer in
+the larger part, and of a peer in the smaller part or in one of two halves; the distances of rows
+between partitions and at the end (chaos_test_util.py). A peer in a half may run ahead, because it
+has more of the machine, and then waits for the others (docs/RELIABILITY.md). Exit code 1: a process
+ended, the network did not recover within minutes, a pause in the larger part is longer than 10 s,
+or a row or a loss deviates by more than 1 %. Needs root, iproute2 and nsenter; without them it
+prints the reason, and the exit code is 77.
 """
 
 import contextlib
@@ -19,17 +23,21 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 
-from chaos_test_util import Peer, Trial, eventually, parser, run
+from chaos_test_util import PeerProcess, Trial, wait_until, argument_parser, run
 
 
 def inside(name: str) -> list[str]:
-    """What a command in this namespace begins with. `ip -n` would mount /sys anew for each, and a kernel whose processors are all
-    busy may take minutes to unmount it."""
+    """The prefix that runs a command in a namespace.
+
+    `ip -n` would mount /sys for each command, which a busy kernel may take minutes to unmount.
+    """
     return ["nsenter", f"--net=/run/netns/{name}"]
 
 
-def ip(*words: object, prefix: Iterable[str] = ()) -> None:
-    subprocess.run([*prefix, "ip", *map(str, words)], check=True, capture_output=True, text=True)
+def ip(*arguments: object, prefix: Iterable[str] = ()) -> None:
+    subprocess.run(
+        [*prefix, "ip", *map(str, arguments)], check=True, capture_output=True, text=True
+    )
 
 
 def address(peer: int) -> str:
@@ -38,7 +46,7 @@ def address(peer: int) -> str:
 
 @contextlib.contextmanager
 def namespaces(names: list[str], bridge: str) -> Iterator[None]:
-    """One for each name, joined by a bridge in one more; gone afterwards, with all that is in them."""
+    """A namespace for each name, connected by a bridge in another one. Deletes them at the end."""
     try:
         ip("netns", "add", bridge)
         ip("link", "add", "middle", "type", "bridge", prefix=inside(bridge))
@@ -71,7 +79,7 @@ def namespaces(names: list[str], bridge: str) -> Iterator[None]:
 class NamespacedTrial(Trial):
     names: list[str]
 
-    def launch(self, peer: int) -> Peer:
+    def launch(self, peer: int) -> PeerProcess:
         return self.net.start(
             str(peer),
             f"net.listen={address(peer)}:0",
@@ -80,67 +88,70 @@ class NamespacedTrial(Trial):
         )
 
 
-def part(trial: NamespacedTrial, silence: float) -> str:
-    """One partition, and its end."""
-    chance = trial.chance
-    all_within = f"all {len(trial.everybody)} peers are within reach"
-    count = chance.choice([1, len(trial.everybody) // 2])
-    here = sorted(chance.sample(trial.everybody, count))
-    there = [k for k in trial.everybody if k not in here]
-    both = chance.random() < 0.5
-    long = chance.random() < 0.7
-    holes = [(a, b) for a in here for b in there] + (
-        [(b, a) for a in here for b in there] if both else []
-    )
-    said = [trial.peers[k].said.count(all_within) for k in trial.everybody]
-    trial.apart = set(here if len(here) < len(there) else trial.everybody)
-    for a, b in holes:
+def partition(trial: NamespacedTrial, failure_timeout: float) -> str:
+    """Makes one partition, ends it, and waits until the network has recovered. Returns its kind."""
+    rng = trial.rng
+    reunited_message = f"all {len(trial.all_peers)} peers are within reach"
+    count = rng.choice([1, len(trial.all_peers) // 2])
+    minority = sorted(rng.sample(trial.all_peers, count))
+    majority = [k for k in trial.all_peers if k not in minority]
+    both_ways = rng.random() < 0.5
+    long = rng.random() < 0.7
+    routes = [(a, b) for a in minority for b in majority]
+    routes += [(b, a) for a, b in routes] if both_ways else []
+    before = [trial.peers[k].stderr.count(reunited_message) for k in trial.all_peers]
+    trial.isolated = set(minority if len(minority) < len(majority) else trial.all_peers)
+    for a, b in routes:
         ip("route", "add", "blackhole", f"{address(b)}/32", prefix=inside(trial.names[a]))
-    trial.wait(silence * (chance.uniform(1.5, 3) if long else chance.uniform(0.1, 0.4)))
-    for a, b in holes:
+    trial.wait(failure_timeout * (rng.uniform(1.5, 3) if long else rng.uniform(0.1, 0.4)))
+    for a, b in routes:
         ip("route", "delete", "blackhole", f"{address(b)}/32", prefix=inside(trial.names[a]))
     if long:
 
-        def together() -> bool:
+        def reunited() -> bool:
             trial.wait(0.05)
-            return all(trial.peers[k].said.count(all_within) > said[k] for k in trial.everybody)
+            return all(
+                trial.peers[k].stderr.count(reunited_message) > before[k] for k in trial.all_peers
+            )
 
-        eventually("all find together", together)
-    begin = {k: trial.records(k) for k in here}
+        wait_until("all peers are connected again", reunited)
+    begin = {k: trial.round_records(k) for k in minority}
 
-    def all_go_on() -> bool:
+    def minority_trains() -> bool:
         trial.wait(0.05)
-        return all(trial.records(k) > begin[k] for k in here)
+        return all(trial.round_records(k) > begin[k] for k in minority)
 
-    eventually("who was cut off goes on", all_go_on, 300)
-    trial.reunite()
-    trial.wait(chance.uniform(0.5, 2))
-    trial.stand(trial.everybody)
-    return f"{'long' if long else 'short'}, {'both ways' if both else 'one way'}"
+    wait_until("the isolated peers train again", minority_trains, 300)
+    trial.all_reconnected()
+    trial.wait(rng.uniform(0.5, 2))
+    trial.sample(trial.all_peers)
+    return f"{'long' if long else 'short'}, {'both ways' if both_ways else 'one way'}"
 
 
 def main() -> int:
-    words = parser(__doc__)
-    words.add_argument("--partitions", type=int, default=10)
-    words.add_argument("--silence", type=float, default=2, help="net.failure_timeout, in seconds")
-    options = words.parse_args()
+    parser = argument_parser(__doc__)
+    parser.add_argument("--partitions", type=int, default=10)
+    parser.add_argument(
+        "--failure-timeout", type=float, default=2, help="net.failure_timeout, in seconds"
+    )
+    options = parser.parse_args()
     if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
         print("needs root, iproute2 and nsenter", file=sys.stderr)
         return 77
-    options.sets.append(f"net.failure_timeout={options.silence}")
+    options.sets.append(f"net.failure_timeout={options.failure_timeout}")
     with NamespacedTrial(options) as trial:
-        trial.names = [f"gossamer-{os.getpid()}-{k}" for k in trial.everybody]
+        trial.names = [f"gossamer-{os.getpid()}-{k}" for k in trial.all_peers]
         with namespaces(trial.names, f"gossamer-{os.getpid()}-bridge"):
             trial.start()
-            done: dict[str, int] = {}
+            partitions: dict[str, int] = {}
             for index in range(options.partitions):
-                kind = part(trial, options.silence)
-                done[kind] = done.get(kind, 0) + 1
-                trial.tell(f"{index + 1} of {options.partitions}")
-            return trial.settle(
+                kind = partition(trial, options.failure_timeout)
+                partitions[kind] = partitions.get(kind, 0) + 1
+                trial.show_progress(f"{index + 1} of {options.partitions}")
+            return trial.finish(
                 {
-                    "partitions": dict(sorted(done.items())),
-                    "longest_pause_apart_seconds": round(trial.longest_apart, 3),
+                    "partitions": dict(sorted(partitions.items())),
+                    "longest_pause_isolated_seconds": round(trial.longest_isolated_pause, 3),
                 }
             )
 

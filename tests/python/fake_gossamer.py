@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A stand-in for the `gossamer` program, with its command line, its exit codes and its files, and curves from a formula.
+"""A fake `gossamer` program with the command line, exit codes and files of the real one.
 
-The lab's tests run against it, so that they are fast and can ask for what a good program does not do. A fault is asked
-for by the seed: 13 fails, 14 exits well without a summary, 15 never ends by itself, 16 leaves a torn summary; a step
-size above 1 diverges.
+Its curves are formulas. It makes the tests of the lab fast and can fail in ways that the real
+program does not. The seed selects a failure: 13 fails, 14 succeeds without a summary, 15 never
+ends, and 16 writes an incomplete summary. A step size above 1 diverges.
 """
 
 import json
@@ -55,7 +55,8 @@ def read(path, settings):
     if config["topology"]["kind"] not in KINDS:
         fail(
             2,
-            f"topology.kind: '{config['topology']['kind']}' is not one of {', '.join(sorted(KINDS))}",
+            f"topology.kind: '{config['topology']['kind']}' is not one of "
+            f"{', '.join(sorted(KINDS))}",
         )
     return config
 
@@ -106,7 +107,7 @@ def topology_report(kind, n):
 
 
 def state(config, report, t, noise):
-    """Loss, accuracy and consensus distance at round t; a smaller gap learns later and agrees less."""
+    """Loss, accuracy and consensus distance at round t. A larger gap gives better values."""
     gap, rate = report["spectral_gap"], float(config.get("optimizer", {}).get("rate", 0.1))
     speed = rate * gap**0.3 * (1 + noise)
     left = math.exp(-speed * t / 6)
@@ -141,7 +142,7 @@ def round_record(config, report, t, peer, noise):
 
 
 def write_run(out, config, hosted):
-    """The files of one process that hosts the peers `hosted`."""
+    """Writes the files of one process that hosts the peers `hosted`."""
     run = config["run"]
     n, rounds, seed = run["peers"], run["rounds"], run.get("seed", 0)
     report = topology_report(config["topology"]["kind"], n)
@@ -279,17 +280,17 @@ def peer_command(config, out, peer):
     write_run(out, config, [peer])
 
 
-def main(words):
+def main(argv):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if os.environ.get("FAKE_GOSSAMER_CALLS"):
         with open(os.environ["FAKE_GOSSAMER_CALLS"], "a") as calls:
-            calls.write(" ".join(words) + "\n")
-    command, target, rest = words[0], words[1], words[2:]
+            calls.write(" ".join(argv) + "\n")
+    command, target, rest = argv[0], argv[1], argv[2:]
     if command == "collect":
         header = json.loads(sorted(Path(target).glob("log-*.jsonl"))[0].open().readline())
         write_summary(Path(target), header["config"])
         return
-    config = read(target, [rest[i + 1] for i, word in enumerate(rest) if word == "--set"])
+    config = read(target, [rest[i + 1] for i, argument in enumerate(rest) if argument == "--set"])
     if "--check" in rest:
         if "--json" in rest:
             print(

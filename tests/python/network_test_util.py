@@ -1,4 +1,4 @@
-"""The words of the tests of real networks: processes that find each other through a folder, waited for with deadlines.
+"""Networks of real processes for tests. The processes find each other through a folder.
 
 network = Network(program, folder, peers=4)
 network.start("0"), network.start("1-3")
@@ -13,27 +13,30 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-DEADLINE = 60.0  # for what takes a second or two on an idle machine
+DEADLINE = 60.0  # seconds for steps that take a second or two on an idle machine
 
 
-def eventually(
+def wait_until(
     what: str | Callable[[], str], condition: Callable[[], Any], seconds: float = DEADLINE
 ) -> Any:
-    """The condition's value once it is true; `what` says what was waited for, and where it is to be called, in the end."""
+    """Waits until the condition is true and returns its value.
+
+    Throws AssertionError after `seconds`, with the text `what` (or what(), if it is a function).
+    """
     end = time.monotonic() + seconds
     while True:
-        over = time.monotonic() >= end
+        expired = time.monotonic() >= end
         if value := condition():
             return value
-        if over:  # looked at once more: this process may have been held up
+        if expired:  # checked once more, because this process may have been delayed
             raise AssertionError(
                 f"not within {seconds:g} s: {what if isinstance(what, str) else what()}"
             )
         time.sleep(0.01)
 
 
-class Peer:
-    """A process of the network."""
+class PeerProcess:
+    """A process that hosts one or more peers."""
 
     def __init__(self, ids: str, command: list[str], folder: Path, **options: Any) -> None:
         self.ids = ids
@@ -46,44 +49,45 @@ class Peer:
             )
 
     @property
-    def said(self) -> str:
+    def stderr(self) -> str:
         return self._streams[1].read_text(encoding="utf-8")
 
     @property
-    def said_bytes(self) -> int:
+    def stderr_bytes(self) -> int:
         return self._streams[1].stat().st_size
 
-    def said_after(self, begin: int) -> str:
-        """What it has said beyond so many bytes: who has said a lot is not read as a whole again and again."""
+    def stderr_after(self, begin: int) -> str:
+        """The standard error from byte `begin` on, so that long output is not read repeatedly."""
         with self._streams[1].open("rb") as file:
             file.seek(begin)
             return file.read().decode(errors="replace")
 
     @property
-    def last_line(self) -> str:
-        """Its last sentence, without the program's name."""
-        return self.said.strip().splitlines()[-1].removeprefix("gossamer: ")
+    def last_message(self) -> str:
+        """The last line of standard error, without the program's name."""
+        return self.stderr.strip().splitlines()[-1].removeprefix("gossamer: ")
 
-    def hears(self, words: str) -> None:
-        eventually(
-            lambda: f"peer {self.ids} says '{words}', but: {self.said}", lambda: words in self.said
+    def wait_for_message(self, text: str) -> None:
+        wait_until(
+            lambda: f"peer {self.ids} prints '{text}'; it printed: {self.stderr}",
+            lambda: text in self.stderr,
         )
 
     def wait(self, seconds: float = DEADLINE) -> int:
         return self.process.wait(seconds)
 
-    def end(self) -> None:
+    def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
 
 class Network:
-    """One configuration, its processes, and what they leave in `folder / out`."""
+    """A configuration, its processes, and their files in `folder / out`."""
 
     def __init__(self, program: Path, folder: Path, peers: int, *sets: str) -> None:
         self.program, self.folder, self.out, self.peers = program, folder, folder / "out", peers
-        self.started: list[Peer] = []
+        self.processes: list[PeerProcess] = []
         self.sets = [
             f"run.peers={peers}",
             "run.rounds=5",
@@ -94,20 +98,17 @@ class Network:
         ]
         folder.mkdir(parents=True, exist_ok=True)
         self.config = folder / "run.toml"
-        # A silence that nothing here comes near: who dies is missed at once, and who is only slow never.
+        # The failure timeout is longer than any delay here, so that slow peers are never suspected.
+        # A dead peer is detected by its closed connection.
         self.config.write_text(
-            '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\njoin_timeout = 60\nsilence = 30\n',
+            '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\n'
+            "join_timeout = 60\nfailure_timeout = 30\n",
             encoding="utf-8",
         )
 
-    def command(self, verb: str, *words: str, sets: tuple[str, ...] = ()) -> list[str]:
-        return [
-            str(self.program),
-            verb,
-            str(self.config),
-            *words,
-            *(w for s in (*self.sets, *sets) for w in ("--set", s)),
-        ]
+    def command(self, verb: str, *options: str, sets: tuple[str, ...] = ()) -> list[str]:
+        overrides = [argument for each in (*self.sets, *sets) for argument in ("--set", each)]
+        return [str(self.program), verb, str(self.config), *options, *overrides]
 
     def start(
         self,
@@ -117,32 +118,35 @@ class Network:
         resume: str = "none",
         prefix: list[str] | None = None,
         **options: Any,
-    ) -> Peer:
-        """The process that hosts the peers `ids`; `prefix` is what the command begins with, where it is to run elsewhere."""
+    ) -> PeerProcess:
+        """Starts the process that hosts the peers `ids`.
+
+        `prefix` precedes the command, for example to run it in a network namespace.
+        """
         command = self.command(
             "peer", "--id", ids, "--out", str(out or self.out), "--resume", resume, sets=sets
         )
-        peer = Peer(ids, [*(prefix or []), *command], self.folder, **options)
-        self.started.append(peer)
+        peer = PeerProcess(ids, [*(prefix or []), *command], self.folder, **options)
+        self.processes.append(peer)
         return peer
 
-    def start_by_rank(self, variable: str, rank: int, environment: dict[str, str]) -> Peer:
-        peer = Peer(
+    def start_by_rank(self, variable: str, rank: int, environment: dict[str, str]) -> PeerProcess:
+        peer = PeerProcess(
             str(rank),
             self.command("peer", "--out", str(self.out)),
             self.folder,
             env={**environment, variable: str(rank)},
         )
-        self.started.append(peer)
+        self.processes.append(peer)
         return peer
 
     def wait(self, seconds: float = DEADLINE) -> list[int]:
-        """Exit codes, in the order of the starts; by one deadline for all."""
+        """The exit codes in the order of the starts. All processes share one deadline."""
         end = time.monotonic() + seconds
-        return [peer.wait(max(0.01, end - time.monotonic())) for peer in self.started]
+        return [peer.wait(max(0.01, end - time.monotonic())) for peer in self.processes]
 
-    def run_here(self) -> dict[str, Any]:
-        """The same configuration in one process: its summary."""
+    def run_in_one_process(self) -> dict[str, Any]:
+        """Runs the same configuration in one process. Returns the summary."""
         command = self.command("run", "--quiet", "--json", "--out", str(self.folder / "one"))
         done = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=DEADLINE
@@ -151,9 +155,9 @@ class Network:
         summary: dict[str, Any] = json.loads(done.stdout)
         return summary
 
-    def collect(self, *words: str) -> subprocess.CompletedProcess[str]:
+    def collect(self, *options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(self.program), "collect", str(self.out), "--json", *words],
+            [str(self.program), "collect", str(self.out), "--json", *options],
             capture_output=True,
             text=True,
             check=False,
@@ -167,39 +171,42 @@ class Network:
         assert summary == json.loads((self.out / "summary.json").read_text(encoding="utf-8"))
         return summary
 
-    def log(self, peer: int) -> list[dict[str, Any]]:
-        """The records of a log whose every line must be whole."""
+    def records(self, peer: int) -> list[dict[str, Any]]:
+        """The records of a log. Every line must be complete."""
         text = (self.out / f"log-{peer}.jsonl").read_text(encoding="utf-8")
         assert text.endswith("\n")
         return [json.loads(line) for line in text.splitlines()]
 
     def address(self, peer: int) -> tuple[str, int]:
-        """Where the peer listens, once it does."""
+        """The address at which a peer listens. Waits until it does."""
         file = self.folder / "meet" / f"peer-{peer}.addr"
-        eventually(f"peer {peer} listens", file.is_file)
+        wait_until(f"peer {peer} listens", file.is_file)
         host, _, port = file.read_text(encoding="utf-8").splitlines()[0].rpartition(":")
         return host, int(port)
 
-    def running(self, *peers: int) -> None:
-        """Waits until these have trained a few rounds."""
+    def wait_until_training(self, *peers: int) -> None:
+        """Waits until these peers have trained a few rounds."""
         for peer in peers:
             log = self.out / f"log-{peer}.jsonl"
-            eventually(
+            wait_until(
                 f"peer {peer} trains",
                 lambda log=log: log.is_file() and log.read_bytes().count(b'"round":') > 3,
             )
 
-    def end(self) -> None:
-        for peer in self.started:
-            peer.end()
+    def kill(self) -> None:
+        for peer in self.processes:
+            peer.kill()
 
 
-Make = Callable[..., Network]
+NetworkFactory = Callable[..., Network]
 
 
 @contextlib.contextmanager
-def networks(program: Path, folder: Path, *first: str) -> Iterator[Make]:
-    """make(4, "topology.kind=ring", …), with the settings `first` before those; whatever still runs at the end is killed."""
+def networks(program: Path, folder: Path, *first: str) -> Iterator[NetworkFactory]:
+    """Yields make(4, "topology.kind=ring", …), which creates a network. `first`: more settings.
+
+    All processes that still run at the end are killed.
+    """
     made: list[Network] = []
 
     def make(peers: int, *sets: str) -> Network:
@@ -208,4 +215,4 @@ def networks(program: Path, folder: Path, *first: str) -> Iterator[Make]:
 
     yield make
     for each in made:
-        each.end()
+        each.kill()

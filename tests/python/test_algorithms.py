@@ -1,6 +1,7 @@
-"""The program against the papers' iterations in numpy, step by step: softmax regression, every peer with classes of its own.
+"""The program against the iterations of the papers in numpy.
 
-Full gradients, so that a run is an iteration without chance; compared after several numbers of rounds.
+The task is softmax regression with one class per peer. Gradients are full, so that a run is a
+deterministic iteration. Models are compared after several numbers of rounds.
 """
 
 import itertools
@@ -16,11 +17,11 @@ import pytest
 
 Rows = np.ndarray[Any, np.dtype[np.float64]]
 PEERS, PIXELS, RATE = 6, 8, 0.5
-CLOSE = 2e-5
+TOLERANCE = 2e-5
 
 
 class Problem:
-    """Six classes of tiny images in IDX files, one class a peer; the program run on them, and their gradients in double."""
+    """Tiny images of six classes in IDX files, one class per peer, and gradients in double."""
 
     def __init__(self, program: Path, folder: Path) -> None:
         self.program, self.folder, self._runs = program, folder, 0
@@ -38,10 +39,10 @@ class Problem:
         self.images = images.reshape(-1, PIXELS) / 255.0
         self.labels = labels
         self.train = len(labels) - PEERS
-        # Who has which class shows after one step of everybody alone: its own class's bias has grown.
-        alone = self.run("dpsgd", "ring", 1, "algorithm.order=awc", "run.init=same")
+        # The class of a peer is the one whose bias grows in one local step.
+        stepped = self.run("dpsgd", "ring", 1, "algorithm.order=awc", "run.init=same")
         grown = (
-            alone.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1]
+            stepped.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1]
             - self.start.reshape(PEERS, PEERS, PIXELS + 1)[:, :, -1]
         )
         self.classes = grown.argmax(axis=1)
@@ -58,7 +59,7 @@ class Problem:
 
     def command(self, algorithm: str, topology: str, rounds: int, *sets: str) -> list[str]:
         self._runs += 1
-        words = [
+        overrides = [
             f"algorithm.kind={algorithm}",
             f"topology.kind={topology}",
             f"run.rounds={rounds}",
@@ -83,11 +84,11 @@ class Problem:
             "--json",
             "--out",
             str(self.out),
-            *(word for each in words for word in ("--set", each)),
+            *(argument for each in overrides for argument in ("--set", each)),
         ]
 
     def tensors(self, algorithm: str, topology: str, rounds: int, *sets: str) -> dict[str, Any]:
-        """What a run leaves in its safetensors file, in file order."""
+        """The tensors of a run's safetensors file, in file order."""
         command = self.command(algorithm, topology, rounds, *sets)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 0, done.stderr
@@ -95,20 +96,20 @@ class Problem:
         (length,) = struct.unpack("<Q", blob[:8])
         values = blob[8 + length :]
         return {
-            name: np.frombuffer(values[slice(*about["data_offsets"])], dtype="<f4").reshape(
-                about["shape"]
+            name: np.frombuffer(values[slice(*entry["data_offsets"])], dtype="<f4").reshape(
+                entry["shape"]
             )
-            for name, about in json.loads(blob[8 : 8 + length]).items()
+            for name, entry in json.loads(blob[8 : 8 + length]).items()
             if name != "__metadata__"
         }
 
     def run(self, algorithm: str, topology: str, rounds: int, *sets: str) -> Rows:
-        """The peers' parameters after so many rounds: of each class, weights and bias."""
+        """The parameters after `rounds` rounds, a row per peer: weights and bias of each class."""
         tensors, rows = self.tensors(algorithm, topology, rounds, *sets), []
         for peer in range(PEERS):
-            mine = [tensor for name, tensor in tensors.items() if name.startswith(f"peer{peer}.")]
-            (weight,) = (tensor for tensor in mine if tensor.ndim == 2)
-            (bias,) = (tensor for tensor in mine if tensor.ndim == 1)
+            own = [tensor for name, tensor in tensors.items() if name.startswith(f"peer{peer}.")]
+            (weight,) = (tensor for tensor in own if tensor.ndim == 2)
+            (bias,) = (tensor for tensor in own if tensor.ndim == 1)
             assert weight.shape in ((PEERS, PIXELS), (PIXELS, PEERS))
             rows.append(
                 np.column_stack(
@@ -117,14 +118,14 @@ class Problem:
             )
         return np.array(rows, dtype=np.float64)
 
-    def refusal(self, algorithm: str, topology: str, *sets: str) -> str:
+    def error(self, algorithm: str, topology: str, *sets: str) -> str:
         command = self.command(algorithm, topology, 1, *sets)
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr
         return done.stderr.strip().removeprefix("gossamer: ")
 
     def gradients(self, x: Rows) -> Rows:
-        """∇f_i(x_i): cross entropy of softmax regression on peer i's whole shard."""
+        """∇f_i(x_i) of the cross entropy on the whole shard of each peer i."""
         g = np.zeros_like(x)
         for i, (row, label) in enumerate(zip(x, self.classes, strict=True)):
             images = self.images[: self.train][self.labels[: self.train] == label]
@@ -151,7 +152,7 @@ def problem(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> Problem
     return Problem(gossamer, tmp_path_factory.mktemp("classes"))
 
 
-def follow(
+def check_iteration(
     problem: Problem,
     step: Callable[[int], Rows],
     last: int,
@@ -159,12 +160,12 @@ def follow(
     topology: str,
     *sets: str,
 ) -> None:
-    """Holds the program to `step`, the model after round t, in the first rounds and in the last."""
+    """Compares the program with `step`, the models after round t, in the first and last rounds."""
     for t in range(last):
         x = step(t)
         if t < 3 or t == last - 1:
-            ours = problem.run(algorithm, topology, t + 1, *sets)
-            np.testing.assert_allclose(ours, x, rtol=0, atol=CLOSE, err_msg=f"round {t + 1}")
+            actual = problem.run(algorithm, topology, t + 1, *sets)
+            np.testing.assert_allclose(actual, x, rtol=0, atol=TOLERANCE, err_msg=f"round {t + 1}")
 
 
 UNEVEN = [(0, 1), (0, 2), (0, 4), (1, 2), (2, 3), (3, 4), (3, 0), (4, 5), (5, 0)]
@@ -192,7 +193,7 @@ def test_push_sum(problem: Problem, kind: str) -> None:
         z = x / weight
         return z
 
-    follow(problem, step, 60, kind, "file", *edge_list(problem, "uneven", UNEVEN))
+    check_iteration(problem, step, 60, kind, "file", *edge_list(problem, "uneven", UNEVEN))
 
 
 @pytest.mark.parametrize("kind", ["path", "binary_tree", "star"])
@@ -227,7 +228,7 @@ def test_relay_sgd(problem: Problem, kind: str) -> None:
         )
         return x
 
-    follow(problem, step, 60, "relay_sgd", kind)
+    check_iteration(problem, step, 60, "relay_sgd", kind)
 
 
 def test_diloco(problem: Problem) -> None:
@@ -243,7 +244,7 @@ def test_diloco(problem: Problem) -> None:
         x = x - outer_rate * (outer + outer_momentum * v)
         return x
 
-    follow(
+    check_iteration(
         problem,
         step,
         20,
@@ -269,7 +270,7 @@ def test_noloco(problem: Problem) -> None:
         x = x + delta
         return x
 
-    follow(
+    check_iteration(
         problem,
         step,
         12,
@@ -281,7 +282,10 @@ def test_noloco(problem: Problem) -> None:
 
 
 def matchings(problem: Problem, rounds: int) -> list[Any]:
-    """Whom every peer is paired with in each round: without their own steps, partners leave a round of D-PSGD alike."""
+    """The partner of each peer in each round.
+
+    Without their local steps, two partners have equal models after a round of D-PSGD.
+    """
     models = [
         problem.run("dpsgd", "random_matching", t, "algorithm.order=awc", "run.init=different")
         for t in range(rounds + 1)
@@ -289,66 +293,67 @@ def matchings(problem: Problem, rounds: int) -> list[Any]:
     pairs = []
     for before, after in itertools.pairwise(models):
         mixed = after + RATE * problem.gradients(before)
-        apart = np.abs(mixed[:, None] - mixed[None]).max(axis=2) + np.eye(PEERS)
-        assert apart.min(axis=1).max() < 1e-5 and (np.sort(apart)[:, 1] > 1e-2).all()
-        pairs.append(apart.argmin(axis=1))
+        distance = np.abs(mixed[:, None] - mixed[None]).max(axis=2) + np.eye(PEERS)
+        assert distance.min(axis=1).max() < 1e-5
+        assert (np.sort(distance)[:, 1] > 1e-2).all()
+        pairs.append(distance.argmin(axis=1))
     return pairs
 
 
-def test_refusals_say_what_fits(problem: Problem) -> None:
+def test_error_messages_name_a_valid_choice(problem: Problem) -> None:
     uneven = edge_list(problem, "uneven", UNEVEN)
-    assert "algorithm push_sum" in problem.refusal("dpsgd", "file", *uneven)
-    assert "algorithm.kind = push_sum" in problem.refusal(
+    assert "algorithm push_sum" in problem.error("dpsgd", "file", *uneven)
+    assert "algorithm.kind = push_sum" in problem.error(
         "dpsgd", "file", *uneven, "topology.weights=out_degree"
     )
     one_way = edge_list(problem, "one-way", [(i, i + 1) for i in range(PEERS - 1)])
-    assert "what peer 1 says never reaches peer 0" in problem.refusal("push_sum", "file", *one_way)
-    assert "choose path, star, binary_tree" in problem.refusal("relay_sgd", "ring")
-    assert "choose complete" in problem.refusal("diloco", "ring")
-    assert "choose random_matching" in problem.refusal("noloco", "ring")
+    assert "what peer 1 says never reaches peer 0" in problem.error("push_sum", "file", *one_way)
+    assert "choose path, star, binary_tree" in problem.error("relay_sgd", "ring")
+    assert "choose complete" in problem.error("diloco", "ring")
+    assert "choose random_matching" in problem.error("noloco", "ring")
     for algorithm, topology in (
         ("push_sum", "ring"),
         ("relay_sgd", "path"),
         ("diloco", "complete"),
         ("noloco", "random_matching"),
     ):
-        assert "leave the policy at sync" in problem.refusal(
+        assert "leave the policy at sync" in problem.error(
             algorithm, topology, "algorithm.policy=async"
         )
 
 
-def test_a_matrix_that_keeps_only_its_columns_is_examined_as_such(problem: Problem) -> None:
+def test_a_column_stochastic_matrix_is_reported_as_such(problem: Problem) -> None:
     sets = [
-        word
+        argument
         for each in edge_list(problem, "uneven", UNEVEN)
-        for word in ("--set", each.removeprefix("topology."))
+        for argument in ("--set", each.removeprefix("topology."))
     ]
-    words = [str(problem.program), "topology", "file", "-n", str(PEERS), *sets]
-    refused = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert refused.returncode == 2 and "out_degree" in refused.stderr
+    command = [str(problem.program), "topology", "file", "-n", str(PEERS), *sets]
+    rejected = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert rejected.returncode == 2 and "out_degree" in rejected.stderr
     done = subprocess.run(
-        [*words, "--weights", "out_degree", "--json", "--matrix"],
+        [*command, "--weights", "out_degree", "--json", "--matrix"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    (w,) = (np.array(matrix) for matrix in told["matrix"])
+    report = json.loads(done.stdout)
+    (w,) = (np.array(matrix) for matrix in report["matrix"])
     np.testing.assert_allclose(w.sum(axis=0), 1, atol=1e-12)
     assert (
-        told["weights"] == "out_degree"
-        and told["connected"]
-        and not told["doubly_stochastic"]
-        and not told["symmetric"]
+        report["weights"] == "out_degree"
+        and report["connected"]
+        and not report["doubly_stochastic"]
+        and not report["symmetric"]
     )
     moduli = sorted(abs(np.linalg.eigvals(w)))
-    assert moduli[-1] == pytest.approx(1) and told["spectral_gap"] == pytest.approx(
+    assert moduli[-1] == pytest.approx(1) and report["spectral_gap"] == pytest.approx(
         1 - moduli[-2], abs=1e-9
     )
-    assert told["effective_neighbours"] is None
+    assert report["effective_neighbours"] is None
     text = subprocess.run(
-        [*words, "--weights", "out_degree"], capture_output=True, text=True, check=True
+        [*command, "--weights", "out_degree"], capture_output=True, text=True, check=True
     ).stdout
     assert (
         "doubly stochastic             no" in text
@@ -368,10 +373,10 @@ def test_a_matrix_that_keeps_only_its_columns_is_examined_as_such(problem: Probl
     ],
     ids=lambda value: str(value),
 )
-def test_bytes_are_those_predicted(
+def test_bytes_match_the_prediction(
     problem: Problem, algorithm: str, topology: str, messages: int
 ) -> None:
-    """The busiest peer's bytes: the header's figure, and a frame's overhead of 72 bytes for each of its messages."""
+    """The busiest peer sends the bytes in the header and 72 bytes of framing per message."""
     rounds = 4
     sets = ["algorithm.local_steps=2"] if algorithm in ("diloco", "noloco") else []
     problem.run(algorithm, topology, rounds, *sets)

@@ -1,5 +1,4 @@
-"""The scripts of tests/chaos, for a few seconds each: that they work, and that what they hold the network to is true; and that they
-would see it if it were not."""
+"""Runs the scripts of tests/chaos for a few seconds each, and tests that they detect violations."""
 
 import json
 import signal
@@ -9,26 +8,26 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from network_test_util import Peer
-from standing import NEAR, Record, Undisturbed
+from network_test_util import PeerProcess
+from reference_run import TOLERANCE, PeerRecord, ReferenceRun
 
 CHAOS = Path(__file__).resolve().parents[1] / "chaos"
 sys.path.insert(0, str(CHAOS))
-from chaos_test_util import Seen, Trial, parser, run
+from chaos_test_util import LogPosition, Trial, argument_parser, run
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("kill_and_restart", "--kills", "3", "--seed", "1"),
         ("bad_links", "--faults", "6"),
         ("partitions", "--partitions", "2"),
         ("full_disk", "--times", "1"),
     ],
-    ids=lambda words: words[0],
+    ids=lambda arguments: arguments[0],
 )
-def test_a_network_bears_it(gossamer: Path, words: tuple[str, ...]) -> None:
-    script, *options = words
+def test_a_network_survives(gossamer: Path, arguments: tuple[str, ...]) -> None:
+    script, *options = arguments
     command = [
         sys.executable,
         str(CHAOS / f"{script}.py"),
@@ -44,52 +43,52 @@ def test_a_network_bears_it(gossamer: Path, words: tuple[str, ...]) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         try:
-            found, said = running.communicate(timeout=1200)  # beyond the script's own patience
+            stdout, stderr = running.communicate(timeout=1200)  # longer than the script waits
         finally:
-            running.send_signal(
-                signal.SIGINT
-            )  # where it still runs it ends its processes, and what else it made
+            running.send_signal(signal.SIGINT)  # a running script then cleans up
     if running.returncode == 77:
-        pytest.skip(said.strip())
-    assert running.returncode == 0, found + said
-    report = json.loads(found)
+        pytest.skip(stderr.strip())
+    assert running.returncode == 0, stdout + stderr
+    report = json.loads(stdout)
     assert (
         max(
             report["largest_distance"],
             report["largest_loss_difference"],
-            report["largest_distance_meanwhile"] or 0,
+            report["largest_distance_during_faults"] or 0,
         )
-        <= NEAR
+        <= TOLERANCE
     )
-    if (
-        script == "kill_and_restart"
-    ):  # this seed stops one for longer than the silence, which is not among the kills
-        assert (report["kills"], report["stops"], report["stops_beyond_silence"]) == (3, 1, 1)
-        assert report["longest_detection_seconds"] < 2  # the silence
+    if script == "kill_and_restart":  # with this seed, one stop exceeds the failure timeout
+        assert (report["kills"], report["stops"], report["stops_beyond_timeout"]) == (3, 1, 1)
+        assert report["longest_detection_seconds"] < 2  # the failure timeout
 
 
-class OfAnotherAlgorithm(Trial):
-    """Nothing is done to it, but its peers do not track gradients, so each ends beside the optimum."""
+class DpsgdTrial(Trial):
+    """A trial without faults and without gradient tracking: no peer converges to the optimum."""
 
-    def launch(self, peer: int) -> Peer:
+    def launch(self, peer: int) -> PeerProcess:
         return self.net.start(str(peer), "algorithm.kind=dpsgd")
 
 
-def test_who_ends_elsewhere_is_found(gossamer: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with OfAnotherAlgorithm(
-        parser(None).parse_args(["--program", str(gossamer), "--peers", "4", "--every", "50"])
+def test_peers_beside_the_optimum_are_detected(
+    gossamer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with DpsgdTrial(
+        argument_parser(None).parse_args(
+            ["--program", str(gossamer), "--peers", "4", "--every", "50"]
+        )
     ) as trial:
         trial.start()
         trial.wait(0.5)
-        assert trial.settle({}) == 1
+        assert trial.finish({}) == 1
     report = json.loads(capsys.readouterr().out)
-    assert report["largest_loss_difference"] < NEAR < report["largest_distance"], (
-        "the loss would not have told"
+    assert report["largest_loss_difference"] < TOLERANCE < report["largest_distance"], (
+        "the loss alone would not detect the deviation"
     )
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_who_is_stopped_leaves_nothing_behind(
+def test_an_interrupted_script_removes_its_files(
     number: signal.Signals, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def trial() -> int:
@@ -106,24 +105,24 @@ def test_who_is_stopped_leaves_nothing_behind(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_tenth_beside_the_optimum_is_not_near() -> None:
-    standings = {
+def test_a_deviation_of_a_tenth_exceeds_the_tolerance() -> None:
+    records = {
         peer: {
-            0: Record((0.0, 0.0), 2.0, 0.0, frozenset()),
-            10: Record((3.0, 4.0), 1.0, 0.0, frozenset()),
+            0: PeerRecord((0.0, 0.0), 2.0, 0.0, frozenset()),
+            10: PeerRecord((3.0, 4.0), 1.0, 0.0, frozenset()),
         }
         for peer in range(2)
     }
-    undisturbed = Undisturbed(standings)
-    assert undisturbed.rounds_needed() == 10
-    beside = undisturbed.difference(
-        {0: standings[0][10], 1: Record((3.3, 4.4), 1.005, 0.0, frozenset())}
+    reference = ReferenceRun(records)
+    assert reference.rounds_to_converge() == 10
+    deviation = reference.deviation(
+        {0: records[0][10], 1: PeerRecord((3.3, 4.4), 1.005, 0.0, frozenset())}
     )
-    assert beside.distance == pytest.approx(0.1)
-    assert beside.loss == pytest.approx(0.005)
+    assert deviation.distance == pytest.approx(0.1)
+    assert deviation.loss == pytest.approx(0.005)
 
 
-def test_a_pause_is_what_the_records_say_however_late_one_looks(tmp_path: Path) -> None:
+def test_pauses_are_measured_by_the_times_in_the_records(tmp_path: Path) -> None:
     log = tmp_path / "log-0.jsonl"
 
     def write(*seconds: float, end: str = "") -> None:
@@ -135,18 +134,16 @@ def test_a_pause_is_what_the_records_say_however_late_one_looks(tmp_path: Path) 
             file.write('{"record":"deviations","round":1,"peer":0,"deviations":[]}\n' + end)
 
     write(1)
-    seen = Seen(log.stat().st_size, when=100)
+    position = LogPosition(log.stat().st_size, when=100)
     write()
-    assert seen.read(log, now=104) == 4, (
-        "one that goes on, though others than records of rounds have come"
-    )
+    assert position.read(log, now=104) == 4, "a pause continues until the next round record"
     write(6, 7, end='{"record":"round","round":1,"peer":0,"seconds":9')
-    assert seen.read(log, now=130) == 1, "who looked was late"
+    assert position.read(log, now=130) == 1, "a late read does not lengthen the pause"
     with log.open("a", encoding="utf-8") as file:
         file.write("5,\n")
-    assert seen.read(log, now=131) == 88, (
-        "from the last one looked at, to one that has come in two halves"
+    assert position.read(log, now=131) == 88, (
+        "from the last record that was read to one that was written in two parts"
     )
     write(96)
-    assert seen.read(log, now=150) == 1
-    assert seen.when == 150
+    assert position.read(log, now=150) == 1
+    assert position.when == 150

@@ -1,4 +1,4 @@
-"""Checkpoints of real processes: killed, started again, and the same bits as of a run that nobody disturbed."""
+"""Checkpoints of real processes: killed and restarted runs have the bits of an undisturbed run."""
 
 import json
 import random
@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy
 import pytest
-from network_test_util import DEADLINE, Make, Network, Peer, eventually
+from network_test_util import DEADLINE, NetworkFactory, Network, PeerProcess, wait_until
 from safetensors.numpy import load_file, save_file
-from standing import NEAR, QUADRATICS, Undisturbed, standing
+from reference_run import TOLERANCE, QUADRATICS, ReferenceRun, read_records
 from test_log_schema import check_folder
 
 
-def run(net: Network, *words: str, out: Path | None = None) -> dict[str, Any]:
-    command = net.command("run", "--quiet", "--json", "--out", str(out or net.out), *words)
+def run(net: Network, *options: str, out: Path | None = None) -> dict[str, Any]:
+    command = net.command("run", "--quiet", "--json", "--out", str(out or net.out), *options)
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE)
     assert done.returncode == 0, done.stderr
     summary: dict[str, Any] = json.loads(done.stdout)
@@ -26,9 +26,9 @@ def run(net: Network, *words: str, out: Path | None = None) -> dict[str, Any]:
 
 
 def records(log: Path) -> list[dict[str, Any]]:
-    """What a log tells but for what a real clock measured, in an order of its own."""
-    told = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()[1:]]
-    for record in told:
+    """The records of a log without header and without measured times, in a canonical order."""
+    found = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()[1:]]
+    for record in found:
         for measured in (
             "seconds",
             "mix_seconds",
@@ -38,10 +38,10 @@ def records(log: Path) -> list[dict[str, Any]]:
             "bytes_received",
         ):
             record.pop(measured, None)
-    return sorted(told, key=lambda record: json.dumps(record, sort_keys=True))
+    return sorted(found, key=lambda record: json.dumps(record, sort_keys=True))
 
 
-def kept(net: Network, process: int = 0) -> list[int]:
+def kept_rounds(net: Network, process: int = 0) -> list[int]:
     return sorted(
         int(path.name.split("-")[1])
         for path in (net.out / "checkpoints").glob(f"round-*-{process}.json")
@@ -49,29 +49,29 @@ def kept(net: Network, process: int = 0) -> list[int]:
 
 
 def killed_at(byte: int) -> dict[str, Any]:
-    """Options of a process that the system kills when one of its files, which is its log, grows beyond that byte."""
+    """Options of a process that is killed by the system when its log grows beyond `byte`."""
     return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (byte, byte))}
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_run_that_was_killed_goes_on_to_the_same_end(network: Make, seed: int) -> None:
+def test_a_killed_run_resumes_to_the_same_end(network: NetworkFactory, seed: int) -> None:
     net = network(
         4, "run.rounds=3000", "log.every=10", "checkpoint.every=250", "optimizer.momentum=0.5"
     )
     whole = run(net, out=net.folder / "whole")
     size = (net.folder / "whole" / "log-0.jsonl").stat().st_size
     when = random.Random(seed)
-    for part in (0.3, 0.7):  # killed, and killed again later
+    for part in (0.3, 0.7):  # killed twice
         limit = killed_at(int(size * (part + when.random() / 5)))
-        process = Peer(
+        process = PeerProcess(
             "all",
             net.command("run", "--out", str(net.out), "--resume", "auto"),
             net.folder,
             **limit,
         )
-        net.started.append(process)
-        assert process.wait() == -signal.SIGXFSZ, process.said
-        assert len(kept(net)) == 2
+        net.processes.append(process)
+        assert process.wait() == -signal.SIGXFSZ, process.stderr
+        assert len(kept_rounds(net)) == 2
     resumed = run(net, "--resume", "auto")
     assert resumed["final_hash"] == whole["final_hash"]
     assert {**resumed, "wall_seconds": 0, "node_steps_per_second": 0, "config": 0} == {
@@ -84,13 +84,13 @@ def test_a_run_that_was_killed_goes_on_to_the_same_end(network: Make, seed: int)
     check_folder(net.out, 4)
 
 
-def test_a_run_that_was_killed_by_sigkill_goes_on_to_the_same_end(network: Make) -> None:
+def test_a_run_killed_by_sigkill_resumes_to_the_same_end(network: NetworkFactory) -> None:
     net = network(
         4, "run.rounds=20000", "log.every=500", "checkpoint.every=500", "optimizer.kind=adam"
     )
-    process = Peer("all", net.command("run", "--out", str(net.out)), net.folder)
-    net.started.append(process)
-    eventually("two checkpoints", lambda: len(kept(net)) > 1)
+    process = PeerProcess("all", net.command("run", "--out", str(net.out)), net.folder)
+    net.processes.append(process)
+    wait_until("two checkpoints", lambda: len(kept_rounds(net)) > 1)
     process.process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
     assert (
@@ -99,49 +99,47 @@ def test_a_run_that_was_killed_by_sigkill_goes_on_to_the_same_end(network: Make)
     )
 
 
-# on_loss: those who die a little later than others do not go on without them.
+# With net.on_loss=stop, peers that are killed a moment later do not continue without the others.
 LONG = ("run.rounds=3000", "log.every=100", "checkpoint.every=100", "net.on_loss=stop")
 GROUPS = ["0", "1-2", "3"]
 LOWEST = (0, 1, 3)
 
 
 def kill_all(net: Network, resume: str = "none") -> None:
-    """The network for a while, until each process has written two checkpoints more; then the power is cut."""
-    before = {k: max(kept(net, k), default=0) for k in LOWEST}
+    """Kills all processes at once after each has written two more checkpoints."""
+    before = {k: max(kept_rounds(net, k), default=0) for k in LOWEST}
     peers = [net.start(ids, resume=resume) for ids in GROUPS]
     for k in LOWEST:
-        eventually(
+        wait_until(
             f"process {k} writes checkpoints",
-            lambda k=k: max(kept(net, k), default=0) >= before[k] + 200,
+            lambda k=k: max(kept_rounds(net, k), default=0) >= before[k] + 200,
         )
-    for number in (
-        signal.SIGSTOP,
-        signal.SIGKILL,
-    ):  # all of them at once: none sees another one go, and ends by itself
+    # Stopped first, no process detects the end of another one and ends by itself.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
         for peer in peers:
             peer.process.send_signal(number)
     assert [peer.wait() for peer in peers] == [-signal.SIGKILL] * len(peers), [
-        peer.said for peer in peers
+        peer.stderr for peer in peers
     ]
-    net.started.clear()
+    net.processes.clear()
 
 
-def go_on(net: Network, groups: list[str], *sets: str, out: Path | None = None) -> int:
-    """The round at which all processes of the network said that they go on (or begin, 0); the run is at its end."""
+def resume(net: Network, groups: list[str], *sets: str, out: Path | None = None) -> int:
+    """Runs the network to its end. Returns the round from which all processes resumed; 0: none."""
     peers = [net.start(ids, *sets, out=out, resume="auto") for ids in groups]
-    assert net.wait() == [0] * len(groups), [peer.said for peer in peers]
-    said = {
+    assert net.wait() == [0] * len(groups), [peer.stderr for peer in peers]
+    rounds = {
         line.rpartition(" round ")[2]
         for peer in peers
-        for line in peer.said.splitlines()
+        for line in peer.stderr.splitlines()
         if "checkpoint" in line
     }
-    assert len(said) == 1, [peer.said for peer in peers]
-    return int(said.pop())
+    assert len(rounds) == 1, [peer.stderr for peer in peers]
+    return int(rounds.pop())
 
 
 def check_same_as_undisturbed(net: Network) -> None:
-    here, there = net.run_here(), net.summary()
+    here, there = net.run_in_one_process(), net.summary()
     for key in ("final_hash", "final", "run_id", "reason", "rounds", "node_steps", "bytes_sent"):
         assert there[key] == here[key], key
     check_folder(net.out, net.peers)
@@ -162,75 +160,77 @@ def check_same_as_undisturbed(net: Network) -> None:
     ],
     ids=lambda sets: "-".join(s.partition("=")[2] for s in sets),
 )
-def test_a_network_whose_processes_all_died_goes_on_to_the_same_end(
-    network: Make, sets: tuple[str, ...]
+def test_a_network_whose_processes_are_all_killed_resumes_to_the_same_end(
+    network: NetworkFactory, sets: tuple[str, ...]
 ) -> None:
     net = network(4, *LONG, *sets)
     kill_all(net)
     kill_all(net, resume="auto")
-    assert go_on(net, GROUPS) >= 200
+    assert resume(net, GROUPS) >= 200
     check_same_as_undisturbed(net)
 
 
-def test_a_network_goes_on_in_other_processes_than_those_that_wrote_its_checkpoints(
-    network: Make,
+def test_a_network_resumes_with_another_assignment_of_peers_to_processes(
+    network: NetworkFactory,
 ) -> None:
     net = network(4, *LONG, "topology.kind=ring")
     kill_all(net)
-    whole = net.run_here()
+    whole = net.run_in_one_process()
     store = net.out / "checkpoints"
     assert (
         run(net, "--resume", str(store), out=net.folder / "joined")["final_hash"]
         == whole["final_hash"]
     )
     net.out = net.folder / "apart"
-    go_on(net, ["0-1", "2", "3"], f"checkpoint.folder={store}", out=net.out)
+    resume(net, ["0-1", "2", "3"], f"checkpoint.folder={store}", out=net.out)
     assert net.summary()["final_hash"] == whole["final_hash"]
-    net.started.clear()
-    net.out = store.parent  # a log of other peers is not gone on with
+    net.processes.clear()
+    net.out = store.parent  # a process does not append to the log of other peers
     peer = net.start("0-1", resume="auto")
-    assert peer.wait() == 3 and "its hosted is [0], and here it is [0,1]" in peer.last_line, (
-        peer.said
+    assert peer.wait() == 3 and "its hosted is [0], and here it is [0,1]" in peer.last_message, (
+        peer.stderr
     )
 
 
-def test_processes_agree_on_the_newest_round_that_all_have_or_say_who_has_which(
-    network: Make,
+def test_processes_resume_from_the_newest_common_round_or_report_their_rounds(
+    network: NetworkFactory,
 ) -> None:
     net = network(4, *LONG, "topology.kind=ring", "checkpoint.every=25")
     kill_all(net)  # at the eighth checkpoint of each, or later
-    agreed = min(kept(net, k)[-1] for k in LOWEST)
-    assert all(agreed in kept(net, k) for k in LOWEST), (
-        "twenty-five rounds are more than the ring is wide"
+    agreed = min(kept_rounds(net, k)[-1] for k in LOWEST)
+    assert all(agreed in kept_rounds(net, k) for k in LOWEST), (
+        "25 rounds exceed the distance between any two peers"
     )
     store, away = net.out / "checkpoints", net.folder / "away"
     shutil.copytree(net.out, away)
     logs = {k: (net.out / f"log-{k}.jsonl").read_bytes() for k in LOWEST}
-    assert all(kept(net, k)[0] > 25 for k in LOWEST), "some were dropped, so nobody can begin anew"
+    assert all(kept_rounds(net, k)[0] > 25 for k in LOWEST), (
+        "the first checkpoints are deleted, so no process can start from round 0"
+    )
     for path in store.glob("round-*-3.json"):
         path.unlink()
     peers = [net.start(ids, resume="auto") for ids in GROUPS]
-    assert net.wait() == [2, 2, 2], [peer.said for peer in peers]
+    assert net.wait() == [2, 2, 2], [peer.stderr for peer in peers]
     for peer in peers:
         assert (
-            "there is no checkpoint of one round that all processes can go on from: peer 3 has none, peer "
-            in peer.last_line
-        )
+            "there is no checkpoint of one round that all processes can go on from: "
+            "peer 3 has none, peer "
+        ) in peer.last_message
     assert {k: (net.out / f"log-{k}.jsonl").read_bytes() for k in LOWEST} == logs, (
-        "nothing was lost by trying"
+        "a failed attempt must not change the logs"
     )
-    net.started.clear()
+    net.processes.clear()
     shutil.rmtree(net.out)
     shutil.copytree(away, net.out)
-    assert go_on(net, GROUPS) == agreed
+    assert resume(net, GROUPS) == agreed
     check_same_as_undisturbed(net)
 
 
 @pytest.mark.parametrize("ahead", [False, True])
-def test_who_has_no_checkpoint_of_the_round_that_the_others_have_joins_them(
-    network: Make, ahead: bool
+def test_a_process_without_a_checkpoint_of_the_common_round_joins(
+    network: NetworkFactory, ahead: bool
 ) -> None:
-    """The power is cut when one had died long before, or had run ahead on its own."""
+    """One process had been killed long before the others, or had run ahead."""
     net = network(
         4,
         "run.rounds=3000",
@@ -242,65 +242,69 @@ def test_who_has_no_checkpoint_of_the_round_that_the_others_have_joins_them(
         "log.sketch=on",
         *QUADRATICS,
     )
-    net.run_here()
-    undisturbed = Undisturbed(
-        standing([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
+    net.run_in_one_process()
+    reference = ReferenceRun(
+        read_records([(net.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
     )
     kill_all(net)
-    apart = max(kept(net, 3)) if ahead else 100
+    own_round = max(kept_rounds(net, 3)) if ahead else 100
     for path in (net.out / "checkpoints").glob("*.json"):
         round_, process = (int(number) for number in path.name.partition(".")[0].split("-")[1:])
-        if (round_ == apart) != (process == 3) or (ahead and round_ > apart):
+        if (round_ == own_round) != (process == 3) or (ahead and round_ > own_round):
             path.unlink()
-    newest = max(set(kept(net, 0)) & set(kept(net, 1)))
-    assert kept(net, 3) == [apart] and (newest < apart) == ahead
+    newest = max(set(kept_rounds(net, 0)) & set(kept_rounds(net, 1)))
+    assert kept_rounds(net, 3) == [own_round] and (newest < own_round) == ahead
     peers = [net.start(ids, resume="auto") for ids in GROUPS]
-    assert net.wait() == [0, 0, 0], [peer.said for peer in peers]
+    assert net.wait() == [0, 0, 0], [peer.stderr for peer in peers]
     assert (
-        f"3 of 4 nodes go on from their checkpoints of round {newest}; this process has none of that round, and joins"
-        in peers[2].said
-    )
+        f"3 of 4 nodes go on from their checkpoints of round {newest}; "
+        "this process has none of that round, and joins"
+    ) in peers[2].stderr
     for peer in peers[:2]:
-        assert f"going on from the checkpoint of round {newest}" in peer.said
+        assert f"going on from the checkpoint of round {newest}" in peer.stderr
         assert (
-            f"peer 3 has no checkpoint of round {newest}; peer " in peer.said
-            and "peer 3 is back: from round " in peer.said
+            f"peer 3 has no checkpoint of round {newest}; peer " in peer.stderr
+            and "peer 3 is back: from round " in peer.stderr
         )
-    ended = standing((net.out / f"log-{k}.jsonl").read_text(encoding="utf-8") for k in LOWEST)
-    difference = undisturbed.difference({k: records[3000] for k, records in ended.items()})
-    assert difference.distance <= NEAR and difference.loss <= NEAR, difference
+    ended = read_records((net.out / f"log-{k}.jsonl").read_text(encoding="utf-8") for k in LOWEST)
+    deviation = reference.deviation({k: records[3000] for k, records in ended.items()})
+    assert deviation.distance <= TOLERANCE and deviation.loss <= TOLERANCE, deviation
     assert net.summary()["rounds"] == 3000
     check_folder(net.out, 4)
 
 
-def test_killed_before_all_had_their_first_checkpoint_a_network_begins_again(network: Make) -> None:
+def test_a_network_killed_before_the_first_common_checkpoint_starts_again(
+    network: NetworkFactory,
+) -> None:
     net = network(4, *LONG, "topology.kind=ring", "checkpoint.keep=99")
     kill_all(net)
     for path in (net.out / "checkpoints").iterdir():
         round_, process = (int(number) for number in path.name.partition(".")[0].split("-")[1:])
-        if process == 3 or round_ > 100:  # as if peer 3 had been about to write its first
+        if process == 3 or round_ > 100:  # as if peer 3 had not yet written its first
             path.unlink()
-    assert go_on(net, GROUPS) == 0
+    assert resume(net, GROUPS) == 0
     check_same_as_undisturbed(net)
 
 
-def test_one_that_dies_takes_all_with_it_and_all_go_on(network: Make) -> None:
+def test_one_killed_process_ends_all_and_all_resume(network: NetworkFactory) -> None:
     net = network(4, *LONG, "topology.kind=path", "algorithm.kind=server")
     peers = [net.start(str(k)) for k in range(5)]
-    eventually("checkpoints", lambda: all(kept(net, k) for k in range(5)))
+    wait_until("checkpoints", lambda: all(kept_rounds(net, k) for k in range(5)))
     peers[1].process.kill()
     assert [peer.wait() for peer in peers if peer is not peers[1]] == [5] * 4, [
-        peer.said for peer in peers
+        peer.stderr for peer in peers
     ]
     peers[1].wait()
-    net.started.clear()
-    go_on(net, [str(k) for k in range(5)])
+    net.processes.clear()
+    resume(net, [str(k) for k in range(5)])
     check_same_as_undisturbed(net)
 
 
-def test_a_check_says_where_checkpoints_may_have_no_round_in_common(network: Make) -> None:
+def test_check_warns_if_checkpoints_may_have_no_common_round(
+    network: NetworkFactory,
+) -> None:
     net = network(8, "topology.kind=path")
-    for sets, words in (
+    for sets, warning in (
         (("checkpoint.every=6",), "checkpoint.every = 7 or more makes it certain"),
         (
             ("checkpoint.every=6", "checkpoint.keep=1"),
@@ -317,11 +321,11 @@ def test_a_check_says_where_checkpoints_may_have_no_round_in_common(network: Mak
             text=True,
             check=True,
         )
-        assert words in done.stderr if words else done.stderr == "", (sets, done.stderr)
+        assert warning in done.stderr if warning else done.stderr == "", (sets, done.stderr)
 
 
-def test_checkpoints_are_read_by_the_format_s_own_library_and_averaged(
-    network: Make, gossamer: Path
+def test_checkpoints_are_valid_safetensors_and_can_be_averaged(
+    network: NetworkFactory, gossamer: Path
 ) -> None:
     net = network(
         3,
@@ -383,12 +387,14 @@ def test_checkpoints_are_read_by_the_format_s_own_library_and_averaged(
     assert average(net.folder / "a", net.folder / "b").returncode == 0
     mean = load_file(net.folder / "mean.safetensors")
     assert mean["w"].tolist() == [1.5, 4] and mean["b"].tolist() == [[3]]
-    for other, words in (
+    for other, message in (
         ("shorter", "tensor w has the shape [1], and [2] in"),
         ("less", "has no tensor b, as"),
         ("none", "No such file"),
     ):
         done = average(net.folder / "a", net.folder / other)
         assert (
-            done.returncode == 3 and words in done.stderr and str(net.folder / other) in done.stderr
+            done.returncode == 3
+            and message in done.stderr
+            and str(net.folder / other) in done.stderr
         ), done.stderr

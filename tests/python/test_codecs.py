@@ -1,4 +1,4 @@
-"""CHOCO with every codec, held to a reference in numpy: the paper's iteration and each codec's formula, bit by bit."""
+"""CHOCO with every codec has the bits of a reference in numpy."""
 
 import json
 import struct
@@ -14,8 +14,8 @@ Row = np.ndarray[Any, np.dtype[np.float32]]
 
 
 def run(program: Path, folder: Path, rounds: int, *sets: str) -> list[Row]:
-    """Final rows of all peers on a ring, from parameters that differ, with a step size that is 0 in float32."""
-    words = [
+    """The final rows of a ring from different initial rows. The step size is 0 in float32."""
+    overrides = [
         f"run.peers={PEERS}",
         f"run.rounds={rounds}",
         f"run.seed={SEED}",
@@ -36,7 +36,7 @@ def run(program: Path, folder: Path, rounds: int, *sets: str) -> list[Row]:
             "--quiet",
             "--out",
             str(folder),
-            *(w for s in words for w in ("--set", s)),
+            *(argument for each in overrides for argument in ("--set", each)),
         ],
         capture_output=True,
         text=True,
@@ -60,7 +60,7 @@ def run(program: Path, folder: Path, rounds: int, *sets: str) -> list[Row]:
 
 
 def philox(seed: int, peer: int, purpose: int, step: int, count: int) -> np.ndarray[Any, Any]:
-    """The first numbers of the program's keyed stream: Philox4x32-10."""
+    """The first numbers of the stream with this key: Philox4x32-10."""
     blocks = (count + 3) // 4
     counter = [
         np.arange(blocks, dtype=np.uint64),
@@ -115,19 +115,19 @@ def bf16(x: Row) -> Row:
     return (rounded & np.uint64(0xFFFF0000)).astype(np.uint32).view(np.float32)
 
 
-def part(fraction: float, d: int) -> int:
+def kept_count(fraction: float, d: int) -> int:
     return max(1, int(np.floor(fraction * d + 0.5)))
 
 
 def topk(fraction: float, x: Row) -> Row:
-    chosen = np.argsort(-np.abs(x), kind="stable")[: part(fraction, x.size)]
+    chosen = np.argsort(-np.abs(x), kind="stable")[: kept_count(fraction, x.size)]
     result = np.zeros_like(x)
     result[chosen] = x[chosen]
     return result
 
 
 def randk(fraction: float, x: Row, peer: int, t: int) -> Row:
-    d, k = x.size, part(fraction, x.size)
+    d, k = x.size, kept_count(fraction, x.size)
     edges = np.arange(k + 1, dtype=np.uint64) * np.uint64(d) // np.uint64(k)
     numbers = philox(SEED, peer, 10, t, k)
     chosen = edges[:-1] + (numbers * (edges[1:] - edges[:-1]) >> np.uint64(32))
@@ -147,7 +147,7 @@ CODECS: dict[str, tuple[tuple[str, ...], Any]] = {
 
 
 def choco(start: list[Row], rounds: int, code: Any) -> list[Row]:
-    """Koloskova, Stich and Jaggi 2019, Alg. 1 (Alg. 2 without gradients), in float32, on a ring with weights 1/3."""
+    """Koloskova, Stich and Jaggi 2019, Alg. 1, in float32 on a ring with weights 1/3."""
     x, estimates = [row.copy() for row in start], [np.zeros_like(row) for row in start]
     for t in range(rounds):
         for i, own in enumerate(estimates):
@@ -159,9 +159,7 @@ def choco(start: list[Row], rounds: int, code: Any) -> list[Row]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_choco_has_the_bits_of_its_reference_in_numpy(
-    gossamer: Path, tmp_path: Path, codec: str
-) -> None:
+def test_choco_has_the_bits_of_the_reference(gossamer: Path, tmp_path: Path, codec: str) -> None:
     sets, code = CODECS[codec]
     start = run(gossamer, tmp_path / "start", 0)
     assert len({row.tobytes() for row in start}) == PEERS
@@ -172,7 +170,7 @@ def test_choco_has_the_bits_of_its_reference_in_numpy(
             np.testing.assert_array_equal(row, expected)
 
 
-def test_the_list_has_codecs_with_their_parameters(gossamer: Path) -> None:
+def test_list_has_the_codecs_with_their_parameters(gossamer: Path) -> None:
     done = subprocess.run(
         [str(gossamer), "list", "--json"], capture_output=True, text=True, check=True, timeout=60
     )

@@ -1,8 +1,9 @@
-"""Methods that promise the common optimum, held to it in float32: peers whose data differ, full gradients, long runs.
+"""Exact algorithms reach the common optimum in float32 and stay there.
 
-16 quadratics of condition number 10 with minimisers of their own (heterogeneity 1), step 0.2/L. After 8,000 rounds, or
-15/gap where that is more, the relative distance to the optimum is 2e-4 or less, and stays so for another 20,000: rounding
-must not carry the peers away.
+The problem has 16 quadratics of condition number 10 with different minimisers (heterogeneity 1) and
+full gradients; the step size is 0.2/L. After 8,000 rounds, or after 15/gap rounds if that is more,
+the relative distance to the optimum must be at most 2e-4 for another 20,000 rounds: rounding errors
+must not accumulate.
 """
 
 from __future__ import annotations
@@ -13,12 +14,11 @@ from pathlib import Path
 
 import pytest
 
-PEERS, SETTLED, STAYED, NEAR = 16, 8_000, 20_000, 2e-4
+PEERS, CONVERGED, REMAINING, TOLERANCE = 16, 8_000, 20_000, 2e-4
 SYMMETRIC = ("ring", "torus", "hypercube", "complete")
-LAZY = (
-    "topology.lazy=true",
-)  # D² needs it, and so does tracking in awc order at this step size on a bipartite graph
-GATHERING = [
+# Needed by D², and by tracking in awc order on a bipartite graph at this step size.
+LAZY = ("topology.lazy=true",)
+CENTRALISED = [
     ("allreduce", (f"algorithm.form={form}",)) for form in ("ring", "root", "all_to_all")
 ] + [("server", (f"algorithm.servers={servers}",)) for servers in (1, 3)]
 CASES = (
@@ -28,7 +28,7 @@ CASES = (
         for topology in (*SYMMETRIC, "exponential")
     ]
     + [(topology, kind, LAZY) for topology in SYMMETRIC for kind in ("d2", "extra")]
-    + [("complete", kind, sets) for kind, sets in GATHERING]
+    + [("complete", kind, sets) for kind, sets in CENTRALISED]
     + [(tree, "relay_sgd", ()) for tree in ("path", "binary_tree")]
     + [("complete", "diloco", ("algorithm.local_steps=1",))]
 )
@@ -44,7 +44,7 @@ def test_reaches_the_common_optimum_and_stays(
 ) -> None:
     settings = (
         f"run.peers={PEERS}",
-        f"run.rounds={SETTLED + STAYED}",
+        f"run.rounds={CONVERGED + REMAINING}",
         f"topology.kind={topology}",
         f"algorithm.kind={kind}",
         "model.kind=linear",
@@ -57,9 +57,9 @@ def test_reaches_the_common_optimum_and_stays(
         "local.threads=1",
         *sets,
     )
-    words = [word for setting in settings for word in ("--set", setting)]
+    overrides = [argument for each in settings for argument in ("--set", each)]
     done = subprocess.run(
-        [str(gossamer), "run", *words, "--out", str(tmp_path / "run"), "--quiet"],
+        [str(gossamer), "run", *overrides, "--out", str(tmp_path / "run"), "--quiet"],
         capture_output=True,
         text=True,
         timeout=300,
@@ -72,6 +72,6 @@ def test_reaches_the_common_optimum_and_stays(
     gap = records[0]["topology"]["spectral_gap"]
     distances = {r["round"]: r["distance_to_optimum"] for r in records if r["record"] == "network"}
     assert distances[0] > 0.5
-    late = {t: distance for t, distance in distances.items() if t >= max(SETTLED, 15 / gap)}
+    late = {t: distance for t, distance in distances.items() if t >= max(CONVERGED, 15 / gap)}
     assert len(late) > 5
-    assert max(late.values()) <= NEAR, late
+    assert max(late.values()) <= TOLERANCE, late

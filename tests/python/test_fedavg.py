@@ -1,5 +1,8 @@
-"""Federated averaging against the papers' iteration in numpy, round by round: McMahan et al. 2017, Algorithm 1, and Li et al.
-2020. Shards, who is chosen and who vanishes are drawn here anew, from the definition of the program's random streams."""
+"""Federated averaging against the iteration in numpy (McMahan et al. 2017, Alg. 1; Li et al. 2020).
+
+The test draws shards, chosen clients and dropouts itself, from the definition of the program's
+random streams.
+"""
 
 import json
 import math
@@ -13,8 +16,8 @@ import numpy as np
 import pytest
 
 PEERS, SAMPLES, SIDE, CLASSES, SEED, RATE = 6, 20, 3, 4, 11, 0.5
-NOBODY = 0xFFFFFFFF
-PARTITION, CLIENTS = 3, 16  # purposes of streams, src/base/philox.hpp
+NO_PEER = 0xFFFFFFFF
+PARTITION, CLIENTS = 3, 16  # purposes of random streams, src/base/philox.hpp
 Model = tuple[np.ndarray, np.ndarray]  # weights [inputs, outputs], bias
 
 
@@ -24,11 +27,11 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
         a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
         counter = [
             (b >> 32) ^ counter[1] ^ key[0],
-            b & NOBODY,
+            b & NO_PEER,
             (a >> 32) ^ counter[3] ^ key[1],
-            a & NOBODY,
+            a & NO_PEER,
         ]
-        key = [(key[0] + 0x9E3779B9) & NOBODY, (key[1] + 0xBB67AE85) & NOBODY]
+        key = [(key[0] + 0x9E3779B9) & NO_PEER, (key[1] + 0xBB67AE85) & NO_PEER]
     return counter
 
 
@@ -43,7 +46,7 @@ def below(numbers: Iterator[int], bound: int) -> int:
     """Uniform in 0..bound−1 (Lemire 2019)."""
     while True:
         product = next(numbers) * bound
-        if product & NOBODY >= 2**32 % bound:
+        if product & NO_PEER >= 2**32 % bound:
             return product >> 32
 
 
@@ -61,12 +64,12 @@ class Case:
     dropout: float = 0.0
     steps: int = 1
     prox: float = 0.0
-    cosine: bool = False  # a rate that falls over the whole run; its steps told as epochs, of one full batch each
+    cosine: bool = False  # cosine schedule; local steps given as epochs of one full batch each
 
     def rate(self, t: int, step: int, rounds: int) -> float:
-        """Of a client's step in round t, however often it was chosen before."""
-        way = (t * self.steps + step) / (rounds * self.steps)
-        return RATE * (1 + math.cos(math.pi * way)) / 2 if self.cosine else RATE
+        """The step size of a client's local step in round t."""
+        progress = (t * self.steps + step) / (rounds * self.steps)
+        return RATE * (1 + math.cos(math.pi * progress)) / 2 if self.cosine else RATE
 
     def settings(self) -> list[str]:
         local = "local_epochs" if self.cosine else "local_steps"
@@ -79,7 +82,9 @@ class Case:
         ]
 
     def reporting(self, t: int) -> list[int]:
-        chosen = shuffled(PEERS, stream(NOBODY, CLIENTS, t))[: max(1, round(self.fraction * PEERS))]
+        chosen = shuffled(PEERS, stream(NO_PEER, CLIENTS, t))[
+            : max(1, round(self.fraction * PEERS))
+        ]
         return [k for k in sorted(chosen) if self._double(stream(k, CLIENTS, t)) >= self.dropout]
 
     @staticmethod
@@ -88,7 +93,7 @@ class Case:
 
 
 def gradient(model: Model, images: np.ndarray, labels: np.ndarray) -> Model:
-    """Of the mean cross entropy."""
+    """The gradient of the mean cross entropy."""
     logits = images @ model[0] + model[1]
     p = np.exp(logits - logits.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
@@ -153,7 +158,7 @@ def server_model(file: Path) -> Model:
     ],
     ids=repr,
 )
-def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -> None:
+def test_rounds_match_the_reference(gossamer: Path, tmp_path: Path, case: Case) -> None:
     noise = np.random.default_rng(3)
     pixels = noise.integers(0, 256, (SAMPLES + 4, SIDE, SIDE), dtype=np.uint8)
     labels = noise.integers(0, CLASSES, SAMPLES + 4, dtype=np.uint8)
@@ -163,10 +168,10 @@ def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -
     (tmp_path / "labels-idx1-ubyte").write_bytes(
         struct.pack(">BBBBI", 0, 0, 8, 1, len(labels)) + labels.tobytes()
     )
-    order, data = shuffled(SAMPLES, stream(NOBODY, PARTITION)), []
-    for p in range(PEERS):  # 20 samples: four each for two peers, three for the others
-        mine, order = order[: 4 if p < 2 else 3], order[4 if p < 2 else 3 :]
-        data.append((pixels[mine].reshape(len(mine), -1) / 255.0, labels[mine]))
+    order, data = shuffled(SAMPLES, stream(NO_PEER, PARTITION)), []
+    for p in range(PEERS):  # 20 samples: four for each of two peers, three for each of the others
+        own, order = order[: 4 if p < 2 else 3], order[4 if p < 2 else 3 :]
+        data.append((pixels[own].reshape(len(own), -1) / 255.0, labels[own]))
 
     def run(rounds: int) -> Model:
         sets = [
@@ -192,7 +197,7 @@ def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -
                 "--quiet",
                 "--out",
                 out,
-                *(word for each in sets for word in ("--set", each)),
+                *(argument for each in sets for argument in ("--set", each)),
             ],
             capture_output=True,
             text=True,
@@ -204,7 +209,6 @@ def test_every_round_is_the_papers(gossamer: Path, tmp_path: Path, case: Case) -
 
     start = run(0)
     for rounds in (1, 2, 3, 7, 25):
-        for ours, theirs in zip(run(rounds), federated(case, start, data, rounds), strict=True):
-            assert np.abs(ours - theirs).max() < 2e-6 * max(1.0, float(np.abs(theirs).max())), (
-                rounds
-            )
+        expected = federated(case, start, data, rounds)
+        for actual, part in zip(run(rounds), expected, strict=True):
+            assert np.abs(actual - part).max() < 2e-6 * max(1.0, float(np.abs(part).max())), rounds

@@ -1,4 +1,4 @@
-"""gpu.sh without a GPU: its scripts are whole, its table tells what failed, and every part ends by its deadline."""
+"""gpu.sh without a GPU: valid scripts, a table with the reason of each failure, and deadlines."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ sys.path.insert(0, str(FOLDER))
 import gpu_idx  # noqa: E402
 import gpu_report  # noqa: E402
 from gpu_program import Program, losses, sweep_topologies  # noqa: E402
-from gpu_rivalry import Rivalry  # noqa: E402
-from gpu_shell import Failed, Server, Shell  # noqa: E402
+from gpu_comparison import TrainingComparison  # noqa: E402
+from gpu_shell import StageError, LineServer, Shell  # noqa: E402
 
-# What a run leaves: figures above and below what they must reach, a rival that is missing, failures, a cut-off line.
+# Records of a run: values above and below their targets, a missing baseline, failures, and an
+# incomplete last line.
 SAMPLE = r"""
 {"record":"started","time":"2026-11-20 20:15 UTC","commit":"commit a834b09","quick":false}
-{"record":"check","id":"build","ok":true,"words":"for 90, 61 s"}
-{"record":"discovery","built":true,"problem":"","driver":13000,"runtime":13000,"blas":"cuBLAS 13.0","gpus":1,"gpu":"A GPU",
-"compute":"90","multiprocessors":132,"memory_free":1e11,"memory_total":1.5e11}
-{"record":"discovery","built":true,"problem":"","driver":13000,"runtime":13000,"blas":"cuBLAS 13.0","gpus":1,"gpu":"A GPU"}
+{"record":"check","id":"build","ok":true,"detail":"for 90, 61 s"}
+{"record":"discovery","built":true,"problem":"","driver":13000,"runtime":13000,"gpus":1,
+"gpu":"A GPU","multiprocessors":132,"memory_free":1e11,"memory_total":1.5e11}
+{"record":"discovery","built":true,"problem":"","driver":13000,"runtime":13000,"gpu":"A GPU"}
 {"record":"device","description":"cuda:0, A GPU","quick":false}
 {"record":"rates","id":"copy","unit":"bytes/s","ours":[4.0e12,4.2e12,4.1e12]}
 {"record":"pairs","id":"mix","ours":[9.5,9.5,9.5,9.5,9.5,9.5],"theirs":[10,10,10,10,10,10]}
@@ -39,21 +40,23 @@ SAMPLE = r"""
 {"record":"pairs","id":"scale","ours":[1,1],"theirs":[1,0]}
 {"record":"failed","id":"dot","reason":"first try"}
 {"record":"pairs","id":"dot","ours":[1,1,1,1,1,1],"theirs":[1,1,1,1,1,1]}
-{"record":"rates","id":"mlp1","ours":[5000.0],"missing":"no rival: there is no torch"}
-{"record":"pairs","id":"overlap","ours":[1,1],"theirs":[1,1],"condition":false,"note":"round alone 1 ms"}
+{"record":"rates","id":"mlp1","ours":[5000.0],"missing":"no baseline: there is no torch"}
+{"record":"pairs","id":"overlap","ours":[1,1],"theirs":[1,1],"condition":false,"note":"1 ms"}
 {"record":"value","id":"sweep","value":180.0,"unit":"s","note":"27 of 27 runs"}
-{"record":"check","id":"parity","ok":false,"words":"41 of 42 test cases passed"}
-{"record":"check","id":"racecheck","ok":null,"words":"time was up for: training"}
+{"record":"check","id":"parity","ok":false,"detail":"41 of 42 test cases passed"}
+{"record":"check","id":"racecheck","ok":null,"detail":"the time was over for: training"}
 {"record":"pairs","id":"fill","ours":[1
 """
 
 
 def row(table: dict[str, Any], name: str) -> dict[str, Any]:
-    [found] = [result for result in (*table["figures"], *table["checks"]) if result["id"] == name]
+    [found] = [
+        result for result in (*table["measurements"], *table["checks"]) if result["id"] == name
+    ]
     return dict(found)
 
 
-def test_scripts_are_whole() -> None:
+def test_scripts_are_valid() -> None:
     for script in FOLDER.glob("*.sh"):
         assert subprocess.run(["bash", "-n", script], check=False).returncode == 0
         assert os.access(script, os.X_OK)
@@ -61,51 +64,56 @@ def test_scripts_are_whole() -> None:
         py_compile.compile(str(script), doraise=True)
 
 
-def test_table_says_what_was_reached_and_what_has_no_figure(tmp_path: Path) -> None:
+def test_the_table_has_reached_targets_and_reasons_for_missing_values(tmp_path: Path) -> None:
     lines = tmp_path / "lines.jsonl"
     lines.write_text(SAMPLE, encoding="utf-8")
     markdown, table = gpu_report.report(gpu_report.read(lines))
-    outcomes = {result["id"]: result["outcome"] for result in (*table["figures"], *table["checks"])}
+    outcomes = {
+        result["id"]: result["outcome"] for result in (*table["measurements"], *table["checks"])
+    }
     assert (
         outcomes["mix"] == "reached"
         and outcomes["update"] == "**not reached**"
         and outcomes["sweep"] == "reached"
     )
-    assert outcomes["ring"] == r"no figure: the device has \| too little memory"
-    assert outcomes["axpy"].startswith("no figure") and outcomes["scale"].startswith("no figure")
+    assert outcomes["ring"] == r"no value: the device has \| too little memory"
+    assert outcomes["axpy"].startswith("no value") and outcomes["scale"].startswith("no value")
     assert outcomes["dot"] == "–" and row(table, "dot")["ratio"]["median"] == 1
     assert (
-        outcomes["mlp1"] == "no figure: no rival: there is no torch"
+        outcomes["mlp1"] == "no value: no baseline: there is no torch"
         and row(table, "mlp1")["ours"] == 5000
     )
-    assert outcomes["overlap"] == "not judged: the condition is not met"
-    assert outcomes["fill"] == "no figure: did not run: the suite ended before its turn"
+    assert outcomes["overlap"] == "not evaluated: the condition is not met"
+    assert outcomes["fill"] == "no value: did not run: the suite ended before"
     assert (
         outcomes["parity"] == "**FAILED**"
-        and outcomes["racecheck"] == "not whole"
+        and outcomes["racecheck"] == "incomplete"
         and outcomes["build"] == "ok"
     )
     assert "A GPU" in markdown and "No GPU" not in markdown
     widths = {
         line.replace(r"\|", "").count("|") for line in markdown.splitlines() if line.startswith("|")
     }
-    assert widths == {8, 4}, "every row has all cells"
+    assert widths == {8, 4}, "every row has the same number of cells"
     json.dumps(table, allow_nan=False)
 
 
-def test_nothing_is_filled_in_where_there_is_no_gpu() -> None:
+def test_a_machine_without_gpu_has_no_values() -> None:
     discovery = {"record": "discovery", "built": True, "problem": "no driver", "gpus": 0}
     markdown, table = gpu_report.report([discovery])
     assert "**No GPU: no driver.**" in markdown
-    assert all(result["ours"] is None and result["ratio"] is None for result in table["figures"])
-    assert all(result["outcome"].startswith("no figure") for result in table["figures"])
+    assert all(
+        result["ours"] is None and result["ratio"] is None for result in table["measurements"]
+    )
+    assert all(result["outcome"].startswith("no value") for result in table["measurements"])
 
 
-def test_small_sizes_are_never_judged() -> None:
+def test_small_sizes_are_not_evaluated() -> None:
     pairs = {"record": "pairs", "id": "mix", "ours": [1.0] * 6, "theirs": [1.0] * 6}
     markdown, table = gpu_report.report([{"record": "device", "quick": True}, pairs])
     assert (
-        "not judged" in row(table, "mix")["outcome"] and "No number below is a figure" in markdown
+        "not evaluated" in row(table, "mix")["outcome"]
+        and "No number below is a measurement" in markdown
     )
 
 
@@ -113,40 +121,44 @@ def test_commands_end_by_their_deadline(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "log.txt")
     begin = time.monotonic()
     done = shell.call(["bash", "-c", "echo begun; sleep 60 & wait"], 0.5)
-    assert done.code is None and done.stdout == "begun\n" and "not finished" in done.why()
+    assert (
+        done.code is None and done.stdout == "begun\n" and "not finished" in done.failure_reason()
+    )
     assert time.monotonic() - begin < 30
     done = shell.call(
         ["bash", "-c", "echo one; echo 'b.cu(3): error: this'; echo last >&2; exit 3"], 30
     )
-    assert done.why() == "exit code 3: b.cu(3): error: this"
-    with pytest.raises(Failed, match="nothing-of-that-name"):
+    assert done.failure_reason() == "exit code 3: b.cu(3): error: this"
+    with pytest.raises(StageError, match="nothing-of-that-name"):
         shell.call(["/nothing-of-that-name"], 1)
     assert "error: this" in (tmp_path / "log.txt").read_text(encoding="utf-8")
 
 
-# A program that answers as bench_gpu and gpu_rivals.py do; `bad` fails, `die` ends it.
+# A server like bench_gpu and gpu_torch_baseline.py. mlp64_vmap fails, and `die` ends the program.
 ANSWERS = """
 import json, sys
 print('not JSON')
-print(json.dumps({'record': 'device', 'description': 'stand-in'}), flush=True)
+print(json.dumps({'record': 'device', 'description': 'fake'}), flush=True)
 for line in sys.stdin:
-    word = line.split()[0]
-    if word == 'die':
+    name = line.split()[0]
+    if name == 'die':
         print('the end', file=sys.stderr)
         sys.exit(4)
-    bad = word == 'mlp64_vmap'
-    answer = {'record': 'failed', 'reason': 'cannot'} if bad else {'record': 'rate', 'rate': 2.0 if '_bmm' in word else 6.0}
+    if name == 'mlp64_vmap':
+        answer = {'record': 'failed', 'reason': 'cannot'}
+    else:
+        answer = {'record': 'rate', 'rate': 2.0 if '_bmm' in name else 6.0}
     print(json.dumps(answer), flush=True)
 """
 
 
-def server(shell: Shell, text: str = ANSWERS) -> Server:
-    return Server(shell, [sys.executable, "-c", text], 30)
+def server(shell: Shell, text: str = ANSWERS) -> LineServer:
+    return LineServer(shell, [sys.executable, "-c", text], 30)
 
 
-def test_pairs_with_rivals_that_fail(tmp_path: Path) -> None:
+def test_pairs_with_failing_baselines(tmp_path: Path) -> None:
     shell = Shell(tmp_path / "log.txt")
-    records = Rivalry(server(shell), server(shell), time.monotonic() + 60).all()
+    records = TrainingComparison(server(shell), server(shell), time.monotonic() + 60).all()
     found = {record["id"]: record for record in records}
     assert len(found["mlp64_batched"]["ours"]) == len(found["mlp64_batched"]["theirs"]) == 9
     assert found["mlp64_batched"]["theirs"][0] == 2 and found["mlp64_loop"]["theirs"][0] == 6
@@ -154,22 +166,26 @@ def test_pairs_with_rivals_that_fail(tmp_path: Path) -> None:
     assert found["torch_copy"]["record"] == "rates"
     alone = {
         record["id"]: record
-        for record in Rivalry(server(shell), "no rival: none", time.monotonic() + 60).all()
+        for record in TrainingComparison(
+            server(shell), "no baseline: none", time.monotonic() + 60
+        ).all()
     }
-    assert alone["cnn1"]["record"] == "rates" and alone["cnn1"]["missing"] == "no rival: none"
+    assert alone["cnn1"]["record"] == "rates" and alone["cnn1"]["missing"] == "no baseline: none"
     assert alone["torch_copy"]["record"] == "failed"
     dying = server(shell)
-    with pytest.raises(Failed, match="exit code 4: the end"):
-        dying.ask("die", 30)
+    with pytest.raises(StageError, match="exit code 4: the end"):
+        dying.request("die", 30)
     silent = server(shell, ANSWERS.replace("print(json.dumps(answer), flush=True)", "pass"))
-    with pytest.raises(Failed, match="no answer"):
-        silent.ask("mlp1 1 1", 0.2)
-    with pytest.raises(Failed, match="no GPU here"):
+    with pytest.raises(StageError, match="no answer"):
+        silent.request("mlp1 1 1", 0.2)
+    with pytest.raises(StageError, match="no GPU here"):
         server(shell, 'print(\'{"record": "failed", "reason": "no GPU here"}\')')
-    shell.end_all()
+    shell.kill_all()
 
 
-def test_made_up_files_train_and_nine_topologies_are_found(gossamer: Path, tmp_path: Path) -> None:
+def test_synthetic_files_are_valid_and_nine_topologies_are_found(
+    gossamer: Path, tmp_path: Path
+) -> None:
     shell = Shell(tmp_path / "log.txt")
     program = Program(shell, gossamer, tmp_path / "scratch", device="cpu", quick=True)
     data = gpu_idx.make(tmp_path / "data", 256, 64)
@@ -187,11 +203,11 @@ def test_made_up_files_train_and_nine_topologies_are_found(gossamer: Path, tmp_p
     assert len(losses(out / "log-0.jsonl")) == 4 * (4 + 3)
     graphs = sweep_topologies(program, {"run.peers": 256, "run.rounds": 1, "data.batch": 2})
     assert len(graphs) == 9 and len({name for name, _ in graphs}) == 9
-    with pytest.raises(Failed, match="fewer than a batch"):
+    with pytest.raises(StageError, match="fewer than a batch"):
         sweep_topologies(program, {"run.peers": 256, "run.rounds": 1})
 
 
-def test_the_suite_ends_cleanly_without_toolkit_and_gpu(tmp_path: Path) -> None:
+def test_the_suite_ends_without_toolkit_and_gpu(tmp_path: Path) -> None:
     out = tmp_path / "out"
     environment = {key: value for key, value in os.environ.items() if key != "GOSSAMER_BINARY"}
     done = subprocess.run(
@@ -215,27 +231,27 @@ def test_the_suite_ends_cleanly_without_toolkit_and_gpu(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     table = json.loads((out / "table.json").read_text(encoding="utf-8"))
     assert (out / "table.md").read_text(encoding="utf-8") == done.stdout
-    assert all(result["outcome"].startswith("no figure") for result in table["figures"])
-    assert row(table, "mix")["outcome"] == "no figure: bench_gpu was not built"
+    assert all(result["outcome"].startswith("no value") for result in table["measurements"])
+    assert row(table, "mix")["outcome"] == "no value: bench_gpu was not built"
     assert "GOSSAMER_BINARY is not set" in row(table, "doctor")["note"]
 
 
-# A bench_gpu that crashes at `update`, cannot do `dot`, and with $GONE finds the device gone.
+# A bench_gpu that crashes at `update` and fails at `dot`. With $GONE, the device fails.
 CRASHING = """
 import json, os, sys
-def say(**record): print(json.dumps(record), flush=True)
-say(record='discovery', built=True, problem='', gpu='A GPU', gpus=1)
+def put(**record): print(json.dumps(record), flush=True)
+put(record='discovery', built=True, problem='', gpu='A GPU', gpus=1)
 if '--discover' in sys.argv: sys.exit()
-say(record='device', quick=False)
-if os.environ.get('GONE'): say(record='failed', id='device', reason='the GPU is gone'); sys.exit(3)
+put(record='device', quick=False)
+if os.environ.get('GONE'): put(record='failed', id='device', reason='the GPU is gone'); sys.exit(3)
 for name in sys.argv[sys.argv.index('--only') + 1].split(','):
     if name == 'update': os.abort()
-    if name == 'dot': say(record='failed', id=name, reason='CUDA said no'); continue
-    say(record='pairs', id=name, ours=[1.0] * 9, theirs=[1.0] * 9)
+    if name == 'dot': put(record='failed', id=name, reason='CUDA said no'); continue
+    put(record='pairs', id=name, ours=[1.0] * 9, theirs=[1.0] * 9)
 """
 
 
-def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
+def test_rows_after_a_crash_run_again(tmp_path: Path) -> None:
     bench = tmp_path / "bench"
     bench.write_text(f"#!{sys.executable} -IS\n{CRASHING}", encoding="utf-8")
     bench.chmod(0o755)
@@ -259,16 +275,18 @@ def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
             env={**os.environ, **environment},
         )
         table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
-        return {result["id"]: result["outcome"] for result in (*table["figures"], *table["checks"])}
+        return {
+            result["id"]: result["outcome"] for result in (*table["measurements"], *table["checks"])
+        }
 
     found = outcomes()
     assert found["mix"] == found["ring"] == "reached" and found["sketch"] == "–"
     assert (
-        found["update"] == "no figure: bench_gpu: signal 6: it said nothing"
-        and found["dot"] == "no figure: CUDA said no"
+        found["update"] == "no value: bench_gpu: signal 6: no output"
+        and found["dot"] == "no value: CUDA said no"
     )
-    assert found["parity"] == "**FAILED**", "a test program that tests nothing is no success"
-    assert outcomes(GONE="1")["mix"] == "no figure: the GPU is gone"
+    assert found["parity"] == "**FAILED**", "a test program without tests must not pass"
+    assert outcomes(GONE="1")["mix"] == "no value: the GPU is gone"
 
 
 @pytest.mark.parametrize(
@@ -279,7 +297,7 @@ def test_what_comes_after_a_crash_gets_another_chance(tmp_path: Path) -> None:
         ("skipped: no NVIDIA GPU (x)", "**FAILED**"),
     ],
 )
-def test_one_gpu_is_enough_for_parity(tmp_path: Path, skipped: str, outcome: str) -> None:
+def test_parity_needs_only_one_gpu(tmp_path: Path, skipped: str, outcome: str) -> None:
     tests, bench = tmp_path / "tests", tmp_path / "bench"
     tests.write_text(
         f"#!/bin/sh\necho '{skipped}'\necho '[doctest] test cases: 3 | 3 passed | 0 failed'\n",
@@ -335,8 +353,8 @@ def test_the_suite_runs_on_the_emulated_gpu(gossamer: Path, tmp_path: Path) -> N
         timeout=300,
     )
     table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
-    ours = {result["id"]: result["ours"] for result in table["figures"]}
+    ours = {result["id"]: result["ours"] for result in table["measurements"]}
     missing = {name for name, value in ours.items() if value is None}
     assert missing == {"overlap", "sweep", "torch_copy", "torch_product"}, done.stdout + done.stderr
-    assert row(table, "mix")["outcome"] == row(table, "update")["outcome"] == "not judged"
-    assert row(table, "mlp64_loop")["outcome"].startswith("no figure: no rival")
+    assert row(table, "mix")["outcome"] == row(table, "update")["outcome"] == "not evaluated"
+    assert row(table, "mlp64_loop")["outcome"].startswith("no value: no baseline")

@@ -1,4 +1,4 @@
-"""docs/log.schema.json holds for real runs, record by record, and it is itself a schema that refuses wrong records."""
+"""docs/log.schema.json accepts every record of real runs and rejects wrong records."""
 
 import copy
 import csv
@@ -41,13 +41,13 @@ REGRESSION = (
 
 
 def validate(record: dict[str, Any], name: str) -> None:
-    """Against the definition of its kind: the message is then about the field, not about five kinds it is not."""
+    """Validates against the definition of one kind, so that the message names the wrong field."""
     schema = {"$schema": SCHEMA["$schema"], "$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{name}"}
     jsonschema.Draft202012Validator(schema).validate(record)
 
 
 def check_folder(folder: Path, peers: int) -> list[dict[str, Any]]:
-    """Every record of every log, and the summary; the records."""
+    """Validates every record of every log, and the summary. Returns the records."""
     records = [
         json.loads(line)
         for log in sorted(folder.glob("log-*.jsonl"))
@@ -56,21 +56,21 @@ def check_folder(folder: Path, peers: int) -> list[dict[str, Any]]:
     for record in records:
         validate(record, record["record"])
     validate(json.loads((folder / "summary.json").read_text(encoding="utf-8")), "summary")
-    seen = Counter(
+    counts = Counter(
         (record["round"], record["peer"]) for record in records if record["record"] == "round"
     )
-    assert set(seen.values()) == {1}, "a peer has one record a round"
-    assert {peer for _, peer in seen} == set(range(peers))
+    assert set(counts.values()) == {1}, "a peer has one record per round"
+    assert {peer for _, peer in counts} == set(range(peers))
     return records
 
 
-def run(program: Path, folder: Path, config: str, *words: str) -> list[dict[str, Any]]:
+def run(program: Path, folder: Path, config: str, *options: str) -> list[dict[str, Any]]:
     (folder / "run.toml").write_text(config, encoding="utf-8")
     command = [
         str(program),
         "run",
         str(folder / "run.toml"),
-        *words,
+        *options,
         "--out",
         str(folder / "out"),
         "--quiet",
@@ -80,7 +80,7 @@ def run(program: Path, folder: Path, config: str, *words: str) -> list[dict[str,
     return check_folder(folder / "out", 4)
 
 
-def test_schema_is_one() -> None:
+def test_the_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
@@ -90,7 +90,7 @@ def test_classification_run(gossamer: Path, tmp_path: Path, topology: str) -> No
     assert [record["record"] for record in (records[0], records[-1])] == ["header", "end"]
     rounds = [record for record in records if record["record"] == "round"]
     assert sorted({record["round"] for record in rounds}) == [0, 2, 4, 5], (
-        "round 0, every second, and the last"
+        "round 0, every second round, and the last round"
     )
     assert all(record["train_loss"] is None for record in rounds if record["round"] == 0)
     assert all(0 <= record["test_accuracy"] <= 1 for record in rounds)
@@ -111,10 +111,10 @@ def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: in
     extra = [] if servers == 1 else ["--set", f"algorithm.servers={servers}"]
     records = run(gossamer, tmp_path, CLASSES.replace('"dpsgd"', f'"{kind}"'), *extra)
     assert records[0]["servers"] == servers and records[0]["hosted"] == list(range(4 + servers))
-    mine = [record for record in records if record["record"] == "server"]
-    assert {record["server"] for record in mine} == set(range(4, 4 + servers))
-    assert all((record["test_accuracy"] is None) == (servers > 1) for record in mine), (
-        "a part of a model is not evaluated"
+    logged = [record for record in records if record["record"] == "server"]
+    assert {record["server"] for record in logged} == set(range(4, 4 + servers))
+    assert all((record["test_accuracy"] is None) == (servers > 1) for record in logged), (
+        "one of several servers has only a part of the model, which is not evaluated"
     )
     table = subprocess.run(
         [gossamer, "export", tmp_path / "out", "--csv"], capture_output=True, text=True, check=True
@@ -122,12 +122,12 @@ def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: in
     rows = [row for row in csv.DictReader(table.splitlines()) if row["server"]]
     assert [(row["round"], row["server"], row["bytes_sent"], row["peer"]) for row in rows] == [
         (str(record["round"]), str(record["server"]), str(record["bytes_sent"]), "")
-        for record in sorted(mine, key=lambda record: (record["round"], record["server"]))
+        for record in sorted(logged, key=lambda record: (record["round"], record["server"]))
     ]
     assert int(rows[-1]["bytes_sent"]) > 0
     assert all(
         ("staleness" in record) == (kind == "async_server" and record["round"] > 0)
-        for record in mine
+        for record in logged
     )
     last = [
         record
@@ -158,15 +158,15 @@ def test_network_of_processes(gossamer: Path, lab: Any, tmp_path: Path) -> None:
     assert sum(record["record"] == "header" for record in records) == 4
 
 
-def test_the_stand_in_of_the_lab_tests_writes_the_same_form(stand_in: Path, tmp_path: Path) -> None:
-    run(stand_in, tmp_path, CLASSES)
+def test_the_fake_program_writes_valid_logs(fake_gossamer: Path, tmp_path: Path) -> None:
+    run(fake_gossamer, tmp_path, CLASSES)
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"surprise": 1}, {"seconds": None}],
+    [{"round": -1}, {"peer": "0"}, {"test_accuracy": 1.5}, {"unknown": 1}, {"seconds": None}],
 )
-def test_schema_refuses_a_wrong_record(change: dict[str, Any]) -> None:
+def test_the_schema_rejects_a_wrong_record(change: dict[str, Any]) -> None:
     good = {
         "record": "round",
         "round": 1,

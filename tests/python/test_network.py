@@ -1,4 +1,4 @@
-"""Networks of real processes over TCP: the bits of one process, and an end in words for everything that goes wrong."""
+"""Networks of real processes over TCP: the bits of one process, and a message for each fault."""
 
 import gzip
 import json
@@ -11,10 +11,9 @@ import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from network_test_util import DEADLINE, Make, Network, Peer, eventually
+from network_test_util import DEADLINE, NetworkFactory, Network, PeerProcess, wait_until
 from test_log_schema import check_folder
 
 FOREVER = ("run.rounds=1000000000", "log.every=1", "net.on_loss=stop")
@@ -26,8 +25,8 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     for ids in groups:
         net.start(ids)
     codes = net.wait()
-    assert codes == [0] * len(groups), [peer.said for peer in net.started]
-    here, there = net.run_here(), net.summary()
+    assert codes == [0] * len(groups), [peer.stderr for peer in net.processes]
+    here, there = net.run_in_one_process(), net.summary()
     assert there["final_hash"] == here["final_hash"]
     assert there["final"] == here["final"]
     for key in (
@@ -126,7 +125,9 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
     ],
     ids=lambda sets: "-".join(s.partition("=")[2] for s in sets),
 )
-def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...]) -> None:
+def test_four_processes_have_the_bits_of_one_process(
+    network: NetworkFactory, sets: tuple[str, ...]
+) -> None:
     check_same_as_one_process(network(4, *sets), ["0", "1", "2", "3"])
 
 
@@ -157,31 +158,33 @@ def test_four_processes_have_the_bits_of_one(network: Make, sets: tuple[str, ...
     ids=["server", "two-servers", "fedavg", "fedavg-in-groups"],
 )
 def test_servers_have_the_bits_of_one_process(
-    network: Make, groups: list[str], sets: tuple[str, ...]
+    network: NetworkFactory, groups: list[str], sets: tuple[str, ...]
 ) -> None:
     check_same_as_one_process(network(4, *sets), groups)
 
 
-def test_bytes_at_the_socket_are_those_predicted(network: Make) -> None:
+def test_bytes_at_the_socket_match_the_prediction(network: NetworkFactory) -> None:
     net = network(4, "algorithm.kind=server")
     for ids in "01234":
         net.start(ids)
-    assert net.wait() == [0] * 5, [peer.said for peer in net.started]
+    assert net.wait() == [0] * 5, [peer.stderr for peer in net.processes]
     row = 650 * 4 + 72  # softmax on 8 × 8 digits, one frame
     assert net.summary()["bytes_sent"] == 5 * 2 * 4 * row
-    assert [record["bytes_sent"] for record in net.log(4) if record["record"] == "server"] == [
+    assert [record["bytes_sent"] for record in net.records(4) if record["record"] == "server"] == [
         t * 4 * row for t in (0, 2, 4, 5)
     ]
 
 
-def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Make) -> None:
+def test_an_asynchronous_server_logs_every_push_and_trains(
+    network: NetworkFactory,
+) -> None:
     net = network(
         3, "algorithm.kind=async_server", "run.rounds=40", "log.every=10", "optimizer.rate=0.2"
     )
     for ids in ("0", "1", "2", "3"):
         net.start(ids)
-    assert net.wait() == [0] * 4, [peer.said for peer in net.started]
-    mine = [record for record in net.log(3) if record["record"] == "server"]
+    assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
+    mine = [record for record in net.records(3) if record["record"] == "server"]
     assert sum(record["staleness"]["pushes"] for record in mine[1:]) == 3 * 40
     assert mine[-1]["test_loss"] < 0.7 * mine[0]["test_loss"]
     assert net.summary()["final"]["test_loss"]["max"] < 0.7 * mine[0]["test_loss"]
@@ -197,8 +200,8 @@ def test_an_asynchronous_server_over_tcp_logs_every_push_and_trains(network: Mak
     ],
     ids=" ".join,
 )
-def test_peers_at_their_own_pace_all_finish_over_tcp(
-    network: Make, settings: tuple[str, str, str]
+def test_asynchronous_peers_all_finish(
+    network: NetworkFactory, settings: tuple[str, str, str]
 ) -> None:
     kind, topology, policy = settings
     net = network(
@@ -212,8 +215,8 @@ def test_peers_at_their_own_pace_all_finish_over_tcp(
     )
     for ids in ("0", "1,2", "3", "4"):
         net.start(ids)
-    assert net.wait() == [0] * 4, [peer.said for peer in net.started]
-    first = next(record for record in net.log(0) if record["record"] == "round")
+    assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
+    first = next(record for record in net.records(0) if record["record"] == "round")
     loss = net.summary()["final"]["test_loss"]["mean"]
     assert loss < 0.8 * first["test_loss"]
 
@@ -221,14 +224,14 @@ def test_peers_at_their_own_pace_all_finish_over_tcp(
 @pytest.mark.parametrize(
     ("victim", "named"), [(3, "peer 3"), (1, "peer 1")], ids=["server", "worker"]
 )
-def test_a_lost_server_or_worker_ends_all_the_others(
-    network: Make, victim: int, named: str
+def test_a_lost_server_or_worker_ends_all_other_processes(
+    network: NetworkFactory, victim: int, named: str
 ) -> None:
     net = network(3, "algorithm.kind=server", *FOREVER)
     peers = [net.start(str(k)) for k in range(4)]
-    net.running(*range(4))
+    net.wait_until_training(*range(4))
     peers[victim].process.kill()
-    survivors_end(
+    check_survivors_end(
         net,
         [peer for peer in peers if peer is not peers[victim]],
         5,
@@ -237,10 +240,10 @@ def test_a_lost_server_or_worker_ends_all_the_others(
     )
 
 
-def test_collect_names_a_server_whose_files_are_missing(network: Make) -> None:
+def test_collect_names_a_server_whose_files_are_missing(network: NetworkFactory) -> None:
     net = network(2, "algorithm.kind=server")
     net.start("0,1"), net.start("2", out=net.folder / "elsewhere")
-    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    assert net.wait() == [0, 0], [peer.stderr for peer in net.processes]
     done = net.collect()
     assert done.returncode == 3 and "the files of server 2 are missing" in done.stderr
 
@@ -250,18 +253,22 @@ def test_collect_names_a_server_whose_files_are_missing(network: Make) -> None:
     [[f"{k}-{k + 3}" for k in range(0, 16, 4)], [str(k) for k in range(16)]],
     ids=["4x4", "16x1"],
 )
-def test_sixteen_peers_have_the_bits_of_one_process(network: Make, groups: list[str]) -> None:
+def test_sixteen_peers_have_the_bits_of_one_process(
+    network: NetworkFactory, groups: list[str]
+) -> None:
     check_same_as_one_process(
         network(16, "topology.kind=torus", "data.partition=dirichlet"), groups
     )
 
 
-def test_processes_host_any_peers_and_folders_of_their_own_are_collected(network: Make) -> None:
+def test_processes_host_any_peers_and_folders_of_their_own_are_collected(
+    network: NetworkFactory,
+) -> None:
     net = network(5, "topology.kind=ring")
     for ids in ("1,4", "0,2", "3"):
         net.start(ids, out=net.out / f"machine-{ids[0]}")
-    assert net.wait() == [0, 0, 0], [peer.said for peer in net.started]
-    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+    assert net.wait() == [0, 0, 0], [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
     (net.out / "machine-3" / "log-3.jsonl").rename(net.folder / "away")
     done = net.collect()
     assert done.returncode == 3 and "1 of 5 peers are missing: 3" in done.stderr
@@ -270,101 +277,107 @@ def test_processes_host_any_peers_and_folders_of_their_own_are_collected(network
 @pytest.mark.parametrize(
     "variable", ["GOSSAMER_ID", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"]
 )
-def test_ids_come_from_launchers(network: Make, variable: str) -> None:
+def test_ids_come_from_launchers(network: NetworkFactory, variable: str) -> None:
     environment = {
         key: value for key, value in os.environ.items() if key not in ("GOSSAMER_ID", "RANK")
     }
     net = network(2, "run.rounds=1")
     for rank in (0, 1):
         net.start_by_rank(variable, rank, environment)
-    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    assert net.wait() == [0, 0], [peer.stderr for peer in net.processes]
     assert (net.out / "log-1.jsonl").is_file()
 
 
-def survivors_end(net: Network, survivors: list[Peer], code: int, words: str, reason: str) -> None:
-    """All of them at once, where nobody is silent, with one sentence, their logs whole."""
+def check_survivors_end(
+    net: Network, survivors: list[PeerProcess], code: int, message: str, reason: str
+) -> None:
+    """All survivors end with the code and the message, and their logs are complete."""
     for peer in survivors:
-        assert peer.wait(25) == code, peer.said
-        assert words in peer.last_line
-        records = net.log(int(peer.ids))
+        assert peer.wait(25) == code, peer.stderr
+        assert message in peer.last_message
+        records = net.records(int(peer.ids))
         assert records[-1]["record"] == "end" and records[-1]["reason"] == reason
-        assert words in records[-1]["message"]
+        assert message in records[-1]["message"]
         assert (net.out / f"final-{peer.ids}.safetensors").is_file()
 
 
 @pytest.mark.parametrize("topology", ["path", "complete"])
-def test_a_killed_peer_ends_all_the_others(network: Make, topology: str) -> None:
+def test_a_killed_peer_ends_all_other_peers(network: NetworkFactory, topology: str) -> None:
     net = network(5, f"topology.kind={topology}", *FOREVER)
     peers = [net.start(str(k)) for k in range(5)]
-    net.running(*range(5))
+    net.wait_until_training(*range(5))
     peers[4].process.kill()
-    survivors_end(net, peers[:4], 5, "peer 4 (127.0.0.1:", "lost_peer")
+    check_survivors_end(net, peers[:4], 5, "peer 4 (127.0.0.1:", "lost_peer")
     done = net.collect()
     assert done.returncode == 3 and "log-4.jsonl has no end" in done.stderr
     assert not (net.out / "summary.json").exists()
 
 
-def test_a_peer_that_hangs_is_lost_after_the_silence_and_ends_when_it_wakes(network: Make) -> None:
+def test_a_stopped_peer_is_lost_after_the_failure_timeout_and_ends_when_it_continues(
+    network: NetworkFactory,
+) -> None:
     net = network(3, "net.failure_timeout=1", *FOREVER)
     peers = [net.start(str(k)) for k in range(3)]
-    net.running(0, 1, 2)
+    net.wait_until_training(0, 1, 2)
     peers[1].process.send_signal(signal.SIGSTOP)
-    survivors_end(net, [peers[0], peers[2]], 5, "peer 1 (127.0.0.1:", "lost_peer")
+    check_survivors_end(net, [peers[0], peers[2]], 5, "peer 1 (127.0.0.1:", "lost_peer")
     peers[1].process.send_signal(signal.SIGCONT)
-    assert peers[1].wait() == 5, peers[1].said
-    assert net.log(1)[-1]["record"] == "end"
+    assert peers[1].wait() == 5, peers[1].stderr
+    assert net.records(1)[-1]["record"] == "end"
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM], ids=lambda which: which.name)
-def test_an_interrupt_at_one_peer_ends_all_in_words(network: Make, which: signal.Signals) -> None:
+def test_an_interrupt_of_one_peer_ends_all_with_a_message(
+    network: NetworkFactory, which: signal.Signals
+) -> None:
     net = network(4, "topology.kind=path", *FOREVER)
     peers = [net.start(str(k)) for k in range(4)]
-    net.running(*range(4))
+    net.wait_until_training(*range(4))
     peers[2].process.send_signal(which)
-    survivors_end(
+    check_survivors_end(
         net, peers, 130, f"peer 2 was stopped by its operator ({which.name})", "interrupted"
     )
     assert net.summary()["reason"] == "interrupted"
 
 
-def test_an_interrupt_of_a_run_leaves_its_summary(network: Make) -> None:
+def test_an_interrupted_run_writes_its_summary(network: NetworkFactory) -> None:
     net = network(4, *FOREVER)
-    run = Peer("all", net.command("run", "--out", str(net.out)), net.folder)
-    net.started.append(run)
-    net.running(0)
+    run = PeerProcess("all", net.command("run", "--out", str(net.out)), net.folder)
+    net.processes.append(run)
+    net.wait_until_training(0)
     run.process.send_signal(signal.SIGINT)
-    assert run.wait() == 130, run.said
-    assert "interrupted after round" in run.last_line
+    assert run.wait() == 130, run.stderr
+    assert "interrupted after round" in run.last_message
     summary = json.loads((net.out / "summary.json").read_text(encoding="utf-8"))
-    assert summary["reason"] == "interrupted" and net.log(0)[-1]["rounds"] == summary["rounds"]
+    assert summary["reason"] == "interrupted" and net.records(0)[-1]["rounds"] == summary["rounds"]
     check_folder(net.out, 4)
 
 
-def test_a_missing_peer_is_named_and_the_wait_ends_for_all_who_can_try_again(network: Make) -> None:
+def test_a_missing_peer_is_named_and_the_others_end_at_the_join_timeout(
+    network: NetworkFactory,
+) -> None:
     net = network(4, "topology.kind=ring")
     peers = [net.start("0", "net.join_timeout=8")]
-    net.address(
-        0
-    )  # so it waits longest: it says what it waits for before another one has enough of it
+    net.address(0)  # peer 0 must report the missing peer before another peer gives up
     peers += [net.start(k, "net.join_timeout=8") for k in "12"]
-    peers[0].hears("waiting for peer 3")
-    assert [peer.wait() for peer in peers] == [4, 4, 4], [peer.said for peer in peers]
+    peers[0].wait_for_message("waiting for peer 3")
+    assert [peer.wait() for peer in peers] == [4, 4, 4], [peer.stderr for peer in peers]
     assert all(
-        "peer 3" in peer.last_line and "net.join_timeout" in peer.last_line for peer in peers
+        "peer 3" in peer.last_message and "net.join_timeout" in peer.last_message for peer in peers
     )
-    assert not net.out.exists(), "a run that did not begin leaves nothing in its way"
-    net.started.clear()
+    assert not net.out.exists(), "a run that has not started must not leave files"
+    net.processes.clear()
     check_same_as_one_process(net, ["0", "1", "2", "3"])
 
 
-def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(
-    network: Make,
+def test_a_different_configuration_is_rejected_and_does_not_disturb_the_network(
+    network: NetworkFactory,
 ) -> None:
     net = network(3, "run.id=one", "topology.kind=ring")
     second = net.start("2")
     net.address(2)
     first = net.start("1")
-    net.address(1)  # and at once it calls, before its twin is there
+    net.address(1)  # peer 1 connects before its twin starts
     wrong = {
         "topology.kind=path": "topology",
         "run.peers=4": "peers",
@@ -372,24 +385,27 @@ def test_who_runs_something_else_is_refused_on_both_sides_and_disturbs_nobody(
         "run.seed=1": "configuration",
     }
     for k, (override, differs) in enumerate(wrong.items()):
-        stranger = net.start("0", override, out=net.folder / f"wrong-{k}")
-        assert stranger.wait() == 6, stranger.said
-        assert "refused us" in stranger.last_line and differs in stranger.last_line, stranger.said
-        eventually(
-            "a refusal is told", lambda k=k: (first.said + second.said).count("refused peer 0") > k
+        intruder = net.start("0", override, out=net.folder / f"wrong-{k}")
+        assert intruder.wait() == 6, intruder.stderr
+        assert "refused us" in intruder.last_message and differs in intruder.last_message, (
+            intruder.stderr
+        )
+        wait_until(
+            "the rejection is reported",
+            lambda k=k: (first.stderr + second.stderr).count("refused peer 0") > k,
         )
     twin = net.start("1", out=net.folder / "twin")
-    assert twin.wait() == 6, twin.said
-    assert "the id is taken: a peer 1 is connected already" in twin.last_line
-    assert "refused peer 1" in second.said
+    assert twin.wait() == 6, twin.stderr
+    assert "the id is taken: a peer 1 is connected already" in twin.last_message
+    assert "refused peer 1" in second.stderr
     right = net.start("0")
     assert [peer.wait() for peer in (first, second, right)] == [0, 0, 0], [
-        peer.said for peer in net.started
+        peer.stderr for peer in net.processes
     ]
-    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
 
 
-def test_strangers_disturb_nobody(network: Make) -> None:
+def test_foreign_connections_do_not_disturb_the_network(network: NetworkFactory) -> None:
     net = network(3, "topology.kind=ring")
     last = net.start("2")
     silent, garbage, torn = (socket.create_connection(net.address(2)) for _ in range(3))
@@ -397,16 +413,16 @@ def test_strangers_disturb_nobody(network: Make) -> None:
         garbage.sendall(b"GET / HTTP/1.1\r\nHost: gossamer\r\n\r\n" + b"\xff" * 4096)
         torn.sendall(b"\x00")
         torn.close()
-        last.hears("closed a connection from")
+        last.wait_for_message("closed a connection from")
         net.start("0"), net.start("1")
-        assert net.wait() == [0, 0, 0], [peer.said for peer in net.started]
-    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+        assert net.wait() == [0, 0, 0], [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
 
 
-def refused(
+def check_rejected(
     net: Network,
     code: int,
-    *words: str,
+    *texts: str,
     verb: str = "peer",
     sets: tuple[str, ...] = (),
     ids: str = "0",
@@ -420,23 +436,23 @@ def refused(
         timeout=DEADLINE,
     )
     assert done.returncode == code, done.stderr
-    assert all(word in done.stderr for word in words), done.stderr
-    assert done.stdout == "" and len(done.stderr.strip().splitlines()) == 1, "one sentence"
-    assert not net.out.exists(), "nothing is left"
+    assert all(text in done.stderr for text in texts), done.stderr
+    assert done.stdout == "" and len(done.stderr.strip().splitlines()) == 1, "one line"
+    assert not net.out.exists(), "no file is left"
 
 
-def test_a_port_in_use_is_named(network: Make) -> None:
+def test_a_port_in_use_is_named(network: NetworkFactory) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        refused(network(2), 7, address, sets=(f"net.listen={address}",))
+        check_rejected(network(2), 7, address, sets=(f"net.listen={address}",))
 
 
-def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
+def test_an_invalid_network_configuration_is_rejected(network: NetworkFactory) -> None:
     net = network(4)
-    refused(net, 2, "0.0.0.0:0", "net.insecure", sets=("net.listen=0.0.0.0:0",))
-    refused(net, 2, "centralized", "gossamer run", sets=("algorithm.kind=centralized",))
-    refused(net, 2, "peer id 4", "0 to 3", ids="4")
-    refused(
+    check_rejected(net, 2, "0.0.0.0:0", "net.insecure", sets=("net.listen=0.0.0.0:0",))
+    check_rejected(net, 2, "centralized", "gossamer run", sets=("algorithm.kind=centralized",))
+    check_rejected(net, 2, "peer id 4", "0 to 3", ids="4")
+    check_rejected(
         net,
         2,
         "peer id 6",
@@ -444,19 +460,19 @@ def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
         sets=("algorithm.kind=server", "algorithm.servers=2"),
         ids="6",
     )
-    refused(
+    check_rejected(
         net,
         2,
         "net.peers: 4 addresses for 4 peers and, after them, 1 servers of 'fedavg'",
         sets=("algorithm.kind=fedavg", "net.rendezvous=", "net.peers=[a:1, a:2, a:3, a:4]"),
     )
-    refused(net, 2, "--id", "'x'", ids="x")
-    refused(net, 2, "--id", "names peer 0 twice", ids="0,0")
-    refused(net, 2, "net.peers", sets=("net.rendezvous=",))
+    check_rejected(net, 2, "--id", "'x'", ids="x")
+    check_rejected(net, 2, "--id", "names peer 0 twice", ids="0,0")
+    check_rejected(net, 2, "net.peers", sets=("net.rendezvous=",))
 
 
 @pytest.mark.parametrize(
-    ("toml", "words"),
+    ("toml", "texts"),
     [
         ("[run]\npeer = 4\n", ["run.toml:2: run.peer: unknown", "peers"]),
         ("[run]\npeers = \n", ["run.toml:2", "not TOML"]),
@@ -465,17 +481,17 @@ def test_what_cannot_be_a_network_is_refused(network: Make) -> None:
     ],
     ids=["unknown-key", "bad-toml", "impossible-topology", "batch-too-large"],
 )
-def test_bad_configurations_are_refused_in_words(
-    network: Make, toml: str, words: list[str]
+def test_an_invalid_configuration_is_rejected_with_a_message(
+    network: NetworkFactory, toml: str, texts: list[str]
 ) -> None:
     net = network(4)
     net.config.write_text(toml, encoding="utf-8")
     net.sets = []
-    refused(net, 2, *words, verb="run")
+    check_rejected(net, 2, *texts, verb="run")
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
-def test_a_truncated_data_file_is_named(network: Make, packed: bool) -> None:
+def test_a_truncated_data_file_is_named(network: NetworkFactory, packed: bool) -> None:
     net = network(2, "data.kind=idx", "data.train_count=24", "data.batch=4")
     names = [
         f"{what}-{rank}-ubyte{'.gz' if packed else ''}"
@@ -501,13 +517,13 @@ def test_a_truncated_data_file_is_named(network: Make, packed: bool) -> None:
                 for k, content in enumerate(whole)
             ]
         )
-        refused(net, 3, names[cut], verb="run")
-        refused(net, 3, names[cut])
+        check_rejected(net, 3, names[cut], verb="run")
+        check_rejected(net, 3, names[cut])
     write(whole)
     check_same_as_one_process(net, ["0", "1"])
 
 
-def test_collect_finds_the_data_where_this_machine_has_them(network: Make) -> None:
+def test_collect_takes_another_path_of_the_data(network: NetworkFactory) -> None:
     net = network(2, "data.kind=idx", "data.train_count=24", "data.batch=4")
     data = net.folder / "data"
     data.mkdir()
@@ -519,7 +535,7 @@ def test_collect_finds_the_data_where_this_machine_has_them(network: Make) -> No
     )
     net.sets.append(f"data.path={data}")
     net.start("0"), net.start("1")
-    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+    assert net.wait() == [0, 0], [peer.stderr for peer in net.processes]
     data.rename(net.folder / "moved")
     assert net.collect().returncode == 3
     assert net.collect("--set", f"data.path={net.folder / 'moved'}").returncode == 0
@@ -528,7 +544,7 @@ def test_collect_finds_the_data_where_this_machine_has_them(network: Make) -> No
 
 
 def small_files() -> None:
-    """In a child before it becomes the program: no file grows past 32 KiB, as on a full disk."""
+    """Runs in the child process: limits files to 32 KiB, which has the effect of a full disk."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (32768, 32768))
 
@@ -549,40 +565,43 @@ def full_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def check_full_log(log: Path, said: str) -> None:
-    assert f"cannot write {log}" in said and "remove it, or choose another" in said
+def check_full_log(log: Path, message: str) -> None:
+    assert f"cannot write {log}" in message and "remove it, or choose another" in message
     records = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
-    assert records[-1]["record"] != "end", "it never passes for whole"
+    assert records[-1]["record"] != "end", "the log must not look complete"
 
 
-def test_a_log_that_grows_no_more_ends_the_network(network: Make) -> None:
-    net = network(
-        3, "topology.kind=path", *FOREVER, "log.sketch=off"
-    )  # so that the limit is met after some rounds
+def test_a_log_that_cannot_grow_ends_the_network(network: NetworkFactory) -> None:
+    # Without sketches, the log reaches the limit after some rounds.
+    net = network(3, "topology.kind=path", *FOREVER, "log.sketch=off")
     peers = [
         net.start("0"),
         net.start("1"),
         net.start("2", preexec_fn=small_files, restore_signals=False),
     ]
-    assert [peer.wait() for peer in peers] == [3, 3, 3], [peer.said for peer in peers]
-    check_full_log(net.out / "log-2.jsonl", peers[2].last_line)
+    assert [peer.wait() for peer in peers] == [3, 3, 3], [peer.stderr for peer in peers]
+    check_full_log(net.out / "log-2.jsonl", peers[2].last_message)
     for peer in peers[:2]:
-        assert "peer 2 failed: cannot write" in peer.last_line
-        assert net.log(int(peer.ids))[-1]["reason"] == "failed"
+        assert "peer 2 failed: cannot write" in peer.last_message
+        assert net.records(int(peer.ids))[-1]["reason"] == "failed"
     assert net.collect().returncode == 3
 
 
 @pytest.mark.parametrize("verb", ["run", "peer"])
-def test_a_full_disk_ends_the_run_and_is_named(network: Make, full_disk: Path, verb: str) -> None:
+def test_a_full_disk_ends_the_run_and_is_named(
+    network: NetworkFactory, full_disk: Path, verb: str
+) -> None:
     net = network(2, *FOREVER, "log.sketch=off")
     if verb == "run":
         peers = [
-            Peer("all", net.command("run", "--quiet", "--out", str(full_disk / "run")), net.folder)
+            PeerProcess(
+                "all", net.command("run", "--quiet", "--out", str(full_disk / "run")), net.folder
+            )
         ]
-        net.started += peers
+        net.processes += peers
     else:
         peers = [net.start("0", out=full_disk / "run"), net.start("1")]
-    assert [peer.wait() for peer in peers] == [3] * len(peers), [peer.said for peer in peers]
-    check_full_log(full_disk / "run" / "log-0.jsonl", peers[0].last_line)
-    assert "No space left on device" in peers[-1].last_line
+    assert [peer.wait() for peer in peers] == [3] * len(peers), [peer.stderr for peer in peers]
+    check_full_log(full_disk / "run" / "log-0.jsonl", peers[0].last_message)
+    assert "No space left on device" in peers[-1].last_message
     assert not (full_disk / "run" / "summary.json").exists()

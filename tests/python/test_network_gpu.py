@@ -1,6 +1,7 @@
-"""Networks whose peers compute on a GPU: rows go through pinned memory to the wire and back, and the bits stay.
+"""Networks whose peers compute on a GPU: rows pass through pinned memory and keep their bits.
 
-`gossamer_emulated` is the program with the GPU's kernels on the CPU, where the host cannot read the GPU's memory.
+`gossamer_emulated` is the program with the CUDA kernels emulated on the CPU. As on a GPU, the host
+cannot read device memory.
 """
 
 import os
@@ -8,11 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from network_test_util import Make, networks
+from network_test_util import NetworkFactory, networks
 
 
 @pytest.fixture
-def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
+def network(gossamer: Path, tmp_path: Path) -> Iterator[NetworkFactory]:
     program = gossamer.with_name("gossamer_emulated")
     if not program.is_file():
         pytest.fail(f"no program at {program}: build it first")
@@ -41,13 +42,13 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[Make]:
     ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"],
 )
 def test_rows_on_gpus_have_the_bits_of_one_process(
-    network: Make, sets: tuple[str, ...], groups: list[str]
+    network: NetworkFactory, sets: tuple[str, ...], groups: list[str]
 ) -> None:
     net = network(4, *sets)
     for ids in groups:
         net.start(ids)
-    assert net.wait() == [0] * len(groups), [peer.said for peer in net.started]
-    here, there = net.run_here(), net.summary()
+    assert net.wait() == [0] * len(groups), [peer.stderr for peer in net.processes]
+    here, there = net.run_in_one_process(), net.summary()
     assert there["final_hash"] == here["final_hash"]
     for key in ("run_id", "reason", "rounds", "node_steps", "bytes_sent"):
         assert there[key] == here[key], key
@@ -60,7 +61,7 @@ def test_rows_on_gpus_have_the_bits_of_one_process(
         (1, ["cuda:0-2,", "cuda:0-2,"]),
         (None, ["cuda:0,", "cuda:1,"]),
     ],
-    ids=["one machine", "two machines", "not told"],
+    ids=["one machine", "two machines", "unknown"],
 )
 @pytest.mark.parametrize(
     "sets",
@@ -76,36 +77,36 @@ def test_rows_on_gpus_have_the_bits_of_one_process(
     ids=["complete", "awc"],
 )
 def test_processes_share_three_gpus(
-    network: Make, sets: tuple[str, ...], size: int | None, devices: list[str]
+    network: NetworkFactory, sets: tuple[str, ...], size: int | None, devices: list[str]
 ) -> None:
     net = network(6, *sets)
     for process, ids in enumerate(["0-2", "3-5"]):
-        told = (
+        local_rank = (
             {}
             if size is None
             else {"LOCAL_RANK": str(process % size), "LOCAL_WORLD_SIZE": str(size)}
         )
-        net.start(ids, env={**os.environ, "GOSSAMER_EMULATED_GPUS": "3", **told})
-    assert net.wait() == [0, 0], [peer.said for peer in net.started]
+        net.start(ids, env={**os.environ, "GOSSAMER_EMULATED_GPUS": "3", **local_rank})
+    assert net.wait() == [0, 0], [peer.stderr for peer in net.processes]
     for first, device in zip((0, 3), devices, strict=True):
-        assert net.log(first)[0]["device"].startswith(device)
-    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+        assert net.records(first)[0]["device"].startswith(device)
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
 
 
-def test_one_at_a_time_gives_the_same_bits(network: Make) -> None:
+def test_deterministic_mode_gives_the_same_bits(network: NetworkFactory) -> None:
     net = network(4, "local.deterministic=true")
     for ids in ("0-1", "2-3"):
         net.start(ids)
-    assert net.wait() == [0, 0], [peer.said for peer in net.started]
-    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
+    assert net.wait() == [0, 0], [peer.stderr for peer in net.processes]
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
 
 
-def test_a_peer_that_is_killed_ends_the_others_with_its_name(network: Make) -> None:
+def test_a_killed_peer_is_named_by_the_others(network: NetworkFactory) -> None:
     net = network(
         3, "run.rounds=1000000000", "log.every=1", "topology.kind=complete", "net.on_loss=stop"
     )
     peers = [net.start(str(i)) for i in range(3)]
-    net.running(0, 1, 2)
+    net.wait_until_training(0, 1, 2)
     peers[1].process.kill()
     assert [peers[0].wait(), peers[2].wait()] == [5, 5]
-    assert "peer 1" in peers[0].last_line and "peer 1" in peers[2].last_line
+    assert "peer 1" in peers[0].last_message and "peer 1" in peers[2].last_message

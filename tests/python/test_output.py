@@ -1,4 +1,4 @@
-"""What the program prints and reads when files are not as they should be: no success for data that nobody got."""
+"""Output that cannot be written and files that are damaged: the program must not report success."""
 
 import subprocess
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 SMALL = ("--set", "run.peers=2", "--set", "run.rounds=1")
 
 
-def call(program: Path, *words: object, to: str = "") -> subprocess.CompletedProcess[str]:
+def call(program: Path, *arguments: object, to: str = "") -> subprocess.CompletedProcess[str]:
     with open(to or "/dev/null", "w", encoding="utf-8") as out:
         return subprocess.run(
-            [str(program), *map(str, words)],
+            [str(program), *map(str, arguments)],
             stdout=out if to else subprocess.PIPE,
             stderr=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
@@ -23,14 +23,14 @@ def call(program: Path, *words: object, to: str = "") -> subprocess.CompletedPro
 
 @pytest.fixture
 def folder(gossamer: Path, tmp_path: Path) -> Path:
-    """A run that is done."""
+    """The folder of a finished run."""
     done = call(gossamer, "run", *SMALL, "--quiet", "--out", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     return tmp_path / "run"
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("export", "RUN", "--csv"),
         ("collect", "RUN", "--json"),
@@ -39,28 +39,28 @@ def folder(gossamer: Path, tmp_path: Path) -> Path:
         ("run", *SMALL, "--json", "--quiet", "--out", "RUN/again"),
         ("--help",),
     ],
-    ids=lambda words: words[0],
+    ids=lambda arguments: arguments[0],
 )
-def test_output_that_cannot_be_written_is_no_success(
-    gossamer: Path, folder: Path, words: tuple[str, ...]
+def test_output_that_cannot_be_written_is_an_error(
+    gossamer: Path, folder: Path, arguments: tuple[str, ...]
 ) -> None:
-    done = call(gossamer, *(word.replace("RUN", str(folder)) for word in words), to="/dev/full")
+    done = call(gossamer, *(each.replace("RUN", str(folder)) for each in arguments), to="/dev/full")
     assert done.returncode == 3 and "cannot write to standard output" in done.stderr
 
 
-def test_a_configuration_that_never_ends_is_refused(gossamer: Path) -> None:
+def test_an_endless_configuration_is_rejected(gossamer: Path) -> None:
     done = call(gossamer, "run", "/dev/zero", "--check")
     assert done.returncode == 3 and "/dev/zero" in done.stderr
 
 
 def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, folder: Path) -> None:
-    whole = call(gossamer, "export", folder, "--csv").stdout
+    complete = call(gossamer, "export", folder, "--csv").stdout
     (folder / "log-1.jsonl").write_text('{"record":"head', encoding="utf-8")
     done = call(gossamer, "export", folder, "--csv")
-    assert done.returncode == 0 and done.stdout == whole
+    assert done.returncode == 0 and done.stdout == complete
     assert "log-1.jsonl is cut within its header: that process wrote nothing" in done.stderr
-    refused = call(gossamer, "collect", folder)
-    assert refused.returncode == 3 and "log-1.jsonl" in refused.stderr and refused.stdout == ""
+    rejected = call(gossamer, "collect", folder)
+    assert rejected.returncode == 3 and "log-1.jsonl" in rejected.stderr and rejected.stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`gossamer predict` and `gossamer gap` as programs: what they print for people and for scripts, and how they refuse."""
+"""`gossamer predict` and `gossamer gap`: text, JSON and error messages."""
 
 import json
 import subprocess
@@ -29,61 +29,71 @@ def config(tmp_path: Path) -> Path:
     return path
 
 
-def call(gossamer: Path, *words: object) -> subprocess.CompletedProcess[str]:
+def call(gossamer: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(gossamer), *map(str, words)], capture_output=True, text=True, timeout=60
+        [str(gossamer), *map(str, arguments)], capture_output=True, text=True, timeout=60
     )
 
 
-def test_the_object_and_the_text_say_the_same(gossamer: Path, config: Path) -> None:
+def test_json_and_text_agree(gossamer: Path, config: Path) -> None:
     done = call(gossamer, "predict", config, "--set", "algorithm.order=awc", "--json")
     assert done.returncode == 0 and not done.stderr
-    said = json.loads(done.stdout)
-    assert said["rounds"] == [0, 10, 20, 30, 40, 50, 60]
-    assert len(said["consensus_distance"]) == len(said["distance_to_optimum"]) == 7
-    assert said["stable"] is True and 0.9 < said["rate"] < 1 and said["not_known"] == []
-    assert said["distance_to_optimum"][0] > said["limit"]["distance_to_optimum"] > 0
-    assert said["limit"] == said["limit_without_noise"]
-    assert said["bytes_sent"] == 60 * 16 * 4 * (5 * 4 + 72)
+    prediction = json.loads(done.stdout)
+    assert prediction["rounds"] == [0, 10, 20, 30, 40, 50, 60]
+    assert len(prediction["consensus_distance"]) == len(prediction["distance_to_optimum"]) == 7
+    assert (
+        prediction["stable"] is True
+        and 0.9 < prediction["rate"] < 1
+        and prediction["not_known"] == []
+    )
+    assert prediction["distance_to_optimum"][0] > prediction["limit"]["distance_to_optimum"] > 0
+    assert prediction["limit"] == prediction["limit_without_noise"]
+    assert prediction["bytes_sent"] == 60 * 16 * 4 * (5 * 4 + 72)
     text = call(gossamer, "predict", config, "--set", "algorithm.order=awc").stdout
-    assert f"{said['limit']['distance_to_optimum']:.4g} from the optimum" in text
-    assert f"multiplied by {said['rate']:.6g} a round" in text
+    assert f"{prediction['limit']['distance_to_optimum']:.4g} from the optimum" in text
+    assert f"multiplied by {prediction['rate']:.6g} a round" in text
 
 
-def test_no_curve_is_said_and_no_error(gossamer: Path) -> None:
+def test_a_missing_curve_is_reported_without_an_error(gossamer: Path) -> None:
     done = call(gossamer, "predict", "--set", "run.peers=8")  # softmax on digits
     assert done.returncode == 0
     assert "not predicted: curve: the theory has no curve for this loss" in done.stdout
     assert "effective neighbours" in done.stdout
-    said = json.loads(call(gossamer, "predict", "--set", "run.peers=8", "--json").stdout)
-    assert said["rounds"] is None and said["consensus_distance"] is None and said["limit"] is None
+    prediction = json.loads(call(gossamer, "predict", "--set", "run.peers=8", "--json").stdout)
+    assert (
+        prediction["rounds"] is None
+        and prediction["consensus_distance"] is None
+        and prediction["limit"] is None
+    )
 
 
-def test_what_cannot_run_is_refused_as_run_refuses_it(gossamer: Path, config: Path) -> None:
-    for words in (["algorithm.kind=d2"], ["topology.kind=tours"], ["run.peers=0"]):
-        refused = call(gossamer, "predict", config, *(w for word in words for w in ("--set", word)))
-        ran = call(
-            gossamer, "run", config, "--check", *(w for word in words for w in ("--set", word))
-        )
-        assert refused.returncode == ran.returncode == 2 and refused.stderr == ran.stderr
+def test_predict_and_run_reject_a_configuration_with_the_same_message(
+    gossamer: Path, config: Path
+) -> None:
+    for override in ("algorithm.kind=d2", "topology.kind=tours", "run.peers=0"):
+        predicted = call(gossamer, "predict", config, "--set", override)
+        ran = call(gossamer, "run", config, "--check", "--set", override)
+        assert predicted.returncode == ran.returncode == 2 and predicted.stderr == ran.stderr
 
 
-def test_a_network_as_large_as_there_are(gossamer: Path) -> None:
-    words = (
+def test_the_largest_network_is_predicted(gossamer: Path) -> None:
+    overrides = (
         "algorithm.kind=consensus",
         "topology.kind=torus",
         "run.peers=65025",
         "run.rounds=1000",
         "algorithm.length=4",
     )
-    done = call(gossamer, "predict", "--json", *(w for word in words for w in ("--set", word)))
+    done = call(gossamer, "predict", "--json", *(w for each in overrides for w in ("--set", each)))
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert said["sampled"] is False
-    assert said["consensus_distance"][0] == pytest.approx(2, rel=1e-4)
+    prediction = json.loads(done.stdout)
+    assert prediction["sampled"] is False
+    assert prediction["consensus_distance"][0] == pytest.approx(2, rel=1e-4)
     assert all(
         a > b
-        for a, b in zip(said["consensus_distance"], said["consensus_distance"][1:], strict=False)
+        for a, b in zip(
+            prediction["consensus_distance"], prediction["consensus_distance"][1:], strict=False
+        )
     )
 
 
@@ -93,8 +103,8 @@ def test_gap_of_a_run(gossamer: Path, config: Path, tmp_path: Path) -> None:
         call(gossamer, "run", config, "--quiet", "--out", out, "--set", "run.rounds=200").returncode
         == 0
     )
-    said = json.loads(call(gossamer, "gap", out, "--json").stdout)
-    assert said["gap_realised"] == pytest.approx(said["gap_planned"], rel=0.01)
-    assert said["rounds"] == 200 and said["rows"] == 200 * 16 * 4 and said["deviations"] == 0
+    gap = json.loads(call(gossamer, "gap", out, "--json").stdout)
+    assert gap["gap_realised"] == pytest.approx(gap["gap_planned"], rel=0.01)
+    assert gap["rounds"] == 200 and gap["rows"] == 200 * 16 * 4 and gap["deviations"] == 0
     assert "none: every row was mixed as planned" in call(gossamer, "gap", out).stdout
     assert call(gossamer, "gap", tmp_path / "nowhere").returncode == 3

@@ -1,4 +1,4 @@
-"""The report: figures, page and table from small sweeps, and its honesty about what is missing."""
+"""The report of a sweep: figures, page and table, and warnings on missing runs."""
 
 import math
 import re
@@ -11,7 +11,7 @@ import pytest
 from fake_gossamer import edge_list
 from lab.conditions import read_conditions
 from lab.curves import consensus_from_sketches, read_curves
-from lab.figures import Picture, bytes_text, curve_figure, number_text
+from lab.figures import ReportFigure, bytes_text, curve_figure, number_text
 from lab.graphs import grid_edges, layout
 from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
@@ -21,16 +21,16 @@ from lab.results import read_sweep
 FIGURES = ("learning", "consensus", "gap", "graphs")
 
 
-def make(lab: Any, tmp_path: Path, *words: str) -> tuple[str, str]:
-    """The page and what the terminal said, for a sweep over `words`."""
-    swept = lab("sweep", "small.toml", *words, "--out", "out")
+def make(lab: Any, tmp_path: Path, *axes: str) -> tuple[str, str]:
+    """Runs a sweep and its report. Returns the page and the standard output."""
+    swept = lab("sweep", "small.toml", *axes, "--out", "out")
     assert swept.returncode in (0, 1), swept.stderr
     reported = lab("report", "out")
     assert reported.returncode == 0, reported.stderr
     return (tmp_path / "out" / "report.html").read_text(encoding="utf-8"), reported.stdout
 
 
-def test_page_is_self_contained_and_names_what_it_shows(lab: Any, tmp_path: Path) -> None:
+def test_the_page_is_self_contained_and_describes_its_figures(lab: Any, tmp_path: Path) -> None:
     page, said = make(
         lab,
         tmp_path,
@@ -40,20 +40,20 @@ def test_page_is_self_contained_and_names_what_it_shows(lab: Any, tmp_path: Path
         "run.rounds=60",
     )
     assert page.count("<svg") == len(FIGURES) and page.count('role="img"') == len(FIGURES)
-    assert not re.search(r'(src|href)="(?!#)', page), "nothing is fetched"
+    assert not re.search(r'(src|href)="(?!#)', page), "the page has no external resource"
     assert "<script" not in page
     ids = re.findall(r'\bid="([^"]+)"', page)
-    assert len(ids) == len(set(ids)), "ids are the page's own"
+    assert len(ids) == len(set(ids)), "ids are unique on the page"
     used = set(re.findall(r'(?:href="|url\()#([^")]+)', page))
     assert used <= set(ids)
-    for words in (
+    for text in (
         "mean over 3 seeds",
         "lowest to the highest seed",
         "90% of the best",
-        "To make it again",
+        "Commands that reproduce this page",
         "experiments/sweep.py small.toml",
     ):
-        assert words in page
+        assert text in page
     assert (
         "ring" in said
         and "rounds to target" in said
@@ -71,7 +71,7 @@ def test_failed_runs_and_missing_seeds_are_named(lab: Any, tmp_path: Path) -> No
     assert "One seed only" in page
 
 
-def test_what_a_large_network_leaves_out_is_left_out(lab: Any, tmp_path: Path) -> None:
+def test_a_topology_without_spectral_gap_has_no_gap_figure(lab: Any, tmp_path: Path) -> None:
     assert (
         lab(
             "sweep", "small.toml", "topology.kind=ring,complete", "run.seed=0..1", "--out", "out"
@@ -106,7 +106,7 @@ def test_step_sizes_at_the_edge_are_flagged(lab: Any, tmp_path: Path) -> None:
     assert "0.5 (edge!)" in said and "at the edge of the grid (0.2, 0.5)" in page
 
 
-def test_nothing_to_compare_is_an_error(lab: Any, tmp_path: Path) -> None:
+def test_a_sweep_without_finished_runs_is_an_error(lab: Any, tmp_path: Path) -> None:
     lab("sweep", "small.toml", "run.seed=13", "--out", "out")
     done = lab("report", "out")
     assert done.returncode == 2 and "no run" in done.stderr
@@ -146,7 +146,7 @@ def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) 
     page = (tmp_path / "elsewhere" / "report.html").read_text(encoding="utf-8")
     assert (
         "alpha = 0.1" in page
-        and "test accuracy 0.3, as asked for" in page
+        and "test accuracy 0.3, as given by --target" in page
         and "Two &lt;axes&gt;" in page
     )
 
@@ -158,7 +158,7 @@ def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) ->
     assert curves.sketched and curves.has("consensus_distance")
 
 
-def test_consensus_from_sketches_is_exact_for_full_rank_ones() -> None:
+def test_consensus_from_full_rank_sketches_is_exact() -> None:
     rows = np.random.default_rng(0).normal(size=(5, 7))
     exact = math.sqrt(np.mean(np.sum((rows - rows.mean(axis=0)) ** 2, axis=1)))
     assert consensus_from_sketches([{"sketch": row.tolist()} for row in rows]) == pytest.approx(
@@ -179,7 +179,7 @@ def test_consensus_from_sketches_is_exact_for_full_rank_ones() -> None:
         ("hypercube", 64),
     ],
 )
-def test_layout_puts_no_two_peers_in_one_place(kind: str, n: int) -> None:
+def test_layout_separates_all_peers(kind: str, n: int) -> None:
     places, _ = layout(n, set(edge_list(kind, n)), kind)
     points = np.array([places[i] for i in range(n)])
     apart = np.linalg.norm(points[:, None] - points[None], axis=2) + 10 * np.eye(n)
@@ -204,7 +204,7 @@ def test_text_of_numbers() -> None:
     assert number_text(1e-6) == "$10^{-6}$" and number_text(3e-7) == r"$3\times10^{-7}$"
 
 
-def test_inlined_ids_do_not_meet() -> None:
+def test_inlined_ids_are_unique() -> None:
     svg = inline_svg(
         '<?xml?><svg a="b"><g id="p1"/><use href="#p1" clip-path="url(#p1)"/></svg>',
         "one",
@@ -223,11 +223,13 @@ def test_runs_in_virtual_time_are_shown_against_it(lab: Any, tmp_path: Path) -> 
     assert "and virtual time on the simulated network" in page
     conditions = read_conditions(read_sweep(tmp_path / "out"))
     metric = choose_metric(conditions)
-    picture = curve_figure(
+    report_figure = curve_figure(
         "x", "x", "", conditions, metric, Predictions(conditions, tmp_path / "out")
     )
     by_time = [
-        panel for panel in picture.figure.axes if panel.get_xlabel().startswith("virtual seconds")
+        panel
+        for panel in report_figure.figure.axes
+        if panel.get_xlabel().startswith("virtual seconds")
     ]
     assert len(by_time) == 1
     for line, condition in zip(by_time[0].lines, conditions, strict=True):
@@ -247,10 +249,10 @@ SMALL_QUADRATIC = (
 )
 
 
-def predicted_lines(picture: Picture) -> list[np.ndarray]:
+def predicted_lines(report_figure: ReportFigure) -> list[np.ndarray]:
     return [
         line.get_xydata()
-        for panel in picture.figure.axes
+        for panel in report_figure.figure.axes
         for line in panel.lines
         if line.get_label() == "predicted"
     ]
@@ -280,8 +282,8 @@ def test_predicted_curves_lie_over_the_measured_ones(
     conditions = read_conditions(sweep)
     predictions = Predictions(conditions, sweep.folder)
     for metric in (CONSENSUS, choose_metric(conditions)):
-        picture = curve_figure("x", "x", "", conditions, metric, predictions)
-        lines = predicted_lines(picture)
+        report_figure = curve_figure("x", "x", "", conditions, metric, predictions)
+        lines = predicted_lines(report_figure)
         assert len(lines) == 4  # two conditions by round and by bytes
         measured = [condition.band(metric.name) for condition in conditions]
         for line, band in zip((lines[0], lines[1]), measured, strict=True):
@@ -290,7 +292,7 @@ def test_predicted_curves_lie_over_the_measured_ones(
             )
 
 
-def test_a_report_without_the_program_says_that_nothing_is_predicted(
+def test_a_report_without_the_program_warns_that_nothing_is_predicted(
     lab: Any, gossamer: Path, tmp_path: Path
 ) -> None:
     lab(

@@ -1,29 +1,29 @@
-"""Networks whose connections are reset again and again: nobody is lost, and synchronous runs have the same bits."""
+"""Networks whose connections are reset repeatedly: no peer is lost, and results keep their bits."""
 
 from random import Random
 
 import pytest
-from network_test_util import Make, Network
-from relay import Relays
+from network_test_util import NetworkFactory, Network
+from reset_proxy import ResetProxies
 
 RING = ("topology.kind=ring", "run.rounds=40", "net.chunk_kib=8", "net.failure_timeout=20")
 
 
-def life(draw: Random, connection: int) -> int:
-    """The first ends within the first rows, which everybody sends: so however many rounds later ones leave out, three are cut."""
+def byte_limit(draw: Random, connection: int) -> int:
+    """The first connection is reset within its first rows, so a run has at least three resets."""
     return draw.randrange(1_000, 4_000) if connection == 0 else draw.randrange(10_000, 60_000)
 
 
 def run_through_resets(net: Network, seed: int) -> None:
-    """Connections are cut; all ends well, and nobody has missed anybody."""
-    with Relays(net, seed, life) as relays:
-        peers = [net.start(str(k), relays.settings(k)) for k in range(net.peers)]
-        relays.connect()
-        assert net.wait() == [0] * net.peers, [peer.said for peer in peers]
+    """Runs the network through proxies. No peer may be lost, and every process must succeed."""
+    with ResetProxies(net, seed, byte_limit) as proxies:
+        peers = [net.start(str(k), proxies.settings(k)) for k in range(net.peers)]
+        proxies.connect()
+        assert net.wait() == [0] * net.peers, [peer.stderr for peer in peers]
         assert all(
-            "was lost" not in peer.said and "out of reach" not in peer.said for peer in peers
-        ), [peer.said for peer in peers]
-        assert relays.cuts >= 3
+            "was lost" not in peer.stderr and "out of reach" not in peer.stderr for peer in peers
+        ), [peer.stderr for peer in peers]
+        assert proxies.cuts >= 3
 
 
 @pytest.mark.parametrize(
@@ -37,13 +37,15 @@ def run_through_resets(net: Network, seed: int) -> None:
     ],
     ids=lambda sets: sets[-1],
 )
-def test_the_same_bits_through_resets(network: Make, sets: tuple[str, ...]) -> None:
+def test_resets_do_not_change_the_bits(network: NetworkFactory, sets: tuple[str, ...]) -> None:
     net = network(4, *RING, *sets)
     run_through_resets(net, seed=1)
-    assert net.summary()["final_hash"] == net.run_here()["final_hash"]
-    assert all(record.get("deviations", []) == [] for peer in range(4) for record in net.log(peer))
+    assert net.summary()["final_hash"] == net.run_in_one_process()["final_hash"]
+    assert all(
+        record.get("deviations", []) == [] for peer in range(4) for record in net.records(peer)
+    )
 
 
 @pytest.mark.parametrize("policy", ["deadline", "stale", "async"])
-def test_every_policy_goes_through_resets(network: Make, policy: str) -> None:
+def test_every_policy_survives_resets(network: NetworkFactory, policy: str) -> None:
     run_through_resets(network(4, *RING, f"algorithm.policy={policy}"), seed=2)

@@ -1,4 +1,4 @@
-"""Speed-up against the number of peers: what a report measures is what is predicted, and who scales."""
+"""Speed-up against the number of peers: measured and predicted values, and the scaling."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def points(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
         assert importlib.import_module("report").main([str(folder / "out")]) == 0
         assert (folder / "out" / "figures" / "speedup.svg").stat().st_size > 2000
         page = html.unescape((folder / "out" / "report.html").read_text(encoding="utf-8"))
-        assert "sent per server" in page and "What a server sends is in no peer's bytes" in page
+        assert (
+            "sent per server" in page and "The bytes that a server sends are in the table" in page
+        )
         conditions = importlib.import_module("lab.conditions").read_conditions(
             importlib.import_module("lab.results").read_sweep(folder / "out")
         )
@@ -65,7 +67,9 @@ def points(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
         return importlib.import_module("lab.speedup").speedup_points(conditions, predictions)
 
 
-def test_the_published_picture_is_of_runs_that_run(gossamer: Path) -> None:
+def test_the_published_configuration_is_bound_by_communication_except_for_gossip(
+    gossamer: Path,
+) -> None:
     config = Path(__file__).resolve().parents[2] / "experiments" / "speedup.toml"
     for kind in ("dpsgd", "allreduce", "server"):
         done = subprocess.run(
@@ -87,7 +91,7 @@ def test_the_published_picture_is_of_runs_that_run(gossamer: Path) -> None:
         assert (seconds["whole"] > 2 * seconds["training"]) == (kind != "dpsgd")
 
 
-def test_measured_is_predicted(points: dict) -> None:
+def test_measured_speedups_match_predictions(points: dict) -> None:
     assert set(points) == {"dpsgd", "allreduce", "server"}
     for series in points.values():
         assert [point.peers for point in series] == [1, 2, 4, 8, 16]
@@ -99,5 +103,5 @@ def test_gossip_scales_and_a_server_does_not(points: dict) -> None:
     at = {name: {point.peers: point for point in series} for name, series in points.items()}
     assert at["dpsgd"][16].measured == pytest.approx(4 * at["dpsgd"][4].measured, rel=0.02)
     assert at["server"][16].measured < 1.3 * at["server"][8].measured
-    assert at["server"][16].talking
-    assert not at["dpsgd"][16].talking
+    assert at["server"][16].communication_bound
+    assert not at["dpsgd"][16].communication_bound

@@ -1,4 +1,4 @@
-"""Networks of real processes that lose peers and go on."""
+"""Networks of real processes that lose peers and continue."""
 
 import json
 import signal
@@ -6,71 +6,74 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from network_test_util import Make, Network, Peer, eventually
-from standing import NEAR, QUADRATICS, Undisturbed, standing
+from network_test_util import NetworkFactory, Network, PeerProcess, wait_until
+from reference_run import TOLERANCE, QUADRATICS, ReferenceRun, read_records
 
 FOREVER = ("run.rounds=1000000000", "log.every=1")
 
 
 def last_round(net: Network, peer: int) -> int:
-    """That the peer's log has come to: of so many mixes it tells. Its last line may be half written."""
+    """The last round in a peer's log. The last line of the log may be incomplete."""
     text = (net.out / f"log-{peer}.jsonl").read_text(encoding="utf-8")
     return text.count('"record":"round"') - 1
 
 
-def go_on(net: Network, survivors: list[Peer], rounds: int = 50) -> None:
-    """Each of them does so many rounds more."""
+def wait_for_rounds(net: Network, survivors: list[PeerProcess], rounds: int = 50) -> None:
+    """Waits until each survivor has logged `rounds` more rounds."""
     for peer in survivors:
         begin = last_round(net, int(peer.ids))
-        eventually(
-            lambda p=peer: f"peer {p.ids} goes on, but: {p.said}",
+        wait_until(
+            lambda p=peer: f"peer {p.ids} trains; it printed: {p.stderr}",
             lambda p=peer, b=begin: last_round(net, int(p.ids)) >= b + rounds,
         )
 
 
 def events(net: Network, peer: int) -> list[tuple[str, int | None, int | None]]:
-    """What the peer's log says of who is there: event, other end, peers within reach."""
+    """The membership events of a peer's log: event, other peer, number of reachable peers."""
     return [
         (r["event"], r["of"], r["within_reach"])
-        for r in net.log(peer)
+        for r in net.records(peer)
         if r["record"] == "membership"
     ]
 
 
-def stop(peers: list[Peer]) -> None:
+def stop(peers: list[PeerProcess]) -> None:
     for peer in peers:
         peer.process.send_signal(signal.SIGINT)
-    assert [peer.wait() for peer in peers] == [130] * len(peers), [peer.said for peer in peers]
+    assert [peer.wait() for peer in peers] == [130] * len(peers), [peer.stderr for peer in peers]
 
 
 def missed(net: Network, peer: int, victim: int) -> list[dict[str, Any]]:
-    """The deviations that are the victim's doing: those who are stopped at the end are missed too, by who is stopped later."""
+    """The deviations of a peer's mixes by missing rows of the victim.
+
+    Peers that the test stops later miss rows of the peers that it stops first.
+    """
     return [
         each
-        for record in net.log(peer)
+        for record in net.records(peer)
         for each in record.get("deviations", [])
         if each["from"] == victim
     ]
 
 
 @pytest.mark.parametrize("victim", range(8))
-def test_any_one_of_eight_may_be_killed(network: Make, victim: int) -> None:
+def test_any_one_of_eight_may_be_killed(network: NetworkFactory, victim: int) -> None:
     net = network(8, "topology.kind=ring", *FOREVER)
     peers = [net.start(str(k)) for k in range(8)]
-    net.running(*range(8))
+    net.wait_until_training(*range(8))
     peers[victim].process.kill()
     survivors = [peer for peer in peers if peer is not peers[victim]]
     for k in ((victim - 1) % 8, (victim + 1) % 8):
-        peers[k].hears(f"peer {victim} (127.0.0.1:")
+        peers[k].wait_for_message(f"peer {victim} (127.0.0.1:")
     for peer in survivors:
-        peer.hears(f"peer {victim} is out of reach; 7 of 8 peers go on")
-    go_on(net, survivors)
+        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers go on")
+    wait_for_rounds(net, survivors)
     stop(survivors)
     assert "(--survivors: sum up the others)" in net.collect().stderr
     done = net.collect("--survivors")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["lost"] == [victim]
-    # Both neighbours are without it from some round on, and everybody else realises W as planned.
+    # Both neighbours lack its rows from some round on; all others mix with W as planned.
     for k in range(8):
         if k in ((victim - 1) % 8, (victim + 1) % 8):
             assert all(each["used_round"] is None for each in missed(net, k, victim))
@@ -91,40 +94,42 @@ def test_any_one_of_eight_may_be_killed(network: Make, victim: int) -> None:
     ],
     ids=lambda sets: sets[0],
 )
-def test_under_every_policy(network: Make, sets: tuple[str, ...]) -> None:
+def test_every_policy_survives_two_losses(network: NetworkFactory, sets: tuple[str, ...]) -> None:
     net = network(5, "topology.kind=complete", *sets, *FOREVER)
     peers = [net.start(str(k)) for k in range(5)]
-    net.running(*range(5))
+    net.wait_until_training(*range(5))
     peers[0].process.kill()
-    go_on(net, peers[1:])
+    wait_for_rounds(net, peers[1:])
     peers[3].process.kill()
     left = [peers[k] for k in (1, 2, 4)]
-    go_on(net, left)
+    wait_for_rounds(net, left)
     stop(left)
 
 
-def test_a_silent_peer_is_gone_after_the_silence(network: Make) -> None:
+def test_a_silent_peer_is_lost_after_the_failure_timeout(network: NetworkFactory) -> None:
     net = network(4, "topology.kind=ring", "net.failure_timeout=1", *FOREVER)
     peers = [net.start(str(k)) for k in range(4)]
-    net.running(*range(4))
+    net.wait_until_training(*range(4))
     peers[1].process.send_signal(signal.SIGSTOP)
     survivors = [peers[k] for k in (0, 2, 3)]
     for peer in survivors:
-        peer.hears("peer 1 is out of reach; 3 of 4 peers go on")
-    go_on(net, survivors)
+        peer.wait_for_message("peer 1 is out of reach; 3 of 4 peers go on")
+    wait_for_rounds(net, survivors)
     peers[1].process.send_signal(signal.SIGCONT)
-    for other in (0, 2):  # it was only held up: it comes back by itself
-        peers[1].hears(f"peer {other} is back: from round")
+    for other in (0, 2):  # it was only stopped: it reconnects by itself
+        peers[1].wait_for_message(f"peer {other} is back: from round")
     for peer in survivors:
-        peer.hears("all 4 peers are within reach")
-    go_on(net, peers)
+        peer.wait_for_message("all 4 peers are within reach")
+    wait_for_rounds(net, peers)
     stop(peers)
 
 
-def test_a_peer_that_diverges_leaves(network: Make, tmp_path: Path) -> None:
+def test_a_diverging_peer_ends_and_the_others_continue(
+    network: NetworkFactory, tmp_path: Path
+) -> None:
     rows = [f"{(k * 37 % 100) / 50 - 1},{(k * 61 % 100) / 50 - 1},{k % 4}" for k in range(400)]
     (tmp_path / "test.csv").write_text("\n".join(rows[:40]), encoding="utf-8")
-    rows[123] = "1e30,-1e30,2"  # in one peer's shard: the gradient at it is as large
+    rows[123] = "1e30,-1e30,2"  # makes the gradient of one peer very large
     (tmp_path / "train.csv").write_text("\n".join(rows), encoding="utf-8")
     net = network(
         5,
@@ -137,71 +142,72 @@ def test_a_peer_that_diverges_leaves(network: Make, tmp_path: Path) -> None:
         *FOREVER,
     )
     peers = [net.start(str(k)) for k in range(5)]
-    gone = eventually(
-        "one of them ends",
+    diverged = wait_until(
+        "one peer ends",
         lambda: next((peer for peer in peers if peer.process.poll() is not None), None),
     )
-    assert gone.wait() == 8
-    assert gone.last_line.startswith(f"peer {gone.ids} diverged: in round ")
-    assert "and it was not sent; a smaller optimizer.rate" in gone.last_line
-    survivors = [peer for peer in peers if peer is not gone]
+    assert diverged.wait() == 8
+    assert diverged.last_message.startswith(f"peer {diverged.ids} diverged: in round ")
+    assert "and it was not sent; a smaller optimizer.rate" in diverged.last_message
+    survivors = [peer for peer in peers if peer is not diverged]
     for peer in survivors:
-        peer.hears(f"has ended: peer {gone.ids} diverged: in round ")
-        peer.hears(f"peer {gone.ids} is out of reach; 4 of 5 peers go on")
-    go_on(net, survivors)
+        peer.wait_for_message(f"has ended: peer {diverged.ids} diverged: in round ")
+        peer.wait_for_message(f"peer {diverged.ids} is out of reach; 4 of 5 peers go on")
+    wait_for_rounds(net, survivors)
     stop(survivors)
-    for peer in survivors:  # nothing of it came to them
-        records = [record for record in net.log(int(peer.ids)) if record["record"] == "round"]
+    for peer in survivors:  # the diverged row did not reach the survivors
+        records = [record for record in net.records(int(peer.ids)) if record["record"] == "round"]
         assert all(record["test_loss"] is not None for record in records)
 
 
-def come_back(net: Network, victim: int, *sets: str) -> Peer:
-    """The process started again, once it takes part again."""
+def restart(net: Network, victim: int, *sets: str) -> PeerProcess:
+    """Restarts a process and waits until it has joined."""
     peer = net.start(str(victim), *sets, resume="auto")
-    peer.hears(f"peer {victim} joins in round")
-    peer.hears(f"all {net.peers} peers are within reach")
+    peer.wait_for_message(f"peer {victim} joins in round")
+    peer.wait_for_message(f"all {net.peers} peers are within reach")
     return peer
 
 
 @pytest.mark.parametrize("victim", [0, 3, 7])
-def test_a_process_started_again_joins_the_network_that_went_on(network: Make, victim: int) -> None:
+def test_a_restarted_process_joins_the_network(network: NetworkFactory, victim: int) -> None:
     net = network(8, "topology.kind=ring", *FOREVER)
     peers = [net.start(str(k)) for k in range(8)]
-    net.running(*range(8))
+    net.wait_until_training(*range(8))
     peers[victim].process.kill()
     survivors = [peer for peer in peers if peer is not peers[victim]]
     for peer in survivors:
-        peer.hears(f"peer {victim} is out of reach; 7 of 8 peers go on")
-    go_on(net, survivors, 20)
-    peers[victim] = come_back(net, victim)
+        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers go on")
+    wait_for_rounds(net, survivors, 20)
+    peers[victim] = restart(net, victim)
     for peer in survivors:
-        peer.hears("all 8 peers are within reach")
-    go_on(net, survivors)
+        peer.wait_for_message("all 8 peers are within reach")
+    wait_for_rounds(net, survivors)
     neighbours = ((victim - 1) % 8, (victim + 1) % 8)
-    before_the_end = {
-        k: last_round(net, k) for k in neighbours
-    }  # mixes on record; later ones miss whoever is stopped first
+    # Later mixes also miss rows of the peers that stop() stops first.
+    before_the_end = {k: last_round(net, k) for k in neighbours}
     stop(peers)
     for k in neighbours:
         rounds = [
             each["round"] for each in missed(net, k, victim) if each["round"] < before_the_end[k]
         ]
         assert rounds == list(range(rounds[0], rounds[0] + len(rounds))), (
-            "without it for a while, and then with it"
+            "its rows are missing in one interval of rounds"
         )
         assert rounds[-1] < before_the_end[k] - 40
-        heard = events(net, k)
-        assert heard[:2] == [("lost", victim, None), ("reach", None, 7)]
-        # Its other neighbour's word that it is there may come before its own.
-        assert sorted(heard[2:4], key=str) == [("back", victim, None), ("reach", None, 8)]
+        logged = events(net, k)
+        assert logged[:2] == [("lost", victim, None), ("reach", None, 7)]
+        # The message of its other neighbour may arrive before its own.
+        assert sorted(logged[2:4], key=str) == [("back", victim, None), ("reach", None, 8)]
     assert ("joined", None) in [event[:2] for event in events(net, victim)]
-    records = [record["round"] for record in net.log(victim) if record["record"] == "round"]
+    records = [record["round"] for record in net.records(victim) if record["record"] == "round"]
     assert records == sorted(set(records)) and len(records) < records[-1], "its log has a gap"
 
 
 @pytest.mark.parametrize("algorithm", ["dpsgd", "gradient_tracking"])
-def test_values_do_not_suffer(network: Make, algorithm: str) -> None:
-    """One of six is killed and comes back, and then another: all end where they would have ended."""
+def test_losses_and_returns_do_not_change_the_optimum(
+    network: NetworkFactory, algorithm: str
+) -> None:
+    """Two of six peers are killed and restarted in turn: all rows converge as without faults."""
     sets = (
         "topology.kind=ring",
         "log.every=10",
@@ -210,52 +216,53 @@ def test_values_do_not_suffer(network: Make, algorithm: str) -> None:
         *QUADRATICS,
     )
     alone = network(6, *sets, "run.rounds=1000")
-    alone.run_here()
-    undisturbed = Undisturbed(
-        standing([(alone.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
+    alone.run_in_one_process()
+    reference = ReferenceRun(
+        read_records([(alone.folder / "one" / "log-0.jsonl").read_text(encoding="utf-8")])
     )
     net = network(6, *sets, "run.rounds=1000000000")
     peers = [net.start(str(k)) for k in range(6)]
     for victim in (0, 4):
-        net.running(*range(6))
+        net.wait_until_training(*range(6))
         peers[victim].process.kill()
-        peers[(victim + 1) % 6].hears(f"peer {victim} is out of reach")
-        peers[victim] = come_back(net, victim)
-    # As many rounds as nearness takes from the very beginning, those until rows begin again, and two records' more; each is of ten.
-    go_on(net, peers, (undisturbed.rounds_needed() + 2 * 6) // 10 + 2)
-    ended = standing((net.out / f"log-{k}.jsonl").read_text(encoding="utf-8") for k in range(6))
-    stop(peers)  # whoever is stopped last does rounds without the others
+        peers[(victim + 1) % 6].wait_for_message(f"peer {victim} is out of reach")
+        peers[victim] = restart(net, victim)
+    # The rounds that the reference needs from its start, those until rows are reinitialised, and
+    # two records more; a record is written every ten rounds.
+    wait_for_rounds(net, peers, (reference.rounds_to_converge() + 2 * 6) // 10 + 2)
+    ended = read_records((net.out / f"log-{k}.jsonl").read_text(encoding="utf-8") for k in range(6))
+    stop(peers)  # the peer that is stopped last trains without the others
     assert {4} <= {peer for record in ended[5].values() for peer in record.missed}, (
-        "a neighbour of who was killed went without it"
+        "a neighbour of the killed peer must have missed its rows"
     )
-    difference = undisturbed.difference({k: records[max(records)] for k, records in ended.items()})
-    assert difference.distance <= NEAR and difference.loss <= NEAR, difference
+    deviation = reference.deviation({k: records[max(records)] for k, records in ended.items()})
+    assert deviation.distance <= TOLERANCE and deviation.loss <= TOLERANCE, deviation
 
 
-def test_an_operator_takes_a_peer_away(network: Make) -> None:
+def test_a_peer_that_is_terminated_leaves(network: NetworkFactory) -> None:
     net = network(4, "topology.kind=path", *FOREVER)
     peers = [net.start(str(k)) for k in range(4)]
-    net.running(*range(4))
+    net.wait_until_training(*range(4))
     peers[3].process.send_signal(signal.SIGTERM)
     assert peers[3].wait() == 130
-    peers[2].hears(
+    peers[2].wait_for_message(
         "has ended: peer 3 was stopped by its operator (SIGTERM); peer 2 goes on without it"
     )
-    go_on(net, peers[:3])
+    wait_for_rounds(net, peers[:3])
     stop(peers[:3])
 
 
-def test_an_algorithm_that_needs_everybody_ends_with_the_reason(network: Make) -> None:
+def test_an_algorithm_that_needs_all_peers_ends_with_the_reason(network: NetworkFactory) -> None:
     net = network(3, "algorithm.kind=allreduce", *FOREVER)
     peers = [net.start(str(k)) for k in range(3)]
-    net.running(0, 1, 2)
+    net.wait_until_training(0, 1, 2)
     peers[1].process.kill()
     assert [peers[0].wait(), peers[2].wait()] == [5, 5]
-    assert "peer 1 (127.0.0.1:" in peers[0].last_line
+    assert "peer 1 (127.0.0.1:" in peers[0].last_message
 
 
-def test_who_comes_back_in_the_last_round_joins_or_says_that_it_came_too_late(
-    network: Make,
+def test_a_peer_restarted_in_the_last_round_joins_or_reports_that_it_is_too_late(
+    network: NetworkFactory,
 ) -> None:
     net = network(
         3,
@@ -266,15 +273,14 @@ def test_who_comes_back_in_the_last_round_joins_or_says_that_it_came_too_late(
         "net.join_timeout=15",
     )
     peers = [net.start(str(k)) for k in range(3)]
-    eventually(
+    wait_until(
         "two rounds are done",
         lambda: (net.out / "log-0.jsonl").is_file() and last_round(net, 0) >= 2,
     )
     peers[2].process.kill()
     peers[2].wait()
-    eventually("the last round has begun", lambda: last_round(net, 0) >= 3)
+    wait_until("the last round has begun", lambda: last_round(net, 0) >= 3)
     late = net.start("2", resume="auto")
-    assert [peer.wait() for peer in peers[:2]] == [0, 0], [peer.said for peer in peers]
-    assert late.wait() in (0, 4), (
-        late.said
-    )  # 4: whoever it could ask was done, or gone before it had called
+    assert [peer.wait() for peer in peers[:2]] == [0, 0], [peer.stderr for peer in peers]
+    # Exit code 4: the other peers had finished, or ended before it connected.
+    assert late.wait() in (0, 4), late.stderr

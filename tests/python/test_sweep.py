@@ -1,4 +1,4 @@
-"""The grid: what is run, what counts, what is taken up again, and what is refused. Against a stand-in for the program."""
+"""Sweeps with the fake program: which cells run, which results count, and which are rejected."""
 
 import csv
 import json
@@ -42,7 +42,7 @@ def test_axis(text: str, values: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "names"),
+    ("text", "named"),
     [
         ("run.seed=3..1", "run.seed"),
         ("run.seed=", "run.seed"),
@@ -53,13 +53,13 @@ def test_axis(text: str, values: tuple[str, ...]) -> None:
         ("a.b=1,,2", "a.b"),
     ],
 )
-def test_bad_axis_is_named(text: str, names: str) -> None:
-    with pytest.raises(LabError, match=names.replace(".", r"\.")):
+def test_an_invalid_axis_is_named(text: str, named: str) -> None:
+    with pytest.raises(LabError, match=named.replace(".", r"\.")):
         parse_axis(text)
 
 
 @pytest.mark.parametrize("text", ["0.1,-1", "0.1,x", "0.1,0.10", ""])
-def test_bad_rates(text: str) -> None:
+def test_invalid_rates_are_rejected(text: str) -> None:
     with pytest.raises(LabError, match="--rates"):
         parse_rates(text)
 
@@ -88,7 +88,7 @@ def test_seeds_and_rates_are_innermost() -> None:
     ]
 
 
-def test_configuration_hash_counts_what_changes_a_result() -> None:
+def test_the_configuration_hash_depends_on_keys_that_change_a_result() -> None:
     config = {"run": {"seed": 0}, "local": {"threads": 1}, "net": {"listen": "a"}}
     base = configuration_hash(config, {}, False)
     assert base == configuration_hash(
@@ -98,8 +98,8 @@ def test_configuration_hash_counts_what_changes_a_result() -> None:
     assert base != configuration_hash(config, {}, True)
 
 
-def test_grid_runs_resumes_and_writes_results(lab: Any, tmp_path: Path) -> None:
-    words = (
+def test_a_sweep_runs_continues_and_writes_results(lab: Any, tmp_path: Path) -> None:
+    command = (
         "sweep",
         "small.toml",
         "topology.kind=ring,complete",
@@ -109,14 +109,14 @@ def test_grid_runs_resumes_and_writes_results(lab: Any, tmp_path: Path) -> None:
         "--out",
         "out",
     )
-    first = lab(*words)
+    first = lab(*command)
     assert first.returncode == 0, first.stderr
     assert set(statuses(tmp_path / "out").values()) == {"finished"}
     before = (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns
-    second = lab(*words)
-    assert second.returncode == 0 and "4 of them there already" in second.stderr
+    second = lab(*command)
+    assert second.returncode == 0 and "4 of them complete" in second.stderr
     assert (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns == before
-    assert lab(*words, "--again").returncode == 0
+    assert lab(*command, "--again").returncode == 0
     assert (tmp_path / "out" / "ring-seed0" / "summary.json").stat().st_mtime_ns != before
     with (tmp_path / "out" / "results.csv").open(encoding="utf-8") as lines:
         rows = list(csv.DictReader(lines))
@@ -133,33 +133,33 @@ def test_a_changed_configuration_is_run_again(lab: Any, tmp_path: Path) -> None:
     lab("sweep", "small.toml", "--out", "out")
     config = (tmp_path / "small.toml").read_text(encoding="utf-8")
     (tmp_path / "small.toml").write_text("# a comment\n" + config, encoding="utf-8")
-    assert "1 of them there already" in lab("sweep", "small.toml", "--out", "out").stderr
+    assert "1 of them complete" in lab("sweep", "small.toml", "--out", "out").stderr
     (tmp_path / "small.toml").write_text(
         config.replace("rounds = 6", "rounds = 7"), encoding="utf-8"
     )
-    assert "0 of them there already" in lab("sweep", "small.toml", "--out", "out").stderr
+    assert "0 of them complete" in lab("sweep", "small.toml", "--out", "out").stderr
 
 
 @pytest.mark.parametrize(
-    ("seed", "says"),
+    ("seed", "message"),
     [
         (13, "the thirteenth file is missing"),
-        (14, "no whole summary.json"),
-        (16, "no whole summary.json"),
+        (14, "no complete summary.json"),
+        (16, "no complete summary.json"),
     ],
 )
 def test_a_failed_run_is_reported_and_never_counted(
-    lab: Any, tmp_path: Path, seed: int, says: str
+    lab: Any, tmp_path: Path, seed: int, message: str
 ) -> None:
     done = lab("sweep", "small.toml", f"run.seed=0,{seed}", "--out", "out")
-    assert done.returncode == 1 and says in done.stderr
+    assert done.returncode == 1 and message in done.stderr
     assert statuses(tmp_path / "out") == {"seed0": "finished", f"seed{seed}": "failed"}
     again = lab("sweep", "small.toml", f"run.seed=0,{seed}", "--out", "out")
-    assert again.returncode == 1 and "1 of them there already" in again.stderr
+    assert again.returncode == 1 and "1 of them complete" in again.stderr
 
 
 @pytest.mark.parametrize(
-    ("axis", "says"),
+    ("axis", "message"),
     [
         ("topology.kind=ring,rong", "'rong'"),
         ("run.unknown=1", "run.unknown"),
@@ -167,15 +167,15 @@ def test_a_failed_run_is_reported_and_never_counted(
         ("run.seed=2..1", "run.seed"),
     ],
 )
-def test_a_bad_axis_is_refused_before_anything_runs(
-    lab: Any, tmp_path: Path, axis: str, says: str
+def test_an_invalid_axis_is_rejected_before_the_first_run(
+    lab: Any, tmp_path: Path, axis: str, message: str
 ) -> None:
     done = lab("sweep", "small.toml", axis, "--out", "out")
-    assert done.returncode == 2 and says in done.stderr
+    assert done.returncode == 2 and message in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_a_folder_that_is_not_the_sweeps_is_not_emptied(lab: Any, tmp_path: Path) -> None:
+def test_a_folder_of_other_files_is_not_deleted(lab: Any, tmp_path: Path) -> None:
     mine = tmp_path / "out" / "seed1"
     mine.mkdir(parents=True)
     (mine / "thesis.tex").write_text("years of work", encoding="utf-8")
@@ -195,7 +195,7 @@ def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
         "--out",
         "out",
     )
-    assert done.returncode == 0, "a step size that diverges is an answer"
+    assert done.returncode == 0, "a diverged run only rules out its step size"
     choices = {
         choice["condition"]["topology.kind"]: choice
         for choice in sweep_json(tmp_path / "out")["choices"]
@@ -207,12 +207,12 @@ def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
     assert edge.returncode == 0 and "edge" in edge.stderr
     assert lab("sweep", "small.toml", "--rates", "2,3", "--out", "none").returncode == 1
     assert lab("sweep", "small.toml", "optimizer.rate=2", "--out", "axis").returncode == 1, (
-        "here it is a failure"
+        "without --rates a diverged run is a failure"
     )
     assert lab("sweep", "small.toml", "optimizer.rate=1", "--rates", "1,2").returncode == 2
 
 
-def test_a_step_size_with_a_seed_missing_is_not_judged() -> None:
+def test_a_step_size_with_a_missing_seed_is_ruled_out() -> None:
     cells = [
         Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})
         for r in ("0.1", "0.2", "0.4")
@@ -238,8 +238,8 @@ def test_one_process_per_peer(lab: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(
-    lab: Any, tmp_path: Path, stand_in: Path, number: signal.Signals
+def test_an_interrupt_stops_the_runs_and_the_sweep_can_continue(
+    lab: Any, tmp_path: Path, fake_gossamer: Path, number: signal.Signals
 ) -> None:
     assert lab("sweep", "small.toml", "run.seed=0", "--out", "out").returncode == 0
     command = [
@@ -250,20 +250,22 @@ def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(
         "--out",
         "out",
     ]
-    environment = {**os.environ, "GOSSAMER_BIN": str(stand_in)}
+    environment = {**os.environ, "GOSSAMER_BIN": str(fake_gossamer)}
     sweep = subprocess.Popen(
         command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
     )
     log = tmp_path / "out" / "seed15" / "log-0.jsonl"
     deadline = time.monotonic() + 60
-    while not (log.exists() and '"round": 6' in log.read_text(encoding="utf-8")):  # it is at work
+    while not (log.exists() and '"round": 6' in log.read_text(encoding="utf-8")):  # until it runs
         assert time.monotonic() < deadline and sweep.poll() is None
         time.sleep(0.01)
     sweep.send_signal(number)
-    _, said = sweep.communicate(timeout=60)
-    assert sweep.returncode == 130 and "interrupted" in said
+    _, stderr = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130 and "interrupted" in stderr
     summary = json.loads((tmp_path / "out" / "seed15" / "summary.json").read_text(encoding="utf-8"))
-    assert summary["reason"] == "interrupted", "the run was asked to end, and ended by itself"
+    assert summary["reason"] == "interrupted", (
+        "the run ended after the interrupt and was not killed"
+    )
     assert statuses(tmp_path / "out") == {
         "seed0": "finished",
         "seed15": "missing",
@@ -272,7 +274,7 @@ def test_ctrl_c_ends_the_children_and_the_sweep_goes_on_later(
     assert lab("sweep", "small.toml", "run.seed=0,1", "--out", "out").returncode == 0
 
 
-def test_two_sweeps_in_one_folder_are_refused(lab: Any, tmp_path: Path) -> None:
+def test_a_second_sweep_in_the_same_folder_is_rejected(lab: Any, tmp_path: Path) -> None:
     import fcntl
 
     (tmp_path / "out").mkdir()
@@ -283,12 +285,12 @@ def test_two_sweeps_in_one_folder_are_refused(lab: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("out", ["small.toml", "small.toml/sweep"])
-def test_a_file_where_the_folder_should_be_is_refused(lab: Any, out: str) -> None:
+def test_a_file_as_output_folder_is_rejected(lab: Any, out: str) -> None:
     done = lab("sweep", "small.toml", "--out", out)
     assert done.returncode == 2 and f"--out {out}: " in done.stderr
 
 
-def test_a_metric_that_the_runs_do_not_have_is_named(lab: Any) -> None:
+def test_a_missing_metric_is_named(lab: Any) -> None:
     done = lab(
         "sweep",
         "small.toml",

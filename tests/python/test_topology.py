@@ -1,7 +1,7 @@
-"""`gossamer topology` against networkx and numpy, over every kind, weighing and n up to 64.
+"""`gossamer topology` against networkx and numpy, for every kind, weighting and n up to 64.
 
-Nothing here is taken from the program: graphs come from networkx's generators (or from the paper's formula where it has
-none), weights from their definition, spectra from numpy.
+The expected values are independent of the program: graphs are from networkx's generators (or from
+the paper's formula if networkx has none), weights from their definition, and spectra from numpy.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pytest
 
 LARGEST = 64
 PARAMETERS = 1000
-WEIGHINGS = [("metropolis", False), ("metropolis", True), ("uniform", False), ("uniform", True)]
-KEYS = """topology peers weights edges degree_min degree_max diameter period symmetric doubly_stochastic connected
-          spectral_gap bytes_per_round_per_peer matrix""".split()
+WEIGHTINGS = [("metropolis", False), ("metropolis", True), ("uniform", False), ("uniform", True)]
+KEYS = """topology peers weights edges degree_min degree_max diameter period symmetric
+          doubly_stochastic connected spectral_gap bytes_per_round_per_peer matrix""".split()
 
 
 def run(gossamer: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -34,7 +34,7 @@ def run(gossamer: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @cache
 def reports(gossamer: Path, kind: str, weights: str, lazy: bool) -> dict[int, dict]:
-    """What the program prints of n = 1..LARGEST, by n: one process, one JSON object a line."""
+    """The program's reports for n = 1..LARGEST by n, from one process."""
     flags = ["--weights", weights] + (["--lazy"] if lazy else [])
     result = run(
         gossamer,
@@ -54,13 +54,14 @@ def reports(gossamer: Path, kind: str, weights: str, lazy: bool) -> dict[int, di
     return {line["peers"]: line for line in lines}
 
 
-# The graph of each kind, as (from, to) pairs "to hears from" for every round of the period, or None where there is none.
+# The graphs of each kind, one for every round of the period, or None if n is not possible. An edge
+# (j, i) means that j is an in-neighbour of i.
 
 Rounds = list[nx.DiGraph]
 
 
 def undirected(n: int, graph: nx.Graph) -> Rounds:
-    """A static graph on 0..n−1, without the self-loops that networkx gives its smallest cycles."""
+    """A static graph on 0..n−1, without the self-loops of networkx's smallest cycles."""
     graph = graph.copy()
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
     assert sorted(graph) == list(range(n))
@@ -92,7 +93,7 @@ def hypercube(n: int) -> Rounds | None:
     dimension = n.bit_length() - 1
     if n != 1 << dimension:
         return None
-    if n <= 2:  # networkx numbers the corners of its smallest cubes otherwise
+    if n <= 2:  # networkx numbers the corners of its smallest cubes differently
         return undirected(n, nx.complete_graph(n))
     graph = nx.hypercube_graph(dimension)
     return undirected(
@@ -129,7 +130,7 @@ def dumbbell(n: int) -> Rounds:
 
 
 def most_equal_sides(n: int, count: int) -> tuple[int, ...]:
-    """Ascending, 3 or more each, the longest as short as can be; empty where there are none."""
+    """Ascending sides of at least 3 with the shortest longest side; empty if there are none."""
     sides = [
         s
         for s in combinations_with_replacement(range(3, n + 1), count - 1)
@@ -144,9 +145,8 @@ def hypertorus(n: int) -> Rounds | None:
     sides = (1,) if n == 1 else most_equal_sides(n, 3) or most_equal_sides(n, 2)
     if not sides:
         return None
-    graph = nx.grid_graph(
-        list(reversed(sides)), periodic=True
-    )  # networkx has the last dimension first
+    # networkx has the last dimension first.
+    graph = nx.grid_graph(list(reversed(sides)), periodic=True)
     points = sorted(graph)
     return undirected(n, nx.relabel_nodes(graph, {point: i for i, point in enumerate(points)}))
 
@@ -167,20 +167,20 @@ EXPECTED: dict[str, Callable[[int], Rounds | None]] = {
 }
 
 
-def weigh(graph: nx.DiGraph, weights: str, lazy: bool) -> np.ndarray:
-    """W[i, j] of one round: what i gives to what it hears from j."""
+def mixing_matrix(graph: nx.DiGraph, weights: str, lazy: bool) -> np.ndarray:
+    """W of one round: W[i, j] is the weight of the row of j in the mix of i."""
     n = graph.number_of_nodes()
-    heard = dict(graph.in_degree())
+    degrees = dict(graph.in_degree())
     w = np.zeros((n, n))
     for j, i in graph.edges:
-        degree = max(heard.values()) if weights == "uniform" else max(heard[i], heard[j])
+        degree = max(degrees.values()) if weights == "uniform" else max(degrees[i], degrees[j])
         w[i, j] = 1 / (1 + degree)
     w += np.diag(1 - w.sum(axis=1))
     return (np.eye(n) + w) / 2 if lazy else w
 
 
 def spectral_gap(matrices: list[np.ndarray]) -> float:
-    """By the eigenvalues of a whole period: the one nearest 1 is taken out, the largest modulus of the others is ρ^τ."""
+    """From the product of a period of τ rounds: 1 − ρ, with ρ^τ its second largest modulus."""
     product = np.linalg.multi_dot(matrices[::-1]) if len(matrices) > 1 else matrices[0]
     symmetric = np.array_equal(product, product.T)
     eigenvalues = np.linalg.eigvalsh(product) if symmetric else np.linalg.eigvals(product)
@@ -189,8 +189,8 @@ def spectral_gap(matrices: list[np.ndarray]) -> float:
     return 1 - (radius if radius > 1e-13 else 0.0) ** (1 / len(matrices))
 
 
-def built(gossamer: Path, kind: str, weights: str, lazy: bool) -> list[tuple[int, dict, Rounds]]:
-    """(n, report, expected graphs) of every n that can be built."""
+def possible(gossamer: Path, kind: str, weights: str, lazy: bool) -> list[tuple[int, dict, Rounds]]:
+    """(n, report, expected graphs) for every n that the kind allows."""
     return [
         (n, report, graphs)
         for n, report in reports(gossamer, kind, weights, lazy).items()
@@ -199,13 +199,13 @@ def built(gossamer: Path, kind: str, weights: str, lazy: bool) -> list[tuple[int
 
 
 every_kind = pytest.mark.parametrize("kind", sorted(EXPECTED))
-every_weighing = pytest.mark.parametrize(
-    "weights,lazy", WEIGHINGS, ids=lambda v: v if isinstance(v, str) else f"lazy={v}"
+every_weighting = pytest.mark.parametrize(
+    "weights,lazy", WEIGHTINGS, ids=lambda v: v if isinstance(v, str) else f"lazy={v}"
 )
 
 
 @every_kind
-def test_what_cannot_be_built_names_an_n_that_can(gossamer: Path, kind: str) -> None:
+def test_an_error_names_an_n_that_is_possible(gossamer: Path, kind: str) -> None:
     lines = reports(gossamer, kind, "metropolis", False)
     for n, line in lines.items():
         assert ("error" in line) == (EXPECTED[kind](n) is None), (n, line.get("error"))
@@ -220,8 +220,8 @@ def test_what_cannot_be_built_names_an_n_that_can(gossamer: Path, kind: str) -> 
 
 
 @every_kind
-def test_graph_and_its_figures(gossamer: Path, kind: str) -> None:
-    for n, report, graphs in built(gossamer, kind, "metropolis", False):
+def test_graph_properties(gossamer: Path, kind: str) -> None:
+    for n, report, graphs in possible(gossamer, kind, "metropolis", False):
         for graph, matrix in zip(graphs, report["matrix"], strict=True):
             support = {
                 (j, i)
@@ -233,25 +233,25 @@ def test_graph_and_its_figures(gossamer: Path, kind: str) -> None:
         union = nx.compose_all(graphs)
         symmetric = all(set(graph.edges) == set(graph.reverse().edges) for graph in graphs)
         degrees = [degree for graph in graphs for _, degree in graph.in_degree()]
-        sends = [max(degree for _, degree in graph.out_degree()) for graph in graphs]
+        out_degrees = [max(degree for _, degree in graph.out_degree()) for graph in graphs]
         assert report["edges"] == union.number_of_edges() // (2 if symmetric else 1), n
         assert (report["degree_min"], report["degree_max"]) == (min(degrees), max(degrees)), n
         assert report["diameter"] == nx.diameter(union), n
         assert report["period"] == len(graphs), n
         assert report["symmetric"] is symmetric, n
         assert report["connected"] is True, n
-        assert report["bytes_per_round_per_peer"] == 4 * PARAMETERS * np.mean(sends), n
+        assert report["bytes_per_round_per_peer"] == 4 * PARAMETERS * np.mean(out_degrees), n
 
 
 @every_kind
-@every_weighing
+@every_weighting
 def test_weights_and_spectral_gap(gossamer: Path, kind: str, weights: str, lazy: bool) -> None:
-    for n, report, graphs in built(gossamer, kind, weights, lazy):
+    for n, report, graphs in possible(gossamer, kind, weights, lazy):
         matrices = [np.array(matrix) for matrix in report["matrix"]]
         for matrix, graph in zip(matrices, graphs, strict=True):
             assert matrix.shape == (n, n)
             np.testing.assert_allclose(
-                matrix, weigh(graph, weights, lazy), rtol=0, atol=1e-14, err_msg=f"n = {n}"
+                matrix, mixing_matrix(graph, weights, lazy), rtol=0, atol=1e-14, err_msg=f"n = {n}"
             )
             np.testing.assert_allclose(matrix.sum(axis=0), 1, rtol=0, atol=1e-12)
             np.testing.assert_allclose(matrix.sum(axis=1), 1, rtol=0, atol=1e-12)
@@ -260,7 +260,7 @@ def test_weights_and_spectral_gap(gossamer: Path, kind: str, weights: str, lazy:
         assert report["spectral_gap"] == pytest.approx(spectral_gap(matrices), abs=1e-9), n
 
 
-DRAWN = [
+WITHOUT_GENERATOR = [
     "base",
     "simple_base",
     "double_binary_tree",
@@ -275,9 +275,9 @@ def matrices_of(report: dict) -> list[np.ndarray]:
     return [np.array(matrix) for matrix in report["matrix"]]
 
 
-@pytest.mark.parametrize("kind", DRAWN)
-def test_drawn_and_papers_graphs(gossamer: Path, kind: str) -> None:
-    """Of graphs that networkx cannot make, what it says of them: connected, degrees, diameter; and W's own figures."""
+@pytest.mark.parametrize("kind", WITHOUT_GENERATOR)
+def test_random_graphs_and_graphs_without_networkx_generator(gossamer: Path, kind: str) -> None:
+    """Checks connectivity, degrees and diameter with networkx, and the properties of W."""
     for n, report in reports(gossamer, kind, "auto", False).items():
         if "error" in report or report["period"] == 0:
             continue
@@ -311,9 +311,9 @@ def test_base_graphs_average_exactly(gossamer: Path, kind: str, k: int) -> None:
         assert report["rounds_to_exact"] == (report["period"] if n > 1 else 0)
 
 
-@pytest.mark.parametrize("kind", sorted(EXPECTED) + DRAWN)
-def test_outlook(gossamer: Path, kind: str) -> None:
-    """Effective neighbours by the definition's fixed point, the rounds' gaps by the 2-norm, rounds and messages by the gap."""
+@pytest.mark.parametrize("kind", sorted(EXPECTED) + WITHOUT_GENERATOR)
+def test_predicted_convergence(gossamer: Path, kind: str) -> None:
+    """Effective neighbours by definition, gaps of rounds by the 2-norm, costs by the gap."""
     for n, report in reports(gossamer, kind, "auto", False).items():
         if "error" in report or report["period"] == 0 or n > 24:
             continue
@@ -332,14 +332,16 @@ def test_outlook(gossamer: Path, kind: str) -> None:
         rounds = exact if exact is not None else report["rounds_to_millionth"]
         if exact is None:
             assert abs(rounds - math.log(1e-6) / math.log(1 - gap)) <= 1 + 1e-6 * rounds, n
-        sent = [int((matrix > 0).sum() - n) for matrix in matrices]
+        messages = [int((matrix > 0).sum() - n) for matrix in matrices]
         assert report["rounds_to_millionth"] == rounds
-        assert report["messages_to_millionth"] == sum(sent[t % len(sent)] for t in range(rounds))
+        assert report["messages_to_millionth"] == sum(
+            messages[t % len(messages)] for t in range(rounds)
+        )
         assert report["bytes_to_millionth"] == 4 * PARAMETERS * report["messages_to_millionth"]
 
 
 def test_files(gossamer: Path, tmp_path: Path) -> None:
-    """networkx's own GraphML and edge lists, weighted and not."""
+    """Reads GraphML and edge lists that networkx has written, with and without weights."""
     graph = nx.les_miserables_graph()
     heaviest = max(weight for _, weight in graph.degree(weight="weight"))
     for _, _, data in graph.edges(data=True):
@@ -359,9 +361,9 @@ def test_files(gossamer: Path, tmp_path: Path) -> None:
         np.testing.assert_allclose(report["matrix"][0], expected, rtol=0, atol=1e-13)
         assert report["weights"] == "given"
     (tmp_path / "bad.edges").write_text("0 1\n1 1\n", encoding="utf-8")
-    refused = run(gossamer, "file", "-n", "2", "--set", f"path={tmp_path / 'bad.edges'}")
-    assert refused.returncode == 3
-    assert "bad.edges:2: peer 1 hears itself" in refused.stderr
+    rejected = run(gossamer, "file", "-n", "2", "--set", f"path={tmp_path / 'bad.edges'}")
+    assert rejected.returncode == 3
+    assert "bad.edges:2: peer 1 hears itself" in rejected.stderr
 
 
 def test_table(gossamer: Path) -> None:
@@ -396,9 +398,9 @@ def test_large_networks_are_examined_quickly(gossamer: Path, kind: str) -> None:
 
 def test_exit_codes(gossamer: Path) -> None:
     assert run(gossamer, "torus", "-n", "16", "--json").returncode == 0
-    refused = run(gossamer, "torus", "-n", "14", "--json")
-    assert refused.returncode == 2
-    assert "n = 15" in refused.stderr
+    rejected = run(gossamer, "torus", "-n", "14", "--json")
+    assert rejected.returncode == 2
+    assert "n = 15" in rejected.stderr
     unknown = run(gossamer, "rign", "-n", "16", "--json")
     assert unknown.returncode == 2
     assert "ring" in unknown.stderr

@@ -1,4 +1,4 @@
-"""A relay between processes, for tests: connections go through it, and it resets each after some bytes, by its seed."""
+"""A TCP proxy for tests. It resets each connection after a number of bytes, drawn from its seed."""
 
 import contextlib
 import random
@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable
 from types import TracebackType
 
-from network_test_util import Network, eventually
+from network_test_util import Network, wait_until
 
-Life = Callable[[random.Random, int], int]
+# (random generator, number of the connection from 0 on) → bytes until its reset
+ByteLimit = Callable[[random.Random, int], int]
 
 
 def reset(*sockets: socket.socket) -> None:
-    """Closes with a reset: what is under way is lost."""
+    """Closes the sockets with a reset, so that data in flight are lost."""
     for each in sockets:
         with contextlib.suppress(OSError):
             each.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -23,12 +24,12 @@ def reset(*sockets: socket.socket) -> None:
         each.close()
 
 
-class Relay:
-    """Listens in place of `target`. `life` draws how many bytes its n-th connection, from 0 on, passes on, both ways together."""
+class ResetProxy:
+    """Forwards connections to `target`. `byte_limit` counts both directions of a connection."""
 
-    def __init__(self, target: tuple[str, int], seed: int, life: Life) -> None:
-        self.target, self.life, self.cuts, self._connections = target, life, 0, 0
-        self._draw = random.Random(seed)
+    def __init__(self, target: tuple[str, int], seed: int, byte_limit: ByteLimit) -> None:
+        self.target, self.byte_limit, self.cuts, self._connections = target, byte_limit, 0, 0
+        self._rng = random.Random(seed)
         self._lock = threading.Lock()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
@@ -47,23 +48,23 @@ class Relay:
     def _accept(self) -> None:
         with contextlib.suppress(OSError):
             while True:
-                caller = self._listener.accept()[0]
+                client = self._listener.accept()[0]
                 try:
-                    called = socket.create_connection(self.target)
+                    server = socket.create_connection(self.target)
                 except OSError:
-                    reset(caller)
+                    reset(client)
                     continue
                 with self._lock:
-                    self._open += [caller, called]
-                    left = [self.life(self._draw, self._connections)]
+                    self._open += [client, server]
+                    left = [self.byte_limit(self._rng, self._connections)]
                     self._connections += 1
-                for each in (caller, called):
+                for each in (client, server):
                     with contextlib.suppress(OSError):
                         each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                for pair in ((caller, called), (called, caller)):
-                    threading.Thread(target=self._pass_on, args=(*pair, left), daemon=True).start()
+                for pair in ((client, server), (server, client)):
+                    threading.Thread(target=self._forward, args=(*pair, left), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket, left: list[int]) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket, left: list[int]) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 with self._lock:
@@ -77,38 +78,38 @@ class Relay:
         reset(source, sink)
 
 
-class Relays:
-    """All processes of a network, one peer each, call each other through relays: start peer k with `settings(k)`."""
+class ResetProxies:
+    """A proxy before each process of a network. Start the process of peer k with `settings(k)`."""
 
-    def __init__(self, net: Network, seed: int, life: Life) -> None:
-        self.net, self.seed, self.life = net, seed, life
-        self.relays: list[Relay] = []
+    def __init__(self, net: Network, seed: int, byte_limit: ByteLimit) -> None:
+        self.net, self.seed, self.byte_limit = net, seed, byte_limit
+        self.proxies: list[ResetProxy] = []
 
     def settings(self, peer: int) -> str:
         return f"net.rendezvous={self.net.folder / f'meet-{peer}'}"
 
     def connect(self) -> None:
-        """When all are started: tells each where the others' relays are."""
+        """After all processes are started: gives each one the addresses of the others' proxies."""
         for peer in range(self.net.peers):
             own = self.net.folder / f"meet-{peer}" / f"peer-{peer}.addr"
-            eventually(f"peer {peer} listens", own.is_file)
+            wait_until(f"peer {peer} listens", own.is_file)
             address, run = own.read_text(encoding="utf-8").splitlines()[:2]
             host, _, port = address.rpartition(":")
-            relay = Relay((host, int(port)), self.seed + peer, self.life)
-            self.relays.append(relay)
+            proxy = ResetProxy((host, int(port)), self.seed + peer, self.byte_limit)
+            self.proxies.append(proxy)
             for other in range(self.net.peers):
                 if other != peer:
-                    whole = self.net.folder / f"meet-{other}" / f"peer-{peer}.addr"
-                    part = whole.with_suffix(".part")
-                    whole.parent.mkdir(exist_ok=True)
-                    part.write_text(f"{relay.address}\n{run}\n", encoding="utf-8")
-                    part.rename(whole)
+                    path = self.net.folder / f"meet-{other}" / f"peer-{peer}.addr"
+                    part = path.with_suffix(".part")
+                    path.parent.mkdir(exist_ok=True)
+                    part.write_text(f"{proxy.address}\n{run}\n", encoding="utf-8")
+                    part.rename(path)
 
     @property
     def cuts(self) -> int:
-        return sum(relay.cuts for relay in self.relays)
+        return sum(proxy.cuts for proxy in self.proxies)
 
-    def __enter__(self) -> "Relays":
+    def __enter__(self) -> "ResetProxies":
         return self
 
     def __exit__(
@@ -117,5 +118,5 @@ class Relays:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for relay in self.relays:
-            relay.close()
+        for proxy in self.proxies:
+            proxy.close()

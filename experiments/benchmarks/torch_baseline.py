@@ -1,13 +1,15 @@
-"""The rival of our training figures: the same small models trained by PyTorch on one thread, as well as we can write it.
+"""The PyTorch baseline of the training benchmark: the same small models on one thread.
 
-    python3 torch_rivals.py WORKLOAD MODE --seconds 3      # with a Python that has torch (Debian: /usr/bin/python3)
+    python3 torch_baseline.py WORKLOAD MODE --seconds 3    # needs a Python with torch
 
-WORKLOAD: softmax (64-10, batch 16), mlp (784-128-10, batch 32), cnn (28x28, batch 32). MODE: `loop` trains 16 models one
-after the other; `bmm` trains the 16 as one batched computation. A step gathers the model's own random batch from its shard
-(without replacement within an epoch), and does forward, backward and plain SGD. Prints one JSON object.
+WORKLOAD: softmax (64-10, batch 16), mlp (784-128-10, batch 32), cnn (28x28, batch 32). MODE: `loop`
+trains 16 models one after the other; `bmm` trains the 16 models as one batched computation. A step
+gathers a random batch of the model's own shard (without replacement within an epoch), and computes
+forward and backward passes and plain SGD. Prints one JSON object.
 
-What was tried and kept, each the faster on the machines at hand: `torch.autograd.grad` rather than `backward()` and
-`torch.optim.SGD`; `p.sub_(g, alpha=rate)` on the leaves; batches by `index_select` with one permutation per epoch.
+The faster of several implementations was kept: `torch.autograd.grad` instead of `backward()` with
+`torch.optim.SGD`; `p.sub_(g, alpha=rate)` on the leaves; `index_select` with one permutation per
+epoch.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ PEERS = 16
 RATE = 0.01
 SHAPES = {"softmax": (1, 8, 8), "mlp": (1, 28, 28), "cnn": (1, 28, 28)}
 BATCH = {"softmax": 16, "mlp": 32, "cnn": 32}
-SHARD = 512  # samples a peer owns
+SHARD = 512  # samples per peer
 CLASSES = 10
 
 Step = Callable[[], None]
@@ -118,9 +120,11 @@ def loop(workload: str) -> Step:
 
 
 def bmm(workload: str) -> Step:
-    """All peers in one tensor with a leading peer dimension; one gather serves them all."""
+    """Trains all models as one tensor with a leading peer dimension and one gather."""
     if workload == "cnn":
-        raise SystemExit("cnn: no batched rival (grouped convolutions are slower than the loop)")
+        raise SystemExit(
+            "cnn: there is no batched mode (grouped convolutions are slower than the loop)"
+        )
     sizes = {"softmax": [64, CLASSES], "mlp": [784, 128, CLASSES]}[workload]
     parameters = []
     for inputs, outputs in zip(sizes, sizes[1:]):
@@ -144,7 +148,7 @@ def bmm(workload: str) -> Step:
             x = torch.baddbmm(parameters[i + 1], x, parameters[i])
             if i + 2 < len(parameters):
                 x = F.relu(x)
-        # The sum over peers of their mean losses: each peer's gradient is its own.
+        # The gradient of the sum of the peers' mean losses is the gradient of each peer.
         loss = (
             F.cross_entropy(
                 x.view(PEERS * batch, -1), labels.index_select(0, rows), reduction="sum"

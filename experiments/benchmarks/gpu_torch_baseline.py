@@ -1,21 +1,23 @@
-"""The rivals of our training figures on a card: the same models in PyTorch, as well as we can write them.
+"""The PyTorch baselines of the training measurements on a GPU.
 
-    python3 gpu_rivals.py [--device cuda] [--quick]          # each of them once
-    python3 gpu_rivals.py --serve                            # answers `NAME SECONDS` lines, so that pairs can be interleaved
+    python3 gpu_torch_baseline.py [--device cuda] [--quick]   # measures each baseline once
+    python3 gpu_torch_baseline.py --serve                     # answers lines NAME SECONDS
 
     mlp64_loop   64 models MLP 784-128-10, batch 32, one after the other
-    mlp64_bmm    the same 64 as one batched computation (baddbmm)
-    mlp64_vmap   the same 64 through torch.func.vmap of the gradient
+    mlp64_bmm    the same 64 models as one batched computation (baddbmm)
+    mlp64_vmap   the same 64 models with torch.func.vmap of the gradient
     mlp1, cnn1   one MLP 784-1024-1024-10, batch 512; one CNN on 28x28, batch 256
-    copy         a row of 100M floats copied on the card: bytes read and written a second
-    product      a product of 8192 x 8192 matrices: floating-point operations a second
+    copy         a copy of a row of 100M floats on the GPU: bytes read and written per second
+    product      a product of 8192 x 8192 matrices: floating-point operations per second
 
-A step draws its batch from the data set on the card (by an order of indices that was shuffled and uploaded beforehand, and a
-counter that is on the card too), and does forward, backward and plain SGD, the update of all parameters in one call
-(torch._foreach_add_). All of it is one CUDA graph, replayed without waiting; graphs of 1 and of 8 steps, and for the CNN
-both memory formats, are tried and the faster counts. Plain fp32: allow_tf32 is False for products and for cuDNN, and cuDNN
-may choose its algorithms (cudnn.benchmark). Losses are not summed up, which ours are. On a CPU (--device cpu) there are no
-graphs: that only shows that it runs. Prints JSON lines, as bench_gpu does.
+A step gathers its batch from the data set on the GPU, with shuffled indices that were uploaded
+before and a counter on the GPU. It computes forward and backward passes and plain SGD, which
+updates all parameters in one call (torch._foreach_add_). The step is one CUDA graph, which is
+replayed without synchronisation. Graphs of 1 and of 8 steps, and both memory formats of the CNN,
+are tried, and the fastest counts. Arithmetic is plain fp32: allow_tf32 is False for products and
+for cuDNN. cuDNN may choose its algorithms (cudnn.benchmark). Losses are not summed; our program
+sums them. On a CPU (--device cpu) there are no graphs, which only tests this script. Prints JSON
+lines in the format of bench_gpu.
 """
 
 from __future__ import annotations
@@ -31,15 +33,15 @@ import torch
 import torch.nn.functional as F
 
 CLASSES, RATE = 10, 0.01
-UNROLLED = (1, 8)  # steps a graph
-ORDERS = 64  # batches drawn beforehand; then the same again
+UNROLLED = (1, 8)  # steps per graph
+BATCHES = 64  # batches drawn before the measurement; then they repeat
 
 Step = Callable[[], None]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What bench_gpu trains under the same name."""
+    """The task that bench_gpu trains under the same name."""
 
     peers: int
     side: int
@@ -62,8 +64,10 @@ QUICK = {
 
 
 class Batches:
-    """All peers' samples on the device, and the indices of the batches of the steps to come: [peers, batch] each, without
-    replacement within an epoch."""
+    """All peers' samples on the device, and the indices of BATCHES batches, [peers, batch] each.
+
+    Samples are drawn without replacement within an epoch.
+    """
 
     def __init__(self, shape: Shape, device: torch.device, images: bool) -> None:
         features = (1, shape.side, shape.side) if images else (shape.side * shape.side,)
@@ -71,16 +75,16 @@ class Batches:
         self.labels = torch.randint(CLASSES, (shape.peers * shape.shard,), device=device)
         steps: list[torch.Tensor] = []
         offsets = (torch.arange(shape.peers) * shape.shard).unsqueeze(1)
-        while len(steps) < ORDERS:
+        while len(steps) < BATCHES:
             order = torch.stack([torch.randperm(shape.shard) for _ in range(shape.peers)]) + offsets
             steps += list(order.split(shape.batch, dim=1))
-        self.order = torch.stack(steps[:ORDERS]).to(device)
+        self.order = torch.stack(steps[:BATCHES]).to(device)
         self.counter = torch.zeros(1, dtype=torch.int64, device=device)
 
     def draw(self) -> torch.Tensor:
-        """Indices of this step, [peers, batch], and on to the next; without the host."""
+        """The indices of the next batch, [peers, batch]. Runs on the device only."""
         rows = self.order.index_select(0, self.counter)[0]
-        self.counter.add_(1).remainder_(ORDERS)
+        self.counter.add_(1).remainder_(BATCHES)
         return rows
 
 
@@ -119,7 +123,7 @@ def sizes_of(shape: Shape) -> list[int]:
 
 
 def mlp_loop(shape: Shape, device: torch.device) -> Step:
-    """Every model by itself, one after the other; one draw of indices serves them all."""
+    """Trains the models one after the other. One draw gives the indices of all models."""
     batches = Batches(shape, device, images=False)
     models = [mlp_parameters(sizes_of(shape), device) for _ in range(shape.peers)]
 
@@ -134,7 +138,7 @@ def mlp_loop(shape: Shape, device: torch.device) -> Step:
 
 
 def mlp_bmm(shape: Shape, device: torch.device) -> Step:
-    """All peers in one tensor with a leading peer dimension; one gather serves them all."""
+    """Trains all models as one tensor with a leading peer dimension and one gather."""
     batches = Batches(shape, device, images=False)
     parameters = []
     sizes = sizes_of(shape)
@@ -151,7 +155,7 @@ def mlp_bmm(shape: Shape, device: torch.device) -> Step:
             x = torch.baddbmm(parameters[i + 1], x, parameters[i])
             if i + 2 < len(parameters):
                 x = F.relu(x)
-        # The sum over peers of their mean losses: each peer's gradient is its own.
+        # The gradient of the sum of the peers' mean losses is the gradient of each peer.
         y = batches.labels.index_select(0, rows)
         descend(
             F.cross_entropy(x.reshape(-1, CLASSES), y, reduction="sum") / shape.batch, parameters
@@ -187,7 +191,10 @@ def mlp_vmap(shape: Shape, device: torch.device) -> Step:
 
 
 def cnn(shape: Shape, device: torch.device, channels_last: bool) -> Step:
-    """(convolution 5x5, group norm of 4 groups, relu, max-pool 2x2) twice, dense: src/train/models/cnn.cpp."""
+    """The model of src/train/models/cnn.cpp.
+
+    It has (convolution 5x5, group norm of 4 groups, relu, max-pool 2x2) twice, and a dense layer.
+    """
     batches = Batches(shape, device, images=True)
     layout = torch.channels_last if channels_last else torch.contiguous_format
     parameters = []
@@ -217,7 +224,7 @@ def cnn(shape: Shape, device: torch.device, channels_last: bool) -> Step:
 
 
 class Rate:
-    """A step made ready, and how many units (node steps, bytes, operations) it does."""
+    """A prepared step, and the number of its units (node steps, bytes, operations)."""
 
     def __init__(
         self, step: Step, units: float, device: torch.device, unrolled: int = 1, graph: bool = True
@@ -228,13 +235,12 @@ class Rate:
             for _ in range(unrolled):
                 step()
 
-        self.body = body  # holds the tensors that a graph reads and writes
-        self.go = self.captured(body) if graph and device.type == "cuda" else body
+        self.body = body  # keeps the tensors of the graph alive
+        self.replay = self.captured(body) if graph and device.type == "cuda" else body
 
     def captured(self, body: Step) -> Step:
-        side = (
-            torch.cuda.Stream()
-        )  # as PyTorch's notes on CUDA graphs want it: warm up beside, then capture
+        # PyTorch's notes on CUDA graphs: warm up on a side stream, then capture.
+        side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(3):
@@ -253,12 +259,12 @@ class Rate:
         self.finish()
         start = time.perf_counter()
         for _ in range(repeats):
-            self.go()
+            self.replay()
         self.finish()
         return time.perf_counter() - start
 
     def measure(self, seconds: float) -> float:
-        """Units a second."""
+        """Units per second."""
         self.seconds_of(2)
         repeats = 1
         while (elapsed := self.seconds_of(repeats)) < seconds / 4:
@@ -267,23 +273,23 @@ class Rate:
         return self.units * repeats / self.seconds_of(repeats)
 
 
-class Rivals:
-    """Made when first asked for; of several ways, the one that is fastest then is kept."""
+class Baselines:
+    """Prepares a baseline at its first measurement, with the fastest of its implementations."""
 
     def __init__(self, device: torch.device, quick: bool) -> None:
         self.device, self.quick = device, quick
         self.ready: dict[str, Rate] = {}
         self.how: dict[str, str] = {}
 
-    def ways(self, name: str) -> list[tuple[str, Callable[[], Rate]]]:
+    def implementations(self, name: str) -> list[tuple[str, Callable[[], Rate]]]:
         shapes, device = (QUICK if self.quick else FULL), self.device
 
         def training(
-            make: Callable[[], Step], peers: int, words: str
+            make: Callable[[], Step], peers: int, prefix: str
         ) -> list[tuple[str, Callable[[], Rate]]]:
             counts = UNROLLED if device.type == "cuda" else UNROLLED[:1]
             return [
-                (f"{words}{n} step(s) a graph", lambda n=n: Rate(make(), peers, device, n))
+                (f"{prefix}{n} step(s) per graph", lambda n=n: Rate(make(), peers, device, n))
                 for n in counts
             ]
 
@@ -295,15 +301,17 @@ class Rivals:
             return training(lambda: mlp_loop(shapes["mlp1"], device), 1, "")
         if name == "cnn1":
             return [
-                way
-                for last, words in ((False, ""), (True, "channels last, "))
-                for way in training(lambda last=last: cnn(shapes["cnn1"], device, last), 1, words)
+                implementation
+                for last, prefix in ((False, ""), (True, "channels last, "))
+                for implementation in training(
+                    lambda last=last: cnn(shapes["cnn1"], device, last), 1, prefix
+                )
             ]
         if name == "copy":
             return [("copy_", self.copy)]
         if name == "product":
             return [("matmul", self.product)]
-        raise RuntimeError(f"'{name}' is no rival; there are: {', '.join(NAMES)}")
+        raise RuntimeError(f"'{name}' is not a baseline; they are {', '.join(NAMES)}")
 
     def copy(self) -> Rate:
         a = torch.rand(10_000 if self.quick else 100_000_000, device=self.device)
@@ -318,15 +326,15 @@ class Rivals:
 
     def prepare(self, name: str) -> None:
         best, problems = 0.0, []
-        for words, make in self.ways(name):
+        for how, make in self.implementations(name):
             try:
                 rate = make()
                 speed = rate.measure(0.001 if self.quick else 0.05)
-            except Exception as error:  # noqa: BLE001: one way that this PyTorch cannot go leaves the others
-                problems.append(f"{words}: {type(error).__name__}: {error}")
+            except Exception as error:  # this PyTorch may lack one implementation
+                problems.append(f"{how}: {type(error).__name__}: {error}")
                 continue
             if speed > best:
-                best, self.ready[name], self.how[name] = speed, rate, words
+                best, self.ready[name], self.how[name] = speed, rate, how
         if name not in self.ready:
             raise RuntimeError("; ".join(problems))
 
@@ -340,7 +348,7 @@ class Rivals:
                 "rate": self.ready[name].measure(seconds),
                 "how": self.how[name],
             }
-        except Exception as error:  # noqa: BLE001: the answer says what went wrong
+        except Exception as error:  # the answer has the reason
             return {
                 "record": "failed",
                 "id": name,
@@ -351,7 +359,7 @@ class Rivals:
 NAMES = ("mlp64_loop", "mlp64_bmm", "mlp64_vmap", "mlp1", "cnn1", "copy", "product")
 
 
-def say(record: dict[str, object]) -> None:
+def print_record(record: dict[str, object]) -> None:
     print(json.dumps(record), flush=True)
 
 
@@ -363,18 +371,18 @@ def main() -> int:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="small sizes: shows that everything runs, measures nothing",
+        help="small sizes: tests the script, without measurements",
     )
     parser.add_argument(
         "--serve", action="store_true", help="answer lines of standard input: NAME SECONDS"
     )
-    given = parser.parse_args()
-    if given.device.startswith("cuda") and not torch.cuda.is_available():
-        say(
+    options = parser.parse_args()
+    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        print_record(
             {
                 "record": "failed",
                 "id": "device",
-                "reason": f"PyTorch {torch.__version__} finds no card",
+                "reason": f"PyTorch {torch.__version__} finds no GPU",
             }
         )
         return 3
@@ -382,27 +390,30 @@ def main() -> int:
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    device = torch.device(given.device)
+    device = torch.device(options.device)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
-    say(
+    print_record(
         {
             "record": "device",
             "description": name,
             "torch": torch.__version__,
             "allow_tf32": False,
-            "quick": given.quick,
+            "quick": options.quick,
         }
     )
-    rivals = Rivals(device, given.quick)
-    if given.serve:
+    baselines = Baselines(device, options.quick)
+    if options.serve:
         for line in sys.stdin:
-            words = line.split()
-            if len(words) == 2:
-                say(rivals.measure(words[0], float(words[1])))
+            fields = line.split()
+            if len(fields) == 2:
+                print_record(baselines.measure(fields[0], float(fields[1])))
         return 0
-    answers = [rivals.measure(name, 0.001 if given.quick else given.seconds) for name in given.only]
+    answers = [
+        baselines.measure(name, 0.001 if options.quick else options.seconds)
+        for name in options.only
+    ]
     for answer in answers:
-        say(answer)
+        print_record(answer)
     return 0 if all(answer["record"] == "rate" for answer in answers) else 1
 
 

@@ -1,6 +1,7 @@
-"""What a study's runs gave: for each series and facet, at its step size, one value per seed and column; as results.json has it.
+"""The results of a study, and their file results.json.
 
-A target that was not reached is null in the file and NEVER here.
+There is a row for each series and facet at its selected step size, with one value per seed and
+column. The cost of a target that is not reached is null in the file and NEVER here.
 """
 
 import json
@@ -19,28 +20,28 @@ from lab.results import Sweep
 from lab.study import Column, Study, facet_at
 
 SCHEMA = 1
-_TOPOLOGY = "topology "  # how a measure of the mixing matrix begins
+_TOPOLOGY = "topology "  # the prefix of a measure of the mixing matrix
 
 
 @dataclass(frozen=True)
-class Row:
-    """A series in a facet of a part: what a table has a line for."""
+class ResultRow:
+    """A series in a facet of a part: one line of a table."""
 
     part: str
     series: str
-    facet: str  # the other axes that vary; empty where none does
+    facet: str  # values of the other varied axes; empty if there are none
     rate: str | None  # selected step size
     at_edge: bool
-    expected: int  # seeds asked for
+    expected: int  # number of seeds in the grid
     values: dict[str, list[float]]  # column → one value per seed
 
 
 @dataclass(frozen=True)
-class Outcome:
-    rows: tuple[Row, ...]
+class StudyResults:
+    rows: tuple[ResultRow, ...]
     rates: dict[str, str]  # part → step sizes tried
 
-    def of(self, part: str) -> list[Row]:
+    def rows_of(self, part: str) -> list[ResultRow]:
         return [row for row in self.rows if row.part == part]
 
 
@@ -49,7 +50,7 @@ def average(values: list[float]) -> float:
 
 
 def deviation(values: list[float]) -> float | None:
-    """Standard deviation over the seeds (n − 1); None where it cannot be known."""
+    """Sample standard deviation over the seeds; None for one seed or if a value is NEVER."""
     return None if len(values) < 2 or NEVER in values else stdev(values)
 
 
@@ -59,9 +60,9 @@ def more_is_better(column: Column) -> bool:
 
 def collect(
     study: Study, sweeps: dict[str, Sweep], binary: Path
-) -> tuple[Outcome, dict[str, list[Condition]]]:
-    """The values, and the conditions that they were read from, by part."""
-    rows: list[Row] = []
+) -> tuple[StudyResults, dict[str, list[Condition]]]:
+    """The results of all sweeps of a study, and the conditions of each part."""
+    rows: list[ResultRow] = []
     conditions: dict[str, list[Condition]] = {}
     for part in study.parts:
         conditions[part.name] = read_conditions(sweeps[part.name])
@@ -74,7 +75,7 @@ def collect(
                 for column in study.columns_of(part)
             }
             rows.append(
-                Row(
+                ResultRow(
                     part.name,
                     condition.labels[VARIANT],
                     facet_at(part, condition.labels),
@@ -84,10 +85,10 @@ def collect(
                     values,
                 )
             )
-    return Outcome(tuple(rows), {part.name: part.rates for part in study.parts}), conditions
+    return StudyResults(tuple(rows), {part.name: part.rates for part in study.parts}), conditions
 
 
-def write_outcome(path: Path, outcome: Outcome) -> None:
+def write_results(path: Path, results: StudyResults) -> None:
     rows = [
         {
             **asdict(row),
@@ -96,21 +97,19 @@ def write_outcome(path: Path, outcome: Outcome) -> None:
                 for name, values in row.values.items()
             },
         }
-        for row in outcome.rows
+        for row in results.rows
     ]
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    path.write_text(
-        f'{{"schema": {SCHEMA},\n "rates": {json.dumps(outcome.rates)},\n "rows": [\n  {lines}]}}\n',
-        encoding="utf-8",
-    )
+    header = f'"schema": {SCHEMA},\n "rates": {json.dumps(results.rates)}'
+    path.write_text(f'{{{header},\n "rows": [\n  {lines}]}}\n', encoding="utf-8")
 
 
-def read_outcome(path: Path) -> Outcome:
+def read_results(path: Path) -> StudyResults:
     content = read_json(path)
     if content is None or content.get("schema") != SCHEMA:
-        raise LabError(f"{path}: no whole results of schema {SCHEMA}: run the study")
+        raise LabError(f"{path}: no complete results of schema {SCHEMA}: run the study")
     rows = [
-        Row(
+        ResultRow(
             **{
                 **row,
                 "values": {
@@ -121,18 +120,21 @@ def read_outcome(path: Path) -> Outcome:
         )
         for row in content["rows"]
     ]
-    return Outcome(tuple(rows), content["rates"])
+    return StudyResults(tuple(rows), content["rates"])
 
 
 def _value(column: Column, curves: Any, summary: dict[str, Any], binary: Path) -> float:
     if column.measure.startswith(_TOPOLOGY):
-        return topology_figure(column.measure.removeprefix(_TOPOLOGY), summary["config"], binary)
-    return parse_measure(column.measure).of(curves)
+        return topology_metric(column.measure.removeprefix(_TOPOLOGY), summary["config"], binary)
+    return parse_measure(column.measure).value(curves)
 
 
-def topology_figure(words: str, config: dict[str, Any], binary: Path) -> float:
-    """A figure of the run's mixing matrix, as `gossamer topology --json` gives it; `effective_neighbours 0.95` for a γ."""
-    key, _, decay = words.partition(" ")
+def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
+    """A field of `gossamer topology --json` for a run's mixing matrix.
+
+    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`.
+    """
+    key, _, decay = text.partition(" ")
     topology = dict(config["topology"])
     command = [
         str(binary),
@@ -155,12 +157,12 @@ def topology_figure(words: str, config: dict[str, Any], binary: Path) -> float:
         raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
     value = json.loads(done.stdout).get(key)
     if not isinstance(value, (int, float)):
-        raise LabError(f"{' '.join(command)} says nothing of {key}")
+        raise LabError(f"{' '.join(command)}: the output has no number '{key}'")
     return float(value)
 
 
 def check_columns(study: Study) -> None:
-    """Throws LabError where a measure cannot be read."""
+    """Throws LabError if a measure or the curve of a panel is not valid."""
     for column in study.columns:
         if not column.measure.startswith(_TOPOLOGY):
             parse_measure(column.measure)
