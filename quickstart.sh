@@ -9,7 +9,7 @@ say() { printf '\n== %s\n' "$*"; }
 
 scripts/install.sh
 say "build (a few minutes the first time)"
-[ -f build/release/build.ninja ] || cmake --preset release >/dev/null
+[ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF >/dev/null
 cmake --build --preset release --target gossamer
 say "train: 16 peers, three graphs, three seeds, and five step sizes to choose from in each"
 .venv/bin/python experiments/sweep.py experiments/quickstart.toml topology.kind=ring,torus,complete run.seed=0..2 \

@@ -1,6 +1,9 @@
-# The CUDA device. src/gpu/cuda/ is compiled with nvcc where there is a CUDA toolkit (gossamer_cuda), and, for tests, with
-# the C++ compiler against an emulation (gossamer_cuda_emulated, in tests/CMakeLists.txt). gossamer_cuda_absent has the same
-# functions, which say that there is no such device. GOSSAMER_CUDA_LIBRARY is what programs link: the first one or the last.
+# The CUDA device, as one of three libraries with the same functions:
+#   gossamer_cuda           src/gpu/cuda/ compiled with nvcc, where there is a CUDA toolkit
+#   gossamer_cuda_emulated  the same sources compiled with the C++ compiler against an emulation, for tests; declared in
+#                           tests/CMakeLists.txt
+#   gossamer_cuda_absent    every function reports that there is no such device
+# Programs link GOSSAMER_CUDA_LIBRARY: gossamer_cuda where it exists, else gossamer_cuda_absent.
 include_guard()
 
 if(NOT GOSSAMER_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -16,11 +19,11 @@ if(NOT GOSSAMER_CUDA STREQUAL "OFF")
     if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
       set(CMAKE_CUDA_COMPILER ${GOSSAMER_NVCC})
     endif()
-    if(NOT CMAKE_CUDA_ARCHITECTURES)  # 'native' fails where there is no GPU
-      set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Generations of gpus that kernels are compiled for")
+    if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})  # 'native' fails where there is no GPU
+      set(CMAKE_CUDA_ARCHITECTURES "80;90" CACHE STRING "Generations of GPUs that kernels are compiled for")
     endif()
     enable_language(CUDA)
-    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 or so does not know that nvcc takes it
+    if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 does not know this option of nvcc
       set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
     endif()
     set(GOSSAMER_HAS_CUDA TRUE)
@@ -30,7 +33,7 @@ if(NOT GOSSAMER_CUDA STREQUAL "OFF")
   endif()
 endif()
 
-file(GLOB GOSSAMER_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/cuda/*.cu
+file(GLOB_RECURSE GOSSAMER_CUDA_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gpu/cuda/*.cu
      ${PROJECT_SOURCE_DIR}/src/gpu/cuda/*.cpp)
 
 add_library(gossamer_cuda_absent STATIC ${PROJECT_SOURCE_DIR}/src/gpu/cuda_absent/absent.cpp)
@@ -41,7 +44,7 @@ if(GOSSAMER_HAS_CUDA AND GOSSAMER_CUDA_SOURCES)
   add_library(gossamer_cuda STATIC ${GOSSAMER_CUDA_SOURCES})
   target_compile_options(gossamer_cuda PRIVATE
                          "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;-Xcompiler=-Wall,-Wextra>")
-  # The runtime is part of the program, and cuBLAS is looked for when it is needed: the program starts without CUDA too.
+  # CUDA's runtime is linked statically and cuBLAS is loaded at its first use: the program starts on machines without CUDA.
   set_target_properties(gossamer_cuda PROPERTIES CUDA_STANDARD 20 CUDA_EXTENSIONS OFF CUDA_RUNTIME_LIBRARY Static)
   target_include_directories(gossamer_cuda SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
   target_link_libraries(gossamer_cuda PUBLIC gossamer_gpu PRIVATE ${CMAKE_DL_LIBS})

@@ -1,28 +1,50 @@
 # The two ways in which this project declares code: a folder is a library, and a folder is a registry.
 include_guard()
 
-# gossamer_library(name DEPS a b …): every source of src/<name>/ (plug-in folders included) is one static library, but for
-# src/gpu/cuda*/, which cmake/cuda.cmake makes libraries of their own of.
+# gossamer_library(name [COLD] DEPS a b … [HEADERS_OF room | HEADERS h …]): every source of src/<name>/ (plug-in folders
+# included) is one static library. src/gpu/cuda*/ are left out: cmake/cuda.cmake declares their libraries.
+#   COLD        code whose speed does not matter is compiled with -O1, which takes a quarter less time
+#   HEADERS     headers that most sources of the room include are precompiled, beside the common ones
+#   HEADERS_OF  the precompiled headers of an earlier room are used; both rooms have the same compiler options
 # The order of these calls in CMakeLists.txt is the order of the rooms: a library may depend only on earlier ones.
 function(gossamer_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "COLD" "HEADERS_OF" "DEPS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/gpu/cuda(_absent)?/")
   add_library(gossamer_${name} STATIC ${sources})
   target_include_directories(gossamer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(gossamer_${name} PUBLIC gossamer_flags ${ARG_DEPS})
-  gossamer_precompile(gossamer_${name})
-endfunction()
-
-# gossamer_precompile(target HEADER…): what most of the target's sources include, and `HEADER…`, is read once.
-function(gossamer_precompile target)
-  if(GOSSAMER_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE <fmt/format.h> <algorithm> <functional> <map> <memory> <string> <vector> ${ARGN})
+  if(ARG_COLD)
+    gossamer_cold(gossamer_${name})
+  endif()
+  if(ARG_HEADERS_OF)
+    gossamer_precompile(gossamer_${name} REUSE_FROM gossamer_${ARG_HEADERS_OF})
+  else()
+    gossamer_precompile(gossamer_${name} PRIVATE ${ARG_HEADERS})
   endif()
 endfunction()
 
-# gossamer_together(target): its sources are compiled several at a time. For a target whose headers take longer than its own
-# code: templates of CLI11 and JSON are then made once for all of them. No two of its files may give one name two meanings.
+# gossamer_cold(target): an optimised build compiles the target with -O1. Results are the same bits.
+function(gossamer_cold target)
+  target_compile_options(${target} PRIVATE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1>")
+endfunction()
+
+# gossamer_precompile(target PRIVATE HEADER…): the common headers and `HEADER…` are read once for all sources of the target.
+# gossamer_precompile(target REUSE_FROM other): those of another target are used. GCC takes the optimisation level of a
+# source from the precompiled header, so both targets have one level, and a source with options of its own skips the header.
+function(gossamer_precompile target how)
+  if(NOT GOSSAMER_PRECOMPILE)
+    return()
+  endif()
+  if(how STREQUAL "PRIVATE")
+    list(APPEND ARGN <algorithm> <chrono> <functional> <map> <memory> <optional> <span> <string> <variant> <vector>)
+    list(PREPEND ARGN <fmt/format.h>)
+  endif()
+  target_precompile_headers(${target} ${how} ${ARGN})
+endfunction()
+
+# gossamer_together(target): the target's sources are compiled in batches, so that the templates of JSON and CLI11 are
+# instantiated once a batch. Names in anonymous namespaces are unique within such a target.
 function(gossamer_together target)
   if(GOSSAMER_PRECOMPILE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
@@ -59,8 +81,8 @@ ${calls}  return kinds;
 endfunction()
 
 # gossamer_embed(name FILE data/… FUNCTION a::b::f): the bytes of a file of the repository become part of the library, as
-# `std::span<const unsigned char> a::b::f()`, so that a binary copied elsewhere needs no file beside it. Whoever uses the
-# function declares it.
+# `std::span<const unsigned char> a::b::f()`, so that a binary copied elsewhere needs no file beside it. The file that uses
+# the function declares it.
 function(gossamer_embed name)
   cmake_parse_arguments(ARG "" "FILE;FUNCTION" "" ${ARGN})
   set(file ${PROJECT_SOURCE_DIR}/${ARG_FILE})

@@ -315,5 +315,6 @@ def describe(
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # a background shell ignores SIGINT
+        signal.signal(number, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))

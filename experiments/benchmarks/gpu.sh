@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests and measures the CUDA device on one GPU in less than 8 minutes: builds (with CUDA toolkit, CMake
-# and ninja or make; without network), tests parity, runs the sanitizers and the benchmarks, and
-# writes one table as Markdown and JSON. A stage that failed or did not run has its reason there.
+# Tests and measures the CUDA device on one GPU in less than 8 minutes: builds (with CUDA toolkit,
+# CMake and ninja or make; without network), tests parity, runs the sanitizers and the benchmarks,
+# and writes one table as Markdown and JSON. The table gives the reason for a stage that failed.
 #   experiments/benchmarks/gpu.sh [--out FOLDER] [--minutes 7.8] [--only STAGE,…] [--help]
-#   GOSSAMER_HEADERS   a folder with the headers of Eigen, fmt, doctest and zlib from gpu_headers.sh,
+#   GOSSAMER_HEADERS   a folder with the headers of Eigen, fmt, doctest and zlib (gpu_headers.sh),
 #                      if these packages are not installed
 #   GOSSAMER_BINARY    a gossamer program that was built elsewhere, for the stages that need it
 #   MNIST              a folder with the files of MNIST (default: synthetic files of that size)

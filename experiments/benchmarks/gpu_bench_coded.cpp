@@ -1,24 +1,29 @@
-// Measures the operations of codecs: conversions, and selections of a tenth of a row.
+// Operations that encode rows in fewer bytes, or select a tenth of a row's values, against the
+// bytes that they must move.
 #include "gpu/fault_word.hpp"
 #include "gpu_bench_rows.hpp"
 
 namespace gossamer::bench {
 namespace {
 
-/// The selected fraction of a row, the default of topk and randk.
-constexpr double kPart = 0.1;
-std::size_t part(const Rows& rows) { return std::max<std::size_t>(1, rows.length() / 10); }
+/// Share of a row's values that is selected: the default of topk and randk.
+constexpr double kShare = 0.1;
+std::size_t share(const Rows& rows) { return std::max<std::size_t>(1, rows.length() / 10); }
 
-void clear(gpu::Device& device, std::span<float> row) {
-  const gpu::FillRequest<float> fill{0.0F, row.data(), row.size()};
-  device.fill(std::span(&fill, 1));
+template <class Request>
+void execute(gpu::Device& device, const Request& request) {
+  device.execute(std::span(&request, 1));
 }
 
-/// Checks `back`, the selected values of `row` added to zeros. keep(value) is 1 if the value must
-/// be there, 0 if it must be 0, and −1 if both are allowed.
+void clear(gpu::Device& device, std::span<float> row) {
+  execute(device, gpu::FillRequest<float>{0.0F, row.data(), row.size()});
+}
+
+/// Checks `back`, to which some values of `row` were added from zero: each value is row's or 0.
+/// keep(value) is 1 for values that must be kept, 0 for values that must not, −1 for either.
 template <class Keep>
-void expect_part(gpu::Device& device, std::span<const float> row, std::span<const float> back,
-                 const char* what, Keep keep) {
+void expect_share(gpu::Device& device, std::span<const float> row, std::span<const float> back,
+                  const char* what, Keep keep) {
   const std::vector<float> values = sample(device, row), got = sample(device, back);
   std::vector<double> expected;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -29,123 +34,117 @@ void expect_part(gpu::Device& device, std::span<const float> row, std::span<cons
   expect_close(got, expected, what);
 }
 
-std::uint32_t* indices(const Rows& rows, std::size_t row) {
-  return reinterpret_cast<std::uint32_t*>(rows.row(row).data());
+template <class Value>
+Value* as(const Rows& rows, std::size_t row) {
+  return reinterpret_cast<Value*>(rows.row(row).data());
 }
 
-/// Writes the largest values of row 0 to row 1 and their indices to row 2.
-gpu::LargestRequest largest(gpu::Device& device, const Rows& rows) {
-  const gpu::LargestRequest request{rows.row(0).data(), rows.length(), rows.row(1).data(),
-                                    indices(rows, 2), part(rows)};
-  device.largest(std::span(&request, 1));
-  return request;
+/// Row 0's largest values to row 1, their indices to row 2.
+gpu::TopKRequest top_k(const Rows& rows) {
+  return {rows.row(0).data(), rows.length(), rows.row(1).data(), as<std::uint32_t>(rows, 2),
+          share(rows)};
 }
 
-/// Adds the largest values to zeros in row 3. The largest tenth of uniform values are those above
-/// about 0.9.
-gpu::PlacedRequest placed(gpu::Device& device, const Rows& rows) {
-  const gpu::LargestRequest chosen = largest(device, rows);
+/// Adds the largest values to zeros in row 3, checked. Of uniform values the largest tenth are
+/// above 0.9 or so.
+gpu::ScatterAddRequest scatter_add(gpu::Device& device, const Rows& rows) {
+  const gpu::TopKRequest chosen = top_k(rows);
+  execute(device, chosen);
   clear(device, rows.row(3));
   const gpu::FaultWord fault(device);
-  gpu::PlacedRequest request{chosen.chosen,      chosen.indices, chosen.count,
-                             rows.row(3).data(), rows.length(),  fault.word()};
-  device.add_placed(std::span(&request, 1));
+  gpu::ScatterAddRequest request{chosen.chosen,      chosen.indices, chosen.count,
+                                 rows.row(3).data(), rows.length(),  fault.word()};
+  execute(device, request);
   device.finish();
-  if (fault.told() != 0) throw std::runtime_error("largest: indices that do not ascend");
-  expect_part(device, rows.row(0), rows.row(3), "largest", [](float value) {
+  if (fault.tag() != 0) throw std::runtime_error("top_k: indices that do not ascend");
+  expect_share(device, rows.row(0), rows.row(3), "top_k", [](float value) {
     return value > 0.95F ? 1 : value < 0.85F ? 0 : -1;
   });
   request.fault = nullptr;
   return request;
 }
 
-/// Samples a tenth of row 0 to row 1, adds it to zeros in row 2, and checks row 2.
-gpu::SampledRequest sampled(gpu::Device& device, const Rows& rows) {
-  gpu::SampledRequest request{
-      rows.row(0).data(), rows.length(), rows.row(1).data(), part(rows), 7, 1, Purpose::test, 3};
-  device.sample(std::span(&request, 1));
+gpu::StratifiedSample stratified(const Rows& rows) { return {share(rows), 7, 1, Purpose::test, 3}; }
+/// A tenth of row 0 to row 1.
+gpu::SampleRequest sampled(const Rows& rows) {
+  return {rows.row(0).data(), rows.length(), rows.row(1).data(), stratified(rows)};
+}
+/// The sample added to zeros in row 2, checked.
+gpu::AddSampledRequest add_sampled(gpu::Device& device, const Rows& rows) {
+  const gpu::AddSampledRequest request{rows.row(1).data(), rows.row(2).data(), rows.length(),
+                                       stratified(rows)};
+  execute(device, sampled(rows));
   clear(device, rows.row(2));
-  request.values = rows.row(2).data();
-  device.add_sampled(std::span(&request, 1));
-  expect_part(device, rows.row(0), rows.row(2), "sample", [](float) { return -1; });
+  execute(device, request);
+  expect_share(device, rows.row(0), rows.row(2), "sample", [](float) { return -1; });
   return request;
 }
 
-/// Encodes the signs of row 0 to row 1 and their scales to row 2, and decodes them to row 3. For
-/// uniform values every result is about 1/2.
-gpu::SignRequest signs(gpu::Device& device, const Rows& rows) {
-  gpu::SignRequest request{rows.row(0).data(), indices(rows, 1), rows.row(2).data(), rows.length()};
-  device.to_signs(std::span(&request, 1));
-  request.values = rows.row(3).data();
-  device.from_signs(std::span(&request, 1));
+/// Row 0's signs to row 1, their scales to row 2.
+gpu::EncodeSignsRequest encode_signs(const Rows& rows) {
+  return {rows.row(0).data(), as<std::uint32_t>(rows, 1), rows.row(2).data(), rows.length()};
+}
+/// The signs decoded to row 3, checked: of uniform values all are about 1/2.
+gpu::DecodeSignsRequest decode_signs(gpu::Device& device, const Rows& rows) {
+  const gpu::DecodeSignsRequest request{as<std::uint32_t>(rows, 1), rows.row(2).data(),
+                                        rows.row(3).data(), rows.length()};
+  execute(device, encode_signs(rows));
+  execute(device, request);
   for (const float value : sample(device, rows.row(3)))
     if (!(std::abs(value - 0.5F) < 0.1F))
-      throw std::runtime_error(fmt::format("signs: {} where about 0.5 was due", value));
+      throw std::runtime_error(fmt::format("signs: {} instead of about 0.5", value));
   return request;
+}
+
+gpu::EncodeBf16Request encode_bf16(const Rows& rows) {
+  return {rows.row(0).data(), as<std::uint16_t>(rows, 1), rows.length()};
+}
+gpu::EncodeInt8Request encode_int8(const Rows& rows) {
+  return {rows.row(0).data(), as<std::int8_t>(rows, 1), rows.row(2).data(), rows.length()};
 }
 
 }  // namespace
 
 std::vector<Operation> coded_operations() {
   using gpu::Device;
-  const auto at = [](const Rows& rows, std::size_t i) { return rows.row(i).data(); };
-  constexpr double kSigns = 4 + 1.0 / 8 + 4.0 / gpu::kSignBlock;
+  constexpr double kInt8 = 5 + 4.0 / gpu::kInt8Block, kSigns = 4 + 1.0 / 8 + 4.0 / gpu::kSignBlock;
   return {
-      {"to_bf16", 2, 6,
-       [=](Device& d, const Rows& r) {
+      {"encode_bf16", 2, 6, [](Device& d, const Rows& r) { return repeat(d, encode_bf16(r)); }},
+      {"decode_bf16", 2, 6,
+       [](Device& d, const Rows& r) {
+         const gpu::EncodeBf16Request encode = encode_bf16(r);
+         execute(d, encode);
+         return repeat(d, gpu::DecodeBf16Request{encode.coded, r.row(0).data(), r.length()});
+       }},
+      {"encode_int8", 3, kInt8, [](Device& d, const Rows& r) { return repeat(d, encode_int8(r)); }},
+      {"decode_int8", 3, kInt8,
+       [](Device& d, const Rows& r) {
+         const gpu::EncodeInt8Request encode = encode_int8(r);
+         execute(d, encode);
          return repeat(
-             gpu::Bf16Request{at(r, 0), reinterpret_cast<std::uint16_t*>(at(r, 1)), r.length()},
-             [&d](auto q) { d.to_bf16(q); });
+             d, gpu::DecodeInt8Request{encode.coded, encode.scales, r.row(0).data(), r.length()});
        }},
-      {"from_bf16", 2, 6,
-       [=](Device& d, const Rows& r) {
-         const gpu::Bf16Request request{at(r, 0), reinterpret_cast<std::uint16_t*>(at(r, 1)),
-                                        r.length()};
-         d.to_bf16(std::span(&request, 1));
-         return repeat(request, [&d](auto q) { d.from_bf16(q); });
+      {"encode_signs", 4, kSigns,
+       [](Device& d, const Rows& r) {
+         decode_signs(d, r);  // checks it
+         return repeat(d, encode_signs(r));
        }},
-      {"to_int8", 3, 5 + 4.0 / gpu::kInt8Block,
-       [=](Device& d, const Rows& r) {
-         return repeat(gpu::Int8Request{at(r, 0), reinterpret_cast<std::int8_t*>(at(r, 1)),
-                                        at(r, 2), r.length()},
-                       [&d](auto q) { d.to_int8(q); });
+      {"decode_signs", 4, kSigns,
+       [](Device& d, const Rows& r) { return repeat(d, decode_signs(d, r)); }},
+      {"top_k", 4, 4 + 8 * kShare,
+       [](Device& d, const Rows& r) {
+         scatter_add(d, r);  // checks it
+         return repeat(d, top_k(r));
        }},
-      {"from_int8", 3, 5 + 4.0 / gpu::kInt8Block,
-       [=](Device& d, const Rows& r) {
-         const gpu::Int8Request request{at(r, 0), reinterpret_cast<std::int8_t*>(at(r, 1)),
-                                        at(r, 2), r.length()};
-         d.to_int8(std::span(&request, 1));
-         return repeat(request, [&d](auto q) { d.from_int8(q); });
+      {"scatter_add", 4, 16 * kShare,
+       [](Device& d, const Rows& r) { return repeat(d, scatter_add(d, r)); }},
+      {"sample", 3, 8 * kShare,
+       [](Device& d, const Rows& r) {
+         add_sampled(d, r);  // checks it
+         return repeat(d, sampled(r));
        }},
-      {"to_signs", 4, kSigns,
-       [=](Device& d, const Rows& r) {
-         gpu::SignRequest request = signs(d, r);
-         request.values = at(r, 0);
-         return repeat(request, [&d](auto q) { d.to_signs(q); });
-       }},
-      {"from_signs", 4, kSigns,
-       [=](Device& d, const Rows& r) {
-         return repeat(signs(d, r), [&d](auto q) { d.from_signs(q); });
-       }},
-      {"largest", 4, 4 + 8 * kPart,
-       [=](Device& d, const Rows& r) {
-         placed(d, r);  // checks it
-         return repeat(largest(d, r), [&d](auto q) { d.largest(q); });
-       }},
-      {"add_placed", 4, 16 * kPart,
-       [=](Device& d, const Rows& r) {
-         return repeat(placed(d, r), [&d](auto q) { d.add_placed(q); });
-       }},
-      {"sample", 3, 8 * kPart,
-       [=](Device& d, const Rows& r) {
-         gpu::SampledRequest request = sampled(d, r);
-         request.values = at(r, 0);
-         return repeat(request, [&d](auto q) { d.sample(q); });
-       }},
-      {"add_sampled", 3, 12 * kPart,
-       [=](Device& d, const Rows& r) {
-         return repeat(sampled(d, r), [&d](auto q) { d.add_sampled(q); });
-       }},
+      {"add_sampled", 3, 12 * kShare,
+       [](Device& d, const Rows& r) { return repeat(d, add_sampled(d, r)); }},
   };
 }
 

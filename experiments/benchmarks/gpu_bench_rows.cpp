@@ -14,8 +14,8 @@ namespace {
 void check_mix(gpu::Device& device, const gpu::MixRequest& request) {
   const gpu::FillRequest<float> poison{std::numeric_limits<float>::quiet_NaN(), request.out,
                                        request.length};
-  device.fill(std::span(&poison, 1));
-  device.mix(std::span(&request, 1));
+  device.execute(std::span(&poison, 1));
+  device.execute(std::span(&request, 1));
   const std::vector<float> x = sample(device, {request.x, request.length});
   std::vector<double> expected(x.begin(), x.end());
   for (const gpu::MixSource& source : request.sources) {
@@ -57,7 +57,8 @@ void check_update(gpu::Device& device, const gpu::UpdateJob<float>& job) {
   expect_close(sample(device, {job.parameters, job.length}), expected, "update");
 }
 
-std::vector<Operation> operations() {
+/// Mixing and optimizer steps, with checked results.
+std::vector<Operation> fused_operations() {
   using gpu::Device;
   const auto at = [](const Rows& rows, std::size_t i) { return rows.row(i).data(); };
   return {
@@ -67,7 +68,7 @@ std::vector<Operation> operations() {
          *sources = {{at(r, 1), 1.0F / 3}, {at(r, 2), 1.0F / 3}};
          const gpu::MixRequest request{at(r, 0), at(r, 3), *sources, r.length()};
          check_mix(d, request);
-         return Work([&d, request, sources] { d.mix(std::span(&request, 1)); });
+         return Work([&d, request, sources] { d.execute(std::span(&request, 1)); });
        }},
       {"update", 3, 20,
        [=](Device& d, const Rows& r) {
@@ -82,75 +83,49 @@ std::vector<Operation> operations() {
          check_adam(d, job);
          return Work([&d, job] { d.update(kAdam, std::span(&job, 1)); });
        }},
+  };
+}
+
+/// Copies, element-wise arithmetic, range checks and sketches.
+std::vector<Operation> element_operations() {
+  using gpu::Device;
+  const auto at = [](const Rows& rows, std::size_t i) { return rows.row(i).data(); };
+  return {
       {"copy_row", 2, 8,
        [=](Device& d, const Rows& r) {
-         return repeat(gpu::CopyRequest<float>{at(r, 0), at(r, 1), r.length()},
-                       [&d](auto q) { d.copy(q); });
+         return repeat(d, gpu::CopyRequest<float>{at(r, 0), at(r, 1), r.length()});
        }},
       {"axpy", 2, 12,
        [=](Device& d, const Rows& r) {
-         return repeat(gpu::AxpyRequest<float>{1e-6F, at(r, 0), at(r, 1), r.length()},
-                       [&d](auto q) { d.axpy(q); });
+         return repeat(d, gpu::AxpyRequest<float>{1e-6F, at(r, 0), at(r, 1), r.length()});
        }},
       {"add_difference", 3, 16,
        [=](Device& d, const Rows& r) {
-         return repeat(gpu::DifferenceRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()},
-                       [&d](auto q) { d.add_difference(q); });
+         return repeat(d, gpu::DifferenceRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()});
        }},
       {"scale", 1, 8,
        [=](Device& d, const Rows& r) {
-         return repeat(gpu::ScaleRequest<float>{1.0000001F, at(r, 0), r.length()},
-                       [&d](auto q) { d.scale(q); });
+         return repeat(d, gpu::ScaleRequest<float>{1.0000001F, at(r, 0), r.length()});
        }},
       {"divide", 3, 8,
        [=](Device& d, const Rows& r) {
-         return repeat(gpu::DivideRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()},
-                       [&d](auto q) { d.divide(q); });
+         return repeat(d, gpu::DivideRequest<float>{at(r, 0), at(r, 1), at(r, 2), r.length()});
        }},
       {"fill", 1, 4,
        [=](Device& d, const Rows& r) {
-         return repeat(gpu::FillRequest<float>{0.7F, at(r, 0), r.length()},
-                       [&d](auto q) { d.fill(q); });
-       }},
-      {"integers", 1, 4,
-       [=](Device& d, const Rows& r) {
-         return repeat(
-             gpu::RandomRequest<std::uint32_t>{.seed = 3,
-                                               .out = reinterpret_cast<std::uint32_t*>(at(r, 0)),
-                                               .length = r.length()},
-             [&d](auto q) { d.integers(q); });
-       }},
-      {"uniforms", 1, 4,
-       [=](Device& d, const Rows& r) {
-         return repeat(gpu::RandomRequest<float>{.seed = 3, .out = at(r, 0), .length = r.length()},
-                       [&d](auto q) { d.uniforms(q); });
-       }},
-      {"dot", 2, 8,
-       [=](Device& d, const Rows& r) {
-         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()},
-                       [&d](auto q) { d.dot(q); });
-       }},
-      {"squared_norm", 1, 4,
-       [=](Device& d, const Rows& r) {
-         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 0), r.length()},
-                       [&d](auto q) { d.dot(q); });
-       }},
-      {"squared_distance", 2, 8,
-       [=](Device& d, const Rows& r) {
-         return repeat(gpu::ReduceRequest<float>{at(r, 0), at(r, 1), r.length()},
-                       [&d](auto q) { d.squared_distance(q); });
+         return repeat(d, gpu::FillRequest<float>{0.7F, at(r, 0), r.length()});
        }},
       {"check_range", 1, 4,
        [=](Device& d, const Rows& r) {
          auto word = std::make_shared<gpu::FaultWord>(d);
          const gpu::RangeCheckRequest request{at(r, 0), r.length(), 1e18F, word->word()};
-         return Work([&d, request, word] { d.check_range(std::span(&request, 1)); });
+         return Work([&d, request, word] { d.execute(std::span(&request, 1)); });
        }},
       {"sketch", 1, 4,
        [=](Device& d, const Rows& r) {
          auto sketch = std::make_shared<std::vector<double>>(gpu::sketch_length(r.length()));
          const gpu::SketchRequest<float> request{at(r, 0), r.length(), 5, sketch->data()};
-         return Work([&d, request, sketch] { d.sketch(std::span(&request, 1)); });
+         return Work([&d, request, sketch] { d.execute(std::span(&request, 1)); });
        }},
   };
 }
@@ -214,7 +189,7 @@ void measure_ring(gpu::Device& device, const Scale& scale) {
   }
   check_mix(device, requests[0].back());
   std::size_t round = 0;
-  const Side ours{.work = [&] { device.mix(requests[round++ % 2]); },
+  const Side ours{.work = [&] { device.execute(requests[round++ % 2]); },
                   .finish = [&device] { device.finish(); },
                   .bytes = 2.0 * kPeers * sizeof(float) * static_cast<double>(scale.ring_row)};
   PairedRates rates = measure_pairs(ours, bound.side(), scale);
@@ -239,7 +214,7 @@ void run_rows(gpu::Device& device, const Scale& scale, Parts& parts) {
         .add("ours", rates)
         .print();
   });
-  for (const auto& all : {operations(), coded_operations()})
+  for (const auto& all : {fused_operations(), element_operations(), coded_operations()})
     for (const Operation& operation : all) {
       parts.run(operation.name, [&] { measure(device, scale, operation); });
       if (operation.name == std::string_view("update"))

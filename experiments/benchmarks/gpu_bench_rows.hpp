@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/philox.hpp"
 #include "gpu/device_rows.hpp"
 #include "gpu_bench.hpp"
 
@@ -17,15 +18,16 @@ namespace gossamer::bench {
 
 using Rows = gpu::DeviceRows<float>;
 
-/// `count` rows of `length` values, uniform in [0, 1). Each row has its own random stream.
+/// Rows of uniform values in [0, 1): the same million over and over, another million for each row.
 inline Rows random_rows(gpu::Device& device, std::size_t count, std::size_t length) {
   Rows rows(device, count, length);
+  std::vector<float> values(std::min(length, std::size_t{1} << 20));
   for (std::size_t i = 0; i < count; ++i) {
-    const gpu::RandomRequest<float> request{.seed = 1,
-                                            .peer = static_cast<std::uint32_t>(i),
-                                            .out = rows.row(i).data(),
-                                            .length = length};
-    device.uniforms(std::span(&request, 1));
+    RandomStream random(1, static_cast<std::uint32_t>(i), Purpose::test);
+    for (float& value : values) value = random.next_float();
+    for (std::size_t begin = 0; begin < length; begin += values.size())
+      device.upload(rows.row(i).data() + begin, values.data(),
+                    std::min(values.size(), length - begin) * sizeof(float));
   }
   return rows;
 }
@@ -58,10 +60,10 @@ struct Operation {
   std::function<Work(gpu::Device&, const Rows&)> prepare;
 };
 
-/// The repeated call of a function of the device with one request.
-template <class Request, class Call>
-Work repeat(Request request, Call call) {
-  return [request, call]() mutable { call(std::span<Request>(&request, 1)); };
+/// The repeated execution of one request.
+template <class Request>
+Work repeat(gpu::Device& device, const Request& request) {
+  return [&device, request] { device.execute(std::span(&request, 1)); };
 }
 
 /// The operations of codecs: encoding and decoding.

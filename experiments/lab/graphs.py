@@ -1,6 +1,7 @@
 """Draws the topologies of a sweep: a torus as a grid, a hypercube as a projection, or a circle."""
 
 import math
+from typing import Any
 
 import networkx
 import numpy as np
@@ -68,9 +69,9 @@ def _facts(topology: dict[str, object]) -> str:
     return f"{degree}, diameter {diameter}{period}\nspectral gap {gap}"
 
 
-def draw_graph(axes: Axes, topology: dict[str, object], colour: str) -> None:
-    n = int(topology["peers"])  # type: ignore[call-overload]
-    edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"] or []]  # type: ignore[attr-defined]
+def draw_graph(axes: Axes, topology: dict[str, Any], colour: str) -> None:
+    n = int(topology["peers"])
+    edges: list[Edge] = [(int(i), int(j)) for i, j in topology["edge_list"] or []]
     directed = not topology["symmetric"]
     positions, curvature = layout(
         n,

@@ -43,7 +43,7 @@ def settings(
     launch_config: LaunchConfig, cell: Cell, extra: dict[str, str] | None = None
 ) -> list[str]:
     merged = {**launch_config.common, **cell.overrides, **(extra or {})}
-    return [word for key, value in merged.items() for word in ("--set", f"{key}={value}")]
+    return [part for key, value in merged.items() for part in ("--set", f"{key}={value}")]
 
 
 def check(launch_config: LaunchConfig, cell: Cell) -> str:

@@ -50,13 +50,13 @@ class TimeEstimate:
 def remaining_text(seconds: float | None) -> str:
     if seconds is None:
         return "remaining time unknown"
-    whole = int(seconds + 0.5)
-    if whole < 60:
-        return f"about {whole} s left"
+    rounded = int(seconds + 0.5)
+    if rounded < 60:
+        return f"about {rounded} s left"
     return (
-        f"about {whole // 60} min {whole % 60:02d} s left"
-        if whole < 3600
-        else f"about {whole / 3600:.1f} h left"
+        f"about {rounded // 60} min {rounded % 60:02d} s left"
+        if rounded < 3600
+        else f"about {rounded / 3600:.1f} h left"
     )
 
 

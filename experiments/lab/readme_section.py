@@ -30,12 +30,16 @@ def replace_results(path: Path, text: str) -> None:
 
     Throws LabError if the markers are not there exactly once.
     """
-    whole = path.read_text(encoding="utf-8") if path.exists() else f"{BEGIN}\n{END}\n"
-    if whole.count(BEGIN) != 1 or whole.count(END) != 1 or whole.index(END) < whole.index(BEGIN):
+    content = path.read_text(encoding="utf-8") if path.exists() else f"{BEGIN}\n{END}\n"
+    if (
+        content.count(BEGIN) != 1
+        or content.count(END) != 1
+        or content.index(END) < content.index(BEGIN)
+    ):
         raise LabError(
             f"{path}: the file must have the line '{BEGIN}' once, and after it '{END}' once"
         )
-    before, _, rest = whole.partition(BEGIN)
+    before, _, rest = content.partition(BEGIN)
     path.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 

@@ -134,8 +134,8 @@ def _point(condition: Condition, predictions: Predictions) -> Point | None:
         measured.append(steps * step / seconds)
         round_seconds = predictions.round_seconds(run)
         if round_seconds:
-            predicted.append(steps / run.summary["rounds"] * step / round_seconds["whole"])
-            waits = round_seconds["whole"] - round_seconds["training"]
+            predicted.append(steps / run.summary["rounds"] * step / round_seconds["total"])
+            waits = round_seconds["total"] - round_seconds["training"]
             bound.append(waits > round_seconds["training"])
     complete = len(predicted) == len(measured)
     return Point(

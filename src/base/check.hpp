@@ -1,5 +1,5 @@
-// Checks of our own invariants, on in every build: a bug stops the program with its place and
-// reason, never silently.
+// Checks of invariants, enabled in every build. A failed check prints its place and reason and
+// aborts the program.
 #pragma once
 
 #include <cstdio>
@@ -17,8 +17,8 @@ namespace gossamer {
 
 }  // namespace gossamer
 
-/// Aborts when `condition` is false. For bugs only: nothing that a peer, a file or a user can cause
-/// may reach one.
+/// Aborts when `condition` is false. For bugs only: no input of
+/// a peer, a file or a user may make a check fail.
 #define GOSSAMER_CHECK(condition, why)   \
   (static_cast<bool>(condition) ? void() \
                                 : ::gossamer::check_failed(#condition, __FILE__, __LINE__, why))

@@ -13,7 +13,7 @@ namespace gossamer {
 /// XXH3-64 of the bytes: for frames.
 std::uint64_t hash64(std::span<const std::byte> bytes);
 
-/// XXH3-128 of the bytes as 32 hexadecimal digits: for what people compare.
+/// XXH3-128 of the bytes as 32 hexadecimal digits: for hashes that people compare.
 std::string hash_hex(std::span<const std::byte> bytes);
 std::string hash_hex(std::string_view text);
 

@@ -1,4 +1,4 @@
-// Whether values may be computed with: finite, and not beyond a bound.
+// The range check of values from other peers: finite, and not beyond a bound.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace gossamer {
 
-/// A float's sign left out: the order of these bits is the order of magnitudes, with infinity and
-/// NaN above all numbers.
+/// A float's bits without the sign. Their order is the order of magnitudes, with infinity and NaN
+/// above all numbers.
 inline constexpr std::uint32_t kMagnitudeBits = 0x7FFFFFFF;
 
 /// Index of the first value that is not within [−largest, largest] (NaN never is); values.size()

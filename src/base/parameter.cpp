@@ -54,7 +54,7 @@ Status check_range(const ParameterSpec& spec, double number) {
 }
 
 Status check_integer(const ParameterSpec& spec, std::int64_t number) {
-  // Compared as integers where the bound is one: a double cannot tell 2^53 from its neighbour.
+  // Compared as integers where the bound is one: a double cannot distinguish 2^53 from 2^53 + 1.
   if (std::abs(static_cast<double>(number)) < 0x1p53)
     return check_range(spec, static_cast<double>(number));
   if (std::isfinite(spec.notes.maximum) || (number < 0 && std::isfinite(spec.notes.minimum)))

@@ -1,6 +1,6 @@
 // Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
 // numbers: as easy as 1, 2, 3", SC 2011). A number depends on its key and counter alone, never on
-// what was drawn before by whom, so a peer's draws are the same wherever the peer runs.
+// earlier draws, so a peer's draws are the same wherever the peer runs.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ constexpr std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> c
   return counter;
 }
 
-/// What a random stream is for. Part of the key: two purposes never share a number. Values are part
+/// The use of a random stream. Part of the key: two purposes never share a number. Values are part
 /// of the run's reproducibility: append, never renumber.
 enum class Purpose : std::uint32_t {
   initial_parameters = 1,
@@ -36,13 +36,14 @@ enum class Purpose : std::uint32_t {
   gradient_noise = 5,
   topology = 6,  ///< random graphs and matchings; step = round
   sketch = 7,
-  network = 8,       ///< what a simulated link has: peer and step are its ends
+  network = 8,       ///< properties of a simulated link: peer and step are its ends
   initial_rows = 9,  ///< rows of `consensus`
   codec = 10,        ///< which values a peer sends; step = round
   jitter = 11,       ///< of a simulated link's chunks: peer and step are its ends
   step_time = 12,    ///< virtual time of local steps
-  scenario = 13,     ///< what a simulated network with faults is like, and what it leaves to chance
-  clients = 16,  ///< who trains in a round of federated averaging, and who vanishes; step = round
+  scenario = 13,     ///< scenarios and random events of simulated networks with faults
+  clients = 16,      ///< clients that train in a round of federated averaging, and those that fail;
+                     ///< step = round
   test = 1000,
 };
 

@@ -1,5 +1,5 @@
-// Faults as values. Whatever a user, a file or a peer can cause is an Error whose message names the
-// thing and says what to do; bugs of our own are checks (base/check.hpp).
+// Faults as values. A fault that a user, a file or a peer can cause is an Error whose message names
+// the thing and says what to do; bugs of our own are checks (base/check.hpp).
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace gossamer {
 
-/// What went wrong, as a caller or a script needs to tell it apart. The program's exit code is the
+/// The kind of a fault, as callers and scripts distinguish it. The program's exit code is the
 /// kind's value.
 enum class ErrorKind : int {
-  internal = 1,       ///< a bug, or an exception nobody expected
+  internal = 1,       ///< a bug, or an unexpected exception
   invalid = 2,        ///< a flag, a configuration or a combination that cannot run
   data = 3,           ///< a file that is missing, damaged or cannot be written
   join_timeout = 4,   ///< peers were missing when net.join_timeout ended

@@ -1,5 +1,5 @@
-// Rows: the vectors of a process's peers, one row each, as one matrix. Each row begins at a 64-byte
-// boundary, so that vectorised loops see the same alignment for every peer.
+// The parameter vectors of a process's peers as one matrix, one row each. Each row begins at a
+// 64-byte boundary, so that vectorised loops see the same alignment for every peer.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline constexpr std::size_t kRowAlignment =
     64;  // bytes: a cache line, and the widest vector register
 
 /// `count` rows of `length` values each, zero at first. Move-only; rows stay where they are for the
-/// object's life. Thread: none of its own; who writes a row is the caller's business.
+/// object's life. Not synchronised: callers order their accesses to a row.
 template <class Real>
 class Rows {
  public:

@@ -1,4 +1,4 @@
-// gossamer average A B … -o MEAN: the mean of models, be they files' or peers'.
+// gossamer average A B … -o MEAN: the mean of the models in files, or of the peers of a run.
 #include "peer/storage/average.hpp"
 
 #include <fmt/format.h>
@@ -30,15 +30,16 @@ Result<int> execute(const AverageCommand& command) {
 void add_average(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<AverageCommand>();
   CLI::App* average = app.add_subcommand(
-      "average", "one model from many: the mean of peers' parameters, or of files");
+      "average", "average the parameters of peers, or of model files, into one model");
   average
-      ->add_option("files", command->files,
-                   "safetensors files: final parameters, checkpoints, or models of equal tensors")
+      ->add_option(
+          "files", command->files,
+          "safetensors files: final parameters, checkpoints, or models with the same tensors")
       ->required();
   average->add_option("-o,--output", command->output, "the file to write")->required();
   average->callback([command, &exit_code] {
     const auto result = execute(*command);
-    exit_code = result.ok() ? *result : report(result.error());
+    exit_code = result.ok() ? *result : print_error(result.error());
   });
 }
 

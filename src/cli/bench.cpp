@@ -1,5 +1,5 @@
-// gossamer bench: what is measured inside the process. experiments/benchmarks/ sets it against its
-// rivals.
+// gossamer bench: benchmarks within this process. experiments/benchmarks/ compares them with other
+// programs.
 #include <fmt/format.h>
 
 #include <memory>
@@ -71,27 +71,27 @@ Result<int> bench_rounds(const BenchCommand& command) {
                    .dump());
   else
     fmt::print(
-        "a round of dpsgd, softmax on digits, {} peers on a ring, one core: {:.2f} µs per peer "
-        "beside training "
-        "({:.2f} to {:.2f}); training alone {:.2f} µs\n",
+        "a round of dpsgd, softmax on digits, {} peers on a ring, one core: {:.2f} µs per peer in "
+        "addition to training ({:.2f} to {:.2f}); training alone {:.2f} µs\n",
         runtime.peers, runtime.median, runtime.low, runtime.high, runtime.training_microseconds);
   return 0;
 }
 
 using Measure = Result<int> (*)(const BenchCommand&);
 
-std::shared_ptr<BenchCommand> add(CLI::App& bench, const char* name, const char* summary, int peers,
-                                  Measure measure, int& exit_code, CLI::App** made) {
+std::shared_ptr<BenchCommand> add_benchmark(CLI::App& bench, const char* name, const char* summary,
+                                            int peers, Measure measure, int& exit_code,
+                                            CLI::App** made) {
   auto command = std::make_shared<BenchCommand>();
   command->peers = peers;
   CLI::App* app = bench.add_subcommand(name, summary);
-  app->add_option("--peers", command->peers, "rows, models")
+  app->add_option("--peers", command->peers, "number of peers")
       ->capture_default_str()
       ->check(CLI::Range(1, 65535));
-  app->add_flag("--json", command->json, "one JSON object");
+  app->add_flag("--json", command->json, "print one JSON object");
   app->callback([command, measure, &exit_code] {
     auto result = measure(*command);
-    exit_code = result.ok() ? *result : report(result.error());
+    exit_code = result.ok() ? *result : print_error(result.error());
   });
   *made = app;
   return command;
@@ -101,29 +101,29 @@ std::shared_ptr<BenchCommand> add(CLI::App& bench, const char* name, const char*
 
 void add_bench(CLI::App& app, int& exit_code) {
   CLI::App* bench =
-      app.add_subcommand("bench", "measure training, mixing and the runtime, on one core")
+      app.add_subcommand("bench", "measure training, mixing and the runtime on one core")
           ->require_subcommand(1);
   CLI::App* made = nullptr;
-  auto train = add(*bench, "train", "node steps per second, without mixing", 16, bench_train,
-                   exit_code, &made);
+  auto train = add_benchmark(*bench, "train", "local steps per second, without mixing", 16,
+                             bench_train, exit_code, &made);
   made->add_option("workload", train->workload, "softmax, mlp or cnn")->required();
-  made->add_option("--seconds", train->seconds, "to measure for")
+  made->add_option("--seconds", train->seconds, "duration of the measurement")
       ->capture_default_str()
       ->check(CLI::Range(0.01, 3600.0));
-  auto mix = add(*bench, "mix", "one mix of all rows against the copy bandwidth", 64, bench_mixing,
-                 exit_code, &made);
+  auto mix = add_benchmark(*bench, "mix", "one mix of all rows, compared with the copy bandwidth",
+                           64, bench_mixing, exit_code, &made);
   made->add_option("--length", mix->length, "floats in a row")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 30));
-  made->add_option("--pairs", mix->pairs, "of (mix, copy)")
+  made->add_option("--pairs", mix->pairs, "number of pairs (mix, copy)")
       ->capture_default_str()
       ->check(CLI::Range(6, 1000));
-  auto rounds =
-      add(*bench, "runtime", "what a round adds to training", 64, bench_rounds, exit_code, &made);
-  made->add_option("--rounds", rounds->rounds, "in a run")
+  auto rounds = add_benchmark(*bench, "runtime", "overhead of a round over training alone", 64,
+                              bench_rounds, exit_code, &made);
+  made->add_option("--rounds", rounds->rounds, "rounds per run")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
-  made->add_option("--pairs", rounds->pairs, "of (run, training alone)")
+  made->add_option("--pairs", rounds->pairs, "number of pairs (run, training alone)")
       ->capture_default_str()
       ->check(CLI::Range(6, 1000));
 }

@@ -1,4 +1,4 @@
-// gossamer collect DIR: the summary of a networked run.
+// gossamer collect DIR: computes the summary of a networked run.
 #include "peer/log/collect.hpp"
 
 #include <fmt/format.h>
@@ -17,20 +17,20 @@ void add_collect(CLI::App& app, int& exit_code) {
   auto overrides = std::make_shared<std::vector<Override>>();
   auto json = std::make_shared<bool>(false), survivors = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
-      "collect", "put the summary of a networked run together from its processes' files");
-  command->add_option("folder", *folder, "the run folder, or one that holds a folder per process")
+      "collect", "compute the summary of a networked run from the files of its processes");
+  command
+      ->add_option("folder", *folder, "the run folder, or a folder with one subfolder per process")
       ->required();
   command
       ->add_option("--set", *overrides,
-                   "section.key=value: where this machine has the data (data.path), its threads; "
-                   "may be repeated")
+                   "section.key=value: set where this machine has the data (data.path), or its "
+                   "threads; may be repeated")
       ->allow_extra_args(false);
-  command->add_flag("--survivors", *survivors,
-                    "of a network that went on without some of its peers: sum up the others");
+  command->add_flag("--survivors", *survivors, "leave out peers that the network lost");
   command->add_flag("--json", *json, "print summary.json");
   command->callback([folder, overrides, json, survivors, &exit_code] {
     auto summary = collect(*folder, *overrides, *survivors);
-    exit_code = summary.ok() ? 0 : report(summary.error());
+    exit_code = summary.ok() ? 0 : print_error(summary.error());
     if (summary.ok())
       fmt::print("{}", *json ? text_of(*summary, 2) + "\n" : summary_text(*summary));
   });

@@ -1,5 +1,5 @@
-// The program's commands, one file each. Each adds itself to the command line and leaves its exit
-// code in `exit_code` when it is the one that was asked for. stdout is data, stderr is messages.
+// The commands of the program, one file each. Each function adds its command to the command line.
+// When the command runs, it sets `exit_code`. Data goes to stdout and messages go to stderr.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -24,7 +24,7 @@ void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 
-/// Options that every command with a configuration takes.
+/// The options of every command that takes a configuration.
 struct ConfigOptions {
   std::string path;
   std::vector<peer::Override> overrides;
@@ -34,7 +34,7 @@ struct ConfigOptions {
   Result<peer::Config> load() const;
 };
 
-/// --resume, which says where a run begins (peer/checkpoint/resume.hpp).
+/// Adds --resume, which sets where a run starts (peer/checkpoint/resume.hpp).
 void add_resume(CLI::App& command, std::string& resume);
 
 }  // namespace gossamer::cli

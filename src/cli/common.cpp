@@ -3,20 +3,20 @@
 namespace gossamer::cli {
 
 void ConfigOptions::add_to(CLI::App& command) {
-  command.add_option("config", path, "the run's TOML file; without one, the defaults");
+  command.add_option("config", path, "TOML file of the run; if omitted, the defaults are used");
   command
       .add_option("--set", overrides,
-                  "section.key=value: overrides a key of the file; may be repeated")
+                  "section.key=value: override a key of the file; may be repeated")
       ->allow_extra_args(false);
-  command.add_option("--out", out, "run folder (local.out; runs/<run id> where neither is given)");
+  command.add_option("--out", out, "run folder (default: local.out, or runs/<run id>)");
 }
 
 void add_resume(CLI::App& command, std::string& resume) {
   command.add_option(
       "--resume", resume,
-      "where to begin: none (at round 0, the default), auto (at the newest valid checkpoint in "
-      "checkpoint.folder, or at "
-      "round 0 where there is none), or a checkpoint's .json file or a folder of them");
+      "where to start: none (at round 0, the default), auto (at the newest valid checkpoint in "
+      "checkpoint.folder, or at round 0 if there is none), the .json file of a checkpoint, or a "
+      "folder of checkpoints");
 }
 
 Result<peer::Config> ConfigOptions::load() const {

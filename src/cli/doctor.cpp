@@ -1,5 +1,5 @@
-// gossamer doctor: what this program and this machine have to compute with, and what local.device
-// would choose.
+// gossamer doctor: shows the devices of this machine, and the device that local.device = auto would
+// choose.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,7 +8,7 @@
 #include "gpu/cpu/kernels.hpp"
 #include "gpu/cuda/cuda.hpp"
 #include "gpu/gpu_names.hpp"
-#include "peer/runtime/device_choice.hpp"
+#include "peer/setup/device_choice.hpp"
 #include "peer/storage/files.hpp"
 #include "peer/version.hpp"
 
@@ -24,7 +24,7 @@ std::string version_text(int cuda_version) {
                            : fmt::format("{}.{}", cuda_version / 1000, cuda_version % 1000 / 10);
 }
 
-Json examine(const gpu::cuda::Discovery& discovery, const std::string& chosen,
+Json inspect(const gpu::cuda::Discovery& discovery, const std::string& chosen,
              const std::string& note) {
   Json json;
   json["version"] = kVersion;
@@ -49,10 +49,10 @@ Json examine(const gpu::cuda::Discovery& discovery, const std::string& chosen,
   return json;
 }
 
-/// What a GPU sees of the others.
-std::string reach_text(const gpu::cuda::GpuInfo& gpu) {
-  return gpu.reaches.empty() ? ", reaches no other"
-                             : fmt::format(", reaches {}", gpu::gpu_names(gpu.reaches));
+/// The other GPUs whose memory a GPU can access.
+std::string access_text(const gpu::cuda::GpuInfo& gpu) {
+  return gpu.reaches.empty() ? ", accesses no other GPU"
+                             : fmt::format(", accesses {}", gpu::gpu_names(gpu.reaches));
 }
 
 void print(const Json& json, const gpu::cuda::Discovery& discovery) {
@@ -73,7 +73,7 @@ void print(const Json& json, const gpu::cuda::Discovery& discovery) {
                     gpu.name, gpu.compute_major, gpu.compute_minor, gpu.multiprocessors,
                     static_cast<double>(gpu.memory_free) / kGiB,
                     static_cast<double>(gpu.memory_total) / kGiB,
-                    discovery.gpus.size() > 1 ? reach_text(gpu) : ""));
+                    discovery.gpus.size() > 1 ? access_text(gpu) : ""));
   line("device = auto", json["auto"]["device"].get<std::string>());
   if (discovery.problem.empty() && !json["auto"]["note"].is_null())
     line("", json["auto"]["note"].get<std::string>());
@@ -84,7 +84,7 @@ Result<int> execute(bool as_json) {
   LocalOptions local;
   local.device = "auto";
   GOSSAMER_TRY(const DeviceChoice choice, choose_device(local, {}));
-  const Json json = examine(discovery, choice.device->description(), choice.note);
+  const Json json = inspect(discovery, choice.device->description(), choice.note);
   if (as_json) fmt::print("{}\n", text_of(json, 2));
   else print(json, discovery);
   return 0;
@@ -94,11 +94,11 @@ Result<int> execute(bool as_json) {
 
 void add_doctor(CLI::App& app, int& exit_code) {
   auto as_json = std::make_shared<bool>(false);
-  CLI::App* doctor = app.add_subcommand("doctor", "what this machine has to compute with");
-  doctor->add_flag("--json", *as_json, "as JSON");
+  CLI::App* doctor = app.add_subcommand("doctor", "show the devices of this machine");
+  doctor->add_flag("--json", *as_json, "print JSON");
   doctor->callback([as_json, &exit_code] {
     auto result = execute(*as_json);
-    exit_code = result.ok() ? *result : report(result.error());
+    exit_code = result.ok() ? *result : print_error(result.error());
   });
 }
 

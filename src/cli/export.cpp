@@ -1,4 +1,5 @@
-// gossamer export DIR --csv: a run's log as a table, one row per peer or server and logged round.
+// gossamer export DIR --csv: prints the logs of a run as a table, with one row per node and logged
+// round.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,20 +30,21 @@ std::string cell(const Json& record, const char* name) {
 
 std::uint64_t round_of(const Json& record) { return record.at("round").get<std::uint64_t>(); }
 int node_of(const Json& record) {
-  return record.at(sort_of(record) == "server" ? "server" : "peer").get<int>();
+  return record.at(record_type(record) == "server" ? "server" : "peer").get<int>();
 }
 
 Status print_csv(const std::string& folder) {
-  const auto left_out = [](const std::string& message) {
+  const auto on_skipped = [](const std::string& message) {
     fmt::print(stderr, "gossamer: {}\n", message);
   };
-  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder, left_out));
+  GOSSAMER_TRY(const std::vector<ProcessLog> logs, read_logs(folder, on_skipped));
   std::map<std::uint64_t, const Json*> networks;
   std::vector<const Json*> nodes;
   for (const ProcessLog& log : logs)
     for (const Json& record : log.records) {
-      if (sort_of(record) == "round" || sort_of(record) == "server") nodes.push_back(&record);
-      if (sort_of(record) == "network") networks[round_of(record)] = &record;
+      if (record_type(record) == "round" || record_type(record) == "server")
+        nodes.push_back(&record);
+      if (record_type(record) == "network") networks[round_of(record)] = &record;
     }
   std::stable_sort(nodes.begin(), nodes.end(), [](const Json* a, const Json* b) {
     return std::pair(round_of(*a), node_of(*a)) < std::pair(round_of(*b), node_of(*b));
@@ -65,12 +67,13 @@ void add_export(CLI::App& app, int& exit_code) {
   auto folder = std::make_shared<std::string>();
   auto csv = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
-      "export", "print a run's log as a table: a row per peer or server and logged round");
+      "export",
+      "print the logs of a run as a table with one row per peer or server and logged round");
   command->add_option("folder", *folder, "the run folder")->required();
-  command->add_flag("--csv", *csv, "comma-separated values (the only form there is)")->required();
+  command->add_flag("--csv", *csv, "as comma-separated values (the only format)")->required();
   command->callback([folder, &exit_code] {
     const Status status = print_csv(*folder);
-    exit_code = status.ok() ? 0 : report(status.error());
+    exit_code = status.ok() ? 0 : print_error(status.error());
   });
 }
 

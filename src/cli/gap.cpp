@@ -1,4 +1,4 @@
-// gossamer gap RUN: the spectral gap that a run's mixing really had.
+// gossamer gap RUN: computes the spectral gap that the mixing of a run realised.
 #include <fmt/format.h>
 
 #include <memory>
@@ -15,17 +15,19 @@ void add_gap(CLI::App& app, int& exit_code) {
   auto overrides = std::make_shared<std::vector<Override>>();
   auto json = std::make_shared<bool>(false);
   CLI::App* command = app.add_subcommand(
-      "gap", "the spectral gap that a run realised, missing and late rows included");
-  command->add_option("folder", *folder, "the run folder, or one that holds a folder per process")
+      "gap", "compute the spectral gap that a run realised, with missing and stale rows");
+  command
+      ->add_option("folder", *folder, "the run folder, or a folder with one subfolder per process")
       ->required();
   command
-      ->add_option("--set", *overrides,
-                   "section.key=value: where this machine has the topology's file; may be repeated")
+      ->add_option(
+          "--set", *overrides,
+          "section.key=value: set where this machine has the topology's file; may be repeated")
       ->allow_extra_args(false);
-  command->add_flag("--json", *json, "one JSON object");
+  command->add_flag("--json", *json, "print one JSON object");
   command->callback([folder, overrides, json, &exit_code] {
     auto gap = gap_of_run(*folder, *overrides);
-    exit_code = gap.ok() ? 0 : report(gap.error());
+    exit_code = gap.ok() ? 0 : print_error(gap.error());
     if (gap.ok()) fmt::print("{}", *json ? text_of(gap_json(*gap)) + "\n" : gap_text(*gap));
   });
 }

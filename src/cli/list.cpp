@@ -1,4 +1,4 @@
-// gossamer list: everything that can be plugged in, and every configuration key.
+// gossamer list: prints all plug-ins and all configuration keys.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "gossip/algorithm.hpp"
-#include "peer/log/recorder.hpp"
+#include "peer/config/config_json.hpp"
 #include "peer/storage/files.hpp"
 #include "topology/kind.hpp"
 #include "train/dataset.hpp"
@@ -84,8 +84,8 @@ void print_json() {
       for (const ParameterSpec& spec : entry.parameters)
         parameters[spec.name] = {{"type", to_string(spec.type)},
                                  {"default", to_json(spec.default_value)},
-                                 {"minimum", number(spec.notes.minimum)},
-                                 {"maximum", number(spec.notes.maximum)},
+                                 {"minimum", finite_or_null(spec.notes.minimum)},
+                                 {"maximum", finite_or_null(spec.notes.maximum)},
                                  {"choices", spec.notes.choices},
                                  {"unit", spec.notes.unit},
                                  {"help", spec.notes.help}};
@@ -101,9 +101,10 @@ void add_list(CLI::App& app, int& exit_code) {
   auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
   CLI::App* list = app.add_subcommand(
       "list",
-      "every topology, algorithm, codec, model, data set, optimizer and configuration section");
+      "list the topologies, algorithms, codecs, models, data sets, optimizers and configuration "
+      "sections");
   list->add_flag("-v,--verbose", *verbose, "with sources and parameters");
-  list->add_flag("--json", *json, "as JSON, whole");
+  list->add_flag("--json", *json, "print everything as JSON");
   list->callback([verbose, json, &exit_code] {
     *json ? print_json() : print_text(*verbose);
     exit_code = 0;

@@ -1,4 +1,4 @@
-// The program `gossamer`: composes its commands. Everything else receives what it needs.
+// The program `gossamer`: its command line.
 #include "cli/commands.hpp"
 #include "peer/version.hpp"
 
@@ -9,11 +9,12 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", gossamer::peer::kVersion);
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done, 1 internal error, 2 bad flag or configuration, 3 a file cannot be read "
-      "or written, 4 peers\n"
-      "missing at net.join_timeout, 5 a peer was lost, 6 refused by another peer, 7 this machine's "
-      "sockets, 8 diverged,\n"
-      "130 interrupted.");
+      "Exit codes: 0 success, 1 internal error, 2 invalid flag or configuration, 3 a file cannot "
+      "be "
+      "read or written,\n"
+      "4 peers missing after net.join_timeout, 5 a peer was lost, 6 rejected by another peer, 7 a "
+      "socket of this machine\n"
+      "failed, 8 diverged, 130 interrupted.");
   int exit_code = 0;
   add_run(app, exit_code);
   add_peer(app, exit_code);

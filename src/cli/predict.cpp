@@ -1,4 +1,4 @@
-// gossamer predict CONFIG: what theory says of a run, before it starts.
+// gossamer predict CONFIG: predicts a run by theory, before it starts.
 #include "peer/prediction/prediction.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ struct PredictCommand {
 
 Result<int> execute(const PredictCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
-  config.local.device = "cpu";  // wherever the run computes, its theory is computed here
+  config.local.device = "cpu";  // whatever device the run uses
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
   const Prediction prediction = predict(setup, command.decay);
   fmt::print("{}", command.json ? text_of(prediction_json(setup, prediction)) + "\n"
@@ -33,15 +33,15 @@ Result<int> execute(const PredictCommand& command) {
 void add_predict(CLI::App& app, int& exit_code) {
   auto command = std::make_shared<PredictCommand>();
   CLI::App* predict =
-      app.add_subcommand("predict", "what theory says of a run: its curve, rate, limit, bytes");
+      app.add_subcommand("predict", "predict a run by theory: its curve, rate, limit and bytes");
   command->config.add_to(*predict);
-  predict->add_flag("--json", command->json, "one JSON object");
-  predict->add_option("--decay", command->decay, "γ of the effective neighbours n_W(γ)")
+  predict->add_flag("--json", command->json, "print one JSON object");
+  predict->add_option("--decay", command->decay, "γ of the effective number of neighbours n_W(γ)")
       ->capture_default_str()
       ->check(CLI::Range(0.0, topology::kMostDecay));
   predict->callback([command, &exit_code] {
     auto result = execute(*command);
-    exit_code = result.ok() ? *result : report(result.error());
+    exit_code = result.ok() ? *result : print_error(result.error());
   });
 }
 

@@ -20,12 +20,12 @@ Error cannot_write_output(int reason) {
           fmt::format("cannot write to standard output: {}", std::strerror(reason))};
 }
 
-/// Output that could not be written is no success, whatever the command returned.
-int flushed(int exit_code) {
-  errno = EIO;  // where an earlier write failed, its reason is no longer known
+/// Flushes stdout. If the output could not be written, the exit code is never 0.
+int flush_output(int exit_code) {
+  errno = EIO;  // the reason of an earlier failed write is not available
   const bool written =
       std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();
-  return written || exit_code != 0 ? exit_code : report(cannot_write_output(errno));
+  return written || exit_code != 0 ? exit_code : print_error(cannot_write_output(errno));
 }
 
 int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
@@ -37,27 +37,30 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
     }
     return exit_code;
   } catch (const std::bad_alloc&) {
-    return report({ErrorKind::invalid,
-                   "out of memory; rows of float32 for every peer of this process are what is "
-                   "large: run fewer peers here, or a smaller model"});
+    return print_error(
+        {ErrorKind::invalid,
+         "out of memory: the float32 rows of the peers of this process need the most "
+         "memory; run fewer peers in it, or a smaller model"});
   } catch (const std::system_error& error) {
     // fmt::print reports a failed write as a system_error.
-    if (std::ferror(stdout) != 0) return report(cannot_write_output(error.code().value()));
-    return report({ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
+    if (std::ferror(stdout) != 0) return print_error(cannot_write_output(error.code().value()));
+    return print_error({ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
   } catch (const std::exception& error) {
-    return report({ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
+    return print_error({ErrorKind::internal, fmt::format("unexpected: {}", error.what())});
   }
 }
 
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, int& exit_code) {
-  return flushed(execute(app, argc, argv, exit_code));
+  return flush_output(execute(app, argc, argv, exit_code));
 }
 
-void say(const std::string& line) { std::fputs(("gossamer: " + line + "\n").c_str(), stderr); }
+void print_message(const std::string& line) {
+  std::fputs(("gossamer: " + line + "\n").c_str(), stderr);
+}
 
-int report(const Error& error) {
+int print_error(const Error& error) {
   const bool terminal = ::isatty(STDERR_FILENO) != 0;
   std::fputs(
       fmt::format("{} {}\n", terminal ? "\033[1;31mgossamer:\033[0m" : "gossamer:", error.message)

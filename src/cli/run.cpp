@@ -1,4 +1,4 @@
-// gossamer run CONFIG: all peers in this process, in virtual time.
+// gossamer run CONFIG: runs all peers in this process, in virtual time.
 #include "peer/runtime/run.hpp"
 
 #include <fmt/format.h>
@@ -8,8 +8,8 @@
 
 #include "cli/commands.hpp"
 #include "peer/log/summary.hpp"
-#include "peer/runtime/agreement.hpp"
 #include "peer/runtime/progress.hpp"
+#include "peer/runtime/start_round_agreement.hpp"
 
 namespace gossamer::cli {
 
@@ -18,8 +18,8 @@ namespace {
 
 volatile std::sig_atomic_t interrupts = 0;
 
-/// The first Ctrl-C ends the run after its round; a second one ends the process as if nobody had
-/// listened.
+/// The first Ctrl-C ends the run after the current round. It restores the default action, so that a
+/// second one ends the process at once.
 void count_interrupt(int signal) {
   interrupts = interrupts + 1;
   std::signal(signal, SIG_DFL);
@@ -34,16 +34,17 @@ struct RunCommand {
 Result<int> execute(const RunCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
-  if (!setup.device_note.empty()) say(setup.device_note);
+  if (!setup.device_note.empty()) print_message(setup.device_note);
   if (command.check) {
-    if (const std::string warning = agreement_warning(setup); !warning.empty()) say(warning);
+    if (const std::string warning = agreement_warning(setup); !warning.empty())
+      print_message(warning);
     if (command.json) {
       const Json found{{"peers", setup.config.run.peers},
                        {"servers", setup.servers()},
                        {"parameters", setup.parameters}};
       fmt::print("{}\n", text_of(found, 2));
     } else if (!command.quiet) {
-      fmt::print(stderr, "gossamer: this can run: {} peers, {}, {} parameters each\n",
+      fmt::print(stderr, "gossamer: the configuration is valid: {} peers, {}, {} parameters each\n",
                  setup.config.run.peers, setup.config.topology.kind, setup.parameters);
     }
     return 0;
@@ -59,7 +60,7 @@ Result<int> execute(const RunCommand& command) {
   request.resume = resume_choice(command.resume);
   request.message = [&progress](const std::string& line) {
     progress.end();
-    say(line);
+    print_message(line);
   };
   request.on_progress = [&progress](const Json& record) { progress.show(record); };
   const std::filesystem::path folder = request.folder;
@@ -68,7 +69,7 @@ Result<int> execute(const RunCommand& command) {
   if (command.json) fmt::print("{}\n", text_of(outcome.summary, 2));
   else if (!command.quiet)
     fmt::print("{}  {:<24}{}\n", summary_text(outcome.summary), "run folder", folder.string());
-  return outcome.stopped ? report(*outcome.stopped) : 0;
+  return outcome.stopped ? print_error(*outcome.stopped) : 0;
 }
 
 }  // namespace
@@ -78,13 +79,13 @@ void add_run(CLI::App& app, int& exit_code) {
   CLI::App* run = app.add_subcommand("run", "run all peers in this process, in virtual time");
   command->config.add_to(*run);
   add_resume(*run, command->resume);
-  run->add_flag("--check", command->check, "check the configuration and stop");
-  run->add_flag("--quiet,-q", command->quiet, "no progress and no summary");
+  run->add_flag("--check", command->check, "check the configuration and exit");
+  run->add_flag("--quiet,-q", command->quiet, "print no progress and no summary");
   run->add_flag("--json", command->json,
-                "print summary.json; with --check: how many peers, servers and parameters");
+                "print summary.json; with --check: the numbers of peers, servers and parameters");
   run->callback([command, &exit_code] {
     auto result = execute(*command);
-    exit_code = result.ok() ? *result : report(result.error());
+    exit_code = result.ok() ? *result : print_error(result.error());
   });
 }
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "gossip/node.hpp"
-#include "gossip/parts.hpp"
+#include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip {
 
@@ -22,44 +22,46 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind,
                fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names)};
 }
 
-std::uint64_t values_sent(const std::vector<ExchangeLoad>& loads, int node) {
+std::uint64_t values_sent(const std::vector<ExchangeVolume>& volumes, int node) {
   std::uint64_t values = 0;
-  for (const ExchangeLoad& load : loads) values += load.of(node).sent;
+  for (const ExchangeVolume& volume : volumes) values += volume.of(node).sent;
   return values;
 }
 
-ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length) {
+ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t length) {
   return {.message = length, .of = [&w, length](int i) {
-            return NodeLoad{w.out_neighbours(i).size() * length,
-                            w.in_neighbours(i).size() * length};
+            return NodeVolume{w.out_neighbours(i).size() * length,
+                              w.in_neighbours(i).size() * length};
           }};
 }
 
-std::vector<ExchangeLoad> server_loads(std::size_t d, int peers, std::size_t clients, int servers) {
+std::vector<ExchangeVolume> server_volumes(std::size_t d, int peers, std::size_t clients,
+                                           int servers) {
   std::size_t longest = 0;
-  for (int k = 0; k < servers; ++k) longest = std::max(longest, part_of(d, k, servers).size());
+  for (int k = 0; k < servers; ++k) longest = std::max(longest, row_slice(d, k, servers).size());
   // Links go both ways at once: while servers still answer some, those answered first compute and
   // send again. What a round waits for is the answers to all, and then what the last of them sends.
   return {{.message = longest,
            .of =
                [=](int i) {
                  const std::uint64_t values =
-                     i < peers ? d : clients * part_of(d, i - peers, servers).size();
-                 return NodeLoad{values, values};
+                     i < peers ? d : clients * row_slice(d, i - peers, servers).size();
+                 return NodeVolume{values, values};
                },
            .last = d}};
 }
 
-std::vector<ExchangeLoad> Algorithm::loads(const topology::MixingSchedule& schedule,
-                                           const topology::MixingMatrix& w, std::size_t d) const {
-  std::vector<ExchangeLoad> loads;
+std::vector<ExchangeVolume> Algorithm::communication(const topology::MixingSchedule& schedule,
+                                                     const topology::MixingMatrix& w,
+                                                     std::size_t d) const {
+  std::vector<ExchangeVolume> volumes;
   const std::vector<RowSpec> specs = rows(schedule);
   for (std::size_t k = 0; k < specs.size(); ++k) {
     if (!specs[k].mixed) continue;
-    loads.push_back(neighbours_load(w, specs[k].length(d)));
-    loads.back().beside_training = mixes_beside_training(static_cast<int>(k));
+    volumes.push_back(neighbour_volume(w, specs[k].length(d)));
+    volumes.back().beside_training = mixes_beside_training(static_cast<int>(k));
   }
-  return loads;
+  return volumes;
 }
 
 task<void> Algorithm::drain(Node&) const { co_return; }
@@ -91,9 +93,9 @@ task<void> push_and_pull(Node& node, Round t, int servers) {
   const int n = node.peers();
   co_await node.gradient(x, g);
   node.skip_update();
-  for (int k = 0; k < servers; ++k) node.send(n + k, t, kGradientRow, part_of(g, k, servers));
+  for (int k = 0; k < servers; ++k) node.send(n + k, t, kGradientRow, row_slice(g, k, servers));
   for (int k = 0; k < servers; ++k)
-    co_await node.receive(n + k, t, kX, part_of(x, k, servers), Combine::replace);
+    co_await node.receive(n + k, t, kX, row_slice(x, k, servers), Combine::replace);
   co_await node.sent(kGradientRow);
 }
 

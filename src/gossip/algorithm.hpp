@@ -1,4 +1,4 @@
-// What an algorithm is: the order of local steps and exchanges in one round. One file of
+// The interface of an algorithm: the order of local steps and exchanges in one round. Each file of
 // gossip/algorithms/ is one kind.
 #pragma once
 
@@ -20,69 +20,72 @@ namespace gossamer::gossip {
 
 class Node;
 
-/// A row that an algorithm works on. Row 0 is x, the parameters. What survives a round is declared
-/// here and nowhere else: a round is one coroutine, so nothing else can survive it, and resuming,
-/// rejoining and restarting need no help from it.
+/// A row that an algorithm works on. Row 0 is x, the parameters. Everything that survives a round
+/// is declared here and nowhere else: a round is one coroutine, so its locals cannot survive it,
+/// and resuming, rejoining and reinitialising need no help from the algorithm.
 struct RowSpec {
   enum class Initial { zero, parameters };
-  /// What a peer that comes back does with the row: take a neighbour's value, or begin again. The
-  /// others begin `restart` again too where a sum over the peers was lost with a link; a
-  /// `restart_alone` they keep.
-  enum class Rejoin { from_neighbour, restart, restart_alone };
+  /// The row's value at a joining peer. All peers also set `reinitialise` rows to their starting
+  /// values after a part of a conserved sum was lost with a link; `reinitialise_alone` rows they
+  /// keep.
+  enum class Rejoin {
+    from_donor,         ///< the donor's value
+    reinitialise,       ///< the starting value
+    reinitialise_alone  ///< the starting value
+  };
 
   std::string name;
   bool mixed = false;    ///< node.mix is called on it: it gets a back half
   bool survives = true;  ///< false: scratch within a round
   Initial initial = Initial::zero;
-  bool conserved_sum = false;  ///< its sum over the peers is kept (a tracker, a correction)
-  Rejoin rejoin = Rejoin::from_neighbour;
-  bool is_transferred() const { return survives && rejoin == Rejoin::from_neighbour; }
-  std::size_t extra = 0;  ///< values after the d ones (push-sum's weight): they travel with the row
-  float extra_start = 1;  ///< what those are at first
-  int parts = 1;          ///< d values, so many times: a row that is kept in several float32
+  bool conserved_sum = false;  ///< its sum over the peers is conserved (a tracker, a correction)
+  Rejoin rejoin = Rejoin::from_donor;
+  bool is_transferred() const { return survives && rejoin == Rejoin::from_donor; }
+  std::size_t extra = 0;    ///< values after the d ones (push-sum's weight), sent with the row
+  float extra_initial = 1;  ///< starting value of these
+  int parts = 1;  ///< multiples of d values: a row that is the sum of several float32 rows
   std::size_t length(std::size_t d) const { return static_cast<std::size_t>(parts) * d + extra; }
 };
 
-/// What an algorithm asks of the run that carries it.
-struct AlgorithmNeeds {
-  bool mixing_matrix = true;  ///< it mixes; else the topology only says who is there
-  bool only_columns =
-      false;  ///< a W whose columns sum to 1 is enough: out_degree weights on any graph
-  bool fixed_matrix = false;  ///< W must be symmetric and the same in every round,
-  double above = -1;          ///< and its eigenvalues must lie above this
-  bool synchronous = false;   ///< it is what it is only with every round's own rows: policy sync
-  bool linear_steps = false;  ///< it rests on optimizer steps that are linear in the gradient and
-                              ///< the same at any time, as Adam's are not
+/// Requirements and properties of an algorithm.
+struct AlgorithmRequirements {
+  bool mixing_matrix = true;  ///< it mixes; else the topology only says which peers are connected
+  bool column_stochastic = false;  ///< a W whose columns sum to 1 is enough: out_degree weights on
+                                   ///< any graph
+  bool fixed_matrix = false;       ///< W must be symmetric and the same in every round,
+  double above = -1;               ///< and its eigenvalues must lie above this
+  bool synchronous = false;        ///< it is defined only with every round's own rows: policy sync
+  bool linear_steps = false;  ///< it relies on optimizer steps that are linear in the gradient and
+                              ///< the same at any time, unlike Adam's
   bool trainer = true;        ///< it takes gradients: needs model and data
-  bool tolerates_peer_loss =
-      false;  ///< when a peer is lost the others go on: it mixes, and does nothing else with others
-  bool equal_start = false;  ///< it takes it that all nodes start from the same parameters
+  bool tolerates_peer_loss = false;  ///< it only mixes: the run continues when a peer is lost
+  bool common_start = false;         ///< all nodes must start from the same parameters
   int servers = 0;  ///< nodes n … n+servers−1 are servers: no shard, no place in W or in the
-                    ///< network's figures
-  bool bounded_lead = true;  ///< false: a node may be any number of rounds ahead of a partner, as
-                             ///< one whose turn is seldom
+                    ///< network's metrics
+  bool bounded_lead = true;  ///< false: a node may be any number of rounds ahead of a partner that
+                             ///< is seldom chosen
   bool one_node = false;     ///< all shards feed a single node, in one process (`centralized`)
-  bool rounds_end_together = true;  ///< false: nobody waits for anybody, and how long a round takes
-                                    ///< is each node's own affair
-  Fidelity codec = Fidelity::exact;  ///< the least faithful codec it is sound with; exact: its rows
-                                     ///< travel as they are
-  std::size_t row_length =
-      0;  ///< d, where no model gives it; rows then start as standard normal numbers
+  bool lockstep = true;  ///< the nodes' rounds end together; false: a node waits for no other, and
+                         ///< its rounds have a duration of their own
+  Fidelity codec = Fidelity::exact;  ///< the least faithful codec that it converges with; exact:
+                                     ///< its rows are sent as they are
+  std::size_t row_length = 0;  ///< d, if no model defines it; rows then start as standard normal
+                               ///< numbers
 };
 
-/// What a node sends and receives in one exchange of a round, in values.
-struct NodeLoad {
+/// Values that a node sends and receives in one exchange of a round.
+struct NodeVolume {
   std::uint64_t sent = 0, received = 0;
 };
 
-/// One exchange of a round, in values.
-struct ExchangeLoad {
-  std::uint64_t message = 0;  ///< the longest over one link
-  std::function<NodeLoad(int node)>
-      of;  ///< peers, and the servers after them; a peer that may sit the round out does not
-  bool beside_training = false;  ///< under way while gradients are computed
-  /// Where nodes are answered one by one, and those answered first go on while others still wait:
-  /// what the last of them sends after everything else, which is part of `of` too. Else 0.
+/// The communication volume of one exchange of a round, in values.
+struct ExchangeVolume {
+  std::uint64_t message = 0;  ///< the longest message over one link
+  std::function<NodeVolume(int node)>
+      of;  ///< of peers, and of the servers after them, in a round in which the peer takes part
+  bool beside_training = false;  ///< concurrent with the computation of gradients
+  /// Where nodes are answered one by one, and those answered first continue while others wait: the
+  /// values that the last node sends after everything else. They are part of `of` too. Else 0.
   std::uint64_t last = 0;
 };
 
@@ -92,41 +95,43 @@ class Algorithm {
   virtual ~Algorithm() = default;
   /// The rows of every node; row 0 is x.
   virtual std::vector<RowSpec> rows(const topology::MixingSchedule& schedule) const = 0;
-  virtual AlgorithmNeeds needs() const = 0;
-  /// Local steps of one node in a round; where epochs_per_round() is not 0, so many passes over its
+  virtual AlgorithmRequirements requirements() const = 0;
+  /// Local steps of a node in a round; if epochs_per_round() is not 0, that many passes over its
   /// own shard instead.
   virtual int steps_per_round() const = 0;
   virtual int epochs_per_round() const { return 0; }
   /// Round t of `node`. Locals live for this round only.
   virtual task<void> round(Node& node, Round t) const = 0;
-  /// Whom node i, a peer or a server, sends to or hears from in the whole run, ascending. Links are
-  /// made for these.
+  /// The nodes that node i, a peer or a server, sends to or receives from in the whole run,
+  /// ascending. Links are made for these.
   virtual std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const = 0;
-  /// The exchanges of a round that mixes with w, one after the other, rows being d values long:
-  /// every mixed row in turn to all who hear it, unless said otherwise. Bytes and how long a round
-  /// takes are predicted from it. w outlives what is returned.
-  virtual std::vector<ExchangeLoad> loads(const topology::MixingSchedule& schedule,
-                                          const topology::MixingMatrix& w, std::size_t d) const;
+  /// The exchanges of a round that mixes with w, one after the other, for rows of d values. The
+  /// default: every mixed row in turn to all out-neighbours. A run's bytes and round times are
+  /// predicted from it. w outlives the result.
+  virtual std::vector<ExchangeVolume> communication(const topology::MixingSchedule& schedule,
+                                                    const topology::MixingMatrix& w,
+                                                    std::size_t d) const;
   /// Whether row k is mixed while gradients are computed.
   virtual bool mixes_beside_training(int k) const {
     (void)k;
     return false;
   }
-  /// How many whole numbers node i keeps from round to round beside its rows (Node::counters); zero
-  /// at the start.
+  /// The number of integers that node i keeps from round to round beside its rows (Node::counters);
+  /// zero at the start.
   virtual std::size_t counters(int i, const topology::MixingSchedule& schedule) const {
     (void)i, (void)schedule;
     return 0;
   }
-  /// After the node's last round: what it owes to others before it leaves them.
+  /// After the node's last round: sends and answers what other nodes still need of it.
   virtual task<void> drain(Node& node) const;
-  /// Makes node i's counters, as they were when it had done the first t rounds, fit nodes that all
-  /// begin round t now. Those that count nothing but its own rounds do already.
+  /// Adapts node i's counters, as they were after its first t rounds, to nodes that all begin round
+  /// t now. Counters of the node's own rounds need no change.
   virtual void resume(int i, Round t, std::span<std::uint64_t> counters,
                       const topology::MixingSchedule& schedule) const {
     (void)i, (void)t, (void)counters, (void)schedule;
   }
-  /// Whether it may run on this topology: an error (invalid) says why not and what would fit.
+  /// Whether it may run on this topology: an error (invalid) gives the reason and a topology that
+  /// fits.
   virtual Status check(const topology::MixingSchedule& schedule) const {
     (void)schedule;
     return {};
@@ -170,17 +175,18 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind,
 /// schedule), ascending: partners() of every algorithm whose only exchange is mix.
 std::vector<int> mixing_partners(int i, const topology::MixingSchedule& schedule);
 
-/// partners() of the algorithms with `servers` servers: each of `peers` peers talks to every
-/// server, and to nobody else.
+/// partners() of the algorithms with `servers` servers: each of `peers` peers is connected to every
+/// server, and to no other node.
 std::vector<int> server_partners(int i, int peers, int servers);
 
-/// What a node sends in all exchanges of a round, in values.
-std::uint64_t values_sent(const std::vector<ExchangeLoad>& loads, int node);
-/// The exchange of one row of `length` values with everybody who hears it in w.
-ExchangeLoad neighbours_load(const topology::MixingMatrix& w, std::size_t length);
-/// loads() of `clients` of the `peers` that each send d values to servers, which own equal parts of
-/// them, and get as many back.
-std::vector<ExchangeLoad> server_loads(std::size_t d, int peers, std::size_t clients, int servers);
+/// The values that a node sends in all exchanges of a round.
+std::uint64_t values_sent(const std::vector<ExchangeVolume>& volumes, int node);
+/// The exchange of one row of `length` values with the out-neighbours in w.
+ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t length);
+/// communication() of `clients` of the `peers` that each send d values to servers, which own equal
+/// slices of them, and receive as many.
+std::vector<ExchangeVolume> server_volumes(std::size_t d, int peers, std::size_t clients,
+                                           int servers);
 
 /// A worker's round with servers that each own a part of the parameters: g ← ∇f_i(x; batch_i),
 /// which goes to the servers; x, row 0, ← what they hold then.

@@ -30,7 +30,7 @@ const ParameterSet<FractionOptions>& fraction_parameters() {
   return parameters;
 }
 
-std::size_t part_of(double fraction, std::size_t length) {
+std::size_t sent_values(double fraction, std::size_t length) {
   const auto count = static_cast<std::size_t>(std::llround(fraction * static_cast<double>(length)));
   return std::clamp<std::size_t>(count, 1, length);
 }
@@ -47,7 +47,7 @@ void clear_replaced(gpu::Device& device, std::span<const DecodeRequest> requests
   for (const DecodeRequest& request : requests)
     if (request.combine == Combine::replace)
       fills.push_back({0.0F, request.values, request.length});
-  if (!fills.empty()) device.fill(std::span<const gpu::FillRequest<float>>(fills));
+  if (!fills.empty()) device.execute(fills);
 }
 
 }  // namespace gossamer::gossip

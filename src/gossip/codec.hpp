@@ -1,7 +1,7 @@
-// What a codec is: how a row becomes a message of fewer bytes, and a message a row again. One file
-// of gossip/codecs/ is one kind. Messages are whole numbers of 4-byte words and travel as values
-// do, in chunks of any size; they are made and read whole, on the device, so a codec's blocks have
-// nothing to do with chunks.
+// The interface of a codec, which encodes a row as a message of fewer bytes and decodes the message
+// to a row. Each file of gossip/codecs/ is one kind. A message is a whole number of 4-byte words
+// and travels as values do, in chunks of any size; it is encoded and decoded whole, on the device,
+// so a codec's blocks are independent of chunks.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +19,20 @@
 
 namespace gossamer::gossip {
 
-/// What becomes of a received value: into ← value, or into ← into + value.
+/// How a received value is combined with the target: into ← value, or into ← into + value.
 enum class Combine { replace, add };
 
-/// What is left of a row in its message, the best first.
+/// What a message keeps of a row, the best first.
 enum class Fidelity {
   exact,    ///< every bit
   rounded,  ///< every value, to within a small part of itself or of its block's largest: mixing
             ///< stalls at that floor
-  partial,  ///< a few values, or a bit of each: sound only where what was left out is sent later
+  partial,  ///< a few values, or a bit of each: converges only if what was left out is sent later
             ///< (error feedback)
 };
 
 /// Rows and messages are device memory and do not overlap. `peer` and `round` are the sender's:
-/// what random choices are keyed by, so that the receiver makes the same.
+/// random choices are keyed by them, so that the receiver makes the same choices.
 struct EncodeRequest {
   const float* values = nullptr;
   std::size_t length = 0;    ///< d
@@ -59,21 +59,21 @@ struct MessagePart {
   std::size_t first = 0, total = 0;
 };
 
-/// One codec with its parameters read. Immutable; shared by all nodes of a process. What is not
-/// finite in a row is not finite in what is decoded, so that a run that diverges is seen to.
+/// One codec with its parameters read. Immutable; shared by all nodes of a process. A value that is
+/// not finite in a row is not finite after decoding, so that divergence is detected.
 /// Thread: the scheduler's.
 class Codec {
  public:
   virtual ~Codec() = default;
   virtual Fidelity fidelity() const = 0;
-  /// Words of the message of a row of `length` ≥ 1 values: of nothing but its length.
+  /// Words of the message of a row of `length` ≥ 1 values. Depends on the length only.
   virtual std::size_t words(std::size_t length) const = 0;
   virtual void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const = 0;
   virtual void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const = 0;
-  /// Index of the first of `part`'s words that decodes to what is not within [−largest, largest];
-  /// its size where there is none.
+  /// Index of the first of `part`'s words that decodes to a value outside [−largest, largest]; the
+  /// number of words if there is none.
   virtual std::size_t first_beyond(const MessagePart& part, float largest) const = 0;
-  /// What is wrong with a message that decode refuses; null where any bits decode to something.
+  /// The reason why decode() refuses a message; null if any bits can be decoded.
   virtual const char* refusal() const { return nullptr; }
 };
 
@@ -105,15 +105,15 @@ std::vector<CodecKind> catalog();
 Result<std::unique_ptr<Codec>> make_codec(const std::string& kind, const ParameterValues& values,
                                           const CodecContext& context);
 
-/// What the codecs that send a part of a row have in common: which part.
+/// The option of the codecs that send a part of a row.
 struct FractionOptions {
   double fraction = 0.1;
 };
 const ParameterSet<FractionOptions>& fraction_parameters();
-/// k = fraction · d, rounded, and 1 at least.
-std::size_t part_of(double fraction, std::size_t length);
+/// k, the number of values sent: fraction · d, rounded, and 1 at least.
+std::size_t sent_values(double fraction, std::size_t length);
 
-/// One device request of each: to(request) for every one of `requests`.
+/// to(request) for each of `requests`: the device requests.
 template <class Request, class To>
 auto device_requests(std::span<Request> requests, To to) {
   std::vector<decltype(to(requests[0]))> made;
@@ -122,11 +122,11 @@ auto device_requests(std::span<Request> requests, To to) {
   return made;
 }
 
-/// Codec::first_beyond where the first `numbers` words of a message are numbers, and any bits do in
-/// the others.
+/// Codec::first_beyond() of a codec whose first `numbers` words of a message are numbers, and whose
+/// other words may have any bits.
 std::size_t first_number_beyond(const MessagePart& part, std::size_t numbers, float largest);
 
-/// Sets the rows to 0 that a decoded message replaces.
+/// Sets the rows of requests with Combine::replace to 0.
 void clear_replaced(gpu::Device& device, std::span<const DecodeRequest> requests);
 
 }  // namespace gossamer::gossip

@@ -20,10 +20,11 @@ Compute::Compute(Scheduler& scheduler, Executor& executor, gpu::Device& device, 
 
 Compute::~Compute() { scheduler_.set_idle_work(nullptr); }
 
-void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter) {
-  GOSSAMER_CHECK(trainer_ != nullptr, "training asked of a run without a trainer");
-  // What takes virtual time is the gradients: an update is arithmetic on a row that is here, and
-  // evaluation is not training.
+void Compute::enqueue(TrainOperation operation, TrainRequest& request,
+                      std::coroutine_handle<> waiter) {
+  GOSSAMER_CHECK(trainer_ != nullptr, "a run without a trainer requests training");
+  // Only gradients take virtual time: an update is arithmetic on a row, and evaluation is not
+  // training.
   const bool timed =
       operation == TrainOperation::local_steps || operation == TrainOperation::gradient;
   training_.push_back({operation, &request, waiter,
@@ -31,9 +32,9 @@ void Compute::ask(TrainOperation operation, TrainRequest& request, std::coroutin
 }
 
 void Compute::run_checks() {
-  if (looks_.empty()) return;
-  device_.check_range(looks_);
-  looks_.clear();
+  if (range_checks_.empty()) return;
+  device_.execute(range_checks_);
+  range_checks_.clear();
 }
 
 bool Compute::run_pending(Time next_event) {
@@ -42,12 +43,13 @@ bool Compute::run_pending(Time next_event) {
     run_mixes();
     return true;
   }
-  bool ran = run_rows(axpys_, [this](const auto& requests) { device_.axpy(requests); });
-  ran |= run_rows(differences_, [this](const auto& requests) { device_.add_difference(requests); });
-  ran |= run_rows(scalings_, [this](const auto& requests) { device_.scale(requests); });
-  ran |= run_rows(divisions_, [this](const auto& requests) { device_.divide(requests); });
-  ran |= run_rows(copies_, [this](const auto& requests) { device_.copy(requests); });
-  ran |= run_rows(fills_, [this](const auto& requests) { device_.fill(requests); });
+  const auto execute = [this](auto requests) { device_.execute(requests); };
+  bool ran = run_rows(axpys_, execute);
+  ran |= run_rows(differences_, execute);
+  ran |= run_rows(scalings_, execute);
+  ran |= run_rows(divisions_, execute);
+  ran |= run_rows(copies_, execute);
+  ran |= run_rows(fills_, execute);
   ran |= run_rows(encodes_, [this](const auto& requests) {
     run_coded(requests,
               [this](const Codec& codec, const auto& batch) { codec.encode(device_, batch); });
@@ -57,7 +59,7 @@ bool Compute::run_pending(Time next_event) {
               [this](const Codec& codec, const auto& batch) { codec.decode(device_, batch); });
   });
   if (ran) return true;
-  // While a batch is away, what is asked for meanwhile gathers into the next one.
+  // Requests that arrive while a batch is in flight form the next one.
   if (training_.empty() || batches_in_flight_ > 0) return false;
   const auto first =
       std::min_element(training_.begin(), training_.end(),
@@ -72,7 +74,7 @@ void Compute::run_mixes() {
   mix_batch_.clear();
   for (const Mixing& mixing : mixes) mix_batch_.push_back(*mixing.piece);
   const Time begin = scheduler_.now();
-  device_.mix(mix_batch_);
+  device_.execute(mix_batch_);
   const double seconds = gossip::seconds(scheduler_.now() - begin);
   for (const Mixing& mixing : mixes)
     mixing.listener->mixed(*mixing.piece, seconds / static_cast<double>(mixes.size()));
@@ -90,7 +92,7 @@ bool Compute::run_rows(RowQueue<Request>& queue, Serve serve) {
   return true;
 }
 
-// A run has one codec: the requests of a batch that have the same one are neighbours.
+// A run has one codec: the requests of a batch with the same codec are adjacent.
 template <class Request, class Serve>
 void Compute::run_coded(std::span<const CodecRequest<Request>> requests, Serve serve) {
   std::vector<Request> batch;
@@ -104,7 +106,7 @@ void Compute::run_coded(std::span<const CodecRequest<Request>> requests, Serve s
 
 void Compute::run_training() {
   auto batch = std::make_shared<std::vector<Training>>(std::exchange(training_, {}));
-  // Groups of equal operation and number of steps; within a group the order of asking.
+  // Groups of equal operation and number of steps; within a group the order of the requests.
   std::stable_sort(batch->begin(), batch->end(), [](const Training& a, const Training& b) {
     return std::pair(a.operation, a.request->steps) < std::pair(b.operation, b.request->steps);
   });
@@ -116,8 +118,8 @@ void Compute::run_training() {
       const bool last = i + 1 == batch->size();
       if (last || (*batch)[i + 1].operation != current.operation ||
           (*batch)[i + 1].request->steps != current.request->steps) {
-        // Not in the order of asking: who asks first changes from round to round, and a GPU
-        // replays only the steps that it has captured for the same peers in the same order.
+        // By peer: the order of the requests changes from round to round, and a GPU replays the
+        // steps that it has captured only for the same peers in the same order.
         std::ranges::stable_sort(group, {}, &TrainRequest::peer);
         trainer_->run(current.operation, group);
         group.clear();

@@ -1,11 +1,10 @@
-// Compute is asked for, and batched. Coroutines ask for training, mixing and row operations and are
-// suspended; when nothing else is ready, the requests of equal operation and shape that are
-// outstanding form one batch. Mixing runs at once, on the scheduler's thread (it is short, and in a
-// network it is done while training runs elsewhere); training goes to an Executor.
+// Compute batches requests. Coroutines request training, mixing and row operations and are
+// suspended; when no coroutine is ready, the pending requests of equal operation and shape form one
+// batch. Mixing runs at once, on the scheduler's thread: it is short, and in a network it overlaps
+// with training, which goes to an Executor.
 //
-// In virtual time a request for training takes the peer's step time for each step. Its result
-// cannot be seen before it falls due, so all that is pending before the first one falls due is one
-// batch.
+// In virtual time a training request takes the peer's step time for each step. Its result cannot be
+// seen before it is due, so all requests that are pending when the first one is due form one batch.
 #pragma once
 
 #include <coroutine>
@@ -22,7 +21,7 @@
 
 namespace gossamer::gossip {
 
-/// Where training batches run.
+/// Runs training batches.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -40,7 +39,7 @@ class InlineExecutor final : public Executor {
   }
 };
 
-/// Who wants to know that a piece of mixing is done.
+/// Receives the completion of a piece of mixing.
 class MixListener {
  public:
   virtual ~MixListener() = default;
@@ -63,16 +62,16 @@ class Compute final : public IdleWork {
   }
 
   /// Queues a piece of mixing. Piece, sources and listener stay where they are until the listener
-  /// is told.
+  /// is called.
   void mix(gpu::MixRequest& piece, MixListener& listener) { mixes_.push_back({&piece, &listener}); }
 
-  /// Queues a look at a row: it is asked of the device before all else that is queued. Whoever asks
-  /// the device itself for something that is to come after it calls run_checks() first.
-  void check_range(const gpu::RangeCheckRequest& request) { looks_.push_back(request); }
+  /// Queues a range check of a row: the device runs it before all other queued requests. A caller
+  /// that submits work to the device itself, to run after the check, calls run_checks() first.
+  void check_range(const gpu::RangeCheckRequest& request) { range_checks_.push_back(request); }
   void run_checks();
 
-  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until it is
-  /// done, as far as what is asked of the device later can tell.
+  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until the
+  /// operation is ordered before all later work of the device.
   auto axpy(const gpu::AxpyRequest<float>& request) {
     return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request);
   }
@@ -128,7 +127,9 @@ class Compute final : public IdleWork {
     TrainOperation operation;
     TrainRequest& request;
     bool await_ready() const { return false; }
-    void await_suspend(std::coroutine_handle<> waiter) { compute.ask(operation, request, waiter); }
+    void await_suspend(std::coroutine_handle<> waiter) {
+      compute.enqueue(operation, request, waiter);
+    }
     void await_resume() const {}
   };
 
@@ -161,7 +162,7 @@ class Compute final : public IdleWork {
 
   template <class Request, class Serve>
   void run_coded(std::span<const CodecRequest<Request>> requests, Serve serve);
-  void ask(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter);
+  void enqueue(TrainOperation operation, TrainRequest& request, std::coroutine_handle<> waiter);
   void run_mixes();
   template <class Request, class Serve>
   bool run_rows(RowQueue<Request>& queue, Serve serve);
@@ -173,7 +174,7 @@ class Compute final : public IdleWork {
   Trainer* trainer_;
   StepTimes step_times_;
   std::vector<Training> training_;
-  std::vector<gpu::RangeCheckRequest> looks_;
+  std::vector<gpu::RangeCheckRequest> range_checks_;
   std::vector<Mixing> mixes_;
   std::vector<gpu::MixRequest> mix_batch_;
   RowQueue<gpu::AxpyRequest<float>> axpys_;

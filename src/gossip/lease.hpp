@@ -1,45 +1,51 @@
-// A lease keeps memory as it is while somebody reads it: a row that is being sent, a buffer that a
-// chunk lies in. Whoever wants to write asks the owner to wait until no lease is out.
+// A lease keeps memory unchanged while it is read: a row that is being sent, or a buffer that a
+// chunk lies in. A writer waits until no lease is out.
 #pragma once
 
 #include <utility>
 
 namespace gossamer::gossip {
 
-/// Lends memory. Outlives its leases.
+/// The owner of leased memory. Outlives the leases.
 class BufferOwner {
  public:
   virtual ~BufferOwner() = default;
-  /// One lease has ended. Thread: the scheduler's.
-  virtual void give_back() = 0;
-  /// Somebody waits until no lease is out: whoever can as well read a copy, should. Thread: the
-  /// scheduler's.
+  /// A lease has ended. Thread: the scheduler's.
+  virtual void on_lease_end() = 0;
+  /// Whether a writer waits until no lease is out: a reader that can as well read a copy should.
+  /// Thread: the scheduler's.
   virtual bool writer_waiting() const { return false; }
 };
 
-/// Move-only; its end gives the memory back to the lender. An empty lease lends nothing.
+/// Move-only. Its end is reported to the owner. An empty lease holds nothing.
 class Lease {
  public:
   Lease() = default;
-  explicit Lease(BufferOwner& lender) : lender_(&lender) {}
-  Lease(Lease&& other) noexcept : lender_(std::exchange(other.lender_, nullptr)) {}
+  explicit Lease(BufferOwner& owner) : owner_(&owner) {}
+  Lease(Lease&& other) noexcept : owner_(std::exchange(other.owner_, nullptr)) {}
   Lease& operator=(Lease&& other) noexcept {
     if (this != &other) {
       end();
-      lender_ = std::exchange(other.lender_, nullptr);
+      owner_ = std::exchange(other.owner_, nullptr);
     }
     return *this;
   }
   ~Lease() { end(); }
 
-  bool writer_waiting() const { return lender_ != nullptr && lender_->writer_waiting(); }
+  bool writer_waiting() const { return owner_ != nullptr && owner_->writer_waiting(); }
 
   void end() {
-    if (BufferOwner* lender = std::exchange(lender_, nullptr)) lender->give_back();
+    if (BufferOwner* owner = std::exchange(owner_, nullptr)) owner->on_lease_end();
   }
 
  private:
-  BufferOwner* lender_ = nullptr;
+  BufferOwner* owner_ = nullptr;
+};
+
+/// An owner that gives a lease for each chunk of a message.
+class LeaseSource : public BufferOwner {
+ public:
+  virtual Lease lease() = 0;
 };
 
 }  // namespace gossamer::gossip

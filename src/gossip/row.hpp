@@ -1,5 +1,5 @@
-// A peer's rows as the protocol sees them: memory that can be lent while it is being sent, and the
-// double buffer that mixing writes into the other half of, so that sending never copies.
+// A peer's rows as the protocol sees them: memory that is leased while it is being sent, and a
+// double buffer, so that mixing writes one half while the other is sent, and sending never copies.
 #pragma once
 
 #include <coroutine>
@@ -11,9 +11,9 @@
 
 namespace gossamer::gossip {
 
-/// A row that may be lent to readers. Its owner writes it only while no lease is out. Not movable:
-/// leases point at it. Thread: the scheduler's.
-class LeasedRow final : public BufferOwner {
+/// A row that is written only while no lease on it is out. Not movable: leases point at it. Thread:
+/// the scheduler's.
+class LeasedRow final : public LeaseSource {
  public:
   LeasedRow() = default;
   LeasedRow(const LeasedRow&) = delete;
@@ -26,15 +26,15 @@ class LeasedRow final : public BufferOwner {
   }
 
   std::span<float> values() { return values_; }
-  bool lent() const { return readers_ > 0; }
+  bool leased() const { return readers_ > 0; }
 
-  Lease lend() {
+  Lease lease() override {
     ++readers_;
     return Lease(*this);
   }
 
-  void give_back() override {
-    GOSSAMER_CHECK(readers_ > 0, "a lease was given back twice");
+  void on_lease_end() override {
+    GOSSAMER_CHECK(readers_ > 0, "a lease ended twice");
     if (--readers_ == 0 && writer_) scheduler_->post(std::exchange(writer_, {}));
   }
 
@@ -44,7 +44,7 @@ class LeasedRow final : public BufferOwner {
   auto writable() {
     struct Awaiter {
       LeasedRow& row;
-      bool await_ready() const { return !row.lent(); }
+      bool await_ready() const { return !row.leased(); }
       void await_suspend(std::coroutine_handle<> waiter) {
         GOSSAMER_CHECK(!row.writer_, "two writers wait for one row");
         row.writer_ = waiter;
@@ -61,8 +61,8 @@ class LeasedRow final : public BufferOwner {
   std::coroutine_handle<> writer_;
 };
 
-/// A row that is mixed has two halves: front, which holds its value and may be lent, and back,
-/// which mixing writes. A row that is not mixed has a front only.
+/// A row that is mixed has two halves: the front holds its value and may be leased; mixing writes
+/// the back. A row that is not mixed has a front only.
 class MixedRow {
  public:
   LeasedRow& front() { return halves_[front_]; }

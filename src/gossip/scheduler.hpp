@@ -1,7 +1,7 @@
-// The scheduler: a FIFO queue of coroutines that are ready, a heap of timers, and one source of
-// work that is asked when nothing is ready (compute that waits to be batched). Two run it:
-// VirtualScheduler below, in virtual time, and net/real_scheduler.hpp, on Asio. The protocol above
-// cannot tell which.
+// The scheduler: a FIFO queue of ready coroutines, an ordered set of timers, and one source of idle
+// work, run when no coroutine is ready (compute that waits to be batched). There are two:
+// VirtualScheduler below, in virtual time, and net/real_scheduler.hpp, on Asio. The protocol cannot
+// distinguish them.
 #pragma once
 
 #include <chrono>
@@ -23,12 +23,12 @@ inline double seconds(Time time) { return std::chrono::duration<double>(time).co
 inline Time from_seconds(double count) { return Time(std::llround(count * 1e9)); }
 inline Time from_milliseconds(double count) { return Time(std::llround(count * 1e6)); }
 
-/// What the scheduler asks when nothing is ready, before it lets time pass.
+/// Work that the scheduler runs when nothing is ready, before it lets time pass.
 class IdleWork {
  public:
   virtual ~IdleWork() = default;
-  /// Does what was put off, all of it or what may be due before `next_event` (Time::max(): no timer
-  /// is set). Returns whether something may have become ready.
+  /// Does the deferred work, all of it or what may be due before `next_event` (Time::max(): no
+  /// timer is set). Returns whether a coroutine may have become ready.
   virtual bool run_pending(Time next_event) = 0;
 };
 
@@ -46,17 +46,17 @@ class Scheduler {
 
   /// Time since start.
   virtual Time now() const = 0;
-  /// Runs until nothing is left to do, or until stop(). What was not run stays queued. An exception
-  /// of a task that nobody awaits comes out here.
+  /// Runs until nothing is left to do, or until stop(). Work that was not run stays queued. Throws
+  /// the exception of a task that is not awaited.
   virtual void run() = 0;
 
-  /// Resumes `coroutine` once everything posted earlier has had its turn.
+  /// Resumes `coroutine` after everything that was posted earlier.
   void post(std::coroutine_handle<> coroutine) { ready_.push_back(coroutine); }
   /// Calls `callback` at `when` or as soon after as possible; equal times in the order of the
   /// calls.
   TimerId at(Time when, Callback callback);
   TimerId after(Time delay, Callback callback) { return at(now() + delay, std::move(callback)); }
-  /// Forgets a timer; one that has fired already is no error.
+  /// Cancels a timer; one that has fired is no error.
   void cancel(TimerId timer) { timers_.erase(timer); }
   /// Ends run() after the callback or resumption under way.
   virtual void stop() { stopped_ = true; }
@@ -65,7 +65,7 @@ class Scheduler {
   /// Has run() throw this, at once.
   void fail(std::exception_ptr failure) { failure_ = std::move(failure); }
 
-  /// At most one; null takes it away.
+  /// At most one; null removes it.
   void set_idle_work(IdleWork* work) { idle_work_ = work; }
 
  protected:
@@ -74,8 +74,8 @@ class Scheduler {
   bool turn();
   /// Turn after turn until nothing is left or stop().
   void drain();
-  /// Calls the earliest timer back if it is due at `now`; false when none is. Also after stop():
-  /// those who end things in order still need their deadlines.
+  /// Fires the earliest timer if it is due at `now`; false if none is. Also after stop(): an
+  /// orderly end still needs its deadlines.
   bool fire_due(Time now);
   Time next_timer() const { return timers_.empty() ? Time::max() : timers_.begin()->first.first; }
 

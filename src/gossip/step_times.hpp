@@ -1,5 +1,5 @@
-// How long a local step takes in virtual time: the same for all peers and steps, but for
-// stragglers, and for what chance adds.
+// The duration of a local step in virtual time: the same for all peers and steps, except for
+// stragglers and a random factor.
 #pragma once
 
 #include <cmath>
@@ -14,13 +14,12 @@ namespace gossamer::gossip {
 
 struct StepTimes {
   Time each{0};            ///< the mean
-  int slow_peers = 0;      ///< peers 0 … slow_peers−1 take
-  double slow_factor = 1;  ///< so many times as long
-  Spread spread =
-      {};  ///< of each step by itself, keyed by (seed, peer, step): whoever shares its batch
+  int slow_peers = 0;      ///< peers 0 … slow_peers−1 are slower
+  double slow_factor = 1;  ///< by this factor
+  Spread spread = {};  ///< of each step by itself, keyed by (seed, peer, step), not by the batch
   std::uint64_t seed = 0;
 
-  /// Of a request's gradients together.
+  /// The duration of all gradients of a request.
   Time of(const TrainRequest& request) const {
     double steps = 0;
     for (int k = 0; k < request.steps; ++k) {

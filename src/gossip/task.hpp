@@ -16,7 +16,8 @@ namespace gossamer::gossip {
 
 namespace detail {
 
-/// What a promise of any task has: its scheduler (its parent's, or spawn()'s) and who waits for it.
+/// The promise of any task: its scheduler (its parent's, or that of start()) and the coroutine that
+/// awaits it.
 struct PromiseBase {
   Scheduler* scheduler = nullptr;
   std::coroutine_handle<> parent;
@@ -40,9 +41,9 @@ struct PromiseBase {
 
 }  // namespace detail
 
-/// A coroutine that gives a T. Move-only; destroying it destroys the coroutine, wherever that
-/// stands. Thread: its scheduler's. An exception inside comes out of the co_await, or of the
-/// scheduler's run() where nobody awaits.
+/// A coroutine that returns a T. Move-only; destroying it destroys the coroutine at any point of
+/// suspension. Thread: its scheduler's. An exception inside is thrown by the co_await, or by the
+/// scheduler's run() if the task is not awaited.
 template <class T = void>
 class [[nodiscard]] task;
 
@@ -88,8 +89,7 @@ class [[nodiscard]] task {
 
   bool done() const { return !handle_ || handle_.done(); }
 
-  /// Starts a task that no coroutine awaits. The task must stay alive until it is done or no longer
-  /// wanted.
+  /// Starts a task that no coroutine awaits. Destroying the task before it is done cancels it.
   void start(Scheduler& scheduler) {
     handle_.promise().scheduler = &scheduler;
     scheduler.post(handle_);

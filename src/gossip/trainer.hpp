@@ -1,5 +1,5 @@
-// What the protocol needs of learning: gradients and optimizer steps on rows, asked for in batches.
-// The peer room implements it over train/; this room never sees a model or a data set.
+// The interface to training: gradients and optimizer steps on rows, requested in batches. The peer
+// room implements it over train/; this room never sees a model or a data set.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@ enum class TrainOperation {
   update,  ///< x ← one optimizer step with `gradient`; both may be the same part of a row, then its
            ///< state is too
   evaluate,   ///< loss and accuracy of x on the test split; takes no virtual time
-  take_loss,  ///< mean batch loss of the peer's gradients since this was last asked for; takes no
+  take_loss,  ///< mean batch loss of the peer's gradients since the last request of it; takes no
               ///< virtual time
 };
 
 struct TrainRequest {
   int peer = 0;
-  int shard_of = 0;  ///< whose shard the batch comes from: the peer's own, except in `centralized`
+  int shard_of = 0;  ///< the peer whose shard the batch is from: `peer`, except in `centralized`
   std::uint64_t step = 0;       ///< number of the first local step
   std::uint64_t rate_lead = 0;  ///< steps by which the schedule of step sizes is ahead of it
   int steps = 1;
@@ -36,8 +36,8 @@ class Trainer {
  public:
   virtual ~Trainer() = default;
   /// Serves all requests, which are of one operation and one number of steps. Peers are distinct.
-  /// Rows are as after the call for what this thread asks of the device next; another thread waits
-  /// for Memory::finish first.
+  /// Work that this thread submits to the device later sees the rows as after the call; another
+  /// thread waits for Memory::finish first.
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;
   /// The optimizer's rate γ at a local step of a peer. Any thread.
   virtual double rate(int peer, std::uint64_t step) const = 0;

@@ -1,5 +1,4 @@
-// Rows in a device's memory: one row a peer, as one matrix, or as one matrix on each of the
-// device's GPUs.
+// Rows in a device's memory: one row per peer, as one matrix on each GPU of the device.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +8,21 @@
 
 #include "base/check.hpp"
 #include "base/rows.hpp"
-#include "gpu/device.hpp"
+#include "gpu/memory.hpp"
 
 namespace gossamer::gpu {
 
-/// `count` rows of `length` values each, zero at first, each at a 64-byte boundary, the rows of one
-/// GPU at equal distances. Move-only; rows stay where they are for the object's life. The device
-/// outlives it. Thread: none of its own.
+/// `count` rows of `length` values each, initially zero, each at a 64-byte boundary; the rows of
+/// one GPU lie at equal distances. Move-only; the addresses of rows never change. The device
+/// outlives it. Thread: any; not synchronised.
 template <class Real>
 class DeviceRows {
  public:
   DeviceRows() = default;
 
-  /// Spread over the device's GPUs in contiguous blocks, as evenly as may be: row i is on GPU
-  /// ⌊i · gpus / count⌋. `offset` values of padding before each row: 0 except in the tests that
-  /// show that alignment cannot change bits. Throws std::bad_alloc when the device has too little
-  /// memory.
+  /// Rows spread evenly over the device's GPUs in contiguous blocks: row i is on GPU
+  /// ⌊i · gpus / count⌋. `offset` is the number of values of padding before each row: 0 except in
+  /// tests that alignment cannot change bits. Throws std::bad_alloc if memory is short.
   DeviceRows(Memory& device, std::size_t count, std::size_t length, std::size_t offset = 0)
       : DeviceRows(device, 0, static_cast<std::size_t>(device.gpu_count()), count, length, offset) {
   }
@@ -41,11 +39,11 @@ class DeviceRows {
     return *this;
   }
 
-  /// What such rows take.
+  /// Bytes of such rows.
   static std::size_t bytes(std::size_t count, std::size_t length, std::size_t offset = 0) {
     return count * stride(length + offset) * sizeof(Real);
   }
-  /// How many of `count` rows are on GPU `gpu_index` of `gpus` GPUs.
+  /// Number of the `count` rows that are on GPU `gpu_index` of `gpus`.
   static std::size_t count_on(std::size_t gpu_index, std::size_t gpus, std::size_t count) {
     return first_on(gpu_index + 1, gpus, count) - first_on(gpu_index, gpus, count);
   }
@@ -64,7 +62,7 @@ class DeviceRows {
  private:
   DeviceRows(Memory& device, int first_gpu, std::size_t gpus, std::size_t count, std::size_t length,
              std::size_t offset)
-      : DeviceRows() {  // from here on, what is allocated is released, whatever happens
+      : DeviceRows() {  // the destructor releases the blocks even if an allocation throws
     device_ = &device, count_ = count, length_ = length, offset_ = offset,
     stride_ = stride(length + offset);
     if (bytes(count, length, offset) == 0) gpus = 0;
@@ -94,7 +92,7 @@ class DeviceRows {
   }
 
   Memory* device_ = nullptr;
-  std::vector<Real*> blocks_;  // by GPU index; null where it has no row
+  std::vector<Real*> blocks_;  // by GPU index; null if the GPU has no row
   std::size_t count_ = 0, length_ = 0, offset_ = 0, stride_ = 0;
 };
 

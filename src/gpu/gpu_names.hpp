@@ -1,4 +1,4 @@
-// GPUs as people write them.
+// Names of GPUs in text.
 #pragma once
 
 #include <span>
@@ -6,7 +6,7 @@
 
 namespace gossamer::gpu {
 
-/// Ascending numbers: "cuda:2", "cuda:0-3", "cuda:0,2,3".
+/// Text for ascending CUDA numbers: "cuda:2", "cuda:0-3", "cuda:0,2,3".
 std::string gpu_names(std::span<const int> gpus);
 
 }  // namespace gossamer::gpu

@@ -1,7 +1,7 @@
-// A compiled network as data: the layers' shapes, and where their parameters and activations lie. A
-// device runs a whole program for many peers: the CPU peer by peer, so that a peer's working set
-// stays in its cache; a GPU layer by layer with all peers in one kernel, and the whole step as one
-// captured graph. Nothing here depends on the number type.
+// A compiled network as data: the layers' shapes, and the offsets of their parameters and
+// activations. A device runs a whole program for many peers: the CPU peer by peer, so that a peer's
+// working set stays in its cache; a GPU layer by layer with all peers in one kernel, and the whole
+// step as one captured graph. Programs do not depend on the number type.
 //
 // Activations are sample-major and channels-last: [batch, height, width, channels].
 #pragma once
@@ -15,11 +15,13 @@
 namespace gossamer::gpu {
 
 enum class Activation { none, relu, tanh };
+/// Losses of a sample, averaged over the batch.
 enum class Loss {
   softmax_cross_entropy,
-  squared_error
-};  ///< squared_error: ½ (ŷ − y)²; both averaged over the batch
+  squared_error  ///< ½ (ŷ − y)²
+};
 
+/// Offset of a tensor that does not exist.
 inline constexpr std::size_t kNowhere = std::numeric_limits<std::size_t>::max();
 
 /// y = activation(x W + b).
@@ -47,8 +49,8 @@ struct ConvolutionOperation {
   int output_width() const { return padded_width() - kernel + 1; }
 };
 
-/// Square window, stride = size; what does not fill a window is left out. Of equal values the first
-/// one counts.
+/// Square window, stride = size; pixels that do not fill a window are left out. Of equal values the
+/// first one is the maximum.
 struct MaxPoolOperation {
   int height = 0, width = 0, channels = 0;
   int size = 0;
@@ -63,12 +65,12 @@ struct GroupNormOperation {
   static constexpr double kEpsilon = 1e-5;
 };
 
-/// One layer and the places of its operands in the workspace (values from its start).
+/// One layer and the offsets of its operands in the workspace, in values.
 struct LayerOperation {
   std::variant<DenseOperation, ConvolutionOperation, MaxPoolOperation, GroupNormOperation>
       operation;
   std::size_t input = 0, output = 0;      ///< [batch, values of the layer's input / output]
-  std::size_t input_gradient = kNowhere;  ///< kNowhere: nobody asks for it (the first layer)
+  std::size_t input_gradient = kNowhere;  ///< kNowhere for the first layer
   std::size_t output_gradient = 0;        ///< overwritten by the backward pass
   std::size_t scratch =
       0;  ///< scratch_values(operation, batch) values; kept from forward to backward
@@ -79,10 +81,10 @@ struct Program {
   Loss loss = Loss::softmax_cross_entropy;
   int channels = 1, pixels = 1;  ///< of an input sample
   int outputs = 1;               ///< values of the last layer
-  int batch = 0;                 ///< most samples at a time
+  int batch = 0;                 ///< most samples per batch
   std::size_t parameters = 0;    ///< values of a row
-  std::size_t workspace =
-      0;  ///< values of a peer's workspace, whose first batch × pixels × channels are the input
+  std::size_t workspace = 0;     ///< values of a peer's workspace, which starts with the input:
+                                 ///< [batch, pixels, channels]
 
   std::size_t features() const {
     return static_cast<std::size_t>(channels) * static_cast<std::size_t>(pixels);

@@ -1,4 +1,4 @@
-// Addresses as people write them: "10.0.0.7:7000", "node3:7000", "[::1]:7000".
+// Network addresses as people write them: "10.0.0.7:7000", "node3:7000", "[::1]:7000".
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace gossamer::net {
 
 struct Address {
   std::string host;        ///< a name or a number, without brackets
-  std::uint16_t port = 0;  ///< 0: any free one (to listen on)
+  std::uint16_t port = 0;  ///< 0: any free port, to listen on
 
   bool operator==(const Address&) const = default;
 };
 
-/// The error says what is expected, without repeating where the text stood.
+/// Error (invalid): the text is no address; the message quotes it and gives examples.
 Result<Address> parse_address(const std::string& text);
 std::string to_string(const Address& address);
 
-/// Whether only this machine can reach it: 127.x.x.x, ::1 or localhost.
+/// Only this machine can reach the address: 127.x.x.x, ::1 or localhost.
 bool is_loopback(const Address& address);
 
 }  // namespace gossamer::net

@@ -1,8 +1,9 @@
-// The network as one process sees it: a TCP connection per pair of peers that must talk, from the
-// first call to the goodbye, and one way to end for all when something goes wrong: the first reason
-// floods the graph, and every process stops with the same sentence. Where the run bears the loss of
-// a link, the link is called again for as long as the run goes on, and a process that is started
-// again joins a network that runs already.
+// The network as one process sees it: one TCP connection for each pair of a hosted peer and a peer
+// of another process, from the handshake to the goodbye. docs/WIRE.md describes the protocol.
+//
+// The run of all processes ends with one error: the first one floods the graph, and every process
+// stops with it. Where the run tolerates the loss of a link, the lost link is connected again for
+// as long as the run goes on, and a process that is restarted joins the network that runs.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 #include "gossip/links/link.hpp"
 #include "net/options.hpp"
 #include "net/real_scheduler.hpp"
-#include "net/session/session.hpp"
+#include "net/session/session_options.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/hello.hpp"
 
@@ -23,109 +24,114 @@ namespace gossamer::net {
 struct NetworkSetup {
   NetOptions options;
   Identity identity;
-  std::vector<int> hosted;  ///< ids of this process's peers, ascending
-  /// (peer here, peer elsewhere), each pair once: who must be connected. Both processes name it,
-  /// each from its side.
+  std::vector<int> hosted;  ///< ids of the peers of this process, ascending
+  /// (peer here, peer of another process), each pair once: the pairs to connect. Both processes
+  /// name a pair, each from its side.
   std::vector<std::pair<int, int>> pairs;
-  /// What chunks are read into. Outlives all of them.
+  /// Memory that chunks are read into. Outlives all of them.
   BufferMemory chunk_memory = BufferMemory::ordinary();
-  /// Lines for people: who is missing, strangers at the door.
+  /// Lines for people: missing peers, rejected connections.
   std::function<void(const std::string&)> message = [](const std::string&) {};
-  /// The link between a hosted peer and one elsewhere is lost, after join() and confer(): true
-  /// where the run goes on without it. What it sends is dropped from then on, until `back`.
-  std::function<bool(int here, int there, const Error&)> lost = [](int, int, const Error&) {
+  /// A link is lost, after join() and all_gather(). Returns whether the run goes on without it.
+  /// What is sent over the link is dropped from then on, until `link_restored`.
+  std::function<bool(int here, int there, const Error&)> link_lost = [](int, int, const Error&) {
     return false;
   };
-  /// A link that was lost, or not there yet when a latecomer's join() returned, carries again: what
-  /// is sent over link(here, there) from now on goes out, and what comes is of the new connection.
-  /// In each direction the first chunk of a channel begins a message: of one that was begun before,
-  /// the rest is dropped. Called from the scheduler's loop before anything of the new connection is
-  /// delivered, never from within send() or `lost`. It may do what `fault` may.
-  std::function<void(int here, int there)> back = [](int, int) {};
-  /// The peer elsewhere, whose link is not lost, has done its part and takes its leave: all it sent
-  /// has come, and nothing will any more. Called as `back` is.
-  std::function<void(int here, int there)> left = [](int, int) {};
-  /// What ended the run, once: a peer lost, the protocol broken, an abort of another process. Not
-  /// called for what join() returns or after leave() began. It may call stop() and the like, not
-  /// destroy the network.
+  /// A link that was lost, or that a latecomer did not have when join() returned, carries again.
+  /// The chunks sent over link(here, there) from now on go out, and the chunks that come were sent
+  /// over the new connection. In each direction the first chunk of a channel begins a message; the
+  /// rest of a message that was begun before is dropped. Called from the scheduler's loop before
+  /// any chunk of the new connection is delivered, never from within send() or `link_lost`. It may
+  /// do what `fault` may.
+  std::function<void(int here, int there)> link_restored = [](int, int) {};
+  /// The peer at the other end of a link that is not lost has finished its run and left: all that
+  /// it sent has been delivered, and nothing follows. Called as `link_restored` is.
+  std::function<void(int here, int there)> peer_left = [](int, int) {};
+  /// The run has ended, called once: a lost peer, a protocol violation, an abort of another
+  /// process. Not called for an error that join() returns, nor after leave() began. It may call
+  /// stop() and the like, not destroy the network.
   std::function<void(const Error&)> fault = [](const Error&) {};
 };
 
-/// What the processes of a network tell each other before they begin: see Network::confer.
+/// An all-gather over the edges of the graph: in each of `steps` steps the two ends of every pair
+/// exchange a contribution. After as many steps as the graph's diameter, what one process knew at
+/// the start has spread to all.
 struct AllGather {
-  int exchanges = 0;
-  std::function<std::string()> say;  ///< at most kMaxStatementBytes
-  /// What a partner said in the same exchange; an error (lost_peer) says, behind its name, how it
-  /// makes no sense.
-  std::function<Status(const std::string& statement)> hear;
+  int steps = 0;
+  /// The contribution of this process to the next step, of at most kMaxContributionBytes.
+  std::function<std::string()> contribution;
+  /// Takes in the contribution of a partner to the same step. An error (lost_peer) says, as a
+  /// clause after the partner's name, why the contribution makes no sense.
+  std::function<Status(const std::string& contribution)> merge;
 };
 
-/// Thread: the scheduler's, all of it.
+/// Thread: the scheduler's, for every function.
 class Network {
  public:
   /// Checks the setup. `receiver` is called from the end of join() on, by the scheduler's loop,
-  /// never from within send() or a lease's end. Both outlive the network; chunks may outlive it.
+  /// never from within send() or the end of a lease. Scheduler and receiver outlive the network;
+  /// chunks may outlive it. Errors (invalid): see net::validate.
   static Result<std::unique_ptr<Network>> make(RealScheduler& scheduler, NetworkSetup setup,
                                                gossip::Receiver& receiver);
   virtual ~Network() = default;
 
-  /// Listens and begins to call; returns at once. The error is this machine's: a port in use, a
-  /// folder not writable.
+  /// Listens and begins to connect; returns at once. Errors are those of this machine: the port is
+  /// in use, the rendezvous folder is not writable.
   virtual Status start() = 0;
-  /// Whether all pairs are connected; of a latecomer, whether one is, and those that are not had a
-  /// second to come.
+  /// All pairs are connected. Of a latecomer: one pair is, and the grace period of the others is
+  /// over.
   virtual bool joined() const = 0;
-  /// start() unless done, then runs the scheduler until joined(), and says every few seconds who is
-  /// missing and why. Errors: join_timeout with that list; rejected, when a peer refuses us; that
-  /// of an abort(); interrupted, when the scheduler was stopped.
+  /// Calls start() unless that was done, runs the scheduler until joined(), and reports missing
+  /// peers with the reason every few seconds. Errors: join_timeout with the missing peers;
+  /// rejected, if a peer rejects this process; the error of an abort(); interrupted, if the
+  /// scheduler was stopped.
   virtual Status join() = 0;
 
-  /// Whether the network had begun before this process joined it, as a partner said. It then takes
-  /// no part in confer(), and has those links that connected() names; the others come with
-  /// NetworkSetup::back. Known when join() returns; only where all partners are latecomers
-  /// themselves may it turn out later, within confer().
+  /// This process is a latecomer: a partner said that its network had begun before this process
+  /// joined. A latecomer takes no part in all_gather(), and has the links for which connected()
+  /// holds; the others come with NetworkSetup::link_restored. Known when join() returns. Only if
+  /// all partners are latecomers themselves may it turn out later, within all_gather().
   virtual bool late() const = 0;
-  /// Whether the link between a hosted peer and one elsewhere carries, which has not taken its
-  /// leave: a pair of the setup, any other is a bug.
+  /// The link of a pair of the setup (any other pair is a bug) carries, and its other end has not
+  /// left.
   virtual bool connected(int here, int there) const = 0;
 
-  /// Between join() and the first chunk, every process alike: so many times, the ends of each pair
-  /// tell each other what `say` gives, and hear what the other said before they say more. With as
-  /// many exchanges as the network is wide, what one process knows comes to all. Returns when it is
-  /// done, or when it turns out that this process is late(), or with what ended the run. Calls come
-  /// from the scheduler's loop or from here. From its beginning on the receiver is not called,
-  /// until proceed().
-  virtual Status all_gather(AllGather conference) = 0;
-  /// The two halves of confer(), for those who run the scheduler themselves.
-  virtual void begin_all_gather(AllGather conference) = 0;
+  /// Runs an all-gather, between join() and the first chunk, alike in every process. Returns when
+  /// it is complete, when it turns out that this process is late(), or with the error that ended
+  /// the run. The callbacks are called from the scheduler's loop or from here. The receiver is not
+  /// called from the beginning of this call until release_chunks().
+  virtual Status all_gather(AllGather gather) = 0;
+  /// The two halves of all_gather(), for callers that run the scheduler themselves.
+  virtual void begin_all_gather(AllGather gather) = 0;
   virtual bool all_gathered() const = 0;
-  /// After confer(), when those above are where they begin: the receiver is called again, in the
+  /// After all_gather(), when the layers above are ready: the receiver is called again, in the
   /// scheduler's next turns.
-  virtual void proceed() = 0;
+  virtual void release_chunks() = 0;
 
-  /// From a hosted peer to one elsewhere, for a pair of the setup; any other is a bug. Lives as
-  /// long as the network; may be used before join(), but sends only after it. Where the link is
-  /// lost it drops what is sent.
+  /// The link from a hosted peer to a peer of another process, of a pair of the setup (any other
+  /// pair is a bug). It lives as long as the network, and may be used for sending only after
+  /// join(). A lost link drops what is sent.
   virtual gossip::Link& link(int from, int to) = 0;
-  /// Something that has come over the pair's connection breaks the protocol, as turns out after the
-  /// receiver took it: as if deliver() had said so. `why` is a whole sentence. Returns at once; the
-  /// link is lost in the scheduler's next turns, unless by then it is another session's.
-  virtual void refuse(int here, int there, const Error& why) = 0;
+  /// A chunk of this pair that the receiver accepted turns out to violate the protocol; the effect
+  /// is that of an error of deliver(). `why` is a whole sentence. Returns at once; the link is lost
+  /// in the scheduler's next turns, unless another session has it by then.
+  virtual void report_protocol_violation(int here, int there, const Error& why) = 0;
   /// Of a hosted peer.
-  virtual Traffic traffic(int peer) const = 0;
+  virtual SocketTraffic traffic(int peer) const = 0;
   /// Where this process listens, from start() on.
   virtual Address address() const = 0;
 
-  /// Ends the run everywhere with this reason; nothing is sent or delivered any more. A second call
-  /// does nothing.
+  /// Ends the run of all processes with this error; nothing is sent or delivered any more. A second
+  /// call does nothing.
   virtual void abort(Error error) = 0;
-  /// Orderly end: runs sockets and timers (no coroutines) until all that was sent is out, however
-  /// slow its readers are as long as they live, and then until all partners whose links are not
-  /// lost have said goodbye too or `patience` is over. After an abort or a fault, until they have
-  /// heard why, within `patience` in all. Always call it, before the rows that were sent go: a
-  /// process that just ends may cut off its last words. abort() ends it at once.
+  /// The orderly end. Runs sockets and timers (no coroutines) until all that was sent is
+  /// acknowledged, however slow its readers are as long as they are alive, and then until all
+  /// partners with a link that is not lost have said goodbye too, or `patience` is over. After an
+  /// abort or a fault, until the partners have received the error, within `patience` in all. Always
+  /// call it, and before the rows that were sent are destroyed: the system may discard the last
+  /// frames of a process that just ends. abort() ends it at once.
   virtual void leave(gossip::Time patience = std::chrono::seconds(5)) = 0;
-  /// The two halves of leave(), for those who run the scheduler themselves.
+  /// The two halves of leave(), for callers that run the scheduler themselves.
   virtual void begin_leave() = 0;
   virtual bool left() const = 0;
 };

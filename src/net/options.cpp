@@ -15,11 +15,10 @@ const ParameterSet<NetOptions>& net_parameters() {
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
-                        "algorithm, if it has any; those of one "
-                        "process share an address"})
+                        "algorithm, if it has any; the peers of one process share an address"})
           .add("listen", &NetOptions::listen,
                {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any "
-                        "free one"})
+                        "free port"})
           .add("rendezvous", &NetOptions::rendezvous,
                {.help = "folder that all processes see; each writes its address there, so that "
                         "net.peers is not needed",
@@ -31,22 +30,21 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .minimum_excluded = true,
                 .unit = "s"})
           .add("failure_timeout", &NetOptions::failure_timeout,
-               {.help = "a peer that says nothing for so long is lost, and suspected after half of "
-                        "it; as long, in all, nothing may get "
-                        "through a connection that breaks again and again",
+               {.help =
+                    "a peer that sends nothing for this time is lost, and suspected after half of "
+                    "it; also the longest downtime of a connection that breaks again and again",
                 .minimum = 0.05,
                 .maximum = 1e6,
                 .unit = "s"})
           .add("on_loss", &NetOptions::on_loss,
-               {.help = "when a peer is lost: continue without it, where the algorithm bears that "
-                        "(it does nothing with others "
-                        "but mix), or stop",
+               {.help = "when a peer is lost: continue without it, if the algorithm tolerates that "
+                        "(it only mixes), or stop",
                 .choices = {"continue", "stop"}})
-          .add(
-              "insecure", &NetOptions::insecure,
-              {.help = "listen where other machines can connect, although links are not encrypted"})
+          .add("insecure", &NetOptions::insecure,
+               {.help = "listen on addresses that other machines can reach, although links are not "
+                        "encrypted"})
           .add("chunk_kib", &NetOptions::chunk_kib,
-               {.help = "size of the pieces in which rows travel",
+               {.help = "size of the chunks in which rows are sent",
                 .minimum = 4,
                 .maximum = 4096,
                 .unit = "KiB"})
@@ -90,7 +88,8 @@ Status validate(const NetOptions& options, int peers, const std::vector<int>& ho
   auto listen = listen_address(options, hosted);
   if (!listen.ok()) return invalid("net.listen: " + listen.error().message);
   if (listen->port == 0 && options.rendezvous.empty())
-    return invalid("net.listen: with port 0 the others must be told the port: set net.rendezvous");
+    return invalid(
+        "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
   if (!is_loopback(*listen) && !options.insecure)
     return invalid(fmt::format(
         "net.listen: {} can be reached from other machines, and links are not encrypted yet; set "

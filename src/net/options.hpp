@@ -1,4 +1,4 @@
-// The [net] section of a configuration: each machine's own.
+// The [net] section of a configuration. Each machine has its own.
 #pragma once
 
 #include <chrono>
@@ -11,20 +11,21 @@
 namespace gossamer::net {
 
 struct NetOptions {
-  std::vector<std::string>
-      peers;                  ///< one address per peer, in order; peers of one process share theirs
-  std::string listen;         ///< instead of the hosted peers' address
-  std::string rendezvous;     ///< a folder that all processes see, instead of addresses
-  double join_timeout = 120;  ///< seconds: time to start all machines by hand
+  /// One address per peer, in order of their ids; the peers of one process share theirs.
+  std::vector<std::string> peers;
+  std::string listen;                ///< replaces the address of the hosted peers
+  std::string rendezvous;            ///< a folder that all processes see, instead of addresses
+  double join_timeout = 120;         ///< seconds: enough to start all machines by hand
   double failure_timeout = 2;        ///< seconds: four heartbeats
-  std::string on_loss = "continue";  ///< continue | stop: what the others do when a peer is lost
-  bool insecure = false;             ///< links are not encrypted yet
-  int chunk_kib =
-      1024;        ///< large enough for few system calls, small enough to mix while it streams
-  int window = 2;  ///< one chunk is read while another is mixed
+  std::string on_loss = "continue";  ///< continue | stop: what the run does when a peer is lost
+  bool insecure = false;             ///< allows addresses that other machines can reach
+  /// Size of the chunks of a row: large enough for few system calls, small enough to mix a row
+  /// while it is received.
+  int chunk_kib = 1024;
+  int window = 2;  ///< chunks: one is read while another is mixed
 };
 
-/// Their declaration, for configuration files, --set and `gossamer list`.
+/// The declaration of the options, for configuration files, --set and `gossamer list`.
 const ParameterSet<NetOptions>& net_parameters();
 
 inline std::chrono::nanoseconds seconds(double count) {
@@ -34,9 +35,9 @@ inline std::chrono::nanoseconds seconds(double count) {
 /// Where the process that hosts `hosted` listens.
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 
-/// What the declaration cannot check: addresses, their number, that a listener that others can
-/// reach was asked for. `peers` is the network's size; `hosted`, ascending, are this process's
-/// peers.
+/// Checks what the declaration cannot: addresses, their number, and that an address that other
+/// machines can reach is allowed. `peers` is the size of the network; `hosted` are the peers of
+/// this process, ascending. Error (invalid): names the key and says what to set.
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted);
 
 }  // namespace gossamer::net

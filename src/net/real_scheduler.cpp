@@ -45,15 +45,15 @@ void RealScheduler::run_until(const std::function<bool()>& done) {
     bool busy = turn();
     while (!stopped() && fire_due(now())) busy = true;
     if (stopped() || (busy && done())) return;
-    attend(busy);
+    poll(busy);
   }
 }
 
 void RealScheduler::run_io_until(const std::function<bool()>& done) {
-  while (!done()) attend(fire_due(now()));
+  while (!done()) poll(fire_due(now()));
 }
 
-void RealScheduler::attend(bool busy) {
+void RealScheduler::poll(bool busy) {
   if (busy) io_->context.poll();
   else if (next_timer() == gossip::Time::max()) io_->context.run_one();
   else io_->context.run_one_until(io_->start + next_timer());

@@ -1,7 +1,7 @@
 // The scheduler of a networked peer: real time, and sockets (Asio) beside the ready queue. One
-// thread does protocol and I/O, so a byte that arrives reaches the coroutine that waits for it
-// without changing threads; what takes long is computed elsewhere and reported by post_external(),
-// so heartbeats flow meanwhile.
+// thread runs protocol and I/O, so a byte that arrives reaches the coroutine that waits for it
+// without a change of threads. Long computations run on other threads and report by
+// post_external(), so that heartbeats are sent meanwhile.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ class io_context;
 
 namespace gossamer::net {
 
-/// Thread: the one that calls run(), but for post_external().
+/// Thread: the one that calls run(), except for post_external().
 class RealScheduler final : public gossip::Scheduler {
  public:
   RealScheduler();
@@ -23,27 +23,27 @@ class RealScheduler final : public gossip::Scheduler {
 
   /// Real time since construction (steady).
   gossip::Time now() const override;
-  /// Runs until stop(): a socket, a signal or post_external() may bring something to do at any
-  /// time.
+  /// Runs until stop(). An empty queue does not end it: a socket, a signal or post_external() may
+  /// add work at any time.
   void run() override;
-  /// Runs until `done()` is true, asked after each event, or until stop().
+  /// Runs until `done()`, which is evaluated after each event, returns true, or until stop().
   void run_until(const std::function<bool()>& done);
-  /// The same for sockets and timers alone: coroutines stay where they are, and stop() does not
-  /// count. For the end of a run.
+  /// Runs sockets and timers alone until `done()` returns true: coroutines are not resumed, and
+  /// stop() has no effect. For the end of a run.
   void run_io_until(const std::function<bool()>& done);
 
-  /// Calls `callback` on the scheduler's thread. Any thread may ask, while the scheduler lives.
+  /// Calls `callback` on the scheduler's thread. Any thread, while the scheduler exists.
   void post_external(Callback callback);
-  /// Calls `callback` with each SIGINT, SIGTERM or SIGHUP that the process gets, from now to the
-  /// scheduler's end, in place of the system's own handling. Once.
+  /// Calls `callback` with each SIGINT, SIGTERM or SIGHUP that the process receives, until the
+  /// scheduler is destroyed, in place of the system's handling. May be called once.
   void on_interrupt(std::function<void(int signal)> callback);
 
   /// For the sockets of this folder.
   asio::io_context& context();
 
  private:
-  /// Sockets and timers once; waits for them if nothing else is to be done.
-  void attend(bool busy);
+  /// Polls sockets and timers once; blocks on them unless `busy`.
+  void poll(bool busy);
 
   struct Io;
   std::unique_ptr<Io> io_;

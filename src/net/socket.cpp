@@ -83,8 +83,8 @@ class TcpSocket final : public Socket {
   const std::string& remote() const override { return state_->remote; }
 
  private:
-  // Operations under way hold the state: it outlives the socket until the last of them has been
-  // told that it is closed.
+  // Pending operations hold the state, which outlives the socket until the last of them has
+  // completed.
   struct State {
     explicit State(tcp::socket socket_in) : socket(std::move(socket_in)) {
       std::error_code ignored;
@@ -104,7 +104,7 @@ class TcpSocket final : public Socket {
   std::shared_ptr<State> state_;
 };
 
-/// A name is resolved on a thread of Asio's; a number at once.
+/// A name is resolved on a thread of Asio; a numeric address at once.
 class TcpAttempt final : public Attempt {
  public:
   TcpAttempt(asio::io_context& context, const Address& address, OnConnected done)
@@ -158,8 +158,8 @@ class TcpAttempt final : public Attempt {
                                                           ? ErrorKind::rejected
                                                           : ErrorKind::network,
                                                       words(failed)});
-                          // A port nobody listens on can be the very one that the system chose for
-                          // the caller: it would talk to itself.
+                          // The system may have chosen the remote port as this socket's own: the
+                          // socket is then connected to itself.
                           std::error_code error;
                           if (work->socket.local_endpoint(error) == remote || error)
                             return work->finish(Error{ErrorKind::rejected, "connection refused"});
@@ -224,7 +224,7 @@ class TcpListener final : public Listener {
         if (work->accepted) accept(work);
         return;
       }
-      // No file descriptors left, say: the caller waits in the queue until there is one.
+      // For example no file descriptor is left: the connection waits in the queue.
       work->pause.expires_after(std::chrono::milliseconds(100));
       work->pause.async_wait([work](const std::error_code& cancelled) {
         if (!cancelled && work->accepted) accept(work);

@@ -1,5 +1,6 @@
-// TCP as the rest of this folder sees it: connect, listen, gathered reads and writes of any size.
-// Asio is behind it, in socket.cpp and real_scheduler.cpp alone.
+// TCP sockets: connect, listen, scattered reads and gathered writes. Only socket.cpp and
+// real_scheduler.cpp use Asio; simulator/session/line.hpp implements the same interface in virtual
+// time.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +20,15 @@ namespace gossamer::net {
 /// How a read or a write ended.
 struct Transfer {
   std::size_t bytes = 0;
-  bool end = false;       ///< of a read: the other side sends nothing more
-  std::error_code error;  ///< anything else that went wrong
+  bool end = false;       ///< of a read: the other end has closed its sending side
+  std::error_code error;  ///< any other failure
 };
 
-/// Why a transfer brought nothing, in words: "the connection was closed", "connection reset by
-/// peer".
+/// Why a transfer failed, in words: "the connection was closed", "connection reset by peer".
 std::string reason(const Transfer& transfer);
 
-/// Who uses a socket. Called from the scheduler's loop, never from within read() or write().
+/// Receives the results of a socket's operations. Called from the scheduler's loop, never from
+/// within read() or write().
 class SocketUser {
  public:
   virtual ~SocketUser() = default;
@@ -35,55 +36,56 @@ class SocketUser {
   virtual void write_done(const Transfer& transfer) = 0;
 };
 
-/// One connection: TCP's, or a simulated one (simulator/session/line.hpp). One read and one write
-/// at a time. Its end closes the connection, and no call comes after it. Thread: the scheduler's.
+/// One connection. At most one read and one write at a time. Its destruction closes the connection,
+/// and no callback follows. Thread: the scheduler's.
 class Socket {
  public:
-  static constexpr std::size_t kMaxAreas = 64;  // what a system call takes
+  static constexpr std::size_t kMaxAreas = 64;  ///< of one system call
 
   virtual ~Socket() = default;
 
   virtual void set_user(SocketUser* user) = 0;
-  /// Reads what is there, 1 byte at least, into `areas`, in order; their memory stays valid until
+  /// Reads the available bytes, 1 at least, into `areas`, in order; their memory stays valid until
   /// read_done.
   virtual void read(std::span<const Area> areas) = 0;
-  /// Writes as much as the connection takes, 1 byte at least; memory as above.
+  /// Writes as many bytes as the connection accepts, 1 at least; the memory stays valid until
+  /// write_done.
   virtual void write(std::span<const Area> areas) = 0;
-  /// Tells the other side that nothing more comes.
+  /// Closes the sending side of the connection.
   virtual void finish_sending() = 0;
   virtual void close() = 0;
-  /// The other side's address.
+  /// The address of the other end.
   virtual const std::string& remote() const = 0;
 };
 
 using OnConnected = std::function<void(Result<std::unique_ptr<Socket>>)>;
 
-/// A connection being made; its end gives it up, and no call comes after it.
+/// A connection that is being made. Its destruction abandons the attempt, and no callback follows.
 class Attempt {
  public:
   virtual ~Attempt() = default;
 };
 
-/// Resolves and connects, then calls `done`, never from within. The error is the reason alone, in
-/// words; its kind is `rejected` where the machine is there and nobody listens, else `network`. No
-/// deadline: the caller ends the attempt.
+/// Resolves the name and connects, then calls `done`, never from within this call. The error is the
+/// reason alone, in words; its kind is `rejected` if the machine answers and no process listens
+/// there, else `network`. There is no deadline: the caller destroys the attempt.
 std::unique_ptr<Attempt> connect(RealScheduler& scheduler, const Address& address,
                                  OnConnected done);
 
-/// Takes connections until its end.
+/// Accepts connections until it is destroyed.
 class Listener {
  public:
   virtual ~Listener() = default;
-  /// What it is bound to: the real port where 0 was asked for.
+  /// The address that it is bound to, with the actual port if port 0 was requested.
   virtual Address address() const = 0;
 };
 
-/// Listens at once; `accepted` is called for each connection. The error names the address and says
-/// what to do.
+/// Listens at once; `accepted` is called for each connection. Error (network): names the address
+/// and says what to do.
 Result<std::unique_ptr<Listener>> listen(RealScheduler& scheduler, const Address& address,
                                          std::function<void(std::unique_ptr<Socket>)> accepted);
 
-/// This machine's name, for others to call.
+/// The name of this machine, under which other machines can reach it.
 std::string host_name();
 
 }  // namespace gossamer::net

@@ -15,9 +15,7 @@
 #include "simulator/storage/simulated_disks.hpp"
 #include "simulator/world/generator.hpp"
 
-namespace gossamer::peer {
-
-namespace sim = gossip::sim;
+namespace gossamer::simulator {
 
 namespace {
 
@@ -44,26 +42,25 @@ Result<ParameterValue> value_of(const toml::node& node) {
 
 }  // namespace
 
-sim::Outcome simulate_scenario(const sim::Scenario& scenario, const sim::MakeStorage& storage) {
-  sim::Outcome outcome = sim::simulate(scenario, storage);
-  const net::sim::SessionVerdict session = net::sim::try_session(scenario.seed),
-                                 again = net::sim::try_session(scenario.seed);
-  sim::Verdict& verdict = outcome.verdict;
-  verdict.checked["session"] += session.frames;
-  ++verdict.checked["repeats"];
+Outcome simulate_scenario(const Scenario& scenario, const MakeStorage& storage) {
+  Outcome outcome = simulate(scenario, storage);
+  const TrialReport session = try_session(scenario.seed), again = try_session(scenario.seed);
+  CheckReport& report = outcome.report;
+  report.checked["session"] += session.frames;
+  ++report.checked["determinism"];
   for (const std::string& sentence : session.violations)
-    verdict.violations.push_back("session: " + sentence);
+    report.violations.push_back("session: " + sentence);
   if (again.hash != session.hash)
-    verdict.violations.push_back("repeats: a second trial of the sessions goes another way");
+    report.violations.push_back("determinism: a second trial of the sessions takes another course");
   const std::uint64_t hashes[] = {outcome.hash, session.hash};
   outcome.hash = hash64(std::as_bytes(std::span(hashes)));
   return outcome;
 }
 
 Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
-  if (auto families = sim::fault_families(seeds.faults, 0); !families.ok()) return families.error();
+  if (auto families = fault_families(seeds.faults, 0); !families.ok()) return families.error();
   GOSSAMER_TRY(const auto disks, SimulatedDisks::create());
-  const sim::MakeStorage storage = disks->storage();
+  const MakeStorage storage = disks->storage();
   const auto begin = std::chrono::steady_clock::now();
   SimulationReport report;
   report.seeds = seeds.last - seeds.first + 1;
@@ -73,27 +70,27 @@ Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
   const auto work = [&] {
     for (std::uint64_t k = next++; k < report.seeds; k = next++) {
       const std::uint64_t seed = seeds.first + k;
-      sim::Outcome outcome = simulate_scenario(
-          sim::draw_scenario(seed, sim::fault_families(seeds.faults, seed).value()), storage);
+      Outcome outcome = simulate_scenario(
+          draw_scenario(seed, fault_families(seeds.faults, seed).value()), storage);
       hashes[k] = outcome.hash;
       const std::lock_guard lock(mutex);
       report.events += outcome.events;
       report.virtual_seconds += outcome.virtual_seconds;
       report.with_losses += outcome.losses > 0 ? 1 : 0;
-      report.with_returns += outcome.returns > 0 ? 1 : 0;
+      report.with_restorations += outcome.restorations > 0 ? 1 : 0;
       report.joins += outcome.joins;
-      report.one_sided += outcome.verdict.one_sided;
-      report.most_drift = std::max(report.most_drift, outcome.verdict.drift);
-      report.most_rounding = std::max(report.most_rounding, outcome.verdict.rounding);
-      for (const auto& [property, count] : outcome.verdict.checked)
+      report.one_sided += outcome.report.one_sided;
+      report.most_drift = std::max(report.most_drift, outcome.report.drift);
+      report.most_rounding = std::max(report.most_rounding, outcome.report.rounding);
+      for (const auto& [property, count] : outcome.report.checked)
         report.checked[property] += count;
-      if (!outcome.verdict.ok()) report.failed.push_back({seed, std::move(outcome)});
+      if (!outcome.report.ok()) report.failed.push_back({seed, std::move(outcome)});
     }
   };
-  std::vector<std::thread> helpers;
-  for (int k = 1; k < seeds.threads; ++k) helpers.emplace_back(work);
+  std::vector<std::thread> workers;
+  for (int k = 1; k < seeds.threads; ++k) workers.emplace_back(work);
   work();
-  for (std::thread& helper : helpers) helper.join();
+  for (std::thread& worker : workers) worker.join();
   std::ranges::sort(report.failed, {}, &FailedSeed::seed);
   report.hash = hash_hex(std::as_bytes(std::span<const std::uint64_t>(hashes)));
   report.wall_seconds =
@@ -101,16 +98,16 @@ Result<SimulationReport> simulate_seeds(const SimulatedSeeds& seeds) {
   return report;
 }
 
-Json report_json(const SimulationReport& report) {
-  Json failed = Json::array();
+peer::Json report_json(const SimulationReport& report) {
+  peer::Json failed = peer::Json::array();
   for (const FailedSeed& seed : report.failed)
     failed.push_back({{"seed", seed.seed},
                       {"trace_hash", fmt::format("{:016x}", seed.outcome.hash)},
-                      {"violations", seed.outcome.verdict.violations}});
+                      {"violations", seed.outcome.report.violations}});
   return {{"seeds", report.seeds},
           {"failed", std::move(failed)},
           {"with_losses", report.with_losses},
-          {"with_returns", report.with_returns},
+          {"with_restorations", report.with_restorations},
           {"joins", report.joins},
           {"one_sided_edges", report.one_sided},
           {"most_drift", report.most_drift},
@@ -122,9 +119,9 @@ Json report_json(const SimulationReport& report) {
           {"hash", report.hash}};
 }
 
-std::string outcome_text(const sim::Outcome& outcome) {
+std::string outcome_text(const Outcome& outcome) {
   std::string text;
-  for (const std::string& sentence : outcome.verdict.violations)
+  for (const std::string& sentence : outcome.report.violations)
     text += fmt::format("  {}\n", sentence);
   return text;
 }
@@ -132,11 +129,12 @@ std::string outcome_text(const sim::Outcome& outcome) {
 std::string report_text(const SimulationReport& report, const std::string& faults) {
   std::string text;
   for (const FailedSeed& seed : report.failed)
-    text += fmt::format("seed {} fails:\n{}  gossamer simulate --seeds {} --faults {}\n", seed.seed,
-                        outcome_text(seed.outcome), seed.seed, faults);
-  text += fmt::format(
-      "{} seeds, {} failed; {} with losses, {} with links that came back; {} peers joined\n",
-      report.seeds, report.failed.size(), report.with_losses, report.with_returns, report.joins);
+    text += fmt::format("seed {} fails:\n{}  gossamer-simulator --seeds {} --faults {}\n",
+                        seed.seed, outcome_text(seed.outcome), seed.seed, faults);
+  text +=
+      fmt::format("{} seeds, {} failed; {} with losses, {} with restored links; {} peers joined\n",
+                  report.seeds, report.failed.size(), report.with_losses, report.with_restorations,
+                  report.joins);
   text += fmt::format("{:.0f} s of virtual time, {} events, in {:.1f} s\n", report.virtual_seconds,
                       report.events, report.wall_seconds);
   text += fmt::format(
@@ -146,11 +144,11 @@ std::string report_text(const SimulationReport& report, const std::string& fault
   std::vector<std::string> counts;
   for (const auto& [property, count] : report.checked)
     counts.push_back(fmt::format("{} {}", property, count));
-  return text + fmt::format("looked at: {}\nhash {}\n", fmt::join(counts, ", "), report.hash);
+  return text + fmt::format("checked: {}\nhash {}\n", fmt::join(counts, ", "), report.hash);
 }
 
-Result<sim::Scenario> read_scenario(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path, kMostScenarioBytes));
+Result<Scenario> read_scenario(const std::string& path) {
+  GOSSAMER_TRY(const std::string content, peer::read_file(path, kMostScenarioBytes));
   ParameterValues values;
   try {
     for (const auto& [name, node] : toml::parse(content, path)) {
@@ -165,7 +163,7 @@ Result<sim::Scenario> read_scenario(const std::string& path) {
     return Error{ErrorKind::invalid, fmt::format("{}:{}: not TOML: {}", path,
                                                  error.source().begin.line, error.description())};
   }
-  return sim::scenario_of(values);
+  return scenario_of(values);
 }
 
-}  // namespace gossamer::peer
+}  // namespace gossamer::simulator

@@ -1,4 +1,4 @@
-// How mixing alone brings peers together, in expectation over where they start.
+// The decay of the consensus distance under mixing alone, in expectation over the start.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The algorithms as the linear iterations that they are where every f_i is quadratic and gradients
 // are full: rounds on errors e = x − x*, where ∇f_i(x) = A_i e + h_i. Each is the iteration of its
-// paper, with what the peers' files in gossip/algorithms name the same way; conserved sums, which
-// are eigenvalues 1 that never show, are held at their value, 0.
+// paper, in the notation of gossip/algorithms. Conserved sums, which are eigenvalues 1 without any
+// effect on the models, are held at their value, 0.
 #pragma once
 
 #include <cstdint>
@@ -81,105 +81,132 @@ class Iteration {
   }
 
   void round(State& state, Round t, const Input& input) const {
-    const std::uint64_t first = t * static_cast<std::uint64_t>(recipe_.local_steps);
-    const auto gradient = [&](const Vector& x, int h) {
-      Vector g = space_.curved(x);
-      if (input.gradient != nullptr && (input.only_step < 0 || input.only_step == h))
-        g += *input.gradient;
-      return g;
-    };
-    const bool weighs = recipe_.method == Method::push_sum;
-    // g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum · v : v)
-    const auto update = [&](Vector& x, Vector g, int h = 0) {
-      g += recipe_.weight_decay * x;
-      if (input.decay != nullptr && weighs) g += space_.weighed(*input.decay, state.weights);
-      else if (input.decay != nullptr) g += *input.decay;
-      const double rate = recipe_.rate(first + static_cast<std::uint64_t>(h));
-      if (recipe_.momentum > 0) {
-        Vector& v = state.momentum;
-        v = recipe_.momentum * v + g;
-        if (recipe_.nesterov) g += recipe_.momentum * v;
-        else g = v;
-      }
-      x -= rate * g;
-    };
-    const auto local_steps = [&](Vector& x) {
-      for (int h = 0; h < recipe_.local_steps; ++h) update(x, gradient(x, h), h);
-    };
-    const auto mixed = [&](const Vector& x) { return space_.mixed(x, t); };
-    const auto beside_mean = [&](const Vector& x) -> Vector { return x - space_.averaged(x); };
-    Vector &x = state.x, &memory = state.memory;
-
+    Step step{*this, state, t, input};
     switch (recipe_.method) {
-      case Method::dpsgd_atc: {
-        local_steps(x);
-        x = mixed(x);
-        return;
-      }
-      case Method::dpsgd_awc: {
-        Vector u = x;
-        local_steps(u);
-        x = mixed(x) + (u - x);
-        return;
-      }
-      case Method::tracking_atc: {  // y ← W (y + g − g⁻), of which s = y − g⁻ is kept;  x ← W (x −
-                                    // γ y)
-        const Vector g = gradient(x, 0), y = mixed(memory + g);
-        memory = beside_mean(y - g);
-        update(x, y);
-        x = mixed(x);
-        return;
-      }
-      case Method::tracking_awc: {  // y ← y + g − g⁻;  x ← W x − γ y;  y ← W y
-        const Vector g = gradient(x, 0), y = memory + g;
-        x = mixed(x);
-        update(x, y);
-        memory = beside_mean(mixed(y) - g);
-        return;
-      }
-      case Method::d2: {  // x⁺ = W (2x − x⁻ − γ(g − g⁻)), summed up: D = Σ (z − W z)
-        const Vector g = gradient(x, 0);
-        Vector z = x;
-        update(z, g);
-        z -= memory;
-        x = mixed(z);
-        memory = beside_mean(memory + z - x);
-        return;
-      }
-      case Method::extra: {  // x⁺ = (I + W) x − ½ (I + W) x⁻ − γ(g − g⁻), summed up: D = ½ Σ (x − W
-                             // x)
-        const Vector g = gradient(x, 0);
-        Vector m = mixed(x);
-        const Vector correction = memory + 0.5 * (x - m);
-        update(m, g);
-        x = m - memory;
-        memory = beside_mean(correction);
-        return;
-      }
-      case Method::qg_momentum: {  // x⁺ = W (x − γ (g + μ m));  m ← μ m + (1 − μ) (x − x⁺)/γ
-        const double mu = recipe_.quasi_global_momentum, rate = recipe_.rate(first);
-        const Vector before = x;
-        update(x, gradient(x, 0) + mu * memory);
-        x = mixed(x);
-        memory = mu * memory + (1 - mu) / rate * (before - x);
-        return;
-      }
-      case Method::push_sum: {  // x ← x − γ ∇f(x/w);  (x, w) ← W (x, w)
-        for (int h = 0; h < recipe_.local_steps; ++h)
-          update(x, gradient(space_.divided(x, state.weights), h), h);
-        x = mixed(x);
-        state.weights = space_.mixed_weights(state.weights, t);
-        return;
-      }
-      case Method::gradient_descent: {
-        x = space_.averaged(x);
-        update(x, space_.averaged(gradient(x, 0)));
-        return;
-      }
+      case Method::dpsgd_atc: return step.dpsgd_atc();
+      case Method::dpsgd_awc: return step.dpsgd_awc();
+      case Method::tracking_atc: return step.tracking_atc();
+      case Method::tracking_awc: return step.tracking_awc();
+      case Method::d2: return step.d2();
+      case Method::extra: return step.extra();
+      case Method::qg_momentum: return step.qg_momentum();
+      case Method::push_sum: return step.push_sum();
+      case Method::gradient_descent: return step.gradient_descent();
     }
   }
 
  private:
+  /// Round t of every method, on `state`.
+  struct Step {
+    const Iteration& iteration;
+    State& state;
+    Round t;
+    const Input& input;
+    const Space& space = iteration.space_;
+    const Recipe& recipe = iteration.recipe_;
+    Vector &x = state.x, &memory = state.memory;
+
+    void dpsgd_atc() {
+      local_steps(x);
+      x = mixed(x);
+    }
+
+    void dpsgd_awc() {
+      Vector u = x;
+      local_steps(u);
+      x = mixed(x) + (u - x);
+    }
+
+    // y ← W (y + g − g⁻), kept as s = y − g⁻;  x ← W (x − γ y)
+    void tracking_atc() {
+      const Vector g = gradient(x, 0), y = mixed(memory + g);
+      memory = beside_mean(y - g);
+      update(x, y);
+      x = mixed(x);
+    }
+
+    // y ← y + g − g⁻;  x ← W x − γ y;  y ← W y
+    void tracking_awc() {
+      const Vector g = gradient(x, 0), y = memory + g;
+      x = mixed(x);
+      update(x, y);
+      memory = beside_mean(mixed(y) - g);
+    }
+
+    // x⁺ = W (2x − x⁻ − γ(g − g⁻)), in summed form with D = Σ (z − W z)
+    void d2() {
+      const Vector g = gradient(x, 0);
+      Vector z = x;
+      update(z, g);
+      z -= memory;
+      x = mixed(z);
+      memory = beside_mean(memory + z - x);
+    }
+
+    // x⁺ = (I + W) x − ½ (I + W) x⁻ − γ(g − g⁻), in summed form with D = ½ Σ (x − W x)
+    void extra() {
+      const Vector g = gradient(x, 0);
+      Vector m = mixed(x);
+      const Vector correction = memory + 0.5 * (x - m);
+      update(m, g);
+      x = m - memory;
+      memory = beside_mean(correction);
+    }
+
+    // x⁺ = W (x − γ (g + μ m));  m ← μ m + (1 − μ) (x − x⁺)/γ
+    void qg_momentum() {
+      const double mu = recipe.quasi_global_momentum, rate = recipe.rate(first_step());
+      const Vector before = x;
+      update(x, gradient(x, 0) + mu * memory);
+      x = mixed(x);
+      memory = mu * memory + (1 - mu) / rate * (before - x);
+    }
+
+    // x ← x − γ ∇f(x/w);  (x, w) ← W (x, w)
+    void push_sum() {
+      for (int h = 0; h < recipe.local_steps; ++h)
+        update(x, gradient(space.divided(x, state.weights), h), h);
+      x = mixed(x);
+      state.weights = space.mixed_weights(state.weights, t);
+    }
+
+    void gradient_descent() {
+      x = space.averaged(x);
+      update(x, space.averaged(gradient(x, 0)));
+    }
+
+    std::uint64_t first_step() const { return t * static_cast<std::uint64_t>(recipe.local_steps); }
+    Vector mixed(const Vector& rows) const { return space.mixed(rows, t); }
+    Vector beside_mean(const Vector& rows) const { return rows - space.averaged(rows); }
+
+    Vector gradient(const Vector& at, int h) const {
+      Vector g = space.curved(at);
+      if (input.gradient != nullptr && (input.only_step < 0 || input.only_step == h))
+        g += *input.gradient;
+      return g;
+    }
+
+    // g ← g + weight_decay · x;  v ← momentum · v + g;  x ← x − γ (nesterov ? g + momentum · v : v)
+    void update(Vector& rows, Vector g, int h = 0) {
+      g += recipe.weight_decay * rows;
+      if (input.decay != nullptr && recipe.method == Method::push_sum)
+        g += space.weighed(*input.decay, state.weights);
+      else if (input.decay != nullptr) g += *input.decay;
+      const double rate = recipe.rate(first_step() + static_cast<std::uint64_t>(h));
+      if (recipe.momentum > 0) {
+        Vector& v = state.momentum;
+        v = recipe.momentum * v + g;
+        if (recipe.nesterov) g += recipe.momentum * v;
+        else g = v;
+      }
+      rows -= rate * g;
+    }
+
+    void local_steps(Vector& rows) {
+      for (int h = 0; h < recipe.local_steps; ++h) update(rows, gradient(rows, h), h);
+    }
+  };
+
   const Space& space_;
   const Recipe& recipe_;
 };

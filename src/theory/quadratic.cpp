@@ -1,17 +1,17 @@
 #include "theory/quadratic.hpp"
 
 #include <fmt/format.h>
-#include <Eigen/Dense>
 
 #include <algorithm>
 #include <cmath>
 
+#include "base/linear_algebra/dense.hpp"
 #include "topology/spectrum.hpp"
 
 namespace gossamer::theory {
 namespace {
 
-/// Smaller than what float32 parameters resolve: a run that ends there ends at the optimum.
+/// Below the resolution of float32 parameters: a run with such a limit ends at the optimum.
 constexpr double kNothing = 1e-9;
 
 /// The run in coordinates in which one Hessian, where there is only one, is diagonal: distances are
@@ -34,10 +34,10 @@ Prepared prepare(const QuadraticRun& run) {
     prepared.curvature.hessians = f.hessians;
     return prepared;
   }
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(f.hessians.front());
-  prepared.curvature.values = solver.eigenvalues().array();
+  const SymmetricEigen hessian = symmetric_eigen(f.hessians.front());
+  prepared.curvature.values = hessian.values.array();
   for (RowMatrix* rows : {&prepared.error, &prepared.gradients, &prepared.decay})
-    *rows *= solver.eigenvectors();
+    *rows *= hessian.vectors;
   return prepared;
 }
 
@@ -108,8 +108,7 @@ class PeriodMap {
     for (Round t = 0; t < rounds_; ++t) iteration_.round(state, t, input);
     Eigen::VectorXd b(size);
     for (Eigen::Index q = 0; q < size; ++q) b(q) = (*vectors(state)[q / (n * d)])(q / d % n, q % d);
-    const Eigen::VectorXd fixed =
-        (Eigen::MatrixXd::Identity(size, size) - matrix()).partialPivLu().solve(b);
+    const Eigen::VectorXd fixed = solve(Eigen::MatrixXd::Identity(size, size) - matrix(), b);
     for (Eigen::Index q = 0; q < size; ++q)
       (*vectors(state)[q / (n * d)])(q / d % n, q % d) = fixed(q);
     for (Round t = 0; t < phase; ++t) iteration_.round(state, t, input);
@@ -146,7 +145,7 @@ PeerSpace::Weights settled_weights(const MixingSchedule& schedule, const PeerSpa
   for (int t = 0; t < schedule.period(); ++t) product = space.mixed(product, static_cast<Round>(t));
   const Eigen::MatrixXd system = Eigen::MatrixXd::Identity(n, n) - product +
                                  Eigen::MatrixXd::Constant(n, n, 1.0 / static_cast<double>(n));
-  return system.partialPivLu().solve(Eigen::VectorXd::Ones(n)).array();
+  return solve(system, Eigen::VectorXd::Ones(n)).array();
 }
 
 /// Whether push-sum's weights leave 1.
@@ -172,10 +171,7 @@ double radius_by_mode(const ModeSpace& space, const Recipe& recipe, int period) 
   Eigen::MatrixXcd matrix(rows, rows);
   for (Eigen::Index mode = 0; mode < space.size(); ++mode) {
     for (int r = 0; r < rows; ++r) matrix.row(r) = vectors[static_cast<std::size_t>(r)]->row(mode);
-    radius = std::max(radius, Eigen::ComplexEigenSolver<Eigen::MatrixXcd>(matrix, false)
-                                  .eigenvalues()
-                                  .cwiseAbs()
-                                  .maxCoeff());
+    radius = std::max(radius, eigenvalues(matrix).cwiseAbs().maxCoeff());
   }
   return radius;
 }

@@ -1,6 +1,6 @@
-// What theory says of a run on quadratic functions with full gradients: its curve, whether it is
-// stable and at which rate it goes, and where it ends. Everything is the linear iteration's
-// (theory/iteration.hpp), in double: nothing is fitted.
+// Predicts a run on quadratic functions with full gradients: its curve, stability, rate and limit.
+// All follow from the linear iteration (theory/iteration.hpp) in double precision; nothing is
+// fitted.
 #pragma once
 
 #include <optional>

@@ -43,10 +43,10 @@ class Replay {
     return {};
   }
 
-  /// Divides all rows by how far those of round t are apart, which is returned; 0, and nothing is
-  /// divided, where that is nothing but rounding. The newest row of all is taken from every row: a
-  /// constant changes nothing, and what is left is small where peers agree, so that no digits of it
-  /// are lost.
+  /// Divides all rows by the distance of round t's rows from their mean, which is returned; returns
+  /// 0 and divides nothing where that distance is rounding alone. The newest row of all is taken
+  /// from every row: a constant changes nothing, and what is left is small where peers agree, so
+  /// that no digits of it are lost.
   double renormalise(Round t) {
     Values mean = Values::Zero();
     for (const Peer& peer : peers_) mean += peer.at(t) / static_cast<double>(peers_.size());
@@ -93,7 +93,7 @@ class Replay {
     return *matrix;
   }
 
-  /// Takes peer i to round t, and before it those whose rows that needs.
+  /// Advances peer i to round t, after the peers whose rows that needs.
   Status advance(int i, Round t) {
     std::vector<Wanted> stack{{i, t}};
     while (!stack.empty()) {
@@ -117,7 +117,7 @@ class Replay {
     return {};
   }
 
-  /// The peer's next round, or whose row of which round is wanting.
+  /// Does the peer's next round, or returns the row (peer and round) that it still needs.
   std::optional<Wanted> do_round(int i) {
     Peer& peer = peers_[static_cast<std::size_t>(i)];
     const Round t = peer.done();

@@ -1,5 +1,5 @@
-// The gap of what was really mixed: of a run's matrices with every deviation in them, rows that
-// came late included.
+// The spectral gap of a run's realised mixing matrices, with every deviation from the schedule in
+// them, late rows included.
 #pragma once
 
 #include <optional>

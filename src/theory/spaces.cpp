@@ -1,8 +1,7 @@
 #include "theory/spaces.hpp"
 
-#include <Eigen/Eigenvalues>
-
 #include "base/check.hpp"
+#include "base/linear_algebra/dense.hpp"
 #include "topology/lattice.hpp"
 #include "topology/spectrum.hpp"
 
@@ -77,9 +76,8 @@ std::optional<std::vector<Eigen::ArrayXcd>> shared_modes(const MixingSchedule& s
   if (schedule.period() != 1 || schedule.peers() > ModeSpace::kMostModes ||
       !schedule.at(0)->symmetric())
     return std::nullopt;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(topology::dense(*schedule.at(0)),
-                                                              Eigen::EigenvaluesOnly);
-  rounds.emplace_back(solver.eigenvalues().reverse().array().cast<std::complex<double>>());
+  const Eigen::VectorXd ascending = symmetric_eigenvalues(topology::dense(*schedule.at(0)));
+  rounds.emplace_back(ascending.reverse().array().cast<std::complex<double>>());
   return rounds;
 }
 

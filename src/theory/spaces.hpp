@@ -67,8 +67,7 @@ class PeerSpace {
   Vector divided(const Vector& x, const Weights& weights) const {
     return weights.inverse().matrix().asDiagonal() * x;
   }
-  /// A unit in each coordinate of each peer, one after the other, as so many probes as it takes to
-  /// keep them apart.
+  /// Unit vectors of each coordinate of each peer, in as few probes as keep them separate.
   Vector units() const;
   /// The parts that no iteration joins: one a coordinate where Hessians are equal, else the space
   /// itself.

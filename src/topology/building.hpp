@@ -1,5 +1,5 @@
-// What the files of kinds/ share: a graph that stays as it is, and a refusal that says what would
-// work.
+// Helpers of the files of kinds/: static and periodic topologies, and the error for an unsuitable
+// number of peers.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@ namespace gossamer::topology {
 /// The topology that is this graph in every round. lattice: as Topology::lattice().
 std::unique_ptr<Topology> static_topology(Graph graph, std::vector<int> lattice = {});
 
-/// An undirected edge and what its ends give to each other: W[a][b] = W[b][a].
+/// An undirected edge and its weight: W[a][b] = W[b][a].
 struct WeightedEdge {
   int a = 0, b = 0;
   double weight = 0;
 };
 
-/// The topology with these edges and these very weights, one list a round, over and over; at least
-/// one round. Each edge is listed once in a round, and its weight is positive.
+/// The periodic topology with exactly these edges and weights, one list for each round of the
+/// period; at least one round. Each edge is listed once in a round, and its weight is positive.
 std::unique_ptr<Topology> weighted_topology(int peers,
                                             const std::vector<std::vector<WeightedEdge>>& rounds);
 
@@ -41,12 +41,12 @@ struct LayoutOptions {
 };
 const ParameterSet<LayoutOptions>& layout_parameters();
 
-/// What a kind asks of a layout's shorter side.
+/// A kind's minimum for the shorter side of a layout.
 struct LayoutRule {
   std::string kind;
   int minimum_side = 1;         ///< always
   int minimum_chosen_side = 1;  ///< where neither rows nor cols were given
-  std::string why;              ///< what goes wrong with a shorter side: the middle of the refusal
+  std::string why;              ///< the consequence of a shorter side, for the error message
 };
 
 struct Layout {
@@ -56,9 +56,9 @@ struct Layout {
   int peer(int row, int col) const { return row * cols + col; }
 };
 
-/// rows × cols = peers, both sides as long as `rule` asks. Where neither is given, rows is the
-/// largest divisor of peers up to its square root: the squarest layout there is. One peer is 1 × 1.
-/// The error (invalid) names workable n.
+/// rows × cols = peers, both sides at least as long as `rule` requires. Where neither is given,
+/// rows is the largest divisor of peers up to its square root: the squarest layout there is. One
+/// peer is 1 × 1. The error (invalid) names workable n.
 Result<Layout> choose_layout(const LayoutRule& rule, int peers, const LayoutOptions& options);
 
 }  // namespace gossamer::topology

@@ -50,8 +50,8 @@ Status check_shape(const WeightRows& w, const Graph& graph, Round round) {
 Status check_entry(int i, const Neighbour& entry, Edges& edges, Round round) {
   if (entry.peer != i && entry.weight != 0 && !edges.has(entry.peer, i))
     return failed(round, "support",
-                  fmt::format("W[{}][{}] = {}, and peer {} does not hear peer {}", i, entry.peer,
-                              entry.weight, i, entry.peer));
+                  fmt::format("W[{}][{}] = {}, and peer {} is no in-neighbour of peer {}", i,
+                              entry.peer, entry.weight, entry.peer, i));
   if (!std::isfinite(entry.weight) || entry.weight < 0)
     return failed(round, "entries",
                   fmt::format("W[{}][{}] = {} is not a weight ≥ 0", i, entry.peer, entry.weight));
@@ -93,7 +93,7 @@ Status check_jointly_connected(std::span<const WeightRows> rounds) {
   for (const WeightRows& w : rounds) {
     Graph graph{std::vector<std::vector<int>>(w.size())};
     for (std::size_t i = 0; i < w.size(); ++i)
-      graph.out[i].reserve(w[i].size());  // as a rule as many hear a peer as it hears
+      graph.out[i].reserve(w[i].size());  // most out-degrees equal the in-degree
     for (std::size_t i = 0; i < w.size(); ++i)
       for (const Neighbour& entry : w[i])
         if (entry.weight != 0 && entry.peer != static_cast<int>(i))

@@ -23,7 +23,7 @@ inline constexpr double kSumTolerance = 1e-12;
 Status check_round(const WeightRows& w, const Graph& graph, Round round, bool only_columns = false);
 
 /// Checks "joint connectivity": over the given rounds together, along entries that are not 0,
-/// everybody's word reaches everybody. All rounds are of equal peers and have the shape that
+/// every peer reaches every other. All rounds are of equal peers and have the shape that
 /// check_round wants. At least one round.
 Status check_jointly_connected(std::span<const WeightRows> rounds);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kPanel = 260, kMargin = 22, kHead = 46, kFoot = 24;  // user units: pixels
 constexpr int kColumns = 4;
-/// Okabe and Ito 2008: told apart by colour-blind readers.
+/// Okabe and Ito 2008: colours that colour-blind readers can distinguish.
 constexpr const char* kColours[kMostDrawnRounds] = {"#0072B2", "#D55E00", "#009E73",
                                                     "#CC79A7", "#E69F00", "#56B4E9"};
 constexpr const char* kInk = "#222222";
@@ -34,7 +34,7 @@ struct Point {
 
 struct Line {
   int from = 0, to = 0, round = 0;
-  bool both = false;  ///< each end hears the other
+  bool both = false;  ///< the edge goes both ways
 };
 
 /// The lines of the drawn rounds; of an edge that several rounds have, the first.

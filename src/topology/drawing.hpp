@@ -1,4 +1,4 @@
-// Topologies as a picture: peers on a circle, who hears whom as lines. SVG, without a library:
+// Draws topologies: peers on a circle, edges as lines. SVG, without a library:
 // circles, lines and text.
 #pragma once
 
@@ -16,15 +16,15 @@ struct Drawn {
   std::string title, subtitle;  ///< plain text
 };
 
-/// Most peers and lines of a panel: what an eye can follow.
+/// The most peers and lines that a panel can show legibly.
 inline constexpr int kMostDrawnPeers = 512;
 inline constexpr std::size_t kMostDrawnLines = 20000;
-/// Rounds of a period (or of a random sequence) that are drawn, each in its colour.
+/// Rounds of a period (or of a random sequence) that are drawn, each in a colour of its own.
 inline constexpr int kMostDrawnRounds = 6;
 
-/// The panels beside each other, in rows. A line is an edge both ends of which hear each other; an
-/// arrow points to who hears. Where W varies in time, its first rounds are drawn in colours, told
-/// below the panel. The error (invalid) names a topology that is too large to draw.
+/// The panels beside each other, in rows. A line is an edge in both directions; an arrow
+/// points to the out-neighbour. Where W varies in time, its first rounds are drawn in colours,
+/// distinguished below the panel. The error (invalid) names a topology that is too large to draw.
 Result<std::string> draw_svg(const std::vector<Drawn>& panels);
 
 }  // namespace gossamer::topology

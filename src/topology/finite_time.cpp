@@ -8,7 +8,7 @@
 namespace gossamer::topology {
 namespace {
 
-/// Everybody in the group hears everybody else in it, and all leave with its average.
+/// All peers of the group are neighbours, and end the round with the group's average.
 void average(std::span<const int> group, std::vector<WeightedEdge>& round) {
   for (std::size_t i = 0; i < group.size(); ++i)
     for (std::size_t j = i + 1; j < group.size(); ++j)
@@ -66,10 +66,10 @@ std::vector<Digit> digits_of(std::span<const int> peers, int k) {
   return digits;
 }
 
-/// V_l tells `rest` = V_{l+1} ∪ … what it knows, and is told. With N = |V_l| + |rest|, every v of
-/// the rest hears one peer of each of the parts V_{l,1..a}, no two of them the same one, and both
-/// ends give w = |V_{l,1}| / N = |V_l| / (a N). If V_l has the average y everywhere, and the rest's
-/// mean is z, then after the round
+/// V_l exchanges rows with `rest` = V_{l+1} ∪ …. With N = |V_l| + |rest|, every v of
+/// the rest is joined to one peer of each of the parts V_{l,1..a}, no two of them the same one, and
+/// both ends give w = |V_{l,1}| / N = |V_l| / (a N). If V_l has the average y everywhere, and the
+/// rest's mean is z, then after the round
 ///   every V_{l,a}'s mean is y + |rest| w (z − y) / |V_{l,1}| = (|V_l| y + |rest| z) / N,
 ///   and so is the rest's, whose peers each have (1 − a w) x + a w y.
 /// There is a peer for every v, since |rest| < |V_{l,1}|. The others of V_l are averaged among
@@ -129,8 +129,8 @@ Rounds hyper_hypercube(std::span<const int> peers, int k) {
 // First every V_l averages itself, for as many rounds m as V_1 takes, the longest. Then, one round
 // each, V_1 exchanges with V_2 ∪ V_3 ∪ …, V_2 with V_3 ∪ …, and so on: after V_l's exchange its
 // parts each have the mean of all, and average themselves; V_1 takes longest, p_1 rounds, in which
-// the others' p_l + l − 1 fit. The last V_L has it after the exchanges. So m + 1 + p_1 rounds. Who
-// has nothing left to do goes on averaging, which changes nothing but where peers train meanwhile.
+// the others' p_l + l − 1 fit. The last V_L has it after the exchanges. So m + 1 + p_1 rounds. A
+// group that is done goes on averaging, which has an effect only where peers train meanwhile.
 Rounds simple_base_graph(std::span<const int> peers, int k) {
   if (!smooth_factors(static_cast<int>(peers.size()), k).empty() || peers.size() <= 1)
     return hyper_hypercube(peers, k);
@@ -179,7 +179,7 @@ Rounds base_graph(std::span<const int> peers, int k) {
 const ParameterSet<FiniteTimeOptions>& finite_time_parameters() {
   static const auto set = ParameterSet<FiniteTimeOptions>().add(
       "k", &FiniteTimeOptions::k,
-      {.help = "most neighbours that a peer hears in a round", .minimum = 1, .maximum = 64});
+      {.help = "most neighbours of a peer in a round", .minimum = 1, .maximum = 64});
   return set;
 }
 
@@ -194,7 +194,7 @@ TopologyKind finite_time_kind(Rounds (*rounds_of)(std::span<const int> peers, in
     std::vector<int> peers(static_cast<std::size_t>(context.peers));
     std::iota(peers.begin(), peers.end(), 0);
     Rounds rounds = rounds_of(peers, options.k);
-    if (rounds.empty()) rounds.emplace_back();  // one peer: a round in which nobody hears anybody
+    if (rounds.empty()) rounds.emplace_back();  // one peer: a round without edges
     return weighted_topology(context.peers, rounds);
   };
   return kind;

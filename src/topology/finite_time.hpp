@@ -2,8 +2,8 @@
 // simple_base share.
 //
 // Takezawa, Sato, Bao, Niwa, Yamada 2023: "Beyond Exponential Graph: Communication-Efficient
-// Topologies for Decentralized Learning via Finite-time Convergence" (arXiv:2305.11420). Nobody
-// hears more than k others in a round.
+// Topologies for Decentralized Learning via Finite-time Convergence" (arXiv:2305.11420). No
+// peer has more than k neighbours in a round.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace gossamer::topology {
 
-/// The edges of each round, and what they weigh; who has none in a round keeps his row.
+/// The weighted edges of each round. A peer without an edge in a round keeps its row.
 using Rounds = std::vector<std::vector<WeightedEdge>>;
 
 /// n as the fewest factors of k + 1 or less, ascending; empty for n = 1 and where n has a prime
@@ -22,7 +22,8 @@ std::vector<int> smooth_factors(int n, int k);
 
 /// k-peer hyper-hypercube (Alg. 1): n = n_1 ⋯ n_L with factors of k + 1 or less; peers are the
 /// points of a box of these sides, and round l averages every line along side l. After L rounds
-/// everybody in `peers` has their average. No rounds for one peer; n without such factors is a bug.
+/// every peer in `peers` has their average. No rounds for one peer; n without such factors is a
+/// bug.
 Rounds hyper_hypercube(std::span<const int> peers, int k);
 
 /// Simple Base-(k+1) graph (Alg. 2): any number of peers, at most 2 log_{k+1} n + 2 rounds.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kNotReached = -1;
 
-/// Hops from `source` to everybody, breadth first; ends as soon as everybody is reached.
+/// Hops from `source` to every peer, breadth first; ends as soon as all are reached.
 std::vector<int> hops_from(const Graph& graph, int source) {
   std::vector<int> hops(graph.out.size(), kNotReached);
   std::vector<int> reached = {source};
@@ -54,12 +54,12 @@ int centre_of(const Graph& graph) {
   return nearest();
 }
 
-/// Peers in each other's stead: they hear the same and each other, as within a clique, so that what
-/// is far from one is as far from the other. Remembers whom it was asked of.
-class Twins {
+/// Finds peers that have equal closed neighbourhoods, as within a clique (true twins): a third peer
+/// is equally far from both. Records the neighbourhoods that it was asked about.
+class ClosedNeighbourhoods {
  public:
-  explicit Twins(const Graph& graph) : graph_(graph) {}
-  bool seen_one_of(int peer) {
+  explicit ClosedNeighbourhoods(const Graph& graph) : graph_(graph) {}
+  bool seen_twin_of(int peer) {
     std::vector<int> closed = graph_.out[static_cast<std::size_t>(peer)];
     closed.insert(std::lower_bound(closed.begin(), closed.end(), peer), peer);
     return !seen_.insert(std::move(closed)).second;
@@ -81,11 +81,11 @@ Diameter symmetric_diameter(const Graph& graph, double most_looks) {
   for (int i = 0; i < graph.peers(); ++i)
     at_distance[static_cast<std::size_t>(hops[static_cast<std::size_t>(i)])].push_back(i);
   int longest = radius;
-  Twins twins(graph);
+  ClosedNeighbourhoods neighbourhoods(graph);
   for (int i = radius; i > 0; --i) {
     for (const int source : at_distance[static_cast<std::size_t>(i)]) {
       if (longest >= 2 * i) return {longest, true};
-      if (twins.seen_one_of(source)) continue;
+      if (neighbourhoods.seen_twin_of(source)) continue;
       if (most_looks-- <= 0) return {longest, false};
       longest = std::max(longest, farthest(hops_from(graph, source)).hops);
     }
@@ -124,8 +124,8 @@ Graph reversed(const Graph& graph) {
   return result;
 }
 
-// Going through the lists in order, whoever hears j comes in the order of j's own list: a cursor a
-// peer is enough.
+// Going through the lists in order, the out-neighbours of j come in the order of j's own list: a
+// cursor a peer is enough.
 bool is_symmetric(const Graph& graph) {
   std::vector<std::size_t> next(graph.out.size(), 0);
   for (int from = 0; from < graph.peers(); ++from)
@@ -153,7 +153,7 @@ Graph union_of(std::span<const Graph> graphs) {
   return result;
 }
 
-// Strongly connected is: peer 0 reaches everybody, and everybody reaches peer 0.
+// A graph is strongly connected if peer 0 reaches every peer and every peer reaches peer 0.
 std::optional<Unreachable> find_unreachable(const Graph& graph) {
   const auto first_missing = [](const std::vector<int>& hops) {
     return static_cast<int>(std::find(hops.begin(), hops.end(), kNotReached) - hops.begin());

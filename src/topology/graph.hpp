@@ -1,5 +1,4 @@
-// Questions about a graph that do not depend on weights: is it symmetric, is it connected, how far
-// across is it.
+// Properties of a graph that do not depend on weights: symmetry, connectivity and diameter.
 #pragma once
 
 #include <optional>
@@ -9,7 +8,7 @@
 
 namespace gossamer::topology {
 
-/// Two different peers who hear each other.
+/// An undirected edge between two different peers.
 struct Edge {
   int a = 0, b = 0;
 };
@@ -18,16 +17,16 @@ struct Edge {
 /// out of range is a bug.
 Graph undirected_graph(int peers, std::span<const Edge> edges);
 
-/// The same edges the other way: out[i] of the result are the peers that i hears.
+/// The graph with every edge reversed: out[i] of the result are the in-neighbours of i.
 Graph reversed(const Graph& graph);
 
-/// Everybody hears exactly those who hear him.
+/// Every peer's in-neighbours are its out-neighbours.
 bool is_symmetric(const Graph& graph);
 
 /// All edges of all graphs, which have equal peers. At least one graph.
 Graph union_of(std::span<const Graph> graphs);
 
-/// A word of `from` that never reaches `to`, over however many hops.
+/// Two peers without a path from `from` to `to`.
 struct Unreachable {
   int from = 0, to = 0;
 };
@@ -40,7 +39,7 @@ inline constexpr double kMostSteps = 4e8;  // a few seconds
 /// The longest shortest path, in hops.
 struct Diameter {
   int hops = 0;
-  bool exact = true;  ///< false: at least so many; to know it exactly, too many peers would have to
+  bool exact = true;  ///< false: a lower bound; to know it exactly, too many peers would have to
                       ///< be looked from
 };
 

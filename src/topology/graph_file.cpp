@@ -9,7 +9,7 @@
 #include <optional>
 #include <sstream>
 
-#include "base/words.hpp"
+#include "base/tokens.hpp"
 #include "topology/weights.hpp"
 
 namespace gossamer::topology {
@@ -24,9 +24,10 @@ Status check_edge(const FileEdge& edge, bool weighted, const std::string& name) 
   if (edge.from == edge.to)
     return wrong(
         name, edge.line,
-        fmt::format("peer {} hears itself; the weight on oneself is what is missing to 1, leave it "
-                    "out",
-                    edge.from));
+        fmt::format(
+            "peer {} is its own neighbour; the weight on oneself is what is missing to 1, leave it "
+            "out",
+            edge.from));
   if (weighted && !(std::isfinite(edge.weight) && edge.weight > 0 && edge.weight <= 1))
     return wrong(name, edge.line,
                  fmt::format("{} is not a weight above 0 and up to 1", edge.weight));
@@ -104,11 +105,11 @@ class Tags {
 std::optional<std::string_view> attribute(const Tags::Tag& tag, std::string_view name) {
   const std::string_view text = tag.inside;
   for (std::size_t at = 0; at < text.size();) {
-    while (at < text.size() && parts_words(text[at])) ++at;
+    while (at < text.size() && is_separator(text[at])) ++at;
     const std::size_t equals = text.find('=', at);
     if (equals == std::string_view::npos) return std::nullopt;
     std::string_view key = text.substr(at, equals - at);
-    while (!key.empty() && parts_words(key.back())) key.remove_suffix(1);
+    while (!key.empty() && is_separator(key.back())) key.remove_suffix(1);
     const std::size_t open = text.find_first_of("\"'", equals);
     if (open == std::string_view::npos) return std::nullopt;
     const std::size_t close = text.find(text[open], open + 1);
@@ -177,8 +178,8 @@ Status read_tag(const Tags::Tag& tag, Document& document, const std::string& nam
   if (tag.name == "/edge") document.in_edge = false;
   if (tag.name == "data" && document.in_edge && !document.weight_key.empty() &&
       attribute(tag, "key").value_or("") == document.weight_key) {
-    const auto words = words_of(tag.text);
-    const auto weight = words.size() == 1 ? number_in<double>(words[0]) : std::nullopt;
+    const auto tokens = tokens_of(tag.text);
+    const auto weight = tokens.size() == 1 ? number_in<double>(tokens[0]) : std::nullopt;
     if (!weight) return wrong(name, tag.line, fmt::format("'{}' is not a weight", tag.text));
     document.edges.back().weight = *weight;
     document.has_weight.back() = true;
@@ -197,24 +198,24 @@ Result<FileGraph> parse_edge_list(std::string_view text, const std::string& name
     content = content.substr(0, content.find('#'));
     begin = end + 1;
     ++line;
-    const auto words = words_of(content);
-    if (words.empty()) continue;
-    if (words.size() < 2 || words.size() > 3)
+    const auto tokens = tokens_of(content);
+    if (tokens.empty()) continue;
+    if (tokens.size() < 2 || tokens.size() > 3)
       return wrong(
           name, line,
           fmt::format("'{}' is not an edge: write `from to`, or `from to weight`", content));
     FileEdge edge{0, 0, 0, directed, line};
-    GOSSAMER_TRY(edge.from, peer_in(words[0], name, line));
-    GOSSAMER_TRY(edge.to, peer_in(words[1], name, line));
-    const bool weighted = words.size() == 3;
+    GOSSAMER_TRY(edge.from, peer_in(tokens[0], name, line));
+    GOSSAMER_TRY(edge.to, peer_in(tokens[1], name, line));
+    const bool weighted = tokens.size() == 3;
     if (graph.edges.empty()) graph.weighted = weighted;
     if (weighted != graph.weighted)
       return wrong(name, line,
                    weighted ? "this edge has a weight, and those before it have none"
                             : "this edge has no weight, and those before it have one");
     if (weighted) {
-      const auto weight = number_in<double>(words[2]);
-      if (!weight) return wrong(name, line, fmt::format("'{}' is not a weight", words[2]));
+      const auto weight = number_in<double>(tokens[2]);
+      if (!weight) return wrong(name, line, fmt::format("'{}' is not a weight", tokens[2]));
       edge.weight = *weight;
     }
     GOSSAMER_TRY_STATUS(check_edge(edge, weighted, name));
@@ -270,29 +271,31 @@ Result<FileGraph> read_graph_file(const std::string& path, bool directed) {
 }
 
 Result<WeightRows> rows_of(const FileGraph& graph, const std::string& name) {
-  struct Heard {
+  struct InNeighbour {
     int peer;
     double weight;
     int line;
   };
-  std::vector<std::vector<Heard>> heard(static_cast<std::size_t>(graph.peers));
+  std::vector<std::vector<InNeighbour>> in_neighbours(static_cast<std::size_t>(graph.peers));
   for (const FileEdge& edge : graph.edges) {
-    heard[static_cast<std::size_t>(edge.to)].push_back({edge.from, edge.weight, edge.line});
+    in_neighbours[static_cast<std::size_t>(edge.to)].push_back({edge.from, edge.weight, edge.line});
     if (!edge.directed)
-      heard[static_cast<std::size_t>(edge.from)].push_back({edge.to, edge.weight, edge.line});
+      in_neighbours[static_cast<std::size_t>(edge.from)].push_back(
+          {edge.to, edge.weight, edge.line});
   }
   WeightRows rows;
-  for (std::size_t i = 0; i < heard.size(); ++i) {
-    std::sort(heard[i].begin(), heard[i].end(), [](const Heard& a, const Heard& b) {
-      return std::pair(a.peer, a.line) < std::pair(b.peer, b.line);
-    });
+  for (std::size_t i = 0; i < in_neighbours.size(); ++i) {
+    std::sort(in_neighbours[i].begin(), in_neighbours[i].end(),
+              [](const InNeighbour& a, const InNeighbour& b) {
+                return std::pair(a.peer, a.line) < std::pair(b.peer, b.line);
+              });
     std::vector<Neighbour> others;
-    for (std::size_t h = 0; h < heard[i].size(); ++h) {
-      if (h > 0 && heard[i][h].peer == heard[i][h - 1].peer)
-        return wrong(name, heard[i][h].line,
-                     fmt::format("peer {} hears peer {} already, by line {}", i, heard[i][h].peer,
-                                 heard[i][h - 1].line));
-      others.push_back({heard[i][h].peer, heard[i][h].weight});
+    for (std::size_t h = 0; h < in_neighbours[i].size(); ++h) {
+      if (h > 0 && in_neighbours[i][h].peer == in_neighbours[i][h - 1].peer)
+        return wrong(name, in_neighbours[i][h].line,
+                     fmt::format("peer {} has peer {} as an in-neighbour already, by line {}", i,
+                                 in_neighbours[i][h].peer, in_neighbours[i][h - 1].line));
+      others.push_back({in_neighbours[i][h].peer, in_neighbours[i][h].weight});
     }
     rows.push_back(complete_row(static_cast<int>(i), std::move(others)));
   }

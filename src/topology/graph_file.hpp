@@ -9,8 +9,8 @@
 // attr.name is "weight". Nodes whose ids are 0..n−1, or n0..n(n−1), are these peers; any other ids
 // are numbered in the order in which the file names them.
 //
-// A weight is what each end gives to what it hears from the other (of a directed edge, what `to`
-// gives to `from`'s row). The weight on oneself is what is missing to 1, and never stands in a
+// A weight is that of each end's row in the other end's mix (of a directed edge, of `from`'s row in
+// `to`'s mix). The weight on oneself is what is missing to 1, and never stands in a
 // file.
 #pragma once
 

@@ -1,4 +1,5 @@
-// What a topology is: for each round, who hears whom. One file of topology/kinds/ is one kind.
+// The interface of a topology: a graph on the peers for each round. Each file of topology/kinds/ is
+// one kind.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,12 @@ namespace gossamer::topology {
 
 using Round = std::uint64_t;
 
-/// The largest network that is built: far past what one simulates, and small enough that no kind
-/// asks for absurd memory.
+/// The largest network that is built: far beyond what is simulated, and small enough to bound every
+/// kind's memory.
 inline constexpr int kMaximumPeers = 131072;
 
-/// A directed graph on peers 0..n−1 without self-loops: out[i] are the peers that hear i,
-/// ascending, each once. An undirected edge is two directed ones.
+/// A directed graph on peers 0..n−1 without self-loops: out[i] are i's
+/// out-neighbours, ascending, each once. An undirected edge is two directed ones.
 struct Graph {
   std::vector<std::vector<int>> out;
 
@@ -37,7 +38,7 @@ struct Neighbour {
 /// diagonal included.
 using WeightRows = std::vector<std::vector<Neighbour>>;
 
-/// Who hears whom, round by round. Immutable; safe to read from any thread.
+/// A graph for each round. Immutable; safe to read from any thread.
 class Topology {
  public:
   virtual ~Topology() = default;
@@ -53,11 +54,11 @@ class Topology {
   /// Sides n_1, …, n_k with n_1 ⋯ n_k = peers, where every round looks the same from every peer:
   /// peers numbered along the last side, and adding the same offset to each (every coordinate
   /// modulo its side) leaves the graph and its weights as they are. Empty where no such sides are
-  /// known. A hint that makes spectra quick: who uses it checks it first.
+  /// known. A hint that makes spectra quick; its users check it first.
   virtual std::vector<int> lattice() const { return {}; }
 };
 
-/// What a kind's factory is told beside its own parameters.
+/// A kind's factory receives this beside the kind's own parameters.
 struct TopologyContext {
   int peers = 0;  ///< 1..kMaximumPeers
   std::uint64_t seed = 0;
@@ -71,7 +72,7 @@ struct TopologyKind {
   std::vector<ParameterSpec> parameters;
   bool needs_values = false;  ///< its defaults alone build nothing: it wants a file, say
   /// Builds it, or says why it cannot be built for n and which n near it can. Every kind builds one
-  /// peer, who has nobody to hear. Helpers: topology/building.hpp.
+  /// peer, without an edge. Helpers: topology/building.hpp.
   std::function<Result<std::unique_ptr<Topology>>(const TopologyContext&, const ParameterValues&)>
       make;
 };

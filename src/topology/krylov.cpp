@@ -1,11 +1,10 @@
 #include "topology/krylov.hpp"
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/SparseCholesky>
-
 #include <algorithm>
 #include <cmath>
 
+#include "base/linear_algebra/dense.hpp"
+#include "base/linear_algebra/sparse_cholesky.hpp"
 #include "base/philox.hpp"
 
 namespace gossamer::topology {
@@ -71,12 +70,10 @@ struct Ritz {
 
 Ritz ritz_of(const KrylovSpace& space) {
   const Eigen::MatrixXd symmetric = (space.projection() + space.projection().transpose()) / 2;
-  Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver;
-  solver.computeFromTridiagonal(symmetric.diagonal(), symmetric.diagonal<1>());
+  const auto [values, vectors] = tridiagonal_eigen(symmetric.diagonal(), symmetric.diagonal<1>());
   const Eigen::Index last = space.size() - 1;
-  return {solver.eigenvalues()(0), solver.eigenvalues()(last),
-          space.remainder() * std::abs(solver.eigenvectors()(last, 0)),
-          space.remainder() * std::abs(solver.eigenvectors()(last, last))};
+  return {values(0), values(last), space.remainder() * std::abs(vectors(last, 0)),
+          space.remainder() * std::abs(vectors(last, last))};
 }
 
 /// An eigenvalue's error is about the square of its residual over its distance to the next (Parlett
@@ -85,51 +82,33 @@ bool settled(double value, double residual) {
   return residual <= 1e-7 * std::max(1 - std::abs(value), 1e-9);
 }
 
-/// Cholesky of a sparse matrix, unless filling in makes it too dear.
-class Factorisation : public Eigen::SimplicialLDLT<Eigen::SparseMatrix<double>> {
- public:
-  bool try_factorise(const Eigen::SparseMatrix<double>& matrix) {
-    constexpr double kMostFlops = 2e9;
-    analyzePattern(matrix);
-    double flops = 0;
-    for (const int below : m_nonZerosPerCol) flops += static_cast<double>(below) * below;
-    if (flops > kMostFlops) return false;
-    factorize(matrix);
-    return info() == Eigen::Success;
-  }
-};
-
 /// The high end of sign · W, by Lanczos on the inverse of (shift I − sign · W), the shift a little
 /// beyond the end. `nearby`: an estimate from inside; `residual`: about how far off it may be. By
-/// Sylvester's law of inertia the factors' signs tell whether the shift lies beyond every
+/// Sylvester's law of inertia the factors' signs show whether the shift lies beyond every
 /// eigenvalue, but for the 1 of the constant vector; while it does not, it moves out.
 std::optional<double> inverted_end(const MixingMatrix& w, double sign, double nearby,
                                    double residual) {
-  std::vector<Eigen::Triplet<double>> entries;
+  constexpr double kMostFlops = 2e9;
+  std::vector<SparseCholesky::Entry> entries;
   for (int i = 0; i < w.peers(); ++i) {
-    entries.emplace_back(i, i, -sign * w.self_weight(i));
+    entries.push_back({i, i, -sign * w.self_weight(i)});
     for (const auto& [peer, weight] : w.in_neighbours(i))
-      entries.emplace_back(i, peer, -sign * weight);
+      entries.push_back({i, peer, -sign * weight});
   }
-  Eigen::SparseMatrix<double> matrix(w.peers(), w.peers());
-  matrix.setFromTriplets(entries.begin(), entries.end());
+  SparseCholesky shifted(w.peers(), entries);
   const double farthest = 1 + 1e-3 * std::max(1 - nearby, 1e-9);
   double at = 0;
   for (double margin = std::max(residual / 4, 1e-10);; margin *= 4) {
     const double shift = std::min(nearby + margin, farthest);
-    for (int i = 0; i < w.peers(); ++i) matrix.coeffRef(i, i) += shift - at;
+    shifted.add_to_diagonal(shift - at);
     at = shift;
-    Factorisation factorisation;
-    if (!factorisation.try_factorise(matrix)) return std::nullopt;
-    const auto beyond = (factorisation.vectorD().array() < 0).count();
-    if (beyond > (sign > 0 && shift < 1 ? 1 : 0)) {
+    if (!shifted.factorise(kMostFlops)) return std::nullopt;
+    if (shifted.negative_pivots() > (sign > 0 && shift < 1 ? 1 : 0)) {
       if (shift == farthest) return std::nullopt;
       continue;
     }
-    const Operator solve = [&factorisation](const Eigen::VectorXd& x) -> Eigen::VectorXd {
-      return factorisation.solve(x);
-    };
-    const auto largest = lanczos_largest(solve, w.peers());
+    const Operator inverse = [&shifted](const Eigen::VectorXd& x) { return shifted.solve(x); };
+    const auto largest = lanczos_largest(inverse, w.peers());
     if (!largest) return std::nullopt;
     return shift - 1 / *largest;
   }
@@ -195,16 +174,14 @@ Modes clear_modes(const MixingMatrix& w) {
   KrylovSpace space(mix, w.peers(), kSteps);
   while (!space.full()) space.grow();
   const Eigen::MatrixXd symmetric = (space.projection() + space.projection().transpose()) / 2;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(symmetric);
+  const auto [values, vectors] = symmetric_eigen(symmetric);
   std::vector<Eigen::Index> found;
   for (Eigen::Index i = 0; i < space.size(); ++i)
-    if (space.remainder() * std::abs(solver.eigenvectors()(space.size() - 1, i)) <= 1e-8)
-      found.push_back(i);
+    if (space.remainder() * std::abs(vectors(space.size() - 1, i)) <= 1e-8) found.push_back(i);
   Modes modes{Eigen::VectorXd(found.size()), Eigen::MatrixXd(w.peers(), found.size())};
   for (std::size_t i = 0; i < found.size(); ++i) {
-    modes.values(static_cast<Eigen::Index>(i)) = solver.eigenvalues()(found[i]);
-    modes.vectors.col(static_cast<Eigen::Index>(i)) =
-        space.basis() * solver.eigenvectors().col(found[i]);
+    modes.values(static_cast<Eigen::Index>(i)) = values(found[i]);
+    modes.vectors.col(static_cast<Eigen::Index>(i)) = space.basis() * vectors.col(found[i]);
   }
   return modes;
 }
@@ -229,8 +206,7 @@ std::optional<double> arnoldi_radius(const Operator& a, int n) {
   while (true) {
     space.grow();
     if (space.size() % kLook != 0 && !space.full()) continue;
-    const Eigen::EigenSolver<Eigen::MatrixXd> solver(Eigen::MatrixXd(space.projection()), false);
-    const double radius = solver.eigenvalues().cwiseAbs().maxCoeff();
+    const double radius = eigenvalues(Eigen::MatrixXd(space.projection())).cwiseAbs().maxCoeff();
     unchanged = std::abs(radius - last) <= 1e-10 * radius ? unchanged + 1 : 0;
     if (space.exhausted() || unchanged >= 2) return radius;
     if (space.full()) return std::nullopt;

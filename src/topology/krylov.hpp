@@ -1,6 +1,6 @@
-// A few eigenvalues of large operators, from nothing but their products with vectors, beside the
-// constant vector: that is where a doubly stochastic W has its single 1, and what is looked for is
-// what lies below it.
+// Krylov methods: a few eigenvalues of a large operator from its products with vectors. They work
+// on vectors of mean 0, which leaves out the constant vector: a doubly stochastic W has its single
+// eigenvalue 1 there, and the gap is below it.
 #pragma once
 
 #include <Eigen/Core>
@@ -16,20 +16,20 @@ namespace gossamer::topology {
 /// y = A x. A keeps vectors of mean 0 at mean 0.
 using Operator = std::function<Eigen::VectorXd(const Eigen::VectorXd&)>;
 
-/// Random normal numbers less their mean, the same ones for the same `which`: has a part in every
-/// direction.
+/// Random normal numbers less their mean, equal for equal `which`. Almost surely not orthogonal to
+/// any eigenvector.
 Eigen::VectorXd generic_vector(int n, std::uint64_t which);
 
 /// W·x.
 Eigen::VectorXd mixed(const MixingMatrix& w, const Eigen::VectorXd& x);
 
-/// Where a symmetric W's spectrum ends, the 1 of the constant vector left out.
+/// The smallest and the largest eigenvalue of a symmetric W, without the 1 of the constant vector.
 struct SpectrumEnds {
   double low = 0, high = 0;
 };
 
-/// The ends of a sparse symmetric W whose rows sum to 1, n ≥ 2; whichever lies nearer ±1 to about
-/// 1e-9 of its distance from it, and the other as well where `both`. Lanczos with full
+/// The ends of a sparse symmetric W whose rows sum to 1, n ≥ 2. The end nearer to ±1 is found to
+/// about 1e-9 of its distance from it; the other one too where `both`. Lanczos with full
 /// reorthogonalisation, which is quick where the gap is wide; where it is narrow, Lanczos on the
 /// inverse of σ I ∓ W, σ just beyond the end, which graphs with narrow gaps factorise cheaply for
 /// the same reason: few edges to cut. None where neither is affordable.
@@ -42,8 +42,8 @@ struct Modes {
   Eigen::MatrixXd vectors;
 };
 
-/// Those eigenpairs of a sparse symmetric W that a few dozen Lanczos steps find to 1e-8: at either
-/// end, and only if they stand apart; maybe none. Of equal eigenvalues one. n ≥ 2.
+/// The eigenpairs of a sparse symmetric W that a few dozen Lanczos steps find to 1e-8: well
+/// separated ones at either end, possibly none; one of several equal eigenvalues. n ≥ 2.
 Modes clear_modes(const MixingMatrix& w);
 
 /// The largest modulus of A's eigenvalues on vectors of mean 0, A of n rows, not symmetric:

@@ -14,7 +14,7 @@ namespace gossamer::topology {
 
 /// The n eigenvalues of W by wave: the one of wave k, numbered as the peers are, is Σ_d W[d][0]
 /// ω^(k·d), and wave 0's is 1. All W on one lattice share the waves, so a product's eigenvalues are
-/// the products. What rounding alone leaves of a 0 is 0. None when n_1 ⋯ n_k is not n, or W does
+/// the products. A value within rounding of 0 is 0. None when n_1 ⋯ n_k is not n, or W does
 /// not look the same from everywhere. O(n × entries a row).
 std::optional<std::vector<std::complex<double>>> lattice_eigenvalues(const MixingMatrix& w,
                                                                      std::span<const int> sides);

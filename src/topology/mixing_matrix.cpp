@@ -9,26 +9,26 @@
 namespace gossamer::topology {
 
 MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal diagonal)
-    : hears_(std::move(rows)),
-      heard_by_(hears_.size()),
-      self_weights_(hears_.size(), 1),
-      row_surplus_(hears_.size(), 0) {
-  std::vector<long double> given(hears_.size(), 0),
-      taken(hears_.size(), 0);  // long double: as the weights were made
+    : in_neighbours_(std::move(rows)),
+      out_neighbours_(in_neighbours_.size()),
+      self_weights_(in_neighbours_.size(), 1),
+      row_surplus_(in_neighbours_.size(), 0) {
+  std::vector<long double> given(in_neighbours_.size(), 0),
+      taken(in_neighbours_.size(), 0);  // long double: as the weights were made
   for (int i = 0; i < peers(); ++i) {
     int last = -1;
     for (const auto& [peer, weight] : in_neighbours(i)) {
       GOSSAMER_CHECK(peer > last && peer < peers() && peer != i,
                      "a row is ascending, within n, and without self");
       GOSSAMER_CHECK(weight != 0, "a row lists non-zero weights");
-      heard_by_[static_cast<std::size_t>(peer)].push_back(i);
+      out_neighbours_[static_cast<std::size_t>(peer)].push_back(i);
       taken[static_cast<std::size_t>(i)] += weight;
       given[static_cast<std::size_t>(peer)] += weight;
       last = peer;
     }
   }
   const bool by_column = diagonal == Diagonal::completes_column;
-  for (std::size_t i = 0; i < hears_.size(); ++i) {
+  for (std::size_t i = 0; i < in_neighbours_.size(); ++i) {
     self_weights_[i] = static_cast<double>(1 - (by_column ? given[i] : taken[i]));
     if (by_column) row_surplus_[i] = static_cast<double>(taken[i] - given[i]);
     const long double column_surplus = given[i] + self_weights_[i] - 1;
@@ -41,7 +41,7 @@ MixingMatrix::MixingMatrix(std::vector<std::vector<Neighbour>> rows, Diagonal di
 // Going through the rows in order, the entries of column j come in the order of row j: a cursor a
 // row finds for every entry the one across the diagonal.
 bool MixingMatrix::entries_are_mirrored() const {
-  std::vector<std::size_t> next(hears_.size(), 0);
+  std::vector<std::size_t> next(in_neighbours_.size(), 0);
   for (int i = 0; i < peers(); ++i)
     for (const auto& [j, weight] : in_neighbours(i)) {
       const auto mirrored = in_neighbours(j);

@@ -1,4 +1,4 @@
-// The mixing matrix as a checked artifact: W[i][j] is what peer i gives to what it hears from j.
+// The mixing matrix W as a checked artifact: W[i][j] is the weight of peer j's row in peer i's mix.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@
 
 namespace gossamer::topology {
 
-/// What a diagonal makes 1: the row's sum, as mixing by differences has it, or the column's, as
-/// push-sum asks.
+/// The sum that the diagonal entry makes 1: the row's, as mixing by differences needs, or the
+/// column's, as push-sum needs.
 enum class Diagonal { completes_row, completes_column };
 
 /// One round's W, sparse. Immutable after the checks that made it; safe to read from any thread.
@@ -26,14 +26,14 @@ class MixingMatrix {
   explicit MixingMatrix(std::vector<std::vector<Neighbour>> rows,
                         Diagonal diagonal = Diagonal::completes_row);
 
-  int peers() const { return static_cast<int>(hears_.size()); }
-  /// Whom peer i hears, ascending by peer.
+  int peers() const { return static_cast<int>(in_neighbours_.size()); }
+  /// The peers whose rows peer i mixes, ascending by peer.
   std::span<const Neighbour> in_neighbours(int i) const {
-    return hears_[static_cast<std::size_t>(i)];
+    return in_neighbours_[static_cast<std::size_t>(i)];
   }
-  /// Who hears peer i, ascending.
+  /// The peers that mix peer i's row, ascending.
   std::span<const int> out_neighbours(int i) const {
-    return heard_by_[static_cast<std::size_t>(i)];
+    return out_neighbours_[static_cast<std::size_t>(i)];
   }
   /// W[i][i].
   double self_weight(int i) const { return self_weights_[static_cast<std::size_t>(i)]; }
@@ -47,8 +47,8 @@ class MixingMatrix {
  private:
   bool entries_are_mirrored() const;
 
-  std::vector<std::vector<Neighbour>> hears_;
-  std::vector<std::vector<int>> heard_by_;
+  std::vector<std::vector<Neighbour>> in_neighbours_;
+  std::vector<std::vector<int>> out_neighbours_;
   std::vector<double> self_weights_, row_surplus_;
   bool symmetric_ = true, doubly_stochastic_ = true;
 };
@@ -56,7 +56,7 @@ class MixingMatrix {
 /// Values that the peer that sends most sends in a round of matrix w.
 using MostSent = std::function<std::uint64_t(const MixingMatrix& w)>;
 
-/// Who hears whom along W's entries.
+/// The graph of W's entries that are not 0.
 Graph graph_of(const MixingMatrix& w);
 
 /// `[topology]`'s keys beside `kind` and the kind's own.

@@ -1,4 +1,4 @@
-// A schedule that remembers the matrices of the last rounds that it was asked for. A random
+// A schedule that caches the matrices of the last rounds that were requested. A random
 // sequence builds a round's matrix anew at every call, which costs O(n): a process that hosts many
 // peers would build it once for each of them.
 #pragma once
@@ -29,7 +29,7 @@ class RecentRounds final : public MixingSchedule {
 
   const MixingSchedule& schedule_;
   mutable std::vector<std::pair<Round, std::shared_ptr<const MixingMatrix>>>
-      recent_;  ///< the last asked for comes last
+      recent_;  ///< in order of last use
 };
 
 }  // namespace gossamer::topology

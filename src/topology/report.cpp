@@ -12,22 +12,22 @@
 namespace gossamer::topology {
 namespace {
 
-/// What is added up, round by round, into the report.
-struct Tally {
+/// Accumulated over the rounds of a period.
+struct PeriodTotals {
   std::vector<Graph> graphs;
   std::uint64_t busiest_sends = 0;  ///< over the rounds, values of the peer that sends most
 };
 
 void add_round(const MixingMatrix& w, TopologyReport& report, const MostSent& most_sent,
-               Tally& tally) {
-  const bool first = tally.graphs.empty();
+               PeriodTotals& totals) {
+  const bool first = totals.graphs.empty();
   for (int i = 0; i < w.peers(); ++i) {
     const int degree = static_cast<int>(w.in_neighbours(i).size());
     report.degree_min = first && i == 0 ? degree : std::min(report.degree_min, degree);
     report.degree_max = std::max(report.degree_max, degree);
   }
-  tally.busiest_sends += most_sent(w);
-  tally.graphs.push_back(graph_of(w));
+  totals.busiest_sends += most_sent(w);
+  totals.graphs.push_back(graph_of(w));
   report.symmetric = report.symmetric && w.symmetric();
   report.doubly_stochastic = report.doubly_stochastic && w.doubly_stochastic();
 }
@@ -62,7 +62,7 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
 
   const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period())
                                              : sampled_rounds(schedule.peers());
-  Tally tally;
+  PeriodTotals totals;
   const MostSent one_row = [parameters](const MixingMatrix& w) {
     std::uint64_t hearers = 0;
     for (int i = 0; i < w.peers(); ++i)
@@ -70,8 +70,8 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
     return parameters * hearers;
   };
   for (Round t = 0; t < rounds; ++t)
-    add_round(*schedule.at(t), report, most_sent ? most_sent : one_row, tally);
-  const Graph all = union_of(tally.graphs);
+    add_round(*schedule.at(t), report, most_sent ? most_sent : one_row, totals);
+  const Graph all = union_of(totals.graphs);
   report.edges = count_edges(all) / (report.symmetric ? 2 : 1);
   const bool alike = is_lattice(schedule);
   if (whole || alike || schedule.peers() <= kQuickDiameter)
@@ -81,7 +81,7 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule)
                                                         : std::numeric_limits<double>::quiet_NaN();
   report.spectral_gap_sampled = schedule.period() == 0;
-  report.bytes_per_round_per_peer = (sizeof(float) * tally.busiest_sends + rounds / 2) / rounds;
+  report.bytes_per_round_per_peer = (sizeof(float) * totals.busiest_sends + rounds / 2) / rounds;
   return report;
 }
 

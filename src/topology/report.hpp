@@ -1,4 +1,4 @@
-// A topology examined: what `gossamer topology` prints and a run's log header carries.
+// The properties of a topology that `gossamer topology` prints and the header of a run's log has.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct TopologyReport {
   double spectral_gap = 0;
   bool spectral_gap_sampled =
       false;  ///< no period: the gap is an estimate from sampled_rounds(n) rounds
-  /// Payload of the busiest peer's sends in a round, averaged over the period: one row to all who
-  /// hear it, or what a run's algorithm sends.
+  /// Payload of the busiest peer's sends in a round, averaged over the period: one row to each
+  /// out-neighbour, or what a run's algorithm sends.
   std::uint64_t bytes_per_round_per_peer = 0;
 };
 
@@ -51,7 +51,7 @@ inline constexpr int kQuickGapStatic = 1024, kQuickGapVarying = 512, kQuickDiame
 Result<TopologyReport> examine(const ScheduleRequest& request, std::uint64_t parameters);
 
 /// Examines a schedule that make_schedule(request) returned. With Effort::quick any number of peers
-/// will do. `most_sent`: where something else is sent than one row to each who hears.
+/// will do. `most_sent`: for algorithms that send other data than one row to each out-neighbour.
 Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleRequest& request,
                                std::uint64_t parameters, Effort effort = Effort::whole,
                                const MostSent& most_sent = {});

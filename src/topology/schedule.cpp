@@ -42,7 +42,7 @@ Result<std::vector<WeightRows>> checked_period(const Topology& topology,
 }
 
 /// The same of a topology without period, of whose sampled rounds none is kept: only the first few,
-/// until together they connect everybody.
+/// until together they connect all peers.
 Status check_sampled(const Topology& topology, const WeightOptions& options) {
   std::vector<WeightRows> kept;
   Status connected = Error{};

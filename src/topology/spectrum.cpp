@@ -1,12 +1,10 @@
 #include "topology/spectrum.hpp"
 
-#include <Eigen/Eigenvalues>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "base/check.hpp"
+#include "base/linear_algebra/dense.hpp"
 #include "topology/graph.hpp"
 #include "topology/lattice.hpp"
 
@@ -20,10 +18,8 @@ bool is_static_and_symmetric(const MixingSchedule& schedule) {
 /// The ends of a symmetric W by its whole spectrum: 1 is its largest eigenvalue, since W is doubly
 /// stochastic.
 SpectrumEnds dense_ends(const MixingMatrix& w) {
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(w), Eigen::EigenvaluesOnly);
-  GOSSAMER_CHECK(solver.info() == Eigen::Success,
-                 "the eigenvalues of a symmetric matrix are found");
-  return {solver.eigenvalues()(0), solver.eigenvalues()(w.peers() - 2)};
+  const Eigen::VectorXd ascending = symmetric_eigenvalues(dense(w));
+  return {ascending(0), ascending(w.peers() - 2)};
 }
 
 std::optional<SpectrumEnds> lattice_ends(const MixingMatrix& w, std::span<const int> lattice) {
@@ -134,7 +130,7 @@ double spectral_radius(Eigen::MatrixXd matrix) {
   constexpr double kSmallest = 1e-290, kSettled = 1e-14;
   double log_radius = 0, divisor = 1;
   for (int m = 0; m <= kMostSquarings; ++m, divisor *= 2) {
-    if (m > 0) matrix = (matrix * matrix).eval();
+    if (m > 0) matrix = product(matrix, matrix);
     const double norm = matrix.norm();
     if (!(norm > kSmallest)) return 0;  // nilpotent
     matrix /= norm;
@@ -215,19 +211,15 @@ double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
 }
 
 Result<SlowMode> slowest_mode(const MixingSchedule& schedule) {
-  if (schedule.peers() == 1)
-    return Error{ErrorKind::invalid, "one peer has no slowest mode: it has nobody to agree with"};
+  if (schedule.peers() == 1) return Error{ErrorKind::invalid, "one peer has no slowest mode"};
   if (!is_static_and_symmetric(schedule))
     return Error{
         ErrorKind::invalid,
         "only a static symmetric mixing matrix has a slowest mode that is one real vector"};
   const int last = schedule.peers() - 1;
-  const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(dense(*schedule.at(0)));
-  GOSSAMER_CHECK(solver.info() == Eigen::Success,
-                 "the eigenvectors of a symmetric matrix are found");
-  const auto& ascending = solver.eigenvalues();
+  const auto [ascending, vectors] = symmetric_eigen(dense(*schedule.at(0)));
   const int slowest = std::abs(ascending(0)) > std::abs(ascending(last - 1)) ? 0 : last - 1;
-  return SlowMode{ascending(slowest), solver.eigenvectors().col(slowest)};
+  return SlowMode{ascending(slowest), vectors.col(slowest)};
 }
 
 }  // namespace gossamer::topology

@@ -37,7 +37,7 @@ inline constexpr int kDense = 256, kDenseProduct = 384;
 /// factorised, with a gap so narrow that Lanczos or Arnoldi do not settle.
 double spectral_gap(const MixingSchedule& schedule);
 
-/// Rounds, from round 0, after which everybody has the average exactly, whatever they began with
+/// Rounds, from round 0, after which every peer has the exact average, whatever the start
 /// (but for rounding); none: never. Looked for in two periods and 64 rounds at least (static
 /// symmetric matrices: in one round), of a random sequence in sampled_rounds(n). Found by mixing
 /// three generic vectors: exact is where what is left falls at once, in a round, to rounding alone.
@@ -50,9 +50,9 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule);
 std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<const int> lattice);
 
 /// 1 − ‖W − 11ᵀ/n‖: the least that one round with this W alone takes off any distance to consensus;
-/// 0 where W leaves somebody apart, 1 where it averages exactly. NaN where too costly to find, and
-/// where W keeps only its columns: its rounds may well drive x apart, which push-sum's weights make
-/// good.
+/// 0 where W leaves a peer disconnected, 1 where it averages exactly. NaN where too costly to find,
+/// and where W keeps only its columns: its rounds may well drive x apart, which push-sum's weights
+/// make good.
 double round_gap(const MixingMatrix& w, std::span<const int> lattice);
 
 /// The direction in which a static symmetric W contracts most slowly.

@@ -22,13 +22,14 @@ int largest_degree(const Graph& graph) {
 Status balanced(const Graph& in_neighbours, const Graph& out_neighbours) {
   for (int i = 0; i < in_neighbours.peers(); ++i)
     if (degree(in_neighbours, i) != degree(out_neighbours, i))
-      return Error{ErrorKind::invalid,
-                   fmt::format("no weights for this directed graph: peer {} hears {} and is heard "
-                               "by {}; rows and columns sum "
-                               "to 1 only where the two are equal for every peer (algorithm "
-                               "push_sum with topology.weights = "
-                               "out_degree takes any strongly connected graph)",
-                               i, degree(in_neighbours, i), degree(out_neighbours, i))};
+      return Error{
+          ErrorKind::invalid,
+          fmt::format("no weights for this directed graph: peer {} has {} in-neighbours and {} "
+                      "out-neighbours; rows and columns sum "
+                      "to 1 only where the two are equal for every peer (algorithm "
+                      "push_sum with topology.weights = "
+                      "out_degree takes any strongly connected graph)",
+                      i, degree(in_neighbours, i), degree(out_neighbours, i))};
   return {};
 }
 
@@ -38,10 +39,11 @@ Status regular(const Graph& in_neighbours) {
       return Error{
           ErrorKind::invalid,
           fmt::format(
-              "no metropolis weights for this directed graph: peer 0 hears {} and peer {} hears "
-              "{}; "
-              "they exist for undirected graphs, and for directed ones where all hear equally many "
-              "(weights = \"uniform\" asks only that each peer hears as many as hear it)",
+              "no metropolis weights for this directed graph: peer 0 has {} in-neighbours and "
+              "peer {} has {}; "
+              "they exist for undirected graphs, and for directed ones where all in-degrees are "
+              "equal (weights = \"uniform\" asks only that each peer's in-degree is its "
+              "out-degree)",
               degree(in_neighbours, 0), i, degree(in_neighbours, i))};
   return {};
 }
@@ -61,7 +63,7 @@ WeightRows weigh_edges(const Graph& in_neighbours, WeightOf weight_of) {
   return rows;
 }
 
-/// Every peer gives 1/(1 + h) of its row to each of the h peers that hear it, and keeps as much:
+/// Every peer gives 1/(1 + h) of its row to each of its h out-neighbours, and keeps as much:
 /// columns sum to 1.
 WeightRows weigh_by_out_degree(const Graph& graph, double share) {
   WeightRows rows(graph.out.size());

@@ -1,4 +1,4 @@
-// From a graph to numbers: how much of what it hears a peer takes.
+// Mixing weights from a graph.
 #pragma once
 
 #include <span>
@@ -8,19 +8,18 @@
 
 namespace gossamer::topology {
 
-/// The weights of one round's graph. With d(i) how many peers i hears:
-///   metropolis, undirected        W[i][j] = 1 / (1 + max(d(i), d(j)))    Metropolis–Hastings:
-///   Xiao, Boyd, Lall 2005 metropolis, directed regular  W[i][j] = 1 / (1 + d) every peer hears d
-///   and is heard by d uniform, balanced             W[i][j] = 1 / (1 + max_k d(k))         every
-///   peer hears as many as hear it best_constant, undirected     W[i][j] = 2 / (λ1 + λn−1) λ1 the
-///   largest, λn−1 the smallest positive eigenvalue
-///                                                                        of the Laplacian: Xiao
-///                                                                        and Boyd 2004, eq. 21
-///   out_degree, any graph         W[i][j] = 1 / (1 + h(j))               h(j) how many hear j:
-///   columns sum to 1, rows need not:
-///                                                                        Kempe, Dobra, Gehrke 2003
+/// The weights of one round's graph. d(i) is the in-degree of peer i, h(j) the out-degree of peer
+/// j:
+///   metropolis      undirected           W[i][j] = 1 / (1 + max(d(i), d(j)))
+///                   Metropolis–Hastings: Xiao, Boyd, Lall 2005
+///   metropolis      directed, regular    W[i][j] = 1 / (1 + d), d every in- and out-degree
+///   uniform         balanced             W[i][j] = 1 / (1 + max_k d(k)), d(i) = h(i) for every i
+///   best_constant   undirected           W[i][j] = 2 / (λ1 + λn−1), the largest and the smallest
+///                   positive eigenvalue of the Laplacian: Xiao and Boyd 2004, eq. 21
+///   out_degree      any graph            W[i][j] = 1 / (1 + h(j)); columns sum to 1, rows need not
+///                   Kempe, Dobra, Gehrke 2003
 /// and W[i][i] is what is missing to 1 (of column i for out_degree, else of row i); lazy halves
-/// what comes from others. "auto" is metropolis here. An undirected graph is balanced. The error
+/// the off-diagonal entries. "auto" is metropolis here. An undirected graph is balanced. The error
 /// (invalid) of any other graph says which peer is uneven: no rule here would make its columns sum
 /// to 1. So does best_constant where a peer would get a negative weight on itself, or the graph is
 /// not connected. `lattice`: as Topology::lattice(), which best_constant's eigenvalues are found

@@ -1,5 +1,5 @@
-// The order in which a peer draws its batches: a function of (seed, peer, epoch), so that a peer
-// may be asked for any step wherever it runs, and resumes without having kept anything.
+// The order in which a peer draws its batches is a function of (seed, peer, epoch), so that any
+// process can compute the batch of any step, and a resumed run needs no stored state.
 #include <limits>
 
 #include "base/check.hpp"

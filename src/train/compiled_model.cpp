@@ -13,10 +13,10 @@ namespace {
 /// Tensors begin at whole cache lines of the workspace, for floats and doubles alike.
 constexpr std::size_t kAlignedValues = 16;
 
-/// Values of one tensor that 32-bit sizes within a layer can count.
+/// Most values of one tensor: sizes within a layer are 32-bit.
 constexpr double kMostValues = 1e9;
 
-/// Goes through the layers once, keeping the running shape, and lays out the row and the workspace.
+/// Walks through the layers once, tracking the shape, and lays out the row and the workspace.
 class Compiler {
  public:
   Compiler(const ModelContext& data, int batch)
@@ -48,7 +48,8 @@ class Compiler {
     return {};
   }
 
-  /// Gradients of the activations: two buffers that take turns, so that little memory is touched.
+  /// Lays out the gradients of the activations: two alternating buffers, so that little memory is
+  /// touched.
   gpu::Program finish(Loss loss) {
     std::size_t largest = 0;
     for (std::size_t size : sizes_) largest = std::max(largest, size);
@@ -130,7 +131,7 @@ class Compiler {
           fmt::format("a {0} × {0} kernel with padding {1} does not fit an image of {2} × {3}",
                       layer.kernel, layer.padding, height_, width_));
     const std::int64_t taps = std::int64_t{layer.kernel} * layer.kernel;
-    // A convolution is followed by relu, at once or after its group norm.
+    // A convolution is followed by relu, directly or after its group norm.
     operation.weights =
         block("convolution.weights", {layer.kernel, layer.kernel, channels_, layer.channels},
               layer.activation == Activation::tanh ? ParameterBlock::Start::glorot_uniform
@@ -187,9 +188,8 @@ Result<CompiledModel> CompiledModel::compile(const ModelSpec& spec, const ModelC
   const std::size_t wanted = classifies ? static_cast<std::size_t>(data.classes) : 1;
   if (classifies != (data.classes > 0))
     return Error{ErrorKind::invalid,
-                 classifies
-                     ? "model: it tells classes apart, but the data have a target to regress on"
-                     : "model: it regresses on a target, but the data have classes"};
+                 classifies ? "model: it classifies, but the data have a target to regress on"
+                            : "model: it regresses on a target, but the data have classes"};
   if (compiler.values() != wanted)
     return Error{ErrorKind::invalid,
                  fmt::format("model: the last layer gives {} values, but {} are wanted",

@@ -1,6 +1,5 @@
-// A model compiled for one shape of data: where each parameter lies in a peer's row, how it starts,
-// and the program that a Device runs. The number type is the device call's: the same network serves
-// float and double.
+// A model compiled for one shape of data: the layout of the parameters in a peer's row, their
+// starting values, and the program that a device runs. The same network serves float and double.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +27,11 @@ struct ParameterBlock {
   std::int64_t fan_in = 0, fan_out = 0;
 };
 
-/// Immutable; any thread.
+/// Immutable. Thread: any.
 class CompiledModel {
  public:
-  /// For up to `batch` samples at a time, or why the layers do not fit the data (the layer's number
-  /// in the message).
+  /// Compiles for batches of up to `batch` samples. Errors (invalid): why the layers do not fit the
+  /// data, with the layer's number.
   static Result<CompiledModel> compile(const ModelSpec& spec, const ModelContext& data, int batch);
 
   const gpu::Program& program() const { return program_; }

@@ -14,8 +14,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-/// The field that begins at line[at]; `at` moves to the separator behind it or to the line's end.
-/// Or what is wrong with it.
+/// The field that begins at line[at]; `at` moves to the separator after it or to the line's end.
+/// Errors (data): text after a closing quote, or a quote that is not closed.
 Result<std::string> read_field(std::string_view line, char separator, std::size_t& at) {
   const std::size_t begin = line.find_first_not_of(separator == '\t' ? " \r" : " \t\r", at);
   if (begin == std::string_view::npos || line[begin] != '"') {
@@ -69,7 +69,7 @@ Status read_csv(const std::string& name, std::string_view text, char separator,
 
 std::optional<double> finite_number(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-"))
-    text.remove_prefix(1);  // which from_chars does not know
+    text.remove_prefix(1);  // from_chars does not accept it
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))

@@ -1,5 +1,5 @@
-// Tables of text, one line a row: CSV as RFC 4180 has it (fields in double quotes may hold the
-// separator and doubled quotes), but for line breaks within quotes, and with any separator.
+// Tables of text with one row per line: CSV as in RFC 4180 (fields in double quotes may hold the
+// separator and doubled quotes), but without line breaks within quotes, and with any separator.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +13,19 @@
 
 namespace gossamer::train {
 
-/// One line's fields, blanks around them cut off.
+/// The fields of one line, without blanks around them.
 struct CsvRow {
   std::size_t line = 0;  ///< in the file, from 1
   std::vector<std::string> fields;
 };
 
-/// Calls `take` for each line that is not blank, in order, until it fails. A byte order mark and
-/// carriage returns at the ends of lines are skipped. Errors of this function's own (kind data) say
-/// `name`:line: a quote that is not closed, or text behind a closed one.
+/// Calls `take` for each line that is not blank, in order, until `take` fails. A byte order mark
+/// and carriage returns at line ends are skipped. Errors: those of `take`, and (data, beginning
+/// with `name`:line) a quote that is not closed, or text after a closing quote.
 Status read_csv(const std::string& name, std::string_view text, char separator,
                 const std::function<Status(const CsvRow&)>& take);
 
-/// The finite number that the text is, whole; none where it is anything else.
+/// The finite number that the whole text denotes; empty if it denotes none.
 std::optional<double> finite_number(std::string_view text);
 
 }  // namespace gossamer::train

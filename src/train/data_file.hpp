@@ -1,4 +1,4 @@
-// A data file as bytes.
+// Reads a data file.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@
 
 namespace gossamer::train {
 
-/// The whole file. Errors (of kind data) begin with its name: missing, not a regular file, not
+/// The whole file. Errors (data, beginning with the file's name): missing, not a regular file, not
 /// readable.
 Result<std::vector<unsigned char>> read_bytes(const std::filesystem::path& file);
 

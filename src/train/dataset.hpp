@@ -1,4 +1,4 @@
-// Data sets as tables in memory: features, and labels or targets; a fixed train/test split. One
+// Data sets as tables in memory: features, labels or targets, and a fixed train/test split. One
 // file of train/datasets/ is one kind.
 #pragma once
 
@@ -13,7 +13,8 @@
 
 namespace gossamer::train {
 
-/// Samples, row-major. The first `train_count` samples train, the rest test. Immutable once made.
+/// Samples, row-major. The first `train_count` samples are for training, the others for testing.
+/// Immutable once made.
 struct Dataset {
   std::string name;
   int channels = 1, height = 1,
@@ -24,11 +25,11 @@ struct Dataset {
   std::vector<float> features;       ///< count × features()
   std::vector<std::int32_t> labels;  ///< count, when classes > 0
   std::vector<float> targets;        ///< count, when classes = 0: one target value a sample
-  /// Data that belong to peers by construction: natural_shards[p] are p's training samples. Empty:
-  /// shards are cut by [data] partition.
+  /// Shards of data that belong to peers by construction: natural_shards[p] are p's training
+  /// samples. Empty: shards are cut by data.partition.
   std::vector<std::vector<std::uint32_t>> natural_shards;
-  /// Minimiser of (1/n) Σ_p f_p over linear models without bias, where it is known in closed form
-  /// (in double).
+  /// Minimiser of (1/n) Σ_p f_p over linear models without bias, if it is known in closed form (in
+  /// double).
   std::optional<std::vector<double>> optimum;
   /// Standard deviation of the normal noise added to each coordinate of each gradient.
   double gradient_noise = 0;
@@ -37,7 +38,7 @@ struct Dataset {
   std::size_t test_count() const { return count - train_count; }
 };
 
-/// What a factory is told beside its own parameters.
+/// Arguments of a factory beside its own parameters.
 struct DatasetContext {
   int peers = 1;           ///< for data generated per peer
   std::uint64_t seed = 0;  ///< run.seed
@@ -56,7 +57,8 @@ namespace datasets {
 std::vector<DatasetKind> catalog();
 }  // namespace datasets
 
-/// Builds data set `kind`; an unknown kind is an error that lists the kinds.
+/// Builds data set `kind`. Errors: an unknown kind (invalid), with a list of the kinds, or the
+/// factory's (invalid, data).
 Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& context,
                              const ParameterValues& values);
 

@@ -12,9 +12,9 @@ namespace gossamer::train {
 namespace {
 
 constexpr int kGzipOnly =
-    16 + MAX_WBITS;  // zlib: the largest window, and a gzip header is demanded
+    16 + MAX_WBITS;  // zlib: the largest window, and a gzip header is required
 
-/// zlib's stream, freed whatever happens.
+/// Owns zlib's stream.
 struct Stream {
   z_stream z{};
   Stream() {
@@ -25,7 +25,7 @@ struct Stream {
   Stream& operator=(const Stream&) = delete;
 };
 
-/// Input is handed over in pieces that fit zlib's 32-bit counters.
+/// Passes input to zlib in pieces that fit its 32-bit counters.
 void refill(z_stream& z, std::span<const unsigned char>& rest) {
   if (z.avail_in > 0 || rest.empty()) return;
   const std::size_t piece = std::min<std::size_t>(rest.size(), 1 << 20);
@@ -62,7 +62,7 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name,
       member_begun = false;
     } else if (outcome == Z_OK) {
       member_begun = true;
-    } else if (outcome == Z_BUF_ERROR) {  // no input left to go on with
+    } else if (outcome == Z_BUF_ERROR) {  // no input left
       return Error{
           ErrorKind::data,
           fmt::format("{}: the gzip data are cut short: {} bytes unpack to {} and then end before "

@@ -1,4 +1,4 @@
-// Reading gzip from memory, without trusting it: zlib's inflate behind one function.
+// Unpacks gzip data from memory that may be damaged or hostile.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,14 @@
 
 namespace gossamer::train {
 
-/// Whether the bytes begin as gzip does (RFC 1952: 1f 8b).
+/// Whether the bytes begin with the signature of gzip (RFC 1952: 1f 8b).
 bool is_gzip(std::span<const unsigned char> bytes);
 
-/// The first `limit` bytes of what `bytes` unpack to; all of them if they are fewer. Several
-/// members after each other are one content, as RFC 1952 has it. Memory: at most about twice what
-/// is returned, so a small file that claims much costs nothing. The checksum is verified when the
-/// end is reached, so ask for one byte more than is expected. Errors (of kind data, beginning with
-/// `name`): cut short, damaged, followed by something that is not gzip.
+/// The first `limit` bytes of the unpacked content, or all of it if it is shorter. Several members
+/// after each other are one content (RFC 1952). Uses at most about twice the memory of the result,
+/// so a small file that claims a large content costs nothing. The checksum is verified at the end
+/// of the content, so callers set `limit` one byte above the expected size. Errors (data, beginning
+/// with `name`): cut short, damaged, or followed by bytes that are not gzip.
 Result<std::vector<unsigned char>> gunzip(const std::string& name,
                                           std::span<const unsigned char> bytes, std::size_t limit);
 

@@ -45,7 +45,7 @@ Result<std::vector<std::size_t>> parse_header(const std::string& name, Bytes hea
   return sizes;
 }
 
-/// Header and values together, or an error where they do not fit 48 bits (a quarter of a million
+/// Size of header and values together. Errors (data): more than 48 bits (a quarter of a million
 /// gigabytes).
 Result<std::size_t> total_bytes(const std::string& name, const std::vector<std::size_t>& sizes) {
   std::size_t values = 1;

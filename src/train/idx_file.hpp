@@ -1,8 +1,8 @@
 // The IDX format of the MNIST files (Y. LeCun, C. Cortes, C. Burges,
 // http://yann.lecun.com/exdb/mnist/), plain or gzip:
-//   0, 0, type, number of dimensions;  each dimension as 4 bytes, big end first;  the values, last
+//   0, 0, type, number of dimensions;  each dimension as 4 bytes, big-endian;  the values, last
 //   dimension fastest
-// Only unsigned bytes (type 0x08), which is what images and labels come in.
+// Only unsigned bytes (type 0x08) are read, the type of images and labels.
 #pragma once
 
 #include <cstddef>
@@ -20,14 +20,13 @@ struct IdxArray {
   std::vector<unsigned char> values;
 };
 
-/// Reads an array of exactly `dimensions` dimensions. `name` begins every message. Every damage is
-/// an error of kind data that says what is wrong: neither IDX nor gzip, another type or number of
-/// dimensions, nothing in it, cut short, too long. The sizes that a header claims are compared with
-/// the bytes there are before anything of that size is allocated.
+/// Reads an array of exactly `dimensions` dimensions. Errors (data, beginning with `name`): neither
+/// IDX nor gzip, another type or number of dimensions, empty, cut short, too long. The sizes that
+/// the header claims are compared with the size of the content before memory is allocated for it.
 Result<IdxArray> parse_idx(const std::string& name, std::span<const unsigned char> bytes,
                            int dimensions);
 
-/// parse_idx of a file; also errors: missing, not a regular file, not readable.
+/// parse_idx of a file. Further errors (data): missing, not a regular file, not readable.
 Result<IdxArray> read_idx(const std::filesystem::path& file, int dimensions);
 
 }  // namespace gossamer::train

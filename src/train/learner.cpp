@@ -15,8 +15,8 @@
 namespace gossamer::train {
 namespace {
 
-/// Samples of one evaluation job: bounds the workspace, and is the grain in which an evaluation
-/// spreads over threads. Fixed, because losses are added job by job.
+/// Samples of one evaluation job. It bounds the workspace and is the grain in which an evaluation
+/// spreads over threads. It is fixed because losses are added job by job.
 constexpr int kEvaluationBatch = 64;
 constexpr std::size_t kEvaluationJobs = 1 << 16;
 
@@ -26,7 +26,7 @@ Error invalid(std::string message) { return {ErrorKind::invalid, std::move(messa
 template <class Value>
 class DeviceCopy {
  public:
-  DeviceCopy(gpu::Device& device, int gpu_index, const std::vector<Value>& values)
+  DeviceCopy(gpu::Memory& device, int gpu_index, const std::vector<Value>& values)
       : row_(gpu::DeviceRows<Value>::on_gpu(device, gpu_index, 1, values.size())) {
     if (!values.empty()) device.upload(get(), values.data(), values.size() * sizeof(Value));
   }
@@ -39,7 +39,7 @@ class DeviceCopy {
 /// The samples on one GPU of the device.
 class DeviceTable {
  public:
-  DeviceTable(gpu::Device& device, int gpu_index, const Dataset& data)
+  DeviceTable(gpu::Memory& device, int gpu_index, const Dataset& data)
       : features_(device, gpu_index, data.features),
         labels_(device, gpu_index, data.labels),
         targets_(device, gpu_index, data.targets) {}
@@ -55,12 +55,12 @@ class DeviceTable {
 
 /// Losses and hits of an evaluation's jobs on one GPU of the device.
 struct DeviceScores {
-  DeviceScores(gpu::Device& device, int gpu_index, std::size_t jobs)
+  DeviceScores(gpu::Memory& device, int gpu_index, std::size_t jobs)
       : losses(jobs),
         hits(jobs),
         device_losses(device, gpu_index, losses),
         device_hits(device, gpu_index, hits) {}
-  void download(gpu::Device& device) {
+  void download(gpu::Memory& device) {
     device.download(losses.data(), device_losses.get(), losses.size() * sizeof(double));
     device.download(hits.data(), device_hits.get(), hits.size() * sizeof(std::int64_t));
   }
@@ -75,7 +75,7 @@ template <class Real>
 class DeviceLearner final : public Learner<Real> {
  public:
   DeviceLearner(LearnerRequest request, CompiledModel training, CompiledModel evaluation,
-                gpu::Device& device)
+                gpu::BasicDevice<Real>& device)
       : request_(std::move(request)),
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
@@ -102,13 +102,13 @@ class DeviceLearner final : public Learner<Real> {
   }
 
   void local_steps(std::span<StepRequest<Real>> requests) override {
-    train(requests, [&](const gpu::Task& task) { device_.step(task, jobs_); });
+    train(requests, gpu::Pass::step);
   }
 
   void gradient(std::span<StepRequest<Real>> requests) override {
     for (const auto& request : requests)
       GOSSAMER_CHECK(request.steps == 1, "a gradient is of one batch");
-    train(requests, [&](const gpu::Task& task) { device_.gradient(task, jobs_); });
+    train(requests, gpu::Pass::gradient);
   }
 
   void update(std::span<UpdateRequest<Real>> requests) override {
@@ -149,25 +149,23 @@ class DeviceLearner final : public Learner<Real> {
     return task;
   }
 
-  template <class Call>
-  void train(std::span<StepRequest<Real>> requests, Call call);
+  void train(std::span<StepRequest<Real>> requests, gpu::Pass pass);
 
   LearnerRequest request_;
   CompiledModel training_, evaluation_;
-  gpu::Device& device_;
+  gpu::BasicDevice<Real>& device_;
   std::vector<DeviceTable> tables_;  // by GPU index
   std::vector<BatchOrder> orders_;
   std::vector<std::uint32_t> evaluated_;
 
-  // Of the call at work; kept for their memory.
+  // Data of the current call; members so that calls reuse their memory.
   std::vector<gpu::Job<Real>> jobs_;
   std::vector<std::uint32_t> samples_;
   std::vector<double> rates_;
 };
 
 template <class Real>
-template <class Call>
-void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call) {
+void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass pass) {
   samples_.clear(), rates_.clear(), jobs_.clear();
   for (const StepRequest<Real>& request : requests) {
     BatchOrder& order = orders_.at(static_cast<std::size_t>(request.peer));
@@ -195,14 +193,15 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, Call call
     samples += static_cast<std::size_t>(batch) * static_cast<std::size_t>(request.steps);
     first += static_cast<std::size_t>(request.steps);
   }
-  call(task(training_));
+  device_.train(task(training_), pass, jobs_);
 }
 
 template <class Real>
 void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   const std::size_t count = evaluated_.size(),
                     pieces = (count + kEvaluationBatch - 1) / kEvaluationBatch;
-  // A bounded number of jobs at a time: peers × samples may be far more than memory holds.
+  // A bounded number of jobs at a time, because jobs of all peers and samples may not fit in
+  // memory.
   const std::size_t together = std::max<std::size_t>(1, kEvaluationJobs / pieces);
   for (; requests.size() > together; requests = requests.subspan(together))
     evaluate(requests.first(together));
@@ -223,13 +222,13 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
   };
   for (std::size_t r = 0; r < requests.size(); ++r)
     for (std::size_t i = 0; i < pieces; ++i)
-      jobs.push_back(
-          {.parameters = const_cast<Real*>(requests[r].parameters),  // read only by `evaluate`
-           .samples = evaluated_.data() + i * kEvaluationBatch,
-           .batch = static_cast<int>(size(i)),
-           .loss = scores[gpu_of[r]].device_losses.get() + place[r] + i,
-           .hits = scores[gpu_of[r]].device_hits.get() + place[r] + i});
-  device_.evaluate(task(evaluation_), jobs);
+      jobs.push_back({.parameters = const_cast<Real*>(
+                          requests[r].parameters),  // Pass::evaluate only reads them
+                      .samples = evaluated_.data() + i * kEvaluationBatch,
+                      .batch = static_cast<int>(size(i)),
+                      .loss = scores[gpu_of[r]].device_losses.get() + place[r] + i,
+                      .hits = scores[gpu_of[r]].device_hits.get() + place[r] + i});
+  device_.train(task(evaluation_), gpu::Pass::evaluate, jobs);
   for (DeviceScores& some : scores) some.download(device_);
   for (std::size_t r = 0; r < requests.size(); ++r) {
     double loss = 0;
@@ -283,7 +282,8 @@ Status check_shards(const LearnerRequest& request) {
 }  // namespace
 
 template <class Real>
-Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request, gpu::Device& device) {
+Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
+                                                    gpu::BasicDevice<Real>& device) {
   GOSSAMER_CHECK(request.data != nullptr, "a learner has data");
   const Dataset& data = *request.data;
   GOSSAMER_TRY_STATUS(check_data(data));
@@ -300,7 +300,9 @@ Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request, gpu:
       std::move(request), std::move(training), std::move(evaluation), device));
 }
 
-template Result<std::unique_ptr<Learner<float>>> make_learner(LearnerRequest, gpu::Device&);
-template Result<std::unique_ptr<Learner<double>>> make_learner(LearnerRequest, gpu::Device&);
+template Result<std::unique_ptr<Learner<float>>> make_learner(LearnerRequest,
+                                                              gpu::BasicDevice<float>&);
+template Result<std::unique_ptr<Learner<double>>> make_learner(LearnerRequest,
+                                                               gpu::BasicDevice<double>&);
 
 }  // namespace gossamer::train

@@ -19,7 +19,7 @@ Result<ModelSpec> make_model(const std::string& kind, const ModelContext& contex
 Status require_classes(const std::string& kind, const ModelContext& context) {
   if (context.classes >= 2) return {};
   return Error{ErrorKind::invalid,
-               fmt::format("model.kind: {} tells classes apart, but these data have {}", kind,
+               fmt::format("model.kind: {} classifies, but these data have {}", kind,
                            context.classes == 0 ? "a target to regress on (give linear)"
                                                 : "a single class")};
 }

@@ -15,8 +15,7 @@
 namespace gossamer::train {
 
 using gpu::Activation;  ///< none, relu, tanh
-using gpu::Loss;  ///< softmax_cross_entropy; squared_error: ½ (ŷ − y)²; both averaged over the
-                  ///< batch
+using gpu::Loss;        ///< softmax_cross_entropy, squared_error
 
 struct Dense {
   int units = 0;
@@ -30,10 +29,10 @@ struct Convolution {  ///< stride 1
   Activation activation = Activation::none;
 };
 struct MaxPool {
-  int size = 2;  ///< square window, stride = size; what does not fill a window is left out
+  int size = 2;  ///< square window, stride = size; pixels that do not fill a window are left out
 };
-struct GroupNorm {  ///< Wu and He 2018: statistics within a sample, so a peer's small batches do
-                    ///< not matter
+/// Wu and He 2018. Statistics are within a sample, so a peer's small batches do not matter.
+struct GroupNorm {
   int groups = 1;
   Activation activation = Activation::none;
 };
@@ -44,7 +43,7 @@ struct ModelSpec {
   Loss loss = Loss::softmax_cross_entropy;
 };
 
-/// What a model is asked to fit: the data's shapes.
+/// The shapes of the data that a model fits.
 struct ModelContext {
   int channels = 1, height = 1, width = 1;
   int classes = 0;  ///< 0: regression on one target
@@ -55,8 +54,8 @@ struct ModelKind {
   std::string summary;
   std::string source;
   std::vector<ParameterSpec> parameters;
-  /// The layers for these data, or why this model cannot be trained on them (a CNN on vectors,
-  /// softmax on regression).
+  /// The layers for these data. Errors (invalid): why this model cannot be trained on them (a CNN
+  /// on vectors, softmax on regression).
   std::function<Result<ModelSpec>(const ModelContext&, const ParameterValues&)> make;
 };
 
@@ -64,11 +63,12 @@ namespace models {
 std::vector<ModelKind> catalog();
 }  // namespace models
 
-/// Builds model `kind`; an unknown kind is an error that lists the kinds.
+/// Builds model `kind`. Errors (invalid): an unknown kind, with a list of the kinds, or the
+/// factory's.
 Result<ModelSpec> make_model(const std::string& kind, const ModelContext& context,
                              const ParameterValues& values);
 
-/// For the files of models/: an error in words unless the data have at least two classes.
+/// For the files of models/: an error (invalid) unless the data have at least two classes.
 Status require_classes(const std::string& kind, const ModelContext& context);
 
 }  // namespace gossamer::train

@@ -12,7 +12,7 @@
 namespace gossamer::train {
 namespace {
 
-/// One stream cuts all shards: a partition belongs to the network, not to a peer.
+/// The stream that cuts all shards: a partition belongs to the network, not to a peer.
 RandomStream partition_stream(std::uint64_t seed) { return {seed, kNoPeer, Purpose::partition}; }
 
 std::vector<std::uint32_t> shuffled_range(std::size_t count, RandomStream& random) {
@@ -37,9 +37,9 @@ std::vector<std::vector<std::uint32_t>> by_class(const Dataset& data, RandomStre
   return classes;
 }
 
-/// q ~ Dir(α·K·p) over K classes, p the frequencies of `left`; 0 where nothing is left. Through
-/// logarithms: at small α nearly all of the gamma variates underflow. log Gamma(a) = log Gamma(a +
-/// 1) + log(U) / a.
+/// q ~ Dir(α·K·p) over K classes, p the frequencies of `left`; 0 for classes with no sample left.
+/// Computed through logarithms, because at small α nearly all gamma variates underflow:
+/// log Gamma(a) = log Gamma(a + 1) + log(U) / a.
 std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& left, double alpha,
                               RandomStream& random) {
   double total = 0, largest = -std::numeric_limits<double>::infinity();
@@ -56,7 +56,7 @@ std::vector<double> class_mix(const std::vector<std::vector<std::uint32_t>>& lef
   return mix;
 }
 
-/// A class by its weight in `mix`, which sums to `sum` > 0; never one of weight 0.
+/// Draws a class by its weight in `mix`, which sums to `sum` > 0; never a class of weight 0.
 std::size_t draw_class(const std::vector<double>& mix, double sum, RandomStream& random) {
   double threshold = random.next_double() * sum;
   std::size_t chosen = 0;
@@ -69,8 +69,8 @@ std::size_t draw_class(const std::vector<double>& mix, double sum, RandomStream&
   return chosen;
 }
 
-/// holders[k]: the peers that hold class k. Peers in random order take the classes that want most
-/// holders still (ties at random), which always comes out even (Gale 1957).
+/// holders[k]: the peers that hold class k. Peers, in random order, take the classes that still
+/// lack most holders (ties at random), which always ends even (Gale 1957).
 std::vector<std::vector<std::uint32_t>> deal_classes(std::size_t classes, std::size_t per_peer,
                                                      std::size_t peers, RandomStream& random) {
   std::vector<std::vector<std::uint32_t>> holders(classes);
@@ -142,7 +142,7 @@ Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers
   if (n * per_peer < classes.size())
     return Error{ErrorKind::invalid, fmt::format("data.classes_per_peer: {} peers with {} classes "
                                                  "each hold at most {} of the {} classes of "
-                                                 "'{}', and every sample must be somebody's; give "
+                                                 "'{}', and every sample must have an owner; give "
                                                  "at least {} classes a peer or {} peers",
                                                  n, per_peer, n * per_peer, classes.size(),
                                                  data.name, (classes.size() + n - 1) / n,

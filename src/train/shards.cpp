@@ -30,8 +30,8 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
       fmt::format("data.partition: '{}' is not one of iid, dirichlet, label", options.partition));
 }
 
-/// How the shards can be made larger, in words. Where each has as many samples as it could, only
-/// fewer peers help.
+/// Text: how the shards can be made larger. If each has as many samples as possible, only fewer
+/// peers help.
 std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t needed,
                    int peers) {
   std::string text = options.batch > 1 ? "a smaller data.batch (0: the whole shard), " : "";

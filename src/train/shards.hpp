@@ -1,4 +1,4 @@
-// Who owns which training sample, and in which order a peer draws its batches.
+// The shards: which peer owns which training sample, and in which order a peer draws its batches.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace gossamer::train {
 
-/// `[data]`'s keys beside `kind` and the kind's own.
+/// The keys of `[data]` beside `kind` and the kind's own.
 struct ShardOptions {
   std::string partition =
       "iid";  ///< iid | dirichlet | label; ignored by data sets with natural shards
@@ -27,32 +27,32 @@ using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's tra
                                                          ///< ascending, each once
 
 /// Cuts the training samples into n shards, every sample in exactly one (partitions.hpp has the
-/// rules); a function of its arguments alone. Errors, all of kind invalid: an empty shard, or a
-/// batch larger than a shard, is refused with the peer, the numbers and what would help; so are
-/// classes that cannot be dealt out, and a rule by classes on data without them.
+/// rules). A function of its arguments alone. Errors (invalid): an empty shard or a batch larger
+/// than a shard, with the peer, the numbers and remedies; classes that cannot be dealt out; a rule
+/// by classes on data without classes.
 Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers,
                            std::uint64_t seed);
 
 /// Batches without replacement within an epoch: epoch e is the shard in an order keyed by (seed,
-/// peer, e), cut into floor(size / batch) batches; the remainder sits the epoch out. With batch = 0
-/// every batch is the whole shard, always in ascending order, so that a full gradient has the same
-/// bits at every step.
+/// peer, e), cut into floor(size / batch) batches; the remainder is left out of the epoch. With
+/// batch = 0 every batch is the whole shard, always in ascending order, so that a full gradient has
+/// the same bits at every step.
 class BatchOrder {
  public:
-  /// Copies the shard, which must hold at least one batch (a check: make_shards refuses others).
+  /// Copies the shard, which must hold at least one batch (checked; make_shards refuses others).
   BatchOrder(const std::vector<std::uint32_t>& shard, int batch, int peer, std::uint64_t seed);
 
   int batch_size() const { return batch_; }
   std::uint64_t batches_per_epoch() const { return per_epoch_; }
-  /// The samples of local step `step` (0, 1, …). Pure in effect: any step may be asked for at any
-  /// time, in order is fast. Valid until the next call. One thread at a time.
+  /// The samples of local step `step` (0, 1, …). Steps may be asked for in any order; ascending
+  /// order is fast. Valid until the next call. Thread: one at a time.
   std::span<const std::uint32_t> batch(std::uint64_t step);
 
  private:
   std::vector<std::uint32_t> shard_, order_;
   int batch_;
   std::uint32_t peer_;
-  std::uint64_t seed_, per_epoch_, epoch_;  // epoch_: the one order_ is in
+  std::uint64_t seed_, per_epoch_, epoch_;  // epoch_: the epoch of order_
   bool whole_;
 };
 

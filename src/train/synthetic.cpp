@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/linear_algebra/dense.hpp"
+
 namespace gossamer::train {
 
 Eigen::VectorXd log_spectrum(int dimension, double condition) {
@@ -24,10 +26,9 @@ Eigen::MatrixXd random_orthogonal(int dimension, RandomStream& random) {
   Eigen::MatrixXd normal(dimension, dimension);
   for (int column = 0; column < dimension; ++column)
     normal.col(column) = normal_vector(dimension, random);
-  const Eigen::HouseholderQR<Eigen::MatrixXd> qr(normal);
-  Eigen::MatrixXd q = qr.householderQ();
+  auto [q, r_diagonal] = qr(normal);
   for (int column = 0; column < dimension; ++column)
-    if (qr.matrixQR()(column, column) < 0) q.col(column) = -q.col(column);
+    if (r_diagonal(column) < 0) q.col(column) = -q.col(column);
   return q;
 }
 
@@ -78,13 +79,10 @@ Eigen::VectorXd regression_optimum(const Dataset& data) {
                             .cast<double>();
       targets[s] = data.targets[sample];
     }
-    hessian += features * features.transpose() / static_cast<double>(samples);
+    hessian += gram_of_rows(features) / static_cast<double>(samples);
     moment += features * targets / static_cast<double>(samples);
   }
-  const Eigen::LDLT<Eigen::MatrixXd> factored(hessian);
-  Eigen::VectorXd optimum = factored.solve(moment);
-  optimum += factored.solve(moment - hessian * optimum);
-  return optimum;
+  return solve_semidefinite(hessian, moment, 1);
 }
 
 }  // namespace gossamer::train

@@ -1,8 +1,8 @@
-// What the data sets that are generated per peer have in common: spectra, random rotations, and the
-// exact optimum of what was generated. All in double; the samples themselves are float.
+// Shared code of the data sets that are generated per peer: spectra, random rotations, and the
+// exact optimum of the generated samples. All in double; the samples themselves are float.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 #include <cstddef>
 
 #include "base/philox.hpp"
@@ -23,8 +23,8 @@ Eigen::MatrixXd random_orthogonal(int dimension, RandomStream& random);
 
 /// An empty regression table for vectors of `dimension` values, `per_peer` training samples for
 /// each of `peers` as natural shards, and `test` test samples: features and targets are zero, peer
-/// p's samples begin at p · per_peer. Errors (invalid): no peers; more than 2^28 feature values, a
-/// gigabyte, with the numbers.
+/// p's samples begin at p · per_peer. Errors (invalid): no peers; more than 2^28 feature values (a
+/// gigabyte), with the numbers.
 Result<Dataset> regression_table(const char* name, int dimension, int peers, std::size_t per_peer,
                                  std::size_t test);
 

@@ -1,4 +1,4 @@
-// What is finite and within a bound, told value by value.
+// Magnitude checks, value by value: finite, and within a bound.
 #include <doctest/doctest.h>
 
 #include <cmath>

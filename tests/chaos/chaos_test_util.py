@@ -352,10 +352,12 @@ class Trial:
 def run(make: Any) -> int:
     """Runs the trial make() and returns its exit code.
 
-    A failed check is one line on stderr and exit code 1. SIGTERM is handled like Ctrl-C: the trial
-    ends and removes its processes, folders and namespaces.
+    A failed check is one line on stderr and exit code 1. After SIGINT or SIGTERM the trial ends and
+    removes its processes, folders and namespaces. The handler of SIGINT is set explicitly, because
+    a script in the background of a shell starts with SIGINT ignored.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     try:
         return int(make())
     except KeyboardInterrupt:

@@ -13,15 +13,17 @@ constexpr ModelContext kColour{.channels = 3, .height = 5, .width = 6, .classes 
 /// The layers, and behind them a dense one of 3 classes: gradient and loss of four peers with
 /// different batches.
 template <class Real>
-void check_layers(Device& gpu, std::vector<Layer> layers, const ModelContext& data, int batch = 5) {
+void check_layers(gpu::BasicDevice<Real>& device, std::vector<Layer> layers,
+                  const ModelContext& data, int batch = 5) {
   layers.push_back(Dense{.units = data.classes});
-  check_parity<Real>(gpu, {layers, Loss::softmax_cross_entropy}, data, {}, {batch, 1, batch, 3}, 4);
+  check_parity<Real>(device, {layers, Loss::softmax_cross_entropy}, data, {}, {batch, 1, batch, 3},
+                     4);
 }
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("GPU: dense layers", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   for (const Activation activation : {Activation::none, Activation::relu, Activation::tanh})
     for (const int units : {1, 8, 33})
       for (const bool bias : {true, false}) {
@@ -38,7 +40,7 @@ TEST_CASE_TEMPLATE("GPU: dense layers", Real, float, double) {
 }
 
 TEST_CASE_TEMPLATE("GPU: convolutions", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   for (const int kernel : {1, 3, 4})
     for (int padding = 0; padding < std::min(kernel, 3); ++padding)
       for (const ModelContext& data : {kImage, kColour}) {
@@ -60,7 +62,7 @@ TEST_CASE_TEMPLATE("GPU: convolutions", Real, float, double) {
 }
 
 TEST_CASE_TEMPLATE("GPU: max-pool, of the first of equal values", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   for (const int size : {1, 2, 3}) {
     check_layers<Real>(
         *gpu_device, {Convolution{.channels = 3, .kernel = 3, .padding = 1}, MaxPool{.size = size}},
@@ -75,7 +77,7 @@ TEST_CASE_TEMPLATE("GPU: max-pool, of the first of equal values", Real, float, d
 }
 
 TEST_CASE_TEMPLATE("GPU: group norm", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   for (const int groups : {1, 2, 6})
     for (const Activation activation : {Activation::none, Activation::relu, Activation::tanh})
       check_layers<Real>(*gpu_device,
@@ -89,7 +91,7 @@ TEST_CASE_TEMPLATE("GPU: group norm", Real, float, double) {
 }
 
 TEST_CASE_TEMPLATE("GPU: squared error", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   const ModelContext data{.width = 7};
   check_parity<Real>(*gpu_device, {{Dense{.units = 1}}, Loss::squared_error}, data, {}, {11, 2}, 3);
   check_parity<Real>(
@@ -100,7 +102,7 @@ TEST_CASE_TEMPLATE("GPU: squared error", Real, float, double) {
 }
 
 TEST_CASE_TEMPLATE("GPU: every model's gradient", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   using Ints = std::vector<std::int64_t>;
   constexpr ModelContext digits{.channels = 1, .height = 8, .width = 8, .classes = 10},
       regression{.width = 12};
@@ -108,8 +110,8 @@ TEST_CASE_TEMPLATE("GPU: every model's gradient", Real, float, double) {
     CAPTURE(kind.name);
     const bool regresses = !kind.make(digits, {}).ok();
     const ModelContext data = regresses ? regression : digits;
-    for (const Plan::Kind what : {Plan::Kind::gradient, Plan::Kind::evaluate})
-      check_parity<Real>(*gpu_device, model(kind.name, data), data, {.kind = what}, {8, 32}, 3);
+    for (const gpu::Pass what : {gpu::Pass::gradient, gpu::Pass::evaluate})
+      check_parity<Real>(*gpu_device, model(kind.name, data), data, {.pass = what}, {8, 32}, 3);
   }
   const ModelSpec deep =
       model("mlp", digits, {{"hidden", Ints{30, 20}}, {"activation", std::string("tanh")}});
@@ -121,15 +123,15 @@ TEST_CASE_TEMPLATE("GPU: every model's gradient", Real, float, double) {
 }
 
 TEST_CASE_TEMPLATE("GPU: many peers are one batch", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   check_parity<Real>(*gpu_device, model("softmax", kVector), kVector, {}, {4}, 300);
   const ModelSpec mlp{{Dense{.units = 5, .activation = Activation::tanh}, Dense{.units = 3}},
                       Loss::softmax_cross_entropy};
-  check_parity<Real>(*gpu_device, mlp, kVector, {.kind = Plan::Kind::evaluate}, {3, 7, 1, 2, 6},
+  check_parity<Real>(*gpu_device, mlp, kVector, {.pass = gpu::Pass::evaluate}, {3, 7, 1, 2, 6},
                      100);
 }
 
-TEST_CASE("GPU: extreme outputs stay finite, NaN stays NaN, and is nobody else's") {
+TEST_CASE("GPU: extreme outputs stay finite, NaN stays NaN, and stays with its peer") {
   GOSSAMER_GPU(gpu_device);
   const CompiledModel network =
       compiled({{Dense{.units = 2}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 2}, 1);
@@ -150,7 +152,7 @@ TEST_CASE("GPU: extreme outputs stay finite, NaN stays NaN, and is nobody else's
   }
   const gpu::Task task{.program = &network.program(),
                        .tables = {{features.get(), labels.get(), nullptr}}};
-  gpu_device->gradient(task, std::span<const gpu::Job<float>>(jobs));
+  gpu_device->train(task, gpu::Pass::gradient, std::span<const gpu::Job<float>>(jobs));
   const auto all = losses.values();
   CHECK(all[0] == doctest::Approx(2000));
   CHECK(gradients[0].values() == std::vector<float>{1000, -1000, 1, -1});

@@ -1,5 +1,5 @@
-// Mixing of long rows that several peers share: the GPU takes them together, and the bits are
-// those of one by one.
+// Mixing of long rows that several peers share: the GPU mixes them together, with the bits of
+// mixing one by one.
 #include "tests/cuda/test_util.hpp"
 
 using namespace gossamer;
@@ -7,13 +7,14 @@ using namespace gossamer::gpu;
 
 namespace {
 
-/// `peers` rows; peer p hears from the `degree` peers after it, in one call. The CPU's bits.
+/// `peers` rows; peer p mixes with the `degree` peers after it, in one call. The CPU's bits.
 template <class Real>
-void check_shared_rows(Device& device, std::size_t peers, std::size_t length, std::size_t degree) {
+void check_shared_rows(BasicDevice<Real>& device, std::size_t peers, std::size_t length,
+                       std::size_t degree) {
   CAPTURE(peers);
   CAPTURE(length);
   CAPTURE(degree);
-  CpuDevice cpu_device(1);
+  BasicCpuDevice<Real> cpu_device(1);
   std::vector<std::vector<Real>> cpu, cpu_out(peers, std::vector<Real>(length));
   std::vector<Held<Real>> rows, out;
   for (std::size_t p = 0; p < peers; ++p) {
@@ -32,15 +33,15 @@ void check_shared_rows(Device& device, std::size_t peers, std::size_t length, st
     requests.push_back({rows[p].get(), out[p].get(), sources[p], length});
     cpu_requests.push_back({cpu[p].data(), cpu_out[p].data(), cpu_sources[p], length});
   }
-  device.mix(requests);
-  cpu_device.mix(cpu_requests);
+  device.execute(requests);
+  cpu_device.execute(cpu_requests);
   for (std::size_t p = 0; p < peers; ++p) CHECK(same_bits(out[p].values(), cpu_out[p]));
 }
 
 }  // namespace
 
 TEST_CASE_TEMPLATE("GPU: long rows that several peers mix in, together", Real, float, double) {
-  GOSSAMER_GPU(device);
+  GOSSAMER_GPU_OF(Real, device);
   check_shared_rows<Real>(*device, 16, 70'001, 2);   // one team, a rest of one value
   check_shared_rows<Real>(*device, 18, 65'600, 2);   // two teams
   check_shared_rows<Real>(*device, 2, 600'003, 1);   // neither takes more than it needs

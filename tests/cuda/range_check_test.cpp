@@ -1,4 +1,4 @@
-// What may not be mixed is told, and nobody waits for it.
+// Range checks: rows with values out of range are reported in a fault word, without a wait.
 #include <limits>
 
 #include "gpu/fault_word.hpp"
@@ -23,7 +23,7 @@ TEST_CASE(
         const FaultWord word(*gpu_device);
         const RangeCheckRequest requests[] = {{row.get(), 0, 0, word.word(), 1},
                                               {row.get(), length, largest, word.word(), 2}};
-        gpu_device->check_range(requests);
+        gpu_device->execute(requests);
         gpu_device->finish();
         CHECK((word.tag() == 0 || word.tag() == 2));
         return word.tag() == 0;
@@ -41,12 +41,12 @@ TEST_CASE(
           CHECK(is_sound(at));
         }
     }
-  gpu_device->check_range({});
+  gpu_device->execute(std::span<const RangeCheckRequest>());
 }
 
 TEST_CASE(
-    "GPU: the first row that is wrong keeps the word; of those of one call, one that is wrong has "
-    "it") {
+    "GPU: the first row out of range keeps the fault word; within one call, any row out of range "
+    "may have it") {
   GOSSAMER_GPU(gpu_device);
   std::vector<Held<float>> rows;
   for (std::size_t i = 0; i < 40; ++i) {
@@ -59,7 +59,7 @@ TEST_CASE(
     std::vector<RangeCheckRequest> requests;
     for (std::size_t i = first; i < last; ++i)
       requests.push_back({rows[i].get(), 1000 + 500 * i, 1, word.word(), i + 1});
-    gpu_device->check_range(requests);
+    gpu_device->execute(requests);
   };
   check_range(0, 3);
   gpu_device->finish();
@@ -72,7 +72,7 @@ TEST_CASE(
   CHECK(word.tag() <= 20);
 }
 
-TEST_CASE("GPUs: rows of several GPUs are looked at where they lie") {
+TEST_CASE("GPUs: each GPU checks its own rows") {
   const auto device = gpus_or_skip(3);
   if (device == nullptr) return;
   for (int wrong = 0; wrong < 3; ++wrong) {
@@ -86,7 +86,7 @@ TEST_CASE("GPUs: rows of several GPUs are looked at where they lie") {
       requests.push_back({rows.back().get(), values.size(), 1, word.word(),
                           static_cast<std::uint64_t>(gpu_index) + 1});
     }
-    device->check_range(requests);
+    device->execute(requests);
     device->finish();
     CHECK(word.tag() == static_cast<std::uint64_t>(wrong) + 1);
   }

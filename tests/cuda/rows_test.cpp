@@ -6,14 +6,14 @@ using namespace gossamer::gpu;
 
 namespace {
 
-/// Some rows on a GPU and the same rows in double on the CPU.
+/// A row on a GPU and the same row in double on the CPU.
 template <class Real>
 struct Twin {
-  Twin(Device& device, const std::vector<Real>& values, std::size_t offset = 0)
-      : gpu(device, values, offset), cpu(as<double>(values)) {}
-  void check() const { CHECK(worst_error(gpu.values(), cpu) < kRoundings<Real>); }
+  Twin(Memory& device, const std::vector<Real>& values, std::size_t offset = 0)
+      : on_gpu(device, values, offset), cpu(as<double>(values)) {}
+  void check() const { CHECK(worst_error(on_gpu.values(), cpu) < kRoundings<Real>); }
 
-  Held<Real> gpu;
+  Held<Real> on_gpu;
   std::vector<double> cpu;
 };
 
@@ -28,9 +28,9 @@ void each_shape(Function function) {
     }
 }
 
-/// `peers` rows of normal values, those of odd peers off alignment.
+/// `peers` rows of normal values; rows of odd peers are off alignment.
 template <class Real>
-std::vector<Held<Real>> rows_of(Device& device, std::size_t peers, std::size_t length,
+std::vector<Held<Real>> rows_of(Memory& device, std::size_t peers, std::size_t length,
                                 std::vector<std::vector<double>>& cpu) {
   std::vector<Held<Real>> rows;
   for (std::size_t p = 0; p < peers; ++p) {
@@ -41,11 +41,10 @@ std::vector<Held<Real>> rows_of(Device& device, std::size_t peers, std::size_t l
   return rows;
 }
 
-/// Every peer p hears from the p % 6 peers before it, weights differ; lengths differ too where
-/// `ragged`.
+/// Every peer p mixes with the p % 6 peers before it; weights differ, and lengths too if `ragged`.
 template <class Real>
-void check_mix(Device& device, std::size_t peers, std::size_t length, bool ragged) {
-  CpuDevice cpu_device(1);
+void check_mix(BasicDevice<Real>& device, std::size_t peers, std::size_t length, bool ragged) {
+  BasicCpuDevice<double> cpu_device(1);
   std::vector<std::vector<double>> cpu;
   const auto rows = rows_of<Real>(device, peers, length, cpu);
   std::vector<Held<Real>> out;
@@ -67,8 +66,8 @@ void check_mix(Device& device, std::size_t peers, std::size_t length, bool ragge
     requests.push_back({rows[p].get(), out[p].get(), sources[p], mine});
     cpu_requests.push_back({cpu[p].data(), cpu_out[p].data(), cpu_sources[p], mine});
   }
-  device.mix(requests);
-  cpu_device.mix(cpu_requests);
+  device.execute(requests);
+  cpu_device.execute(cpu_requests);
   for (std::size_t p = 0; p < peers; ++p)
     CHECK(worst_error(out[p].values(), cpu_out[p]) < kRoundings<Real>);
 }
@@ -76,14 +75,14 @@ void check_mix(Device& device, std::size_t peers, std::size_t length, bool ragge
 }  // namespace
 
 TEST_CASE_TEMPLATE("GPU: mix of 16 peers with none to five sources", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   for (const std::size_t length : kLengths)
     for (const bool ragged : {false, true}) {
       CAPTURE(length);
       check_mix<Real>(*gpu_device, 16, length, ragged);
     }
   check_mix<Real>(*gpu_device, 1, 1000, false);
-  gpu_device->mix(std::span<const BasicMixRequest<Real>>());
+  gpu_device->execute(std::span<const BasicMixRequest<Real>>());
 }
 
 TEST_CASE("GPU: a mix of many sources and of more requests than a grid is deep") {
@@ -99,7 +98,7 @@ TEST_CASE("GPU: a mix of many sources and of more requests than a grid is deep")
   }
   const Held<float> out(*gpu_device, 33);
   const MixRequest request{rows[0].get(), out.get(), sources, 33};
-  gpu_device->mix(std::span(&request, 1));
+  gpu_device->execute(std::span(&request, 1));
   CHECK(worst_error(out.values(), expected) < kRoundings<float>);
 
   const std::size_t many = 70'001;
@@ -111,7 +110,7 @@ TEST_CASE("GPU: a mix of many sources and of more requests than a grid is deep")
   std::vector<MixRequest> requests;
   for (std::size_t i = 0; i < many; ++i)
     requests.push_back({x.get() + i, mixed.get() + i, std::span(&one_each[i], 1), 1});
-  gpu_device->mix(requests);
+  gpu_device->execute(requests);
   std::vector<double> mean;
   for (std::size_t i = 0; i < many; ++i)
     mean.push_back(0.5 * (static_cast<double>(before_x[i]) + before_y[i]));
@@ -126,85 +125,86 @@ TEST_CASE("GPU: consensus is an exact fixed point of mix, and pieces have the bi
       other(*gpu_device, normal<float>(length, 2)), out(*gpu_device, length);
   const MixSource same[] = {{b.get(), 1.0F / 7}, {b.get(), 0.3F}};
   const MixRequest fixed{a.get(), out.get(), same, length};
-  gpu_device->mix(std::span(&fixed, 1));
+  gpu_device->execute(std::span(&fixed, 1));
   CHECK(same_bits(out.values(), values));
 
   const MixSource source{other.get(), 0.3F};
   const MixRequest whole{a.get(), out.get(), std::span(&source, 1), length};
-  gpu_device->mix(std::span(&whole, 1));
+  gpu_device->execute(std::span(&whole, 1));
   const Held<float> pieced(*gpu_device, length, 1);
   for (std::size_t begin = 0, size = 1; begin < length; begin += size, size = 3 * size + 1) {
     const std::size_t left = std::min(size, length - begin);
     const MixSource moved{other.get() + begin, 0.3F};
     const MixRequest piece{a.get() + begin, pieced.get() + begin, std::span(&moved, 1), left};
-    gpu_device->mix(std::span(&piece, 1));
+    gpu_device->execute(std::span(&piece, 1));
   }
   CHECK(same_bits(pieced.values(), out.values()));
 }
 
 TEST_CASE_TEMPLATE("GPU: axpy, add_difference, scale, divide, copy, fill", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
-  CpuDevice cpu(1);
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  BasicCpuDevice<double> cpu(1);
   each_shape([&](std::size_t length, std::size_t offset) {
     Twin<Real> x(*gpu_device, normal<Real>(length, 1), offset),
         y(*gpu_device, normal<Real>(length, 2)), z(*gpu_device, normal<Real>(length, 3)),
         copied(*gpu_device, normal<Real>(length, 4)),
         filled(*gpu_device, normal<Real>(length, 5), offset), made(*gpu_device, {Real(3)}, offset);
     const std::size_t half = length / 2;
-    const auto both = [&](const auto& on_gpu, const auto& on_cpu, auto operation) {
-      operation(*gpu_device, std::span(on_gpu));
-      operation(cpu, std::span(on_cpu));
+    const auto both = [&](const auto& on_gpu, const auto& on_cpu) {
+      gpu_device->execute(std::span(on_gpu));
+      cpu.execute(std::span(on_cpu));
     };
-    const AxpyRequest<Real> axpy[] = {{Real(0.75), x.gpu.get(), y.gpu.get(), length},
-                                      {-2, x.gpu.get(), z.gpu.get(), half}};
+    const AxpyRequest<Real> axpy[] = {{Real(0.75), x.on_gpu.get(), y.on_gpu.get(), length},
+                                      {-2, x.on_gpu.get(), z.on_gpu.get(), half}};
     const AxpyRequest<double> cpu_axpy[] = {{0.75, x.cpu.data(), y.cpu.data(), length},
                                             {-2, x.cpu.data(), z.cpu.data(), half}};
-    both(axpy, cpu_axpy, [](Device& device, auto requests) { device.axpy(requests); });
+    both(axpy, cpu_axpy);
     // z ← z + (y − x), then x ← x + (x − y): out may be an input.
-    const DifferenceRequest<Real> difference[] = {{z.gpu.get(), y.gpu.get(), x.gpu.get(), length}};
+    const DifferenceRequest<Real> difference[] = {
+        {z.on_gpu.get(), y.on_gpu.get(), x.on_gpu.get(), length}};
     const DifferenceRequest<double> cpu_difference[] = {
         {z.cpu.data(), y.cpu.data(), x.cpu.data(), length}};
-    both(difference, cpu_difference,
-         [](Device& device, auto requests) { device.add_difference(requests); });
-    const DifferenceRequest<Real> itself[] = {{x.gpu.get(), x.gpu.get(), y.gpu.get(), length}};
+    both(difference, cpu_difference);
+    const DifferenceRequest<Real> itself[] = {
+        {x.on_gpu.get(), x.on_gpu.get(), y.on_gpu.get(), length}};
     const DifferenceRequest<double> cpu_itself[] = {
         {x.cpu.data(), x.cpu.data(), y.cpu.data(), length}};
-    both(itself, cpu_itself,
-         [](Device& device, auto requests) { device.add_difference(requests); });
-    const ScaleRequest<Real> scale[] = {{Real(0.3), y.gpu.get(), half},
-                                        {Real(-1.5), z.gpu.get(), length}};
+    both(itself, cpu_itself);
+    const ScaleRequest<Real> scale[] = {{Real(0.3), y.on_gpu.get(), half},
+                                        {Real(-1.5), z.on_gpu.get(), length}};
     const ScaleRequest<double> cpu_scale[] = {{static_cast<double>(Real(0.3)), y.cpu.data(), half},
                                               {-1.5, z.cpu.data(), length}};
-    both(scale, cpu_scale, [](Device& device, auto requests) { device.scale(requests); });
+    both(scale, cpu_scale);
     // y ← y / c, and z ← x / c, where c is a value that a kernel has just made.
-    const DivideRequest<Real> divide[] = {{y.gpu.get(), made.gpu.get(), y.gpu.get(), length},
-                                          {x.gpu.get(), made.gpu.get(), z.gpu.get(), half}};
+    const DivideRequest<Real> divide[] = {
+        {y.on_gpu.get(), made.on_gpu.get(), y.on_gpu.get(), length},
+        {x.on_gpu.get(), made.on_gpu.get(), z.on_gpu.get(), half}};
     const DivideRequest<double> cpu_divide[] = {
         {y.cpu.data(), made.cpu.data(), y.cpu.data(), length},
         {x.cpu.data(), made.cpu.data(), z.cpu.data(), half}};
-    const FillRequest<Real> make[] = {{Real(-1.75), made.gpu.get(), 1}};
+    const FillRequest<Real> make[] = {{Real(-1.75), made.on_gpu.get(), 1}};
     const FillRequest<double> cpu_make[] = {{-1.75, made.cpu.data(), 1}};
-    both(make, cpu_make, [](Device& device, auto requests) { device.fill(requests); });
-    both(divide, cpu_divide, [](Device& device, auto requests) { device.divide(requests); });
-    const CopyRequest<Real> copy[] = {{x.gpu.get(), copied.gpu.get(), half}};
+    both(make, cpu_make);
+    both(divide, cpu_divide);
+    const CopyRequest<Real> copy[] = {{x.on_gpu.get(), copied.on_gpu.get(), half}};
     const CopyRequest<double> cpu_copy[] = {{x.cpu.data(), copied.cpu.data(), half}};
-    both(copy, cpu_copy, [](Device& device, auto requests) { device.copy(requests); });
-    const FillRequest<Real> fill[] = {{Real(2.5), filled.gpu.get(), half}};
+    both(copy, cpu_copy);
+    const FillRequest<Real> fill[] = {{Real(2.5), filled.on_gpu.get(), half}};
     const FillRequest<double> cpu_fill[] = {{2.5, filled.cpu.data(), half}};
-    both(fill, cpu_fill, [](Device& device, auto requests) { device.fill(requests); });
+    both(fill, cpu_fill);
     for (const auto* row : {&x, &y, &z, &copied, &filled}) row->check();
   });
-  gpu_device->axpy(std::span<const AxpyRequest<Real>>());
-  gpu_device->add_difference(std::span<const DifferenceRequest<Real>>());
-  gpu_device->scale(std::span<const ScaleRequest<Real>>());
-  gpu_device->divide(std::span<const DivideRequest<Real>>());
-  gpu_device->copy(std::span<const CopyRequest<Real>>());
-  gpu_device->fill(std::span<const FillRequest<Real>>());
+  gpu_device->execute(std::span<const AxpyRequest<Real>>());
+  gpu_device->execute(std::span<const DifferenceRequest<Real>>());
+  gpu_device->execute(std::span<const ScaleRequest<Real>>());
+  gpu_device->execute(std::span<const DivideRequest<Real>>());
+  gpu_device->execute(std::span<const CopyRequest<Real>>());
+  gpu_device->execute(std::span<const FillRequest<Real>>());
 }
 
 TEST_CASE_TEMPLATE("GPU: copies and fills keep every bit, in many requests of different lengths",
                    Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   auto values = normal<Real>(5000, 1);
   values[7] = std::numeric_limits<Real>::quiet_NaN();
   values[8] = std::numeric_limits<Real>::infinity();
@@ -221,25 +221,25 @@ TEST_CASE_TEMPLATE("GPU: copies and fills keep every bit, in many requests of di
     std::fill_n(expected.begin() + static_cast<std::ptrdiff_t>(begin), left,
                 static_cast<Real>(begin));
   }
-  gpu_device->copy(copies);
-  gpu_device->fill(fills);
+  gpu_device->execute(copies);
+  gpu_device->execute(fills);
   CHECK(same_bits(to.values(), values));
   CHECK(same_bits(filled.values(), expected));
 }
 
 TEST_CASE_TEMPLATE("GPU: what a thread asks for is done in that order", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   const std::size_t length = 1000;
   const Held<Real> x(*gpu_device, std::vector<Real>(length, 1)), y(*gpu_device, length);
   for (int i = 0; i < 20; ++i) {  // y ← 2 y + 1, x ← y
     const CopyRequest<Real> copy{x.get(), y.get(), length};
-    gpu_device->copy(std::span(&copy, 1));
+    gpu_device->execute(std::span(&copy, 1));
     const ScaleRequest<Real> scale{2, y.get(), length};
-    gpu_device->scale(std::span(&scale, 1));
+    gpu_device->execute(std::span(&scale, 1));
     const FillRequest<Real> one{1, x.get(), length};
-    gpu_device->fill(std::span(&one, 1));
+    gpu_device->execute(std::span(&one, 1));
     const AxpyRequest<Real> axpy{1, y.get(), x.get(), length};
-    gpu_device->axpy(std::span(&axpy, 1));
+    gpu_device->execute(std::span(&axpy, 1));
   }
   gpu_device->finish();
   CHECK(x.values() == std::vector<Real>(length, Real((1 << 21) - 1)));

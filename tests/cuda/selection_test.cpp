@@ -1,4 +1,4 @@
-// A few of a row's values, signs, and decoded values added to rows: the bits of the CPU's.
+// Top-k, scattered adds, samples, signs, and decoded values added to rows: the bits of the CPU's.
 #include <bit>
 #include <limits>
 
@@ -10,10 +10,10 @@ using namespace gossamer::gpu;
 
 namespace {
 
-/// Two pieces and more of a row, beside the lengths of all operations.
+/// Lengths of up to several pieces of a row.
 const std::vector<std::size_t> kRows{1, 3, 255, 1023, 1024, 1025, 2500, 8192, 8193, 30'011};
 
-/// Ties in plenty, both zeros, and at the end what is not finite.
+/// Values with many ties, both zeros, and at the end values that are not finite.
 std::vector<float> values(std::size_t length) {
   auto made = normal<float>(length, length);
   for (std::size_t i = 0; i < length; ++i)
@@ -39,7 +39,7 @@ TEST_CASE("GPU: the largest values, for many shares of a row, all in one call") 
   CpuDevice cpu(1);
   std::vector<Held<float>> rows, chosen;
   std::vector<Held<std::uint32_t>> indices;
-  std::vector<LargestRequest> requests;
+  std::vector<TopKRequest> requests;
   for (const std::size_t length : kRows)
     for (const std::size_t count :
          {std::size_t{1}, (length + 99) / 100, (length + 2) / 3, length}) {
@@ -49,23 +49,23 @@ TEST_CASE("GPU: the largest values, for many shares of a row, all in one call") 
       requests.push_back(
           {rows.back().get(), length, chosen.back().get(), indices.back().get(), count});
     }
-  gpu_device->largest(requests);
+  gpu_device->execute(requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     CAPTURE(requests[i].length);
     CAPTURE(requests[i].count);
     const auto row = values(requests[i].length);
     std::vector<float> expected(requests[i].count);
-    std::vector<std::uint32_t> places(requests[i].count);
-    const LargestRequest request{row.data(), row.size(), expected.data(), places.data(),
-                                 requests[i].count};
-    cpu.largest(std::span(&request, 1));
-    CHECK(indices[i].values() == places);
+    std::vector<std::uint32_t> expected_indices(requests[i].count);
+    const TopKRequest request{row.data(), row.size(), expected.data(), expected_indices.data(),
+                              requests[i].count};
+    cpu.execute(std::span(&request, 1));
+    CHECK(indices[i].values() == expected_indices);
     CHECK(same_bits(chosen[i].values(), expected));
   }
-  gpu_device->largest({});
+  gpu_device->execute(std::span<const TopKRequest>());
 }
 
-TEST_CASE("GPU: values are added at their places, and none where one place is unsound") {
+TEST_CASE("GPU: values are added at sound indices, and none if one index is unsound") {
   GOSSAMER_GPU(gpu_device);
   const std::vector<std::vector<std::uint32_t>> places{
       {0, 2, 999}, {0, 2, 1000}, {2, 1, 3}, {1, 1, 2}, {997, 998, 999}, {0, 1, 0xFFFFFFFF}, {}};
@@ -73,7 +73,7 @@ TEST_CASE("GPU: values are added at their places, and none where one place is un
   std::vector<Held<float>> rows;
   std::vector<Held<std::uint32_t>> indices;
   std::vector<std::unique_ptr<FaultWord>> faults;
-  std::vector<PlacedRequest> requests;
+  std::vector<ScatterAddRequest> requests;
   for (const auto& each : places) {
     rows.emplace_back(*gpu_device, normal<float>(1000, 1));
     indices.emplace_back(*gpu_device, each);
@@ -81,7 +81,7 @@ TEST_CASE("GPU: values are added at their places, and none where one place is un
     requests.push_back({chosen.get(), indices.back().get(), each.size(), rows.back().get(), 1000,
                         faults.back()->word(), requests.size() + 1});
   }
-  gpu_device->add_placed(requests);
+  gpu_device->execute(requests);
   gpu_device->finish();
   for (std::size_t i = 0; i < places.size(); ++i) {
     CAPTURE(i);
@@ -92,14 +92,14 @@ TEST_CASE("GPU: values are added at their places, and none where one place is un
     CHECK(faults[i]->tag() == (sound ? 0 : i + 1));
     CHECK(same_bits(rows[i].values(), expected));
   }
-  for (PlacedRequest& request : requests) request.tag += 100;  // the first stays
-  gpu_device->add_placed(requests);
-  for (PlacedRequest& request : requests) request.fault = nullptr;
-  gpu_device->add_placed(requests);
+  for (ScatterAddRequest& request : requests) request.tag += 100;  // the first tag stays
+  gpu_device->execute(requests);
+  for (ScatterAddRequest& request : requests) request.fault = nullptr;
+  gpu_device->execute(requests);
   gpu_device->finish();
   for (std::size_t i = 0; i < places.size(); ++i)
     CHECK((faults[i]->tag() == 0 || faults[i]->tag() == i + 1));
-  gpu_device->add_placed({});
+  gpu_device->execute(std::span<const ScatterAddRequest>());
 }
 
 TEST_CASE("GPU: samples are the CPU's, there and back") {
@@ -112,17 +112,16 @@ TEST_CASE("GPU: samples are the CPU's, there and back") {
       const auto row = finite(length);
       const Held<float> in(*gpu_device, row), chosen(*gpu_device, count),
           out(*gpu_device, normal<float>(length, 2));
-      SampledRequest request{in.get(), length,         chosen.get(), count, 0x1234'5678'9ABCULL,
-                             6,        Purpose::codec, 1ULL << 33};
-      gpu_device->sample(std::span(&request, 1));
-      request.values = out.get();
-      gpu_device->add_sampled(std::span(&request, 1));
+      const StratifiedSample sample{count, 0x1234'5678'9ABCULL, 6, Purpose::codec, 1ULL << 33};
+      const SampleRequest take{in.get(), length, chosen.get(), sample};
+      const AddSampledRequest put{chosen.get(), out.get(), length, sample};
+      gpu_device->execute(std::span(&take, 1));
+      gpu_device->execute(std::span(&put, 1));
       std::vector<float> from = row, expected(count), to = normal<float>(length, 2);
-      request.values = from.data();
-      request.chosen = expected.data();
-      cpu.sample(std::span(&request, 1));
-      request.values = to.data();
-      cpu.add_sampled(std::span(&request, 1));
+      const SampleRequest cpu_take{from.data(), length, expected.data(), sample};
+      const AddSampledRequest cpu_put{expected.data(), to.data(), length, sample};
+      cpu.execute(std::span(&cpu_take, 1));
+      cpu.execute(std::span(&cpu_put, 1));
       CHECK(same_bits(chosen.values(), expected));
       CHECK(same_bits(out.values(), to));
     }
@@ -137,17 +136,19 @@ TEST_CASE("GPU: signs there and back") {
       const Held<float> in(*gpu_device, finite(length), 1),
           scales(*gpu_device, sign_blocks(length)), out(*gpu_device, normal<float>(length, 2));
       const Held<std::uint32_t> bits(*gpu_device, sign_words(length));
-      SignRequest request{in.get(), bits.get(), scales.get(), length, add};
-      gpu_device->to_signs(std::span(&request, 1));
-      request.values = out.get();
-      gpu_device->from_signs(std::span(&request, 1));
+      const EncodeSignsRequest encode{in.get(), bits.get(), scales.get(), length};
+      const DecodeSignsRequest decode{bits.get(), scales.get(), out.get(), length, add};
+      gpu_device->execute(std::span(&encode, 1));
+      gpu_device->execute(std::span(&decode, 1));
       auto row = finite(length), back = normal<float>(length, 2);
       std::vector<float> expected_scales(sign_blocks(length));
       std::vector<std::uint32_t> expected(sign_words(length));
-      request = {row.data(), expected.data(), expected_scales.data(), length, add};
-      cpu.to_signs(std::span(&request, 1));
-      request.values = back.data();
-      cpu.from_signs(std::span(&request, 1));
+      const EncodeSignsRequest cpu_encode{row.data(), expected.data(), expected_scales.data(),
+                                          length};
+      const DecodeSignsRequest cpu_decode{expected.data(), expected_scales.data(), back.data(),
+                                          length, add};
+      cpu.execute(std::span(&cpu_encode, 1));
+      cpu.execute(std::span(&cpu_decode, 1));
       CHECK(bits.values() == expected);
       CHECK(same_bits(scales.values(), expected_scales));
       CHECK(same_bits(out.values(), back));
@@ -167,26 +168,29 @@ TEST_CASE(
           scales(*gpu_device, int8_blocks(length));
       const Held<std::uint16_t> halves(*gpu_device, length, offset);
       const Held<std::int8_t> bytes(*gpu_device, length, offset);
-      Bf16Request bf16{in.get(), halves.get(), length, true};
-      Int8Request int8{in.get(), bytes.get(), scales.get(), length, true};
-      gpu_device->to_bf16(std::span(&bf16, 1));
-      gpu_device->to_int8(std::span(&int8, 1));
-      bf16.values = halves_out.get();
-      int8.values = bytes_out.get();
-      gpu_device->from_bf16(std::span(&bf16, 1));
-      gpu_device->from_int8(std::span(&int8, 1));
+      const EncodeBf16Request to_halves{in.get(), halves.get(), length};
+      const EncodeInt8Request to_bytes{in.get(), bytes.get(), scales.get(), length};
+      const DecodeBf16Request from_halves{halves.get(), halves_out.get(), length, true};
+      const DecodeInt8Request from_bytes{bytes.get(), scales.get(), bytes_out.get(), length, true};
+      gpu_device->execute(std::span(&to_halves, 1));
+      gpu_device->execute(std::span(&to_bytes, 1));
+      gpu_device->execute(std::span(&from_halves, 1));
+      gpu_device->execute(std::span(&from_bytes, 1));
       auto row = values(length), halves_back = normal<float>(length, 2), bytes_back = halves_back;
       std::vector<float> expected_scales(int8_blocks(length));
       std::vector<std::uint16_t> expected_halves(length);
       std::vector<std::int8_t> expected_bytes(length);
-      bf16 = {row.data(), expected_halves.data(), length, true};
-      int8 = {row.data(), expected_bytes.data(), expected_scales.data(), length, true};
-      cpu.to_bf16(std::span(&bf16, 1));
-      cpu.to_int8(std::span(&int8, 1));
-      bf16.values = halves_back.data();
-      int8.values = bytes_back.data();
-      cpu.from_bf16(std::span(&bf16, 1));
-      cpu.from_int8(std::span(&int8, 1));
+      const EncodeBf16Request cpu_to_halves{row.data(), expected_halves.data(), length};
+      const EncodeInt8Request cpu_to_bytes{row.data(), expected_bytes.data(),
+                                           expected_scales.data(), length};
+      const DecodeBf16Request cpu_from_halves{expected_halves.data(), halves_back.data(), length,
+                                              true};
+      const DecodeInt8Request cpu_from_bytes{expected_bytes.data(), expected_scales.data(),
+                                             bytes_back.data(), length, true};
+      cpu.execute(std::span(&cpu_to_halves, 1));
+      cpu.execute(std::span(&cpu_to_bytes, 1));
+      cpu.execute(std::span(&cpu_from_halves, 1));
+      cpu.execute(std::span(&cpu_from_bytes, 1));
       CHECK(bytes.values() == expected_bytes);
       CHECK(same_bits(scales.values(), expected_scales));
       const auto check = [](const std::vector<float>& got, const std::vector<float>& expected) {

@@ -1,6 +1,6 @@
-// The words of the tests of the CUDA device: a device where there is a GPU, values in its memory
-// between guards, and comparisons. The same tests run on a GPU and, everywhere, on the emulation
-// of one.
+// Vocabulary of the tests of the CUDA device: a device if there is a GPU, values in its memory
+// between guards, and comparisons. The same tests run on a GPU and, on every machine, on the
+// emulation.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -20,21 +20,23 @@
 
 namespace gossamer::gpu {
 
-/// The first GPU as a device; null where there is none, which is said.
-inline std::unique_ptr<Device> gpu_or_skip() {
+/// The first GPU as a device. Null, with a message, if there is none.
+template <class Real = float>
+std::unique_ptr<BasicDevice<Real>> gpu_or_skip() {
   const cuda::Discovery discovery = cuda::discover_gpus_with_memory();
   if (!discovery.problem.empty()) {
     std::printf("skipped: %s (%s)\n", discovery.problem.c_str(),
                 doctest::getContextOptions()->currentTest->m_name);
     return nullptr;
   }
-  auto device = cuda::make_cuda_device({});
+  auto device = cuda::make_cuda_device<Real>({});
   if (!device.ok()) FAIL(device.error().message);
   return std::move(device).value();
 }
 
-/// The first `count` GPUs as one device; null where there are fewer, which is said.
-inline std::unique_ptr<Device> gpus_or_skip(int count) {
+/// The first `count` GPUs as one device. Null, with a message, if there are fewer.
+template <class Real = float>
+std::unique_ptr<BasicDevice<Real>> gpus_or_skip(int count) {
   const cuda::Discovery discovery = cuda::discover_gpus();
   const int there = discovery.problem.empty() ? static_cast<int>(discovery.gpus.size()) : 0;
   if (there < count) {
@@ -44,21 +46,23 @@ inline std::unique_ptr<Device> gpus_or_skip(int count) {
   }
   cuda::Options options{.gpus = {}};
   for (int gpu = 0; gpu < count; ++gpu) options.gpus.push_back(gpu);
-  auto device = cuda::make_cuda_device(options);
+  auto device = cuda::make_cuda_device<Real>(options);
   if (!device.ok()) FAIL(device.error().message);
   return std::move(device).value();
 }
 
-/// `name` is the device of the test case, which ends here where there is no GPU.
-#define GOSSAMER_GPU(name)                        \
-  const auto name = gossamer::gpu::gpu_or_skip(); \
+/// Declares `name`, the device of the test case, for rows of Real. The test case ends if there is
+/// no GPU.
+#define GOSSAMER_GPU_OF(Real, name)                     \
+  const auto name = gossamer::gpu::gpu_or_skip<Real>(); \
   if (name == nullptr) return
+#define GOSSAMER_GPU(name) GOSSAMER_GPU_OF(float, name)
 
-/// The lengths that every operation on rows is tried with: none, one, around what a thread, a
-/// vector, a block takes.
+/// The lengths with which every operation on rows is tested: none, one, and around the sizes of a
+/// thread, a vector and a block.
 inline const std::vector<std::size_t> kLengths{0, 1, 3, 4, 255, 256, 1023, 1025, 100'003};
 
-/// Fresh normal values for each test and stream.
+/// Normal values, different for each test and stream.
 template <class Real>
 std::vector<Real> normal(std::size_t count, std::uint64_t stream, double deviation = 1) {
   std::uint64_t seed = 5;  // of the test's name
@@ -77,20 +81,20 @@ std::vector<To> as(const std::vector<From>& values) {
   return converted;
 }
 
-/// Values in a device's memory (of one GPU), `offset` of them off alignment, between guards that
-/// nobody may write to. The device outlives them.
+/// Values in a device's memory (of one GPU), off alignment by `offset` values, between guards that
+/// no operation may write to. The device outlives them.
 template <class Value>
 class Held {
  public:
-  /// Values that nobody has written: NaN.
-  Held(Device& device, std::size_t length, std::size_t offset = 0, int gpu_index = 0)
+  /// Uninitialised values: NaN.
+  Held(Memory& device, std::size_t length, std::size_t offset = 0, int gpu_index = 0)
       : device_(&device), length_(length), offset_(offset) {
     const std::size_t total = offset_ + kGuard + length_ + kGuard;
     memory_ = static_cast<Value*>(device.allocate(total * sizeof(Value), gpu_index));
     const std::vector<unsigned char> poison(total * sizeof(Value), 0xFF);
     device.upload(memory_, poison.data(), poison.size());
   }
-  Held(Device& device, const std::vector<Value>& values, std::size_t offset = 0, int gpu_index = 0)
+  Held(Memory& device, const std::vector<Value>& values, std::size_t offset = 0, int gpu_index = 0)
       : Held(device, values.size(), offset, gpu_index) {
     set(values);
   }
@@ -116,7 +120,7 @@ class Held {
     device_->upload(get(), values.data(), values.size() * sizeof(Value));
   }
 
-  /// What is there now. The guards must be what they were.
+  /// The current values. Checks that the guards are unchanged.
   std::vector<Value> values() const {
     std::vector<Value> all(offset_ + kGuard + length_ + kGuard);
     device_->download(all.data(), memory_, all.size() * sizeof(Value));
@@ -132,8 +136,8 @@ class Held {
   }
 
  private:
-  static constexpr std::size_t kGuard = 64;  // values: what follows is as aligned as the memory is
-  Device* device_;
+  static constexpr std::size_t kGuard = 64;  // values: keeps the alignment of the memory
+  Memory* device_;
   std::size_t length_, offset_;
   Value* memory_ = nullptr;
 };
@@ -145,7 +149,7 @@ bool same_bits(const std::vector<Value>& a, const std::vector<Value>& b) {
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(Value)) == 0);
 }
 
-/// The largest |a − b| / (1 + |b|), NaN if anything is.
+/// The largest |a − b| / (1 + |b|); NaN if any value is NaN.
 template <class A, class B>
 double worst_error(const std::vector<A>& a, const std::vector<B>& b) {
   REQUIRE(a.size() == b.size());
@@ -159,7 +163,7 @@ double worst_error(const std::vector<A>& a, const std::vector<B>& b) {
   return worst;
 }
 
-/// What a few roundings of values around 1 may cost.
+/// Error bound of a few roundings of values around 1.
 template <class Real>
 constexpr double kRoundings = sizeof(Real) == 4 ? 2e-6 : 4e-15;
 

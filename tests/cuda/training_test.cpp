@@ -30,7 +30,7 @@ constexpr gpu::GradientNoise kNoise{.deviation = 0.1, .seed = 4};
 }  // namespace
 
 TEST_CASE_TEMPLATE("GPU: five steps with every rule, with and without noise", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   struct Kind {
     gpu::UpdateRule rule;
     gpu::GradientNoise noise;
@@ -46,7 +46,7 @@ TEST_CASE_TEMPLATE("GPU: five steps with every rule, with and without noise", Re
     CAPTURE(kind.rule.momentum);
     CAPTURE(kind.rule.state_rows());
     CAPTURE(kind.noise.deviation);
-    const Plan plan{.kind = Plan::Kind::step,
+    const Plan plan{.pass = gpu::Pass::step,
                     .steps = 5,
                     .rule = kind.rule,
                     .noise = kind.noise,
@@ -56,14 +56,14 @@ TEST_CASE_TEMPLATE("GPU: five steps with every rule, with and without noise", Re
 }
 
 TEST_CASE_TEMPLATE("GPU: gradients with noise leave the parameters alone", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
-  const Plan plan{.kind = Plan::Kind::gradient, .noise = kNoise, .first_step = 1ULL << 40};
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  const Plan plan{.pass = gpu::Pass::gradient, .noise = kNoise, .first_step = 1ULL << 40};
   check_parity<Real>(*gpu_device, varied(), kImage, plan, {5}, 3);
 }
 
 TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
-  gpu::CpuDevice cpu(1);
+  GOSSAMER_GPU_OF(Real, gpu_device);
+  gpu::BasicCpuDevice<double> cpu(1);
   for (const gpu::UpdateRule& rule : {gpu::UpdateRule{}, gpu::UpdateRule{.weight_decay = 1e-2},
                                       kHeavy, kNesterov, kSoftAdam, kSoftAdamW}) {
     std::vector<Held<Real>> x, v, w, g;
@@ -101,8 +101,8 @@ TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float
                           .rate = rate,
                           .step = 10 * i});
     }
-    gpu_device->update(rule, std::span<const gpu::UpdateJob<Real>>(jobs));
-    cpu.update(rule, std::span<const gpu::UpdateJob<double>>(cpu_jobs));
+    gpu_device->update(rule, jobs);
+    cpu.update(rule, cpu_jobs);
     for (std::size_t i = 0; i < x.size(); ++i) {
       CHECK(gpu::worst_error(x[i].values(), cpu_x[i]) < gpu::kRoundings<Real>);
       CHECK(gpu::worst_error(v[i].values(), cpu_v[i]) < gpu::kRoundings<Real>);
@@ -114,7 +114,7 @@ TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float
 }
 
 TEST_CASE_TEMPLATE("GPU: Adam follows its recurrence for 100 steps", Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   constexpr std::size_t kLength = 1029;
   for (const gpu::UpdateRule& rule : {kAdam, kAdamW}) {
     std::vector<Coordinate> expected(kLength);
@@ -150,13 +150,13 @@ TEST_CASE("GPU: empty calls") {
   GOSSAMER_GPU(gpu_device);
   const CompiledModel network = compiled(varied(), kImage, 2);
   const gpu::Task task{.program = &network.program()};
-  gpu_device->step(task, std::span<const gpu::Job<float>>());
-  gpu_device->gradient(task, std::span<const gpu::Job<float>>());
-  gpu_device->evaluate(task, std::span<const gpu::Job<float>>());
+  gpu_device->train(task, gpu::Pass::step, std::span<const gpu::Job<float>>());
+  gpu_device->train(task, gpu::Pass::gradient, std::span<const gpu::Job<float>>());
+  gpu_device->train(task, gpu::Pass::evaluate, std::span<const gpu::Job<float>>());
   gpu_device->finish();
 }
 
-TEST_CASE("GPU: hits are samples whose largest output is their label, of equal ones the first") {
+TEST_CASE("GPU: a hit is a sample with its largest output, the first of equal ones, at its label") {
   GOSSAMER_GPU(gpu_device);
   const CompiledModel network =
       compiled({{Dense{.units = 3}}, Loss::softmax_cross_entropy}, {.width = 1, .classes = 3}, 4);
@@ -177,21 +177,22 @@ TEST_CASE("GPU: hits are samples whose largest output is their label, of equal o
                                    .batch = 4,
                                    .loss = losses.get() + 1,
                                    .hits = hits.get() + 1}};
-  gpu_device->evaluate(
-      {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}}, jobs);
+  gpu_device->train(
+      {.program = &network.program(), .tables = {{features.get(), labels.get(), nullptr}}},
+      gpu::Pass::evaluate, jobs);
   CHECK(hits.values() == std::vector<std::int64_t>{12, 22});
 }
 
 TEST_CASE_TEMPLATE("GPU: training twice gives the same bits, in calls of three steps or of one",
                    Real, float, double) {
-  GOSSAMER_GPU(gpu_device);
+  GOSSAMER_GPU_OF(Real, gpu_device);
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
   gpu::UpdateRule rule;
-  const auto train = [&](Device& device, int steps) {
+  const auto train = [&](gpu::BasicDevice<Real>& device, int steps) {
     Fleet<Real> fleet(device, network, samples, 5);
     for (std::uint64_t first = 0; first < 6; first += static_cast<std::uint64_t>(steps))
-      fleet.run({.kind = Plan::Kind::step,
+      fleet.run({.pass = gpu::Pass::step,
                  .steps = steps,
                  .rule = rule,
                  .noise = kNoise,
@@ -199,7 +200,7 @@ TEST_CASE_TEMPLATE("GPU: training twice gives the same bits, in calls of three s
                 {4});
     return fleet.outcome();
   };
-  const auto another = gpu::gpu_or_skip();
+  const auto another = gpu::gpu_or_skip<Real>();
   for (const gpu::UpdateRule& each : {kNesterov, kAdam}) {
     rule = each;
     const Outcome first = train(*gpu_device, 3);
@@ -215,7 +216,7 @@ TEST_CASE("GPU: calls of all kinds and shapes, more than any cache holds, stay r
                        Loss::softmax_cross_entropy};
   const CompiledModel network = compiled(spec, data, 20);
   const Samples samples(data, 40);
-  gpu::CpuDevice cpu(1);
+  gpu::BasicCpuDevice<double> cpu(1);
   Fleet<float> on_gpu(*gpu_device, network, samples, 5);
   Fleet<double> on_cpu(cpu, network, samples, 5);
   std::uint64_t step = 0;
@@ -224,23 +225,24 @@ TEST_CASE("GPU: calls of all kinds and shapes, more than any cache holds, stay r
       for (std::size_t peers = 1; peers <= 5; ++peers) {
         std::vector<std::size_t> who;
         for (std::size_t p = 0; p < peers; ++p) who.push_back((p * 2 + 1) % 5);
-        const Plan plan{.kind = batch % 4 == 0 ? Plan::Kind::evaluate : Plan::Kind::step,
+        const Plan plan{.pass = batch % 4 == 0 ? gpu::Pass::evaluate : gpu::Pass::step,
                         .rule = batch % 2 != 0 ? kHeavy : gpu::UpdateRule{},
                         .first_step = step++,
                         .rate = 0.01};
         on_gpu.run(plan, {batch}, who);
         on_cpu.run(plan, {batch}, who);
       }
-  check_close(network, on_gpu.outcome(), on_cpu.outcome(), 1e-4, Plan::Kind::step);
+  check_close(network, on_gpu.outcome(), on_cpu.outcome(), 1e-4, gpu::Pass::step);
 }
 
 TEST_CASE("GPU: rows that alternate between two places, as mixing has them") {
   GOSSAMER_GPU(gpu_device);
   const CompiledModel network = compiled(varied(), kImage, 4);
   const Samples samples(kImage, 40);
-  gpu::CpuDevice cpu(1);
+  GOSSAMER_GPU_OF(double, double_device);
+  gpu::BasicCpuDevice<double> cpu(1);
   // The rows of peers 0–2 and 3–5 are used in turn, each copied to the other's place in between.
-  const auto train = [&]<class Real>(Device& device, Real) {
+  const auto train = [&]<class Real>(gpu::BasicDevice<Real>& device) {
     const std::size_t d = network.parameters();
     std::vector<Held<Real>> rows, gradients;
     const Held<double> losses(device, std::vector<double>(3));
@@ -273,8 +275,8 @@ TEST_CASE("GPU: rows that alternate between two places, as mixing has them") {
                         .loss = losses.get() + p});
         copies.push_back({rows[here + p].get(), rows[there + p].get(), d});
       }
-      device.step(task, std::span<const gpu::Job<Real>>(jobs));
-      device.copy(std::span<const gpu::CopyRequest<Real>>(copies));
+      device.train(task, gpu::Pass::step, jobs);
+      device.execute(copies);
     }
     device.finish();
     std::vector<double> all = losses.values();
@@ -282,8 +284,9 @@ TEST_CASE("GPU: rows that alternate between two places, as mixing has them") {
       for (const Real value : row.values()) all.push_back(static_cast<double>(value));
     return all;
   };
-  const auto on_gpu = train(*gpu_device, 0.0F), on_cpu = train(cpu, 0.0),
-             in_double = train(*gpu_device, 0.0);
+  const auto on_gpu = train(*gpu_device),
+             on_cpu = train(static_cast<gpu::BasicDevice<double>&>(cpu)),
+             in_double = train(*double_device);
   CHECK(relative_error(on_gpu, on_cpu) < 1e-4);
   CHECK(relative_error(in_double, on_cpu) < 1e-11);
 }
@@ -296,7 +299,8 @@ TEST_CASE("GPU: fifty rounds of training and mixing, losses as on the CPU to 1e-
   const Samples samples(data, 64);
   gpu::CpuDevice cpu(1);
   constexpr std::size_t kPeers = 4;
-  const auto losses = [&]<class Real>(Device& device, Real) {
+  const auto losses = [&](Device& device) {
+    using Real = float;
     const std::size_t d = network.parameters();
     std::vector<Held<Real>> rows, mixed, momenta, gradients;
     const Held<double> loss(device, std::vector<double>(50 * kPeers));
@@ -334,13 +338,13 @@ TEST_CASE("GPU: fifty rounds of training and mixing, losses as on the CPU to 1e-
                       {rows[(p + 3) % kPeers].get(), Real(1) / 3}};
         mixes.push_back({rows[p].get(), mixed[p].get(), sources[p], d});
       }
-      device.step(task, std::span<const gpu::Job<Real>>(jobs));
-      device.mix(std::span<const gpu::BasicMixRequest<Real>>(mixes));
+      device.train(task, gpu::Pass::step, jobs);
+      device.execute(mixes);
       std::swap(rows, mixed);
     }
     return loss.values();
   };
-  const auto on_gpu = losses(*gpu_device, 0.0F), on_cpu = losses(cpu, 0.0F);
+  const auto on_gpu = losses(*gpu_device), on_cpu = losses(cpu);
   for (std::size_t i = 0; i < on_cpu.size(); ++i) CHECK(std::abs(on_gpu[i] - on_cpu[i]) < 1e-3);
   CHECK(on_cpu.back() < 0.5 * on_cpu.front());
 }

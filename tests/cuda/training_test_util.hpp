@@ -1,5 +1,5 @@
-// The words of the tests of training on a GPU: a fleet of peers trains on any device, and what
-// comes out is compared.
+// Vocabulary of the tests of training on a GPU: a fleet of peers trains on any device, and the
+// outcomes are compared.
 #pragma once
 
 #include <string>
@@ -43,7 +43,7 @@ inline ModelSpec model(const std::string& kind, const ModelContext& data,
   return std::move(spec).value();
 }
 
-/// What each peer of a fleet has, in double whatever the device worked in.
+/// The state of each peer of a fleet, in double whatever the device's number type.
 struct Outcome {
   std::vector<std::vector<double>> parameters, first, second,
       gradients;  ///< first and second: the optimizer's rows
@@ -54,7 +54,7 @@ struct Outcome {
 
 /// How a fleet trains in one call.
 struct Plan {
-  enum class Kind { step, gradient, evaluate } kind = Kind::gradient;
+  gpu::Pass pass = gpu::Pass::gradient;
   int steps = 1;
   gpu::UpdateRule rule = {};
   gpu::GradientNoise noise = {};
@@ -67,8 +67,8 @@ struct Plan {
 template <class Real>
 class Fleet {
  public:
-  Fleet(Device& device, const CompiledModel& network, const Samples& samples, std::size_t peers,
-        bool ragged = false)
+  Fleet(gpu::BasicDevice<Real>& device, const CompiledModel& network, const Samples& samples,
+        std::size_t peers, bool ragged = false)
       : device_(device),
         network_(network),
         count_(samples.count()),
@@ -95,8 +95,8 @@ class Fleet {
   std::size_t peers() const { return parameters_.size(); }
   double* loss(std::size_t peer) { return losses_.get() + peer; }
 
-  /// One call for `peers` (all, where it is empty), the batch of each from `batches` in turn. What
-  /// a step sees depends on its number, not on the call.
+  /// One call for `peers` (all peers if it is empty), with batch sizes from `batches` in turn. The
+  /// inputs of a step depend on its number, not on the call.
   void run(const Plan& plan, const std::vector<int>& batches, std::vector<std::size_t> peers = {}) {
     if (peers.empty())
       for (std::size_t p = 0; p < this->peers(); ++p) peers.push_back(p);
@@ -133,13 +133,9 @@ class Fleet {
                            {{features_.get(), labels_.get(), targets_.get()}},
                            plan.rule,
                            plan.noise};
-      if (plan.kind == Plan::Kind::step) device_.step(task, std::span<const gpu::Job<Real>>(jobs));
-      if (plan.kind == Plan::Kind::gradient)
-        device_.gradient(task, std::span<const gpu::Job<Real>>(jobs));
-      if (plan.kind == Plan::Kind::evaluate)
-        device_.evaluate(task, std::span<const gpu::Job<Real>>(jobs));
+      device_.train(task, plan.pass, jobs);
     }
-    // The call has returned: what it was told in host memory is the caller's again.
+    // The call has returned, so the host memory that it read may change.
     for (auto& some : samples) std::fill(some.begin(), some.end(), 0xFFFF'FFFFU);
     std::fill(rates.begin(), rates.end(), NAN);
     std::fill(jobs.begin(), jobs.end(), gpu::Job<Real>());
@@ -160,7 +156,7 @@ class Fleet {
   }
 
  private:
-  Device& device_;
+  gpu::BasicDevice<Real>& device_;
   const CompiledModel& network_;
   std::size_t count_;
   Held<float> features_;
@@ -184,47 +180,49 @@ inline double relative_error(std::vector<double> a, const std::vector<double>& b
   return norm(a) == 0 ? 0 : norm(a) / (norm(b) + floor);
 }
 
-/// What a few layers' roundings may cost.
+/// Error bound of a few layers' roundings.
 template <class Real>
 constexpr double kTrainingError = sizeof(Real) == 4 ? 2e-5 : 1e-12;
 
-/// Peer by peer; gradients block by block, so that no layer hides behind a larger one. (The
-/// gradient of a bias in front of a norm of its own is nothing but roundings.)
-inline void check_close(const CompiledModel& network, const Outcome& gpu, const Outcome& cpu,
-                        double tolerance, Plan::Kind kind) {
-  for (std::size_t p = 0; p < cpu.parameters.size(); ++p) {
+/// Compares peer by peer, and gradients block by block, so that no layer hides behind a larger one.
+/// (The gradient of a bias directly before a norm consists of roundings only.)
+inline void check_close(const CompiledModel& network, const Outcome& on_gpu, const Outcome& on_cpu,
+                        double tolerance, gpu::Pass pass) {
+  for (std::size_t p = 0; p < on_cpu.parameters.size(); ++p) {
     CAPTURE(p);
-    CHECK(std::abs(gpu.losses[p] - cpu.losses[p]) < tolerance * (1 + std::abs(cpu.losses[p])));
-    CHECK(relative_error(gpu.parameters[p], cpu.parameters[p]) < tolerance);
-    CHECK(relative_error(gpu.first[p], cpu.first[p]) < 10 * tolerance);
-    CHECK(relative_error(gpu.second[p], cpu.second[p]) < 10 * tolerance);
-    if (kind == Plan::Kind::evaluate) continue;
+    CHECK(std::abs(on_gpu.losses[p] - on_cpu.losses[p]) <
+          tolerance * (1 + std::abs(on_cpu.losses[p])));
+    CHECK(relative_error(on_gpu.parameters[p], on_cpu.parameters[p]) < tolerance);
+    CHECK(relative_error(on_gpu.first[p], on_cpu.first[p]) < 10 * tolerance);
+    CHECK(relative_error(on_gpu.second[p], on_cpu.second[p]) < 10 * tolerance);
+    if (pass == gpu::Pass::evaluate) continue;
     for (const ParameterBlock& block : network.blocks()) {
       CAPTURE(block.name);
       const auto of = [&](const std::vector<double>& row) {
         const auto begin = row.begin() + static_cast<std::ptrdiff_t>(block.offset);
         return std::vector<double>(begin, begin + static_cast<std::ptrdiff_t>(block.length));
       };
-      CHECK(relative_error(of(gpu.gradients[p]), of(cpu.gradients[p]),
-                           1e-3 * norm(cpu.gradients[p])) < 10 * tolerance);
+      CHECK(relative_error(of(on_gpu.gradients[p]), of(on_cpu.gradients[p]),
+                           1e-3 * norm(on_cpu.gradients[p])) < 10 * tolerance);
     }
   }
-  CHECK(gpu.hits == cpu.hits);
+  CHECK(on_gpu.hits == on_cpu.hits);
 }
 
-/// A fleet does the same on a GPU and, in double, on the CPU.
+/// Checks that a fleet has the same outcome on a GPU and, in double, on the CPU.
 template <class Real>
-void check_parity(Device& device, const ModelSpec& spec, const ModelContext& data, const Plan& plan,
-                  const std::vector<int>& batches, std::size_t peers, double slack = 1) {
+void check_parity(gpu::BasicDevice<Real>& device, const ModelSpec& spec, const ModelContext& data,
+                  const Plan& plan, const std::vector<int>& batches, std::size_t peers,
+                  double slack = 1) {
   const CompiledModel network =
       compiled(spec, data, *std::max_element(batches.begin(), batches.end()));
   const Samples samples(data, 40);
-  gpu::CpuDevice cpu(1);
+  gpu::BasicCpuDevice<double> cpu(1);
   Fleet<Real> on_gpu(device, network, samples, peers, true);
   Fleet<double> on_cpu(cpu, network, samples, peers);
   on_gpu.run(plan, batches);
   on_cpu.run(plan, batches);
-  check_close(network, on_gpu.outcome(), on_cpu.outcome(), slack * kTrainingError<Real>, plan.kind);
+  check_close(network, on_gpu.outcome(), on_cpu.outcome(), slack * kTrainingError<Real>, plan.pass);
 }
 
 }  // namespace gossamer::train

@@ -1,5 +1,5 @@
 // The part of cuBLAS that src/gpu/cuda uses, emulated with plain loops: see control.hpp.
-// Column-major, as cuBLAS has it.
+// Matrices are column-major, as in cuBLAS.
 #pragma once
 
 #include "cuda_runtime.h"

@@ -1,5 +1,6 @@
 // CUDA's runtime as the sources of src/gpu/cuda use it, emulated on the CPU: see control.hpp.
-// Names, numbers and behaviour are those of CUDA 13; what is not here is not used there.
+// Names, numbers and behaviour follow CUDA 13. Functions that src/gpu/cuda does not use are
+// missing.
 #pragma once
 
 #include <cstddef>
@@ -146,7 +147,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable);
 
-// Kernels. As on a GPU, arguments are copied when the launch is asked for, captured or not.
+// Kernels. As on a GPU, arguments are copied at the launch, captured or not.
 namespace gossamer::emulation {
 
 struct Launch {

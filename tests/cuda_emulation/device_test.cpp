@@ -1,6 +1,6 @@
-// What only the emulation can tell of the device: that the host never waits within a round, that
-// steps are replayed as graphs, that no order of threads, blocks or streams changes a bit, that
-// nothing is kept, and what it says when CUDA fails.
+// Properties of the device that only the emulation shows: the host never waits within a round,
+// steps are replayed as graphs, no order of threads, blocks or streams changes a bit, no memory
+// leaks, and errors of CUDA are reported.
 #include <future>
 #include <string>
 
@@ -26,7 +26,7 @@ ModelSpec varied() {
           Loss::softmax_cross_entropy};
 }
 
-const Plan kSteps{.kind = Plan::Kind::step,
+const Plan kSteps{.pass = gpu::Pass::step,
                   .steps = 3,
                   .rule = {.momentum = 0.9},
                   .noise = {.deviation = 0.1, .seed = 4}};
@@ -43,46 +43,42 @@ bool says(const std::string& message, const std::string& words) {
   return message.find(words) != std::string::npos;
 }
 
-/// Everything a device does, as numbers.
-std::vector<double> everything(Device& gpu) {
+/// The results of many operations, as numbers.
+std::vector<double> everything(Device& device) {
   std::vector<double> all;
   const auto keep = [&](const auto& values) {
     for (const auto value : values) all.push_back(static_cast<double>(value));
   };
   const std::size_t length = 3001;
-  const Held<float> x(gpu, gpu::normal<float>(length, 1)), y(gpu, gpu::normal<float>(length, 2)),
-      out(gpu, length), scales(gpu, gpu::int8_blocks(length));
-  const Held<std::int8_t> coded(gpu, length);
+  const Held<float> x(device, gpu::normal<float>(length, 1)),
+      y(device, gpu::normal<float>(length, 2)), out(device, length),
+      scales(device, gpu::int8_blocks(length));
+  const Held<std::int8_t> coded(device, length);
   const gpu::MixSource source{y.get(), 0.3F};
   const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), length};
-  gpu.mix(std::span(&mix, 1));
-  gpu::ReduceRequest<float> reduce{x.get(), out.get(), length};
-  gpu.dot(std::span(&reduce, 1));
-  all.push_back(reduce.result);
-  gpu.squared_distance(std::span(&reduce, 1));
-  all.push_back(reduce.result);
-  const gpu::FaultWord fault(gpu);
+  device.execute(std::span(&mix, 1));
+  const gpu::FaultWord fault(device);
   for (const float largest : {2.0F, 10.0F}) {
     const gpu::RangeCheckRequest check_range{x.get(), length, largest, fault.word(), 7};
-    gpu.check_range(std::span(&check_range, 1));
+    device.execute(std::span(&check_range, 1));
   }
-  gpu.finish();
+  device.finish();
   all.push_back(static_cast<double>(fault.tag()));
   std::vector<double> sketch(gpu::sketch_length(length));
   const gpu::SketchRequest<float> sketched{out.get(), length, 3, sketch.data()};
-  gpu.sketch(std::span(&sketched, 1));
+  device.execute(std::span(&sketched, 1));
   keep(sketch);
-  const gpu::Int8Request int8{out.get(), coded.get(), scales.get(), length};
-  gpu.to_int8(std::span(&int8, 1));
+  const gpu::EncodeInt8Request int8{out.get(), coded.get(), scales.get(), length};
+  device.execute(std::span(&int8, 1));
   keep(coded.values());
   keep(scales.values());
   keep(out.values());
 
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  Fleet<float> fleet(gpu, network, samples, 4);
+  Fleet<float> fleet(device, network, samples, 4);
   fleet.run(kSteps, {5, 3});
-  fleet.run({.kind = Plan::Kind::evaluate}, {4});
+  fleet.run({.pass = gpu::Pass::evaluate}, {4});
   const Outcome outcome = fleet.outcome();
   for (const auto* rows :
        {&outcome.parameters, &outcome.first, &outcome.second, &outcome.gradients})
@@ -101,11 +97,11 @@ TEST_CASE("emulated: there is always a GPU, so that no test is skipped") {
 }
 
 TEST_CASE("emulated: no order of threads and blocks, and no delay, changes a bit") {
-  const auto gpu = device();
-  const auto expected = everything(*gpu);
+  const auto gpu_device = device();
+  const auto expected = everything(*gpu_device);
   for (const Order order : {Order::descending, Order::shuffled}) {
     const With with({.order = order});
-    CHECK(everything(*gpu) == expected);
+    CHECK(everything(*gpu_device) == expected);
   }
   for (const std::uint64_t seed : {1, 2, 3}) {
     const With with({.order = Order::shuffled, .seed = seed, .late = true});
@@ -116,39 +112,39 @@ TEST_CASE("emulated: no order of threads and blocks, and no delay, changes a bit
 TEST_CASE("emulated: late transfers come after what was asked for before them") {
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     const With with({.seed = seed, .late = true});
-    const auto gpu = device();
-    const Held<float> row(*gpu, std::vector<float>(100, 1));
-    auto* host = static_cast<float*>(gpu->allocate_host(100 * sizeof(float)));
+    const auto gpu_device = device();
+    const Held<float> row(*gpu_device, std::vector<float>(100, 1));
+    auto* host = static_cast<float*>(gpu_device->allocate_host(100 * sizeof(float)));
     const gpu::ScaleRequest<float> twice{2, row.get(), 100};
-    for (int i = 0; i < 20; ++i) gpu->scale(std::span(&twice, 1));
+    for (int i = 0; i < 20; ++i) gpu_device->execute(std::span(&twice, 1));
     std::promise<void> down, up;
-    gpu->begin_download(host, row.get(), 100 * sizeof(float), [&] { down.set_value(); });
+    gpu_device->begin_download(host, row.get(), 100 * sizeof(float), [&] { down.set_value(); });
     down.get_future().wait();
     CHECK(std::vector<float>(host, host + 100) == std::vector<float>(100, 1 << 20));
     const gpu::FillRequest<float> fill{-1, row.get(), 100};
-    gpu->fill(std::span(&fill, 1));
-    gpu->begin_upload(row.get(), host, 100 * sizeof(float), [&] { up.set_value(); });
+    gpu_device->execute(std::span(&fill, 1));
+    gpu_device->begin_upload(row.get(), host, 100 * sizeof(float), [&] { up.set_value(); });
     up.get_future().wait();
     CHECK(row.values() == std::vector<float>(100, 1 << 20));
-    gpu->release_host(host);
+    gpu_device->release_host(host);
   }
 }
 
 TEST_CASE("emulated: a host far ahead writes over nothing that the GPU has yet to read") {
   const With with({.late = true});
-  const auto gpu = device();
+  const auto gpu_device = device();
   constexpr std::size_t kLength = 20'000,
                         kCalls =
-                            12;  // megabytes of requests a call: more than what is kept of them
+                            12;  // megabytes of requests per call: more than the upload ring holds
   std::vector<Held<float>> rows;
-  for (std::size_t call = 0; call < kCalls; ++call) rows.emplace_back(*gpu, kLength);
+  for (std::size_t call = 0; call < kCalls; ++call) rows.emplace_back(*gpu_device, kLength);
   for (std::size_t call = 0; call < kCalls; ++call) {
     std::vector<gpu::FillRequest<float>> fills;
     for (std::size_t i = 0; i < kLength; ++i)
       fills.push_back({static_cast<float>(call * kLength + i), rows[call].get() + i, 1});
-    gpu->fill(std::span<const gpu::FillRequest<float>>(fills));
+    gpu_device->execute(fills);
   }
-  gpu->finish();
+  gpu_device->finish();
   for (std::size_t call = 0; call < kCalls; ++call) {
     std::vector<float> expected;
     for (std::size_t i = 0; i < kLength; ++i)
@@ -158,21 +154,21 @@ TEST_CASE("emulated: a host far ahead writes over nothing that the GPU has yet t
 }
 
 TEST_CASE("emulated: a round of training and mixing never waits, and its steps are replayed") {
-  const auto gpu = device();
+  const auto gpu_device = device();
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  Fleet<float> fleet(*gpu, network, samples, 4);
-  const Held<float> x(*gpu, std::vector<float>(1000, 1)), out(*gpu, 1000);
+  Fleet<float> fleet(*gpu_device, network, samples, 4);
+  const Held<float> x(*gpu_device, std::vector<float>(1000, 1)), out(*gpu_device, 1000);
   const gpu::MixSource source{x.get(), 0.3F};
   const gpu::MixRequest mix{x.get(), out.get(), std::span(&source, 1), 1000};
   const auto round = [&](std::uint64_t number) {
     Plan plan = kSteps;
     plan.first_step = 3 * number;
     fleet.run(plan, {5});
-    gpu->mix(std::span(&mix, 1));
+    gpu_device->execute(std::span(&mix, 1));
   };
   round(0);
-  gpu->finish();
+  gpu_device->finish();
   const emulation::Counts before = emulation::counts();
   for (std::uint64_t number = 1; number <= 5; ++number) round(number);
   const emulation::Counts after = emulation::counts();
@@ -189,8 +185,8 @@ TEST_CASE("emulated: a round of training and mixing never waits, and its steps a
 TEST_CASE("emulated: a device gives back all it took") {
   const emulation::Holdings before = emulation::holdings();
   {
-    const auto gpu = device();
-    everything(*gpu);
+    const auto gpu_device = device();
+    everything(*gpu_device);
   }
   CHECK(emulation::holdings() == before);
 }
@@ -230,21 +226,21 @@ TEST_CASE("emulated: several GPUs") {
 
 TEST_CASE("emulated: a GPU that is too small says so, and lives on") {
   const With with({.memory_per_gpu = 16 << 20});
-  const auto gpu = device();
+  const auto gpu_device = device();
   std::vector<void*> blocks;
-  CHECK_THROWS_AS(for (;;) blocks.push_back(gpu->allocate(1 << 19)), std::bad_alloc);
+  CHECK_THROWS_AS(for (;;) blocks.push_back(gpu_device->allocate(1 << 19)), std::bad_alloc);
   CHECK(blocks.size() >= 4);
-  CHECK(gpu->memory_info().total == 16 << 20);
-  for (void* block : blocks) gpu->release(block);
-  const Held<float> row(*gpu, std::vector<float>{1, 2});
+  CHECK(gpu_device->memory_info().total == 16 << 20);
+  for (void* block : blocks) gpu_device->release(block);
+  const Held<float> row(*gpu_device, std::vector<float>{1, 2});
   CHECK(row.values() == std::vector<float>{1, 2});
 }
 
 TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
-  const auto gpu = device();
+  const auto gpu_device = device();
   const CompiledModel network = compiled(varied(), kImage, 5);
   const Samples samples(kImage, 40);
-  Fleet<float> fleet(*gpu, network, samples, 4);
+  Fleet<float> fleet(*gpu_device, network, samples, 4);
   {
     const With with({.memory_per_gpu = emulation::holdings().gpu_bytes + 1024});
     CHECK_THROWS_AS(fleet.run(kSteps, {5}), std::bad_alloc);
@@ -254,14 +250,14 @@ TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
 }
 
 TEST_CASE("emulated: CUDA's errors come with the call's name and CUDA's words") {
-  const auto gpu = device();
-  const Held<float> row(*gpu, std::vector<float>{1, 2, 3});
+  const auto gpu_device = device();
+  const Held<float> row(*gpu_device, std::vector<float>{1, 2, 3});
   emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure);
   std::string message;
   try {
     const gpu::ScaleRequest<float> scale{2, row.get(), 3};
-    gpu->scale(std::span(&scale, 1));
-    gpu->finish();
+    gpu_device->execute(std::span(&scale, 1));
+    gpu_device->finish();
   } catch (const std::exception& error) {
     message = error.what();
   }

@@ -1,4 +1,4 @@
-// The words of CUDA C++ that are no functions of its runtime: qualifiers, built-in variables,
+// The parts of CUDA C++ that are not functions of its runtime: qualifiers, built-in variables,
 // vector types, and the device functions that the C++ library lacks. Included through
 // cuda_runtime.h.
 #pragma once
@@ -14,7 +14,7 @@
 #define __global__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-// A block at a time runs in the whole process, so its memory may be static.
+// One block at a time runs in the process, so its shared memory may be static.
 #define __shared__ static
 
 struct dim3 {
@@ -70,7 +70,7 @@ inline ushort4 make_ushort4(unsigned short x, unsigned short y, unsigned short z
   return {x, y, z, w};
 }
 
-// Of the thread that runs: set by the emulation.
+// Variables of the running thread, set by the emulation.
 extern uint3 threadIdx, blockIdx;
 extern dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
@@ -127,8 +127,8 @@ inline Type __ldg(const Type* at) {
   return *at;
 }
 
-/// Blocks run one after the other: whole numbers add as they are. (Sums of floats depend on the
-/// order on a GPU: none here.)
+/// Blocks run one after the other, so a plain sum of integers is atomic. (Sums of floats depend on
+/// the order on a GPU and are not provided.)
 template <class Type>
 inline Type atomicAdd(Type* at, Type value) {
   static_assert(std::is_integral_v<Type>, "no atomics on floats: their sum depends on the order");

@@ -1,5 +1,5 @@
-// The emulation itself: barriers, memory, streams, captures and products behave as a GPU's, and
-// the mistakes that it is there to find are found.
+// The emulation itself: barriers, memory, streams, captures and products behave as on a GPU, and
+// the emulation finds the mistakes that it must find.
 #include <doctest/doctest.h>
 
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ using namespace gossamer::emulation;
 
 namespace {
 
-/// Whether the program ends badly when it does this.
+/// Whether a child process that calls it ends with a signal or an error.
 template <class Function>
 bool dies(Function function) {
   std::fflush(nullptr);
@@ -80,7 +80,7 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStr
 
 constexpr int kThreads = 64;
 
-/// Sums of a block's numbers, by a tree; threads past the length leave early where the caller wants
+/// Sums of a block's numbers, by a tree; threads past the length return early if the caller wants
 /// it.
 __global__ void block_sums(const float* values, int length, bool leave, float* sums) {
   __shared__ float partial[kThreads];
@@ -98,7 +98,7 @@ __global__ void block_sums(const float* values, int length, bool leave, float* s
   if (thread == 0) sums[blockIdx.x] = partial[0];
 }
 
-/// Each thread takes its neighbour's number; `barrier` or not.
+/// Each thread reads its neighbour's number, with or without a barrier before.
 __global__ void rotate(int* values, bool barrier) {
   __shared__ int shared[kThreads];
   shared[threadIdx.x] = values[threadIdx.x];
@@ -153,7 +153,7 @@ TEST_CASE("emulation: a missing barrier shows in some order") {
   int wrong = 0, first = 0;
   for (const Order order : {Order::ascending, Order::descending, Order::shuffled})
     for (const bool barrier : {true, false}) {
-      first += 1000;  // what an earlier run left in shared memory must not pass for this one's
+      first += 1000;  // values that an earlier run left in shared memory must differ
       std::vector<int> numbers(kThreads), rotated(kThreads);
       std::iota(numbers.begin(), numbers.end(), first);
       std::rotate_copy(numbers.begin(), numbers.begin() + 1, numbers.end(), rotated.begin());
@@ -166,7 +166,7 @@ TEST_CASE("emulation: a missing barrier shows in some order") {
   CHECK(wrong == 3);
 }
 
-TEST_CASE("emulation: GPU memory is out of the host's reach, and NaN before anybody writes") {
+TEST_CASE("emulation: GPU memory is out of the host's reach, and NaN before the first write") {
   OnGpu<float> memory(3);
   for (const float value : memory.values()) CHECK(std::isnan(value));
   CHECK(dies([&] { static_cast<volatile float*>(memory.get())[0] = 1; }));

@@ -19,8 +19,7 @@
 #endif
 
 #if defined(__x86_64__)
-// Saves what a call must keep on the stack that is left, and takes it from the stack that is
-// entered.
+// Saves the callee-saved registers on the old stack, and restores them from the new one.
 extern "C" void gossamer_switch_stacks(void** left, void* entered);
 asm(R"(
   .text

@@ -1,12 +1,12 @@
-// Stacks of their own for the threads of a block: a thread that waits at a barrier is set aside,
-// and the next one runs.
+// Separate stacks for the threads of a block: a thread that waits at a barrier is suspended, and
+// the next one runs.
 #pragma once
 
 #include <cstddef>
 
 namespace gossamer::emulation {
 
-/// One stack, and the function that runs on it whenever it is switched to. One host thread at a
+/// One stack, and the function that runs on it when it is entered. Thread: one host thread at a
 /// time.
 class Fiber {
  public:
@@ -18,7 +18,8 @@ class Fiber {
 
   /// Runs the fiber until it leaves. Not from within a fiber.
   void enter();
-  /// Back to whoever entered. From within the fiber; returns when it is entered again.
+  /// Switches back to the caller of the fiber. Called from within the fiber; returns when the fiber
+  /// is entered again.
   void leave();
 
  private:

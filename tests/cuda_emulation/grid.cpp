@@ -1,7 +1,7 @@
 // A thread that never waits needs no stack of its own: one fiber runs threads one after the other,
-// until one of them comes to a barrier. Then that thread keeps the fiber, and the next fiber goes
-// on with the next thread. When all threads have ended or wait, those that wait go on, in the order
-// that the test chose. As on GPUs since Volta, threads that have ended are not waited for.
+// until a thread reaches a barrier. That thread keeps the fiber, and the next fiber continues with
+// the next thread. When all threads have ended or wait, the waiting threads continue, in the order
+// that the test chose. As on GPUs since Volta, a barrier does not wait for threads that have ended.
 #include "grid.hpp"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ Block& the_block() {
   return block;
 }
 
-/// 0 … count − 1 in the order asked for.
+/// 0 … count − 1 in the order of the settings.
 std::vector<unsigned> places(unsigned count, Order order, std::mt19937_64& random) {
   std::vector<unsigned> all(count);
   std::iota(all.begin(), all.end(), 0U);

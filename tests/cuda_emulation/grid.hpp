@@ -10,7 +10,7 @@
 
 namespace gossamer::emulation {
 
-/// One grid at a time in the whole process: the caller sees to it.
+/// One grid at a time in the whole process; the caller ensures it.
 void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel, Order order,
               std::uint64_t seed);
 

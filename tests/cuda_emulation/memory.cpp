@@ -20,12 +20,11 @@ namespace gossamer::emulation {
 namespace {
 
 constexpr std::size_t kRange = std::size_t{16}
-                               << 30;  // of addresses for a GPU; memory is used as it is touched
+                               << 30;  // addresses of a GPU; memory is used as it is touched
 constexpr std::size_t kAlignment = 256;
 constexpr std::size_t kGuard = 256;
-constexpr std::size_t kStep = std::size_t{2}
-                              << 20;  // the range is opened and closed in whole huge pages
-constexpr int kPoison = 0xFF;         // NaN in float and double, −1 in whole numbers
+constexpr std::size_t kStep = std::size_t{2} << 20;  // access changes in whole huge pages
+constexpr int kPoison = 0xFF;                        // NaN in float and double, −1 in integers
 
 std::size_t rounded_up(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
 
@@ -81,24 +80,24 @@ void* Arena::allocate(int gpu, std::size_t bytes, std::size_t limit) {
   const Open open(only(gpu));
   Range& range = ranges_[static_cast<std::size_t>(gpu)];
   if (bytes > limit || range.used > limit - bytes) return nullptr;
-  const std::size_t room = kGuard + rounded_up(bytes, kAlignment) + kGuard;
+  const std::size_t total = kGuard + rounded_up(bytes, kAlignment) + kGuard;
   auto hole = range.holes.begin();
-  while (hole != range.holes.end() && hole->second < room) ++hole;
+  while (hole != range.holes.end() && hole->second < total) ++hole;
   std::size_t place =
-      range.blocks.empty() ? 0 : range.blocks.rbegin()->first + range.blocks.rbegin()->second.room;
+      range.blocks.empty() ? 0 : range.blocks.rbegin()->first + range.blocks.rbegin()->second.total;
   if (hole != range.holes.end()) {
     place = hole->first;
-    if (hole->second > room) range.holes[place + room] = hole->second - room;
+    if (hole->second > total) range.holes[place + total] = hole->second - total;
     range.holes.erase(hole);
   }
-  grow(range, place + room);
-  range.blocks[place] = {bytes, room};
+  grow(range, place + total);
+  range.blocks[place] = {bytes, total};
   range.used += bytes;
   char* block = range.base + place;
-  ASAN_UNPOISON_MEMORY_REGION(block, room);
-  std::memset(block, kPoison, room);
+  ASAN_UNPOISON_MEMORY_REGION(block, total);
+  std::memset(block, kPoison, total);
   ASAN_POISON_MEMORY_REGION(block, kGuard);
-  ASAN_POISON_MEMORY_REGION(block + kGuard + bytes, room - kGuard - bytes);
+  ASAN_POISON_MEMORY_REGION(block + kGuard + bytes, total - kGuard - bytes);
   return block + kGuard;
 }
 
@@ -112,20 +111,21 @@ bool Arena::release(void* memory) {
   if (found == range.blocks.end()) return false;
   const Block block = found->second;
   char* begin = range.base + place;
-  ASAN_UNPOISON_MEMORY_REGION(begin, block.room);
+  ASAN_UNPOISON_MEMORY_REGION(begin, block.total);
   if (!all_poison(begin, kGuard) ||
-      !all_poison(begin + kGuard + block.bytes, block.room - kGuard - block.bytes)) {
+      !all_poison(begin + kGuard + block.bytes, block.total - kGuard - block.bytes)) {
     std::fprintf(stderr, "emulated GPU: something was written %s a block of %zu bytes\n",
                  all_poison(begin, kGuard) ? "past the end of" : "in front of", block.bytes);
     std::abort();
   }
-  std::memset(begin, kPoison, block.room);
-  ASAN_POISON_MEMORY_REGION(begin, block.room);
+  std::memset(begin, kPoison, block.total);
+  ASAN_POISON_MEMORY_REGION(begin, block.total);
   range.used -= block.bytes;
   range.blocks.erase(found);
 
   auto& holes = range.holes;
-  auto hole = holes.emplace(place, block.room).first;  // joined with the holes before and behind it
+  auto hole =
+      holes.emplace(place, block.total).first;  // joined with the holes before and behind it
   if (const auto next = std::next(hole);
       next != holes.end() && hole->first + hole->second == next->first) {
     hole->second += next->second;
@@ -138,7 +138,7 @@ bool Arena::release(void* memory) {
       hole = before;
     }
   }
-  // A hole behind the last block is no hole.
+  // Free memory behind the last block is not a hole.
   if (range.blocks.empty() || hole->first > range.blocks.rbegin()->first) holes.erase(hole);
   return true;
 }

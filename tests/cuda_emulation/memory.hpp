@@ -1,5 +1,5 @@
-// The memory of the emulated GPUs: a range of addresses for each, which nobody can touch but
-// kernels, products and copies.
+// The memory of the emulated GPUs: one range of addresses for each. Only kernels, products and
+// copies can access it.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ using Gpus = std::uint32_t;
 inline constexpr Gpus kAllGpus = ~Gpus{0};
 constexpr Gpus only(int gpu) { return Gpus{1} << gpu; }
 
-/// Any thread.
+/// Thread: any.
 class Arena {
  public:
   Arena();
 
-  /// Opens the memory of some GPUs to this process while it lives; one at a time, others wait. May
-  /// be nested in a thread.
+  /// Makes the memory of some GPUs accessible while it lives. One thread at a time; others wait.
+  /// May be nested within a thread.
   class Open {
    public:
     explicit Open(Gpus gpus = kAllGpus);
@@ -35,33 +35,32 @@ class Arena {
     Gpus gpus_;
   };
 
-  /// Null when GPU `GPU` has fewer than `bytes` of its `limit` left. 256-byte aligned, full of
-  /// NaN.
+  /// Memory full of NaN, 256-byte aligned. Null if fewer than `bytes` of the GPU's `limit` are
+  /// free.
   void* allocate(int gpu, std::size_t bytes, std::size_t limit);
-  /// False when no block begins there. Stops the program when something was written past the
-  /// block's ends.
+  /// False if no block begins there. Stops the program if the guards around the block were written.
   bool release(void* memory);
 
-  /// Whether all of [memory, memory + bytes) lies in one block.
+  /// Whether [memory, memory + bytes) lies in one block.
   bool holds(const void* memory, std::size_t bytes);
-  /// Whether any of it lies in the range of GPU memory.
+  /// Whether it overlaps the addresses of GPU memory.
   bool touches(const void* memory, std::size_t bytes) const;
-  /// The GPU in whose range it lies; −1: none's.
+  /// The GPU of an address; −1: none.
   int gpu_of(const void* memory) const;
   std::size_t used(int gpu);
 
  private:
   struct Block {
-    std::size_t bytes = 0, room = 0;  ///< room: with the guards
+    std::size_t bytes = 0, total = 0;  ///< total: with the guards
   };
-  /// What a GPU has.
+  /// The addresses of one GPU.
   struct Range {
     char* base = nullptr;
-    std::size_t end = 0;                       ///< of what was ever used, bytes from base
+    std::size_t end = 0;                       ///< highest use so far, bytes from base
     std::size_t used = 0;                      ///< bytes in blocks
-    int depth = 0;                             ///< how often it is open
-    std::map<std::size_t, Block> blocks;       ///< by place of the front guard
-    std::map<std::size_t, std::size_t> holes;  ///< place → bytes
+    int depth = 0;                             ///< number of nested Open objects
+    std::map<std::size_t, Block> blocks;       ///< by offset of the front guard
+    std::map<std::size_t, std::size_t> holes;  ///< offset → bytes
   };
   static void protect(Range& range, bool open);
   static void grow(Range& range, std::size_t end);

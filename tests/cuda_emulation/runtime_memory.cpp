@@ -17,8 +17,8 @@ namespace {
 
 thread_local int current = 0;
 
-/// The GPUs that kernels of a GPU may touch where the machine has peer access at all: by GPU,
-/// itself among them.
+/// By GPU: the GPUs whose memory its kernels may access if the machine has peer access, itself
+/// included.
 std::mutex reach_mutex;
 std::array<Gpus, kMostGpus> reach_of = [] {
   std::array<Gpus, kMostGpus> gpus{};
@@ -60,7 +60,7 @@ cudaError_t usable_gpus(int& count) {
   return cudaSuccess;
 }
 
-/// What every call that needs a GPU begins with.
+/// The start of every call that needs a GPU.
 cudaError_t begin_on_gpu(const char* name) {
   if (const cudaError_t error = engine().begin(name); error != cudaSuccess) return error;
   int count = 0;
@@ -274,8 +274,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
   const bool pageable =
       (!to_gpu && !pinned().holds(to, bytes)) || (!from_gpu && !pinned().holds(from, bytes));
   if (!pageable) return engine().ask(stream, {.work = [copy, from] { copy(from); }});
-  // A GPU reads pageable memory into its own before the call returns, and has written to it when
-  // the call returns.
+  // On a GPU, copies from and to pageable memory are complete when the call returns.
   engine().count(&Counts::pageable_copies);
   if (engine().captures(stream))
     return engine().ask(stream, {.work = [copy, from] { copy(from); }});

@@ -10,7 +10,7 @@ namespace {
 
 std::atomic<std::size_t> events = 0, graphs = 0;
 
-/// Every call begins here: the stream must be one.
+/// The start of every call: checks the stream.
 cudaError_t begin_on_stream(const char* name, cudaStream_t stream) {
   if (const cudaError_t error = engine().begin(name); error != cudaSuccess) return error;
   return remember(engine().knows(stream) ? cudaSuccess : cudaErrorInvalidResourceHandle);
@@ -94,7 +94,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaEventRecord", stream));
   if (event->gpu != engine().gpu_of(stream)) return remember(cudaErrorInvalidResourceHandle);
   if (engine().captures(stream))
-    return remember(cudaErrorStreamCaptureUnsupported);  // a GPU takes it as a fork
+    return remember(cudaErrorStreamCaptureUnsupported);  // on a GPU it is a fork
   engine().record(event->state, stream);
   return cudaSuccess;
 }
@@ -151,7 +151,7 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   GOSSAMER_BEGIN(begin_on_stream("cudaGraphLaunch", stream));
   if (engine().captures(stream))
-    return remember(cudaErrorStreamCaptureUnsupported);  // a GPU takes it as a child
+    return remember(cudaErrorStreamCaptureUnsupported);  // on a GPU it is a child graph
   engine().count(&Counts::graph_launches);
   return engine().ask(stream,
                       {.work = [items = executable->items, gpus = reach(engine().gpu_of(stream))] {
@@ -168,7 +168,7 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   GOSSAMER_BEGIN(engine().begin("cudaGraphExecDestroy"));
   --graphs;
-  delete executable;  // what of it is under way ends before it is gone
+  delete executable;  // its running work ends before it is destroyed
   return cudaSuccess;
 }
 

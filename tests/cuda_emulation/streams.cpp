@@ -29,7 +29,7 @@ cudaError_t last_error(bool forget) {
 
 Engine& engine() {
   static Engine* const the_engine =
-      new Engine;  // never destroyed: its thread may wait for work to the very end
+      new Engine;  // never destroyed: its thread may wait for work until the program ends
   return *the_engine;
 }
 
@@ -46,8 +46,8 @@ void Engine::set(const Settings& settings) {
   random_.seed(settings.seed);
   if (settings.late && !late_.joinable()) late_ = std::thread([this] { work_late(); });
   if (settings.late || !late_.joinable()) return;
-  // A test may fork now: its child would find the lock held for ever by a thread that it has not
-  // got.
+  // A test may fork now. Its child would find the lock held by a thread that the child does not
+  // have.
   std::thread ending = std::move(late_);
   changed_.notify_all();
   lock.unlock();
@@ -111,7 +111,7 @@ cudaError_t Engine::ask(cudaStream_t stream, Item item) {
       return cudaSuccess;
     }
   }
-  run(item);  // what it would wait for is done
+  run(item);  // the work that it waits for is done
   return cudaSuccess;
 }
 
@@ -181,7 +181,7 @@ bool Engine::idle(cudaStream_t stream) {
   return is_idle(stream == nullptr ? *streams_.front() : *stream);
 }
 
-/// A random one of the streams whose next item may be done.
+/// A random stream whose next item may run.
 CUstream_st* Engine::next_stream() {
   std::vector<CUstream_st*> ready;
   for (const auto& stream : streams_) {
@@ -193,8 +193,8 @@ CUstream_st* Engine::next_stream() {
   return ready.empty() ? nullptr : ready[random_() % ready.size()];
 }
 
-/// Does nothing until somebody waits or there has been nothing new for a moment, so that the host
-/// runs far ahead. Ends when work is no longer to be late, which is when there is none.
+/// Runs nothing until a thread waits or no work has been added for a moment, so that the host runs
+/// far ahead. Ends when Settings::late is off and no work is left.
 void Engine::work_late() {
   std::unique_lock lock(mutex_);
   for (;;) {

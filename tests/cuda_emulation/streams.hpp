@@ -1,5 +1,5 @@
-// Streams, events and captures behind the runtime's functions: work is a list of closures, done at
-// once or, where Settings::late asks for it, by a thread of the emulation.
+// Streams, events and captures behind the runtime's functions. Work is a list of closures, done at
+// once or, with Settings::late, by a thread of the emulation.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace gossamer::emulation {
 
-/// How often an event was recorded, as far as asked for and as far as done.
+/// How often an event was recorded: requests, and records done.
 struct EventState {
   std::uint64_t asked = 0, done = 0;
   std::chrono::steady_clock::time_point when;
@@ -50,7 +50,7 @@ struct CUstream_st {
   int gpu = 0;
   std::optional<gossamer::emulation::Capture> capture;
   std::deque<gossamer::emulation::Item> queue;
-  bool busy = false;  ///< an item of it is being done
+  bool busy = false;  ///< one of its items is running
 };
 struct CUevent_st {
   int gpu = 0;
@@ -67,7 +67,7 @@ struct CUgraphExec_st {
 
 namespace gossamer::emulation {
 
-/// All that is under way. Any thread.
+/// All streams and their work. Thread: any.
 class Engine {
  public:
   Engine();
@@ -75,17 +75,17 @@ class Engine {
   void set(const Settings& settings);
   Settings settings();
   void fail(const char* name, int error, int skip);
-  /// Every call of the runtime begins here: the error that a test wants it to have, or that comes
-  /// of calling from a host function. Sets the thread's last error.
+  /// The start of every call of the runtime: returns the error that a test has requested, or the
+  /// error of a call from a host function. Sets the thread's last error.
   cudaError_t begin(const char* name);
 
   cudaStream_t make_stream(int gpu);
-  /// Waits for its work.
+  /// Waits for the stream's work.
   void destroy(cudaStream_t stream);
   bool knows(cudaStream_t stream);
-  /// The stream's GPU; of the default stream, the calling thread's.
+  /// The stream's GPU; for the default stream, the calling thread's.
   int gpu_of(cudaStream_t stream);
-  /// Captures, does or queues the item. A null stream is the GPU's default one.
+  /// Captures, runs or queues the item. A null stream is the GPU's default stream.
   cudaError_t ask(cudaStream_t stream, Item item);
 
   void record(std::shared_ptr<EventState> event, cudaStream_t stream);
@@ -99,8 +99,7 @@ class Engine {
   cudaError_t begin_capture(cudaStream_t stream, cudaStreamCaptureMode mode);
   cudaError_t end_capture(cudaStream_t stream, Items& items);
   bool captures(cudaStream_t stream);
-  /// For calls that may not be made while something is captured: breaks the capture that forbids
-  /// it.
+  /// For calls that are not allowed during a capture: breaks the capture.
   cudaError_t forbid_in_capture();
 
   /// Adds to a count.
@@ -135,11 +134,11 @@ Engine& engine();
 
 /// The calling thread's GPU.
 int current_gpu();
-/// The GPUs whose memory kernels of `GPU` may touch now.
+/// The GPUs whose memory kernels of `gpu` may access now.
 Gpus reach(int gpu);
 std::size_t pinned_blocks();
 
-/// Remembers an error for cudaGetLastError, and hands it on.
+/// Stores an error for cudaGetLastError, and returns it.
 cudaError_t remember(cudaError_t error);
 cudaError_t last_error(bool forget);
 

@@ -15,7 +15,7 @@ namespace {
 /// In double, by the clock.
 class AdPsgdByTheClock {
  public:
-  /// `colours`: of a bipartite graph, 0 for those who ask.
+  /// `colours`: of a bipartite graph, 0 for the peers that ask.
   AdPsgdByTheClock(const topology::MixingSchedule& schedule, const NetworkOptions& options,
                    const PullTrainer& trainer, std::vector<int> colours)
       : w_(*schedule.at(0)), options_(options), trainer_(trainer), colours_(std::move(colours)) {}
@@ -124,7 +124,7 @@ TEST_CASE("AD-PSGD is its paper's iteration, in the order of events") {
 }
 
 TEST_CASE(
-    "AD-PSGD: nobody waits for ever on any graph, the sum is kept, and peers come together until "
+    "AD-PSGD: no peer waits for ever on any graph, the sum is kept, and peers come together until "
     "the first are done") {
   struct Case {
     const char* graph;
@@ -153,7 +153,7 @@ TEST_CASE(
               std::ranges::minmax(rows, {}, [k](const auto& row) { return row[k]; });
           return most[k] - least[k];
         };
-        // Those who are only asked do not wait for answers; on a slow network they are done long
+        // Peers that are only asked do not wait for answers; on a slow network they are done long
         // before the others.
         if (latency < 10ms) CHECK(width(network.rows) <= 0.3 * width(network.start));
       }

@@ -30,7 +30,7 @@ const char* fitting(const Algorithm& algorithm) {
   return "";
 }
 
-/// What check() says of an algorithm on a topology; "" where it runs.
+/// The error of check() for an algorithm on a topology; "" if it may run.
 std::string refusal(const std::string& algorithm, const topology::MixingSchedule& schedule) {
   auto made = make_algorithm(algorithm, {});
   REQUIRE(made.ok());
@@ -63,22 +63,22 @@ TEST_CASE(
     Network whole(graph, 6, 37), pieces(graph, 6, 37), chunked(graph, 6, 37, {.chunk_values = 5});
     whole.run(kind.name, values, 8, &trainer);
     CHECK(whole.fault == "");
-    CHECK(whole.finished == ((*made)->needs().one_node ? 1 : 6 + (*made)->needs().servers));
-    // Where a round's bits are those of the order of events, to begin it anew may change that
-    // order.
+    CHECK(whole.finished ==
+          ((*made)->requirements().one_node ? 1 : 6 + (*made)->requirements().servers));
+    // If a round's bits depend on the order of events, restarting it may change that order.
     const bool by_the_clock = kind.name == "ad_psgd";
     pieces.run_in_single_rounds(kind.name, values, 8, &trainer);
     CHECK(pieces.finished == whole.finished);
     CHECK((by_the_clock || pieces.rows == whole.rows));
     CHECK(chunked.run(kind.name, values, 8, &trainer).rows == whole.rows);
 
-    // It sends what it says that it sends.
+    // It sends the volume that it declares.
     std::uint64_t predicted = 0;
     for (Round t = 0; t < 8; ++t) {
       const auto w = whole.matrices().at(t);
-      const auto loads = (*made)->loads(whole.matrices(), *w, 37);
+      const auto loads = (*made)->communication(whole.matrices(), *w, 37);
       for (int i = 0; i < whole.finished; ++i) predicted += values_sent(loads, i);
-      for (const ExchangeLoad& load : loads) {  // and all of it is received
+      for (const ExchangeVolume& load : loads) {  // and all of it is received
         std::uint64_t sent = 0, received = 0, longest = 0;
         for (int i = 0; i < whole.finished; ++i)
           sent += load.of(i).sent, received += load.of(i).received;
@@ -94,7 +94,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "algorithms that ask for a graph of their own refuse others in words, and say what fits") {
+    "algorithms that require a kind of graph refuse others, and the error names one that fits") {
   const topology::WeightOptions lazy{.lazy = true};
   for (const char* tree : {"path", "star", "binary_tree"})
     CHECK(refusal("relay_sgd", *schedule(tree, 7)) == "");
@@ -200,7 +200,7 @@ TEST_CASE("adapt-while-communicate is x + γ-steps added to the mixed row") {
   Network local("path", 2, 3);
   network.run("dpsgd", {{"order", std::string("awc")}}, 1, &trainer);
   const auto mixed = mixed_in_double(network.matrices(), network.start, 1);
-  // The local step alone, from a peer that hears nobody.
+  // The local step alone, from a peer without in-neighbours.
   for (int i = 0; i < 2; ++i) {
     const auto index = static_cast<std::size_t>(i);
     TrainRequest request;

@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A circle with two more edges: strongly connected, and peer 0 is heard by three and hears one.
+/// A circle with two more edges: strongly connected, and peer 0 has three out-neighbours and one
+/// in-neighbour.
 std::unique_ptr<topology::MixingSchedule> uneven() {
   const topology::Graph graph{{{1, 2, 4}, {2}, {3}, {0, 4}, {5}, {0}}};
   auto made =
@@ -197,7 +198,7 @@ TEST_CASE(
     expected.push_back(6);
     double drift = 0;
     int events = 0;
-    bool all_go_on = true;  // who is done is given nothing any more, but sums are one for all
+    bool all_go_on = true;  // a finished peer is given nothing more, but sums are one for all
     network.watch = [&](int, Round done, Time) {
       all_go_on = all_go_on && done < 400;
       if (!all_go_on) return;
@@ -216,7 +217,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "nobody gives all its weight away: where messages take much longer than rounds, where one is "
+    "no peer gives all its weight away: where messages take much longer than rounds, where one is "
     "slow, when the others are done") {
   struct Case {
     Time latency;
@@ -314,11 +315,11 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "asynchronous push-sum: where a network goes on from checkpoints, links that were in step do, "
+    "asynchronous push-sum: where a network resumes from checkpoints, links that were in step do, "
     "and others begin anew") {
   const auto algorithm = make_algorithm("async_push_sum", {}).value();
   const auto schedule = uneven();
-  const int peer = 4;  // hears 0 and 3, so it keeps two numbers of each, and one of its own
+  const int peer = 4;  // receives from 0 and 3, so it keeps two numbers of each, and one of its own
   REQUIRE(algorithm->counters(peer, *schedule) == 5);
   constexpr std::uint64_t kAnew = ~std::uint64_t{0};
   std::vector<std::uint64_t> counters{200, 100, 150, 50, 199};

@@ -39,7 +39,7 @@ double distance(const Network& network, const std::vector<double>& optimum) {
   return std::sqrt(sum / square);
 }
 
-/// Bytes of a message of so many values in one chunk.
+/// Bytes of a message of `values` values in one chunk.
 double message_bytes(std::size_t values) {
   return static_cast<double>(values * sizeof(float) + kFrameOverheadBytes);
 }
@@ -212,8 +212,8 @@ TEST_CASE(
   even.run("async_server", {}, 50, &trainer);
   CHECK(even.staleness.pushes == 200);
   CHECK(even.staleness.largest == 3);
-  // One ten times slower: thirty updates between its pull and its push, and the others wait for
-  // nobody.
+  // One worker is ten times slower: thirty updates between its pull and its push, and the others do
+  // not wait.
   options.step_time = 1ms;
   options.slow_peers = 1;
   options.slow_factor = 10;
@@ -230,7 +230,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "staleness bound: nobody is more than s rounds ahead, and 0 is synchronous with the sum of the "
+    "staleness bound: no worker is more than s rounds ahead, and 0 is synchronous with the sum of "
+    "the "
     "gradients") {
   constexpr int n = 4;
   NetworkOptions options;
@@ -353,11 +354,11 @@ TEST_CASE(
         CHECK(network.rows[static_cast<std::size_t>(k)] == network.rows[n]);
     }
     if (c.dropout >= 0.5)
-      CHECK(paper.empty_rounds > 0);  // a server with nobody there keeps its model
+      CHECK(paper.empty_rounds > 0);  // a server without reports keeps its model
   }
 }
 
-TEST_CASE("federated averaging: bytes are those of the chosen, and of those who report") {
+TEST_CASE("federated averaging: bytes are those of the chosen and of the reporting clients") {
   constexpr int n = 10;
   PullTrainer trainer(n, kLength, 0.1F);
   const Federation paper{0.3, 0.5, 1, 0, 0.1};

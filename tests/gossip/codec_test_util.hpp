@@ -1,4 +1,4 @@
-// What each codec makes of a row, told a second time: plainly, on whole vectors, from the papers'
+// A second implementation of each codec: plainly, on whole vectors, from the papers'
 // formulas.
 #pragma once
 

@@ -52,7 +52,7 @@ double squared(const std::vector<float>& x) {
 }  // namespace
 
 TEST_CASE(
-    "every codec: declared whole, and its message has the size that is told and decodes to what "
+    "every codec: declared whole, and its message has the declared size and decodes to what "
     "the formula says") {
   for (const CodecKind& kind : codecs::catalog()) {
     CAPTURE(kind.name);
@@ -158,7 +158,7 @@ TEST_CASE("a message of any bits is decoded or refused in words, and writes nowh
       codec->decode(device, std::span(&request, 1));
       CHECK(fault.tag() == (c.kind == "topk" ? 77 : 0));
       CHECK((codec->refusal() != nullptr) == (c.kind == "topk"));
-      request.fault = nullptr;  // nobody is told
+      request.fault = nullptr;  // no word to set
       codec->decode(device, std::span(&request, 1));
       for (std::size_t i = 0; i < kGuard; ++i)
         CHECK((memory[i] == 1 && memory[kGuard + d + i] == 1));

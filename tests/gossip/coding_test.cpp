@@ -191,7 +191,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("bytes are those of the messages' frames") {
+TEST_CASE("bytes: the frames of the messages") {
   PullTrainer trainer(5, 1003, 0.1F);
   for (const CodecCase& codec : codec_cases()) {
     CAPTURE(codec.kind);

@@ -62,7 +62,7 @@ TEST_CASE("consensus is exactly a fixed point") {
   }
 }
 
-TEST_CASE("bytes are those of the frames: every out-neighbour, every chunk") {
+TEST_CASE("bytes: the frames to every out-neighbour, of every chunk") {
   NetworkOptions options;
   options.chunk_values = 30;  // 100 values: 4 chunks
   Network network("ring", 5, 100, options);
@@ -168,7 +168,8 @@ TEST_CASE("what breaks the protocol is an error that names the sender, never a c
   CHECK(fault == "");
 }
 
-TEST_CASE("what comes between looking and waiting for a change is not missed") {
+TEST_CASE(
+    "a chunk that arrives between a look at the inbox and the wait for an event is not missed") {
   VirtualScheduler scheduler;
   InlineExecutor executor;
   gpu::CpuDevice device(1);
@@ -180,7 +181,7 @@ TEST_CASE("what comes between looking and waiting for a change is not missed") {
   Node node(exchange, 0, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}});
   const std::vector<float> values(10);
   const auto in_neighbours = [](Node& of) -> task<void> {
-    while (!of.waiting(0)) co_await of.wait_event();
+    while (!of.peek_any(0)) co_await of.wait_event();
   };
   // After it has looked, and before the task that waits has begun: that goes through the
   // scheduler's queue.
@@ -197,7 +198,8 @@ TEST_CASE("what comes between looking and waiting for a change is not missed") {
 }
 
 TEST_CASE(
-    "a row of the wrong round or length ends the run with the reason, where nobody can lose its "
+    "a row of the wrong round or length ends the run with the reason, where no handler can lose "
+    "its "
     "link") {
   VirtualScheduler scheduler;
   InlineExecutor executor;
@@ -227,10 +229,10 @@ TEST_CASE(
 
 namespace {
 
-/// Memory that a link lends, and that is something else when it has come back.
+/// A link's buffer, which has other contents once its lease has ended.
 struct Buffer final : BufferOwner {
   explicit Buffer(std::size_t length) : values(length, 1) {}
-  void give_back() override {
+  void on_lease_end() override {
     for (float& value : values) value = std::numeric_limits<float>::quiet_NaN();
   }
   std::vector<float> values;
@@ -238,7 +240,7 @@ struct Buffer final : BufferOwner {
 
 }  // namespace
 
-TEST_CASE("what a lost peer had sent stays as it is until pieces that read it are mixed") {
+TEST_CASE("the chunks of a lost peer stay unchanged until the pieces that read them are mixed") {
   VirtualScheduler scheduler;
   InlineExecutor executor;
   gpu::CpuDevice device(1);
@@ -261,7 +263,7 @@ TEST_CASE("what a lost peer had sent stays as it is until pieces that read it ar
   scheduler.after(1ms, [&] {
     CHECK(exchange.deliver(Chunk({1, 0, 0, 0, 0, 10}, whole.values, Lease(whole))).ok());
     CHECK(exchange.deliver(Chunk({2, 0, 0, 0, 0, 10}, half.values, Lease(half))).ok());
-    exchange.endpoint(0).lose(1);
+    exchange.endpoint(0).on_link_lost(1);
     CHECK(exchange.deliver(Chunk({2, 0, 0, 0, 5, 10}, rest.values, Lease(rest))).ok());
   });
   scheduler.run();

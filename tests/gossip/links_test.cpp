@@ -35,7 +35,7 @@ std::string refused(const std::string& text) {
 
 double milliseconds(Time time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
-/// 100 peers whose links differ as `spec` says.
+/// 100 peers with links of `spec`.
 NetworkModel network_of(NetworkSpec spec) {
   spec.peers = 100;
   return NetworkModel(std::move(spec));
@@ -62,7 +62,7 @@ class Arrivals final : public Receiver {
  public:
   explicit Arrivals(Scheduler& scheduler) : scheduler_(scheduler) {}
   Status deliver(Chunk chunk) override {
-    rounds.push_back(chunk.head.round);
+    rounds.push_back(chunk.header.round);
     times.push_back(scheduler_.now());
     return {};
   }
@@ -171,8 +171,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "jitter: every chunk up to so much later, in order on its link, as the seed says and whoever "
-    "else sends") {
+    "jitter: every chunk is delayed up to the jitter, in order on its link, keyed by the seed and "
+    "independent of other senders") {
   const auto sent = [](std::uint64_t seed, bool another) {
     VirtualScheduler scheduler;
     Arrivals arrivals(scheduler), others(scheduler);
@@ -201,7 +201,7 @@ TEST_CASE(
       CHECK(travelled <= 25ms);
       late += milliseconds(travelled) / 300;
     }
-    CHECK(late > 14);  // 15 on the average, and more for those that must not overtake
+    CHECK(late > 14);  // 15 on the average, and more for chunks that must not overtake
     return arrivals.times;
   };
   const auto times = sent(0, false);
@@ -228,7 +228,7 @@ TEST_CASE(
       times.of(gradients(1, 5)) + times.of(gradients(1, 6)) + times.of(gradients(1, 7));
   CHECK(std::abs((times.of(gradients(1, 5, 3)) - apart).count()) <=
         2);  // nanoseconds, of three roundings
-  // A straggler's are its own draws, so many times as long.
+  // A straggler's are its own draws, times the factor.
   const StepTimes even{10ms, 0, 1, {.width = 0.6}, 7};
   CHECK(milliseconds(times.of(gradients(0, 5))) ==
         doctest::Approx(3 * milliseconds(even.of(gradients(0, 5)))));

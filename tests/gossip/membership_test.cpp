@@ -1,4 +1,4 @@
-// Losses: who goes on, with what W, and what the sums over the peers are worth then.
+// Losses: the peers that continue, what is left of W, and what the sums over the peers are then.
 #include <algorithm>
 
 #include "gossip/membership/membership.hpp"
@@ -78,7 +78,7 @@ double distance(const std::vector<float>& row, const std::vector<double>& point)
 
 }  // namespace
 
-TEST_CASE("any one of eight peers dies, at any time: the others go on, under every policy") {
+TEST_CASE("any one of eight peers dies, at any time: the others continue, under every policy") {
   for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async})
     for (int victim = 0; victim < 8; ++victim) {
       CAPTURE(static_cast<int>(policy));
@@ -123,8 +123,7 @@ TEST_CASE(
     for (const int i : survivors)
       CHECK(distance(network.rows[static_cast<std::size_t>(i)], optimum) < 1e-4);
   }
-  // Without steps, models go to the mean of those that the survivors had when their sums began
-  // again.
+  // Without steps, models converge to the mean of the survivors' models at the reinitialisation.
   for (const char* weights : {"auto", "out_degree"}) {
     CAPTURE(weights);
     Dying dying{.deaths = {{2, 1ms}, {6, 1ms}}};
@@ -199,7 +198,8 @@ TEST_CASE("what is left of W keeps the survivors' mean: replayed in double, to 1
 }
 
 TEST_CASE(
-    "a ring that loses two peers falls apart: both parts go on, and say who is out of reach") {
+    "a ring that loses two peers falls apart: both parts continue, and report the peers that are "
+    "out of reach") {
   Dying dying{.deaths = {{0, 100ms}, {4, 100ms}}};
   PullTrainer trainer(8, kLength, 0.05F);
   Network network("ring", 8, kLength, dying.options());
@@ -211,7 +211,7 @@ TEST_CASE(
                            "peer 0, 1, 2, 3, 4 is out of reach; 3 of 8 peers go on") == 3);
 }
 
-TEST_CASE("a codec that rounds: survivors go on too") {
+TEST_CASE("a codec that rounds: survivors continue too") {
   Dying dying{.deaths = {{3, 103ms}}};
   NetworkOptions options = dying.options();
   options.codec = "bf16";
@@ -223,7 +223,7 @@ TEST_CASE("a codec that rounds: survivors go on too") {
 }
 
 TEST_CASE(
-    "a link that comes back counts again, under every policy, and both its ends agree from which "
+    "a restored link takes effect again, under every policy, and both its ends agree from which "
     "round on") {
   for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async}) {
     CAPTURE(static_cast<int>(policy));
@@ -296,7 +296,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "who joins while the others do their last rounds is given rows, or knows that it came too "
+    "a peer that joins during the others' last rounds receives rows, or knows that it came too "
     "late") {
   int late = 0, in_time = 0;
   Time end = 0ms;
@@ -326,7 +326,7 @@ TEST_CASE(
   CHECK(in_time > 0);
 }
 
-TEST_CASE("a peer that was cut off from all and comes back leaps to the others' round") {
+TEST_CASE("a peer that was cut off from all and is connected again skips to the others' round") {
   Dying world{.cuts = {{2, 1, 103ms, 700ms}, {2, 3, 103ms, 710ms}}};
   NetworkOptions options = world.options();
   options.slow_peers = 1;  // peer 0: the others wait for it, the one that is alone does not
@@ -338,7 +338,8 @@ TEST_CASE("a peer that was cut off from all and comes back leaps to the others' 
   CHECK(network.finished == 8);
 }
 
-TEST_CASE("links come and go at random: nobody waits for ever, and the ends of a link agree") {
+TEST_CASE(
+    "links are lost and restored at random: no peer waits for ever, and the ends of a link agree") {
   for (std::uint32_t seed = 0; seed < 60; ++seed) {
     CAPTURE(seed);
     RandomStream random(seed, 0, Purpose::test);

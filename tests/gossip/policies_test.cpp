@@ -1,4 +1,4 @@
-// Policies: whom a mix waits for, and what is then mixed.
+// Policies: the rows that a mix waits for, and those that it takes.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A network whose peer 0 takes ten times as long for a step as the others.
+/// A network in which peer 0 takes ten times as long for a step as the others.
 NetworkOptions with_a_straggler(Policy policy) {
   NetworkOptions options;
   options.policy = policy;
@@ -51,7 +51,7 @@ std::vector<std::vector<double>> replayed(const Network& network, Round rounds) 
 
 }  // namespace
 
-TEST_CASE("deadline: where nobody is late it is sync, to the bit, on any link") {
+TEST_CASE("deadline: where no peer is late it is sync, to the bit, on any link") {
   for (const char* kind : {"ring", "torus", "star", "complete", "random_matching"}) {
     CAPTURE(kind);
     const int n = 9 - (std::string(kind) == "random_matching");
@@ -62,8 +62,8 @@ TEST_CASE("deadline: where nobody is late it is sync, to the bit, on any link") 
     distant.links = {20ms, 0};
     Network expected(kind, n, 10, sync);
     expected.run("dpsgd", {}, 40, &trainer);
-    // Who decides is done a latency before who is told, and where partners change, such leads add
-    // up.
+    // The end that decides is done a latency before the other end, and if partners change, such
+    // leads add up.
     const bool partners_change = std::string(kind) == "random_matching";
     for (const NetworkOptions& options : {deadline, partners_change ? deadline : distant}) {
       Network network(kind, n, 10, options);
@@ -92,7 +92,7 @@ TEST_CASE(
     network.run("dpsgd", {}, 60, &still);
     CHECK(network.fault == "");
     CHECK(network.finished == n);
-    // Who has no neighbour but the straggler, as the leaves of its star, waits for it.
+    // A peer with no neighbour but the straggler, such as a leaf of its star, waits for it.
     CHECK(network.deviations.empty() == (std::string(kind) == "star"));
     const auto expected = replayed(network, 60);
     double drift = 0;
@@ -166,8 +166,7 @@ TEST_CASE("stale(s): the lead at distance k of a straggler is s k rounds, then i
   for (int peer = 1; peer < 16; ++peer)
     CHECK(rounds[peer] == kStaleness * static_cast<Round>(std::min(peer, 16 - peer)));
 
-  // Then its pace: so many seconds later everybody has done so many of its rounds more, of 10 s
-  // each.
+  // Then at its pace: every peer does one round in each of its rounds of 10 s.
   std::map<int, std::vector<Time>> done;
   network.watch = [&](int peer, Round, Time now) { done[peer].push_back(now); };
   network.run("dpsgd", {}, 100, &trainer);
@@ -179,7 +178,7 @@ TEST_CASE("stale(s): the lead at distance k of a straggler is s k rounds, then i
   }
 }
 
-TEST_CASE("async: a straggler of a ring does not slow down anybody") {
+TEST_CASE("async: a straggler of a ring slows down no other peer") {
   PullTrainer trainer(16, 10, 0.05F);
   std::map<Policy, double> rate;
   for (const Policy policy : {Policy::sync, Policy::async}) {
@@ -193,7 +192,7 @@ TEST_CASE("async: a straggler of a ring does not slow down anybody") {
 }
 
 TEST_CASE(
-    "stale and async: a link that is still busy with one row gets the newest one next, and nobody "
+    "stale and async: a link that is still busy with one row gets the newest one next, and no peer "
     "waits for it for ever") {
   for (const Policy policy : {Policy::stale, Policy::async}) {
     NetworkOptions options;
@@ -211,7 +210,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("stale: a row that waits for a busy link goes out before its peer says goodbye") {
+TEST_CASE("stale: a row that waits for a busy link is sent before its peer closes the link") {
   NetworkOptions options;
   options.policy = Policy::stale;
   options.staleness = 3;
@@ -230,14 +229,14 @@ TEST_CASE("stale: a row that waits for a busy link goes out before its peer says
 }
 
 TEST_CASE(
-    "stale and async: rows that nobody takes, or that a slow link still reads, never take more "
+    "stale and async: rows that are not taken, or that a slow link still reads, never take more "
     "memory than declared") {
   constexpr std::size_t kRow = 1000;
   for (const Policy policy : {Policy::stale, Policy::async}) {
     NetworkOptions options;
     options.policy = policy;
     options.step_time = 1ms;
-    options.slow_peers = 1;  // it takes what comes once in a hundred rounds of the others: a flood
+    options.slow_peers = 1;  // it receives a hundred rows in each of its rounds: a flood
     options.slow_factor = 100;
     options.chunk_values = 300;
     options.link_model = [](int from, int to) {

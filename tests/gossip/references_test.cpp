@@ -44,7 +44,8 @@ class Functions {
   const PullTrainer& trainer_;
 };
 
-/// W as the paper of push-sum has it: W[i][j] = 1/(1 + how many hear j) where i hears j or is j.
+/// W as the paper of push-sum has it: W[i][j] = 1/(1 + out-degree of j) where i is an out-neighbour
+/// of j, or j itself.
 Matrix push_matrix(const topology::Graph& graph) {
   const auto n = graph.out.size();
   Matrix w(n, std::vector<double>(n));
@@ -64,7 +65,8 @@ Matrix product(const Matrix& w, const Matrix& x) {
   return result;
 }
 
-/// A circle with two more edges: strongly connected, and peer 0 is heard by three and hears one.
+/// A circle with two more edges: strongly connected, and peer 0 has three out-neighbours and one
+/// in-neighbour.
 topology::Graph uneven() { return {{{1, 2, 4}, {2}, {3}, {0, 4}, {5}, {0}}}; }
 
 std::unique_ptr<topology::MixingSchedule> pushed(const topology::Graph& graph, bool lazy = false) {
@@ -149,7 +151,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "push-sum where a peer hears nobody in some rounds: what it gave is missing from its own") {
+    "push-sum where a peer has no in-neighbour in some rounds: what it gave is missing from its "
+    "own") {
   // Round by round one edge of 0 → 1 → 2 → 0.
   class InTurn final : public topology::Topology {
    public:
@@ -258,7 +261,8 @@ TEST_CASE("DiLoCo is its paper's algorithm with the Nesterov step of the usual l
 }
 
 TEST_CASE(
-    "NoLoCo is its paper's outer step on the pairs of each round, who is left over included") {
+    "NoLoCo is its paper's outer step on the pairs of each round, a peer that is left over "
+    "included") {
   for (const double pull : {0.7, 0.9}) {
     const int n = 5;
     const double rate = 0.7, momentum = 0.5;

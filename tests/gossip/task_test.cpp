@@ -106,7 +106,7 @@ TEST_CASE("a lent row is not written before every lease has ended") {
   std::vector<float> memory(4);
   LeasedRow row;
   row.attach(scheduler, memory);
-  Lease first = row.lend(), second = row.lend();
+  Lease first = row.lease(), second = row.lease();
   bool written = false;
   task<void> writing = write_when_free(row, written);
   writing.start(scheduler);
@@ -117,13 +117,13 @@ TEST_CASE("a lent row is not written before every lease has ended") {
   CHECK_FALSE(written);
   Lease moved = std::move(second);
   second.end();
-  CHECK(row.lent());
+  CHECK(row.leased());
   moved.end();
   scheduler.run();
   CHECK(written);
 }
 
-TEST_CASE("an exception of a task that nobody awaits ends the scheduler's run") {
+TEST_CASE("an exception of a task that is not awaited ends the scheduler's run") {
   VirtualScheduler scheduler;
   int count = 0;
   task<int> throwing = fail();

@@ -67,12 +67,13 @@ class CountedLink final : public Link {
   CountedLink(Link& link, std::function<bool(const ChunkHeader&)> loses)
       : link_(link), loses_(std::move(loses)) {}
   void send(Chunk chunk) override {
-    if (cut || (loses_ && chunk.head.control == ControlMessage::none && loses_(chunk.head))) return;
+    if (cut || (loses_ && chunk.header.control == ControlMessage::none && loses_(chunk.header)))
+      return;
     values += chunk.values.size();
     if (tamper && !chunk.values.empty()) {
       std::vector<float>& copy = copies_.emplace_back(chunk.values.begin(), chunk.values.end());
-      tamper(chunk.head, copy);
-      chunk = Chunk(chunk.head, copy, {});
+      tamper(chunk.header, copy);
+      chunk = Chunk(chunk.header, copy, {});
     }
     link_.send(std::move(chunk));
   }
@@ -179,8 +180,9 @@ class Network::Run final : private EngineHooks {
     auto codec = make_codec(options_.codec, codec_values, {kCodecSeed});
     REQUIRE(codec.ok());
     codec_ = std::move(codec).value();
-    const int nodes =
-        algorithm_.needs().one_node ? 1 : network.peers() + algorithm_.needs().servers;
+    const int nodes = algorithm_.requirements().one_node
+                          ? 1
+                          : network.peers() + algorithm_.requirements().servers;
     for (int i = 0; i < nodes; ++i) nodes_.push_back(i);
     ports_.assign(nodes_.size(), SimulatedPort(options_.ports));
     make_groups(last);
@@ -203,7 +205,7 @@ class Network::Run final : private EngineHooks {
     network_.virtual_time = scheduler_.now();
     network_.stranded.clear();
     for (const auto& [joiner, when] : options_.joins)
-      if (engine(joiner).membership().help() == Membership::Help::nobody)
+      if (engine(joiner).membership().donor_search() == Membership::DonorSearch::no_neighbour)
         network_.stranded.insert(joiner);
     network_.rows.clear();
     network_.deviations.clear();
@@ -303,7 +305,7 @@ class Network::Run final : private EngineHooks {
     const auto partners =
         partners_of_all(algorithm_, *network_.schedule_, static_cast<int>(nodes_.size()));
     for (const auto& group : groups_)
-      group->tolerate_loss([&](int) { return Membership::Plan{partners, options_.message}; });
+      group->tolerate_loss([&](int) { return Membership::Options{partners, options_.message}; });
   }
   void set_cut(int a, int b, bool cut) {
     counted_.at({a, b})->cut = counted_.at({b, a})->cut = cut;

@@ -29,7 +29,7 @@ inline std::unique_ptr<topology::MixingSchedule> schedule(
 }
 
 /// Peer i minimises ½ ‖x − b_i‖², b_i random: gradients x − b_i, whose mean has its optimum at the
-/// mean of the b_i. It says that its shard has 3 + i samples, and two batches.
+/// mean of the b_i. Its shard has 3 + i samples, and two batches.
 class PullTrainer final : public Trainer {
  public:
   PullTrainer(int peers, std::size_t length, float rate)
@@ -76,7 +76,7 @@ class PullTrainer final : public Trainer {
   Rows<float> targets_;
 };
 
-/// Of rows from what a reference in double says of them.
+/// Of rows from a reference in double.
 inline double largest_difference(const std::vector<std::vector<float>>& rows,
                                  const std::vector<std::vector<double>>& expected) {
   REQUIRE(rows.size() == expected.size());
@@ -89,13 +89,14 @@ inline double largest_difference(const std::vector<std::vector<float>>& rows,
   return largest;
 }
 
-/// Counts what is allocated. As a GPU, it says that the host cannot read its memory.
+/// Counts allocations. As a GPU, its memory is not accessible to the host.
 class CountingDevice final : public gpu::CpuDevice {
  public:
-  explicit CountingDevice(int threads, bool as_gpu = false) : CpuDevice(threads), as_gpu_(as_gpu) {}
+  explicit CountingDevice(int threads, bool as_gpu = false)
+      : gpu::CpuDevice(threads), as_gpu_(as_gpu) {}
   bool host_accessible() const override { return !as_gpu_; }
   void* allocate(std::size_t bytes, int gpu_index = 0) override {
-    void* memory = CpuDevice::allocate(bytes, gpu_index);
+    void* memory = gpu::CpuDevice::allocate(bytes, gpu_index);
     sizes_[memory] = bytes;
     bytes_ += bytes;
     most_bytes_ = std::max(most_bytes_, bytes_);
@@ -106,7 +107,7 @@ class CountingDevice final : public gpu::CpuDevice {
       bytes_ -= found->second;
       sizes_.erase(found);
     }
-    CpuDevice::release(memory);
+    gpu::CpuDevice::release(memory);
   }
   std::size_t bytes() const { return bytes_; }
   std::size_t most_bytes() const { return most_bytes_; }

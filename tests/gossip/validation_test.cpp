@@ -1,5 +1,5 @@
-// What comes in is judged: nothing that is not finite, or beyond the bound, enters a row, and
-// nobody sends such.
+// Validation in a network: no value that is not finite, or beyond the bound, enters a row or leaves
+// a peer.
 #include <algorithm>
 #include <limits>
 
@@ -27,7 +27,7 @@ bool is_sound(const std::vector<float>& row) {
   return std::ranges::all_of(row, [](float value) { return std::fabs(value) <= kBound; });
 }
 
-/// No row of anybody but `peer` has what may not be mixed.
+/// No row of a peer other than `peer` has an invalid value.
 void check_all_sound(const Network& network, int but = -1) {
   for (std::size_t k = 0; k < network.every_row.size(); ++k)
     for (std::size_t i = 0; i < network.every_row[k].size(); ++i)
@@ -42,7 +42,7 @@ struct Hostile {
   std::uint64_t chunk = 0;  ///< of those that it sends from then on
   float value = 0;
   std::uint64_t seen = 0;
-  int receiver = -1;  ///< who got it
+  int receiver = -1;
 
   auto tamper() {
     return [this](const ChunkHeader& head, std::span<float> values) {
@@ -108,7 +108,7 @@ std::vector<Case> all_cases() {
       if (spec.name == "length") each.values["length"] = static_cast<std::int64_t>(kLength);
     auto made = kind.make(each.values);
     REQUIRE(made.ok());
-    const AlgorithmNeeds needs = (*made)->needs();
+    const AlgorithmRequirements needs = (*made)->requirements();
     if (needs.one_node) continue;  // it sends nothing
     for (const char* graph : {"complete", "ring", "path", "random_matching"})
       if (each.graph.empty() && (*made)->check(*schedule(graph, kPeers)).ok()) each.graph = graph;
@@ -116,15 +116,15 @@ std::vector<Case> all_cases() {
     each.tolerates_peer_loss = needs.tolerates_peer_loss;
     cases.push_back(each);
     const std::vector<RowSpec> rows = (*made)->rows(*schedule(each.graph, kPeers));
-    const bool keeps_sums = std::ranges::any_of(rows, &RowSpec::mixed) &&
-                            std::any_of(rows.begin() + 1, rows.end(),
-                                        [](const RowSpec& row) { return row.conserved_sum; });
+    const bool conserves_sums = std::ranges::any_of(rows, &RowSpec::mixed) &&
+                                std::any_of(rows.begin() + 1, rows.end(),
+                                            [](const RowSpec& row) { return row.conserved_sum; });
     for (const Policy policy : {Policy::deadline, Policy::stale, Policy::async})
       // Rows that are mixed whole have d values.
       if (needs.mixing_matrix && !needs.synchronous &&
           std::ranges::all_of(rows,
                               [](const RowSpec& row) { return !row.mixed || row.extra == 0; }) &&
-          !(policy == Policy::deadline ? needs.fixed_matrix : keeps_sums)) {
+          !(policy == Policy::deadline ? needs.fixed_matrix : conserves_sums)) {
         cases.push_back(each);
         cases.back().policy = policy;
       }
@@ -183,8 +183,9 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a peer whose own values are no longer finite, or too large, sends none of them and says so; "
-    "the others go on") {
+    "a peer whose own values are no longer finite, or too large, sends none of them and ends with "
+    "the reason; "
+    "the others continue") {
   std::uint32_t number = 0;
   for (const Case& each : all_cases())
     for (const float value : bad_values()) {
@@ -263,14 +264,15 @@ TEST_CASE("what a GPU has found ends records, and rows of others on their way ou
   const std::vector<int> near{6, 7}, far{2, 6};
   const ChunkHeader out{5, 6, 1001, 0, 0, 10};
   const auto serve = [&] { compute.run_pending(Time(0)); };
-  CHECK(exchange.validate_outgoing(4, 999, 1, row, near));
-  CHECK(exchange.validate_outgoing(4, 1000, 1, bad,
-                                   far));  // for other processes only: judged where it is staged
+  CHECK(exchange.validator().validate_outgoing(4, 999, 1, row, near));
+  CHECK(exchange.validator().validate_outgoing(
+      4, 1000, 1, bad,
+      far));  // for other processes only: judged where it is staged
   serve();
   CHECK(exchange.endpoint(5).flush_checks().ok());
-  CHECK(exchange.validate_outgoing(4, 1000, 1, bad, near));
-  CHECK(exchange.validate_outgoing_chunk(out, row).ok());  // nothing is known yet
-  CHECK(exchange.validate_before_coding(7, 1001, 0, bad, far));
+  CHECK(exchange.validator().validate_outgoing(4, 1000, 1, bad, near));
+  CHECK(exchange.validator().validate_outgoing_chunk(out, row).ok());  // nothing is known yet
+  CHECK(exchange.validator().validate_before_coding(7, 1001, 0, bad, far));
   const std::string sentence =
       "peer 4 diverged: in round 1000, a value of its row is not finite, or beyond "
       "algorithm.largest_value = 1e+18 (channel 1), "
@@ -278,28 +280,26 @@ TEST_CASE("what a GPU has found ends records, and rows of others on their way ou
   REQUIRE_FALSE(exchange.endpoint(5).flush_checks().ok());
   CHECK(exchange.endpoint(5).flush_checks().error().message == sentence);
   CHECK(exchange.endpoint(5).flush_checks().error().kind == ErrorKind::diverged);
-  REQUIRE_FALSE(exchange.validate_outgoing_chunk(out, row).ok());
-  CHECK(exchange.validate_outgoing_chunk(out, row).error().message == sentence);
+  REQUIRE_FALSE(exchange.validator().validate_outgoing_chunk(out, row).ok());
+  CHECK(exchange.validator().validate_outgoing_chunk(out, row).error().message == sentence);
   CHECK(fault == "");
-  CHECK_FALSE(exchange.validate_outgoing(7, 1001, 0, bad, near));
+  CHECK_FALSE(exchange.validator().validate_outgoing(7, 1001, 0, bad, near));
   serve();
   CHECK(fault == sentence);
 }
 
 TEST_CASE(
-    "a GPU is asked to look at a row before it copies it for neighbours, who may be on another "
+    "a GPU checks a row before it copies it for neighbours, which may be on another "
     "GPU") {
   struct Gpu final : gpu::CpuDevice {
-    Gpu() : CpuDevice(1) {}
+    Gpu() : gpu::CpuDevice(1) {}
     bool host_accessible() const override { return false; }
-    void check_range(std::span<const gpu::RangeCheckRequest> requests) override {
-      asked += "look ";
-      CpuDevice::check_range(requests);
-    }
-    using CpuDevice::copy;
-    void copy(std::span<const gpu::CopyRequest<float>> requests) override {
-      asked += "copy ";
-      CpuDevice::copy(requests);
+    void execute(const gpu::Requests& requests) override {
+      if (std::holds_alternative<std::span<const gpu::RangeCheckRequest>>(requests))
+        asked += "check ";
+      if (std::holds_alternative<std::span<const gpu::CopyRequest<float>>>(requests))
+        asked += "copy ";
+      gpu::CpuDevice::execute(requests);
     }
     std::string asked;
   };
@@ -321,13 +321,14 @@ TEST_CASE(
     task<void> mixing = node.mix(0, 0);
     mixing.start(scheduler);
     scheduler.run();
-    CHECK(gpu.asked.find("look copy copy ") == 0);
-    exchange.endpoint(1).drop_arrivals();
+    CHECK(gpu.asked.find("check copy copy ") == 0);
+    exchange.endpoint(1).messenger().discard_unread();
   }
 }
 
 TEST_CASE(
-    "tracked gradients, D² and EXTRA end at the optimum of those who are left, or of all where all "
+    "tracked gradients, D² and EXTRA end at the optimum of the peers that are left, or of all "
+    "where all "
     "are") {
   for (const std::string algorithm : {"gradient_tracking", "d2", "extra"})
     for (const bool hostile : {true, false}) {
@@ -435,7 +436,7 @@ TEST_CASE("rows handed over to a peer that joins are judged as they are, with a 
     PullTrainer trainer(kPeers, kLength, 0.05F);
     Network network("complete", kPeers, kLength, options);
     network.run("dpsgd", {}, 60, &trainer);
-    CHECK(given > 2);  // the first giver was refused, and another one asked
+    CHECK(given > 2);  // the first donor was refused, and another one asked
     REQUIRE(network.refused.size() == 1);
     CHECK(network.refused.front().find("value 7 of its row is not finite") != std::string::npos);
     CHECK(network.finished == kPeers);

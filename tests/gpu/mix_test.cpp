@@ -51,11 +51,11 @@ struct Ring {
 std::vector<float> mixed(std::size_t n, std::size_t length, std::size_t offset = 0,
                          int threads = 1) {
   Ring ring(n, length, offset);
-  CpuDevice(threads).mix(ring.requests());
+  CpuDevice(threads).execute(ring.requests());
   return ring.result();
 }
 
-/// The formula as it stands.
+/// The formula, literally.
 std::vector<float> by_hand(std::size_t n, std::size_t length) {
   Ring ring(n, length);
   for (std::size_t p = 0; p < n; ++p)
@@ -91,7 +91,7 @@ TEST_CASE("mix: one by one, any threads, misaligned rows: the same bits") {
   CpuDevice device(1);
   for (std::size_t p = 0; p < 16; ++p) {
     const MixRequest request = ring.request(p);
-    device.mix(std::span(&request, 1));
+    device.execute(std::span(&request, 1));
   }
   CHECK(ring.result() == expected);
 }
@@ -111,7 +111,7 @@ TEST_CASE("mix in odd pieces has the bits of the whole") {
       for (auto& source : sources.back()) source.row += begin;
       pieces.push_back({whole.x + begin, whole.out + begin, sources.back(), length});
     }
-    device.mix(pieces);
+    device.execute(pieces);
     begin += length;
   }
   CHECK(ring.result() == expected);
@@ -134,7 +134,7 @@ TEST_CASE("requests of different lengths and numbers of sources share a batch") 
     requests.push_back(
         {rows.row(p).data(), out.row(p).data(), std::span(sources).first(p), 250 * (p + 1)});
   CpuDevice device(3);
-  device.mix(requests);
+  device.execute(requests);
   CHECK(out.row(0)[249] == rows.row(0)[249]);
   CHECK(out.row(0)[250] == 0);  // past its length: untouched
   CHECK(out.row(1)[0] == 500);
@@ -153,7 +153,7 @@ TEST_CASE("consensus is an exact fixed point of mix, whatever the weights") {
   std::vector<MixSource> sources;
   for (std::size_t p = 1; p < 5; ++p) sources.push_back({rows.row(p).data(), 1.0F / 7});
   const MixRequest request{rows.row(0).data(), out.row(0).data(), sources, length};
-  CpuDevice(1).mix(std::span(&request, 1));
+  CpuDevice(1).execute(std::span(&request, 1));
   CHECK(std::memcmp(out.row(0).data(), rows.row(0).data(), length * sizeof(float)) == 0);
 }
 
@@ -162,6 +162,6 @@ TEST_CASE("mix in double") {
   std::vector<double> out(3);
   const BasicMixSource<double> source{y.data(), 0.25};
   const BasicMixRequest<double> request{x.data(), out.data(), std::span(&source, 1), 3};
-  CpuDevice(1).mix(std::span(&request, 1));
+  BasicCpuDevice<double>(1).execute(std::span(&request, 1));
   CHECK(out == std::vector<double>{1.25, 2.5, 4.25});
 }

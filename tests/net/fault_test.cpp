@@ -1,5 +1,4 @@
-// When something goes wrong in the middle of a run: everybody stops, with one sentence, and nobody
-// hangs.
+// Faults in the middle of a run: every process stops with one error, and none hangs.
 #include <signal.h>
 
 #include <algorithm>
@@ -13,17 +12,17 @@ using namespace gossamer::net::words;
 
 namespace {
 
-/// Peer 1, joined, and a stranger in peer 0's place.
+/// Peer 1, joined, and a raw client in the place of peer 0.
 struct Pair {
   explicit Pair(double failure_timeout = 20) : world(2) {
     world.options.failure_timeout = failure_timeout;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());
-    zero = std::make_unique<PendingConnection>(world, one->network->address());
+    zero = std::make_unique<RawClient>(world, one->network->address());
     zero->hello(0, 1, identity(2));
     world.run_until([&] { return one->network->joined(); });
   }
-  /// The one fault that follows from what the stranger does.
+  /// The one fault that follows from the actions of the raw client.
   std::string fault() {
     world.run_until([&] { return !one->faults.empty(); });
     CHECK(one->faults.size() == 1);
@@ -34,14 +33,13 @@ struct Pair {
 
   World world;
   Process* one;
-  std::unique_ptr<PendingConnection> zero;
+  std::unique_ptr<RawClient> zero;
 };
 
 std::vector<std::byte> data(std::size_t count, gossip::Round round = 0, std::uint64_t damage = 0) {
   const Row row(count);
-  FrameHeader head = data_head(0, 1, count);
-  head.round = round;
-  return frame_bytes(head, std::as_bytes(std::span(row.values)), damage);
+  return frame_bytes(data_header(0, 1, count, 0, round), std::as_bytes(std::span(row.values)),
+                     damage);
 }
 
 bool names(const std::string& message, const std::string& rest) {
@@ -50,7 +48,8 @@ bool names(const std::string& message, const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("a peer that closes, between frames or inside one") {
+TEST_CASE(
+    "a connection that closes between frames or inside one fails the session with the reason") {
   Pair first;
   first.zero->say(data(100, 12));
   first.world.run_until([&] { return first.one->memory.bytes == 400; });
@@ -65,16 +64,16 @@ TEST_CASE("a peer that closes, between frames or inside one") {
             "was lost before its first round: the connection was closed in the middle of a frame"));
 }
 
-TEST_CASE("a peer that falls silent") {
+TEST_CASE("a silent peer is lost after the failure timeout") {
   Pair pair(0.3);
   const gossip::Time begin = pair.world.scheduler.now();
   const std::string message = pair.fault();
-  CHECK(message.find("was lost before its first round: nothing came from it for 0.3") !=
+  CHECK(message.find("was lost before its first round: it sent nothing for 0.3") !=
         std::string::npos);
   CHECK(pair.world.scheduler.now() - begin < 5s);
 }
 
-TEST_CASE("heartbeats keep a quiet connection") {
+TEST_CASE("heartbeats keep an idle connection alive") {
   World world(2);
   world.options.failure_timeout = 0.2;
   Process& a = world.add({0}, {{0, 1}});
@@ -89,7 +88,7 @@ TEST_CASE("heartbeats keep a quiet connection") {
   world.leave();
 }
 
-TEST_CASE("a process that was held up itself counts no silence for that time") {
+TEST_CASE("a process that was suspended counts no idle time for that period") {
   World world(2);
   world.options.failure_timeout = 0.2;
   Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
@@ -97,7 +96,7 @@ TEST_CASE("a process that was held up itself counts no silence for that time") {
   Row row(10);
   for (int time = 1; time <= 3; ++time) {
     const gossip::Time until = world.scheduler.now() + 500ms;
-    while (world.scheduler.now() < until) {  // as if stopped: nothing of it runs
+    while (world.scheduler.now() < until) {  // as if the process were suspended
     }
     a.network->link(0, 1).send(row.chunk(0, 1, static_cast<gossip::Round>(time)));
     world.run_until([&] { return b.memory.heads.size() == static_cast<std::size_t>(time); });
@@ -106,7 +105,7 @@ TEST_CASE("a process that was held up itself counts no silence for that time") {
   world.leave();
 }
 
-TEST_CASE("bytes that break the protocol end the run in words that name the peer") {
+TEST_CASE("bytes that violate the protocol end the run with an error that names the peer") {
   auto fault_after = [](std::span<const std::byte> bytes) {
     Pair pair;
     pair.zero->say(bytes);
@@ -116,29 +115,27 @@ TEST_CASE("bytes that break the protocol end the run in words that name the peer
               "broke the protocol: it sent a frame whose checksum does not match: it was damaged "
               "on the way"));
   CHECK(names(fault_after(garbage()), "broke the protocol: it sent bytes that are no frame"));
-  FrameHeader head = data_head(0, 1, 2 << 20);
+  FrameHeader head = data_header(0, 1, 2 << 20);
   CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>((4 << 20) + 4))),
               "broke the protocol: it sent a chunk of 4194308 bytes, where 4194304 is the limit"));
-  head = data_head(0, 1, 1);
+  head = data_header(0, 1, 1);
   head.run = short_run("run-2");
   CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>(4))),
               "broke the protocol: it sent a frame of another run"));
-  head.run = short_run("run-1");
-  head.kind = FrameKind::goodbye;
-  auto speaks_on = frame_bytes(head, {});
+  auto speaks_on = frame_bytes(frame_header(0, 1, GoodbyeFrame{}), {});
   const auto more = data(1);
   speaks_on.insert(speaks_on.end(), more.begin(), more.end());
-  CHECK(names(fault_after(speaks_on), "broke the protocol: it spoke after its goodbye"));
+  CHECK(names(fault_after(speaks_on), "broke the protocol: it sent a frame after its goodbye"));
 }
 
-TEST_CASE("what the receiver refuses ends the run in its words") {
+TEST_CASE("an error of the receiver ends the run") {
   Pair pair;
   pair.one->memory.refuse = "peer 0 sent round 3 again";
   pair.zero->say(data(10));
   CHECK(pair.fault() == "peer 0 sent round 3 again");
 }
 
-TEST_CASE("a loss floods a path: every process stops once, with the same sentence") {
+TEST_CASE("a loss floods a path: every process stops once, with the same error") {
   World world(6);
   const World::Pairs path = {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}};
   for (int peer = 0; peer < 6; ++peer) world.add({peer}, path);
@@ -159,12 +156,12 @@ TEST_CASE("a loss floods a path: every process stops once, with the same sentenc
   }
 }
 
-TEST_CASE("an interrupt floods a ring, past rows that nobody reads") {
+TEST_CASE("an interrupt floods a ring, past rows that are not read") {
   World world(4);
   const World::Pairs ring = {{0, 1}, {1, 2}, {2, 3}, {3, 0}};
   for (int peer = 0; peer < 4; ++peer) world.add({peer}, ring);
   world.join();
-  Row big(16 << 20);  // 64 MiB: more than sockets and windows take
+  Row big(16 << 20);  // 64 MiB: more than sockets and windows hold
   for (auto& process : world.processes) process->memory.hold = true;
   for (std::size_t offset = 0; offset < big.values.size(); offset += 1 << 18)
     world.processes[1]->network->link(1, 2).send(big.chunk(1, 2, 0, offset, 1 << 18));
@@ -182,8 +179,7 @@ TEST_CASE("an interrupt floods a ring, past rows that nobody reads") {
 }
 
 TEST_CASE(
-    "a receiver that keeps its buffers stalls the sender within bounds, counts no silence, and "
-    "goes on") {
+    "a receiver that keeps its buffers stalls the sender within bounds and without idle time") {
   World world(2);
   world.options.failure_timeout = 0.2;
   Process& a = world.add({0}, {{0, 1}});
@@ -198,7 +194,7 @@ TEST_CASE(
   world.scheduler.after(700ms, [&] { enough = true; });
   world.run_until([&] { return enough; });
   CHECK(b.memory.held.size() == 2);  // net.window
-  CHECK(row.leases > 8);             // most of the row still waits at the sender
+  CHECK(row.leases > 8);             // most of the row waits at the sender
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
   b.memory.hold = false;
   b.memory.held.clear();
@@ -208,13 +204,12 @@ TEST_CASE(
   world.leave();
 }
 
-TEST_CASE("a flood of small frames passes") {
+TEST_CASE("a flood of small frames is delivered") {
   Pair pair;
   std::vector<std::byte> bytes;
   for (int i = 0; i < 20000; ++i) {
-    FrameHeader head = data_head(0, 1, 0);
-    if (i % 2 == 0) head.kind = FrameKind::heartbeat;
-    const auto frame = frame_bytes(head, {});
+    const auto frame =
+        frame_bytes(i % 2 == 0 ? frame_header(0, 1, HeartbeatFrame{}) : data_header(0, 1, 0), {});
     bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
   pair.zero->say(bytes);
@@ -222,22 +217,21 @@ TEST_CASE("a flood of small frames passes") {
   CHECK(pair.one->faults.empty());
 }
 
-TEST_CASE("what a peer said last counts, although it has closed and writing to it fails") {
+TEST_CASE("the last frames of a peer are read although it has closed and writes to it fail") {
   for (const bool aborts : {false, true}) {
     Pair pair;
     Process& one = *pair.one;
     one.memory.hold = true;
     for (gossip::Round round = 0; round < 3; ++round) pair.zero->say(data(100, round));
-    FrameHeader last = data_head(0, 1, 0);
-    last.kind = aborts ? FrameKind::abort : FrameKind::goodbye;
-    last.round = static_cast<std::uint64_t>(ErrorKind::diverged);
     const std::string sentence = "peer 7 has diverged";
     pair.zero
-        ->say(aborts ? frame_bytes(last, std::as_bytes(std::span(sentence)))
-                     : frame_bytes(last, {}))
+        ->say(aborts ? frame_bytes(frame_header(0, 1, AbortFrame{ErrorKind::diverged}),
+                                   std::as_bytes(std::span(sentence)))
+                     : frame_bytes(frame_header(0, 1, GoodbyeFrame{}), {}))
         .close();
-    pair.world.run_until(
-        [&] { return one.memory.held.size() == 2; });  // the third, and what follows, lies unread
+    pair.world.run_until([&] {
+      return one.memory.held.size() == 2;
+    });  // the third chunk and the frames behind it lie unread
     Row row(4 << 20);
     for (int i = 0; i < 4; ++i) {
       one.network->link(1, 0).send(row.chunk(1, 0, 0, 0, 1 << 20));
@@ -245,7 +239,7 @@ TEST_CASE("what a peer said last counts, although it has closed and writing to i
     }
     CHECK(one.faults.empty());
     one.memory.held.clear();
-    CHECK(one.memory.heads.size() == 2);  // nothing is delivered from within a lease's end
+    CHECK(one.memory.heads.size() == 2);  // nothing is delivered from within the end of a lease
     pair.world.run_until([&] { return one.memory.heads.size() == 3; });
     if (aborts) {
       pair.world.run_until([&] { return !one.faults.empty(); });
@@ -258,32 +252,32 @@ TEST_CASE("what a peer said last counts, although it has closed and writing to i
   }
 }
 
-TEST_CASE("goodbye: whoever has said it may close, and is not lost") {
+TEST_CASE("a peer that said goodbye may close and is not lost") {
   World world(2);
   Process& a = world.add({0}, {{0, 1}});
   Process& b = world.add({1}, {{0, 1}});
   world.join();
   Row row(1 << 20);
   a.network->link(0, 1).send(row.chunk(0, 1));
-  a.network->leave(50ms);  // does not hear b's goodbye: b is not done
+  a.network->leave(50ms);  // b has not said goodbye yet
   CHECK(a.lines.size() == 1);
   CHECK(a.lines[0].find("said goodbye") != std::string::npos);
   world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
-  b.network->link(1, 0).send(row.chunk(1, 0));  // to a peer that has gone: dropped
+  b.network->link(1, 0).send(row.chunk(1, 0));  // to a peer that has left: dropped
   world.leave();
   CHECK(row.leases == 0);
   CHECK(b.faults.empty());
 }
 
 TEST_CASE(
-    "a slow reader gets all that was sent to it, although the sender is done and its patience "
-    "short") {
+    "a slow reader receives all that was sent to it, although the patience of the leaving sender "
+    "is short") {
   World world(2);
   Process& a = world.add({0}, {{0, 1}});
   Process& b = world.add({1}, {{0, 1}});
   world.join();
   b.memory.hold = true;
-  Row row(8 << 20);  // more than sockets and the reader's window hold
+  Row row(8 << 20);  // more than sockets and the window of the reader hold
   for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
     a.network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
   world.scheduler.after(200ms, [&] {
@@ -296,13 +290,13 @@ TEST_CASE(
   CHECK(b.faults.empty());
 }
 
-TEST_CASE("a stopped scheduler does not take leave's patience away") {
+TEST_CASE("leave() waits for its patience although the scheduler is stopped") {
   World world(2);
   Process& a = world.add({0}, {{0, 1}});
   world.add({1}, {{0, 1}});
   world.join();
   world.scheduler.stop();
-  a.network->leave(50ms);  // nobody answers: only its deadline ends it
+  a.network->leave(50ms);  // no peer answers: only the deadline ends it
   CHECK(a.said("said goodbye"));
 }
 
@@ -375,10 +369,9 @@ TEST_CASE("networks on threads of their own") {
   for (const auto& problem : problems) CHECK(problem == "");
 }
 
-TEST_CASE(
-    "a process that dies is missed although all buffers are lent, and nothing is read any more") {
+TEST_CASE("a process that dies is detected although all buffers are leased and nothing is read") {
   World world(2);
-  world.bears = true;
+  world.tolerates_loss = true;
   world.options.failure_timeout = 0.3;
   Process &one = world.add({0}, {{0, 1}}), &other = world.add({1}, {{0, 1}});
   world.join();
@@ -393,15 +386,15 @@ TEST_CASE(
   CHECK(one.faults.empty());
 }
 
-TEST_CASE("a network that has begun is whole: nobody ends it by saying that it waits in vain") {
+TEST_CASE("a network that has begun is whole: a join_timeout of one process does not end it") {
   for (const ErrorKind kind : {ErrorKind::join_timeout, ErrorKind::rejected}) {
     const World::Pairs triangle = {{0, 1}, {0, 2}, {1, 2}};
     World world(3);
-    world.bears = true;
+    world.tolerates_loss = true;
     for (int each : {0, 1, 2}) world.add({each}, triangle);
     world.join();
     world.all_gather();
-    for (auto& process : world.processes) process->network->proceed();
+    for (auto& process : world.processes) process->network->release_chunks();
     world.processes[1]->network->abort({kind, "peer 1 waited in vain"});
     Process &zero = *world.processes[0], &two = *world.processes[2];
     world.run_until([&] { return zero.count("lost 0-1") + two.count("lost 2-1") == 2; });
@@ -414,10 +407,11 @@ TEST_CASE("a network that has begun is whole: nobody ends it by saying that it w
   }
 }
 
-TEST_CASE("what waits for one that answers nothing and reads nothing is bounded") {
+TEST_CASE("control messages that wait for a peer that does not read are bounded") {
   Pair pair;
   gossip::Link& link = pair.one->network->link(1, 0);
   for (int i = 0; i <= 1 << 16; ++i)
     link.send(gossip::Chunk({1, 0, 3, 0, 0, 7, gossip::ControlMessage::link_lost}, {}, {}));
-  CHECK(names(pair.fault(), "was lost: it does not take 65537 notes that wait for it"));
+  CHECK(
+      names(pair.fault(), "was lost: it does not accept 65537 control messages that wait for it"));
 }

@@ -1,4 +1,4 @@
-// A remembered hash is that of the bytes that are lent, whatever was in the same memory before.
+// A remembered hash is the hash of the leased bytes, whatever was in the same memory before.
 #include "net/wire/hash_memo.hpp"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 struct Memo {
   explicit Memo(std::size_t size) : row(size, std::byte{1}) {}
   bool right(HashMemo::Moment lent) { return memo.hash(row, lent) == hash64(row); }
-  /// Writes to the row, as its owner may while nothing is lent.
+  /// Writes to the row, as its owner may while nothing is leased.
   void change() { row[0] = static_cast<std::byte>(static_cast<int>(row[0]) + 1); }
 
   HashMemo memo;
@@ -24,7 +24,7 @@ struct Memo {
 
 }  // namespace
 
-TEST_CASE("a row that was rewritten between two lendings is hashed again") {
+TEST_CASE("a row that was rewritten between two leases is hashed again") {
   for (std::size_t size : {100, 1 << 20}) {
     Memo m(size);
     const auto first = m.memo.lent();
@@ -43,19 +43,19 @@ TEST_CASE("a row that was rewritten between two lendings is hashed again") {
   }
 }
 
-TEST_CASE("a row is hashed once for those it is lent to at the same time") {
+TEST_CASE("a row is hashed once for all leases that overlap") {
   Memo m(1 << 20);
   const auto first = m.memo.lent(), second = m.memo.lent();
   CHECK(m.right(first));
   m.memo.release(m.row);
   const std::uint64_t before = hash64(m.row);
-  m.change();  // against the rules, to see that it is not read again
+  m.change();  // against the rules, to show that the row is not read again
   CHECK(m.memo.hash(m.row, second) == before);
   const auto later = m.memo.lent();
   CHECK(m.right(later));
 }
 
-TEST_CASE("rows that share an entry, or begin at the same place, do not mix") {
+TEST_CASE("rows that share an entry, or begin at the same address, are told apart") {
   std::vector<std::byte> rows(4096 * 1024);
   HashMemo memo;
   for (int pass = 0; pass < 2; ++pass) {

@@ -1,4 +1,4 @@
-// The words before a session: addresses, options, hellos.
+// The inputs of a handshake: addresses, options, hellos.
 #include "net/wire/hello.hpp"
 
 #include <algorithm>
@@ -63,23 +63,21 @@ TEST_CASE("options that cannot work say why") {
   CHECK(refusal(options) == "");
   options.listen = "127.0.0.1:0";
   CHECK(refusal(options) ==
-        "net.listen: with port 0 the others must be told the port: set net.rendezvous");
+        "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
   options.rendezvous = "/tmp";
   CHECK(refusal(options) == "");
   CHECK(net_parameters().read("net", {{"chunk_kib", std::int64_t{5000}}}).error().message ==
         "net.chunk_kib: 5000 is too large, give at most 4096 KiB");
 }
 
-TEST_CASE(
-    "a hello says what it was told; long texts keep what tells them apart; strangers' bytes are "
-    "safe to print") {
+TEST_CASE("a hello is read as it was written; long texts stay distinct; texts are safe to print") {
   Hello hello{HandshakeResult::wrong_model, 3, 4, 5000ms, identity(8)};
   hello.identity.topology = std::string(300, 't');
   hello.running = hello.resumes = true;
   hello.session = 0x123456789ABCDEF0;
   const auto read = decode_hello(encode_hello(hello));
   REQUIRE(read.has_value());
-  CHECK(read->verdict == HandshakeResult::wrong_model);
+  CHECK(read->result == HandshakeResult::wrong_model);
   CHECK(read->from == 3);
   CHECK(read->to == 4);
   CHECK(read->failure_timeout == 5000ms);

@@ -1,5 +1,5 @@
-// Coming together: who is refused and told why, who is missing, and who only makes noise at the
-// door.
+// Joining: processes that are rejected with a reason, missing peers, and connections that send
+// noise.
 #include <algorithm>
 #include <regex>
 
@@ -11,8 +11,8 @@ using namespace gossamer::net::words;
 
 namespace {
 
-/// Peer 0 runs `theirs` and calls peer 1: what join() tells it, and whether peer 1 says the same
-/// from its side.
+/// Peer 0 runs `theirs` and connects to peer 1. Checks the error of its join() and the line that
+/// peer 1 reports.
 void check_refused(const Identity& theirs, const std::string& their_words,
                    const std::string& our_words) {
   World world(2);
@@ -22,16 +22,16 @@ void check_refused(const Identity& theirs, const std::string& their_words,
   const Status status = caller.network->join();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().kind == ErrorKind::rejected);
-  CHECK(status.error().message ==
-        "peer 1 at " + to_string(listener.network->address()) + " refused us: " + their_words);
-  CHECK(listener.said("refused peer 0 (127.0.0.1:"));
+  CHECK(status.error().message == "peer 1 at " + to_string(listener.network->address()) +
+                                      " rejected this peer: " + their_words);
+  CHECK(listener.said("rejected peer 0 (127.0.0.1:"));
   CHECK(listener.said("): " + our_words));
   CHECK_FALSE(listener.network->joined());
 }
 
 }  // namespace
 
-TEST_CASE("whoever runs something else is refused, and both sides say what differs") {
+TEST_CASE("a process of another run is rejected, and both ends report the difference") {
   Identity other = identity(2);
   other.topology = "torus 91cd";
   check_refused(other, "its topology is ring 77ab, ours is torus 91cd",
@@ -51,14 +51,14 @@ TEST_CASE("whoever runs something else is refused, and both sides say what diffe
                 "its number of peers is 3, ours is 2");
 }
 
-TEST_CASE("a listener's words to callers that are not our own code") {
+TEST_CASE("the acceptor answers other implementations with typed results") {
   World world(4);
   Process& one = world.add({1}, {{0, 1}, {1, 3}});
   REQUIRE(one.network->start().ok());
   const Address address = one.network->address();
   auto verdict = [&](int from, int to, const Identity& who) {
-    PendingConnection caller(world, address);
-    return caller.ask(from, to, who).verdict;
+    RawClient caller(world, address);
+    return caller.ask(from, to, who).result;
   };
   Identity other = identity(4);
   other.run_id = "run-2";
@@ -69,18 +69,18 @@ TEST_CASE("a listener's words to callers that are not our own code") {
   CHECK(verdict(2, 1, identity(4)) == HandshakeResult::not_a_partner);
   CHECK(verdict(1, 1, identity(4)) == HandshakeResult::duplicate_id);
 
-  // Another protocol version is refused by the 8 bytes that all versions share.
-  PendingConnection future(world, address);
+  // Another protocol version is rejected by the 8 bytes that all versions share.
+  RawClient future(world, address);
   other.protocol = 9;
   future.say(encode_hello({HandshakeResult::accepted, 0, 1, 5000ms, other}));
   const auto answer = future.hear(kHelloPrefixBytes);
   const auto prefix = decode_hello_prefix(std::span(answer).first<kHelloPrefixBytes>());
   REQUIRE(prefix.has_value());
   CHECK(prefix->version == kProtocolVersion);
-  CHECK(prefix->verdict == HandshakeResult::wrong_version);
+  CHECK(prefix->result == HandshakeResult::wrong_version);
   CHECK(one.said(fmt::format("its protocol version is 9, ours is {}", kProtocolVersion)));
 
-  PendingConnection peer(world, address);
+  RawClient peer(world, address);
   peer.hello(0, 1, identity(4));
   CHECK(verdict(0, 1, identity(4)) == HandshakeResult::duplicate_id);  // the network has not begun
   CHECK_FALSE(one.network->joined());
@@ -88,20 +88,20 @@ TEST_CASE("a listener's words to callers that are not our own code") {
   CHECK(one.faults.empty());
 }
 
-TEST_CASE("an id that is taken ends the second process, not the first") {
+TEST_CASE("an id that is taken ends the second process, not the first one") {
   World world(3);
   const World::Pairs path = {{0, 1}, {1, 2}};
   Process& one = world.add({1}, path);
   Process& first = world.add({0}, path);
   REQUIRE(one.network->start().ok());
   REQUIRE(first.network->start().ok());
-  world.run_until([&] { return first.network->joined(); });  // peer 2 is still to come
+  world.run_until([&] { return first.network->joined(); });  // peer 2 is still missing
   Process& second = world.add({0}, path);
   const Status status = second.network->join();
   REQUIRE_FALSE(status.ok());
   CHECK(status.error().kind == ErrorKind::rejected);
   CHECK(status.error().message.ends_with(
-      "refused us: the id is taken: a peer 0 is connected already"));
+      "rejected this peer: the id is taken: a peer 0 is connected already"));
   CHECK(one.faults.empty());
   second.network->leave();
   world.processes.pop_back();
@@ -111,7 +111,7 @@ TEST_CASE("an id that is taken ends the second process, not the first") {
   world.leave();
 }
 
-TEST_CASE("who is missing is named, with why, and the wait ends") {
+TEST_CASE("join() ends at its timeout with the missing peers and the reasons") {
   World world(4);
   Address nobody;  // a port that was free a moment ago
   {
@@ -128,8 +128,8 @@ TEST_CASE("who is missing is named, with why, and the wait ends") {
   CHECK(status.error().kind == ErrorKind::join_timeout);
   const std::string& message = status.error().message;
   CHECK(message.find("after 0.2 s (net.join_timeout) peer 1 misses ") == 0);
-  CHECK(message.find("peer 0 (127.0.0.1:1): has not called yet") != std::string::npos);
-  // How many and how long, as a held-up thread may have it: "4 tries in 0 s".
+  CHECK(message.find("peer 0 (127.0.0.1:1): has not connected yet") != std::string::npos);
+  // Tries and seconds, which vary on a busy machine: "4 tries in 0 s".
   const std::string refused = "peer 2 (" + to_string(nobody) + "): connection refused, ";
   REQUIRE(message.find(refused) != std::string::npos);
   const std::string tried = message.substr(message.find(refused) + refused.size());
@@ -137,7 +137,7 @@ TEST_CASE("who is missing is named, with why, and the wait ends") {
   one.network->leave();
 }
 
-TEST_CASE("with a folder, a missing peer's file is named") {
+TEST_CASE("with a rendezvous folder, the missing file is named") {
   World world(2);
   world.options.join_timeout = 0.1;
   Process& zero = world.add({0}, {{0, 1}});
@@ -146,7 +146,7 @@ TEST_CASE("with a folder, a missing peer's file is named") {
                                          "/peer-1.addr is not there yet"));
 }
 
-TEST_CASE("those who wait with us for the same peer stop with us") {
+TEST_CASE("processes that wait for the same missing peer stop together") {
   World world(3);
   world.options.join_timeout = 0.2;
   Process& zero = world.add({0}, {{0, 1}, {0, 2}, {1, 2}});
@@ -160,20 +160,20 @@ TEST_CASE("those who wait with us for the same peer stop with us") {
   CHECK(one.faults[0].message == status.error().message);
 }
 
-TEST_CASE("a peer that goes away before it said anything may come again") {
+TEST_CASE("a peer that disconnects before its first frame may connect again") {
   World world(3);
   Process& one = world.add({1}, {{0, 1}, {1, 2}});
   REQUIRE(one.network->start().ok());
   {
-    PendingConnection first(world, one.network->address());
+    RawClient first(world, one.network->address());
     first.hello(0, 1, identity(3));
   }
   world.run_until([&] {
-    PendingConnection second(world, one.network->address());
+    RawClient second(world, one.network->address());
     second.say(encode_hello({HandshakeResult::accepted, 0, 1, 60'000ms, identity(3)}));
     const auto answer = second.hear(kHelloBytes);
     return answer.size() == kHelloBytes &&
-           decode_hello(std::span(answer).first<kHelloBytes>())->verdict ==
+           decode_hello(std::span(answer).first<kHelloBytes>())->result ==
                HandshakeResult::accepted;
   });
   CHECK(one.faults.empty());
@@ -191,7 +191,7 @@ TEST_CASE("a port in use is an error that names it") {
                                            ": address already in use; "));
 }
 
-TEST_CASE("an address that is not this machine's is an error that names it") {
+TEST_CASE("an address of another machine is an error that names it") {
   World world(2);
   world.options.listen = "192.0.2.1:7000";  // reserved for documentation
   world.options.insecure = true;
@@ -202,28 +202,28 @@ TEST_CASE("an address that is not this machine's is an error that names it") {
   CHECK(zero.said("warning: links are not encrypted"));
 }
 
-TEST_CASE("strangers at the door: garbage, silence, half a hello, a crowd") {
+TEST_CASE(
+    "pending connections with garbage, silence, half a hello, or in large number are closed") {
   World world(2);
   world.options.failure_timeout = 0.3;
   Process& one = world.add({1}, {{0, 1}});
   REQUIRE(one.network->start().ok());
   const Address address = one.network->address();
 
-  PendingConnection browser(world, address);
+  RawClient browser(world, address);
   browser.say("GET / HTTP/1.1\r\n\r\n");
-  world.run_until([&] { return one.said("it does not speak our protocol"); });
-  PendingConnection half(world, address);
+  world.run_until([&] { return one.said("it does not speak this protocol"); });
+  RawClient half(world, address);
   const auto hello = encode_hello({HandshakeResult::accepted, 0, 1, 0ms, identity(2)});
   half.say(std::span(hello).first(100));
   half.close();
   world.run_until([&] { return one.said("the connection was closed before its hello"); });
-  PendingConnection mute(world, address);
-  world.run_until([&] { return one.said("it said no hello"); });
+  RawClient mute(world, address);
+  world.run_until([&] { return one.said("it sent no hello"); });
   CHECK(one.said("closed a connection from 127.0.0.1:"));
 
-  std::vector<std::unique_ptr<PendingConnection>> crowd;
-  for (int i = 0; i < 100; ++i)
-    crowd.push_back(std::make_unique<PendingConnection>(world, address));
+  std::vector<std::unique_ptr<RawClient>> crowd;
+  for (int i = 0; i < 100; ++i) crowd.push_back(std::make_unique<RawClient>(world, address));
   Process& zero = world.add({0}, {{0, 1}});
   REQUIRE(zero.network->start().ok());
   world.run_until([&] { return zero.network->joined() && one.network->joined(); });
@@ -232,37 +232,38 @@ TEST_CASE("strangers at the door: garbage, silence, half a hello, a crowd") {
   world.leave();
 }
 
-TEST_CASE("what a folder keeps of other runs is not called") {
+TEST_CASE("addresses of other runs in the rendezvous folder are ignored") {
   World world(2);
   {
     Rendezvous old(world.folder.path(), "run-0");
     REQUIRE(old.announce({1}, {"127.0.0.1", 1}).ok());
-    CHECK(Rendezvous(world.folder.path(), "run-1").find(1).error().message ==
-          world.folder.path() +
-              "/peer-1.addr is of another run: is the configuration the same on both?");
+    CHECK(
+        Rendezvous(world.folder.path(), "run-1").find(1).error().message ==
+        world.folder.path() +
+            "/peer-1.addr belongs to another run: is the configuration the same on both machines?");
     world.add({0}, {{0, 1}});
     world.add({1}, {{0, 1}});
     world.join();
   }
   CHECK(Rendezvous(world.folder.path(), "run-1")
             .find(1)
-            .ok());  // the old one took away only what was its own
+            .ok());  // the old one removed only its own file
   world.leave();
   world.processes.clear();
   CHECK(std::filesystem::is_empty(world.folder.path()));
 }
 
-TEST_CASE("IPv6") {
+TEST_CASE("IPv6 addresses work") {
   World world(2);
   world.options.listen = "[::1]:0";
-  if (!listen(world.scheduler, {"::1", 0}, [](auto) {}).ok()) return;  // a machine without it
+  if (!listen(world.scheduler, {"::1", 0}, [](auto) {}).ok()) return;  // this machine has no IPv6
   world.add({0}, {{0, 1}});
   world.add({1}, {{0, 1}});
   world.join();
   world.leave();
 }
 
-TEST_CASE("an interrupt at one peer while all wait ends the wait of all, in words") {
+TEST_CASE("an interrupt at one process while all wait ends the wait of all with an error") {
   World world(3);
   Process& zero = world.add({0}, {{0, 1}, {1, 2}});
   Process& one = world.add({1}, {{0, 1}, {1, 2}});

@@ -13,10 +13,10 @@ const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
 
 }  // namespace
 
-TEST_CASE("any process of a network that runs may end and start again") {
+TEST_CASE("any process of a running network may end and be restarted") {
   for (int peer : {0, 1, 2}) {
     World world(3);
-    world.bears = true;
+    world.tolerates_loss = true;
     for (int each : {0, 1, 2}) world.add({each}, kTriangle);
     world.join();
     CHECK(world.all([](Process& p) { return !p.network->late(); }));
@@ -44,10 +44,9 @@ TEST_CASE("any process of a network that runs may end and start again") {
 }
 
 TEST_CASE(
-    "a latecomer begins with those that are there; a partner that is away for longer comes back to "
-    "it") {
+    "a latecomer begins with the partners that are there; an absent partner is restored later") {
   World world(3);
-  world.bears = true;
+  world.tolerates_loss = true;
   for (int each : {0, 1, 2}) world.add({each}, kTriangle);
   world.join();
   world.kill(*world.processes[2]);
@@ -59,13 +58,13 @@ TEST_CASE(
   CHECK(one.network->late());
   CHECK(one.network->connected(1, 0));
   CHECK_FALSE(one.network->connected(1, 2));
-  CHECK(one.journal.empty());  // what was sent to it while it waited for peer 2 waits for its join
+  CHECK(one.journal.empty());  // chunks that came while it waited for peer 2 wait for its join
   world.run_until([&] { return one.journal == Journal{"chunk 4.0"}; });
   zero.on_back = [] {};
   one.journal.clear();
   CHECK(one.said("the network runs already; joined it without peer 2: "));
   Row row(10);
-  one.network->link(1, 2).send(row.chunk(1, 2));  // to nobody
+  one.network->link(1, 2).send(row.chunk(1, 2));  // the link is lost
   CHECK(row.leases == 0);
   check_carries(world, one, 1, zero, 0);
 
@@ -83,12 +82,14 @@ TEST_CASE(
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
 }
 
-TEST_CASE("who joined only latecomers that did not know it is told, and does not confer") {
+TEST_CASE(
+    "a process whose partners turn out to be latecomers is a latecomer, and takes part in no "
+    "all-gather") {
   const World::Pairs path = {{0, 1}, {1, 2}};
   World world(3);
-  world.bears = true;
+  world.tolerates_loss = true;
   const std::string common = world.options.rendezvous;
-  world.options.rendezvous = common + "/front";  // where peer 0 looks for peer 1
+  world.options.rendezvous = common + "/front";  // where peer 0 reads the address of peer 1
   Process& zero = world.add({0}, path);
   world.options.rendezvous = common;
   Process* one = &world.add({1}, path);
@@ -109,7 +110,7 @@ TEST_CASE("who joined only latecomers that did not know it is told, and does not
   world.run_until([&] { return two->network->joined(); });
   CHECK_FALSE(two->network->late());
   CHECK_FALSE(one->network->joined());
-  two->network->begin_all_gather(conference(2));
+  two->network->begin_all_gather(all_gather_of(2));
   CHECK_FALSE(two->network->all_gathered());
   front = std::make_unique<Rendezvous>(common + "/front", "run-1");
   REQUIRE(front->announce({1}, one->network->address()).ok());
@@ -118,7 +119,7 @@ TEST_CASE("who joined only latecomers that did not know it is told, and does not
   });
   CHECK(two->network->late());
   CHECK(one->network->late());
-  two->network->proceed();
+  two->network->release_chunks();
   check_carries(world, *two, 2, *one, 1);
   check_carries(world, *one, 1, *two, 2);
   check_carries(world, zero, 0, *one, 1);
@@ -126,35 +127,33 @@ TEST_CASE("who joined only latecomers that did not know it is told, and does not
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
 }
 
-TEST_CASE("what somebody states to a latecomer, before it knows, is not heard") {
+TEST_CASE("a contribution that a latecomer receives is ignored") {
   World world(3);
   Process& two = world.add({2}, {{0, 2}, {1, 2}});
   REQUIRE(two.network->start().ok());
-  PendingConnection fresh(world, two.network->address()), runs(world, two.network->address());
+  RawClient fresh(world, two.network->address()), runs(world, two.network->address());
   fresh.hello(0, 2, identity(3));
   runs.say(encode_hello({HandshakeResult::accepted, 1, 2, 60'000ms, identity(3), true}));
   const auto first = fresh.hear(kFrameHeaderBytes);
   CHECK(decode_header(std::span(first).first<kFrameHeaderBytes>(), {short_run("run-1"), 2, 0})
-            ->head.kind == FrameKind::running);
-  FrameHeader head = data_head(0, 2, 0);
-  fresh.say(frame_bytes(head, {}));
-  head.kind = FrameKind::statement;
-  fresh.say(frame_bytes(head, garbage())).say(frame_bytes(data_head(0, 2, 0), {}));
+            ->header.kind() == FrameKind::running);
+  fresh.say(frame_bytes(data_header(0, 2, 0), {}))
+      .say(frame_bytes(frame_header(0, 2, ContributionFrame{}), garbage()))
+      .say(frame_bytes(data_header(0, 2, 0), {}));
   world.run_until([&] { return two.memory.heads.size() == 2; });
   CHECK(two.network->late());
   CHECK(two.faults.empty());
 }
 
-TEST_CASE("a port that one peer had may be another's when the first starts again") {
+TEST_CASE("a port of one peer may belong to another one when the first is restarted") {
   World world(3);
   const World::Pairs star = {{0, 1}, {0, 2}};
   Process &zero = world.add({0}, star), &two = world.add({2}, star);
   REQUIRE(two.network->start().ok());
-  Rendezvous killed(world.folder.path(), "run-1");  // nobody took its file away
+  Rendezvous killed(world.folder.path(), "run-1");  // its file is still there
   REQUIRE(killed.announce({1}, two.network->address()).ok());
   REQUIRE(zero.network->start().ok());
-  world.run_until(
-      [&] { return two.said("): the peer that was called does not live at this address"); });
+  world.run_until([&] { return two.said("): the requested peer does not live at this address"); });
   Process& one = world.add({1}, star);
   REQUIRE(one.network->start().ok());
   world.run_until([&] { return world.all([](Process& p) { return p.network->joined(); }); });
@@ -164,9 +163,9 @@ TEST_CASE("a port that one peer had may be another's when the first starts again
 }
 
 TEST_CASE(
-    "an id that is started twice while the network runs waits, is told why, and disturbs nobody") {
+    "a duplicate of a peer of a running network waits, learns the reason, and disturbs no peer") {
   World world(2);
-  world.bears = true;
+  world.tolerates_loss = true;
   world.options.failure_timeout = 0.3;
   for (int each : {0, 1}) world.add({each}, {{0, 1}});
   world.join();
@@ -176,18 +175,17 @@ TEST_CASE(
   const Status joined = second.network->join();
   REQUIRE_FALSE(joined.ok());
   CHECK(joined.error().kind == ErrorKind::join_timeout);
-  CHECK(joined.error().message.find("): peer 0 is there already, ") != std::string::npos);
+  CHECK(joined.error().message.find("): a peer 0 is still connected, ") != std::string::npos);
   check_carries(world, zero, 0, one, 1);
   check_carries(world, one, 1, zero, 0);
   const auto lines_of = [&](const std::string& begin) {
     return std::ranges::count_if(one.lines,
                                  [&](const std::string& line) { return line.starts_with(begin); });
   };
-  CHECK(lines_of("a peer 0 calls, although the one that is connected lives: ") == 1);
-  // A call that was given up, as this thread was held up for longer than the silence, is told of
-  // too.
+  CHECK(lines_of("another process connects as peer 0, although the connected one is alive, ") == 1);
+  // An attempt that ended because this thread was held up for longer than T is reported too.
   CHECK(lines_of("closed a connection from ") == std::ssize(one.lines) - 1);
-  // Its file in the folder was written over; whoever looks for peer 0 finds the one that runs.
+  // Its file in the folder was replaced: the address of peer 0 is that of the process that runs.
   const Rendezvous folder(world.folder.path(), "run-1");
   world.run_until([&] {
     const auto found = folder.find(0);
@@ -200,11 +198,9 @@ TEST_CASE(
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
 }
 
-TEST_CASE(
-    "a partner that was started again with another configuration is refused, and nobody ends but "
-    "it") {
+TEST_CASE("a partner that is restarted with another configuration is rejected, and only it ends") {
   World world(2);
-  world.bears = true;
+  world.tolerates_loss = true;
   Process& zero = world.add({0}, {{0, 1}});
   world.add({1}, {{0, 1}});
   world.join();
@@ -213,14 +209,12 @@ TEST_CASE(
   other.model = "cnn 1111";
   Process& wrong = world.add({1}, {{0, 1}}, other);
   REQUIRE(wrong.network->start().ok());
-  world.run_until([&] {
-    return wrong.faults.size() == 1;
-  });  // it need not wait for its partners to find that out
+  world.run_until([&] { return wrong.faults.size() == 1; });  // before its partners detect that
   CHECK(wrong.faults[0].kind == ErrorKind::rejected);
   CHECK(wrong.faults[0].message ==
-        "peer 0 of a network that runs already calls: its model is mlp 0102, ours is cnn 1111");
+        "peer 0 of a network that runs already connects: its model is mlp 0102, ours is cnn 1111");
   world.run_until([&] { return !zero.lines.empty(); });
-  CHECK(zero.said(" refused us: its model is cnn 1111, ours is mlp 0102"));
+  CHECK(zero.said(" rejected this peer: its model is cnn 1111, ours is mlp 0102"));
   world.kill(wrong);
   Process& right = world.again(1, {{0, 1}});
   world.run_until([&] { return zero.count("back 0-1") == 1; });
@@ -230,9 +224,9 @@ TEST_CASE(
   CHECK(zero.faults.empty());
 }
 
-TEST_CASE("a latecomer that does not come to its end takes nobody with it") {
+TEST_CASE("a latecomer that fails to join ends no other process") {
   World world(3);
-  world.bears = true;
+  world.tolerates_loss = true;
   for (int each : {0, 1, 2}) world.add({each}, kTriangle);
   world.join();
   world.kill(*world.processes[2]);

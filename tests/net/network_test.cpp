@@ -56,7 +56,7 @@ TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end
       sent.size() * sizeof(float) + sizes.size() * gossip::kFrameOverheadBytes;
   CHECK(a.network->traffic(0).data_bytes_sent == data);
   CHECK(b.network->traffic(1).data_bytes_received == data);
-  // Beside that, words of the sessions themselves, one after each long message at most.
+  // The sessions add frames of their own, at most one after each long message.
   for (const std::uint64_t bytes :
        {a.network->traffic(0).bytes_sent, b.network->traffic(1).bytes_received}) {
     CHECK(bytes >= data + kHelloBytes);
@@ -67,41 +67,41 @@ TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end
 }
 
 TEST_CASE(
-    "before they begin, what one process knows comes to all, an exchange at a time; then data "
-    "flow, to who proceeds") {
+    "an all-gather spreads the knowledge of each process step by step; chunks are delivered after "
+    "release_chunks()") {
   const World::Pairs path = {{0, 1}, {1, 2}, {2, 3}};
   World world(4);
   for (int peer = 0; peer < 4; ++peer) world.add({peer}, path);
   world.join();
   std::vector<int> known{4, 7, 2, 9}, heard(4);
   for (std::size_t i = 0; i < 4; ++i) {
-    AllGather conference;
-    conference.exchanges = 3;
-    conference.say = [&known, i] { return std::to_string(known[i]); };
-    conference.hear = [&known, &heard, i](const std::string& statement) {
-      known[i] = std::max(known[i], std::stoi(statement));
+    AllGather gather;
+    gather.steps = 3;
+    gather.contribution = [&known, i] { return std::to_string(known[i]); };
+    gather.merge = [&known, &heard, i](const std::string& contribution) {
+      known[i] = std::max(known[i], std::stoi(contribution));
       ++heard[i];
       return Status();
     };
-    world.processes[i]->network->begin_all_gather(std::move(conference));
+    world.processes[i]->network->begin_all_gather(std::move(gather));
   }
   world.run_until([&] { return world.all([](Process& p) { return p.network->all_gathered(); }); });
   CHECK(known == std::vector<int>{9, 9, 9, 9});
   CHECK(heard == std::vector<int>{3, 6, 6, 3});
   Row row(100);
   Process &one = *world.processes[1], &two = *world.processes[2];
-  one.network->proceed();
+  one.network->release_chunks();
   one.network->link(1, 2).send(row.chunk(1, 2));
   two.network->link(2, 1).send(row.chunk(2, 1));
   world.run_until([&] { return one.memory.heads.size() == 1; });
   CHECK(two.memory.heads.empty());
-  two.network->proceed();
+  two.network->release_chunks();
   world.run_until([&] { return two.memory.heads.size() == 1; });
   world.leave();
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
 }
 
-TEST_CASE("who takes its leave while data are held is heard, and what they had sent is dropped") {
+TEST_CASE("a goodbye is received while chunks are held, and the held chunks are dropped") {
   World world(2);
   Process& a = world.add({0}, {{0, 1}});
   world.add({1}, {{0, 1}});
@@ -114,7 +114,7 @@ TEST_CASE("who takes its leave while data are held is heard, and what they had s
       [](Process& p) { return p.faults.empty() && p.lines.empty() && p.memory.heads.empty(); }));
 }
 
-TEST_CASE("why one ended is heard by who holds its data, though it is long gone") {
+TEST_CASE("the reason of an abort is received behind held chunks, although its sender is gone") {
   World world(2);
   world.options.failure_timeout = 0.1;
   Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
@@ -133,35 +133,35 @@ TEST_CASE("why one ended is heard by who holds its data, though it is long gone"
   world.scheduler.after(400ms, [&] { over = false; });
   world.run_until([&] { return !over; });
   CHECK(a.faults.empty());
-  a.network->proceed();
+  a.network->release_chunks();
   world.run_until([&] { return !a.faults.empty(); });
   CHECK(a.faults.front().message == "peer 1 was stopped");
 }
 
 TEST_CASE(
-    "a statement that nobody can make sense of, or that nobody waits for, ends the run by its "
-    "sender's name") {
+    "a contribution that makes no sense, or that no step waits for, ends the run and names its "
+    "sender") {
   for (const bool awaited : {true, false}) {
     World world(2);
     Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
     world.join();
-    const auto conference = [](int exchanges, bool understands) {
+    const auto all_gather_of = [](int steps, bool understands) {
       AllGather made;
-      made.exchanges = exchanges;
-      made.say = [] { return std::string(kMaxStatementBytes, 'x'); };
-      made.hear = [understands](const std::string& statement) {
-        return understands && statement.size() == kMaxStatementBytes
+      made.steps = steps;
+      made.contribution = [] { return std::string(kMaxContributionBytes, 'x'); };
+      made.merge = [understands](const std::string& contribution) {
+        return understands && contribution.size() == kMaxContributionBytes
                    ? Status()
                    : Status(Error{ErrorKind::lost_peer, "it sent nonsense"});
       };
       return made;
     };
-    a.network->begin_all_gather(conference(awaited ? 1 : 2, true));
-    b.network->begin_all_gather(conference(1, !awaited));
+    a.network->begin_all_gather(all_gather_of(awaited ? 1 : 2, true));
+    b.network->begin_all_gather(all_gather_of(1, !awaited));
     world.run_until([&] { return !a.faults.empty() && !b.faults.empty(); });
     const std::string expected =
         awaited ? "broke the protocol: it sent nonsense"
-                : "broke the protocol: it sent a statement that nobody waits for";
+                : "broke the protocol: it sent a contribution that no step waits for";
     CHECK(b.faults.front().message.find("peer 0") != std::string::npos);
     CHECK(b.faults.front().message.find(expected) != std::string::npos);
     CHECK(a.faults.front().kind == ErrorKind::lost_peer);
@@ -169,7 +169,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what a process stated that then died is not heard of the one that comes in its place") {
+TEST_CASE("contributions of a process that died are not taken for those of its successor") {
   const World::Pairs path = {{0, 1}, {1, 2}};
   World world(3);
   const auto start = [&](int peer) -> Process& {
@@ -179,14 +179,14 @@ TEST_CASE("what a process stated that then died is not heard of the one that com
   };
   std::vector<std::string> heard;
   const auto begin = [&](Process& process, std::string says) {
-    AllGather conference;
-    conference.exchanges = 2;
-    conference.say = [says = std::move(says)] { return says; };
-    conference.hear = [&heard](const std::string& statement) {
-      heard.push_back(statement);
+    AllGather gather;
+    gather.steps = 2;
+    gather.contribution = [says = std::move(says)] { return says; };
+    gather.merge = [&heard](const std::string& contribution) {
+      heard.push_back(contribution);
       return Status();
     };
-    process.network->begin_all_gather(std::move(conference));
+    process.network->begin_all_gather(std::move(gather));
   };
   Process& one = start(1);
   for (int life = 0; life < 3; ++life) {
@@ -210,25 +210,24 @@ TEST_CASE("what a process stated that then died is not heard of the one that com
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
 }
 
-TEST_CASE("who takes its leave before the run begins is named, whoever waits for it") {
+TEST_CASE("a peer that leaves before the run begins is named") {
   for (const bool before : {true, false}) {
     World world(2);
     Process &a = world.add({0}, {{0, 1}}), &b = world.add({1}, {{0, 1}});
     world.join();
-    AllGather conference;
-    conference.exchanges = 1;
-    conference.say = [] { return std::string("here"); };
-    conference.hear = [](const std::string&) { return Status(); };
-    if (before) a.network->begin_all_gather(conference);
+    AllGather gather;
+    gather.steps = 1;
+    gather.contribution = [] { return std::string("here"); };
+    gather.merge = [](const std::string&) { return Status(); };
+    if (before) a.network->begin_all_gather(gather);
     b.network->begin_leave();
     if (!before) {
       world.run_until([&] { return a.leaves.size() == 1; });
-      a.network->begin_all_gather(conference);
+      a.network->begin_all_gather(gather);
     }
     world.run_until([&] { return !a.faults.empty(); });
     CHECK(a.faults.front().message.find("peer 1 (127.0.0.1:") == 0);
-    CHECK(a.faults.front().message.find("took its leave before the run began") !=
-          std::string::npos);
+    CHECK(a.faults.front().message.find("left before the run began") != std::string::npos);
     world.leave();
   }
 }

@@ -1,18 +1,18 @@
-// A relay for the network tests: connections go through it, and it cuts them.
+// A relay for the network tests: it forwards connections, and cuts, damages or holds them.
 #pragma once
 
 #include "tests/net/test_util.hpp"
 
 namespace gossamer::net::words {
 
-/// Stands between a caller and a listener, and cuts, damages or holds what goes through it.
+/// Forwards bytes between a connecting end and an accepting end.
 class Relay {
  public:
   Relay(World& world, const Address& target) : world_(world), target_(target) { open(); }
   Address address() const { return address_; }
-  /// Ends all connections through it; new ones are made.
+  /// Closes all connections; new ones are accepted.
   void cut() { pipes_.clear(); }
-  /// Ends all connections, and takes no more: whoever calls is refused, until open().
+  /// Closes all connections and accepts no more, until open().
   void shut() {
     listener_.reset();
     cut();
@@ -24,7 +24,7 @@ class Relay {
     listener_ = std::move(opened).value();
     address_ = listener_->address();
   }
-  /// Ends the listener's end of all connections; the caller's stays open, and mute.
+  /// Closes the accepting end of all connections; the connecting end stays open and silent.
   void cut_there() {
     for (auto& pipe : pipes_) {
       pipe->ends[1].socket->close();
@@ -32,15 +32,16 @@ class Relay {
     }
     pipes_.clear();
   }
-  /// Passes nothing on over the connections that there are.
+  /// Stops forwarding over the current connections.
   void hold() {
     for (auto& pipe : pipes_)
       for (End& end : pipe->ends) end.held = true;
   }
-  int connections = 0;  ///< so many were made
-  /// How many bytes connection k, from 0, passes on, both ways together, before it ends.
+  int connections = 0;  ///< accepted so far
+  /// The bytes that connection k, from 0, forwards in both directions together before it is closed.
   std::function<std::size_t(int k)> life = [](int) { return SIZE_MAX; };
-  /// Which byte that the caller sends over connection k is damaged.
+  /// The position of the byte to damage among those that the connecting end sends over connection
+  /// k.
   std::function<std::size_t(int k)> damage = [](int) { return SIZE_MAX; };
 
  private:
@@ -72,7 +73,7 @@ class Relay {
     std::unique_ptr<Socket> socket;
     End* other = nullptr;
     std::vector<std::byte> bytes =
-        std::vector<std::byte>(65536);  // that came in and go out of the other
+        std::vector<std::byte>(65536);  // received, to be sent by the other end
     std::size_t written = 0, left = 0;
     std::size_t* life = nullptr;
     std::size_t passed = 0, damage = SIZE_MAX;
@@ -97,7 +98,7 @@ class Relay {
       const auto at =
           std::ranges::find_if(pipes_, [&](const auto& each) { return each.get() == &pipe; });
       if (at == pipes_.end()) return;
-      const auto gone = *at;  // alive until we return: one of its ends has called
+      const auto gone = *at;  // alive until this returns: one of its ends called
       pipes_.erase(at);
       for (End& end : gone->ends)
         if (end.socket) end.socket->close();
@@ -123,27 +124,27 @@ class Relay {
   std::unique_ptr<Listener> listener_;
 };
 
-/// Peers 0 and 1, joined, and between them a relay.
+/// Peers 0 and 1, joined through a relay.
 struct Cuttable {
   explicit Cuttable(
       double failure_timeout = 20, const std::function<void(Relay&)>& prepare = [](Relay&) {})
       : world(2),
         front(world.folder.path() + "/front", "run-1"),
         behind(world.folder.path(), "run-1") {
-    world.bears = true;
+    world.tolerates_loss = true;
     world.options.failure_timeout = failure_timeout;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());
     relay = std::make_unique<Relay>(world, one->network->address());
     prepare(*relay);
     REQUIRE(front.announce({1}, relay->address()).ok());
-    world.options.rendezvous += "/front";  // where peer 0 looks
+    world.options.rendezvous += "/front";  // where peer 0 reads addresses
     zero = &world.add({0}, {{0, 1}});
     REQUIRE(zero->network->start().ok());
     REQUIRE(behind.announce({0}, zero->network->address()).ok());
     world.run_until([&] { return zero->network->joined() && one->network->joined(); });
   }
-  /// Nobody can go on with the connection that breaks, for a while.
+  /// For a while no connection can replace one that breaks.
   void lose(long times) {
     relay->shut();
     world.run_until(
@@ -155,7 +156,7 @@ struct Cuttable {
   }
 
   World world;
-  Rendezvous front, behind;  ///< where peers 0 and 1 look
+  Rendezvous front, behind;  ///< folders of peers 0 and 1
   Process *zero, *one;
   std::unique_ptr<Relay> relay;
 };

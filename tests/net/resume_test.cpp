@@ -1,8 +1,9 @@
-// Connections that break between processes that live: what is carried does not suffer, and nobody
-// above hears of it.
+// Connections that break between processes that are alive: sessions resume, and the layers above do
+// not notice.
 #include <algorithm>
 #include <random>
 
+#include "net/session/send_queue.hpp"
 #include "tests/net/relay.hpp"
 
 using namespace gossamer;
@@ -26,8 +27,8 @@ Carried carried(const Process& process) {
   return all;
 }
 
-/// Rows of many sizes and notes, both ways, the answer to a round after the round; what came to
-/// peers 0 and 1.
+/// Sends rows of many sizes and control messages both ways, each round after the one before has
+/// arrived. Returns what peers 0 and 1 received.
 std::pair<Carried, Carried> exchange(Cuttable& pair, int rounds,
                                      const std::vector<std::size_t>& sizes) {
   std::vector<std::unique_ptr<Row>> rows;
@@ -59,7 +60,7 @@ std::pair<Carried, Carried> exchange(Cuttable& pair, int rounds,
   return {carried(*pair.zero), carried(*pair.one)};
 }
 
-/// Nobody heard of anything.
+/// The layers above noticed nothing.
 void check_quiet(Cuttable& pair) {
   for (Process* process : {pair.zero, pair.one}) {
     CHECK(std::ranges::none_of(process->journal,
@@ -82,8 +83,8 @@ std::pair<Carried, Carried> undisturbed(int rounds, const std::vector<std::size_
 }  // namespace
 
 TEST_CASE(
-    "a connection cut anywhere, in the hello too, is gone on with: everything comes once, in "
-    "order") {
+    "a connection cut anywhere, also in the hello, is resumed: every frame is delivered once and "
+    "in order") {
   const auto expected = undisturbed(2, kSizes);
   std::mt19937 dice(7);
   std::vector<std::size_t> places;
@@ -98,7 +99,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("connections cut again and again") {
+TEST_CASE("connections that are cut again and again are resumed") {
   const auto expected = undisturbed(12, kSizes);
   for (const unsigned seed : {1u, 2u, 3u, 4u, 5u, 6u}) {
     CAPTURE(seed);
@@ -112,7 +113,7 @@ TEST_CASE("connections cut again and again") {
   }
 }
 
-TEST_CASE("large rows whose connections end in the middle, at one end before the other") {
+TEST_CASE("connections that end within large rows, at one end before the other, are resumed") {
   const std::vector<std::size_t> sizes = {900'000};
   const auto expected = undisturbed(4, sizes);
   for (const bool one_end : {false, true}) {
@@ -126,7 +127,7 @@ TEST_CASE("large rows whose connections end in the middle, at one end before the
   }
 }
 
-TEST_CASE("where one end alone sees the break, it has the other call") {
+TEST_CASE("the end that sees a break asks the other end to dial back") {
   Cuttable pair;
   pair.relay->cut_there();
   pair.world.run_until([&] { return pair.relay->connections == 2; });
@@ -135,16 +136,16 @@ TEST_CASE("where one end alone sees the break, it has the other call") {
   check_quiet(pair);
 }
 
-TEST_CASE("a process that died is missed at once, and another one in its place is another") {
+TEST_CASE("the death of a process is detected at once, and its successor has another session") {
   Cuttable pair;
   const gossip::Time begin = pair.world.scheduler.now();
-  SUBCASE("nobody there") {
+  SUBCASE("no process there") {
     REQUIRE(pair.front.announce({1}, pair.one->network->address())
-                .ok());  // a relay would take the call
+                .ok());  // a relay would accept the connection
     pair.world.kill(*pair.one);
     pair.world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
   }
-  SUBCASE("nobody there, seen by the one that is called") {
+  SUBCASE("no process there, seen by the accepting end") {
     pair.world.kill(*pair.zero);
     pair.world.run_until([&] { return pair.one->count("lost 1-0") == 1; });
   }
@@ -166,10 +167,10 @@ TEST_CASE("a process that died is missed at once, and another one in its place i
     CHECK(pair.one->count("lost 1-0") == 1);
     check_carries(pair.world, other, 0, *pair.one, 1);
   }
-  CHECK(pair.world.scheduler.now() - begin < 10s);  // of a silence of 20 s
+  CHECK(pair.world.scheduler.now() - begin < 10s);  // of a failure timeout of 20 s
 }
 
-TEST_CASE("connections that break before they carry anything hold nobody up for ever") {
+TEST_CASE("a session whose connections carry nothing fails after the failure timeout") {
   Cuttable pair(
       0.5, [](Relay& relay) { relay.life = [](int k) { return k == 0 ? SIZE_MAX : 100'000; }; });
   Row row(100'000), back(10);
@@ -185,17 +186,17 @@ TEST_CASE("connections that break before they carry anything hold nobody up for 
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
 }
 
-TEST_CASE("a frame that was damaged on the way is asked for again, once") {
+TEST_CASE("a damaged frame is requested once more; a second corruption is a protocol violation") {
   for (const std::size_t place : {kHelloBytes + 30, kHelloBytes + kFrameHeaderBytes + 1000}) {
     Cuttable pair(20, [place](Relay& relay) {
       relay.damage = [place](int k) { return k == 0 ? place : SIZE_MAX; };
     });
     check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
     CHECK(pair.relay->connections == 2);
-    CHECK(pair.one->said("it is asked for it again"));
+    CHECK(pair.one->said("the frame is requested once more"));
     check_quiet(pair);
   }
-  // A count of what came is before it on every connection but the first.
+  // An acknowledgement precedes it on every connection but the first.
   const std::size_t place = kHelloBytes + kFrameHeaderBytes + 30;
   Cuttable pair(20, [place](Relay& relay) {
     relay.damage = [place](int k) { return k == 0 ? place - kFrameHeaderBytes : place; };
@@ -207,15 +208,16 @@ TEST_CASE("a frame that was damaged on the way is asked for again, once") {
   CHECK(pair.one->lines.size() == 1);
 }
 
-TEST_CASE("a connection that falls silent is suspected, and another one carries on") {
+TEST_CASE("a silent connection is suspected and replaced by another one") {
   Cuttable pair(1);
   pair.relay->hold();
   Row row(100'000);
   pair.zero->network->link(0, 1).send(row.chunk(0, 1));
   pair.world.run_until([&] { return pair.one->memory.bytes == 400'000; });
   CHECK(pair.relay->connections >= 2);
-  pair.world.run_until(
-      [&] { return pair.zero->said("is heard again") || pair.one->said("is heard again"); });
+  pair.world.run_until([&] {
+    return pair.zero->said("is no longer suspected") || pair.one->said("is no longer suspected");
+  });
   for (Process* process : {pair.zero, pair.one})
     CHECK(std::ranges::count_if(process->lines, [](const auto& line) {
             return line.find("is suspected") != std::string::npos;
@@ -224,28 +226,27 @@ TEST_CASE("a connection that falls silent is suspected, and another one carries 
   check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
 }
 
-TEST_CASE(
-    "strangers who wish to go on with a session that they do not know are sent away, and a flood "
-    "of them changes nothing") {
+TEST_CASE("requests to resume an unknown session are rejected, and many of them change nothing") {
   Cuttable pair;
   for (int i = 0; i < 200; ++i) {
     Hello hello{HandshakeResult::accepted, 0, 1, 60'000ms, identity(2)};
     hello.session = static_cast<std::uint64_t>(i);
     hello.resumes = true;
-    PendingConnection stranger(pair.world, pair.one->network->address());
-    stranger.say(encode_hello(hello));
-    const auto answer = stranger.hear(kHelloBytes);
-    CHECK(decode_hello(std::span(answer).first<kHelloBytes>())->verdict == HandshakeResult::gone);
+    RawClient client(pair.world, pair.one->network->address());
+    client.say(encode_hello(hello));
+    const auto answer = client.hear(kHelloBytes);
+    CHECK(decode_hello(std::span(answer).first<kHelloBytes>())->result ==
+          HandshakeResult::unknown_session);
   }
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
   CHECK(pair.relay->connections == 1);
   check_quiet(pair);
 }
 
-TEST_CASE("goodbyes, and what was sent before them, come through connections that break") {
+TEST_CASE("goodbyes, and the frames before them, survive broken connections") {
   for (const bool first_leaves : {false, true}) {
     Cuttable pair;
-    pair.one->memory.hold = true;  // so that all of it is under way when the connection breaks
+    pair.one->memory.hold = true;  // so that all frames are under way when the connection breaks
     Row row(4 << 20);
     for (std::size_t begin = 0; begin < row.values.size(); begin += 1 << 18)
       pair.zero->network->link(0, 1).send(row.chunk(0, 1, 0, begin, 1 << 18));
@@ -267,8 +268,7 @@ TEST_CASE("goodbyes, and what was sent before them, come through connections tha
 }
 
 TEST_CASE(
-    "whose last word is lost, and who is gone then, is waited for a moment and not for the "
-    "silence") {
+    "a peer that is gone before its last acknowledgement arrives delays leave() only briefly") {
   Cuttable pair;
   const auto came = [&] { return pair.zero->network->traffic(0).bytes_received; };
   const auto before = came();
@@ -276,20 +276,21 @@ TEST_CASE(
   pair.world.run_until([&] { return came() >= before + kFrameHeaderBytes; });
   pair.zero->network->begin_leave();
   pair.world.run_until([&] { return pair.one->network->left(); });
-  pair.relay->cut();  // with the word that peer 0's goodbye has come
+  pair.relay->cut();  // with the acknowledgement of peer 0's goodbye
   pair.world.kill(*pair.one);
   CHECK_FALSE(pair.zero->network->left());
   const gossip::Time begin = pair.world.scheduler.now();
-  pair.zero->network->leave(50ms);  // behind a relay that takes calls for a process that is gone
-  CHECK(pair.world.scheduler.now() - begin < 10s);  // of a silence of 20 s
+  pair.zero->network->leave(
+      50ms);  // behind a relay that accepts connections for a process that is gone
+  CHECK(pair.world.scheduler.now() - begin < 10s);  // of a failure timeout of 20 s
   CHECK(pair.zero->lines.empty());
 }
 
 namespace {
 
-/// Memory that somebody waits for.
+/// A row whose owner may wait to write it.
 struct Wanted final : gossip::BufferOwner {
-  void give_back() override { --leases; }
+  void on_lease_end() override { --leases; }
   bool writer_waiting() const override { return waited_for; }
   gossip::Chunk chunk() {
     ++leases;
@@ -303,75 +304,73 @@ struct Wanted final : gossip::BufferOwner {
 }  // namespace
 
 TEST_CASE(
-    "what is kept to be acknowledged is lent until it is wanted, then copied, within a bound") {
+    "unacknowledged rows stay leased until their owner waits, and are then copied within a bound") {
   Wanted row;
   HashMemo hashes;
-  SendQueue outbox(hashes);
-  FrameHeader head = data_head(0, 1, row.values.size());
-  head.payload_bytes = static_cast<std::uint32_t>(row.values.size() * sizeof(float));
-  const auto write_all = [&outbox] {
-    while (!outbox.gather().empty()) outbox.written(kFrameHeaderBytes + (4 << 20));
+  SendQueue queue(hashes);
+  FrameHeader header = data_header(0, 1, row.values.size());
+  header.payload_bytes = static_cast<std::uint32_t>(row.values.size() * sizeof(float));
+  const auto write_all = [&queue] {
+    while (!queue.gather().empty()) queue.written(kFrameHeaderBytes + (4 << 20));
   };
-  for (int i = 0; i < 3; ++i) outbox.push(head, row.chunk());
-  CHECK_FALSE(outbox.lends());  // nothing is written yet
+  for (int i = 0; i < 3; ++i) queue.push(header, row.chunk());
+  CHECK_FALSE(queue.has_leases());  // nothing is written yet
   write_all();
-  CHECK(outbox.copy_awaited());
+  CHECK(queue.copy_for_writers());
   CHECK(row.leases == 3);
   row.waited_for = true;
-  CHECK(outbox.copy_awaited());
+  CHECK(queue.copy_for_writers());
   CHECK(row.leases == 1);
-  CHECK(outbox.copied_bytes() == SendQueue::kMaxCopiedBytes);
-  CHECK_FALSE(outbox.acknowledged(4));
-  CHECK(outbox.acknowledged(1));
-  CHECK_FALSE(outbox.copy_awaited());
+  CHECK(queue.copied_bytes() == SendQueue::kMaxCopiedBytes);
+  CHECK_FALSE(queue.on_ack(4));
+  CHECK(queue.on_ack(1));
+  CHECK_FALSE(queue.copy_for_writers());
   CHECK(row.leases == 0);
-  CHECK_FALSE(outbox.acknowledged(0));
+  CHECK_FALSE(queue.on_ack(0));
 
-  // Written again, what is copied has the same bytes.
-  outbox.interrupted();
+  // Copied values are sent again unchanged.
+  queue.interrupt();
   std::ranges::fill(row.values, 5.0F);
-  CHECK(outbox.gather().empty());
-  CHECK_FALSE(outbox.resume(4));
-  CHECK(outbox.resume(2));
-  const auto areas = outbox.gather();
+  CHECK(queue.gather().empty());
+  CHECK_FALSE(queue.resume(4));
+  CHECK(queue.resume(2));
+  const auto areas = queue.gather();
   REQUIRE(areas.size() == 2);
   CHECK(*static_cast<const float*>(areas[1].data) == 3.0F);
   write_all();
-  CHECK(outbox.acknowledged(3));
-  CHECK(outbox.settled());
-  CHECK(outbox.copied_bytes() == 0);
+  CHECK(queue.on_ack(3));
+  CHECK(queue.fully_acked());
+  CHECK(queue.copied_bytes() == 0);
 }
 
-TEST_CASE("who says at once how much has come, before our own word of it is out, is heard") {
+TEST_CASE("an acknowledgement that arrives before ours is written is handled") {
   World world(2);
-  world.bears = true;
+  world.tolerates_loss = true;
   Process& one = world.add({1}, {{0, 1}});
   REQUIRE(one.network->start().ok());
   Hello hello{HandshakeResult::accepted, 0, 1, 60'000ms, identity(2)};
   hello.session = 77;
-  FrameHeader count = data_head(0, 1, 0);
-  count.kind = FrameKind::ack;
   Row row(10);
-  std::vector<std::unique_ptr<PendingConnection>> lives;
+  std::vector<std::unique_ptr<RawClient>> lives;
   for (int life = 0; life < 5; ++life) {
-    // The hello and what follows it in one piece.
+    // The hello and the acknowledgement in one piece.
     hello.resumes = life > 0;
     const auto words = encode_hello(hello);
     std::vector<std::byte> bytes(words.begin(), words.end());
-    const auto told = frame_bytes(count, {});
-    if (hello.resumes) bytes.insert(bytes.end(), told.begin(), told.end());
-    PendingConnection& stranger =
-        *lives.emplace_back(std::make_unique<PendingConnection>(world, one.network->address()));
-    stranger.say(bytes);
-    REQUIRE(stranger.hear(kHelloBytes).size() == kHelloBytes);
+    const auto ack = frame_bytes(frame_header(0, 1, AckFrame{}), {});
+    if (hello.resumes) bytes.insert(bytes.end(), ack.begin(), ack.end());
+    RawClient& client =
+        *lives.emplace_back(std::make_unique<RawClient>(world, one.network->address()));
+    client.say(bytes);
+    REQUIRE(client.hear(kHelloBytes).size() == kHelloBytes);
     if (life == 0) {
       world.run_until([&] { return one.network->joined(); });
       one.network->link(1, 0).send(row.chunk(1, 0, 3));
     } else {
-      CHECK(stranger.hear(kFrameHeaderBytes).size() == kFrameHeaderBytes);  // how much has come
+      CHECK(client.hear(kFrameHeaderBytes).size() == kFrameHeaderBytes);  // the acknowledgement
     }
-    CHECK(stranger.hear(kFrameHeaderBytes + 40).size() ==
-          kFrameHeaderBytes + 40);  // the row, once more each time
+    CHECK(client.hear(kFrameHeaderBytes + 40).size() ==
+          kFrameHeaderBytes + 40);  // the row, sent again each time
   }
   CHECK(one.faults.empty());
   CHECK(one.journal.empty());

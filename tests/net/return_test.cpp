@@ -1,4 +1,5 @@
-// Links that were lost come back; what must not come in, and what must end, while they do.
+// Lost links are restored; connections that must be rejected, and sessions that must end,
+// meanwhile.
 #include <algorithm>
 
 #include "net/startup/connector.hpp"
@@ -12,22 +13,23 @@ namespace {
 
 const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
 
-/// Peer 1 of a network of two, which runs and bears losses, and whoever comes as peer 0.
+/// Peer 1 of a network of two that runs and tolerates losses, and raw clients in the place of peer
+/// 0.
 struct Host {
   Host() : world(2) {
-    world.bears = true;
+    world.tolerates_loss = true;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());
   }
-  std::unique_ptr<PendingConnection> stranger() {
-    return std::make_unique<PendingConnection>(world, one->network->address());
+  std::unique_ptr<RawClient> client() {
+    return std::make_unique<RawClient>(world, one->network->address());
   }
-  /// Calls as peer 0 until it is admitted.
-  std::unique_ptr<PendingConnection> admitted() {
-    std::unique_ptr<PendingConnection> caller;
+  /// Connects as peer 0 until it is admitted.
+  std::unique_ptr<RawClient> admitted() {
+    std::unique_ptr<RawClient> caller;
     world.run_until([&] {
-      caller = stranger();
-      return caller->ask(0, 1, identity(2)).verdict == HandshakeResult::accepted;
+      caller = client();
+      return caller->ask(0, 1, identity(2)).result == HandshakeResult::accepted;
     });
     return caller;
   }
@@ -36,24 +38,19 @@ struct Host {
   Process* one;
 };
 
-std::vector<std::byte> control(FrameKind kind) {
-  FrameHeader head = data_head(0, 1, 0);
-  head.kind = kind;
-  return frame_bytes(head, {});
+std::vector<std::byte> frame(const FrameBody& body) {
+  return frame_bytes(frame_header(0, 1, body), {});
 }
 
 std::vector<std::byte> data(std::size_t count, gossip::Round round, std::uint64_t damage = 0) {
   const Row row(count);
-  FrameHeader head = data_head(0, 1, count);
-  head.round = round;
-  return frame_bytes(head, std::as_bytes(std::span(row.values)), damage);
+  return frame_bytes(data_header(0, 1, count, 0, round), std::as_bytes(std::span(row.values)),
+                     damage);
 }
 
 }  // namespace
 
-TEST_CASE(
-    "a link that is lost comes back, both ends hear of it, and what it carries begins with a "
-    "message") {
+TEST_CASE("a lost link is restored at both ends, and carries from the beginning of a message on") {
   Cuttable pair;
   World& world = pair.world;
   pair.one->memory.hold = true;  // so that the row is cut in the middle
@@ -64,9 +61,9 @@ TEST_CASE(
   world.run_until([&] { return pair.one->memory.held.size() == 2; });
   pair.relay->shut();
   world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
-  CHECK(old.leases == 0);  // nothing of it waits any more
+  CHECK(old.leases == 0);  // the queue of the lost session is empty
   CHECK_FALSE(pair.zero->network->connected(0, 1));
-  pair.zero->network->link(0, 1).send(fresh.chunk(0, 1, 6));  // to nobody
+  pair.zero->network->link(0, 1).send(fresh.chunk(0, 1, 6));  // the link is lost
   CHECK(fresh.leases == 0);
   pair.one->memory.hold = false;
   pair.one->memory.held.clear();
@@ -76,12 +73,12 @@ TEST_CASE(
   CHECK(pair.zero->journal == Journal{"lost 0-1", "back 0-1"});
   CHECK(pair.zero->network->connected(0, 1));
 
-  // The rest of a message whose beginning went to the old connection, on its channel; a whole one
-  // on the same and on another.
+  // The rest of a message that began on the old connection, on its channel; then a whole message on
+  // the same channel and one on another.
   gossip::Link& link = pair.zero->network->link(0, 1);
   link.send(old.chunk(0, 1, 5, old.values.size() - step));
   gossip::Chunk other = fresh.chunk(0, 1, 7, 0, 400);
-  other.head.channel = 3;
+  other.header.channel = 3;
   link.send(std::move(other));
   link.send(old.chunk(0, 1, 5, old.values.size() - 10));
   link.send(fresh.chunk(0, 1, 8, 0, 400));
@@ -90,13 +87,13 @@ TEST_CASE(
   const auto back = std::ranges::find(pair.one->journal, "back 1-0");
   CHECK(Journal(back - 1, pair.one->journal.end()) ==
         Journal{"lost 1-0", "back 1-0", "chunk 7.0", "chunk 8.0", "chunk 8.400"});
-  // Before that, what came of the old row came in order.
+  // The chunks of the old row came before that, in order.
   std::uint64_t expected = 0;
   for (std::size_t i = 0; i + 3 < pair.one->memory.heads.size(); ++i, expected += step)
     CHECK(pair.one->memory.heads[i].offset == expected);
   check_carries(world, *pair.one, 1, *pair.zero, 0);
   CHECK(old.leases == 0);
-  // And again, for a message that began on the second connection.
+  // The same for a message that began on the second connection.
   link.send(fresh.chunk(0, 1, 9, 0, 400));
   world.run_until([&] { return pair.one->count("chunk 9.0") == 1; });
   pair.lose(2);
@@ -109,7 +106,7 @@ TEST_CASE(
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
 }
 
-TEST_CASE("fifty losses leave nothing behind") {
+TEST_CASE("fifty losses leave no buffer, lease or connection behind") {
   Row there(300'000), back(300'000);
   int most = 0;
   {
@@ -132,7 +129,7 @@ TEST_CASE("fifty losses leave nothing behind") {
       }
       most = std::max(most, pair.world.buffers);
     }
-    CHECK(most <= 2 * 2);  // net.window of each end's one session
+    CHECK(most <= 2 * 2);  // net.window of the one session of each end
     pair.zero->memory.hold = pair.one->memory.hold = false;
     check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
     check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
@@ -143,13 +140,13 @@ TEST_CASE("fifty losses leave nothing behind") {
   }
 }
 
-TEST_CASE("the end does not wait for links that are lost") {
+TEST_CASE("leave() does not wait for lost links") {
   for (const bool aborts : {false, true}) {
     World world(3);
-    world.bears = true;
+    world.tolerates_loss = true;
     for (int each : {0, 1, 2}) world.add({each}, kTriangle);
     world.join();
-    world.kill(*world.processes[1]);  // 0 calls it, 2 waits for it
+    world.kill(*world.processes[1]);  // peer 0 connects to it, peer 2 waits for it
     Process &zero = *world.processes[0], &two = *world.processes[1];
     world.run_until([&] { return zero.count("lost 0-1") == 1 && two.count("lost 2-1") == 1; });
     if (aborts) {
@@ -163,27 +160,27 @@ TEST_CASE("the end does not wait for links that are lost") {
   }
 }
 
-TEST_CASE("who calls a process that is leaving must call again, and is not connected") {
+TEST_CASE("a process that is leaving answers retry_later") {
   Host host;
   {
     const auto first = host.admitted();
     host.world.run_until([&] { return host.one->network->joined(); });
   }
   host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
-  const auto mute = host.admitted();  // it may be nobody: the end does not wait for it
+  const auto mute = host.admitted();  // it may be no peer: leave() does not wait for it
   host.one->network->begin_leave();
   CHECK(host.one->network->left());
-  CHECK(host.stranger()->ask(0, 1, identity(2)).verdict == HandshakeResult::later);
+  CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
   CHECK(host.one->count("back 1-0") == 0);
 }
 
-TEST_CASE("after a goodbye nobody comes back") {
+TEST_CASE("no link is restored after a goodbye") {
   Host host;
   const auto first = host.admitted();
   host.world.run_until([&] { return host.one->network->joined(); });
-  first->say(control(FrameKind::goodbye)).close();
+  first->say(frame(GoodbyeFrame{})).close();
   host.world.run_until(
-      [&] { return host.stranger()->ask(0, 1, identity(2)).verdict == HandshakeResult::later; });
+      [&] { return host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later; });
   CHECK(host.one->leaves == std::vector<std::string>{"1-0"});
   CHECK_FALSE(host.one->network->connected(1, 0));
   CHECK(host.one->journal.empty());
@@ -191,7 +188,7 @@ TEST_CASE("after a goodbye nobody comes back") {
 }
 
 TEST_CASE(
-    "half a frame of a lost connection is forgotten, and a link is back when something comes") {
+    "half a frame of a lost connection is forgotten, and a link is restored by its first frame") {
   Host host;
   World& world = host.world;
   Process& one = *host.one;
@@ -201,43 +198,41 @@ TEST_CASE(
   zero->say(std::span(torn).first(200'000)).close();
   world.run_until([&] { return one.count("lost 1-0") == 1; });
 
-  // A call that was given up while it lay in the queue: it was answered, but nobody is there.
+  // Connections that were abandoned while they waited in a queue: they are answered, and closed.
   for (int i = 0; i < 3; ++i) host.admitted()->close();
-  FrameHeader abort = data_head(0, 1, 0);
-  abort.kind = FrameKind::abort;
-  host.admitted()->say(frame_bytes(abort, {})).close();
+  host.admitted()->say(frame(AbortFrame{ErrorKind{0}})).close();
   world.run_until([&] {
-    zero = host.stranger();
+    zero = host.client();
     const Hello answer = zero->ask(0, 1, identity(2));
     CHECK(answer.running);
-    return answer.verdict == HandshakeResult::accepted;
+    return answer.result == HandshakeResult::accepted;
   });
   Row row(10);
   one.network->link(1, 0).send(row.chunk(1, 0));
-  CHECK(row.leases == 0);  // not back yet
+  CHECK(row.leases == 0);  // the link is not restored yet
   CHECK_FALSE(one.network->connected(1, 0));
   CHECK(one.journal == Journal{"lost 1-0"});
-  CHECK(host.stranger()->ask(0, 1, identity(2)).verdict == HandshakeResult::present);
+  CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::still_connected);
   zero->say(data(5, 8));
   world.run_until([&] { return one.memory.heads.size() == 1; });
   CHECK(one.journal == Journal{"lost 1-0", "back 1-0", "chunk 8.0"});
   CHECK(one.memory.received == std::vector<float>{0, 1, 2, 3, 4});
   CHECK(one.network->connected(1, 0));
   one.network->link(1, 0).send(row.chunk(1, 0, 9));
-  // What it says: that it runs, as its first word, and the row; perhaps before that how much has
-  // come.
+  // Its frames: first that it runs, then the row, perhaps with an acknowledgement between.
   const auto heard = [&] {
     const auto bytes = zero->hear(kFrameHeaderBytes);
     return decode_header(std::span(bytes).first<kFrameHeaderBytes>(), {short_run("run-1"), 1, 0})
-        ->head;
+        ->header;
   };
-  CHECK(heard().kind == FrameKind::running);
+  CHECK(heard().kind() == FrameKind::running);
   FrameHeader next = heard();
-  if (next.kind == FrameKind::ack) {
-    CHECK(next.round == 1);
+  if (next.kind() == FrameKind::ack) {
+    CHECK(std::get<AckFrame>(next.body).received == 1);
     next = heard();
   }
-  CHECK(next.round == 9);
+  REQUIRE(next.data() != nullptr);
+  CHECK(next.data()->round == 9);
   zero->close();
   world.run_until([&] { return one.count("lost 1-0") == 2; });
   one.network->leave();
@@ -245,22 +240,22 @@ TEST_CASE(
   CHECK(world.buffers == 0);
 }
 
-TEST_CASE("who sends what it must not is let in again, but not at once") {
+TEST_CASE("a peer that violated the protocol is admitted again after a pause") {
   Host host;
   auto zero = host.admitted();
   host.world.run_until([&] { return host.one->network->joined(); });
   const gossip::Time begin = host.world.scheduler.now();
   zero->say(data(10, 0, 1));
   host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
-  CHECK(host.stranger()->ask(0, 1, identity(2)).verdict == HandshakeResult::later);
+  CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
   zero = host.admitted();
   CHECK(host.world.scheduler.now() - begin >= Connector::kLongestPause);
-  zero->say(control(FrameKind::heartbeat));
+  zero->say(frame(HeartbeatFrame{}));
   host.world.run_until([&] { return host.one->count("back 1-0") == 1; });
   CHECK(host.one->faults.empty());
 }
 
-TEST_CASE("a caller pauses too when it was sent what must not be") {
+TEST_CASE("the connecting end pauses after a protocol violation") {
   Cuttable pair;
   pair.zero->memory.refuse = "peer 1 sent round 3 again";
   Row row(10);
@@ -273,26 +268,25 @@ TEST_CASE("a caller pauses too when it was sent what must not be") {
   check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
 }
 
-TEST_CASE("noise at the door of a network that runs changes nothing") {
+TEST_CASE("noise on pending connections of a running network changes nothing") {
   World world(3);
-  world.bears = true;
+  world.tolerates_loss = true;
   const World::Pairs path = {{0, 1}, {1, 2}};
   for (int each : {0, 1, 2}) world.add({each}, path);
   world.join();
   Process& one = *world.processes[1];
   const Address address = one.network->address();
-  std::vector<std::unique_ptr<PendingConnection>> crowd;
-  for (int i = 0; i < 80; ++i) crowd.push_back(std::make_unique<PendingConnection>(world, address));
+  std::vector<std::unique_ptr<RawClient>> crowd;
+  for (int i = 0; i < 80; ++i) crowd.push_back(std::make_unique<RawClient>(world, address));
   Identity other = identity(3);
   other.run_id = "run-2";
-  CHECK(PendingConnection(world, address).ask(0, 1, other).verdict == HandshakeResult::wrong_run);
-  CHECK(PendingConnection(world, address).ask(7, 1, identity(3)).verdict ==
-        HandshakeResult::unknown_id);
-  CHECK(PendingConnection(world, address).ask(2, 1, identity(3)).verdict ==
-        HandshakeResult::not_a_partner);  // it is called, and does not call
-  PendingConnection(world, address).say(garbage());
+  CHECK(RawClient(world, address).ask(0, 1, other).result == HandshakeResult::wrong_run);
+  CHECK(RawClient(world, address).ask(7, 1, identity(3)).result == HandshakeResult::unknown_id);
+  CHECK(RawClient(world, address).ask(2, 1, identity(3)).result ==
+        HandshakeResult::not_a_partner);  // peer 1 connects to that peer
+  RawClient(world, address).say(garbage());
   const auto hello = encode_hello({HandshakeResult::accepted, 0, 1, 0ms, identity(3)});
-  PendingConnection(world, address).say(std::span(hello).first(100)).close();
+  RawClient(world, address).say(std::span(hello).first(100)).close();
   check_carries(world, *world.processes[0], 0, one, 1);
   check_carries(world, one, 1, *world.processes[2], 2);
   world.kill(*world.processes[0]);

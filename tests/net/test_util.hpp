@@ -1,6 +1,6 @@
 // The vocabulary of the network tests: several processes' networks on one thread and one scheduler,
-// a receiver that remembers, rows that know whether they are lent, and a raw client that says
-// whatever a test wants.
+// a receiver that keeps what it gets, rows that count their leases, and a raw client that sends any
+// bytes.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ namespace gossamer::net::words {
 
 using namespace std::chrono_literals;
 
-/// A folder that is gone when the test is.
+/// A folder that is removed at the end of the test.
 class Folder {
  public:
   Folder() {
@@ -42,12 +42,12 @@ class Folder {
   std::filesystem::path path_;
 };
 
-/// A row to send, and how often it is out.
+/// A row to send, with the number of its leases.
 struct Row final : gossip::BufferOwner {
   explicit Row(std::size_t length, float seed = 0) : values(length) {
     for (std::size_t i = 0; i < length; ++i) values[i] = seed + static_cast<float>(i % 8191);
   }
-  void give_back() override { --leases; }
+  void on_lease_end() override { --leases; }
 
   gossip::Chunk chunk(int from, int to, gossip::Round round = 0, std::size_t offset = 0,
                       std::size_t count = SIZE_MAX) {
@@ -62,13 +62,13 @@ struct Row final : gossip::BufferOwner {
   int leases = 0;
 };
 
-/// Keeps what comes: values copied and the buffer given back, or the whole chunk if `hold`.
+/// Keeps the chunks that come: copies of their values, or the whole chunk if `hold`.
 struct Memory final : gossip::Receiver {
   Status deliver(gossip::Chunk chunk) override {
     if (receiver != nullptr) return receiver->deliver(std::move(chunk));
-    heads.push_back(chunk.head);
+    heads.push_back(chunk.header);
     if (journal != nullptr)
-      journal->push_back(fmt::format("chunk {}.{}", chunk.head.round, chunk.head.offset));
+      journal->push_back(fmt::format("chunk {}.{}", chunk.header.round, chunk.header.offset));
     bytes += chunk.values.size_bytes();
     received.insert(received.end(), chunk.values.begin(), chunk.values.end());
     if (hold) held.push_back(std::move(chunk));
@@ -82,7 +82,7 @@ struct Memory final : gossip::Receiver {
   bool hold = false;
   std::string refuse;
   std::vector<std::string>* journal = nullptr;
-  gossip::Receiver* receiver = nullptr;  ///< takes it instead
+  gossip::Receiver* receiver = nullptr;  ///< receives the chunks instead
 };
 
 inline Identity identity(int peers) {
@@ -91,14 +91,14 @@ inline Identity identity(int peers) {
 
 using Journal = std::vector<std::string>;
 
-/// One process: its network, and all that it said.
+/// One process: its network, and everything that it reported.
 struct Process {
   Memory memory;
   std::vector<std::string> lines;
   std::vector<Error> faults;
   std::function<void()> on_back = [] {};
   std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
-  std::vector<std::string> leaves;  ///< of partners that took theirs: "0-1"
+  std::vector<std::string> leaves;  ///< of partners that left: "0-1"
   Journal journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<Network> network;
 
@@ -112,12 +112,12 @@ struct Process {
   }
 };
 
-/// So many exchanges in which nobody learns anything.
-inline AllGather conference(int exchanges = 1) {
+/// An all-gather of `steps` steps in which no process learns anything.
+inline AllGather all_gather_of(int steps = 1) {
   AllGather made;
-  made.exchanges = exchanges;
-  made.say = [] { return std::string("here"); };
-  made.hear = [](const std::string&) { return Status(); };
+  made.steps = steps;
+  made.contribution = [] { return std::string("here"); };
+  made.merge = [](const std::string&) { return Status(); };
   return made;
 }
 
@@ -151,16 +151,16 @@ class World {
     setup.hosted = std::move(hosted);
     setup.message = [&process](const std::string& line) { process.lines.push_back(line); };
     process.memory.journal = &process.journal;
-    setup.lost = [&process, borne = bears](int here, int there, const Error& why) {
+    setup.link_lost = [&process, borne = tolerates_loss](int here, int there, const Error& why) {
       process.journal.push_back(fmt::format("lost {}-{}", here, there));
       process.on_lost(there, why);
       return borne;
     };
-    setup.back = [&process](int here, int there) {
+    setup.link_restored = [&process](int here, int there) {
       process.journal.push_back(fmt::format("back {}-{}", here, there));
       process.on_back();
     };
-    setup.left = [&process](int here, int there) {
+    setup.peer_left = [&process](int here, int there) {
       process.leaves.push_back(fmt::format("{}-{}", here, there));
     };
     setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
@@ -181,12 +181,12 @@ class World {
     return add(std::move(hosted), edges, identity(peers_));
   }
 
-  /// Ends a process as a SIGKILL does: without a word.
+  /// Ends a process as SIGKILL does: it sends nothing more.
   void kill(Process& process) {
     std::erase_if(processes, [&](const auto& each) { return each.get() == &process; });
   }
 
-  /// Starts a process again, with one peer, and joins it.
+  /// Restarts a process with one peer, and joins it.
   Process& again(int peer, const Pairs& edges) {
     Process& process = add({peer}, edges);
     const Status joined = process.network->join();
@@ -207,9 +207,9 @@ class World {
     for (auto& process : processes) REQUIRE(process->network->start().ok());
     run_until([&] { return all([](Process& p) { return p.network->joined(); }); });
   }
-  /// To the end of a conference() of all.
+  /// Runs an all_gather_of() of all processes to its end.
   void all_gather() {
-    for (auto& process : processes) process->network->begin_all_gather(conference());
+    for (auto& process : processes) process->network->begin_all_gather(all_gather_of());
     run_until([&] { return all([](Process& p) { return p.network->all_gathered(); }); });
   }
   void leave() {
@@ -223,8 +223,8 @@ class World {
 
   Folder folder;
   NetOptions options;
-  bool bears = false;  ///< whether processes go on without a link that is lost
-  int buffers = 0;     ///< that chunks are read into, of all processes, alive or not
+  bool tolerates_loss = false;  ///< processes go on without a lost link
+  int buffers = 0;              ///< of all processes, alive or not
   RealScheduler scheduler;
   std::vector<std::unique_ptr<Process>> processes;
 
@@ -232,10 +232,10 @@ class World {
   int peers_;
 };
 
-/// Somebody who connects and says what the test wants.
-class PendingConnection {
+/// A raw client: connects and sends the bytes that the test wants.
+class RawClient {
  public:
-  PendingConnection(World& world, const Address& address) : world_(world) {
+  RawClient(World& world, const Address& address) : world_(world) {
     auto attempt =
         connect(world.scheduler, address, [this](Result<std::unique_ptr<Socket>> socket) {
           REQUIRE(socket.ok());
@@ -245,16 +245,16 @@ class PendingConnection {
         });
     world.run_until([&] { return stream_ != nullptr; });
   }
-  ~PendingConnection() { close(); }
+  ~RawClient() { close(); }
 
-  PendingConnection& say(std::span<const std::byte> bytes) {
+  RawClient& say(std::span<const std::byte> bytes) {
     bool said = false;
     stream_->write(bytes, [&] { said = true; });
     world_.run_until([&] { return said || !ended.empty(); });
     return *this;
   }
-  PendingConnection& say(std::string_view text) { return say(std::as_bytes(std::span(text))); }
-  /// The next `count` bytes; empty if the other side closes before.
+  RawClient& say(std::string_view text) { return say(std::as_bytes(std::span(text))); }
+  /// The next `count` bytes; empty if the other end closes before.
   std::vector<std::byte> hear(std::size_t count) {
     std::vector<std::byte> bytes;
     stream_->read(count,
@@ -262,16 +262,16 @@ class PendingConnection {
     world_.run_until([&] { return !bytes.empty() || !ended.empty(); });
     return bytes;
   }
-  /// Says hello as peer `from`; the answer.
+  /// Sends a hello as peer `from`; returns the answer.
   Hello ask(int from, int to, const Identity& who) {
     say(encode_hello({HandshakeResult::accepted, from, to, 60'000ms, who}));
     const auto answer = hear(kHelloBytes);
     REQUIRE(answer.size() == kHelloBytes);
     return *decode_hello(std::span(answer).first<kHelloBytes>());
   }
-  /// Says hello as peer `from` and wants to be accepted.
-  PendingConnection& hello(int from, int to, const Identity& who) {
-    REQUIRE(ask(from, to, who).verdict == HandshakeResult::accepted);
+  /// Sends a hello as peer `from` and requires that it is accepted.
+  RawClient& hello(int from, int to, const Identity& who) {
+    REQUIRE(ask(from, to, who).result == HandshakeResult::accepted);
     return *this;
   }
   void close() {
@@ -300,26 +300,23 @@ inline void check_carries(World& world, Process& a, int from, Process& b, int to
 /// 200 bytes that are no frame and no hello.
 inline std::vector<std::byte> garbage() { return std::vector<std::byte>(200, std::byte{'x'}); }
 
-/// A frame's bytes, payload included; `damage` is added to its checksum.
-inline std::vector<std::byte> frame_bytes(FrameHeader head, std::span<const std::byte> payload,
+/// The bytes of a frame, payload included; `damage` is added to the hash of its payload.
+inline std::vector<std::byte> frame_bytes(FrameHeader header, std::span<const std::byte> payload,
                                           std::uint64_t damage = 0) {
-  head.payload_bytes = static_cast<std::uint32_t>(payload.size());
+  header.payload_bytes = static_cast<std::uint32_t>(payload.size());
   std::vector<std::byte> bytes(kFrameHeaderBytes + payload.size());
-  encode_header(head, frame_checksum(head, payload) + damage,
-                std::span(bytes).first<kFrameHeaderBytes>());
+  encode_header(header, hash64(payload) + damage, std::span(bytes).first<kFrameHeaderBytes>());
   std::ranges::copy(payload, bytes.begin() + kFrameHeaderBytes);
   return bytes;
 }
 
-inline FrameHeader data_head(int from, int to, std::uint64_t total, std::uint64_t offset = 0) {
-  FrameHeader head;
-  head.kind = FrameKind::data;
-  head.run = short_run("run-1");
-  head.from = from;
-  head.to = to;
-  head.total = total;
-  head.offset = offset;
-  return head;
+/// The header of a frame of run-1.
+inline FrameHeader frame_header(int from, int to, const FrameBody& body) {
+  return {short_run("run-1"), from, to, 0, body};
+}
+inline FrameHeader data_header(int from, int to, std::uint64_t total, std::uint64_t offset = 0,
+                               gossip::Round round = 0) {
+  return frame_header(from, to, DataFrame{round, 0, offset, total});
 }
 
 }  // namespace gossamer::net::words

@@ -31,14 +31,15 @@ class Honest final : private gossip::EngineHooks {
         group_(request(world, compute, schedule, codec, id), *this,
                [this](Error error) { faults.push_back(std::move(error)); }) {
     group_.tolerate_loss([&](int) {
-      return gossip::Membership::Plan{
+      return gossip::Membership::Options{
           gossip::partners_of_all(*algorithm_, schedule, kPeers),
           [this](const std::string& line) { messages.push_back(line); }};
     });
     Process& process = world.add({id}, kTriangle);
     process.memory.receiver = &group_.exchange();
-    group_.exchange().on_protocol_violation = [&process](int here, int there, const Error& why) {
-      process.network->refuse(here, there, why);
+    group_.exchange().faults().on_protocol_violation = [&process](int here, int there,
+                                                                  const Error& why) {
+      process.network->report_protocol_violation(here, there, why);
     };
     process.on_lost = [this](int other, const Error& why) {
       engine().lose_link(other, why.message);
@@ -136,7 +137,7 @@ struct Meeting {
   std::size_t words;
   Row sound{words}, spoiled{words}, longer{words + kChunk}, shorter{words - 1};
   struct Bearing : World {
-    Bearing() : World(kPeers) { bears = true; }
+    Bearing() : World(kPeers) { tolerates_loss = true; }
   };
   Bearing world;
   gpu::CpuDevice device{1};
@@ -201,18 +202,18 @@ TEST_CASE(
       {"on a channel that there is not",
        [](Meeting& m) {
          gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
-         chunk.head.channel = 3;
+         chunk.header.channel = 3;
          m.send(0, std::move(chunk));
        },
        "there are 2 channels"},
       {"a word of another policy",
        [](Meeting& m) {
          gossip::Chunk chunk = m.sound.chunk(kHostile, 0, kBad, 0, kChunk);
-         chunk.head.control = gossip::ControlMessage::commit;
+         chunk.header.control = gossip::ControlMessage::commit;
          chunk.values = {};
          m.send(0, std::move(chunk));
        },
-       "it speaks of deadlines under another policy"}};
+       "a control message of another policy"}};
   for (const char* kind : {"none", "bf16"})
     for (const Case& bad : cases) {
       CAPTURE(kind);

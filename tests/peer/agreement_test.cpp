@@ -1,5 +1,5 @@
-// What runs must give: equal algorithms agree, training converges, mixing contracts as fast as the
-// spectral gap says.
+// Results of whole runs: equivalent algorithms agree, training converges, and mixing contracts at
+// the rate of the spectral gap.
 #include <cmath>
 
 #include "tests/gossip/test_network.hpp"
@@ -24,7 +24,7 @@ double distance_of(const Left& left) {
   return left.summary["final"]["distance_to_optimum"].get<double>();
 }
 
-/// Norm of the rows' distance to their mean, in double.
+/// The norm of the difference between the rows and their mean, computed in double.
 double spread(const std::vector<std::vector<float>>& rows) {
   double sum = 0;
   for (std::size_t k = 0; k < rows.front().size(); ++k) {
@@ -82,8 +82,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "D-PSGD on quadratics: to the optimum where peers agree on it, within O(rate) of it where they "
-    "do not") {
+    "D-PSGD on quadratics converges to a common optimum, or to within O(rate) if the optima "
+    "differ") {
   const Folder folder;
   int made = 0;
   const auto run_of = [&](const Overrides& overrides) {
@@ -97,8 +97,8 @@ TEST_CASE(
                             "data.different_hessians=true"})) < 1e-5);
   CHECK(distance_of(run_of({"algorithm.kind=allreduce"})) < 1e-5);
 
-  // Fixed step size and different minimisers: the limit lies beside the optimum, ten times nearer
-  // for a tenth of the rate.
+  // With a fixed step size and different minimisers, the limit differs from the optimum, and for a
+  // tenth of the rate it is ten times closer.
   const Overrides ring{"data.heterogeneity=1", "data.condition=2"};
   const double coarse = distance_of(run_of(ring + Overrides{"optimizer.rate=0.1"}));
   const double fine =
@@ -106,14 +106,14 @@ TEST_CASE(
   CHECK(coarse > 1e-3);
   CHECK(fine < coarse / 5);
   CHECK(fine > coarse / 20);
-  // More connectivity, less of it.
+  // The difference is smaller with more connectivity.
   CHECK(distance_of(run_of(ring + Overrides{"optimizer.rate=0.1", "topology.kind=hypercube"})) <
         coarse / 2);
 }
 
 TEST_CASE(
-    "Adam: all-reduce is the centralized run; a tracked gradient ends at the optimum, local ones "
-    "beside it") {
+    "Adam: all-reduce equals the centralized run; gradient tracking reaches the optimum, D-PSGD "
+    "does not") {
   const Folder folder;
   int made = 0;
   const auto run_of = [&](const Overrides& overrides) {
@@ -135,8 +135,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "every form of all-reduce and the synchronous servers reach the optimum of data that differ, "
-    "and stay") {
+    "every form of all-reduce and the synchronous servers reach the optimum of heterogeneous "
+    "data") {
   const Folder folder;
   int made = 0;
   for (const char* algorithm :
@@ -155,7 +155,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
+TEST_CASE("D-PSGD on digits: every peer learns classes that are not in its shard") {
   const Folder folder;
   const Left left =
       run_in(folder.path / "run",
@@ -166,8 +166,8 @@ TEST_CASE("D-PSGD on digits: every peer learns what it has never seen") {
 }
 
 TEST_CASE(
-    "1 − the contraction per round is within 1 % of the spectral gap, from the slowest "
-    "eigenvector, on every static symmetric kind") {
+    "starting at the slowest eigenvector, 1 − the contraction per round is within 1 % of the "
+    "spectral gap, on every static symmetric kind") {
   for (const topology::TopologyKind& kind : topology::kinds::catalog()) {
     if (kind.needs_values) continue;
     int sizes = 0;
@@ -182,7 +182,8 @@ TEST_CASE(
         const double gap = topology::spectral_gap(**schedule);
         CAPTURE(fmt::format("{} of {} peers, {}: gap {}", kind.name, n, to_string(weights), gap));
         CHECK(std::abs(mode->eigenvalue) == doctest::Approx(1 - gap));
-        // Rounds for a contraction to about a third: far above float32's rounding, far below 1.
+        // Rounds for a contraction to about a third: far above the rounding of float32, far
+        // below 1.
         const auto rounds = static_cast<gossip::Round>(std::clamp(std::ceil(1 / gap), 1.0, 400.0));
         const double measured = measured_gap(kind.name, n, weights, *mode, rounds);
         CHECK(std::abs(measured - gap) <= 0.01 * gap);

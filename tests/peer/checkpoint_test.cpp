@@ -1,6 +1,6 @@
-// Checkpoints on a disk that fails: whatever system call of a write fails, tears, or is a process's
-// last, there is a valid checkpoint afterwards, the old or the new. And whatever byte of one is
-// damaged, it is not believed.
+// Checkpoints on a failing disk: if any system call of a write fails, is torn, or is the last one
+// of the process, the old or the new checkpoint is valid. A checkpoint with any damaged byte is
+// detected.
 #include <algorithm>
 #include <set>
 
@@ -17,9 +17,9 @@ namespace {
 
 const std::vector<int> kHosted{0, 1};
 
-/// A process of two peers with a momentum, whose rows at round t hold values that tell t.
+/// A process of two peers with a momentum, whose rows at round t have values that identify t.
 struct Process {
-  explicit Process(const fs::path& folder_in, FailingDisk& disk_in, int keep = 2)
+  explicit Process(const fs::path& folder_in, simulator::FailingDisk& disk_in, int keep = 2)
       : folder(folder_in),
         disk(disk_in),
         setup(set_up({"run.peers=2", "optimizer.momentum=0.5", "checkpoint.every=10",
@@ -31,7 +31,7 @@ struct Process {
     return static_cast<float>(round) + static_cast<float>(node) / 4 + static_cast<float>(row) / 16;
   }
 
-  /// Both peers come by after `round` rounds; the error of the last that had one.
+  /// Adds the states of both peers after `round` rounds; returns the last error.
   Status save(gossip::Round round, float spoilt = 0) {
     Status status;
     for (const int node : kHosted) {
@@ -55,7 +55,7 @@ struct Process {
     return std::move(states).value();
   }
 
-  /// The newest round there is, after a look at every value of every one.
+  /// The round of the newest checkpoint. Checks every value of all checkpoints.
   gossip::Round newest() {
     const auto states = found();
     REQUIRE_FALSE(states.empty());
@@ -81,7 +81,7 @@ struct Process {
   }
 
   fs::path folder;
-  FailingDisk& disk;
+  simulator::FailingDisk& disk;
   Setup setup;
   Checkpointer checkpointer;
   std::vector<std::string> said;
@@ -95,13 +95,13 @@ std::set<std::string> files_of(const std::vector<gossip::Round>& rounds) {
   return names;
 }
 
-/// System calls of the checkpoint of round 30, which drops an old one.
+/// System calls of the checkpoint of round 30, which removes an old one.
 int calls_of_a_checkpoint(int keep) {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk, keep);
   for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
-  disk.strike_at(1 << 30, FailingDisk::Strike::fail);
+  disk.fail_at(1 << 30, simulator::FailingDisk::Failure::fail);
   REQUIRE(process.save(30).ok());
   CHECK(process.files() ==
         files_of(keep == 1 ? std::vector<gossip::Round>{30} : std::vector<gossip::Round>{20, 30}));
@@ -111,33 +111,35 @@ int calls_of_a_checkpoint(int keep) {
 }  // namespace
 
 TEST_CASE(
-    "every system call of a checkpoint that fails, tears or is the last leaves the old one or the "
-    "new") {
-  using Strike = FailingDisk::Strike;
+    "if any system call of a checkpoint fails, is torn or is the last one, the old or the new "
+    "checkpoint is valid") {
+  using Failure = simulator::FailingDisk::Failure;
   for (const int keep : {1, 2}) {
     const int calls = calls_of_a_checkpoint(keep);
     CHECK(calls > 20);
     for (int call = 0; call < calls; ++call)
-      for (const Strike strike : {Strike::fail, Strike::tear, Strike::stop, Strike::stop_torn})
+      for (const Failure failure :
+           {Failure::fail, Failure::tear, Failure::stop, Failure::stop_torn})
         for (const int after : {0, 1, 2}) {  // how it goes on: as it is; after a power cut with old
                                              // names, or with the current ones
-          CAPTURE(fmt::format("keep {}, call {}, strike {}, after {}", keep, call,
-                              static_cast<int>(strike), after));
+          CAPTURE(fmt::format("keep {}, call {}, failure {}, after {}", keep, call,
+                              static_cast<int>(failure), after));
           const Folder folder;
-          FailingDisk disk;
+          simulator::FailingDisk disk;
           Process process(folder.path, disk, keep);
           for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
-          disk.strike_at(call, strike, call % 2 == 0 ? ENOSPC : EIO);
+          disk.fail_at(call, failure, call % 2 == 0 ? ENOSPC : EIO);
           const Status saved = process.save(30);
-          CHECK(disk.struck());
+          CHECK(disk.failed());
           if (!saved.ok())
             CHECK(saved.error().message.starts_with("there is no checkpoint of round 30: "));
           if (after > 0)
-            disk.cut_power(after == 1 ? FailingDisk::Names::old : FailingDisk::Names::current);
+            disk.cut_power(after == 1 ? simulator::FailingDisk::Names::old
+                                      : simulator::FailingDisk::Names::current);
           const gossip::Round newest = process.newest();
           CHECK((newest == 30 || newest == 20));
           if (saved.ok()) CHECK(newest == 30);
-          if (after > 0 || strike == Strike::stop || strike == Strike::stop_torn) continue;
+          if (after > 0 || failure == Failure::stop || failure == Failure::stop_torn) continue;
           REQUIRE(process.save(40).ok());  // the disk works again: what was left over goes
           CHECK(process.newest() == 40);
           CHECK(process.files().size() == files_of(keep == 1 ? std::vector<gossip::Round>{40}
@@ -148,13 +150,13 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a failed write says what the system said, once, and a state that is not finite never becomes "
-    "a checkpoint") {
+    "a failed write is reported once with the system's reason, and a state that is not finite is "
+    "never saved") {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk);
   REQUIRE(process.save(10).ok());
-  disk.strike_at(1, FailingDisk::Strike::fail, ENOSPC);
+  disk.fail_at(1, simulator::FailingDisk::Failure::fail, ENOSPC);
   const Status full = process.save(20);
   REQUIRE_FALSE(full.ok());
   CHECK(full.error().message.find("No space left on device") != std::string::npos);
@@ -172,11 +174,9 @@ TEST_CASE(
   CHECK(process.files() == files_of({10, 60}));
 }
 
-TEST_CASE(
-    "a node that joins later than another one of its process leaves no half of a checkpoint "
-    "behind") {
+TEST_CASE("a node that joins after another node of its process leaves no incomplete checkpoint") {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk);
   std::vector<float> row(process.setup.parameters, 1.0F);
   NodeSnapshot alone;
@@ -190,14 +190,14 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "any damaged byte, and any length but the right one, make a checkpoint invalid; the one before "
-    "it is taken") {
+    "a checkpoint with any damaged byte or wrong length is invalid, and the one before it is "
+    "used") {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk);
   for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
   const fs::path manifest = checkpoint_path(folder.path / "checkpoints", 20, 0);
-  for (const fs::path& path : {manifest, tensors_beside(manifest)}) {
+  for (const fs::path& path : {manifest, tensors_path(manifest)}) {
     const std::string whole = content_of(path);
     const std::size_t stride = std::max<std::size_t>(1, whole.size() / 400);
     for (std::size_t at = 0; at < whole.size(); at += stride) {
@@ -217,7 +217,7 @@ TEST_CASE(
     process.said.clear();
     CHECK(process.newest() == 10);
     REQUIRE(process.said.size() == 1);
-    CHECK(process.said.front().starts_with("passed over the checkpoint of round 20: "));
+    CHECK(process.said.front().starts_with("skipped the checkpoint of round 20: "));
     written(path, whole);
     CHECK(process.newest() == 20);
     fs::remove(path);
@@ -227,10 +227,10 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a checkpoint of another configuration is refused with the key that differs, or that the data "
-    "do") {
+    "a checkpoint of another configuration is refused; the error names the key that differs, or "
+    "the data") {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk);
   REQUIRE(process.save(10).ok());
   const auto refusal = [&](const Overrides& overrides) {
@@ -249,16 +249,16 @@ TEST_CASE(
             .empty());
 }
 
-TEST_CASE("a later checkpoint than the one a run goes on from goes; other processes' stay") {
+TEST_CASE("resuming removes later checkpoints of the process, and keeps those of other processes") {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk, 5);
   for (const gossip::Round round : {10, 20, 30}) REQUIRE(process.save(round).ok());
   const fs::path here = folder.path / "checkpoints";
   for (const char* name :
        {"round-00000030-7.json", "round-00000020-0.safetensors.77.part", "notes.txt"})
     written(here / name, "x");
-  drop_later_checkpoints(here, 0, 20, disk);
+  remove_later_checkpoints(here, 0, 20, disk);
   auto expected = files_of({10, 20});
   expected.insert({"round-00000030-7.json", "round-00000020-0.safetensors.77.part", "notes.txt"});
   CHECK(process.files() == expected);
@@ -269,12 +269,13 @@ TEST_CASE("a later checkpoint than the one a run goes on from goes; other proces
 }
 
 TEST_CASE(
-    "what a life left that was ahead stays until there is a checkpoint of this one, then goes") {
+    "checkpoints of an incarnation that was ahead are kept until the current one has written a "
+    "checkpoint") {
   const Folder folder;
-  FailingDisk disk;
+  simulator::FailingDisk disk;
   Process process(folder.path, disk, 2);
   for (const gossip::Round round : {80, 100}) REQUIRE(process.save(round).ok());
-  disk.strike_at(5, FailingDisk::Strike::fail);
+  disk.fail_at(5, simulator::FailingDisk::Failure::fail);
   CHECK_FALSE(process.save(40).ok());
   CHECK(process.files() == files_of({80, 100}));
   REQUIRE(process.save(50).ok());

@@ -1,4 +1,4 @@
-// Codecs in whole runs: bytes in the log, the same bits, and the pairs that are refused.
+// Codecs in whole runs: bytes in the log, bit-identical results, and the pairs that are refused.
 #include <cmath>
 
 #include "gossip/links/link.hpp"
@@ -15,7 +15,7 @@ std::string setup_refusal(const Overrides& overrides) {
   return setup.ok() ? "" : setup.error().message;
 }
 
-/// Codec, its keys, and the bytes of a message of 650 values.
+/// A codec, its keys, and the bytes of a message of 650 values.
 struct Case {
   std::string algorithm;
   Overrides codec;
@@ -33,8 +33,8 @@ const std::vector<Case> kCases{{"dpsgd", {"codec.kind=bf16"}, 1300},
 }  // namespace
 
 TEST_CASE(
-    "bytes in the log are the messages' and 72 a frame, and the bits are those of any chunk size, "
-    "latency and threads") {
+    "the log counts the bytes of messages and 72 per frame; results do not depend on chunk size, "
+    "latency or threads") {
   const Folder folder;
   int made = 0;
   for (const Case& c : kCases) {
@@ -59,34 +59,32 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("pairs without a guarantee are refused in one sentence that says what would fit") {
+TEST_CASE("pairs of algorithm and codec without a guarantee are refused, with an alternative") {
   CHECK(setup_refusal({"codec.kind=topk"}) ==
-        "codec.kind: 'topk' leaves so much of a row out that mixing with it, as 'dpsgd' does, does "
-        "not converge; set "
-        "algorithm.kind = choco, which feeds back what was left out, or a codec that rounds (bf16, "
+        "codec.kind: 'topk' omits so much of a row that 'dpsgd' does not converge with it; set "
+        "algorithm.kind = choco, which has error feedback, or choose a codec that rounds (bf16, "
         "int8)");
   CHECK(setup_refusal({"codec.kind=sign", "algorithm.kind=consensus"})
             .find("algorithm.kind = choco") != std::string::npos);
   CHECK(setup_refusal({"codec.kind=randk", "algorithm.kind=gradient_tracking"})
             .find("algorithm.kind = choco") != std::string::npos);
   CHECK(setup_refusal({"codec.kind=int8", "algorithm.kind=allreduce"}) ==
-        "codec.kind: the rows of 'allreduce' travel as they are, so 'int8' would code nothing; "
-        "leave codec.kind at none, or "
-        "choose an algorithm that mixes (dpsgd) or feeds errors back (choco)");
+        "codec.kind: 'allreduce' sends its rows unencoded, so 'int8' would have no effect; set "
+        "codec.kind = none, or choose an algorithm that mixes (dpsgd) or one with error feedback "
+        "(choco)");
   CHECK(setup_refusal({"codec.kind=bf16", "algorithm.policy=async"}) ==
-        "codec.kind: under the policy async rows travel as they are, not as 'bf16'; set "
-        "algorithm.policy = sync, or "
-        "codec.kind = none");
+        "codec.kind: under policy async rows are sent unencoded, not as 'bf16'; set "
+        "algorithm.policy = sync, or codec.kind = none");
   for (const char* codec : {"codec.kind=none", "codec.kind=topk"})
     CHECK(setup_refusal({codec, "algorithm.kind=choco", "algorithm.policy=async"})
-              .find("algorithm.policy: 'choco' takes rows of the same round") == 0);
+              .find("algorithm.policy: 'choco' needs all rows of the same round") == 0);
   CHECK(setup_refusal({"algorithm.kind=choco", "topology.kind=one_peer_exponential"})
             .find("needs a symmetric W") != std::string::npos);
   CHECK(setup_refusal({"algorithm.kind=choco", "codec.kind=topk"}) == "");
   CHECK(setup_refusal({"codec.kind=int8"}) == "");
 }
 
-TEST_CASE("a codec's keys are checked like all others, and are part of what peers agree on") {
+TEST_CASE("the keys of a codec are checked, and are part of the shared configuration") {
   const auto refused = [](const Overrides& overrides) {
     const auto config = load_config("", overrides);
     return config.ok() ? std::string() : config.error().message;

@@ -1,4 +1,4 @@
-// `collect` believes no file of a run that disagrees with another one.
+// `collect` refuses files of a run that contradict each other.
 #include "peer/log/collect.hpp"
 
 #include "tests/peer/test_util.hpp"
@@ -9,12 +9,12 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-/// A run of 3 peers left in a folder, to be damaged.
+/// The folder of a run of 3 peers, to be damaged.
 struct Damaged {
   Folder folder;
   Left left = run_in(folder.path, {"run.peers=3", "run.rounds=2", "data.batch=4"});
 
-  /// collect refuses, and says all of `words`.
+  /// collect fails with a message that contains all of `words`.
   void refuses(const std::vector<std::string>& words) const {
     const auto summary = collect(folder.path);
     REQUIRE_FALSE(summary.ok());
@@ -24,7 +24,7 @@ struct Damaged {
       CHECK(summary.error().message.find(word) != std::string::npos);
   }
 
-  /// The log with its header replaced.
+  /// Replaces the header of the log.
   void write_header(const Json& header) const {
     std::string lines = header.dump() + "\n";
     for (const Json& record : left.log.records) lines += record.dump() + "\n";
@@ -34,14 +34,14 @@ struct Damaged {
 
 }  // namespace
 
-TEST_CASE("collect makes the summary of an undamaged run again") {
+TEST_CASE("collect reproduces the summary of an undamaged run") {
   const Damaged run;
   const auto summary = collect(run.folder.path);
   REQUIRE_MESSAGE(summary.ok(), (summary.ok() ? "" : summary.error().message));
   CHECK(*summary == run.left.summary);
 }
 
-TEST_CASE("one flipped bit in the final parameters is found, and the peer named") {
+TEST_CASE("a flipped bit in the final parameters is detected, and the peer is named") {
   const Damaged run;
   const fs::path path = run.folder.path / "final-0.safetensors";
   std::string bytes = content_of(path);
@@ -51,7 +51,7 @@ TEST_CASE("one flipped bit in the final parameters is found, and the peer named"
   run.refuses({path.string(), "peer 2"});
 }
 
-TEST_CASE("a header that disagrees with the resolved configuration is named with the key") {
+TEST_CASE("a header that differs from the resolved configuration is an error that names the key") {
   const Damaged run;
   Json header = run.left.log.header;
   header["config"]["optimizer"]["rate"] = 0.75;
@@ -67,7 +67,7 @@ TEST_CASE("a header that disagrees with the resolved configuration is named with
   CHECK(collect(run.folder.path).ok());
 }
 
-TEST_CASE("peers and parameters that are not those of the configuration are refused") {
+TEST_CASE("peers and parameters that do not match the configuration are refused") {
   const Damaged run;
   Json header = run.left.log.header;
   header["parameters"] = 7;
@@ -79,11 +79,11 @@ TEST_CASE("peers and parameters that are not those of the configuration are refu
   run.refuses({"1 of 4 peers are missing: 3"});
 }
 
-TEST_CASE("a log cut within its header, or before its end, is no log to collect") {
+TEST_CASE("a log that ends within its header, or without an end record, is refused") {
   const Damaged run;
   const std::string log = content_of(run.folder.path / "log-0.jsonl");
   written(run.folder.path / "log-0.jsonl", log.substr(0, 100));
-  run.refuses({"log-0.jsonl", "cut within its header"});
+  run.refuses({"log-0.jsonl", "ends within its header"});
   written(run.folder.path / "log-0.jsonl", log.substr(0, log.size() - 1));
   run.refuses({"log-0.jsonl", "has no end"});
 }

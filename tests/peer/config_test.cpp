@@ -1,5 +1,4 @@
-// The configuration: what it refuses and in which words, what it writes and reads again, what its
-// hash sees.
+// The configuration: errors and their messages, writing and reading, and its hash.
 #include "tests/peer/test_util.hpp"
 
 using namespace gossamer;
@@ -8,7 +7,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-/// The error of a file with this content; its name is "c.toml".
+/// The error of a file "c.toml" with this content.
 std::string refusal(const std::string& toml, const Overrides& overrides = {}) {
   const Folder folder;
   const auto config = load_config(written(folder.path / "c.toml", toml), overrides);
@@ -29,7 +28,7 @@ bool says(const std::string& message, const std::vector<std::string>& parts) {
   return true;
 }
 
-/// Reads what it writes: equal values, equal hash, equal text.
+/// Writes the configuration and reads it: equal values, equal hash, equal text.
 void check_round_trip(const Config& config) {
   const Folder folder;
   const auto again = load_config(written(folder.path / "resolved.toml", config.to_toml()), {});
@@ -42,7 +41,7 @@ void check_round_trip(const Config& config) {
 
 }  // namespace
 
-TEST_CASE("every error names the file, the line, the key and the choices") {
+TEST_CASE("every error names the file, the line, the key and the possible values") {
   struct Case {
     std::string toml;
     std::vector<std::string> words;
@@ -53,7 +52,7 @@ TEST_CASE("every error names the file, the line, the key and the choices") {
            {"[run]\npeers = \"four\"\n", {"c.toml:2: run.peers: 'four' is not an integer"}},
            {"[run]\n\npeer = 4\n", {"c.toml:3: run.peer: unknown; there are: ", "peers", "rounds"}},
            {"[run]\npeers = 2.0\n", {"c.toml:2: run.peers", "not an integer"}},
-           {"[run]\nseed = 1979-05-27\n", {"c.toml:2: run.seed: neither"}},
+           {"[run]\nseed = 1979-05-27\n", {"c.toml:2: run.seed: this is not a boolean"}},
            {"[run]\nkind = \"ring\"\n", {"c.toml:2: run.kind: unknown"}},
            {"[runs]\npeers = 4\n",
             {"c.toml:1: unknown section [runs]; there are: run, topology, "}},
@@ -85,14 +84,14 @@ TEST_CASE("every error names the file, the line, the key and the choices") {
            {"[model]\nkind = \"mlp\"\nhidden = [\"a\"]\n",
             {"c.toml:3: model.hidden: ", "not a list of integers"}},
            {"[net]\npeers = [\"a:1\", 3]\n",
-            {"c.toml:2: net.peers: a list holds integers only or texts only"}},
+            {"c.toml:2: net.peers: a list contains either integers or texts"}},
            {"[log]\nevery = 99999999999\n", {"c.toml:2: log.every: ", "too large"}}}) {
     CAPTURE(each.toml);
     CHECK(says(refusal(each.toml), each.words));
   }
 }
 
-TEST_CASE("--set: refused in the same words, and it wins over the file") {
+TEST_CASE("--set gives the same errors as a file, and takes precedence over it") {
   CHECK(says(refusal("", {"run.peers"}), {"--set run.peers: write it as section.key=value"}));
   CHECK(says(refusal("", {"peers=4"}), {"--set peers=4: write it as section.key=value"}));
   CHECK(says(refusal("", {"runs.peers=4"}), {"--set runs.peers=4: unknown section [runs]"}));
@@ -115,7 +114,7 @@ TEST_CASE("--set: refused in the same words, and it wins over the file") {
   CHECK(config->topology.values.at("rows") == ParameterValue(std::int64_t{3}));
 }
 
-TEST_CASE("a file that is not there, a folder, an empty file") {
+TEST_CASE("a missing file, a folder, and an empty file") {
   const Folder folder;
   for (const std::string& name : {std::string("missing.toml"), std::string(".")}) {
     const auto config = load_config((folder.path / name).string(), {});
@@ -126,7 +125,8 @@ TEST_CASE("a file that is not there, a folder, an empty file") {
   CHECK(load_config(written(folder.path / "empty.toml", ""), {}).ok());
 }
 
-TEST_CASE("what is written is read again: every kind of every section, and awkward texts") {
+TEST_CASE(
+    "a written configuration can be read: every kind of every section, and special characters") {
   check_round_trip(configured({}));
   for (const SectionSpec& section : section_specs()) {
     const auto config = load_config("", {section.name + ".kind="});
@@ -148,7 +148,7 @@ TEST_CASE("what is written is read again: every kind of every section, and awkwa
        "log.sketch=on", "run.rounds=1000000000000"}));
 }
 
-TEST_CASE("the hash sees what the run is, and not where it runs") {
+TEST_CASE("the hash depends on what is run, and not on where it runs") {
   const Config base = configured({"data.kind=idx"});
   for (const char* same :
        {"run.id=name", "net.failure_timeout=1", "local.threads=3", "local.out=x", "log.every=1",
@@ -166,8 +166,8 @@ TEST_CASE("the hash sees what the run is, and not where it runs") {
 }
 
 TEST_CASE(
-    "a relative path in a file is relative to the file, with --set to the working directory, and "
-    "absolute from then on") {
+    "a relative path is resolved against the folder of the file, or with --set against the working "
+    "directory") {
   const Folder folder;
   fs::create_directories(folder.path / "sub");
   const std::string file = written(
@@ -188,7 +188,7 @@ TEST_CASE(
   check_round_trip(*config);
 }
 
-TEST_CASE("a run's name is a name, not a path") {
+TEST_CASE("a run id is a name, not a path") {
   const std::vector<std::string> ids = {"..",  ".hidden", "../up",     "/abs",
                                         "a b", "\xff",    "new\nline", std::string(64, 'a')};
   for (const std::string& id : ids) {
@@ -199,11 +199,11 @@ TEST_CASE("a run's name is a name, not a path") {
   CHECK(load_config("", {"run.id=study-3_b.1"}).ok());
 }
 
-TEST_CASE("infinity is no number to configure with") {
+TEST_CASE("infinity is not a valid number") {
   CHECK(says(refusal("[optimizer]\nrate = inf\n"), {"c.toml:2: optimizer.rate", "finite"}));
 }
 
-TEST_CASE("what cannot run is refused at the start, in words") {
+TEST_CASE("combinations that cannot run are refused at the start, with a reason") {
   const auto refused = [](const Overrides& overrides, ErrorKind kind = ErrorKind::invalid) {
     const auto setup = make_setup(configured(overrides));
     REQUIRE_FALSE(setup.ok());
@@ -240,7 +240,7 @@ TEST_CASE("what cannot run is refused at the start, in words") {
   CHECK(make_setup(configured({"sim.latency_file=" + good, "run.peers=2", "algorithm.kind=server"}))
             .ok());  // one is the server's
   CHECK(says(refused({"sim.latency_file=" + good, "sim.latency_ms=3"}),
-             {"sim.latency_file", "sim.latency_ms", "leave one"}));
+             {"sim.latency_file", "sim.latency_ms", "set only one"}));
   CHECK(says(refused({"sim.spread=uniform", "sim.latency_spread=1"}),
              {"sim.latency_spread", "below 1", "log_normal"}));
   CHECK(says(refused({"algorithm.kind=consensus", "sim.latency_ms=1e6", "sim.latency_spread=2"}),

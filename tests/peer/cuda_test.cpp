@@ -1,11 +1,12 @@
-// Whole runs on a GPU: its kernels run on the CPU here, and the host cannot read its memory, so
-// that whoever reads a row where it lies stops the program.
+// Whole runs on an emulated GPU. Its kernels run on the CPU, and its memory cannot be read by the
+// host, so that an access to a row without a copy ends the program.
 #include <array>
 #include <cmath>
 
 #include "gossip/algorithm.hpp"
 #include "gossip/codec.hpp"
-#include "peer/runtime/device_choice.hpp"
+#include "peer/setup/device_choice.hpp"
+#include "peer/setup/memory_check.hpp"
 #include "tests/cuda_emulation/control.hpp"
 #include "tests/peer/test_util.hpp"
 
@@ -20,7 +21,7 @@ const Overrides kDigits{"run.peers=8", "data.batch=8", "log.every=0", "optimizer
 
 Overrides rounds(int count) { return {"run.rounds=" + std::to_string(count)}; }
 
-/// Each algorithm of the catalog, those with an order in both.
+/// Each algorithm of the catalog; algorithms with an order in both orders.
 std::vector<Overrides> algorithms() {
   std::vector<Overrides> all;
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
@@ -51,8 +52,8 @@ bool contains(const std::string& message, const std::string& words) {
 
 const Overrides kTopK{"algorithm.kind=choco", "codec.kind=topk"};
 
-/// What twenty rounds without records ask of CUDA: a run of thirty rounds less one of ten. Each
-/// gives back all that it took.
+/// The CUDA calls of twenty rounds without records: those of a run of thirty rounds minus those of
+/// a run of ten. Each run releases everything that it allocated.
 emulation::Counts asked_by_rounds(const Overrides& overrides, int gpus = 1) {
   const Folder folder;
   const emulation::With with({.gpus = gpus});
@@ -76,20 +77,21 @@ emulation::Counts asked_by_rounds(const Overrides& overrides, int gpus = 1) {
   return asked;
 }
 
-/// No wait of the host, no step captured anew, no byte down. Where peers end their rounds each by
-/// itself, who shares the waits of the end differs from run to run: there, fewer waits than rounds.
+/// Checks that the host never waited, captured no graph, and downloaded no byte. If peers end their
+/// rounds independently, the number of waits at the end differs between runs, and is only checked
+/// to be smaller than the number of rounds.
 void check_rounds_stay_on_the_gpu(const Overrides& overrides, int gpus = 1) {
   CAPTURE(gpus);
   const emulation::Counts asked = asked_by_rounds(overrides, gpus);
   const bool end_together =
-      make_setup(configured(kDigits + overrides)).value().algorithm->needs().rounds_end_together;
+      make_setup(configured(kDigits + overrides)).value().algorithm->requirements().lockstep;
   CHECK(std::abs(static_cast<std::int64_t>(asked.synchronisations)) < (end_together ? 1 : 20));
   CHECK(asked.captures == 0);
   CHECK(asked.bytes_down == 0);
 }
 
-/// A codec whose messages of one peer in one round are unsound where neighbours read them, as if
-/// that peer had sent them so.
+/// A codec that damages the messages of one peer in one round when neighbours read them, as if the
+/// peer had sent them damaged.
 class OnceUnreadable final : public gossip::Codec {
  public:
   OnceUnreadable(std::unique_ptr<gossip::Codec> codec, gpu::Device& device, int peer,
@@ -123,11 +125,11 @@ class OnceUnreadable final : public gossip::Codec {
   mutable bool read_by_itself_ = false;
 };
 
-DeviceChoice chosen(const std::string& name, const ProcessPlace& place = {}) {
+DeviceChoice chosen(const std::string& name, const LocalRank& local_rank = {}) {
   LocalOptions local;
   local.device = name;
   local.threads = 1;
-  auto choice = choose_device(local, place);
+  auto choice = choose_device(local, local_rank);
   REQUIRE_MESSAGE(choice.ok(), (choice.ok() ? "" : choice.error().message));
   return std::move(choice).value();
 }
@@ -162,7 +164,7 @@ TEST_CASE("fifty rounds on a GPU and on the CPU: losses agree within 1e-3, for e
 }
 
 TEST_CASE(
-    "two runs on a GPU are bit-identical, in whatever order its threads and streams run: every "
+    "two runs on a GPU are bit-identical for any order of its threads and streams: every "
     "algorithm") {
   const Folder folder;
   int made = 0;
@@ -184,20 +186,20 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "rounds without records never wait for the GPU: every algorithm, and each step is a captured "
-    "graph") {
+    "rounds without records never wait for the GPU, and each step is a captured graph: every "
+    "algorithm") {
   for (const Overrides& algorithm : algorithms()) {
     CAPTURE(algorithm.front());
     check_rounds_stay_on_the_gpu(fitted(kDigits + algorithm));
   }
   CHECK(asked_by_rounds({}).graph_launches >= 20);
-  // Of seven peers one has no partner: its halves change places all the same, so that what was
-  // captured is found again.
+  // One of seven peers has no partner. Its two buffers are swapped nevertheless, so that the
+  // captured graphs can be reused.
   check_rounds_stay_on_the_gpu({"topology.kind=random_matching", "run.peers=7"});
   CHECK(asked_by_rounds({"topology.kind=random_matching", "run.peers=7"}).graph_launches >= 20);
 }
 
-TEST_CASE("nor do rounds with a codec: every codec") {
+TEST_CASE("rounds without records never wait for the GPU: every codec") {
   for (const gossip::CodecKind& codec : gossip::codecs::catalog()) {
     CAPTURE(codec.name);
     const Overrides coded{"codec.kind=" + codec.name};
@@ -208,8 +210,8 @@ TEST_CASE("nor do rounds with a codec: every codec") {
 }
 
 TEST_CASE(
-    "a coded row that cannot be read ends the run with its sender's name, and no later than a "
-    "record") {
+    "an encoded row that cannot be decoded ends the run by the next record, and the error names "
+    "its sender") {
   for (const int gpus : {1, 2})
     for (const bool late : {false, true}) {
       CAPTURE(gpus);
@@ -234,13 +236,12 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a peer that diverges on a GPU: it is named as on the CPU, and nothing is kept of what others "
-    "made of its row") {
+    "a peer that diverges on a GPU is named as on the CPU, and no result computed from its row is "
+    "kept") {
   const Folder folder;
   int made = 0;
-  // One of four classes has features that make whoever holds it step beyond the bound, far (so its
-  // neighbours' rows are beyond it too when they have mixed) or so little that their rows are
-  // within it again.
+  // One of four classes has features that make the peers with it exceed the bound: by so much that
+  // their neighbours' rows exceed it too after mixing, or by so little that they do not.
   for (const double huge : {1e22, 1e20}) {
     std::string table = "f,g,class\n";
     for (int i = 0; i < 160; ++i)
@@ -302,7 +303,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all on a GPU") {
+TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row on a GPU") {
   const Folder folder;
   const Overrides problem = kDigits + kOnGpu + rounds(6);
   const std::string hash = run_in(folder.path / "plain", problem).hash();
@@ -321,7 +322,7 @@ TEST_CASE("latencies, asynchronous exchange, sketches and a misaligned row: all 
   CHECK_FALSE(async.stopped);
 }
 
-TEST_CASE("a run that is over has given everything back") {
+TEST_CASE("a finished run has released all resources") {
   const Folder folder;
   run_in(folder.path / "warm", kDigits + kOnGpu + rounds(2));
   const auto before = emulation::holdings();
@@ -330,8 +331,8 @@ TEST_CASE("a run that is over has given everything back") {
 }
 
 TEST_CASE(
-    "peers spread over GPUs: the bits of one GPU, for every algorithm, in whatever order the "
-    "GPUs work") {
+    "peers on several GPUs: bit-identical to one GPU for any order of the GPUs, for every "
+    "algorithm") {
   const Folder folder;
   int made = 0;
   for (const Overrides& algorithm : algorithms()) {
@@ -345,7 +346,7 @@ TEST_CASE(
       const auto before = emulation::counts();
       const Left left = run_in(folder.path / std::to_string(made++), problem);
       CHECK(left.hash() == expected);
-      const bool one_node = set_up(problem).algorithm->needs().one_node;
+      const bool one_node = set_up(problem).algorithm->requirements().one_node;
       for (int gpu = 0; gpu < gpus; ++gpu) {
         const auto place = static_cast<std::size_t>(gpu);
         CHECK((emulation::counts().kernels_of[place] > before.kernels_of[place]) ==
@@ -355,7 +356,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("peers spread over GPUs: whole runs, their records and figures") {
+TEST_CASE("peers on several GPUs: records and metrics of whole runs") {
   const Folder folder;
   const Overrides problem =
       kDigits + rounds(6) + kOnGpu + Overrides{"model.kind=mlp",         "model.hidden=[20]",
@@ -388,12 +389,12 @@ TEST_CASE("peers spread over GPUs: whole runs, their records and figures") {
 }
 
 TEST_CASE(
-    "peers spread over GPUs: rounds without records never wait, and a run gives everything back") {
+    "peers on several GPUs: rounds without records never wait, and a run releases all resources") {
   check_rounds_stay_on_the_gpu({}, 3);
   CHECK(asked_by_rounds({}, 3).graph_launches >= 3 * 20);
 }
 
-TEST_CASE("peers spread over GPUs: a fault on one of them ends the run with its name") {
+TEST_CASE("peers on several GPUs: a fault on one of them ends the run, and the error names it") {
   const Folder folder;
   const emulation::With with({.gpus = 2});
   const Setup setup = set_up(kDigits + kOnGpu + rounds(12) + Overrides{"log.every=10"});
@@ -412,7 +413,9 @@ TEST_CASE("peers spread over GPUs: a fault on one of them ends the run with its 
   CHECK(contains(message, "cuda:1: cudaGraphLaunch: unspecified launch failure"));
 }
 
-TEST_CASE("too little memory: how much was needed, for how many peers, and what would fit") {
+TEST_CASE(
+    "too little memory: the error says how much is needed, for how many peers, and how many would "
+    "fit") {
   emulation::Settings small;
   small.memory_per_gpu = std::size_t{8} << 20;
   const emulation::With with(small);
@@ -420,7 +423,7 @@ TEST_CASE("too little memory: how much was needed, for how many peers, and what 
       kOnGpu + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=100000"});
   CHECK(contains(message, "out of memory on cuda:0"));
   CHECK(contains(message, "20 peers need"));
-  CHECK(contains(message, "room for"));
+  CHECK(contains(message, "would fit"));
 
   small.gpus = 3;  // 20 peers are 6 or 7 on a GPU
   const emulation::With with_three(small);
@@ -428,15 +431,14 @@ TEST_CASE("too little memory: how much was needed, for how many peers, and what 
       kOnGpu + Overrides{"run.peers=20", "algorithm.kind=consensus", "algorithm.length=150000"};
   CHECK(contains(run_refusal(network),
                  "7 of the 20 peers are on one GPU and need 0.01 GiB (2 rows of 150000 values"));
-  CHECK(contains(run_refusal(network), "room for 18 peers on all GPUs"));
+  CHECK(contains(run_refusal(network), "18 peers would fit on all GPUs"));
   const Setup setup = set_up(network);
   CHECK(check_memory(setup, 18).ok());
   CHECK_FALSE(check_memory(setup, 19).ok());
 }
 
 TEST_CASE(
-    "which device: the GPU there is, the CPU and one line why, or an error that names the "
-    "reason") {
+    "choice of the device: an available GPU, the CPU with a note, or an error with the reason") {
   CHECK(contains(chosen("cpu").device->description(), "cpu, 1 thread"));
   CHECK(contains(chosen("auto").device->description(), "cuda:0"));
   CHECK(chosen("auto").note.empty());
@@ -453,13 +455,11 @@ TEST_CASE(
     for (const char* name : {"cuda", "auto"}) {  // alone: all; else processes share the GPUs
       CAPTURE(name);
       CHECK(contains(chosen(name).device->description(), "cuda:0-2, 3 × Emulated GPU, "));
-      CHECK(contains(chosen(name, {.nodes = 2}).device->description(), "cuda:0-1, 2 × "));
-      CHECK(contains(chosen(name, {.process = 1, .processes = 2}).device->description(),
+      CHECK(contains(chosen(name, {.hosted_nodes = 2}).device->description(), "cuda:0-1, 2 × "));
+      CHECK(contains(chosen(name, {.rank = 1, .processes = 2}).device->description(),
                      "cuda:1-2, 2 × "));
-      CHECK(
-          contains(chosen(name, {.process = 4, .processes = 5}).device->description(), "cuda:1, "));
-      CHECK(
-          contains(chosen(name, {.process = 2, .processes = 0}).device->description(), "cuda:2, "));
+      CHECK(contains(chosen(name, {.rank = 4, .processes = 5}).device->description(), "cuda:1, "));
+      CHECK(contains(chosen(name, {.rank = 2, .processes = 0}).device->description(), "cuda:2, "));
       CHECK(chosen(name).note.empty());
     }
     CHECK(
@@ -472,9 +472,9 @@ TEST_CASE(
     CHECK(contains(choice.device->description(), "cuda:0, "));
     CHECK(contains(
         choice.note,
-        "local.device = cuda: cuda:0-2 do not reach each other's memory; using cuda:0 alone"));
+        "local.device = cuda: cuda:0-2 cannot access each other's memory; using only cuda:0"));
     CHECK(chosen("cuda:1").note.empty());
-    CHECK(chosen("auto", {.process = 1, .processes = 3}).note.empty());
+    CHECK(chosen("auto", {.rank = 1, .processes = 3}).note.empty());
   }
   const auto without = [&](auto change, const std::string& words) {
     emulation::Settings lacking;

@@ -1,4 +1,4 @@
-// The files of a run: whole or absent, and never believed when damaged.
+// The files of a run: atomic writes, and detection of damage.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-/// No file grows past `bytes` while it lives, as on a full disk.
+/// Limits the size of files to `bytes` during its lifetime, as a full disk does.
 class FullDisk {
  public:
   explicit FullDisk(rlim_t bytes) {
@@ -36,7 +36,7 @@ class FullDisk {
   void (*before_signal_)(int) = nullptr;
 };
 
-/// Records of a log of peer 0 of 2, as whole as readers need them.
+/// Records of a log of peer 0 of 2, with all required fields.
 Json a_header() {
   return {
       {"record", "header"}, {"schema", 1},       {"run_id", "r"},
@@ -79,7 +79,7 @@ struct TwoTensors {
 
 }  // namespace
 
-TEST_CASE("a file is replaced whole, or stays as it was") {
+TEST_CASE("a file is replaced as a whole, or is unchanged") {
   const Folder folder;
   const fs::path path = folder.path / "summary.json";
   REQUIRE(write_file(path, "first").ok());
@@ -97,7 +97,7 @@ TEST_CASE("a file is replaced whole, or stays as it was") {
   CHECK_FALSE(write_file(folder.path / "no" / "such", "x").ok());
 }
 
-TEST_CASE("a log ends with its last whole line when the disk is full, and stays failed") {
+TEST_CASE("on a full disk a log ends with its last complete line, and later writes fail") {
   const Folder folder;
   const fs::path path = folder.path / "log-0.jsonl";
   {
@@ -122,12 +122,12 @@ TEST_CASE("a log ends with its last whole line when the disk is full, and stays 
   CHECK_FALSE(RecordFile::create(path).ok());
 }
 
-TEST_CASE("what is not UTF-8 does not keep a log from being written") {
+TEST_CASE("a log can contain bytes that are not UTF-8") {
   CHECK(text_of({{"message", "cannot write /tmp/\xff"}}) ==
         "{\"message\":\"cannot write /tmp/\xef\xbf\xbd\"}");
 }
 
-TEST_CASE("safetensors: by the format's definition, and back") {
+TEST_CASE("safetensors: files follow the definition of the format, and can be read") {
   const Folder folder;
   const TwoTensors given;
   const fs::path path = folder.path / "final-0.safetensors";
@@ -163,7 +163,7 @@ TEST_CASE("safetensors: by the format's definition, and back") {
   }
 }
 
-TEST_CASE("safetensors cut short at any byte, longer, or with any byte changed") {
+TEST_CASE("safetensors: truncated at any byte, extended, or with any byte changed") {
   const Folder folder;
   const TwoTensors given;
   const fs::path path = folder.path / "final-0.safetensors";
@@ -189,7 +189,7 @@ TEST_CASE("safetensors cut short at any byte, longer, or with any byte changed")
     }
 }
 
-TEST_CASE("a file that never ends, or is larger than it may be, is refused") {
+TEST_CASE("a device, or a file larger than the limit, is refused") {
   const Folder folder;
   const fs::path pipe = folder.path / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -206,8 +206,7 @@ TEST_CASE("a file that never ends, or is larger than it may be, is refused") {
   CHECK_FALSE(read_file(folder.path / "ten", 9).ok());
 }
 
-TEST_CASE(
-    "logs: every field that is missing, of another type or out of range is named with its line") {
+TEST_CASE("logs: a field that is missing, of another type or out of range is named with its line") {
   const Folder folder;
   const auto log = [&](const std::vector<Json>& records) {
     written(folder.path / "log-0.jsonl", lines_of(records));
@@ -261,15 +260,16 @@ TEST_CASE(
   refused({a_header(), Json::array()}, 2, "record");
 }
 
-TEST_CASE("a log cut within its header is an error, or left out with a word") {
+TEST_CASE("a log that ends within its header is an error, or is skipped with a message") {
   const Folder folder;
   written(folder.path / "log-0.jsonl", lines_of({a_header()}));
   written(folder.path / "log-1.jsonl", "{\"record\":\"hea");
   const auto strict = read_logs(folder.path);
   REQUIRE_FALSE(strict.ok());
-  CHECK(strict.error().message.find(
-            "log-1.jsonl is cut within its header: that process wrote nothing") !=
-        std::string::npos);
+  CHECK(
+      strict.error().message.find(
+          "log-1.jsonl ends within its header: its process was killed before it wrote a record") !=
+      std::string::npos);
   std::vector<std::string> said;
   const auto lenient =
       read_logs(folder.path, [&](const std::string& message) { said.push_back(message); });
@@ -279,8 +279,8 @@ TEST_CASE("a log cut within its header is an error, or left out with a word") {
 }
 
 TEST_CASE(
-    "logs: a torn last line is left out, a damaged one is an error that names it, a folder without "
-    "logs says so") {
+    "logs: an incomplete last line is skipped, a damaged line is an error, a folder without logs "
+    "is an error") {
   const Folder folder;
   const auto log = [&](const std::string& content) {
     written(folder.path / "log-0.jsonl", content);
@@ -299,6 +299,6 @@ TEST_CASE(
   const Folder empty;
   const auto none = read_logs(empty.path);
   REQUIRE_FALSE(none.ok());
-  CHECK(none.error().message.find("holds no run") != std::string::npos);
+  CHECK(none.error().message.find("contains no run") != std::string::npos);
   CHECK_FALSE(read_logs(empty.path / "missing").ok());
 }

@@ -1,4 +1,4 @@
-// The gap that a run realised, from its logs alone.
+// The realised gap of a run, from its logs.
 #include "peer/prediction/run_gap.hpp"
 
 #include <cmath>
@@ -17,7 +17,7 @@ RunGap gap_in(const fs::path& folder) {
   return *gap;
 }
 
-/// Next to no training, from starts that differ: what is left is the mixing.
+/// Nearly no training, with different initial parameters, so that mixing dominates.
 const Overrides kMixing{"run.peers=9",  "run.init=different", "optimizer.rate=1e-12",
                         "data.batch=4", "run.rounds=300",     "log.every=10"};
 
@@ -39,8 +39,7 @@ TEST_CASE("a synchronous run realises the planned gap") {
 }
 
 TEST_CASE(
-    "rows that come late: the realised gap is the rate at which the run's peers really came "
-    "together") {
+    "with late rows, the realised gap is the measured rate of convergence of the run's peers") {
   const Folder folder;
   const Left left =
       run_in(folder.path / "run",
@@ -48,7 +47,7 @@ TEST_CASE(
   const RunGap gap = gap_in(folder.path / "run");
   CHECK(gap.stale > 0);
   CHECK(gap.missing > 0);  // before the first row has come
-  CHECK(gap.latest ==
+  CHECK(gap.max_staleness ==
         3);  // 2, and every other row is not sent: the link still carries the one before
   CHECK(gap.realised < 0.9 * gap.planned);
   const auto records = left.records("network");
@@ -59,7 +58,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "a peer that was away and joined again was without its neighbours as they were without it") {
+    "a peer that was away mixed without its neighbours in the rounds in which they mixed without "
+    "it") {
   const Folder folder;
   const Left left = run_in(
       folder.path, kMixing + Overrides{"topology.kind=complete", "run.peers=4", "log.every=1"});
@@ -73,8 +73,8 @@ TEST_CASE(
                        {"peer", 2},
                        {"seconds", 1.0},
                        {"event", "joined"},
-                       {"of", nullptr},
-                       {"within_reach", 4}})
+                       {"neighbour", nullptr},
+                       {"reachable_peers", 4}})
                      .dump() +
                  "\n";
       if (round > 10 && round <= 12) continue;  // it did rounds to 10, and began again at 12
@@ -95,7 +95,7 @@ TEST_CASE(
   CHECK(gap.rounds == 300);
 }
 
-TEST_CASE("what is no whole run that mixes is refused") {
+TEST_CASE("incomplete runs and runs that do not mix are refused") {
   const Folder folder;
   const auto refused = [](const fs::path& path, ErrorKind kind, const char* words) {
     const auto gap = gap_of_run(path, {});
@@ -104,7 +104,7 @@ TEST_CASE("what is no whole run that mixes is refused") {
     CAPTURE(gap.error().message);
     CHECK(gap.error().message.find(words) != std::string::npos);
   };
-  refused(folder.path, ErrorKind::data, "holds no run");
+  refused(folder.path, ErrorKind::data, "contains no run");
   run_in(folder.path / "allreduce", {"run.peers=3", "run.rounds=2", "algorithm.kind=allreduce"});
   refused(folder.path / "allreduce", ErrorKind::invalid, "does not mix");
   run_in(folder.path / "sums", {"run.peers=3", "run.rounds=2", "algorithm.kind=async_push_sum"});
@@ -130,7 +130,7 @@ TEST_CASE("what is no whole run that mixes is refused") {
   rewritten(Json::array());
   refused(folder.path / "odd", ErrorKind::data, "missing: 2");
   rewritten(Json::array({{{"round", 1}, {"from", 7}, {"used_round", 0}}}));
-  refused(folder.path / "odd", ErrorKind::data, "no log knows of");
+  refused(folder.path / "odd", ErrorKind::data, "that is in no log");
   rewritten(Json::array({{{"round", 1}, {"from", 1}, {"used_round", 3}}}));
   refused(folder.path / "odd", ErrorKind::data, "was not there");
   rewritten(Json::array({{{"round", 1}, {"from", 1}, {"used_round", 2}}}));

@@ -1,4 +1,4 @@
-// Who joins a network and finds nobody that could give it rows.
+// A process that joins a network without finding a donor for its rows.
 #include "gossip/scheduler.hpp"
 #include "peer/runtime/host.hpp"
 #include "tests/peer/test_util.hpp"
@@ -9,12 +9,12 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-/// Where chunks go that nobody hears.
+/// A link that drops all chunks.
 struct Nowhere final : gossip::Link {
   void send(gossip::Chunk) override {}
 };
 
-/// Peer 1 of a path of three, alone in its process: for its partners the test speaks.
+/// Peer 1 of a path of three, alone in its process. The test acts as its partners.
 struct Joiner {
   Joiner() {
     recorder = Recorder::create(setup, {1}, folder.path / "run", "real").value();
@@ -22,7 +22,7 @@ struct Joiner {
                                   HostRequest{.hosted = {1}, .ports = {}});
     for (const int partner : {0, 2}) host->group().exchange().connect(1, partner, nowhere);
   }
-  /// What it ends with, and when.
+  /// The error with which it ends, and the time.
   std::pair<std::string, double> end() {
     scheduler.run();
     REQUIRE(host->error());
@@ -44,19 +44,20 @@ const std::string kGone = "its connection broke";
 
 }  // namespace
 
-TEST_CASE("who joins and has no partner left ends after a silence") {
+TEST_CASE("a joining peer without any partner ends after the failure timeout") {
   Joiner joiner;
   joiner.host->join({{1, 0}});
   joiner.scheduler.after(std::chrono::seconds(5),
                          [&] { joiner.host->group().engine(1).lose_link(0, kGone); });
   const auto [message, at] = joiner.end();
   CHECK(message ==
-        "peer 1 came too late: whoever it could ask for rows has done its last round and left");
+        "peer 1 came too late: every peer that it could ask for rows has done its last round and "
+        "left");
   CHECK(at >= 7);
   CHECK(at <= 8);
 }
 
-TEST_CASE("processes that all join, and so have no rows, do not wait for each other for ever") {
+TEST_CASE("processes that all join, and thus have no rows, do not wait for each other forever") {
   Joiner joiner;
   joiner.host->join({{1, 0}});
   joiner.scheduler.after(std::chrono::seconds(5),
@@ -71,8 +72,8 @@ TEST_CASE("processes that all join, and so have no rows, do not wait for each ot
 }
 
 TEST_CASE(
-    "who is asked for rows is waited for, however long its round takes; when it is lost, the wait "
-    "begins") {
+    "a joining peer waits for its donor however long the donor's round takes; the timeout starts "
+    "when the donor is lost") {
   Joiner joiner;
   joiner.host->join({{1, 0}, {1, 2}});
   REQUIRE(joiner.host->group()

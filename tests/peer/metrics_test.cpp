@@ -1,4 +1,5 @@
-// The figures of a network: by hand, and the sketched consensus distance held to the exact one.
+// The metrics of a network: known values, and the estimated consensus distance against the exact
+// one.
 #include <cmath>
 #include <numbers>
 
@@ -25,7 +26,7 @@ double exact(const RowSet& rows) {
 std::vector<double> sketch(const std::vector<float>& row, std::uint64_t seed) {
   std::vector<double> values(gpu::sketch_length(row.size()));
   const gpu::SketchRequest<float> request{row.data(), row.size(), seed, values.data()};
-  gpu::CpuDevice(1).sketch(std::span(&request, 1));
+  gpu::CpuDevice(1).execute(std::span(&request, 1));
   return values;
 }
 
@@ -35,8 +36,8 @@ double estimated(const RowSet& rows, std::uint64_t seed) {
   return estimated_consensus_distance(sketches);
 }
 
-/// x_i = c + amplitude · a_i u: all peers apart along one direction u, as when one slow mode is
-/// left.
+/// x_i = c + amplitude · a_i u: all peers differ along one direction u, as if only one slow mode
+/// remained.
 RowSet along(const std::vector<double>& amplitudes, const std::vector<double>& direction,
              double centre, double amplitude) {
   RowSet rows;
@@ -48,7 +49,7 @@ RowSet along(const std::vector<double>& amplitudes, const std::vector<double>& d
   return rows;
 }
 
-/// The ring's slowest mode: cos 2πi/n.
+/// The slowest mode of a ring: cos 2πi/n.
 std::vector<double> ring_mode(int n) {
   std::vector<double> mode;
   for (int i = 0; i < n; ++i) mode.push_back(std::cos(2 * std::numbers::pi * i / n));
@@ -73,7 +74,7 @@ std::vector<double> normal(std::size_t d, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("by hand: the mean, the consensus distance, the distance to the optimum") {
+TEST_CASE("the mean, the consensus distance and the distance to the optimum of known rows") {
   const RowSet rows{{1, 2}, {3, 2}, {5, 8}};
   CHECK(mean_row(views_of(rows)) == std::vector<double>{3, 4});
   CHECK(exact(rows) == doctest::Approx(std::sqrt((4 + 4 + 0 + 4 + 4 + 16) / 3.0)));
@@ -90,7 +91,7 @@ TEST_CASE("the final hash depends on every peer's parameters and on their order"
   CHECK(final_hash({"ab"}) != final_hash({"a", "b"}));
 }
 
-TEST_CASE("a sketch is linear, and the same for the same seed only") {
+TEST_CASE("a sketch is linear, and equal only for equal seeds") {
   const RowSet rows{{1, -2, 3}, {4, 0.5F, -1}, {5, -1.5F, 2}};
   const auto a = sketch(rows[0], 3), b = sketch(rows[1], 3), sum = sketch(rows[2], 3);
   REQUIRE(a.size() == 4);  // no longer than the row needs
@@ -100,23 +101,23 @@ TEST_CASE("a sketch is linear, and the same for the same seed only") {
   CHECK(sketch(std::vector<float>(100000), 1) == std::vector<double>(gpu::kSketchLength));
 }
 
-TEST_CASE("the sketched consensus distance is within 10 % of the exact one, over 100 seeds") {
+TEST_CASE("the estimated consensus distance is within 10 % of the exact one, over 100 seeds") {
   for (const std::size_t d : {std::size_t{1}, std::size_t{7}, std::size_t{650}, std::size_t{1024},
                               std::size_t{1025}, std::size_t{5000}}) {
     CAPTURE(d);
     const double most = d <= gpu::kSketchLength ? 1e-9 : 0.1;
-    // Peers apart in every direction.
+    // The peers differ in every direction.
     CHECK(worst_over_seeds([&](std::uint64_t seed) {
             RowSet rows;
             for (std::uint64_t i = 0; i < 8; ++i)
               rows.push_back(along({1}, normal(d, seed * 100 + i), 0, 1).front());
             return rows;
           }) < most);
-    // One slow mode on a ring of 16: one direction, so one draw of the sketch decides.
+    // One slow mode on a ring of 16: a single direction, so the error is that of one random draw.
     CHECK(worst_over_seeds([&](std::uint64_t seed) {
             return along(ring_mode(16), normal(d, seed), 3, 1);
           }) < most);
-    // The direction has few entries that count, or all alike.
+    // The direction has a few large entries, or equal ones.
     for (const std::size_t entries : {std::size_t{1}, std::size_t{2}, std::size_t{10}, d})
       CHECK(worst_over_seeds([&](std::uint64_t seed) {
               std::vector<double> direction(d);
@@ -128,13 +129,13 @@ TEST_CASE("the sketched consensus distance is within 10 % of the exact one, over
   }
 }
 
-TEST_CASE("the sketch still sees a consensus distance of 1e-6 of the mean") {
+TEST_CASE("a consensus distance of 1e-6 of the mean can be estimated") {
   CHECK(worst_over_seeds([](std::uint64_t seed) {
           return along(ring_mode(16), normal(5000, seed), 1, 1.5e-6);
         }) < 0.1);
 }
 
-TEST_CASE("a whole run: the sketches in its log against its exact figures") {
+TEST_CASE("a whole run: estimates from the sketches in its log against its exact metrics") {
   const Folder folder;
   const Left left =
       run_in(folder.path / "run", {"run.peers=16", "run.rounds=30", "algorithm.kind=consensus",

@@ -1,4 +1,4 @@
-// What is predicted of a run against what the run then does.
+// Predictions against the results of the runs.
 #include "peer/prediction/prediction.hpp"
 
 #include <cmath>
@@ -18,7 +18,7 @@ const Overrides kQuadratic{"run.peers=16",      "model.kind=linear",    "data.ki
 
 Prediction predicted(const Overrides& overrides) { return predict(set_up(overrides), 0.9); }
 
-/// A run beside its prediction, point by point.
+/// A run and its prediction, point by point.
 struct Compared {
   std::vector<double> measured_consensus, measured_distance;
   Prediction prediction;
@@ -39,7 +39,7 @@ Compared compare(const Overrides& overrides) {
   return compared;
 }
 
-/// Within `tolerance` wherever it is more than float32's rounding.
+/// The difference is within `tolerance`, or within the rounding of float32.
 void check_close(const std::vector<double>& measured, const std::vector<double>& predicted,
                  double tolerance, double floor) {
   REQUIRE(predicted.size() == measured.size());
@@ -79,8 +79,8 @@ TEST_CASE("D-PSGD ends within 2 % of its predicted fixed point") {
 }
 
 TEST_CASE(
-    "the first two hundred rounds of every algorithm that is a linear iteration, within a "
-    "thousandth") {
+    "the first two hundred rounds of every algorithm that is a linear iteration are predicted "
+    "within a thousandth") {
   const std::vector<Overrides> algorithms{
       {"algorithm.kind=dpsgd"},
       {"algorithm.kind=dpsgd", "algorithm.order=awc", "algorithm.local_steps=3",
@@ -133,7 +133,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("tracking, D² and EXTRA go at the spectral radius of their iteration") {
+TEST_CASE("tracking, D² and EXTRA converge at the spectral radius of their iteration") {
   for (const Overrides& algorithm :
        {Overrides{"algorithm.kind=gradient_tracking"},
         Overrides{"algorithm.kind=d2", "topology.lazy=true"}, Overrides{"algorithm.kind=extra"}}) {
@@ -149,7 +149,7 @@ TEST_CASE("tracking, D² and EXTRA go at the spectral radius of their iteration"
   }
 }
 
-TEST_CASE("an unstable step size is foretold, and diverges") {
+TEST_CASE("a step size that is predicted to be unstable diverges") {
   const Overrides overrides =
       kQuadratic + Overrides{"algorithm.kind=gradient_tracking", "algorithm.order=awc",
                              "optimizer.rate=1.5", "run.rounds=40"};
@@ -158,10 +158,10 @@ TEST_CASE("an unstable step size is foretold, and diverges") {
   CHECK_FALSE(compared.prediction.limit);
   CHECK(compared.measured_distance.back() > 1e3);
   CHECK(prediction_text(set_up(overrides), compared.prediction)
-            .find("take a smaller optimizer.rate") != std::string::npos);
+            .find("use a smaller optimizer.rate") != std::string::npos);
 }
 
-TEST_CASE("mixing alone decays as expected, within what sampling 20,000 coordinates leaves open") {
+TEST_CASE("mixing alone decays as predicted, within the sampling error of 20,000 coordinates") {
   for (const char* kind : {"ring", "torus", "exponential", "one_peer_exponential", "base",
                            "random_matching", "complete"}) {
     CAPTURE(kind);
@@ -173,15 +173,15 @@ TEST_CASE("mixing alone decays as expected, within what sampling 20,000 coordina
                               std::string("topology.kind=") + kind};
     if (!make_setup(configured(overrides)).ok()) continue;
     const Compared compared = compare(overrides);
-    // A mode's squares are a sum of d of them: deviation sqrt(1/(2 d)) = 0.5 % where one mode is
-    // all there is.
+    // The square of a mode is a sum of d squares: with a single mode the standard deviation is
+    // sqrt(1/(2 d)) = 0.5 %.
     check_close(compared.measured_consensus, compared.prediction.consensus_distance, 0.025, 1e-4);
-    if (const auto& exact = compared.prediction.outlook->rounds_to_exact; exact && *exact <= 22)
+    if (const auto& exact = compared.prediction.convergence->rounds_to_exact; exact && *exact <= 22)
       CHECK(compared.prediction.consensus_distance.back() == 0);
   }
 }
 
-TEST_CASE("gradient noise: where a run hovers is where it is expected to") {
+TEST_CASE("gradient noise: a run fluctuates around the predicted distance") {
   for (const Overrides& algorithm :
        {Overrides{"algorithm.kind=dpsgd"}, Overrides{"algorithm.kind=gradient_tracking"},
         Overrides{"algorithm.kind=allreduce"}}) {
@@ -205,7 +205,7 @@ TEST_CASE("gradient noise: where a run hovers is where it is expected to") {
   }
 }
 
-TEST_CASE("bytes are predicted to the last one, headers included") {
+TEST_CASE("bytes are predicted exactly, with headers") {
   const Folder folder;
   int made = 0;
   for (const Overrides& algorithm :
@@ -226,7 +226,7 @@ TEST_CASE("bytes are predicted to the last one, headers included") {
     }
 }
 
-TEST_CASE("where theory has no curve it says why, and what it knows all the same") {
+TEST_CASE("without a curve, the prediction has the reason and the other values") {
   const auto reason = [](const Overrides& overrides) {
     const Prediction prediction = predicted(overrides);
     CHECK(prediction.consensus_distance.empty());
@@ -244,17 +244,17 @@ TEST_CASE("where theory has no curve it says why, and what it knows all the same
 
   const Prediction digits =
       predicted({"run.peers=16", "topology.kind=one_peer_exponential", "run.rounds=10"});
-  CHECK(digits.outlook->rounds_to_exact == 4);
+  CHECK(digits.convergence->rounds_to_exact == 4);
   CHECK(digits.spectral_gap == 1);
   const Prediction apart = predicted({"run.peers=4", "algorithm.kind=allreduce"});
-  CHECK_FALSE(apart.outlook);
+  CHECK_FALSE(apart.convergence);
   CHECK_FALSE(apart.bytes_sent);
 }
 
-TEST_CASE("a long curve is thinned, and keeps its ends") {
+TEST_CASE("a long curve is thinned out, and keeps its first and last point") {
   const Prediction prediction =
       predicted(kQuadratic + Overrides{"run.rounds=25001", "log.every=1"});
-  CHECK(prediction.rounds.size() <= kMostPoints + 1);
+  CHECK(prediction.rounds.size() <= kMaxPoints + 1);
   CHECK(prediction.rounds.front() == 0);
   CHECK(prediction.rounds.back() == 25001);
   CHECK(prediction.distance_to_optimum.size() == prediction.rounds.size());

@@ -1,4 +1,4 @@
-// Runs that were stopped and go on: the bits, the log and the summary of a run that never was.
+// Resumed runs have the same final hash, log and summary as runs that never stopped.
 #include <algorithm>
 
 #include "gossip/codec.hpp"
@@ -18,8 +18,8 @@ RunRequest going_on(const std::string& from = "auto") {
   return request;
 }
 
-/// A log's records in an order that does not depend on who was served first, without what a real
-/// clock measured.
+/// The records of a log, in an order that does not depend on the order of events, without values
+/// that real clocks measured.
 std::vector<Json> told(const Left& left) {
   std::vector<Json> records = left.log.records;
   for (Json& record : records)
@@ -48,16 +48,16 @@ void check_same(const Left& resumed, const Left& whole) {
   for (std::size_t i = 0; i < here.size(); ++i) CHECK(here[i] == there[i]);
 }
 
-/// The folder as it was when the process was killed after its checkpoint of `round`: the later ones
-/// are gone, and the log has what was written until then and more.
+/// Restores the folder to the state after a kill that followed the checkpoint of `round`: later
+/// checkpoints are removed, and the log has all records up to then and more.
 void turn_back(const fs::path& folder, gossip::Round round) {
-  drop_later_checkpoints(folder / "checkpoints", 0, round, real_disk());
+  remove_later_checkpoints(folder / "checkpoints", 0, round, real_disk());
   std::string log = content_of(folder / "log-0.jsonl");
   written(folder / "log-0.jsonl", log.substr(0, log.size() - 30));  // its last line torn
   for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder / name);
 }
 
-/// Runs to the end, then again from each checkpoint that was kept.
+/// Runs to the end, and then again from each retained checkpoint.
 void check_resumes(const fs::path& folder, const Overrides& overrides) {
   CAPTURE(fmt::format("{}", fmt::join(overrides, " ")));
   const Overrides base = overrides + Overrides{"checkpoint.every=3", "checkpoint.keep=9"};
@@ -71,7 +71,7 @@ void check_resumes(const fs::path& folder, const Overrides& overrides) {
   }
 }
 
-/// Codecs that the algorithm takes.
+/// The codecs that the algorithm accepts.
 std::vector<Overrides> codecs_for(const Overrides& algorithm) {
   std::vector<Overrides> fitting;
   for (const gossip::CodecKind& kind : gossip::codecs::catalog()) {
@@ -84,8 +84,8 @@ std::vector<Overrides> codecs_for(const Overrides& algorithm) {
 }  // namespace
 
 TEST_CASE(
-    "every algorithm, with every codec it takes, SGD with momentum and Adam: resumed, the same "
-    "bits, log and summary") {
+    "every algorithm with every codec that it accepts, SGD with momentum and Adam: a resumed run "
+    "has the same final hash, log and summary") {
   const Folder folder;
   int made = 0, checked = 0;
   for (const Overrides& algorithm : algorithms_of_the_catalog()) {
@@ -106,8 +106,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "in a simulated network the clock goes on from where each node's was; noise, schedules and "
-    "gaps in the log too") {
+    "in a simulated network the clock of each node, noise, schedules and gaps in the log are "
+    "resumed") {
   const Folder folder;
   int made = 0;
   const Overrides base{"run.peers=6", "run.rounds=8"};
@@ -130,8 +130,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "checkpoints change nothing, and neither does going on with other threads, chunks or places of "
-    "rows") {
+    "checkpoints do not change results, nor does resuming with other threads, chunk sizes or row "
+    "alignment") {
   const Folder folder;
   const Overrides base{"run.peers=4", "run.rounds=8", "optimizer.momentum=0.5", "log.every=3"};
   const Left plain = run_in(folder.path / "plain", base);
@@ -145,7 +145,7 @@ TEST_CASE(
   CHECK(run_in(folder.path / "run", base + other, request).hash() == plain.hash());
 }
 
-TEST_CASE("an interrupted run goes on after the very round at which it stopped") {
+TEST_CASE("an interrupted run resumes after the round at which it stopped") {
   const Folder folder;
   int made = 0;
   for (const Overrides& way : {Overrides{}, Overrides{"sim.latency_ms=5", "sim.compute_ms=3"},
@@ -167,8 +167,8 @@ TEST_CASE("an interrupted run goes on after the very round at which it stopped")
 }
 
 TEST_CASE(
-    "an asynchronous server and its workers go on from different rounds: all of them finish, with "
-    "as many pushes") {
+    "an asynchronous server and its workers resume from different rounds and finish with the same "
+    "number of pushes") {
   const Folder folder;
   const fs::path here = folder.path / "run";
   const Overrides base{"run.peers=4",         "run.rounds=12",    "algorithm.kind=async_server",
@@ -190,8 +190,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "AD-PSGD, and push-sum that waits for nobody, go on from where each peer was: as many steps, "
-    "and as good an end") {
+    "AD-PSGD and asynchronous push-sum resume from each peer's round, with the same number of "
+    "steps and an equally good result") {
   const Folder folder;
   const Overrides sums{"algorithm.kind=async_push_sum"};
   for (const Overrides& algorithm :
@@ -212,14 +212,14 @@ TEST_CASE(
       CHECK_FALSE(resumed.stopped);
       CHECK(resumed.summary["node_steps"] == whole.summary["node_steps"]);
       CHECK(resumed.records("round").size() == whole.records("round").size());
-      // All begin again from one round, so the slow one is less far behind than it was.
+      // All peers resume from the same round, so the slow one is less far behind than before.
       CHECK(resumed.summary["final"]["averaged_loss"].get<double>() <
             1.05 * whole.summary["final"]["averaged_loss"].get<double>());
     }
   }
 }
 
-TEST_CASE("policies that do not wait for all go on too, without the rows that were on their way") {
+TEST_CASE("runs under deadline, stale and async resume without the rows that were in flight") {
   const Folder folder;
   for (const std::string policy : {"async", "stale", "deadline"}) {
     CAPTURE(policy);
@@ -242,8 +242,8 @@ TEST_CASE("policies that do not wait for all go on too, without the rows that we
 }
 
 TEST_CASE(
-    "auto: the newest valid one, with a word on those that are broken; where there is none, round "
-    "0") {
+    "--resume auto uses the newest valid checkpoint and reports damaged ones; without any, the run "
+    "starts at round 0") {
   const Folder folder;
   const fs::path here = folder.path / "run";
   const Overrides base{"run.peers=3", "run.rounds=9", "log.every=2", "checkpoint.every=4"};
@@ -252,20 +252,20 @@ TEST_CASE(
   request.message = [&](const std::string& line) { said.push_back(line); };
   const Left whole = run_in(here, base, request);
   CHECK(said ==
-        std::vector<std::string>{"there is no checkpoint to go on from: beginning at round 0"});
+        std::vector<std::string>{"there is no checkpoint to resume from: starting at round 0"});
   const auto names = checkpoints_in(here / "checkpoints");
   REQUIRE(names.size() == 2);
   for (std::size_t broken = 0; broken < 2; ++broken) {
     turn_back(here, 8);
-    const std::string content = content_of(tensors_beside(names[broken].manifest));
-    written(tensors_beside(names[broken].manifest), content.substr(1));
+    const std::string content = content_of(tensors_path(names[broken].manifest));
+    written(tensors_path(names[broken].manifest), content.substr(1));
     said.clear();
     check_same(run_in(here, base, request), whole);
     REQUIRE(said.size() == 2);
     CHECK(said[0].starts_with(
-        fmt::format("passed over the checkpoint of round {}: ", names[broken].round)));
-    CHECK(said[1] == fmt::format("going on from the checkpoint of round {}", broken == 0 ? 4 : 8));
-    if (broken == 1) written(tensors_beside(names[broken].manifest), content);
+        fmt::format("skipped the checkpoint of round {}: ", names[broken].round)));
+    CHECK(said[1] == fmt::format("resuming from the checkpoint of round {}", broken == 0 ? 4 : 8));
+    if (broken == 1) written(tensors_path(names[broken].manifest), content);
   }
   turn_back(here, 0);  // killed before its first checkpoint
   said.clear();
@@ -273,7 +273,7 @@ TEST_CASE(
   CHECK(said.size() == 1);
 }
 
-TEST_CASE("none, a path, a folder, and what cannot be gone on from") {
+TEST_CASE("--resume none, a path, a folder, and paths that lead to no checkpoint") {
   const Folder folder;
   const fs::path here = folder.path / "run", store = here / "checkpoints";
   const Overrides base{"run.peers=3", "run.rounds=9", "log.every=2", "checkpoint.every=4"};
@@ -289,51 +289,51 @@ TEST_CASE("none, a path, a folder, and what cannot be gone on from") {
   };
   CHECK(refused(here, {}, "none").find("--resume auto") != std::string::npos);
   CHECK(refused(folder.path / "new", {"checkpoint.folder=" + store.string()}, "none")
-            .find("holds checkpoints of a run already") != std::string::npos);
+            .find("already contains checkpoints of a run") != std::string::npos);
   CHECK(refused(here, {"optimizer.rate=0.7"}, "auto")
             .find("optimizer.rate is 0.1 there and 0.7 here") != std::string::npos);
   CHECK(refused(here, {"run.id=other"}, "auto").find("its run_id is") != std::string::npos);
   CHECK(refused(here, {}, (folder.path / "nowhere").string())
-            .find("there is no such folder and no such checkpoint") != std::string::npos);
+            .find("there is no such folder or checkpoint") != std::string::npos);
   CHECK(refused(here, {}, folder.path.string())
-            .find("no valid checkpoint there has the states of all of peers 0, 1, 2") !=
+            .find("no valid checkpoint there has the states of peers 0, 1, 2") !=
         std::string::npos);
 
-  // From elsewhere, into a folder of its own: the log begins at that round.
+  // From the checkpoints of another folder: the log begins at that round.
   const std::string older = checkpoint_path(store, 4, 0).string();
   const Left branch = run_in(folder.path / "branch", base, going_on(older));
   CHECK(summed_up(branch) == summed_up(whole));
   CHECK(branch.records("round").front()["round"] == 4);
-  CHECK(run_in(folder.path / "tensors", base, going_on(tensors_beside(older).string())).hash() ==
+  CHECK(run_in(folder.path / "tensors", base, going_on(tensors_path(older).string())).hash() ==
         whole.hash());
   CHECK(run_in(folder.path / "newest", base, going_on(store.string()))
             .records("round")
             .front()["round"] == 8);
 
-  // Of its own: what came later is dropped, and written again.
+  // From its own checkpoints: later records are dropped and written again.
   check_same(run_in(here, base, going_on(older)), whole);
   CHECK(checkpoints_in(store).size() == 2);
 
   fs::remove_all(store);
   CHECK(refused(here, {}, "auto")
-            .find("of a run that finished, and there is no checkpoint to go on from") !=
+            .find("the log of a finished run, and there is no checkpoint to resume from") !=
         std::string::npos);
 }
 
 TEST_CASE(
-    "who joins a network that is not as far as it was on its own has its checkpoints until it has "
-    "written another") {
+    "a process that joins a network which is behind keeps its checkpoints until it has written "
+    "another") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=20", "checkpoint.every=4", "checkpoint.keep=9"};
   run_in(folder.path, base);
   for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder.path / name);
   const Setup setup = set_up(base);
-  auto beginning = Startup::prepare(setup, {{0, 1, 2},
-                                            folder.path,
-                                            resume_choice("auto"),
-                                            Host::Clock::virtual_time,
-                                            [](const std::string&) {}});
-  REQUIRE_MESSAGE(beginning.ok(), (beginning.ok() ? "" : beginning.error().message));
+  auto startup = Startup::prepare(setup, {{0, 1, 2},
+                                          folder.path,
+                                          resume_choice("auto"),
+                                          Host::Clock::virtual_time,
+                                          [](const std::string&) {}});
+  REQUIRE_MESSAGE(startup.ok(), (startup.ok() ? "" : startup.error().message));
   CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 20);
   const auto rounds = [&] {
     std::vector<gossip::Round> found;
@@ -341,7 +341,7 @@ TEST_CASE(
       found.push_back(name.round);
     return found;
   };
-  REQUIRE(beginning->join(9).ok());
+  REQUIRE(startup->join_at(9).ok());
   CHECK(rounds() == std::vector<gossip::Round>{20, 16, 12, 8, 4});
   const auto states =
       find_states(setup, folder.path / "checkpoints", {0, 1, 2}, 8, [](const std::string&) {});
@@ -351,39 +351,39 @@ TEST_CASE(
                                                std::vector<float>(setup.parameters));
     NodeSnapshot snapshot{
         .round = 12, .wall_seconds = 1, .state = node.state, .rows = {rows.begin(), rows.end()}};
-    REQUIRE(beginning->checkpointer()->add(std::move(snapshot)).ok());
+    REQUIRE(startup->checkpointer()->add(std::move(snapshot)).ok());
     CHECK(rounds().front() == (node.state.node < 2 ? 20 : 12));
   }
   CHECK(rounds() == std::vector<gossip::Round>{12, 8, 4});
 }
 
 TEST_CASE(
-    "a process that begins at round 0, because another one has no checkpoint yet, keeps those that "
-    "it has") {
+    "a process that starts at round 0, because another process has no checkpoint, keeps its "
+    "checkpoints") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=8", "checkpoint.every=4"};
   run_in(folder.path, base);
   turn_back(folder.path, 8);
   const Setup setup = set_up(base);
   for (const gossip::Round round : {0, 4}) {
-    auto beginning = Startup::prepare(setup, {{0, 1, 2},
-                                              folder.path,
-                                              resume_choice("auto"),
-                                              Host::Clock::virtual_time,
-                                              [](const std::string&) {}});
-    REQUIRE_MESSAGE(beginning.ok(), (beginning.ok() ? "" : beginning.error().message));
-    CHECK(beginning->rounds() == std::vector<gossip::Round>{0, 4, 8});
+    auto startup = Startup::prepare(setup, {{0, 1, 2},
+                                            folder.path,
+                                            resume_choice("auto"),
+                                            Host::Clock::virtual_time,
+                                            [](const std::string&) {}});
+    REQUIRE_MESSAGE(startup.ok(), (startup.ok() ? "" : startup.error().message));
+    CHECK(startup->rounds() == std::vector<gossip::Round>{0, 4, 8});
     gossip::VirtualScheduler scheduler;
     gossip::InlineExecutor executor;
     HostRequest request;
     request.hosted = {0, 1, 2};
-    Host host(setup, scheduler, executor, beginning->recorder(), request);
-    REQUIRE(beginning->settle(round, host).ok());
+    Host host(setup, scheduler, executor, startup->recorder(), request);
+    REQUIRE(startup->restore(round, host).ok());
     CHECK(checkpoints_in(folder.path / "checkpoints").size() == (round == 0 ? 2 : 1));
   }
 }
 
-TEST_CASE("a disk that takes no checkpoint does not end the run; it says so") {
+TEST_CASE("a failed checkpoint is reported and does not end the run") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=6", "checkpoint.every=2",
                        "checkpoint.folder=" + written(folder.path / "file", "x")};
@@ -393,5 +393,5 @@ TEST_CASE("a disk that takes no checkpoint does not end the run; it says so") {
   const Left left = run_in(folder.path / "run", base, request);
   CHECK_FALSE(left.stopped);
   REQUIRE(said.size() == 3);
-  CHECK(said.front().starts_with("there is no checkpoint of round 2: cannot make the folder "));
+  CHECK(said.front().starts_with("there is no checkpoint of round 2: cannot create the folder "));
 }

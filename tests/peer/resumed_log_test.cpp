@@ -1,4 +1,4 @@
-// The log of a run that goes on, cut where it begins again.
+// The log of a resumed run, truncated at the round from which the run resumes.
 #include <cmath>
 
 #include "peer/log/resumed_log.hpp"
@@ -28,66 +28,62 @@ const std::string kEndLine =
     R"("node_steps":6,"bytes_sent":0,"row_hashes":["0000000000000000","0000000000000000"]})"
     "\n";
 
-/// The log in `folder` made of `lines`, as a run that goes on finds it.
+/// Writes a log of `lines` to the folder, and reads it as a resumed run does.
 ResumedLog found(const Folder& folder, const std::string& lines) {
   written(folder.path / "log-1.jsonl", lines);
-  auto earlier = ResumedLog::read(folder.path / "log-1.jsonl", 1);
-  REQUIRE_MESSAGE(earlier.ok(), (earlier.ok() ? "" : earlier.error().message));
-  REQUIRE(earlier->has_value());
-  return std::move(**earlier);
+  auto log = ResumedLog::read(folder.path / "log-1.jsonl", 1);
+  REQUIRE_MESSAGE(log.ok(), (log.ok() ? "" : log.error().message));
+  REQUIRE(log->has_value());
+  return std::move(**log);
 }
 
 }  // namespace
 
-TEST_CASE(
-    "the log of a run that goes on: what came later goes, line by line, and nothing else changes "
-    "by a byte") {
+TEST_CASE("a resumed log: later records are removed, and all other bytes are unchanged") {
   const Folder folder;
-  // Peers do their rounds one ahead of the other, and no line is as this version would write it.
+  // The peers are in different rounds, and no line has the form that this version would write.
   const std::string kept =
       kHeaderLine + round_line(0, 2, "0.75") + round_line(1, 2, "5e-1") + round_line(0, 1, "2");
-  const ResumedLog earlier =
+  const ResumedLog log =
       found(folder, kHeaderLine + round_line(0, 2, "0.75") + round_line(1, 2, "5e-1") +
                         round_line(2, 2, "0.25") + round_line(0, 1, "2") +
                         round_line(3, 2, "0.125") + kEndLine + R"({"record":"rou)");
-  CHECK(earlier.finished());
-  CHECK(earlier.header().at("run_id") == "x");
-  const auto losses = earlier.cut(2);
+  CHECK(log.finished());
+  CHECK(log.header().at("run_id") == "x");
+  const auto losses = log.truncate(2);
   REQUIRE(losses.ok());
   CHECK(content_of(folder.path / "log-1.jsonl") == kept);
   CHECK(*losses == std::vector<double>{2, 0.5});
-  const auto none = found(folder, kept).cut(0);
+  const auto none = found(folder, kept).truncate(0);
   REQUIRE(none.ok());
   CHECK(content_of(folder.path / "log-1.jsonl") == kHeaderLine);
   CHECK(std::ranges::all_of(*none, [](double loss) { return std::isnan(loss); }));
 }
 
-TEST_CASE("the log of a run that goes on: millions of bytes, and a loss that is no number") {
+TEST_CASE("a resumed log: millions of bytes, and a loss that is null") {
   const Folder folder;
   std::string kept = kHeaderLine, all;
   for (std::uint64_t round = 0; round < 20'000; ++round)
     kept += round_line(round, 1 + static_cast<int>(round % 2), "1.5");
   kept += round_line(20'000, 1, "null");
   all = kept + round_line(20'001, 2, "7");
-  const auto losses = found(folder, all).cut(20'001);
+  const auto losses = found(folder, all).truncate(20'001);
   REQUIRE(losses.ok());
   CHECK((content_of(folder.path / "log-1.jsonl") == kept));
   CHECK(*losses == std::vector<double>{1.5, 1.5});
 }
 
-TEST_CASE(
-    "the log of a run that goes on: where only its end goes, the file stays the same one, however "
-    "long it is") {
+TEST_CASE("a resumed log: if only its last records are removed, the file is truncated in place") {
   const Folder folder;
   const std::string lines = kHeaderLine + round_line(0, 1, "2") + round_line(7, 1, "1");
   for (const auto& [cut_at, kept] :
        {std::pair(9, lines), std::pair(8, lines), std::pair(7, kHeaderLine + round_line(0, 1, "2")),
         std::pair(0, kHeaderLine)}) {
-    const ResumedLog earlier = found(
+    const ResumedLog log = found(
         folder, lines + (cut_at == 8 ? kEndLine : std::string()) + R"({"record":"round","ro)");
     const auto beside = folder.path / "the-same-file";
     std::filesystem::create_hard_link(folder.path / "log-1.jsonl", beside);
-    REQUIRE(earlier.cut(static_cast<gossip::Round>(cut_at)).ok());
+    REQUIRE(log.truncate(static_cast<gossip::Round>(cut_at)).ok());
     CHECK(content_of(folder.path / "log-1.jsonl") == kept);
     CHECK(content_of(beside) == kept);
     std::filesystem::remove(beside);
@@ -95,8 +91,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the log of a run that goes on: of another process that writes to it nothing is lost, and the "
-    "log is a new file") {
+    "a resumed log: if another process writes to it, none of its records is lost, and the log is a "
+    "new file") {
   const Folder folder;
   const auto path = folder.path / "log-1.jsonl";
   const std::string kept = kHeaderLine + round_line(0, 1, "2"),
@@ -105,21 +101,21 @@ TEST_CASE(
   std::filesystem::create_hard_link(path, folder.path / "theirs");
   {
     const RecordFile theirs = RecordFile::append(path).value();
-    REQUIRE(locked.cut(5).ok());
+    REQUIRE(locked.truncate(5).ok());
   }
   CHECK(content_of(path) == kept);
   CHECK(content_of(folder.path / "theirs") == lines);
   const ResumedLog grown = found(folder, lines);
   written(path, lines + round_line(8, 1, "3"));
-  REQUIRE(grown.cut(5).ok());
+  REQUIRE(grown.truncate(5).ok());
   CHECK(content_of(path) == kept);
   const ResumedLog changed = found(folder, lines);
   written(path, kHeaderLine);  // where the line that goes began there is nothing any more
-  REQUIRE(changed.cut(7).ok());
+  REQUIRE(changed.truncate(7).ok());
   CHECK(content_of(path) == kHeaderLine);
 }
 
-TEST_CASE("the log of a run that goes on: cut within its header, damaged, missing") {
+TEST_CASE("a resumed log: ends within its header, damaged, missing") {
   const Folder folder;
   written(folder.path / "log-1.jsonl", kHeaderLine.substr(0, 40));
   const auto cut = ResumedLog::read(folder.path / "log-1.jsonl", 1);

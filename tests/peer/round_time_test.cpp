@@ -1,4 +1,4 @@
-// How long a round takes is foretold: against the virtual clock of the runs themselves.
+// The predicted duration of a round, against the virtual clock of the runs.
 #include "peer/prediction/round_time.hpp"
 
 #include <cmath>
@@ -11,7 +11,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-/// Slow enough links that messages matter, and a row of several chunks.
+/// Links so slow that messages matter, and a row of several chunks.
 const Overrides kSlow{
     "run.peers=8",        "run.rounds=80",          "log.every=0",         "model.kind=mlp",
     "model.hidden=[100]", "sim.latency_ms=5",       "sim.uplink_mbit_s=8", "sim.downlink_mbit_s=8",
@@ -33,7 +33,8 @@ Times times_of(const std::filesystem::path& folder, const Overrides& overrides) 
 }  // namespace
 
 TEST_CASE(
-    "a round takes what is foretold: training, latencies, and bytes through the busiest link") {
+    "the duration of a round is as predicted: training, latencies, and bytes through the busiest "
+    "link") {
   const Folder folder;
   int made = 0;
   for (const Overrides& algorithm : std::vector<Overrides>{
@@ -63,7 +64,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "gossip takes as long whatever n is; a server as long as it has workers; slow peers slow all") {
+    "a round of gossip does not depend on n, a round of a server is proportional to its workers, "
+    "and slow peers slow down all") {
   const auto seconds = [](const Overrides& overrides) {
     return round_time(set_up(kSlow + overrides))->seconds();
   };
@@ -82,7 +84,7 @@ TEST_CASE(
   CHECK(std::abs(slow.training - 0.06) < 1e-9);
 }
 
-TEST_CASE("where nobody waits for all, nothing is foretold") {
+TEST_CASE("without a barrier there is no prediction") {
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.policy=async"})));
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=async_server"})));
   CHECK_FALSE(round_time(set_up(kSlow + Overrides{"algorithm.kind=ad_psgd"})));
@@ -90,7 +92,7 @@ TEST_CASE("where nobody waits for all, nothing is foretold") {
       set_up(kSlow + Overrides{"algorithm.kind=fedavg", "data.batch=1"})));  // 179 or 180 steps
 }
 
-TEST_CASE("nor where links or steps differ, unless by nothing") {
+TEST_CASE("with different links or steps there is no prediction, unless the difference is 0") {
   for (const char* random : {"sim.latency_spread=0.5", "sim.bandwidth_spread=0.5",
                              "sim.jitter_ms=1", "sim.compute_spread=0.5"})
     CHECK_FALSE(round_time(set_up(kSlow + Overrides{random})));

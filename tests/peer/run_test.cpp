@@ -1,9 +1,10 @@
-// Runs in one process: the same bits however they are run, and how they end.
+// Runs in one process: bit-identical results under all settings, and the ways in which runs end.
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
 #include "peer/log/collect.hpp"
+#include "peer/log/topology_json.hpp"
 #include "tests/peer/test_util.hpp"
 #include "topology/kind.hpp"
 
@@ -13,7 +14,7 @@ using namespace gossamer::peer::testing;
 
 namespace {
 
-/// Peers for which the kind can be built: 9, else 8.
+/// A number of peers for which the kind can be built: 9, or else 8.
 std::string peers_for(const topology::TopologyKind& kind) {
   const bool nine = make_setup(configured({"algorithm.kind=consensus", "topology.kind=" + kind.name,
                                            "run.peers=9"}))
@@ -31,8 +32,8 @@ std::map<int, std::uint64_t> last_rounds(const Left& left) {
 }  // namespace
 
 TEST_CASE(
-    "the same bits for any threads, alignment, chunk size, latency and bandwidth: every algorithm, "
-    "every topology") {
+    "bit-identical results for any threads, alignment, chunk size, latency and bandwidth: every "
+    "algorithm, every topology") {
   const Folder folder;
   int made = 0;
   const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
@@ -44,7 +45,7 @@ TEST_CASE(
   };
   const Overrides uneven{"sim.latency_spread=1", "sim.bandwidth_spread=1", "sim.jitter_ms=5",
                          "sim.compute_ms=2", "sim.compute_spread=1"};
-  // Every algorithm on the static and the changing graphs that it fits, every graph under one
+  // Every algorithm on the static and changing graphs that it accepts, and every graph with one
   // algorithm.
   const auto is_paired = [](const Overrides& algorithm, const std::string& graph) {
     if (algorithm == Overrides{"algorithm.kind=dpsgd"} || graph == "one_peer_exponential")
@@ -78,7 +79,7 @@ TEST_CASE(
         const Overrides slow{"local.threads=3", "sim.bandwidth_mbit_s=1", "sim.latency_ms=1",
                              "sim.uplink_mbit_s=2", "sim.downlink_mbit_s=3"};
         CHECK(hash_of(base + slow, 1) == hash);
-        // Who comes first matters to an asynchronous server, and to nobody else here.
+        // Only the results of an asynchronous server depend on the order of arrival.
         if (!by_the_clock(algorithm)) CHECK(hash_of(base + slow + uneven) == hash);
         CHECK(hash_of(base + Overrides{"run.seed=1"}) != hash);
       }
@@ -86,7 +87,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("chunks of many sizes and larger models: the same bits") {
+TEST_CASE("bit-identical results with many chunk sizes and larger models") {
   const Folder folder;
   for (const Overrides& optimizer :
        {Overrides{"optimizer.nesterov=true", "optimizer.momentum=0.9"},
@@ -109,8 +110,7 @@ TEST_CASE("chunks of many sizes and larger models: the same bits") {
 }
 
 TEST_CASE(
-    "Adam: each algorithm of the catalog runs with it, to the bits, or says in one sentence why "
-    "not") {
+    "Adam: each algorithm of the catalog is bit-identical with it, or refuses it with a reason") {
   const Folder folder;
   int made = 0;
   for (const Overrides& algorithm : algorithms_of_the_catalog()) {
@@ -127,7 +127,7 @@ TEST_CASE(
     if (!setup.ok()) {
       CHECK(setup.error().kind == ErrorKind::invalid);
       CHECK(setup.error().message.find("linear in the gradient") != std::string::npos);
-      CHECK(setup.error().message.find("choose optimizer.kind = sgd") != std::string::npos);
+      CHECK(setup.error().message.find("set optimizer.kind = sgd") != std::string::npos);
       continue;
     }
     const auto hash_of = [&](const Overrides& overrides, std::size_t row_offset = 0) {
@@ -142,7 +142,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a resolved configuration runs its run again, from anywhere") {
+TEST_CASE("a resolved configuration repeats its run from any working directory") {
   const Folder folder;
   const Left first =
       run_in(folder.path / "first",
@@ -159,7 +159,7 @@ TEST_CASE("a resolved configuration runs its run again, from anywhere") {
 }
 
 TEST_CASE(
-    "a folder that holds a run is not written over, and neither is a file that is no folder") {
+    "an existing run is not overwritten, and neither is a file in the place of the run folder") {
   const Folder folder;
   const Overrides overrides{"run.peers=3", "run.rounds=1"};
   const std::string hash = run_in(folder.path / "run", overrides).hash();
@@ -167,7 +167,7 @@ TEST_CASE(
   const auto again = run(setup, {.folder = folder.path / "run"});
   REQUIRE_FALSE(again.ok());
   CHECK(again.error().kind == ErrorKind::data);
-  CHECK(again.error().message.find("holds a run already") != std::string::npos);
+  CHECK(again.error().message.find("already contains a run") != std::string::npos);
   CHECK(Json::parse(content_of(folder.path / "run" / "summary.json"))["final_hash"] == hash);
   const auto no_folder =
       run(setup, {.folder = fs::path(written(folder.path / "file", "x")) / "run"});
@@ -176,7 +176,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "the summary's figures are those of the log's last round; no rounds at all is a run too") {
+    "the metrics of the summary are those of the log's last round, also for a run of 0 rounds") {
   const Folder folder;
   for (const char* rounds : {"run.rounds=0", "run.rounds=7"}) {
     const Left left = run_in(folder.path / rounds, {"run.peers=4", rounds, "log.every=3"});
@@ -200,7 +200,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("an interrupt ends all peers after the same round, with a whole log and a summary") {
+TEST_CASE("an interrupt ends all peers after the same round, with a complete log and a summary") {
   const Folder folder;
   const std::vector<Overrides> ways{
       {},
@@ -232,7 +232,7 @@ TEST_CASE("an interrupt ends all peers after the same round, with a whole log an
     }
 }
 
-TEST_CASE("an interrupted run has the bits of a shorter one") {
+TEST_CASE("an interrupted run is bit-identical to a shorter one") {
   const Folder folder;
   const Overrides base{"run.peers=4", "data.batch=4"};
   int asked = 0;
@@ -244,7 +244,8 @@ TEST_CASE("an interrupted run has the bits of a shorter one") {
             .hash() == left.hash());
 }
 
-TEST_CASE("a run that diverges says so, and its summary has no figure where there is none") {
+TEST_CASE(
+    "a run that diverges reports it, and metrics that are not finite are null in its summary") {
   const Folder folder;
   const Left left =
       run_in(folder.path / "run",
@@ -263,7 +264,7 @@ TEST_CASE("a run that diverges says so, and its summary has no figure where ther
   CHECK(final["test_accuracy"]["mean"].is_null());
 }
 
-TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change no bit") {
+TEST_CASE("virtual time: latency, bandwidth and compute time add up, and do not change results") {
   const Folder folder;
   const Left left = run_in(
       folder.path / "run",
@@ -283,7 +284,9 @@ TEST_CASE("virtual time: latency, bandwidth and compute time add up, and change 
         doctest::Approx(10 * (0.005 + 4 * row + row)).epsilon(1e-6));
 }
 
-TEST_CASE("virtual time by tables of regions: a round takes the slowest of a ring's links") {
+TEST_CASE(
+    "virtual time by tables of regions: the slowest link of a ring determines the duration of a "
+    "round") {
   const Folder folder;
   const Overrides base{"run.peers=4", "run.rounds=10", "log.every=0"};
   const std::string latencies = written(folder.path / "ms.csv", "1, 80\n60, 2\n");
@@ -301,8 +304,7 @@ TEST_CASE("virtual time by tables of regions: a round takes the slowest of a rin
   CHECK(narrow.hash() == plain.hash());
 }
 
-TEST_CASE(
-    "what deviates from W is in the log when its round is over, however seldom rounds are logged") {
+TEST_CASE("deviations from W are in the log after their round, whatever log.every is") {
   const Folder folder;
   const Left left = run_in(folder.path / "async",
                            {"run.peers=4", "run.rounds=40", "log.every=0", "topology.kind=ring",
@@ -322,7 +324,7 @@ TEST_CASE(
   }
   CHECK(rounds.size() == 4);
 
-  // Of one that left out many rounds: records of a bounded length.
+  // A peer that left out many rounds writes several records of bounded length.
   const Setup setup = set_up({"run.peers=3", "run.rounds=5000"});
   auto recorder = Recorder::create(setup, {0, 1, 2}, folder.path / "many", "virtual");
   REQUIRE(recorder.ok());
@@ -342,7 +344,7 @@ TEST_CASE(
   CHECK(sizes == std::vector<std::size_t>{1024, 1024, 452});
 }
 
-TEST_CASE("a server is kept where it holds the whole model, and is none of the network's figures") {
+TEST_CASE("a server with the whole model is saved, and is not part of the network's metrics") {
   const Folder folder;
   const Overrides base{"run.peers=3", "run.rounds=4", "log.every=2"};
   const Left one = run_in(folder.path / "one", base + Overrides{"algorithm.kind=server"});
@@ -362,7 +364,7 @@ TEST_CASE("a server is kept where it holds the whole model, and is none of the n
   CHECK(collect(folder.path / "two").ok());
 }
 
-TEST_CASE("federated averaging: a schedule knows the steps of a client's epochs") {
+TEST_CASE("federated averaging: a schedule counts the steps of a client's epochs") {
   const Setup setup =
       set_up({"run.peers=4", "run.rounds=10", "algorithm.kind=fedavg", "algorithm.local_epochs=3",
               "data.batch=16", "data.partition=dirichlet", "optimizer.schedule=cosine",
@@ -376,7 +378,7 @@ TEST_CASE("federated averaging: a schedule knows the steps of a client's epochs"
   }
 }
 
-TEST_CASE("thousands of peers start within a second or two") {
+TEST_CASE("thousands of peers start within two seconds") {
   const Setup setup = set_up({"run.peers=10000", "algorithm.kind=consensus", "algorithm.length=1"});
   CHECK(setup.report.spectral_gap ==
         doctest::Approx(2.0 / 3 * (1 - std::cos(2 * std::numbers::pi / 10000))));

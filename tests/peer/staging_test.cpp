@@ -1,5 +1,5 @@
-// Chunks between a GPU and the network: order, bounds, and ends that come while copies are under
-// way. The device here keeps every copy waiting until the test lets it go.
+// Chunks between a GPU and the network: order, bounds, and closing while copies are under way. The
+// device of this test completes a copy only when the test asks for it.
 #include <doctest/doctest.h>
 
 #include <deque>
@@ -21,13 +21,14 @@ class SlowDevice final : public gpu::CpuDevice {
   void begin_download(void* host, const void* device, std::size_t bytes,
                       std::function<void()> done) override {
     copies.push_back([=, this, done = std::move(done)] {
-      CpuDevice::begin_download(host, device, bytes, done);
+      gpu::CpuDevice::begin_download(host, device, bytes, done);
     });
   }
   void begin_upload(void* device, const void* host, std::size_t bytes,
                     std::function<void()> done) override {
-    copies.push_back(
-        [=, this, done = std::move(done)] { CpuDevice::begin_upload(device, host, bytes, done); });
+    copies.push_back([=, this, done = std::move(done)] {
+      gpu::CpuDevice::begin_upload(device, host, bytes, done);
+    });
   }
   void copy_one() {
     const auto copy = std::move(copies.front());
@@ -37,12 +38,12 @@ class SlowDevice final : public gpu::CpuDevice {
   std::deque<std::function<void()>> copies;
 };
 
-/// A row that counts its readers.
+/// A row that counts its leases.
 struct Row final : gossip::BufferOwner {
   explicit Row(std::size_t length) : values(length) {
     std::iota(values.begin(), values.end(), 1.0F);
   }
-  void give_back() override { --readers; }
+  void on_lease_end() override { --readers; }
   gossip::Chunk chunk(std::size_t offset, std::size_t count) {
     ++readers;
     return gossip::Chunk({0, 1, 0, 0, offset, values.size()},
@@ -52,7 +53,7 @@ struct Row final : gossip::BufferOwner {
   int readers = 0;
 };
 
-/// Both ends of the way: takes what comes off it.
+/// The receivers at both ends: they store the chunks that arrive.
 struct End final : gossip::Link, gossip::Receiver {
   void send(gossip::Chunk chunk) override { chunks.push_back(std::move(chunk)); }
   Status deliver(gossip::Chunk chunk) override {
@@ -65,7 +66,7 @@ struct End final : gossip::Link, gossip::Receiver {
 };
 
 struct Way {
-  /// Reports of copies wait here until the scheduler takes them.
+  /// Callbacks of copies, until the scheduler runs them.
   void run_scheduler() {
     for (; !posted.empty(); posted.pop_front()) posted.front()();
   }
@@ -78,18 +79,20 @@ struct Way {
   End end;
   std::deque<std::function<void()>> posted;
   std::string fault, breach;
-  /// Of what goes either way; in host memory.
-  std::function<Status(const gossip::Chunk&)> judge = [](const gossip::Chunk&) { return Status(); };
+  /// Validates chunks of both directions in host memory.
+  std::function<Status(const gossip::Chunk&)> validate = [](const gossip::Chunk&) {
+    return Status();
+  };
   Staging staging{
       device, end,
       Staging::Hooks{
           .post = [this](std::function<void()> report) { posted.push_back(std::move(report)); },
           .on_protocol_violation =
-              [this](const gossip::ChunkHeader& head, const Error& why) {
-                breach = fmt::format("{} to {}: {}", head.from, head.to, why.message);
+              [this](const gossip::ChunkHeader& header, const Error& why) {
+                breach = fmt::format("{} to {}: {}", header.from, header.to, why.message);
               },
-          .arrives = [this](const gossip::Chunk& chunk) { return judge(chunk); },
-          .departs = [this](const gossip::Chunk& chunk) { return judge(chunk); },
+          .validate_incoming = [this](const gossip::Chunk& chunk) { return validate(chunk); },
+          .validate_outgoing = [this](const gossip::Chunk& chunk) { return validate(chunk); },
           .on_fault = [this](const Error& error) { fault = error.message; }}};
 };
 
@@ -98,8 +101,8 @@ constexpr std::size_t kChunks = 2 * Staging::kWindow + 1;
 }  // namespace
 
 TEST_CASE(
-    "what goes out arrives whole and in order, a window at a time, and the row is free once it is "
-    "copied") {
+    "outgoing chunks arrive complete and in order, at most a window at a time, and a row's lease "
+    "ends with its copy") {
   Way way;
   Row row(3 * kChunks);
   gossip::Link& link = way.staging.link(0, 1, way.end);
@@ -116,7 +119,7 @@ TEST_CASE(
     REQUIRE_FALSE(way.end.chunks.empty());
     const gossip::Chunk chunk = std::move(way.end.chunks.front());
     way.end.chunks.pop_front();
-    CHECK(chunk.head.offset == sent.size());
+    CHECK(chunk.header.offset == sent.size());
     CHECK(chunk.values.data() != row.values.data() + sent.size());
     sent.insert(sent.end(), chunk.values.begin(), chunk.values.end());
   }
@@ -125,7 +128,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "what comes in is on the GPU before it is delivered, and its buffer of the network is free "
+    "an incoming chunk is on the GPU before it is delivered, and its network buffer is released "
     "then") {
   Way way;
   Row row(3 * kChunks);
@@ -144,7 +147,7 @@ TEST_CASE(
   CHECK(delivered == row.values);
 }
 
-TEST_CASE("of a chunk that the exchange refuses its sender is told, with the reason") {
+TEST_CASE("a chunk that the exchange refuses is reported with its header and the reason") {
   Way way;
   Row row(4);
   way.end.refuse = true;
@@ -156,11 +159,11 @@ TEST_CASE("of a chunk that the exchange refuses its sender is told, with the rea
 }
 
 TEST_CASE(
-    "chunks are judged on their way: what comes before it goes to the GPU, what goes out before "
-    "it reaches the network") {
+    "chunks are validated: incoming ones before they are copied to the GPU, outgoing ones before "
+    "the network gets them") {
   Way way;
   Row row(9);
-  way.judge = [](const gossip::Chunk& chunk) {
+  way.validate = [](const gossip::Chunk& chunk) {
     return chunk.values[0] == 4 ? Status(Error{ErrorKind::diverged, "not this one"}) : Status();
   };
   CHECK(way.staging.deliver(row.chunk(0, 3)).ok());
@@ -185,7 +188,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "closing waits for the copies under way, gives everything back, and takes no more reports") {
+    "closing waits for copies that are under way, releases everything, and ignores later "
+    "callbacks") {
   Way way;
   Row row(3 * kChunks);
   gossip::Link& link = way.staging.link(0, 1, way.end);

@@ -1,5 +1,4 @@
-// The words of the program's tests: a folder that goes away, a configuration, a run and what it
-// left behind.
+// Utilities of the tests of peer/: a temporary folder, a configuration, a run and its files.
 //   const Folder folder;  const Left left = run_in(folder.path / "a", {"run.peers=4", …});
 //   left.summary["final_hash"]
 #pragma once
@@ -17,14 +16,14 @@
 #include "peer/config/config.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/runtime/run.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 #include "peer/storage/safetensors.hpp"
 
 namespace gossamer::peer::testing {
 
 namespace fs = std::filesystem;
 
-/// A new folder, removed at the end.
+/// A temporary folder, removed by the destructor.
 struct Folder {
   fs::path path;
   Folder() {
@@ -58,7 +57,7 @@ inline Overrides operator+(Overrides a, const Overrides& b) {
   return a;
 }
 
-/// The configuration of nothing but defaults and `overrides`.
+/// The default configuration with `overrides`.
 inline Config configured(const Overrides& overrides) {
   auto config = load_config("", overrides);
   REQUIRE_MESSAGE(config.ok(), (config.ok() ? "" : config.error().message));
@@ -71,13 +70,13 @@ inline Setup set_up(const Overrides& overrides) {
   return std::move(setup).value();
 }
 
-/// Topologies of which every algorithm fits one.
+/// Topologies such that every algorithm accepts at least one.
 inline const std::vector<std::string>& fitting_kinds() {
   static const std::vector<std::string> kinds{"ring", "path", "complete", "random_matching"};
   return kinds;
 }
 
-/// `problem` on the first of them that its algorithm may run on, with lazy weights if they will do.
+/// `problem` on the first of them that its algorithm accepts, with lazy weights if necessary.
 inline Overrides fitted(const Overrides& problem) {
   for (const std::string& kind : fitting_kinds())
     for (const char* lazy : {"true", "false"}) {
@@ -103,7 +102,7 @@ inline const std::vector<Problem>& problems() {
   return all;
 }
 
-/// Every algorithm of the catalog, with each order or form where it has one, and with two servers.
+/// Every algorithm of the catalog, in each order or form that it has, and with two servers.
 inline std::vector<Overrides> algorithms_of_the_catalog() {
   std::vector<Overrides> all;
   for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
@@ -125,7 +124,7 @@ inline std::vector<Overrides> algorithms_of_the_catalog() {
   return all;
 }
 
-/// Whether a run's bits are those of the order of events, without any policy.
+/// Whether results depend on the order of events, without any policy.
 inline bool by_the_clock(const Overrides& algorithm) {
   return algorithm.front() == "algorithm.kind=async_server" ||
          algorithm.front() == "algorithm.kind=ad_psgd";
@@ -135,7 +134,7 @@ inline bool trains(const Overrides& algorithm) {
   return algorithm.front() != "algorithm.kind=consensus";
 }
 
-/// What a run left behind.
+/// The files of a run.
 struct Left {
   Json summary;
   std::optional<Error> stopped;
@@ -152,7 +151,7 @@ struct Left {
     REQUIRE_FALSE(row.empty());
     return row;
   }
-  /// The log's records of this sort.
+  /// The records of this type.
   std::vector<Json> records(const std::string& sort) const {
     std::vector<Json> found;
     for (const Json& record : log.records)

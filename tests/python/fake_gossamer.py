@@ -223,7 +223,7 @@ def write_summary(out, config, reason="finished"):
         "reason": reason,
         "peers": run["peers"],
         "servers": 0,
-        "lost": [],
+        "lost_peers": [],
         "rounds": run["rounds"],
         "parameters": PARAMETERS,
         "wall_seconds": 0.1,

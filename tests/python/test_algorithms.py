@@ -317,7 +317,7 @@ def test_error_messages_name_a_valid_choice(problem: Problem) -> None:
         ("diloco", "complete"),
         ("noloco", "random_matching"),
     ):
-        assert "leave the policy at sync" in problem.error(
+        assert "set algorithm.policy = sync" in problem.error(
             algorithm, topology, "algorithm.policy=async"
         )
 

@@ -16,6 +16,7 @@ sys.path.insert(0, str(CHAOS))
 from chaos_test_util import LogPosition, Trial, argument_parser, run
 
 
+@pytest.mark.xdist_group("chaos")  # one after the other: they measure pauses
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -96,11 +97,12 @@ def test_an_interrupted_script_removes_its_files(
             signal.raise_signal(number)
         return 0
 
-    before = signal.getsignal(signal.SIGTERM)
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
         assert run(trial) == 130
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
     assert capsys.readouterr().err == "interrupted\n"
     assert not list(tmp_path.iterdir())
 

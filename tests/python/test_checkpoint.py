@@ -58,8 +58,8 @@ def test_a_killed_run_resumes_to_the_same_end(network: NetworkFactory, seed: int
     net = network(
         4, "run.rounds=3000", "log.every=10", "checkpoint.every=250", "optimizer.momentum=0.5"
     )
-    whole = run(net, out=net.folder / "whole")
-    size = (net.folder / "whole" / "log-0.jsonl").stat().st_size
+    undisturbed = run(net, out=net.folder / "undisturbed")
+    size = (net.folder / "undisturbed" / "log-0.jsonl").stat().st_size
     when = random.Random(seed)
     for part in (0.3, 0.7):  # killed twice
         limit = killed_at(int(size * (part + when.random() / 5)))
@@ -73,14 +73,14 @@ def test_a_killed_run_resumes_to_the_same_end(network: NetworkFactory, seed: int
         assert process.wait() == -signal.SIGXFSZ, process.stderr
         assert len(kept_rounds(net)) == 2
     resumed = run(net, "--resume", "auto")
-    assert resumed["final_hash"] == whole["final_hash"]
+    assert resumed["final_hash"] == undisturbed["final_hash"]
     assert {**resumed, "wall_seconds": 0, "node_steps_per_second": 0, "config": 0} == {
-        **whole,
+        **undisturbed,
         "wall_seconds": 0,
         "node_steps_per_second": 0,
         "config": 0,
     }
-    assert records(net.out / "log-0.jsonl") == records(net.folder / "whole" / "log-0.jsonl")
+    assert records(net.out / "log-0.jsonl") == records(net.folder / "undisturbed" / "log-0.jsonl")
     check_folder(net.out, 4)
 
 
@@ -95,7 +95,7 @@ def test_a_run_killed_by_sigkill_resumes_to_the_same_end(network: NetworkFactory
     assert process.wait() == -signal.SIGKILL, "it ended before it was killed"
     assert (
         run(net, "--resume", "auto")["final_hash"]
-        == run(net, out=net.folder / "whole")["final_hash"]
+        == run(net, out=net.folder / "undisturbed")["final_hash"]
     )
 
 
@@ -175,15 +175,15 @@ def test_a_network_resumes_with_another_assignment_of_peers_to_processes(
 ) -> None:
     net = network(4, *LONG, "topology.kind=ring")
     kill_all(net)
-    whole = net.run_in_one_process()
+    undisturbed = net.run_in_one_process()
     store = net.out / "checkpoints"
     assert (
         run(net, "--resume", str(store), out=net.folder / "joined")["final_hash"]
-        == whole["final_hash"]
+        == undisturbed["final_hash"]
     )
     net.out = net.folder / "apart"
     resume(net, ["0-1", "2", "3"], f"checkpoint.folder={store}", out=net.out)
-    assert net.summary()["final_hash"] == whole["final_hash"]
+    assert net.summary()["final_hash"] == undisturbed["final_hash"]
     net.processes.clear()
     net.out = store.parent  # a process does not append to the log of other peers
     peer = net.start("0-1", resume="auto")
@@ -213,7 +213,7 @@ def test_processes_resume_from_the_newest_common_round_or_report_their_rounds(
     assert net.wait() == [2, 2, 2], [peer.stderr for peer in peers]
     for peer in peers:
         assert (
-            "there is no checkpoint of one round that all processes can go on from: "
+            "there is no checkpoint of one round that all processes can resume from: "
             "peer 3 has none, peer "
         ) in peer.last_message
     assert {k: (net.out / f"log-{k}.jsonl").read_bytes() for k in LOWEST} == logs, (
@@ -257,11 +257,11 @@ def test_a_process_without_a_checkpoint_of_the_common_round_joins(
     peers = [net.start(ids, resume="auto") for ids in GROUPS]
     assert net.wait() == [0, 0, 0], [peer.stderr for peer in peers]
     assert (
-        f"3 of 4 nodes go on from their checkpoints of round {newest}; "
+        f"3 of 4 nodes resume from their checkpoints of round {newest}; "
         "this process has none of that round, and joins"
     ) in peers[2].stderr
     for peer in peers[:2]:
-        assert f"going on from the checkpoint of round {newest}" in peer.stderr
+        assert f"resuming from the checkpoint of round {newest}" in peer.stderr
         assert (
             f"peer 3 has no checkpoint of round {newest}; peer " in peer.stderr
             and "peer 3 is back: from round " in peer.stderr
@@ -388,8 +388,8 @@ def test_checkpoints_are_valid_safetensors_and_can_be_averaged(
     mean = load_file(net.folder / "mean.safetensors")
     assert mean["w"].tolist() == [1.5, 4] and mean["b"].tolist() == [[3]]
     for other, message in (
-        ("shorter", "tensor w has the shape [1], and [2] in"),
-        ("less", "has no tensor b, as"),
+        ("shorter", "tensor w has the shape [1], but [2] in"),
+        ("less", "has no tensor b, but"),
         ("none", "No such file"),
     ):
         done = average(net.folder / "a", net.folder / other)

@@ -38,8 +38,8 @@ SAMPLE = r"""
 {"record":"failed","id":"ring","reason":"the device has | too little memory"}
 {"record":"pairs","id":"axpy","ours":[null,1],"theirs":[1,1]}
 {"record":"pairs","id":"scale","ours":[1,1],"theirs":[1,0]}
-{"record":"failed","id":"dot","reason":"first try"}
-{"record":"pairs","id":"dot","ours":[1,1,1,1,1,1],"theirs":[1,1,1,1,1,1]}
+{"record":"failed","id":"sketch","reason":"first try"}
+{"record":"pairs","id":"sketch","ours":[1,1,1,1,1,1],"theirs":[1,1,1,1,1,1]}
 {"record":"rates","id":"mlp1","ours":[5000.0],"missing":"no baseline: there is no torch"}
 {"record":"pairs","id":"overlap","ours":[1,1],"theirs":[1,1],"condition":false,"note":"1 ms"}
 {"record":"value","id":"sweep","value":180.0,"unit":"s","note":"27 of 27 runs"}
@@ -78,7 +78,7 @@ def test_the_table_has_reached_targets_and_reasons_for_missing_values(tmp_path: 
     )
     assert outcomes["ring"] == r"no value: the device has \| too little memory"
     assert outcomes["axpy"].startswith("no value") and outcomes["scale"].startswith("no value")
-    assert outcomes["dot"] == "–" and row(table, "dot")["ratio"]["median"] == 1
+    assert outcomes["sketch"] == "–" and row(table, "sketch")["ratio"]["median"] == 1
     assert (
         outcomes["mlp1"] == "no value: no baseline: there is no torch"
         and row(table, "mlp1")["ours"] == 5000
@@ -236,7 +236,7 @@ def test_the_suite_ends_without_toolkit_and_gpu(tmp_path: Path) -> None:
     assert "GOSSAMER_BINARY is not set" in row(table, "doctor")["note"]
 
 
-# A bench_gpu that crashes at `update` and fails at `dot`. With $GONE, the device fails.
+# A bench_gpu that crashes at `update` and fails at `adam`. With $GONE, the device fails.
 CRASHING = """
 import json, os, sys
 def put(**record): print(json.dumps(record), flush=True)
@@ -246,7 +246,7 @@ put(record='device', quick=False)
 if os.environ.get('GONE'): put(record='failed', id='device', reason='the GPU is gone'); sys.exit(3)
 for name in sys.argv[sys.argv.index('--only') + 1].split(','):
     if name == 'update': os.abort()
-    if name == 'dot': put(record='failed', id=name, reason='CUDA said no'); continue
+    if name == 'adam': put(record='failed', id=name, reason='a CUDA error'); continue
     put(record='pairs', id=name, ours=[1.0] * 9, theirs=[1.0] * 9)
 """
 
@@ -283,7 +283,7 @@ def test_rows_after_a_crash_run_again(tmp_path: Path) -> None:
     assert found["mix"] == found["ring"] == "reached" and found["sketch"] == "–"
     assert (
         found["update"] == "no value: bench_gpu: signal 6: no output"
-        and found["dot"] == "no value: CUDA said no"
+        and found["adam"] == "no value: a CUDA error"
     )
     assert found["parity"] == "**FAILED**", "a test program without tests must not pass"
     assert outcomes(GONE="1")["mix"] == "no value: the GPU is gone"

@@ -28,9 +28,16 @@ MAY_INCLUDE = {
     "simulator": {"base", "topology", "gpu", "gossip", "net", "peer", "cli"},
 }
 # The folders of peer/ in their order: each includes only folders before it.
-PEER_ORDER = ("storage", "config", "log", "checkpoint", "prediction", "runtime", "benchmarks")
-# Headers of runtime/ that folders before it include today.
-PRESENT_PEER_EXCEPTIONS = {"peer/runtime/setup.hpp", "peer/runtime/host_view.hpp"}
+PEER_ORDER = (
+    "storage",
+    "config",
+    "setup",
+    "log",
+    "checkpoint",
+    "prediction",
+    "runtime",
+    "benchmarks",
+)
 
 # Code that runs in virtual time or whose results must be the same on every machine.
 DETERMINISTIC = (
@@ -55,13 +62,13 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 MOST_LINES_A_FILE = 400
-PRESENT_LONG_FILES = 6
+PRESENT_LONG_FILES = 5
 MOST_COLUMNS = 100
-PRESENT_LONG_LINES = 60
+PRESENT_LONG_LINES = {"src": 28, "tests": 14, "experiments": 0}
 FORMATTED = (".cpp", ".hpp", ".cu", ".inl", ".h", ".capnp", ".py", ".sh", ".toml", ".txt")
 MOST_FILES_A_FOLDER = 30
-PRESENT_LARGE_FOLDERS = {"src/gpu/cuda": 56, "tests/bugs": 48}
-PRESENT_FRIENDS = {"gossip": 3, "net": 2}
+PRESENT_LARGE_FOLDERS = {"src/gpu/cuda": 56, "src/peer/runtime": 33, "tests/bugs": 48}
+PRESENT_FRIENDS = {"gossip": 3, "net": 0}
 
 
 def sources(folder: str) -> list[Path]:
@@ -124,11 +131,7 @@ def test_folders_of_peer_include_only_folders_before_them() -> None:
             for included in INCLUDE.findall(code(path)):
                 room, _, rest = included.partition("/")
                 target = rest.partition("/")[0]
-                if (
-                    room == "peer"
-                    and target in PEER_ORDER[place + 1 :]
-                    and included not in PRESENT_PEER_EXCEPTIONS
-                ):
+                if room == "peer" and target in PEER_ORDER[place + 1 :]:
                     faults.append(f"{path.relative_to(SRC)} includes {included}")
     assert not faults, "\n".join(faults)
 
@@ -171,12 +174,13 @@ def test_no_folder_holds_too_many_files() -> None:
     assert not found, "\n".join(found)
 
 
-def test_no_line_is_too_long() -> None:
+@pytest.mark.parametrize("folder", PRESENT_LONG_LINES)
+def test_no_line_is_too_long(folder: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}: {len(line)} columns"
-        for path in tracked("src", "tests", "experiments")
+        for path in tracked(folder)
         if path.suffix in FORMATTED
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if len(line) > MOST_COLUMNS
     ]
-    assert len(found) <= PRESENT_LONG_LINES, "\n".join(found)
+    assert len(found) <= PRESENT_LONG_LINES[folder], "\n".join(found)

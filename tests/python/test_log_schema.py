@@ -84,9 +84,26 @@ def test_the_schema_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
 
 
-@pytest.mark.parametrize("topology", ["ring", "one_peer_exponential"])
-def test_classification_run(gossamer: Path, tmp_path: Path, topology: str) -> None:
-    records = run(gossamer, tmp_path, CLASSES, "--set", f"topology.kind={topology}")
+@pytest.fixture(scope="module")
+def classification(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run of CLASSES, in out/."""
+    folder = tmp_path_factory.mktemp("classification")
+    run(gossamer, folder, CLASSES)
+    return folder
+
+
+@pytest.mark.xdist_group("classification")
+def test_classification_run(classification: Path) -> None:
+    check_classification(check_folder(classification / "out", 4))
+
+
+def test_classification_run_on_a_topology_that_varies(gossamer: Path, tmp_path: Path) -> None:
+    check_classification(
+        run(gossamer, tmp_path, CLASSES, "--set", "topology.kind=one_peer_exponential")
+    )
+
+
+def check_classification(records: list[dict[str, Any]]) -> None:
     assert [record["record"] for record in (records[0], records[-1])] == ["header", "end"]
     rounds = [record for record in records if record["record"] == "round"]
     assert sorted({record["round"] for record in rounds}) == [0, 2, 4, 5], (
@@ -138,9 +155,10 @@ def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: in
     assert len(records[-1]["row_hashes"]) == (4 if servers > 1 else 5)
 
 
-def test_summary_agrees_with_the_log(gossamer: Path, tmp_path: Path) -> None:
-    records = run(gossamer, tmp_path, CLASSES)
-    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+@pytest.mark.xdist_group("classification")
+def test_summary_agrees_with_the_log(classification: Path) -> None:
+    records = check_folder(classification / "out", 4)
+    summary = json.loads((classification / "out" / "summary.json").read_text(encoding="utf-8"))
     last = [record for record in records if record["record"] == "round" and record["round"] == 5]
     network = [record for record in records if record["record"] == "network"][-1]
     assert summary["bytes_sent"] == sum(record["bytes_sent"] for record in last)

@@ -184,10 +184,10 @@ def test_an_asynchronous_server_logs_every_push_and_trains(
     for ids in ("0", "1", "2", "3"):
         net.start(ids)
     assert net.wait() == [0] * 4, [peer.stderr for peer in net.processes]
-    mine = [record for record in net.records(3) if record["record"] == "server"]
-    assert sum(record["staleness"]["pushes"] for record in mine[1:]) == 3 * 40
-    assert mine[-1]["test_loss"] < 0.7 * mine[0]["test_loss"]
-    assert net.summary()["final"]["test_loss"]["max"] < 0.7 * mine[0]["test_loss"]
+    server_records = [record for record in net.records(3) if record["record"] == "server"]
+    assert sum(record["staleness"]["pushes"] for record in server_records[1:]) == 3 * 40
+    assert server_records[-1]["test_loss"] < 0.7 * server_records[0]["test_loss"]
+    assert net.summary()["final"]["test_loss"]["max"] < 0.7 * server_records[0]["test_loss"]
 
 
 @pytest.mark.parametrize(
@@ -387,17 +387,17 @@ def test_a_different_configuration_is_rejected_and_does_not_disturb_the_network(
     for k, (override, differs) in enumerate(wrong.items()):
         intruder = net.start("0", override, out=net.folder / f"wrong-{k}")
         assert intruder.wait() == 6, intruder.stderr
-        assert "refused us" in intruder.last_message and differs in intruder.last_message, (
+        assert "rejected this peer" in intruder.last_message and differs in intruder.last_message, (
             intruder.stderr
         )
         wait_until(
             "the rejection is reported",
-            lambda k=k: (first.stderr + second.stderr).count("refused peer 0") > k,
+            lambda k=k: (first.stderr + second.stderr).count("rejected peer 0") > k,
         )
     twin = net.start("1", out=net.folder / "twin")
     assert twin.wait() == 6, twin.stderr
     assert "the id is taken: a peer 1 is connected already" in twin.last_message
-    assert "refused peer 1" in second.stderr
+    assert "rejected peer 1" in second.stderr
     right = net.start("0")
     assert [peer.wait() for peer in (first, second, right)] == [0, 0, 0], [
         peer.stderr for peer in net.processes
@@ -500,7 +500,7 @@ def test_a_truncated_data_file_is_named(network: NetworkFactory, packed: bool) -
     noise = random.Random(1)
     images = struct.pack(">BBBBIII", 0, 0, 8, 3, 32, 5, 5) + noise.randbytes(32 * 25)
     labels = struct.pack(">BBBBI", 0, 0, 8, 1, 32) + bytes(k % 10 for k in range(32))
-    whole = [gzip.compress(content) if packed else content for content in (images, labels)]
+    complete = [gzip.compress(content) if packed else content for content in (images, labels)]
     (net.folder / "data").mkdir()
     net.config.write_text(
         net.config.read_text(encoding="utf-8") + '[data]\npath = "data"\n', encoding="utf-8"
@@ -514,12 +514,12 @@ def test_a_truncated_data_file_is_named(network: NetworkFactory, packed: bool) -
         write(
             [
                 content[: len(content) * 2 // 3] if k == cut else content
-                for k, content in enumerate(whole)
+                for k, content in enumerate(complete)
             ]
         )
         check_rejected(net, 3, names[cut], verb="run")
         check_rejected(net, 3, names[cut])
-    write(whole)
+    write(complete)
     check_same_as_one_process(net, ["0", "1"])
 
 

@@ -58,7 +58,10 @@ def test_a_log_cut_within_its_header_does_not_hide_the_others(gossamer: Path, fo
     (folder / "log-1.jsonl").write_text('{"record":"head', encoding="utf-8")
     done = call(gossamer, "export", folder, "--csv")
     assert done.returncode == 0 and done.stdout == complete
-    assert "log-1.jsonl is cut within its header: that process wrote nothing" in done.stderr
+    assert (
+        "log-1.jsonl ends within its header: its process was killed before it wrote a record"
+        in done.stderr
+    )
     rejected = call(gossamer, "collect", folder)
     assert rejected.returncode == 3 and "log-1.jsonl" in rejected.stderr and rejected.stdout == ""
 

@@ -440,8 +440,8 @@ def test_the_full_size_writes_its_own_results(small: Any, tmp_path: Path) -> Non
         ("complete", "", "0.9"),
     ]
     assert small("--set", "run.rounds=40").returncode == 2, "--set needs --out"
-    assert small("--set", "run.rounds=40", "--out", "mine").returncode == 0
-    assert (tmp_path / "mine" / "small" / "figure.svg").exists()
+    assert small("--set", "run.rounds=40", "--out", "other").returncode == 0
+    assert (tmp_path / "other" / "small" / "figure.svg").exists()
 
 
 @pytest.mark.parametrize(

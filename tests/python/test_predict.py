@@ -51,7 +51,7 @@ def test_json_and_text_agree(gossamer: Path, config: Path) -> None:
     assert prediction["bytes_sent"] == 60 * 16 * 4 * (5 * 4 + 72)
     text = call(gossamer, "predict", config, "--set", "algorithm.order=awc").stdout
     assert f"{prediction['limit']['distance_to_optimum']:.4g} from the optimum" in text
-    assert f"multiplied by {prediction['rate']:.6g} a round" in text
+    assert f"multiplied by {prediction['rate']:.6g} per round" in text
 
 
 def test_a_missing_curve_is_reported_without_an_error(gossamer: Path) -> None:

@@ -1,5 +1,6 @@
 """The report of a sweep: figures, page and table, and warnings on missing runs."""
 
+import io
 import math
 import re
 import xml.etree.ElementTree as ElementTree
@@ -17,6 +18,21 @@ from lab.metric import CONSENSUS, choose_metric
 from lab.page import inline_svg
 from lab.predictions import Predictions
 from lab.results import read_sweep
+from matplotlib.figure import Figure
+
+
+@pytest.fixture
+def without_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replaces the files of figures by empty ones, for tests of the text of a report."""
+
+    def savefig(self: Figure, target: Any, **options: Any) -> None:
+        if isinstance(target, io.StringIO):
+            target.write("<svg></svg>")
+        else:
+            Path(target).write_bytes(b"")
+
+    monkeypatch.setattr(Figure, "savefig", savefig)
+
 
 FIGURES = ("learning", "consensus", "gap", "graphs")
 
@@ -31,7 +47,7 @@ def make(lab: Any, tmp_path: Path, *axes: str) -> tuple[str, str]:
 
 
 def test_the_page_is_self_contained_and_describes_its_figures(lab: Any, tmp_path: Path) -> None:
-    page, said = make(
+    page, output = make(
         lab,
         tmp_path,
         "topology.kind=ring,torus,complete",
@@ -55,18 +71,19 @@ def test_the_page_is_self_contained_and_describes_its_figures(lab: Any, tmp_path
     ):
         assert text in page
     assert (
-        "ring" in said
-        and "rounds to target" in said
-        and str(tmp_path / "out" / "report.html") in said
+        "ring" in output
+        and "rounds to target" in output
+        and str(tmp_path / "out" / "report.html") in output
     )
     for stem in FIGURES:
         ElementTree.parse(tmp_path / "out" / "figures" / f"{stem}.svg")
         assert (tmp_path / "out" / "figures" / f"{stem}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_failed_runs_and_missing_seeds_are_named(lab: Any, tmp_path: Path) -> None:
-    page, said = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0,13")
-    for text in (page, said):
+    page, output = make(lab, tmp_path, "topology.kind=ring,complete", "run.seed=0,13")
+    for text in (page, output):
         assert "2 of 4 runs failed" in text and "ring-seed13" in text and "1 of 2 seeds" in text
     assert "One seed only" in page
 
@@ -95,15 +112,16 @@ def test_a_topology_without_spectral_gap_has_no_gap_figure(lab: Any, tmp_path: P
     )
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_step_sizes_at_the_edge_are_flagged(lab: Any, tmp_path: Path) -> None:
-    page, said = make(
+    page, output = make(
         lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5,2"
     )
-    assert "edge" not in said.replace(str(tmp_path), "") and "diverged" in page
-    page, said = make(
+    assert "edge" not in output.replace(str(tmp_path), "") and "diverged" in page
+    page, output = make(
         lab, tmp_path, "topology.kind=ring,complete", "run.seed=0..1", "--rates", "0.2,0.5"
     )
-    assert "0.5 (edge!)" in said and "at the edge of the grid (0.2, 0.5)" in page
+    assert "0.5 (edge!)" in output and "at the edge of the grid (0.2, 0.5)" in page
 
 
 def test_a_sweep_without_finished_runs_is_an_error(lab: Any, tmp_path: Path) -> None:
@@ -124,6 +142,7 @@ def test_a_finished_run_with_a_torn_log_is_an_error(lab: Any, tmp_path: Path) ->
     assert done.returncode == 2 and "log-0.jsonl, line" in done.stderr
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_a_deleted_run_is_missing_not_counted(lab: Any, tmp_path: Path) -> None:
     lab("sweep", "small.toml", "run.seed=0..1", "--out", "out")
     (tmp_path / "out" / "seed1" / "summary.json").unlink()
@@ -151,6 +170,7 @@ def test_two_axes_make_panels_and_a_target_can_be_set(lab: Any, tmp_path: Path) 
     )
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_networked_runs_show_the_sketched_consensus(lab: Any, tmp_path: Path) -> None:
     page, _ = make(lab, tmp_path, "--processes", "log.sketch=on")
     assert "Estimated from sketches" in page
@@ -218,6 +238,7 @@ def test_inlined_ids_are_unique() -> None:
     )
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_runs_in_virtual_time_are_shown_against_it(lab: Any, tmp_path: Path) -> None:
     page, table = make(lab, tmp_path, "run.seed=0..1")
     assert "and virtual time on the simulated network" in page
@@ -292,6 +313,7 @@ def test_predicted_curves_lie_over_the_measured_ones(
             )
 
 
+@pytest.mark.usefixtures("without_drawing")
 def test_a_report_without_the_program_warns_that_nothing_is_predicted(
     lab: Any, gossamer: Path, tmp_path: Path
 ) -> None:

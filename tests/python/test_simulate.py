@@ -10,24 +10,24 @@ from pathlib import Path
 LEAST_CHECKED = {
     "replay": 1_000_000,
     "log": 1_800_000,
-    "chain": 1_000_000,
-    "edges": 400_000,
+    "continuity": 1_000_000,
+    "agreement": 400_000,
     "mean": 40_000,
     "drift": 3_000,
     "totals": 200,
-    "reach": 30_000,
-    "restarts": 60_000,
+    "reachability": 30_000,
+    "reinitialisation": 60_000,
     "sums": 600,
-    "healing": 300_000,
-    "reuse": 4_000,
+    "liveness": 300_000,
+    "freshness": 4_000,
     "consensus": 20,
     "descent": 35,
     "optimum": 50,
-    "faults": 500,
-    "disk": 800,
-    "progress": 5_000,
+    "errors": 500,
+    "durability": 800,
+    "termination": 5_000,
     "queues": 8_000,
-    "repeats": 500,
+    "determinism": 500,
     "bits": 60,
     "session": 40_000,
 }
@@ -50,7 +50,7 @@ def test_500_seeds_with_faults_have_no_violation(simulator: Path) -> None:
     assert done.returncode == 0
     assert report["seeds"] == 500
     assert report["with_losses"] > 250
-    assert report["with_returns"] > 150
+    assert report["with_restorations"] > 150
     assert report["joins"] > 100
     for name, least in LEAST_CHECKED.items():
         assert report["checked"].get(name, 0) >= least, name
@@ -81,7 +81,7 @@ def test_a_failing_scenario_is_reproducible_and_can_be_shrunk(
     # of the ring after the crash.
     file, smaller = tmp_path / "scenario.toml", tmp_path / "smaller.toml"
     file.write_text(
-        'topology = "ring"\npeers = 6\nhomes = [0, 1, 2, 3, 4, 5]\n'
+        'topology = "ring"\npeers = 6\nplacement = [0, 1, 2, 3, 4, 5]\n'
         'algorithm = "gradient_tracking"\nrounds = 200\nrate = 1.0\n'
         'faults = ["crash process=2 at=0.1", '
         '"delay process=4 other=5 at=0.2 lasts=0.1 amount=0.02"]\n',

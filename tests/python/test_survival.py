@@ -31,7 +31,7 @@ def wait_for_rounds(net: Network, survivors: list[PeerProcess], rounds: int = 50
 def events(net: Network, peer: int) -> list[tuple[str, int | None, int | None]]:
     """The membership events of a peer's log: event, other peer, number of reachable peers."""
     return [
-        (r["event"], r["of"], r["within_reach"])
+        (r["event"], r["neighbour"], r["reachable_peers"])
         for r in net.records(peer)
         if r["record"] == "membership"
     ]
@@ -69,10 +69,10 @@ def test_any_one_of_eight_may_be_killed(network: NetworkFactory, victim: int) ->
         peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers go on")
     wait_for_rounds(net, survivors)
     stop(survivors)
-    assert "(--survivors: sum up the others)" in net.collect().stderr
+    assert "(--survivors leaves it out)" in net.collect().stderr
     done = net.collect("--survivors")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["lost"] == [victim]
+    assert json.loads(done.stdout)["lost_peers"] == [victim]
     # Both neighbours lack its rows from some round on; all others mix with W as planned.
     for k in range(8):
         if k in ((victim - 1) % 8, (victim + 1) % 8):
@@ -195,9 +195,12 @@ def test_a_restarted_process_joins_the_network(network: NetworkFactory, victim: 
         )
         assert rounds[-1] < before_the_end[k] - 40
         logged = events(net, k)
-        assert logged[:2] == [("lost", victim, None), ("reach", None, 7)]
+        assert logged[:2] == [("link_lost", victim, None), ("reachable", None, 7)]
         # The message of its other neighbour may arrive before its own.
-        assert sorted(logged[2:4], key=str) == [("back", victim, None), ("reach", None, 8)]
+        assert sorted(logged[2:4], key=str) == [
+            ("link_restored", victim, None),
+            ("reachable", None, 8),
+        ]
     assert ("joined", None) in [event[:2] for event in events(net, victim)]
     records = [record["round"] for record in net.records(victim) if record["record"] == "round"]
     assert records == sorted(set(records)) and len(records) < records[-1], "its log has a gap"

@@ -176,12 +176,12 @@ def test_an_invalid_axis_is_rejected_before_the_first_run(
 
 
 def test_a_folder_of_other_files_is_not_deleted(lab: Any, tmp_path: Path) -> None:
-    mine = tmp_path / "out" / "seed1"
-    mine.mkdir(parents=True)
-    (mine / "thesis.tex").write_text("years of work", encoding="utf-8")
+    foreign = tmp_path / "out" / "seed1"
+    foreign.mkdir(parents=True)
+    (foreign / "thesis.tex").write_text("years of work", encoding="utf-8")
     done = lab("sweep", "small.toml", "run.seed=1", "--out", "out")
     assert done.returncode == 2 and "not a cell" in done.stderr
-    assert (mine / "thesis.tex").exists()
+    assert (foreign / "thesis.tex").exists()
 
 
 def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ import json
 import math
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import combinations_with_replacement
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -136,8 +137,8 @@ def most_equal_sides(n: int, count: int) -> tuple[int, ...]:
         for s in combinations_with_replacement(range(3, n + 1), count - 1)
         if n % math.prod(s) == 0
     ]
-    whole = [(*s, n // math.prod(s)) for s in sides if n // math.prod(s) >= s[-1]]
-    return min(whole, key=lambda s: (s[-1], s), default=())
+    factorings = [(*s, n // math.prod(s)) for s in sides if n // math.prod(s) >= s[-1]]
+    return min(factorings, key=lambda s: (s[-1], s), default=())
 
 
 @cache
@@ -198,7 +199,12 @@ def possible(gossamer: Path, kind: str, weights: str, lazy: bool) -> list[tuple[
     ]
 
 
-every_kind = pytest.mark.parametrize("kind", sorted(EXPECTED))
+def grouped(kinds: Iterable[str]) -> list[Any]:
+    """The kinds as parameters. Tests of one kind run in one process, which caches its reports."""
+    return [pytest.param(kind, marks=pytest.mark.xdist_group(f"topology-{kind}")) for kind in kinds]
+
+
+every_kind = pytest.mark.parametrize("kind", grouped(sorted(EXPECTED)))
 every_weighting = pytest.mark.parametrize(
     "weights,lazy", WEIGHTINGS, ids=lambda v: v if isinstance(v, str) else f"lazy={v}"
 )
@@ -275,7 +281,7 @@ def matrices_of(report: dict) -> list[np.ndarray]:
     return [np.array(matrix) for matrix in report["matrix"]]
 
 
-@pytest.mark.parametrize("kind", WITHOUT_GENERATOR)
+@pytest.mark.parametrize("kind", grouped(WITHOUT_GENERATOR))
 def test_random_graphs_and_graphs_without_networkx_generator(gossamer: Path, kind: str) -> None:
     """Checks connectivity, degrees and diameter with networkx, and the properties of W."""
     for n, report in reports(gossamer, kind, "auto", False).items():
@@ -311,7 +317,7 @@ def test_base_graphs_average_exactly(gossamer: Path, kind: str, k: int) -> None:
         assert report["rounds_to_exact"] == (report["period"] if n > 1 else 0)
 
 
-@pytest.mark.parametrize("kind", sorted(EXPECTED) + WITHOUT_GENERATOR)
+@pytest.mark.parametrize("kind", grouped(sorted(EXPECTED) + WITHOUT_GENERATOR))
 def test_predicted_convergence(gossamer: Path, kind: str) -> None:
     """Effective neighbours by definition, gaps of rounds by the 2-norm, costs by the gap."""
     for n, report in reports(gossamer, kind, "auto", False).items():
@@ -363,7 +369,7 @@ def test_files(gossamer: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.edges").write_text("0 1\n1 1\n", encoding="utf-8")
     rejected = run(gossamer, "file", "-n", "2", "--set", f"path={tmp_path / 'bad.edges'}")
     assert rejected.returncode == 3
-    assert "bad.edges:2: peer 1 hears itself" in rejected.stderr
+    assert "bad.edges:2: peer 1 is its own neighbour" in rejected.stderr
 
 
 def test_table(gossamer: Path) -> None:

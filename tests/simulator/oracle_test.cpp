@@ -1,5 +1,5 @@
-// The simulator's oracle: each property that it holds runs to is seen to fail where a trace, sound
-// before, was tampered with.
+// The simulator's oracle: each property that it checks fails on a trace that was sound before it
+// was tampered with.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -10,139 +10,148 @@
 
 using namespace gossamer;
 using namespace gossamer::gossip;
-using namespace gossamer::gossip::sim;
+using namespace gossamer::simulator;
 
 namespace {
 
-/// Of every life that did its last round, `change` of that round.
+/// `change` of the last round of every incarnation that finished.
 template <class Change>
 auto at_the_end(Change change) {
   return [change](Trace& trace) {
-    for (Life& life : trace.lives)
-      if (life.finished) change(life, life.rounds.back());
+    for (Incarnation& incarnation : trace.incarnations)
+      if (incarnation.finished) change(incarnation, incarnation.rounds.back());
   };
 }
 
 }  // namespace
 
-TEST_CASE("the oracle sees sums that are not what they are worth") {
+TEST_CASE("the oracle detects wrong conserved sums") {
   for (const char* algorithm : {"gradient_tracking", "d2", "extra", "push_sum"}) {
     CAPTURE(algorithm);
     const Scenario scenario = ring(algorithm);
-    CHECK(judged(scenario, [](Trace&) {}).checked.at("sums") > 0);
-    const auto tamper = [](Trace& trace) { trace.lives[0].rounds.back().end[1].back() += 0.01F; };
-    CHECK(violates(judged(scenario, tamper), "sums"));
+    CHECK(checked_after(scenario, [](Trace&) {}).checked.at("sums") > 0);
+    const auto tamper = [](Trace& trace) {
+      trace.incarnations[0].rounds.back().end[1].back() += 0.01F;
+    };
+    CHECK(violates(checked_after(scenario, tamper), "sums"));
   }
 }
 
-TEST_CASE("the oracle sees parts that have not come to where they should") {
-  // All rows are as far off, so nobody is further from the others.
-  const auto away = at_the_end([](Life&, RoundRecord& last) { last.end[0][0] += 1; });
+TEST_CASE("the oracle sees protocol that have not come to where they should") {
+  // All rows are off by the same amount, so the peers still agree.
+  const auto away = at_the_end([](Incarnation&, RoundRecord& last) { last.end[0][0] += 1; });
   for (const char* algorithm : {"gradient_tracking", "d2", "extra"}) {
     CAPTURE(algorithm);
     Scenario scenario = ring(algorithm);
     scenario.rounds = 300;
-    CHECK(judged(scenario, [](Trace&) {}).checked.at("optimum") == 1);
-    CHECK(violates(judged(scenario, away), "optimum"));
+    CHECK(checked_after(scenario, [](Trace&) {}).checked.at("optimum") == 1);
+    CHECK(violates(checked_after(scenario, away), "optimum"));
   }
   const Scenario descends = ring("dpsgd", {"crash process=2 at=0.1"});
-  CHECK(judged(descends, [](Trace&) {}).checked.at("descent") == 1);
-  CHECK(violates(judged(descends, away), "descent"));
+  CHECK(checked_after(descends, [](Trace&) {}).checked.at("descent") == 1);
+  CHECK(violates(checked_after(descends, away), "descent"));
   for (const char* fault : {"crash process=2 at=0.1", "close process=1 other=2 at=0.1"}) {
     CAPTURE(std::string(fault));
-    const Scenario agrees = returning("consensus", {fault});
-    CHECK(judged(agrees, [](Trace&) {}).checked.at("consensus") == 1);
-    CHECK(!violates(judged(agrees, away), "consensus"));
+    const Scenario agrees = restoring("consensus", {fault});
+    CHECK(checked_after(agrees, [](Trace&) {}).checked.at("consensus") == 1);
+    CHECK(!violates(checked_after(agrees, away), "consensus"));
     CHECK(violates(
-        judged(agrees, [](Trace& trace) { trace.lives[0].rounds.back().end[0][0] += 0.01F; }),
+        checked_after(agrees,
+                      [](Trace& trace) { trace.incarnations[0].rounds.back().end[0][0] += 0.01F; }),
         "consensus"));
   }
 }
 
-TEST_CASE("the oracle sees peers that hold others for within reach who are not") {
-  const Scenario scenario = returning("dpsgd", {"crash process=2 at=0.2"});
-  CHECK(judged(scenario, [](Trace&) {}).checked.at("reach") > 0);
-  CHECK(violates(
-      judged(scenario, at_the_end([](Life&, RoundRecord& last) { last.reachable.push_back(2); })),
-      "reach"));
-  CHECK(violates(
-      judged(scenario, at_the_end([](Life&, RoundRecord& last) { last.reachable.pop_back(); })),
-      "reach"));
+TEST_CASE("the oracle detects wrong views of the peers within reach") {
+  const Scenario scenario = restoring("dpsgd", {"crash process=2 at=0.2"});
+  CHECK(checked_after(scenario, [](Trace&) {}).checked.at("reachability") > 0);
+  CHECK(violates(checked_after(scenario, at_the_end([](Incarnation&, RoundRecord& last) {
+                                 last.reachable.push_back(2);
+                               })),
+                 "reachability"));
+  CHECK(violates(checked_after(scenario, at_the_end([](Incarnation&, RoundRecord& last) {
+                                 last.reachable.pop_back();
+                               })),
+                 "reachability"));
 }
 
 TEST_CASE(
-    "the oracle sees a second run that goes another way, and rows of one process that are others") {
+    "the oracle detects a second run that differs, and rows that differ from those of one "
+    "process") {
   // The disk works in the first run, and kills its process in the second.
-  const Scenario scenario = returning("dpsgd", {"restart process=2 at=0.5 lasts=0.1"});
+  const Scenario scenario = restoring("dpsgd", {"restart process=2 at=0.5 lasts=0.1"});
   const auto storage_of_run = [](int struck) {
     return [struck, run = 0](const Scenario&) mutable {
       auto storage = std::make_unique<PerfectStorage>();
       if (run++ == struck)
-        storage->strike(1, DiskFault::kill, 0), storage->strike(2, DiskFault::kill, 0);
+        storage->inject(1, DiskFault::kill, 0), storage->inject(2, DiskFault::kill, 0);
       return storage;
     };
   };
-  CHECK(simulate(scenario, storage_of_run(-1)).verdict.ok());
-  CHECK(violates(simulate(scenario, storage_of_run(1)).verdict, "repeats"));
+  CHECK(simulate(scenario, storage_of_run(-1)).report.ok());
+  CHECK(violates(simulate(scenario, storage_of_run(1)).report, "determinism"));
 
   const Scenario calm = ring("dpsgd");
-  const Parts parts = build(calm).value();
-  Trace trace = run_scenario(calm, parts);
-  Verdict same, other;
-  judge_again(calm, parts, trace, trace, same);
+  const Protocol protocol = build_protocol(calm).value();
+  Trace trace = run_scenario(calm, protocol);
+  CheckReport same, other;
+  check_further_runs(calm, protocol, trace, trace, same);
   CHECK(same.ok());
   CHECK(same.checked.at("bits") == 1);
-  trace.lives[3].rounds.back().end[0][2] *= 1.0000001F;
-  judge_again(calm, parts, trace, trace, other);
+  trace.incarnations[3].rounds.back().end[0][2] *= 1.0000001F;
+  check_further_runs(calm, protocol, trace, trace, other);
   CHECK(violates(other, "bits"));
 }
 
-TEST_CASE("the oracle sees rows whose sum, or whose mean over all rounds, is not what it was") {
+TEST_CASE("the oracle detects rows whose sum, or whose mean over all rounds, has changed") {
   for (const char* policy : {"sync", "deadline"})
     for (const char* algorithm : {"consensus", "dpsgd", "gradient_tracking"}) {
       CAPTURE(policy);
       CAPTURE(algorithm);
       Scenario scenario = ring(algorithm, {"close process=1 other=2 at=0.2"});
       scenario.policy = policy;
-      const Verdict sound = judged(scenario, [](Trace&) {});
+      const CheckReport sound = checked_after(scenario, [](Trace&) {});
       CHECK(sound.ok());
       CHECK(sound.checked.at("mean") > 0);
       CHECK(sound.checked.at("drift") > 0);
       CHECK(violates(
-          judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-3F; }),
+          checked_after(scenario,
+                        [](Trace& trace) { trace.incarnations[0].rounds[5].end[0][1] += 1e-3F; }),
           "mean"));
-      // More than a link that breaks can do to a mean.
+      // More than a broken link can move a mean.
       CHECK(violates(
-          judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 100; }),
+          checked_after(scenario,
+                        [](Trace& trace) { trace.incarnations[0].rounds[5].end[0][1] += 100; }),
           "drift"));
     }
-  // An edge that counts at one end, and whose link is there.
+  // An edge that counts at one end, though its link is up.
   const auto one_sided = [](Trace& trace) {
-    trace.lives[4].rounds[7].deviations.push_back({7, 5, 0, true});
+    trace.incarnations[4].rounds[7].deviations.push_back({7, 5, 0, true});
   };
-  CHECK(violates(judged(ring("consensus"), one_sided), "drift"));
-  CHECK(violates(judged(ring("consensus"), one_sided), "mean"));
-  // One that does so in the round after the loss too: the end that was told last uses a row that it
-  // cannot have.
+  CHECK(violates(checked_after(ring("consensus"), one_sided), "drift"));
+  CHECK(violates(checked_after(ring("consensus"), one_sided), "mean"));
+  // An edge that does so in the round after the loss too: the end that was notified last uses a row
+  // that it cannot have.
   const Scenario breaks = ring("consensus", {"close process=1 other=2 at=0.2"});
   const auto once_more = [](Trace& trace) {
     const auto lost =
-        std::ranges::find_if(trace.links, [](const LinkRecord& link) { return !link.back; });
+        std::ranges::find_if(trace.links, [](const LinkRecord& link) { return !link.restored; });
     REQUIRE(lost != trace.links.end());
-    for (RoundRecord& record : trace.lives[static_cast<std::size_t>(lost->life)].rounds)
+    for (RoundRecord& record :
+         trace.incarnations[static_cast<std::size_t>(lost->incarnation)].rounds)
       if (record.round == lost->round + 1)
         std::erase_if(record.deviations,
                       [&](const Deviation& deviation) { return deviation.from == lost->other; });
   };
-  CHECK(violates(judged(breaks, once_more), "drift"));
+  CHECK(violates(checked_after(breaks, once_more), "drift"));
 }
 
-TEST_CASE("the oracle sees links that are there, and are not used again") {
-  Scenario scenario = returning("dpsgd", {"close process=1 other=2 at=0.2"});
-  /// What two peers say of each other's rows: that there was none.
+TEST_CASE("the oracle detects links that are up and not used again") {
+  Scenario scenario = restoring("dpsgd", {"close process=1 other=2 at=0.2"});
+  /// Two peers log of each other that no row arrived.
   const auto nothing_between = [](Trace& trace, int a, int b) {
     for (const auto& [here, there] : {std::pair(a, b), std::pair(b, a)})
-      for (RoundRecord& record : trace.lives[static_cast<std::size_t>(here)].rounds) {
+      for (RoundRecord& record : trace.incarnations[static_cast<std::size_t>(here)].rounds) {
         std::erase_if(record.deviations, [other = there](const Deviation& deviation) {
           return deviation.from == other;
         });
@@ -152,57 +161,62 @@ TEST_CASE("the oracle sees links that are there, and are not used again") {
   for (const char* policy : {"async", "deadline"}) {
     CAPTURE(policy);
     scenario.policy = policy;
-    const Verdict sound = judged(scenario, [](Trace&) {});
+    const CheckReport sound = checked_after(scenario, [](Trace&) {});
     CHECK(sound.ok());
-    CHECK(sound.checked.at("reuse") > 0);
+    CHECK(sound.checked.at("freshness") > 0);
   }
   const auto never = [&](Trace& trace) {
     for (int a = 0; a < 6; ++a) nothing_between(trace, a, (a + 1) % 6);
   };
-  CHECK(violates(judged(scenario, never), "reuse"));
+  CHECK(violates(checked_after(scenario, never), "freshness"));
   scenario.policy = "async";
-  CHECK(violates(judged(scenario, [&](Trace& trace) { nothing_between(trace, 1, 2); }), "reuse"));
-  // A row that had come before the link was lost is none that was sent since.
-  CHECK(violates(judged(scenario,
-                        [](Trace& trace) {
-                          RoundRecord& last = trace.lives[1].rounds.back();
-                          std::erase_if(last.deviations, [](const Deviation& deviation) {
-                            return deviation.from == 2;
-                          });
-                          last.deviations.push_back({last.round, 2, 0, false, 3});
-                        }),
-                 "reuse"));
+  CHECK(violates(checked_after(scenario, [&](Trace& trace) { nothing_between(trace, 1, 2); }),
+                 "freshness"));
+  // A row that had arrived before the link was lost was not sent since.
+  CHECK(violates(checked_after(scenario,
+                               [](Trace& trace) {
+                                 RoundRecord& last = trace.incarnations[1].rounds.back();
+                                 std::erase_if(last.deviations, [](const Deviation& deviation) {
+                                   return deviation.from == 2;
+                                 });
+                                 last.deviations.push_back({last.round, 2, 0, false, 3});
+                               }),
+                 "freshness"));
 }
 
-TEST_CASE("the oracle sees peers that are done too late") {
+TEST_CASE("the oracle detects peers that are done too late") {
   for (const char* policy : {"sync", "deadline", "stale", "async"}) {
     CAPTURE(policy);
-    Scenario scenario = returning("dpsgd", {"pause process=1 at=0.2 lasts=0.5"});
+    Scenario scenario = restoring("dpsgd", {"pause process=1 at=0.2 lasts=0.5"});
     scenario.policy = policy;
-    const Time limit = time_limit(scenario, build(scenario).value());
-    CHECK(judged(scenario, [&](Trace& trace) {
-            CHECK(8 * trace.lives[3].finished_at > limit);
+    const Time limit = time_limit(scenario, build_protocol(scenario).value());
+    CHECK(checked_after(scenario, [&](Trace& trace) {
+            CHECK(8 * trace.incarnations[3].finished_at > limit);
           }).ok());
     CHECK(violates(
-        judged(scenario, [&](Trace& trace) { trace.lives[3].finished_at = limit + Time(1); }),
-        "progress"));
+        checked_after(scenario,
+                      [&](Trace& trace) { trace.incarnations[3].finished_at = limit + Time(1); }),
+        "termination"));
   }
 }
 
-TEST_CASE("the oracle sees queues that are longer than a row, at senders and at receivers") {
+TEST_CASE("the oracle detects queues that are longer than a row, at senders and at receivers") {
   for (const char* policy : {"sync", "deadline", "stale", "async"}) {
     CAPTURE(policy);
     Scenario scenario = ring("dpsgd");
     scenario.policy = policy;
     scenario.buffer_chunks = 1;
     const auto length = static_cast<std::uint64_t>(scenario.length);
-    CHECK(
-        judged(scenario, [&](Trace& trace) { CHECK(trace.most_lent.at({1, 2}) == length); }).ok());
-    CHECK(violates(judged(scenario, [](Trace& trace) { ++trace.most_lent.at({1, 2}); }), "queues"));
+    CHECK(checked_after(scenario, [&](Trace& trace) {
+            CHECK(trace.most_lent.at({1, 2}) == length);
+          }).ok());
+    CHECK(violates(checked_after(scenario, [](Trace& trace) { ++trace.most_lent.at({1, 2}); }),
+                   "queues"));
     CHECK(violates(
-        judged(scenario, [](Trace& trace) { trace.lives[3].most_waiting_bytes = 1 << 20; }),
+        checked_after(scenario,
+                      [](Trace& trace) { trace.incarnations[3].most_waiting_bytes = 1 << 20; }),
         "queues"));
   }
-  CHECK(violates(judged(ring("ad_psgd"), [](Trace& trace) { trace.most_lent[{1, 2}] = 10; }),
+  CHECK(violates(checked_after(ring("ad_psgd"), [](Trace& trace) { trace.most_lent[{1, 2}] = 10; }),
                  "queues"));
 }

@@ -1,5 +1,5 @@
-// The simulator: that it holds the protocol to what is promised, repeats itself, and sees what is
-// wrong.
+// The simulator: the protocol keeps its promises under faults, a run repeats itself, and the oracle
+// detects what is wrong.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 using namespace gossamer;
 using namespace gossamer::gossip;
-using namespace gossamer::gossip::sim;
+using namespace gossamer::simulator;
 using namespace std::chrono_literals;
 
 namespace {
@@ -20,13 +20,13 @@ Scenario scenario_of_seed(std::uint64_t seed, const std::string& faults) {
   return draw_scenario(seed, fault_families({faults}, seed).value());
 }
 
-/// A ring of six that goes on after one falls silent.
+/// A ring of six, in which one peer falls silent.
 Trace without_peer_2(const std::string& policy) {
   Scenario scenario = ring("dpsgd", {"vanish process=2 at=0.3"});
   scenario.policy = policy;
   scenario.rounds = 200;
-  scenario.silence = 0.5;
-  return run_scenario(scenario, build(scenario).value());
+  scenario.failure_timeout = 0.5;
+  return run_scenario(scenario, build_protocol(scenario).value());
 }
 
 }  // namespace
@@ -37,34 +37,34 @@ TEST_CASE("seeds with faults, and without, violate nothing") {
       CAPTURE(faults);
       CAPTURE(seed);
       const Outcome outcome = simulate(scenario_of_seed(seed, faults));
-      CHECK(outcome.verdict.violations == std::vector<std::string>{});
-      CHECK(outcome.verdict.checked.at("chain") > 0);
+      CHECK(outcome.report.violations == std::vector<std::string>{});
+      CHECK(outcome.report.checked.at("continuity") > 0);
     }
 }
 
-TEST_CASE("every family of faults does what it says, and is borne") {
-  for (const FaultForm& form : fault_forms()) {
-    CAPTURE(form.name);
-    Fault fault{.kind = form.kind,
+TEST_CASE("every family of faults has its effect, and is tolerated") {
+  for (const FaultSpec& spec : fault_specs()) {
+    CAPTURE(spec.name);
+    Fault fault{.kind = spec.kind,
                 .at = 0.2,
-                .lasts = form.lasts ? 3.0 : 0,
+                .lasts = spec.lasts ? 3.0 : 0,
                 .process = 1,
-                .other = form.other ? 2 : 0,
-                .amount = form.amount ? 0.3 : 0};
-    if (form.kind == FaultKind::slow) fault.amount = 4;
-    if (form.kind == FaultKind::slow_reader) fault.amount = 2000;
+                .other = spec.other ? 2 : 0,
+                .amount = spec.amount ? 0.3 : 0};
+    if (spec.kind == FaultKind::slow) fault.amount = 4;
+    if (spec.kind == FaultKind::slow_reader) fault.amount = 2000;
     Scenario scenario = ring("dpsgd", {to_string(fault)});
     const Outcome outcome = simulate(scenario);
-    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.report.violations == std::vector<std::string>{});
     using enum FaultKind;
-    const auto borne = {slow, delay, clog, slow_reader, clock, failed_write, torn_write};
-    CHECK((outcome.losses > 0) == (std::ranges::find(borne, form.kind) == borne.end()));
+    const auto tolerated = {slow, delay, clog, slow_reader, clock, failed_write, torn_write};
+    CHECK((outcome.losses > 0) == (std::ranges::find(tolerated, spec.kind) == tolerated.end()));
     scenario.faults.clear();
     CHECK(simulate(scenario).hash != outcome.hash);
   }
 }
 
-TEST_CASE("a silence that ends in time, and one that does not") {
+TEST_CASE("a silence shorter than the failure timeout, and a longer one") {
   CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=1.5"})).losses == 0);
   CHECK(simulate(ring("dpsgd", {"pause process=1 at=0.2 lasts=2.5"})).losses == 4);
   CHECK(simulate(ring("dpsgd", {"stall process=1 other=2 at=0.2 lasts=1.5"})).losses == 0);
@@ -75,14 +75,14 @@ TEST_CASE("once a silent peer is lost, the others' rounds take as long as before
   for (const char* policy : {"sync", "deadline", "stale", "async"}) {
     CAPTURE(policy);
     const Trace trace = without_peer_2(policy);
-    for (const Life& life : trace.lives) {
-      if (life.peer == 2) continue;
-      CAPTURE(life.peer);
-      REQUIRE(life.finished);
+    for (const Incarnation& incarnation : trace.incarnations) {
+      if (incarnation.peer == 2) continue;
+      CAPTURE(incarnation.peer);
+      REQUIRE(incarnation.finished);
       /// The mean time of the rounds that begin between two times.
       const auto round_time = [&](Time from, Time to) {
         std::vector<Time> began;
-        for (const RoundRecord& record : life.rounds)
+        for (const RoundRecord& record : incarnation.rounds)
           if (record.began >= from && record.began < to) began.push_back(record.began);
         REQUIRE(began.size() > 10);
         return std::chrono::duration<double>(began.back() - began.front()).count() /
@@ -93,21 +93,21 @@ TEST_CASE("once a silent peer is lost, the others' rounds take as long as before
   }
 }
 
-TEST_CASE("deadline: those who fell out of step when a peer was lost are in step again") {
+TEST_CASE("deadline: peers that fell out of step when a peer was lost are in step again") {
   const Trace trace = without_peer_2("deadline");
-  for (const Life& life : trace.lives) {
-    if (life.peer == 2) continue;
-    CAPTURE(life.peer);
+  for (const Incarnation& incarnation : trace.incarnations) {
+    if (incarnation.peer == 2) continue;
+    CAPTURE(incarnation.peer);
     std::size_t missed = 0;
-    for (const RoundRecord& record : life.rounds)
+    for (const RoundRecord& record : incarnation.rounds)
       for (const Deviation& deviation : record.deviations)
         missed += record.round >= 100 && deviation.from != 2 ? 1 : 0;
     CHECK(missed < 10);  // of 100 with each neighbour
-    CHECK(life.rounds.size() > 180);
+    CHECK(incarnation.rounds.size() > 180);
   }
 }
 
-TEST_CASE("a scenario's text says all of it") {
+TEST_CASE("a scenario can be read back from its text") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Scenario scenario = scenario_of_seed(seed, "swarm");
     const auto read = scenario_of(values_of(scenario));
@@ -125,107 +125,115 @@ TEST_CASE("a scenario's text says all of it") {
   scenario = ring("allreduce");
   CHECK(!scenario_of(values_of(scenario)).ok());
   scenario = ring("dpsgd");
-  scenario.homes = {0, 1, 2, 3, 5, 5};
+  scenario.placement = {0, 1, 2, 3, 5, 5};
   CHECK(!scenario_of(values_of(scenario)).ok());
   CHECK(!fault_families({"swarm", "crash"}, 0).ok());
 }
 
-TEST_CASE("the oracle sees rows, logs and restarts that are not as they were") {
+TEST_CASE("the oracle detects changed rows, logs and reinitialisations") {
   const Scenario scenario = ring("gradient_tracking", {"crash process=2 at=0.2"});
-  CHECK(judged(scenario, [](Trace&) {}).ok());
-  CHECK(
-      violates(judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-4F; }),
-               "replay"));
+  CHECK(checked_after(scenario, [](Trace&) {}).ok());
   CHECK(violates(
-      judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].begin[1][0] += 1e-4F; }),
-      "chain"));
-  CHECK(violates(judged(scenario,
-                        [](Trace& trace) {
-                          trace.lives[4].rounds[7].deviations.push_back({7, 5, 0, true, 0, 2});
-                        }),
+      checked_after(scenario,
+                    [](Trace& trace) { trace.incarnations[0].rounds[5].end[0][1] += 1e-4F; }),
+      "replay"));
+  CHECK(violates(
+      checked_after(scenario,
+                    [](Trace& trace) { trace.incarnations[0].rounds[5].begin[1][0] += 1e-4F; }),
+      "continuity"));
+  CHECK(violates(checked_after(scenario,
+                               [](Trace& trace) {
+                                 trace.incarnations[4].rounds[7].deviations.push_back(
+                                     {7, 5, 0, true, 0, 2});
+                               }),
                  "log"));
   CHECK(violates(
-      judged(scenario, [](Trace& trace) { trace.lives[1].rounds[60].deviations.clear(); }), "log"));
-  CHECK(violates(judged(scenario,
-                        [](Trace& trace) {
-                          for (RoundRecord& record : trace.lives[5].rounds)
-                            record.restarted = false;
-                        }),
-                 "restarts"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.lives[3].finished = false; }),
-                 "progress"));
-  CHECK(
-      violates(judged(scenario, [](Trace& trace) { trace.lives[3].most_waiting_bytes = 1 << 20; }),
-               "queues"));
+      checked_after(scenario,
+                    [](Trace& trace) { trace.incarnations[1].rounds[60].deviations.clear(); }),
+      "log"));
+  CHECK(violates(checked_after(scenario,
+                               [](Trace& trace) {
+                                 for (RoundRecord& record : trace.incarnations[5].rounds)
+                                   record.reinitialised = false;
+                               }),
+                 "reinitialisation"));
   CHECK(violates(
-      judged(scenario,
-             [](Trace& trace) { trace.complaints.push_back("peer 1 broke the protocol"); }),
-      "faults"));
+      checked_after(scenario, [](Trace& trace) { trace.incarnations[3].finished = false; }),
+      "termination"));
+  CHECK(violates(
+      checked_after(scenario,
+                    [](Trace& trace) { trace.incarnations[3].most_waiting_bytes = 1 << 20; }),
+      "queues"));
+  CHECK(violates(
+      checked_after(scenario,
+                    [](Trace& trace) { trace.errors.push_back("peer 1 broke the protocol"); }),
+      "errors"));
 }
 
-TEST_CASE("links that are lost come back, and count again") {
+TEST_CASE("links that are lost are restored, and count again") {
   for (const char* fault :
-       {"partition process=2 at=0.2 lasts=0.5", "deafness process=2 at=0.2 lasts=0.5",
+       {"partition process=2 at=0.2 lasts=0.5", "one_way_partition process=2 at=0.2 lasts=0.5",
         "pause process=1 at=0.2 lasts=0.5", "stall process=1 other=2 at=0.2 lasts=0.5",
         "clog process=1 other=2 at=0.2 lasts=0.8 amount=0.3", "close process=1 other=2 at=0.2",
         "corrupt process=1 other=2 at=0.2", "not_finite process=1 other=2 at=0.2"})
     for (const char* algorithm : {"gradient_tracking", "d2", "dpsgd"}) {
       CAPTURE(std::string(fault));
       CAPTURE(algorithm);
-      const Outcome outcome = simulate(returning(algorithm, {fault}));
-      CHECK(outcome.verdict.violations == std::vector<std::string>{});
-      CHECK(outcome.returns > 0);
-      CHECK(outcome.returns == outcome.losses);
-      CHECK(outcome.verdict.checked.at("healing") > 0);
+      const Outcome outcome = simulate(restoring(algorithm, {fault}));
+      CHECK(outcome.report.violations == std::vector<std::string>{});
+      CHECK(outcome.restorations > 0);
+      CHECK(outcome.restorations == outcome.losses);
+      CHECK(outcome.report.checked.at("liveness") > 0);
     }
 }
 
-TEST_CASE("packets that are lost, and that travel twice, come later and change no bit") {
+TEST_CASE("packets that are lost, or travel twice, arrive later and change no bit") {
   Scenario plain = ring("gradient_tracking", {});
   plain.bandwidth_mbit_s = 0.05;
-  const Parts parts = build(plain).value();
-  const Trace trace = run_scenario(plain, parts);
+  const Protocol protocol = build_protocol(plain).value();
+  const Trace trace = run_scenario(plain, protocol);
   for (double Scenario::* part : {&Scenario::loss, &Scenario::duplication}) {
     Scenario scenario = plain;
     scenario.*part = 0.3;
     const Outcome outcome = simulate(scenario);
-    CHECK(outcome.verdict.violations == std::vector<std::string>{});
+    CHECK(outcome.report.violations == std::vector<std::string>{});
     CHECK(outcome.losses == 0);
-    const Trace later = run_scenario(scenario, parts);
+    const Trace later = run_scenario(scenario, protocol);
     CHECK(later.end > trace.end);
-    for (std::size_t k = 0; k < trace.lives.size(); ++k)
-      CHECK(later.lives[k].rounds.back().end == trace.lives[k].rounds.back().end);
+    for (std::size_t k = 0; k < trace.incarnations.size(); ++k)
+      CHECK(later.incarnations[k].rounds.back().end == trace.incarnations[k].rounds.back().end);
   }
 }
 
-TEST_CASE("processes that end are started again, and join with a neighbour's rows") {
+TEST_CASE("processes that end are restarted, and join with a neighbour's rows") {
   for (const char* policy : {"sync", "deadline", "stale", "async"})
     for (const char* fault :
          {"restart process=2 at=0.2 lasts=0.1", "reboot process=2 at=0.2 lasts=0.3"}) {
       CAPTURE(policy);
       CAPTURE(fault);
-      Scenario scenario = returning("dpsgd", {fault});
+      Scenario scenario = restoring("dpsgd", {fault});
       scenario.policy = policy;
       const Outcome outcome = simulate(scenario);
-      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.report.violations == std::vector<std::string>{});
       CHECK(outcome.joins == 1);
     }
 }
 
 TEST_CASE(
-    "rows that go through a codec: what is lost and comes back is held to what the codec leaves of "
-    "them") {
+    "rows that go through a codec: after losses and restorations, mixes are checked against the "
+    "decoded rows") {
   for (const char* codec : {"bf16", "int8"})
     for (const char* algorithm : {"consensus", "dpsgd", "qg_momentum"}) {
       CAPTURE(codec);
       CAPTURE(algorithm);
-      Scenario scenario = returning(
+      Scenario scenario = restoring(
           algorithm, {"restart process=2 at=0.2 lasts=0.1", "close process=4 other=5 at=0.3"});
       scenario.codec = codec;
-      CHECK(simulate(scenario).verdict.violations == std::vector<std::string>{});
-      CHECK(judged(scenario, [](Trace&) {}).ok());
+      CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+      CHECK(checked_after(scenario, [](Trace&) {}).ok());
       CHECK(violates(
-          judged(scenario, [](Trace& trace) { trace.lives[0].rounds[5].end[0][1] += 1e-4F; }),
+          checked_after(scenario,
+                        [](Trace& trace) { trace.incarnations[0].rounds[5].end[0][1] += 1e-4F; }),
           "replay"));
     }
   Scenario scenario = ring("d2");
@@ -233,52 +241,62 @@ TEST_CASE(
   CHECK(!scenario_of(values_of(scenario)).ok());
 }
 
-TEST_CASE("the oracle sees what is wrong with those who come back") {
-  const Scenario scenario = returning("gradient_tracking", {"restart process=2 at=0.2 lasts=0.1"});
-  const std::size_t joiner = 6;  // the lives before it are the peers' first
-  CHECK(judged(scenario, [&](Trace& trace) { CHECK(trace.lives.size() == joiner + 1); }).ok());
-  CHECK(violates(
-      judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds[0].begin[0][0] += 1e-4F; }),
-      "chain"));
-  CHECK(violates(
-      judged(scenario, [&](Trace& trace) { trace.lives[joiner].rounds[0].begin[1][0] += 1e-4F; }),
-      "chain"));
-  CHECK(violates(judged(scenario,
-                        [&](Trace& trace) {
-                          RoundRecord& last = trace.lives[joiner].rounds.back();
-                          last.deviations.push_back({last.round, 1, 0, true});
-                        }),
-                 "edges"));
-  CHECK(violates(judged(scenario,
-                        [&](Trace& trace) {
-                          for (Life& life : trace.lives)
-                            for (RoundRecord& record : life.rounds)
-                              record.restarted = record.restarted && record.round < 16;
-                        }),
-                 "restarts"));
-  CHECK(violates(judged(scenario,
-                        [&](Trace& trace) {
-                          trace.lives[joiner].rounds.clear(), trace.lives[joiner].finished = false;
-                        }),
-                 "progress"));
+TEST_CASE("the oracle detects what is wrong with joining peers and restored links") {
+  const Scenario scenario = restoring("gradient_tracking", {"restart process=2 at=0.2 lasts=0.1"});
+  const std::size_t joiner = 6;  // the incarnations before it are the peers' first ones
+  CHECK(checked_after(scenario, [&](Trace& trace) {
+          CHECK(trace.incarnations.size() == joiner + 1);
+        }).ok());
+  CHECK(violates(checked_after(scenario,
+                               [&](Trace& trace) {
+                                 trace.incarnations[joiner].rounds[0].begin[0][0] += 1e-4F;
+                               }),
+                 "continuity"));
+  CHECK(violates(checked_after(scenario,
+                               [&](Trace& trace) {
+                                 trace.incarnations[joiner].rounds[0].begin[1][0] += 1e-4F;
+                               }),
+                 "continuity"));
+  CHECK(violates(checked_after(scenario,
+                               [&](Trace& trace) {
+                                 RoundRecord& last = trace.incarnations[joiner].rounds.back();
+                                 last.deviations.push_back({last.round, 1, 0, true});
+                               }),
+                 "agreement"));
+  CHECK(violates(checked_after(scenario,
+                               [&](Trace& trace) {
+                                 for (Incarnation& incarnation : trace.incarnations)
+                                   for (RoundRecord& record : incarnation.rounds)
+                                     record.reinitialised =
+                                         record.reinitialised && record.round < 16;
+                               }),
+                 "reinitialisation"));
+  CHECK(violates(checked_after(scenario,
+                               [&](Trace& trace) {
+                                 trace.incarnations[joiner].rounds.clear(),
+                                     trace.incarnations[joiner].finished = false;
+                               }),
+                 "termination"));
   // Links that are there, and of which both ends say that they do not count.
-  CHECK(violates(judged(scenario,
-                        [&](Trace& trace) {
-                          for (const std::size_t life : {std::size_t{1}, joiner})
-                            for (RoundRecord& record : trace.lives[life].rounds)
-                              for (Channel channel : {0, 1})
-                                if (record.round >= trace.lives[joiner].rounds[0].round)
-                                  record.deviations.push_back(
-                                      {record.round, life == 1 ? 2 : 1, channel, true});
-                        }),
-                 "healing"));
+  CHECK(
+      violates(checked_after(scenario,
+                             [&](Trace& trace) {
+                               for (const std::size_t incarnation : {std::size_t{1}, joiner})
+                                 for (RoundRecord& record : trace.incarnations[incarnation].rounds)
+                                   for (Channel channel : {0, 1})
+                                     if (record.round >= trace.incarnations[joiner].rounds[0].round)
+                                       record.deviations.push_back(
+                                           {record.round, incarnation == 1 ? 2 : 1, channel, true});
+                             }),
+               "liveness"));
 }
 
 /// Rows of asynchronous push-sum.
 enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
 
 TEST_CASE(
-    "asynchronous push-sum: sums are what was kept and what came, whoever is lost and comes back") {
+    "asynchronous push-sum: sums are what was kept and what arrived, whatever links are lost and "
+    "restored") {
   for (const char* policy : {"sync", "stale", "async"})
     for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
              {},
@@ -286,16 +304,17 @@ TEST_CASE(
              {"restart process=2 at=0.2 lasts=0.1", "close process=4 other=5 at=0.3"}}) {
       CAPTURE(policy);
       CAPTURE(faults.size());
-      Scenario scenario = returning("async_push_sum", faults);
+      Scenario scenario = restoring("async_push_sum", faults);
       scenario.policy = policy;
       const Outcome outcome = simulate(scenario);
-      CHECK(outcome.verdict.violations == std::vector<std::string>{});
-      CHECK(outcome.verdict.checked.at("replay") > 0);
-      CHECK(outcome.verdict.checked.contains("totals") == (faults.size() < 2));
+      CHECK(outcome.report.violations == std::vector<std::string>{});
+      CHECK(outcome.report.checked.at("replay") > 0);
+      CHECK(outcome.report.checked.contains("totals") == (faults.size() < 2));
       CHECK(outcome.joins == (faults.size() < 2 ? 0 : 1));
     }
-  // Links that break, for the first time or once more, and may be back while their ends wait for a
-  // third one: what had come whole counts as it did when it came, and nothing more is waited for.
+  // Links that break, for the first time or once more, and may be restored while their ends wait
+  // for a third peer: what had arrived whole counts as it did on arrival, and nothing more is
+  // waited for.
   const std::string held_up = "pause process=1 at=0.25 lasts=0.19",
                     before = "close process=3 other=0 at=0.1";
   for (const std::vector<std::string>& faults : std::vector<std::vector<std::string>>{
@@ -305,27 +324,29 @@ TEST_CASE(
            {held_up, before, "crash process=0 at=0.28"},
            {held_up, before, "reboot process=0 at=0.28 lasts=0.1"}}) {
     CAPTURE(faults.back());
-    Scenario waiting = returning("async_push_sum", faults);
+    Scenario waiting = restoring("async_push_sum", faults);
     waiting.topology = "complete";
     const Outcome outcome = simulate(waiting);
-    CHECK(outcome.verdict.violations == std::vector<std::string>{});
-    CHECK(outcome.returns > 0);
+    CHECK(outcome.report.violations == std::vector<std::string>{});
+    CHECK(outcome.restorations > 0);
   }
   Scenario scenario = ring("async_push_sum");
   scenario.policy = "async";
   for (const std::size_t row :
        {std::size_t{0}, std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
     CAPTURE(row);
-    CHECK(violates(
-        judged(scenario, [&](Trace& trace) { trace.lives[0].rounds.back().end[row][1] += 1e-3F; }),
-        "replay"));
+    CHECK(violates(checked_after(scenario,
+                                 [&](Trace& trace) {
+                                   trace.incarnations[0].rounds.back().end[row][1] += 1e-3F;
+                                 }),
+                   "replay"));
   }
   for (const std::size_t row : {std::size_t{kSum}, std::size_t{kGiven}, std::size_t{kFirstUsed}}) {
     CAPTURE(row);
     const auto tamper = [&](Trace& trace) {
-      for (RoundRecord& record : trace.lives[0].rounds) record.end[row][1] += 1;
+      for (RoundRecord& record : trace.incarnations[0].rounds) record.end[row][1] += 1;
     };
-    CHECK(violates(judged(scenario, tamper), "totals"));
+    CHECK(violates(checked_after(scenario, tamper), "totals"));
   }
 }
 
@@ -337,17 +358,18 @@ TEST_CASE(
     std::vector<std::string> faults;
     for (int k = 0; k < 8; ++k)
       faults.push_back(fmt::format("partition process={} at={} lasts=0.3", k % 5, 0.1 + 1.2 * k));
-    Scenario scenario = returning("async_push_sum", faults);
+    Scenario scenario = restoring("async_push_sum", faults);
     scenario.topology = "complete";
     scenario.policy = policy;
     scenario.rounds = 2000;  // under `async` they are short, and are to last longer than the faults
-    const Trace trace = run_scenario(scenario, build(scenario).value());
-    CHECK(std::ranges::count(trace.links, true, &LinkRecord::back) >= 48);
+    const Trace trace = run_scenario(scenario, build_protocol(scenario).value());
+    CHECK(std::ranges::count(trace.links, true, &LinkRecord::restored) >= 48);
     constexpr int kLast = 200;  // in one round most of it may be under way
     double total = 0;
-    for (const Life& life : trace.lives) {
-      REQUIRE(life.rounds.size() >= kLast);
-      for (auto record = life.rounds.end() - kLast; record != life.rounds.end(); ++record)
+    for (const Incarnation& incarnation : trace.incarnations) {
+      REQUIRE(incarnation.rounds.size() >= kLast);
+      for (auto record = incarnation.rounds.end() - kLast; record != incarnation.rounds.end();
+           ++record)
         total += static_cast<double>(record->end[kSum].back()) / kLast;
     }
     CHECK(total > 0.7 * scenario.peers);
@@ -355,8 +377,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "AD-PSGD: averages keep the sum of the models, whoever is held up; and who is lost ends the "
-    "run") {
+    "AD-PSGD: averages conserve the sum of the models, whatever is delayed; and a lost link ends "
+    "the run") {
   for (const char* fault :
        {"", "pause process=1 at=0.2 lasts=1.5", "stall process=1 other=2 at=0.2 lasts=1.5",
         "slow process=3 amount=8", "delay process=1 other=2 at=0.1 lasts=1 amount=0.3",
@@ -365,55 +387,62 @@ TEST_CASE(
     const Scenario scenario =
         ring("ad_psgd", *fault == 0 ? std::vector<std::string>{} : std::vector<std::string>{fault});
     const Outcome outcome = simulate(scenario);
-    CHECK(outcome.verdict.violations == std::vector<std::string>{});
-    CHECK(outcome.verdict.checked.contains("totals"));
+    CHECK(outcome.report.violations == std::vector<std::string>{});
+    CHECK(outcome.report.checked.contains("totals"));
     CHECK(outcome.losses == 0);
     CHECK(violates(
-        judged(scenario, [](Trace& trace) { trace.lives[0].rounds.back().end[0][1] += 0.1F; }),
+        checked_after(scenario,
+                      [](Trace& trace) { trace.incarnations[0].rounds.back().end[0][1] += 0.1F; }),
         "totals"));
   }
   for (const char* fault : {"crash process=2 at=0.2", "restart process=2 at=0.2 lasts=0.1",
                             "cut process=2 other=3 at=0.2"}) {
     CAPTURE(std::string(fault));
     const Scenario scenario = ring("ad_psgd", {fault});
-    CHECK(simulate(scenario).verdict.violations == std::vector<std::string>{});
-    const Trace trace = run_scenario(scenario, build(scenario).value());
-    CHECK(std::ranges::count(trace.lives, false, &Life::finished) >= 2);
-    CHECK(std::ranges::all_of(trace.lives,
-                              [](const Life& life) { return life.finished == life.alive; }));
+    CHECK(simulate(scenario).report.violations == std::vector<std::string>{});
+    const Trace trace = run_scenario(scenario, build_protocol(scenario).value());
+    CHECK(std::ranges::count(trace.incarnations, false, &Incarnation::finished) >= 2);
+    CHECK(std::ranges::all_of(trace.incarnations, [](const Incarnation& incarnation) {
+      return incarnation.finished == incarnation.alive;
+    }));
   }
 }
 
-TEST_CASE("clocks that leap ahead lose nobody, and change no bit where all wait for all") {
+TEST_CASE(
+    "clocks that jump ahead lose no link, and change no bit where peers wait for each other") {
   for (const char* policy : {"sync", "deadline", "stale", "async"})
-    for (const double leap : {0.01, 1.0, 100.0}) {
+    for (const double jump : {0.01, 1.0, 100.0}) {
       CAPTURE(policy);
-      CAPTURE(leap);
-      Scenario scenario = ring("dpsgd", {fmt::format("clock process=1 at=0.2 amount={}", leap),
-                                         fmt::format("clock process=4 at=0.3 amount={}", leap)});
+      CAPTURE(jump);
+      Scenario scenario = ring("dpsgd", {fmt::format("clock process=1 at=0.2 amount={}", jump),
+                                         fmt::format("clock process=4 at=0.3 amount={}", jump)});
       scenario.policy = policy;
       const Outcome outcome = simulate(scenario);
-      CHECK(outcome.verdict.violations == std::vector<std::string>{});
+      CHECK(outcome.report.violations == std::vector<std::string>{});
       CHECK(outcome.losses == 0);
-      CHECK(outcome.verdict.checked.contains("bits") == (scenario.policy == "sync"));
+      CHECK(outcome.report.checked.contains("bits") == (scenario.policy == "sync"));
     }
 }
 
-TEST_CASE("the oracle sees what is wrong with what a process finds on its disk") {
-  const Scenario scenario = returning("gradient_tracking", {"restart process=2 at=0.5 lasts=0.1"});
-  CHECK(judged(scenario, [](Trace& trace) {
+TEST_CASE("the oracle detects wrong states on a disk") {
+  const Scenario scenario = restoring("gradient_tracking", {"restart process=2 at=0.5 lasts=0.1"});
+  CHECK(checked_after(scenario, [](Trace& trace) {
           REQUIRE(trace.disks.size() == 2);  // when it was started again, and in the end
-          CHECK(trace.disks[0].said > 0);
-          CHECK(trace.disks[1].said > trace.disks[0].said);
+          CHECK(trace.disks[0].acknowledged > 0);
+          CHECK(trace.disks[1].acknowledged > trace.disks[0].acknowledged);
         }).ok());
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].said += 10; }), "disk"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[1].found.clear(); }), "disk"));
+  CHECK(violates(checked_after(scenario, [](Trace& trace) { trace.disks[0].acknowledged += 10; }),
+                 "durability"));
+  CHECK(violates(checked_after(scenario, [](Trace& trace) { trace.disks[1].found.clear(); }),
+                 "durability"));
   CHECK(violates(
-      judged(scenario, [](Trace& trace) { trace.disks[0].found[0].rows[1][0] += 1e-4F; }), "disk"));
-  CHECK(violates(judged(scenario, [](Trace& trace) { trace.disks[0].found[0].peer = 3; }), "disk"));
+      checked_after(scenario, [](Trace& trace) { trace.disks[0].found[0].rows[1][0] += 1e-4F; }),
+      "durability"));
+  CHECK(violates(checked_after(scenario, [](Trace& trace) { trace.disks[0].found[0].peer = 3; }),
+                 "durability"));
 }
 
-TEST_CASE("what fails is made smaller, as long as it fails") {
+TEST_CASE("a scenario that fails is shrunk, as long as it fails") {
   Scenario scenario = ring(
       "gradient_tracking",
       {"pause process=3 at=0.1 lasts=0.2", "crash process=2 at=0.2", "slow process=1 amount=3"});

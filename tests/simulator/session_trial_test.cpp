@@ -1,5 +1,5 @@
-// Sessions in virtual time, over connections that break: what gossamer simulate does with each
-// seed.
+// Trials of sessions in virtual time, over connections that break, as the simulator runs one with
+// each seed.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,21 +8,20 @@
 
 #include "simulator/session/session_trial.hpp"
 
-using namespace gossamer::net::sim;
+using namespace gossamer::simulator;
 
-TEST_CASE("what is said comes once, in order and unchanged, however connections break") {
+TEST_CASE("what is sent arrives once, in order and unchanged, however connections break") {
   std::uint64_t frames = 0, breaks = 0, lost = 0;
   std::set<std::uint64_t> hashes;
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    const SessionVerdict verdict = try_session(seed);
+    const TrialReport report = try_session(seed);
     CAPTURE(seed);
-    CHECK_MESSAGE(verdict.violations.empty(),
-                  fmt::format("{}", fmt::join(verdict.violations, "; ")));
-    frames += verdict.frames;
-    breaks += verdict.breaks;
-    lost += verdict.lost ? 1 : 0;
-    hashes.insert(verdict.hash);
-    if (seed < 50) CHECK(try_session(seed).hash == verdict.hash);
+    CHECK_MESSAGE(report.violations.empty(), fmt::format("{}", fmt::join(report.violations, "; ")));
+    frames += report.frames;
+    breaks += report.breaks;
+    lost += report.lost ? 1 : 0;
+    hashes.insert(report.hash);
+    if (seed < 50) CHECK(try_session(seed).hash == report.hash);
   }
   MESSAGE(frames << " frames, " << breaks << " breaks, " << lost << " lost");
   CHECK(hashes.size() > 950);

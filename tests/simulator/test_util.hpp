@@ -1,5 +1,5 @@
-// Words of the simulator's tests: networks that are small and clear, and what the oracle says of a
-// run that was tampered with.
+// The vocabulary of the simulator's tests: small scenarios, and the oracle's report on a trace that
+// was tampered with.
 #pragma once
 
 #include <algorithm>
@@ -7,15 +7,17 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/oracle/bounds.hpp"
+#include "simulator/world/shrink.hpp"
 #include "simulator/world/simulation.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 
 /// Six peers on a ring, each in its own process.
 inline Scenario ring(const std::string& algorithm, std::vector<std::string> faults = {}) {
   Scenario scenario;
   scenario.peers = 6;
-  scenario.homes = {0, 1, 2, 3, 4, 5};
+  scenario.placement = {0, 1, 2, 3, 4, 5};
   scenario.algorithm = algorithm;
   scenario.lazy = true;
   scenario.rounds = 80;
@@ -24,28 +26,28 @@ inline Scenario ring(const std::string& algorithm, std::vector<std::string> faul
   return scenario;
 }
 
-/// One that goes on for long enough to see links come back.
-inline Scenario returning(const std::string& algorithm, std::vector<std::string> faults) {
+/// A ring that runs long enough for lost links to be restored.
+inline Scenario restoring(const std::string& algorithm, std::vector<std::string> faults) {
   Scenario scenario = ring(algorithm, std::move(faults));
   scenario.rounds = 200;
-  scenario.silence = 0.2;
-  scenario.call_again = 0.02;
+  scenario.failure_timeout = 0.2;
+  scenario.reconnect_delay = 0.02;
   return scenario;
 }
 
-/// What a run of the scenario is judged to be once `tamper` has been at its trace.
+/// The oracle's report on a run of the scenario, after `tamper` has changed its trace.
 template <class Tamper>
-Verdict judged(const Scenario& scenario, Tamper tamper) {
-  const Parts parts = build(scenario).value();
-  Trace trace = run_scenario(scenario, parts);
+CheckReport checked_after(const Scenario& scenario, Tamper tamper) {
+  const Protocol protocol = build_protocol(scenario).value();
+  Trace trace = run_scenario(scenario, protocol);
   tamper(trace);
-  return judge(scenario, parts, trace);
+  return check_trace(scenario, protocol, trace);
 }
 
-inline bool violates(const Verdict& verdict, const std::string& property) {
-  return std::ranges::any_of(verdict.violations, [&](const std::string& sentence) {
+inline bool violates(const CheckReport& report, const std::string& property) {
+  return std::ranges::any_of(report.violations, [&](const std::string& sentence) {
     return sentence.starts_with(property + ":");
   });
 }
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

@@ -4,7 +4,7 @@
 
 using namespace gossamer;
 using namespace gossamer::theory;
-using namespace gossamer::theory::words;
+using namespace gossamer::theory::test;
 
 namespace {
 
@@ -36,7 +36,8 @@ TEST_CASE("gradient descent: the rate is that of the flattest direction, the lim
   }
 }
 
-TEST_CASE("two peers who pull apart: D-PSGD ends where its one linear equation says") {
+TEST_CASE(
+    "two peers with opposite gradients: D-PSGD ends at the solution of its one linear equation") {
   // f = ½ (x ∓ 1)², W = ½ ½: adapt-then-combine averages exactly, adapt-while-communicate leaves ±d
   // with d = γ (1 − d).
   Quadratics functions{{Eigen::MatrixXd::Ones(1, 1)}, RowMatrix(2, 1), Eigen::RowVectorXd::Ones(1)};
@@ -107,7 +108,8 @@ TEST_CASE("by modes, by coordinates and whole: the same rate, limit, curve and n
   }
 }
 
-TEST_CASE("push-sum on graphs that lean: as told by its paper, to its fixed point, at its rate") {
+TEST_CASE(
+    "push-sum on unbalanced graphs: the iteration of its paper, its fixed point and its rate") {
   for (const char* kind : {"star", "dumbbell"}) {
     const auto schedule = network(kind, 6).weighed({.weights = "out_degree"}).schedule();
     REQUIRE_FALSE(schedule->at(0)->doubly_stochastic());

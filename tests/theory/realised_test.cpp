@@ -8,7 +8,7 @@
 
 using namespace gossamer;
 using namespace gossamer::theory;
-using namespace gossamer::theory::words;
+using namespace gossamer::theory::test;
 
 namespace {
 

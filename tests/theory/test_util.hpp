@@ -1,17 +1,18 @@
-// The vocabulary of the theory's tests: quadratics drawn at random, a run on them, and the same W
-// told in other ways, so that another way to the answer is taken.
+// Helpers of the theory's tests: quadratics drawn at random, a run on them, and the same W in other
+// representations, so that another code path gives the answer.
 #pragma once
 
-#include <Eigen/Dense>
+#include <Eigen/Core>
 
+#include "base/linear_algebra/dense.hpp"
 #include "base/philox.hpp"
 #include "tests/topology/test_util.hpp"
 #include "theory/quadratic.hpp"
 #include "topology/building.hpp"
 
-namespace gossamer::theory::words {
+namespace gossamer::theory::test {
 
-using topology::words::network;
+using topology::test::network;
 
 inline Eigen::MatrixXd normal(RandomStream& random, Eigen::Index rows, Eigen::Index cols) {
   Eigen::MatrixXd matrix(rows, cols);
@@ -20,13 +21,12 @@ inline Eigen::MatrixXd normal(RandomStream& random, Eigen::Index rows, Eigen::In
   return matrix;
 }
 
-/// f_i of n peers, eigenvalues from 0.1 to 1; `shared`: one Hessian for all, told once.
+/// f_i of n peers, eigenvalues from 0.1 to 1; `shared`: one Hessian for all peers, given once.
 inline Quadratics quadratics(int n, int d, bool shared, std::uint64_t seed = 1) {
   RandomStream random(seed, kNoPeer, Purpose::data);
   Quadratics f;
   for (int i = 0; i < (shared ? 1 : n); ++i) {
-    const Eigen::MatrixXd q =
-        Eigen::HouseholderQR<Eigen::MatrixXd>(normal(random, d, d)).householderQ();
+    const Eigen::MatrixXd q = qr(normal(random, d, d)).q;
     f.hessians.emplace_back(q * Eigen::VectorXd::LinSpaced(d, d > 1 ? 0.1 : 1, 1).asDiagonal() *
                             q.transpose());
   }
@@ -63,8 +63,8 @@ inline std::vector<Recipe> recipes(double rate) {
   return all;
 }
 
-/// W of every round of the period told as mere edges, several rounds over: nothing of it is a
-/// lattice or static any more.
+/// W of every round of the period as plain edges, for several periods: the schedule is no longer
+/// known to be a lattice or static.
 inline std::unique_ptr<MixingSchedule> untold(const MixingSchedule& schedule, int times) {
   std::vector<std::vector<topology::WeightedEdge>> rounds;
   for (int t = 0; t < times * schedule.period(); ++t) {
@@ -88,4 +88,4 @@ inline QuadraticRun run_on(const MixingSchedule& schedule, Recipe recipe, Quadra
           0,        std::move(rounds)};
 }
 
-}  // namespace gossamer::theory::words
+}  // namespace gossamer::theory::test

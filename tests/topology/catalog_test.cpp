@@ -9,7 +9,7 @@
 #include "topology/graph.hpp"
 
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 namespace {
 
@@ -19,7 +19,7 @@ std::vector<std::string> names() {
   return result;
 }
 
-/// Those that their defaults build.
+/// The kinds that can be built with their defaults.
 std::vector<std::string> names_that_build() {
   std::vector<std::string> result;
   for (const TopologyKind& kind : kinds::catalog())

@@ -64,11 +64,12 @@ TEST_CASE("support: rows and columns may sum to 1 and the weight still be of no 
   w[0] = {{0, third}, {1, third}, {2, third}};
   w[1] = {{0, third}, {1, third}, {3, third}};
   CHECK(verdict(w) ==
-        "support check failed: W[0][2] = 0.3333333333333333, and peer 0 does not hear peer 2");
+        "support check failed: W[0][2] = 0.3333333333333333, and peer 2 is no in-neighbour of peer "
+        "0");
 }
 
 TEST_CASE("support has a direction") {
-  const Graph circle{{{1}, {2}, {0}}};  // 0 → 1 → 2 → 0: peer 1 hears peer 0
+  const Graph circle{{{1}, {2}, {0}}};  // 0 → 1 → 2 → 0: peer 0 is an in-neighbour of peer 1
   const WeightRows along = {{{0, 0.5}, {2, 0.5}}, {{0, 0.5}, {1, 0.5}}, {{1, 0.5}, {2, 0.5}}};
   const WeightRows against = {{{0, 0.5}, {1, 0.5}}, {{1, 0.5}, {2, 0.5}}, {{0, 0.5}, {2, 0.5}}};
   CHECK(check_round(along, circle, 0).ok());
@@ -137,8 +138,8 @@ TEST_CASE(
 
 TEST_CASE(
     "weights: a directed graph is weighed where columns can sum to 1, and else refused in words") {
-  const Graph uneven{{{1, 2}, {2}, {0}}};  // peer 2 hears two and is heard by one
-  CHECK(weigh(uneven, {}).error().message.find("peer 0 hears 1 and is heard by 2") !=
+  const Graph uneven{{{1, 2}, {2}, {0}}};  // peer 2 has two in-neighbours and one out-neighbour
+  CHECK(weigh(uneven, {}).error().message.find("peer 0 has 1 in-neighbours and 2 out-neighbours") !=
         std::string::npos);
   CHECK_FALSE(weigh(uneven, {"uniform", false}).ok());
 
@@ -146,7 +147,8 @@ TEST_CASE(
       {{1, 3}, {2}, {0}, {4}, {0}}};  // two circles through peer 0: balanced, not regular
   const auto metropolis = weigh(eight, {});
   REQUIRE_FALSE(metropolis.ok());
-  CHECK(metropolis.error().message.find("peer 0 hears 2 and peer 1 hears 1") != std::string::npos);
+  CHECK(metropolis.error().message.find("peer 0 has 2 in-neighbours and peer 1 has 1") !=
+        std::string::npos);
   const auto uniform = weigh(eight, {"uniform", false});
   REQUIRE(uniform.ok());
   CHECK(check_round(*uniform, eight, 0).ok());
@@ -198,7 +200,7 @@ TEST_CASE("random undirected graphs: every weighing passes the checks, and is th
       for (int j = i + 1; j < n; ++j)
         if (random.next_double() < density) edges.push_back({i, j});
     const Graph graph = undirected_graph(n, edges);
-    for (const WeightOptions& options : words::every_weighing()) {
+    for (const WeightOptions& options : test::every_weighing()) {
       const auto w = weigh(graph, options);
       REQUIRE(w.ok());
       CHECK(check_round(*w, graph, 0).ok());

@@ -7,7 +7,7 @@
 #include "tests/topology/test_util.hpp"
 
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 TEST_CASE("ring, weights 1/3: the gap is 2/3 (1 − cos 2π/n)") {
   for (int n = 3; n <= 64; ++n) {

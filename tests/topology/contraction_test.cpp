@@ -2,17 +2,16 @@
 // rows.
 #include <doctest/doctest.h>
 
-#include <Eigen/Eigenvalues>
-
 #include <cmath>
 
+#include "base/linear_algebra/dense.hpp"
 #include "base/philox.hpp"
 #include "tests/topology/test_util.hpp"
 #include "topology/graph.hpp"
 
 using namespace gossamer;
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 namespace {
 
@@ -36,10 +35,10 @@ Eigen::VectorXd random_vector(int n, std::uint64_t seed) {
 }
 
 double general_radius(const Eigen::MatrixXd& matrix) {
-  return Eigen::EigenSolver<Eigen::MatrixXd>(matrix, false).eigenvalues().cwiseAbs().maxCoeff();
+  return eigenvalues(matrix).cwiseAbs().maxCoeff();
 }
 
-/// Random perfect matchings: in round t, peers who drew each other exchange. A sequence without
+/// Random perfect matchings: in round t, peers that drew each other exchange. A sequence without
 /// period.
 class RandomMatchings final : public Topology {
  public:
@@ -164,8 +163,8 @@ TEST_CASE("spectral radius: against a general eigensolver, and where that is at 
 }
 
 TEST_CASE("a static directed schedule has the gap of its eigenvalues") {
-  Graph graph{
-      std::vector<std::vector<int>>(11)};  // each is heard by the next and the one three further
+  Graph graph{std::vector<std::vector<int>>(
+      11)};  // the out-neighbours of each are the next and the one three further
   for (int i = 0; i < 11; ++i)
     graph.out[static_cast<std::size_t>(i)] = {(i + 1) % 11, (i + 4) % 11};
   for (auto& out : graph.out) std::sort(out.begin(), out.end());

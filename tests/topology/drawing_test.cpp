@@ -1,11 +1,11 @@
-// Drawings: as many circles as peers, as many lines as edges, arrows where only one end hears the
-// other.
+// Drawings: as many circles as peers, as many lines as edges, arrows where an edge goes one way, as
+// only one end mixes the other.
 #include "topology/drawing.hpp"
 #include "tests/topology/test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::topology;
-using words::network;
+using test::network;
 
 namespace {
 
@@ -40,7 +40,7 @@ TEST_CASE(
     "directed edges are arrows, and each round of a period has its colour and its place in the "
     "legend") {
   const std::string exponential =
-      drawn("exponential", 8);  // 1, 2 and 4 before: those 4 apart hear each other
+      drawn("exponential", 8);  // 1, 2 and 4 before: two peers 4 apart are joined both ways
   CHECK(count(exponential, "<path") == 16);
   CHECK(count(exponential, "<line") == 16 + 4);
   const std::string by_round = drawn("one_peer_exponential", 8);
@@ -48,7 +48,7 @@ TEST_CASE(
   for (const char* colour : {"#0072B2", "#D55E00", "#009E73"}) CHECK(count(by_round, colour) > 4);
 }
 
-TEST_CASE("panels stand in rows of four, and what nobody could see is refused by name") {
+TEST_CASE("panels stand in rows of four, and a drawing too small to read is refused by name") {
   const auto ring = network("ring", 5).schedule(),
              large = network("ring", kMostDrawnPeers + 1).schedule(),
              dense = network("complete", 300).schedule();

@@ -11,7 +11,7 @@
 #include "topology/graph_file.hpp"
 
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 namespace {
 
@@ -41,7 +41,7 @@ struct File {
   }
   ~File() { std::filesystem::remove_all(path.parent_path()); }
   Network network(int peers) const {
-    return words::network("file", peers).set("path", path.string());
+    return test::network("file", peers).set("path", path.string());
   }
 };
 
@@ -77,7 +77,7 @@ TEST_CASE("weights in the list are W's, and W is checked as any other") {
         std::string::npos);  // 2 has no edge
 }
 
-TEST_CASE("directed lists: the second hears the first") {
+TEST_CASE("directed lists: the first is an in-neighbour of the second") {
   const File circle("c.txt", "0 1\n1 2\n2 0\n");
   const auto schedule = circle.network(3).set("directed", true).schedule();
   REQUIRE(schedule->at(0)->in_neighbours(1).size() == 1);
@@ -105,8 +105,9 @@ TEST_CASE("what is wrong in an edge list is said with its line") {
   CHECK(edges_error("0 1 a\n") == "g.edges:1: 'a' is not a weight");
   CHECK(edges_error("0 1 -0.5\n") == "g.edges:1: -0.5 is not a weight above 0 and up to 1");
   CHECK(edges_error("0 1 nan\n") == "g.edges:1: nan is not a weight above 0 and up to 1");
-  CHECK(edges_error("# c\n1 1\n").starts_with("g.edges:2: peer 1 hears itself"));
-  CHECK(edges_error("0 1\n1 2\n1 0\n") == "g.edges:3: peer 0 hears peer 1 already, by line 1");
+  CHECK(edges_error("# c\n1 1\n").starts_with("g.edges:2: peer 1 is its own neighbour"));
+  CHECK(edges_error("0 1\n1 2\n1 0\n") ==
+        "g.edges:3: peer 0 has peer 1 as an in-neighbour already, by line 1");
   CHECK(edges_error("\n# nothing\n") == "g.edges:2: no edge in the whole file");
   CHECK(edges_error("") == "g.edges:1: no edge in the whole file");
   CHECK(network("file", 4).refusal() ==
@@ -157,7 +158,7 @@ TEST_CASE("what is wrong in GraphML is said with its line") {
   CHECK(xml_error("<graphml>\n<edge source=\"0\"/>") ==
         "g.graphml:2: an edge wants a source and a target");
   CHECK(xml_error("<graphml>\n<edge source=\"0\" target=\"0\"/>")
-            .starts_with("g.graphml:2: peer 0 hears itself"));
+            .starts_with("g.graphml:2: peer 0 is its own neighbour"));
   CHECK(xml_error("<graphml>\n<graph>\n<edge source=\"0\" ") ==
         "g.graphml:3: a tag begins here and does not end");
   CHECK(xml_error("<graphml></graphml>") == "g.graphml:1: no node in the whole file");

@@ -1,18 +1,19 @@
 // The kinds that are drawn at random or come from a paper, each held to what its source promises.
 #include <doctest/doctest.h>
 
-#include <Eigen/Eigenvalues>
+#include <Eigen/Core>
 
 #include <cmath>
 #include <numbers>
 #include <set>
 
+#include "base/linear_algebra/dense.hpp"
 #include "tests/topology/test_util.hpp"
 #include "topology/finite_time.hpp"
 #include "topology/graph.hpp"
 
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 namespace {
 
@@ -117,7 +118,7 @@ TEST_CASE("hyper-hypercube: the fewest factors there are") {
     }
 }
 
-TEST_CASE("base graphs keep their weights unless told otherwise") {
+TEST_CASE("base graphs keep their own weights by default") {
   CHECK(network("base", 5).report().weights == "given");
   CHECK(network("base", 5).lazy().report().weights == "lazy given");
   CHECK(network("base", 5).uniform().report().weights == "uniform");
@@ -178,7 +179,7 @@ TEST_CASE("binary tree: figures of a full one") {
 }
 
 TEST_CASE(
-    "double binary tree: two trees, nobody at inner places of both where n is even, at most four "
+    "double binary tree: two trees, no peer at inner places of both where n is even, at most four "
     "neighbours") {
   for (int n = 2; n <= 64; ++n) {
     CAPTURE(n);
@@ -203,9 +204,11 @@ TEST_CASE("dumbbell: the gap of its quotient by symmetry") {
   for (const int m : {3, 4, 8, 16, 32}) {
     CAPTURE(m);
     const double end = 1.0 / (m + 1), inner = 1.0 / m;
-    Eigen::Matrix2d quotient;  // (inner, end): an inner peer hears m − 2 inner ones and the end
+    Eigen::MatrixXd quotient(
+        2,
+        2);  // (inner, end): an inner peer has m − 2 inner neighbours and the end
     quotient << 1 - end, end, (m - 1) * end, 1 - (m - 1) * end - 2 * end;
-    const double slowest = quotient.eigenvalues().cwiseAbs().maxCoeff();
+    const double slowest = gossamer::eigenvalues(quotient).cwiseAbs().maxCoeff();
     CHECK(inner > 0);
     CHECK(std::abs(network("dumbbell", 2 * m).gap() - (1 - slowest)) < 1e-12);
     CHECK(network("dumbbell", 2 * m).report().diameter == 3);
@@ -213,7 +216,7 @@ TEST_CASE("dumbbell: the gap of its quotient by symmetry") {
 }
 
 TEST_CASE(
-    "random matching: everybody is paired, at most one rests, every pair comes up, the rate is as "
+    "random matching: all peers are paired, at most one rests, every pair comes up, the rate is as "
     "in theory") {
   for (const int n : {2, 3, 8, 15}) {
     CAPTURE(n);

@@ -6,7 +6,7 @@
 #include "tests/topology/test_util.hpp"
 
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 TEST_CASE("a random round is built once while it is among the last that were asked for") {
   const auto schedule = network("random_matching", 10).schedule();

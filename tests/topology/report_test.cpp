@@ -7,7 +7,7 @@
 
 using namespace gossamer;
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 TEST_CASE("a 4 × 4 torus, examined") {
   const TopologyReport report = network("torus", 16).report(1000);

@@ -2,29 +2,26 @@
 // happens.
 #include <doctest/doctest.h>
 
-#include <Eigen/Eigenvalues>
-
 #include <cmath>
 
+#include "base/linear_algebra/dense.hpp"
 #include "base/philox.hpp"
 #include "tests/topology/test_util.hpp"
 #include "topology/building.hpp"
+#include "topology/convergence.hpp"
 #include "topology/krylov.hpp"
 #include "topology/lattice.hpp"
-#include "topology/outlook.hpp"
 #include "topology/weights.hpp"
 
 using namespace gossamer;
 using namespace gossamer::topology;
-using namespace gossamer::topology::words;
+using namespace gossamer::topology::test;
 
 namespace {
 
 /// Eigenvalues of a symmetric W, ascending, the last 1 left out.
 Eigen::VectorXd whole_spectrum(const MixingMatrix& w) {
-  const Eigen::VectorXd all =
-      Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(dense(w), Eigen::EigenvaluesOnly)
-          .eigenvalues();
+  const Eigen::VectorXd all = symmetric_eigenvalues(dense(w));
   return all.head(all.size() - 1);
 }
 
@@ -41,9 +38,9 @@ std::vector<std::pair<std::string, int>> symmetric_networks() {
           {"equistatic", 100}};
 }
 
-Outlook outlook_of(const Network& network, double decay = 0.9) {
+Convergence convergence_of(const Network& network, double decay = 0.9) {
   const auto schedule = network.schedule();
-  return look_ahead(*schedule, spectral_gap(*schedule), 10, decay);
+  return predict_convergence(*schedule, spectral_gap(*schedule), 10, decay);
 }
 
 }  // namespace
@@ -92,7 +89,7 @@ TEST_CASE(
     const auto found = lattice_eigenvalues(*schedule->at(0), schedule->lattice());
     REQUIRE_MESSAGE(found, kind);
     const Eigen::MatrixXd w = dense(*schedule->at(0));
-    const Eigen::VectorXcd wanted = w.eigenvalues();
+    const Eigen::VectorXcd wanted = eigenvalues(w);
     for (const auto& value : *found)  // each is one of them, and their powers sum alike
       CHECK((wanted.array() - value).abs().minCoeff() < 1e-7);
     std::complex<double> sum = 0, squares = 0;
@@ -142,8 +139,7 @@ TEST_CASE(
     Eigen::MatrixXd laplacian = -adjacency;
     laplacian.diagonal().setZero();
     laplacian.diagonal() = -laplacian.rowwise().sum();
-    const Eigen::VectorXd values =
-        Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(laplacian).eigenvalues();
+    const Eigen::VectorXd values = symmetric_eigenvalues(laplacian);
     CHECK((*schedule)->at(0)->in_neighbours(0)[0].weight ==
           doctest::Approx(2 / (values(15) + values(1))).epsilon(1e-12));
     CHECK(spectral_gap(**schedule) >= network(kind, 16).gap() - 1e-12);
@@ -161,16 +157,16 @@ TEST_CASE(
 }
 
 TEST_CASE("rounds to the exact average: a period's, one, or never") {
-  CHECK(outlook_of(network("one_peer_exponential", 32)).rounds_to_exact == Round{5});
-  CHECK_FALSE(outlook_of(network("one_peer_exponential", 33)).rounds_to_exact);
-  CHECK_FALSE(outlook_of(network("one_peer_exponential", 32).lazy()).rounds_to_exact);
-  CHECK(outlook_of(network("complete", 9)).rounds_to_exact == Round{1});
-  CHECK(outlook_of(network("complete", 1)).rounds_to_exact == Round{0});
-  CHECK_FALSE(outlook_of(network("ring", 9)).rounds_to_exact);
-  CHECK_FALSE(outlook_of(network("hypercube", 16)).rounds_to_exact);
-  CHECK_FALSE(outlook_of(network("random_matching", 12)).rounds_to_exact);
-  // de Bruijn: peer i hears 2i and 2i + 1 (mod 8), static, and after three rounds everybody has
-  // heard everybody alike.
+  CHECK(convergence_of(network("one_peer_exponential", 32)).rounds_to_exact == Round{5});
+  CHECK_FALSE(convergence_of(network("one_peer_exponential", 33)).rounds_to_exact);
+  CHECK_FALSE(convergence_of(network("one_peer_exponential", 32).lazy()).rounds_to_exact);
+  CHECK(convergence_of(network("complete", 9)).rounds_to_exact == Round{1});
+  CHECK(convergence_of(network("complete", 1)).rounds_to_exact == Round{0});
+  CHECK_FALSE(convergence_of(network("ring", 9)).rounds_to_exact);
+  CHECK_FALSE(convergence_of(network("hypercube", 16)).rounds_to_exact);
+  CHECK_FALSE(convergence_of(network("random_matching", 12)).rounds_to_exact);
+  // de Bruijn: the in-neighbours of peer i are 2i and 2i + 1 (mod 8), static, and after three
+  // rounds all rows have equal weight at every peer.
   WeightRows rows(8);
   for (std::size_t i = 0; i < 8; ++i) {
     const int first = static_cast<int>(2 * i % 8);
@@ -182,14 +178,14 @@ TEST_CASE("rounds to the exact average: a period's, one, or never") {
 }
 
 TEST_CASE("round gaps: what one round alone contracts") {
-  const Outlook exponential = outlook_of(network("one_peer_exponential", 12));
+  const Convergence exponential = convergence_of(network("one_peer_exponential", 12));
   REQUIRE(exponential.round_gaps.size() == 4);
   CHECK(exponential.round_gaps[0] ==
         doctest::Approx(1 - std::cos(std::acos(-1.0) / 12)).epsilon(1e-12));
   CHECK(exponential.round_gaps[1] == doctest::Approx(0).epsilon(1e-12));
-  for (const double gap : outlook_of(network("base", 12)).round_gaps) CHECK(gap == 0);
-  CHECK(outlook_of(network("ring", 9)).round_gaps == std::vector{network("ring", 9).gap()});
-  CHECK(outlook_of(network("random_matching", 9)).round_gaps.empty());
+  for (const double gap : convergence_of(network("base", 12)).round_gaps) CHECK(gap == 0);
+  CHECK(convergence_of(network("ring", 9)).round_gaps == std::vector{network("ring", 9).gap()});
+  CHECK(convergence_of(network("random_matching", 9)).round_gaps.empty());
 }
 
 // The definition: V = W (γ V + I) Wᵀ, solved by its series.
@@ -246,18 +242,18 @@ TEST_CASE(
   for (const char* kind : {"ring", "torus", "star", "random_regular", "hypercube"}) {
     CAPTURE(kind);
     const auto schedule = network(kind, 16).schedule();
-    const Outlook outlook = outlook_of(network(kind, 16));
+    const Convergence convergence = convergence_of(network(kind, 16));
     Eigen::VectorXd x = slowest_mode(*schedule)->vector;
     Round rounds = 0;
     for (; x.norm() > kReduction * (1 + 1e-9); ++rounds) x = mixed(*schedule->at(rounds), x);
-    CHECK(outlook.rounds_to_millionth == rounds);
+    CHECK(convergence.rounds_to_millionth == rounds);
     std::size_t edges = 0;
     for (int i = 0; i < 16; ++i) edges += schedule->at(0)->in_neighbours(i).size();
-    CHECK(outlook.messages_to_millionth == static_cast<double>(rounds * edges));
-    CHECK(outlook.bytes_to_millionth == 40 * outlook.messages_to_millionth);
+    CHECK(convergence.messages_to_millionth == static_cast<double>(rounds * edges));
+    CHECK(convergence.bytes_to_millionth == 40 * convergence.messages_to_millionth);
   }
-  CHECK(outlook_of(network("one_peer_exponential", 32)).rounds_to_millionth == Round{5});
-  CHECK(outlook_of(network("one_peer_exponential", 32)).messages_to_millionth == 5 * 32);
-  CHECK(outlook_of(network("base", 5)).messages_to_millionth == 4 + 4 + 4 + 4 + 4);
-  CHECK(outlook_of(network("star", 1)).rounds_to_millionth == Round{0});
+  CHECK(convergence_of(network("one_peer_exponential", 32)).rounds_to_millionth == Round{5});
+  CHECK(convergence_of(network("one_peer_exponential", 32)).messages_to_millionth == 5 * 32);
+  CHECK(convergence_of(network("base", 5)).messages_to_millionth == 4 + 4 + 4 + 4 + 4);
+  CHECK(convergence_of(network("star", 1)).rounds_to_millionth == Round{0});
 }

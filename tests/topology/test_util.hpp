@@ -10,7 +10,7 @@
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
 
-namespace gossamer::topology::words {
+namespace gossamer::topology::test {
 
 struct Network {
   ScheduleRequest request;
@@ -88,4 +88,4 @@ inline std::vector<int> workable(const std::string& refusal) {
   return found;
 }
 
-}  // namespace gossamer::topology::words
+}  // namespace gossamer::topology::test

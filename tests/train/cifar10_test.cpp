@@ -1,5 +1,5 @@
-// CIFAR-10's binary files: read, normalised, refused where they are not what they should be; and a
-// network learns from them.
+// CIFAR-10's binary files: reading, normalisation, errors of damaged files, and a network that
+// learns from them.
 #include <cmath>
 #include <numeric>
 
@@ -79,7 +79,7 @@ TEST_CASE("the folder above, as the archive unpacks, is found too; counts take t
                  "data.test_count: 7 samples, and the files have 6"));
 }
 
-TEST_CASE("what is wrong is said with the file, and where CIFAR-10 is to be had") {
+TEST_CASE("errors name the file, and the source of CIFAR-10") {
   Folder folder("cifar10");
   const auto refused = [&](const std::string& words) {
     const std::string message = folder.refusal();

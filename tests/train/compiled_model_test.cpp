@@ -1,4 +1,4 @@
-// Compiling networks: what does not fit is refused in words; a job's bits depend on its own inputs
+// Compiling networks: layers that do not fit are refused, and a job's bits depend on its own inputs
 // only.
 #include <cstring>
 
@@ -78,8 +78,8 @@ TEST_CASE("one by one, sixteen together, four threads, misaligned rows: the same
     task.rule = rule;
     task.noise = {.deviation = 0.01, .seed = 4};
     if (one_by_one)
-      for (const auto& job : jobs) device.step(task, std::span(&job, 1));
-    else device.step(task, jobs);
+      for (const auto& job : jobs) device.train(task, gpu::Pass::step, std::span(&job, 1));
+    else device.train(task, gpu::Pass::step, jobs);
     Outcome outcome = losses;
     for (std::size_t p = 0; p < kPeers; ++p) {
       outcome.insert(outcome.end(), x.row(p).begin(), x.row(p).end());
@@ -114,7 +114,7 @@ TEST_CASE("a smaller batch than the program's is that batch") {
                              .loss = &loss};
   gpu::Task task = five.task();
   task.tables = {two.table.view()};
-  five.device.gradient(task, std::span(&job, 1));
+  gpu::BasicCpuDevice<double>(1).train(task, gpu::Pass::gradient, std::span(&job, 1));
   double other_loss = 0;
   CHECK(gradient == two.gradient(row, &other_loss));
   CHECK(loss == other_loss);

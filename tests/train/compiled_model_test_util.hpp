@@ -1,4 +1,4 @@
-// The words of the tests of networks: random tables, a network on a device, its gradient and its
+// Vocabulary of the tests of networks: random tables, a network on the CPU, its gradient and its
 // loss.
 #pragma once
 
@@ -52,7 +52,7 @@ struct Bench {
     return std::move(network).value();
   }
 
-  /// Weights as they start, and the rest (biases, scales, shifts) moved off their round values.
+  /// Initial weights, with all parameters moved off round values.
   template <class Real>
   std::vector<Real> parameters() const {
     std::vector<double> row(network.parameters());
@@ -72,7 +72,7 @@ struct Bench {
                              .batch = batch,
                              .loss = &loss,
                              .hits = hits};
-    device.evaluate(task(), std::span(&job, 1));
+    gpu::BasicCpuDevice<Real>(1).train(task(), gpu::Pass::evaluate, std::span(&job, 1));
     return loss;
   }
 
@@ -85,7 +85,7 @@ struct Bench {
                              .samples = table.all.data(),
                              .batch = batch,
                              .loss = &loss};
-    device.gradient(task(), std::span(&job, 1));
+    gpu::BasicCpuDevice<Real>(1).train(task(), gpu::Pass::gradient, std::span(&job, 1));
     if (loss_out != nullptr) *loss_out = loss;
     return gradient;
   }
@@ -93,7 +93,6 @@ struct Bench {
   int batch;
   TestTable table;
   CompiledModel network;
-  gpu::CpuDevice device{1};
 };
 
 /// ‖a − b‖ / ‖b‖.
@@ -122,7 +121,7 @@ inline std::vector<double> numeric_gradient(Bench& bench, const std::vector<doub
   return gradient;
 }
 
-/// What every network must pass: its gradient is that of its loss, and float follows double.
+/// The test of every network: its gradient is the gradient of its loss, and float follows double.
 inline void check_gradient(Bench bench) {
   const auto row = bench.parameters<double>();
   double loss = 0;
@@ -130,7 +129,7 @@ inline void check_gradient(Bench bench) {
   CHECK(loss == bench.loss(row));
   CHECK(relative_error(gradient, numeric_gradient(bench, row)) < 1e-6);
   for (const ParameterBlock& block :
-       bench.network.blocks()) {  // none is hidden behind a larger one
+       bench.network.blocks()) {  // block by block, so that no small block is hidden
     double size = 0;
     for (std::size_t i = 0; i < block.length; ++i) size += std::abs(gradient[block.offset + i]);
     CAPTURE(block.name);

@@ -1,5 +1,4 @@
-// Tables from text files: what is read, how it is split and scaled, and what is said of everything
-// that is wrong.
+// Tables from text files: reading, splitting, scaling, and the messages of errors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -112,7 +111,7 @@ TEST_CASE("classes that are numbers ascend as numbers") {
   CHECK(data.train_count == 6);
 }
 
-TEST_CASE("the split is the seed's, and not the run's") {
+TEST_CASE("the split depends on split_seed, and not on run.seed") {
   Folder folder("csv");
   folder.file("t.csv", lines(300));
   const auto tests = [&](std::int64_t seed, std::uint64_t run_seed) {
@@ -146,7 +145,7 @@ TEST_CASE("a second file tests; regression; features are standardised by the tra
   CHECK(data.train_count == 4);
   CHECK(data.targets == std::vector<float>{0.5F, 1.5F, 2.5F, 3.5F, -4});
   const double deviation = std::sqrt(1.25);
-  for (std::size_t i = 0; i < 4; ++i)  // an offset of a billion takes nothing off the second column
+  for (std::size_t i = 0; i < 4; ++i)  // an offset of a billion leaves the second column exact
     for (std::size_t f = 0; f < 2; ++f)
       CHECK(data.features[2 * i + f] ==
             doctest::Approx((static_cast<double>(i) - 1.5) / deviation));
@@ -159,7 +158,7 @@ TEST_CASE("a second file tests; regression; features are standardised by the tra
   for (std::size_t i = 0; i < 4; ++i) CHECK(constant.features[2 * i + 1] == 0);
 }
 
-TEST_CASE("what is wrong is said with file, line and column") {
+TEST_CASE("errors name file, line and column") {
   Folder folder("csv");
   ParameterValues values{{"path", folder.path("t.csv")}};
   const auto refused = [&](const std::string& content, const std::string& words) {
@@ -198,9 +197,8 @@ TEST_CASE("what is wrong is said with file, line and column") {
   CHECK(refused("1,x\n2,x\n3,x\n",
                 folder.path("u.csv") + ":2: column 2: class 'w' is not in " + file));
   folder.file("u.csv", "b,a\n1,x\n");
-  CHECK(refused(
-      "a,b\n1,x\n2,x\n",
-      folder.path("u.csv") + ":1: its columns are b, a, and those of " + file + " are a, b"));
+  CHECK(refused("a,b\n1,x\n2,x\n", folder.path("u.csv") + ":1: its columns are b, a, but " + file +
+                                       " has the columns a, b"));
   CHECK(contains(folder.refusal({{"separators", text(",")}}), "data.separators"));
 }
 

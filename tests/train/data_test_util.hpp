@@ -1,5 +1,5 @@
-// The words of the tests of data files: a folder of the test's own, files in it, a data set made of
-// them or refused.
+// Vocabulary of the tests of data files: a temporary folder, files in it, and the data set or the
+// error that they give.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 using Bytes = std::vector<unsigned char>;
 
-/// A new folder for data sets of one kind; gone when the test ends.
+/// A new folder for data sets of one kind; removed when the test ends.
 class Folder {
  public:
   explicit Folder(std::string kind) : kind_(std::move(kind)) {
@@ -42,7 +42,7 @@ class Folder {
     return name.empty() ? path_.string() : (path_ / name).string();
   }
 
-  /// data.path is the folder unless it is said.
+  /// data.path is the folder unless `values` has it.
   Result<Dataset> load(ParameterValues values = {}) const {
     values.try_emplace("path", path());
     return make_dataset(kind_, {}, values);

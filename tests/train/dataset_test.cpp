@@ -1,4 +1,4 @@
-// What holds for every data set of the catalog.
+// Properties of every data set of the catalog.
 #include "train/dataset.hpp"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ using namespace gossamer::train;
 
 namespace {
 
-/// A small data set of the kind, or none where it needs files.
+/// A small data set of the kind, or none if the kind needs files.
 Result<Dataset> small(const DatasetKind& kind, int peers, std::uint64_t seed = 1) {
   return kind.make({peers, seed}, {});
 }
@@ -52,7 +52,7 @@ TEST_CASE("every data set describes itself, refuses unknown keys and makes consi
     REQUIRE_FALSE(unknown.ok());
     CHECK(unknown.error().message.find("data.no_such_key") != std::string::npos);
     if (kind.name == "cifar10" || kind.name == "csv" || kind.name == "idx")
-      continue;  // need files: train_<kind>_test.cpp
+      continue;  // needs files: <kind>_test.cpp
     for (int peers : {1, 3, 16}) {
       const auto data = small(kind, peers);
       REQUIRE(data.ok());
@@ -71,7 +71,7 @@ TEST_CASE("every data set describes itself, refuses unknown keys and makes consi
   }
 }
 
-TEST_CASE("an unknown data set is refused with those there are") {
+TEST_CASE("an unknown data set is refused with a list of the kinds") {
   const auto data = make_dataset("mnist", {}, {});
   REQUIRE_FALSE(data.ok());
   CHECK(data.error().kind == ErrorKind::invalid);

@@ -74,7 +74,7 @@ TEST_CASE("gzip data that do not pack well come through whole") {
   for (std::size_t i = 16; i < plain.size(); ++i)
     plain[i] = static_cast<unsigned char>(random.next_u32());
   const Bytes packed = gzipped(plain);
-  CHECK(packed.size() > (1 << 20));  // more than one of the pieces that gunzip hands to zlib
+  CHECK(packed.size() > (1 << 20));  // more than one piece of gunzip's input to zlib
   const auto array = parse_idx("the-file", packed, 3);
   REQUIRE(array.ok());
   CHECK(array->values == Bytes(plain.begin() + 16, plain.end()));
@@ -88,7 +88,7 @@ TEST_CASE("a large array comes through gzip whole") {
   CHECK(array->values == Bytes(plain.begin() + 16, plain.end()));
 }
 
-TEST_CASE("each damage has its words") {
+TEST_CASE("each kind of damage has a message") {
   const Bytes plain = idx_bytes({3, 4, 5});
   const Bytes packed = gzipped(plain);
   const auto with = [&plain](std::size_t at, unsigned char value) {
@@ -275,7 +275,7 @@ TEST_CASE("files of any name, scaled as wanted") {
   CHECK(contains(folder.refusal(values), "data.std"));
 }
 
-TEST_CASE("what does not fit together is refused, and the file is named") {
+TEST_CASE("files that do not fit each other are refused by name") {
   Folder folder("idx");
   CHECK(contains(folder.refusal(), "no images in MNIST's usual names"));
   CHECK(contains(folder.refusal({{"path", text("/no/such/folder")}}),

@@ -7,8 +7,8 @@ using namespace gossamer::train;
 
 namespace {
 
-/// `layer` between the data and a dense layer of 3 classes, and a second time behind itself, so
-/// that its gradient in its input is asked for too.
+/// Tests `layer` between the data and a dense layer of 3 classes, once alone and once twice in a
+/// row, so that the gradient of its input is tested too.
 void check_layer(const std::vector<Layer>& layers, const ModelContext& shape, int batch = 3) {
   ModelContext data = shape;
   data.classes = 3;
@@ -100,7 +100,7 @@ double loss_of(const ModelSpec& spec, ModelContext data, std::vector<float> feat
                            .samples = &sample,
                            .batch = 1,
                            .loss = &loss};
-  gpu::CpuDevice(1).gradient(task, std::span(&job, 1));
+  gpu::BasicCpuDevice<Real>(1).train(task, gpu::Pass::gradient, std::span(&job, 1));
   return loss;
 }
 

@@ -1,5 +1,5 @@
-// The learner: it learns, its pieces agree with each other, and what does not fit together is
-// refused in words.
+// The learner: it learns, its functions agree with each other, and requests that do not fit
+// together are refused.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -53,7 +53,7 @@ LearnerRequest request(std::size_t peers, int batch = 8) {
 }
 
 template <class Real>
-std::unique_ptr<Learner<Real>> learner(LearnerRequest request, gpu::Device& device) {
+std::unique_ptr<Learner<Real>> learner(LearnerRequest request, gpu::BasicDevice<Real>& device) {
   auto made = make_learner<Real>(std::move(request), device);
   if (!made.ok()) FAIL(made.error().message);
   return std::move(made).value();
@@ -105,8 +105,8 @@ bool says(const std::string& message, const std::string& words) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("peers learn to tell three classes apart", Real, float, double) {
-  gpu::CpuDevice device(2);
+TEST_CASE_TEMPLATE("peers learn to classify three classes", Real, float, double) {
+  gpu::BasicCpuDevice<Real> device(2);
   const auto learns = learner<Real>(request(4), device);
   State<Real> state(*learns, 4);
   EvaluateRequest<Real> before{state.x.row(0).data(), {}}, after = before;
@@ -175,7 +175,7 @@ TEST_CASE("a subset of the peers, in any order, on any number of threads: the sa
 }
 
 TEST_CASE("gradient noise: right deviation, keyed by peer and step") {
-  gpu::CpuDevice device(1);
+  gpu::BasicCpuDevice<double> device(1);
   LearnerRequest quiet = request(2), noisy = request(2);
   for (auto* r : {&quiet, &noisy})
     r->model.layers = {Dense{.units = 300, .activation = Activation::relu}, Dense{.units = 3}};
@@ -204,7 +204,7 @@ TEST_CASE("gradient noise: right deviation, keyed by peer and step") {
 
 TEST_CASE(
     "evaluation: on the test split, else on the training split, any number of pieces and threads") {
-  gpu::CpuDevice device(3);
+  gpu::BasicCpuDevice<double> device(3);
   LearnerRequest with_tests = request(2), without = request(2);
   auto all = std::make_shared<Dataset>(*without.data);
   all->train_count = all->count;
@@ -245,7 +245,7 @@ TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accur
   request.model = {{Dense{.units = 1, .bias = false}}, Loss::squared_error};
   request.sampling.batch = 0;
   request.optimizer.rate = 0.05;
-  gpu::CpuDevice device(1);
+  gpu::BasicCpuDevice<double> device(1);
   const auto learns = learner<double>(request, device);
   State<double> state(*learns, 2);
   state.x.row(0)[0] = state.x.row(1)[0] = 0;
@@ -259,7 +259,7 @@ TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accur
   CHECK(std::isnan(evaluate.result.accuracy));
 }
 
-TEST_CASE("all start alike, or each its own way") {
+TEST_CASE("equal or different initial parameters") {
   gpu::CpuDevice device(1);
   LearnerRequest own = request(2);
   own.different_initial = true;
@@ -271,8 +271,9 @@ TEST_CASE("all start alike, or each its own way") {
 
 TEST_CASE("float follows double over many steps") {
   gpu::CpuDevice device(1);
+  gpu::BasicCpuDevice<double> exact_device(1);
   const auto single = learner<float>(request(1), device);
-  const auto exact = learner<double>(request(1), device);
+  const auto exact = learner<double>(request(1), exact_device);
   State<float> a(*single, 1);
   State<double> b(*exact, 1);
   a.at(0, 40), b.at(0, 40);
@@ -282,7 +283,7 @@ TEST_CASE("float follows double over many steps") {
     CHECK(std::abs(a.x.row(0)[i] - b.x.row(0)[i]) < 1e-5);
 }
 
-TEST_CASE("what does not fit together is refused in words") {
+TEST_CASE("data, shards and models that do not fit each other are refused") {
   auto changed = [](auto change) {
     LearnerRequest r = request(2);
     auto data = std::make_shared<Dataset>(*r.data);

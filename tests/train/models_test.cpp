@@ -1,4 +1,4 @@
-// Every model of the folder: its gradient, its shapes, and what it refuses.
+// Every model of the catalog: its gradient, its shapes, and the data that it refuses.
 #include <map>
 
 #include "tests/train/compiled_model_test_util.hpp"
@@ -48,8 +48,8 @@ TEST_CASE(
     const bool regresses = !kind.make(kDigits, {}).ok();
     const ModelContext data =
         regresses ? kRegression : ModelContext{.height = 8, .width = 8, .classes = 4};
-    ParameterValues small;  // of the defaults only the sizes are cut, so that the numeric gradient
-                            // takes no time
+    ParameterValues small;  // smaller sizes than the defaults, so that the numeric gradient is
+                            // fast
     if (kind.name == "mlp") small = {{"hidden", Ints{11}}};
     if (kind.name == "cnn") small = {{"channels", Ints{4, 8}}};
     check_gradient(Bench(model(kind.name, data, small), data, 3));
@@ -86,7 +86,7 @@ TEST_CASE("sizes: softmax 650, mlp 784-128-10, cnn on 28 × 28") {
   CHECK(cnn.network.blocks().front().shape == std::vector<int>{5, 5, 1, 8});
 }
 
-TEST_CASE("a model refuses data that it cannot be trained on, in words") {
+TEST_CASE("a model refuses data that it cannot be trained on") {
   for (const char* kind : {"softmax", "mlp", "cnn"})
     CHECK(says(refusal(kind, kRegression), "linear"));
   CHECK(says(refusal("softmax", {.width = 3, .classes = 1}), "single class"));

@@ -17,7 +17,7 @@ namespace {
 
 /// x after each of the steps on f(x) = ½ x² from x = 1 (gradient x).
 std::vector<double> trajectory(double rate, const gpu::UpdateRule& rule, int steps) {
-  gpu::CpuDevice device(1);
+  gpu::BasicCpuDevice<double> device(1);
   double x = 1, first = 0, second = 0;
   std::vector<double> xs;
   for (int s = 0; s < steps; ++s) {
@@ -97,7 +97,7 @@ TEST_CASE(
 TEST_CASE_TEMPLATE(
     "every rule follows its recurrence for 300 steps, rows of odd length, a rate that changes",
     Real, float, double) {
-  gpu::CpuDevice device(2);
+  gpu::BasicCpuDevice<Real> device(2);
   constexpr std::size_t kLength = 103;
   for (const gpu::UpdateRule& rule : {gpu::UpdateRule{.weight_decay = 1e-2},
                                       {.momentum = 0.9, .nesterov = true, .weight_decay = 1e-2},
@@ -179,7 +179,7 @@ TEST_CASE("cosine: the rate at first, the mean half-way, the final rate at the e
     CHECK(rate_at(plain, step, 100) + rate_at(plain, 100 - step, 100) == doctest::Approx(1.0));
   const auto warm = scheduled(0.8, {.schedule = "cosine", .warmup_steps = 20});
   CHECK(rate_at(warm, 20, 100) == 0.8);
-  CHECK(rate_at(warm, 60, 100) == doctest::Approx(0.4));  // the half of what the warm-up leaves
+  CHECK(rate_at(warm, 60, 100) == doctest::Approx(0.4));  // half of the steps after the warm-up
   CHECK(rate_at(warm, 100, 100) == 0);
   CHECK(rate_at(scheduled(0.8, {.schedule = "cosine"}), 0, 1) == 0.8);
 }

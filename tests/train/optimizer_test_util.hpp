@@ -1,5 +1,5 @@
-// The words of the tests of optimizers: their papers' recurrences, one coordinate at a time, in
-// double with the library's pow and sqrt, and a problem whose gradients are easy to say.
+// Vocabulary of the tests of optimizers: the papers' recurrences, one coordinate at a time, in
+// double with the library's pow and sqrt, and a problem with simple gradients.
 #pragma once
 
 #include <cmath>
@@ -32,7 +32,7 @@ struct Coordinate {
   }
 };
 
-/// Coordinate i's gradient of ½ c (x − b)², c and b from row to row different.
+/// Gradient of ½ c (x − b)² for coordinate i, with c and b that differ between coordinates.
 inline double pull(std::size_t i, double x) {
   const double curvature = 0.1 + static_cast<double>(i % 7),
                minimum = std::sin(static_cast<double>(i));

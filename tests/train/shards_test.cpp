@@ -177,7 +177,7 @@ TEST_CASE("by label: classes can be dealt evenly for every number of peers and c
   }
 }
 
-TEST_CASE("classes without training samples are nobody's") {
+TEST_CASE("classes without training samples have no owner") {
   Dataset data = labelled(4, 50);
   data.classes = 9;
   for (const auto& shard : cut(data, by_label(2), 8)) CHECK(classes_of(shard, data).size() == 2);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/linear_algebra/dense.hpp"
 #include "train/shards.hpp"
 
 using namespace gossamer;
@@ -69,10 +70,6 @@ auto mean_over(const std::vector<Peer>& peers, Term term) {
   return decltype(sum)(sum / static_cast<double>(peers.size()));
 }
 
-VectorXd eigenvalues(const MatrixXd& matrix) {
-  return Eigen::SelfAdjointEigenSolver<MatrixXd>(matrix).eigenvalues();
-}
-
 const std::vector<ParameterValues> kQuadratics = {
     {},
     {{"dimension", number(1)}},
@@ -107,10 +104,10 @@ TEST_CASE(
     const double condition =
         values.contains("condition") ? std::get<double>(values.at("condition")) : 10;
     const MatrixXd mean_hessian = mean_over(peers, [](const Peer& p) { return p.hessian(); });
-    CHECK(eigenvalues(mean_hessian).maxCoeff() == doctest::Approx(1).epsilon(1e-5));
+    CHECK(symmetric_eigenvalues(mean_hessian).maxCoeff() == doctest::Approx(1).epsilon(1e-5));
     if (data.width == 1) continue;
     for (const Peer& peer : peers) {
-      const VectorXd spectrum = eigenvalues(peer.hessian());
+      const VectorXd spectrum = symmetric_eigenvalues(peer.hessian());
       CHECK(spectrum.maxCoeff() / spectrum.minCoeff() == doctest::Approx(condition).epsilon(1e-2));
     }
     const double difference = (peers[0].hessian() - peers[1].hessian()).norm();
@@ -129,7 +126,7 @@ TEST_CASE("heterogeneity is the root mean square of the peers' gradients at the 
           peers_of(data), [&](const Peer& p) { return p.gradient(optimum).squaredNorm(); });
       CHECK(std::sqrt(square) == doctest::Approx(zeta).epsilon(1e-4).scale(1e-3));
     }
-  // One peer has nobody to differ from.
+  // A single peer cannot differ from others.
   const Dataset alone = made("quadratic", 1, {{"heterogeneity", 5.0}});
   CHECK(Peer(alone, 0).loss(optimum_of(alone)) < 1e-10);
 }
@@ -201,7 +198,7 @@ TEST_CASE("linear: covariance, noise and heterogeneity are what was asked for") 
   const Dataset data = made("linear", 2, large);
   const auto peers = peers_of(data);
   const VectorXd spectrum =
-      eigenvalues(mean_over(peers, [](const Peer& p) { return p.hessian(); }));
+      symmetric_eigenvalues(mean_over(peers, [](const Peer& p) { return p.hessian(); }));
   CHECK(spectrum.maxCoeff() == doctest::Approx(1).epsilon(0.05));
   CHECK(spectrum.maxCoeff() / spectrum.minCoeff() == doctest::Approx(50).epsilon(0.05));
   CHECK(optimum_of(data).norm() == doctest::Approx(1).epsilon(0.05));
@@ -214,7 +211,8 @@ TEST_CASE("linear: covariance, noise and heterogeneity are what was asked for") 
   VectorXd mean = VectorXd::Zero(apart.width);
   std::vector<VectorXd> own;  // w_i: without noise, each peer's own least-squares solution
   for (const Peer& peer : peers_of(apart))
-    own.push_back(peer.features.colPivHouseholderQr().solve(peer.targets));
+    own.push_back(solve_semidefinite(gram_of_columns(peer.features),
+                                     peer.features.transpose() * peer.targets));
   for (const VectorXd& w : own) mean += w / 64;
   for (const VectorXd& w : own) square += (w - mean).squaredNorm() / 63;
   CHECK(std::sqrt(square) == doctest::Approx(2).epsilon(0.1));

@@ -1,17 +1,18 @@
-// AD-PSGD: each peer takes gradients at its own pace, and once in a round it averages with one
-// random neighbour, while it computes; what its steps came to is added to what is there when they
-// are done. Nobody waits for anybody's gradient.
+// AD-PSGD: each peer takes gradients at its own pace, and once in a round, while it computes, it
+// averages with one random neighbour; the sum of its steps is added to x when they are done. No
+// peer waits for another one's gradient.
 //
-// Who asks whom: peers are coloured so that neighbours differ, and a peer asks neighbours of higher
-// colours only. It sends x; who is asked averages, and answers with the average, so both have the
-// same bits. A peer that waits for an answer lets others wait for its own, or two averages would be
-// mixed up; a peer that computes answers at once. So waits only lead from lower colours to higher
-// ones, never in a circle, and those of the highest colour wait for nobody. On a bipartite graph
-// two colours are enough: they are the paper's active and passive peers. On others nobody waits
-// longer than for as many answers as there are colours.
+// Peers are coloured so that neighbours differ, and a peer sends questions to neighbours of higher
+// colours only. A question is x; the neighbour averages, and answers with the average, so both have
+// the same bits. A peer that waits for an answer lets others wait for its own, because two averages
+// would be mixed up otherwise; a peer that computes answers at once. So waits lead from lower
+// colours to higher ones only, never in a circle, and the peers of the highest colour never wait.
+// On a bipartite graph two colours are enough: they are the paper's active and passive peers. On
+// other graphs a peer waits for as many answers as there are colours at most.
 //
-// A peer whose rounds are done is final. It says so to those who may ask it; until each has
-// answered that it asks no more, or is done itself, it answers with the asker's own x.
+// The model of a peer is final after its last round. It sends a parting message to the neighbours
+// that may ask it; until each has answered that it asks no more, or has finished itself, the peer
+// answers with the asker's own x.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@ struct Options {
   int local_steps = 1;
 };
 
-/// Questions travel as kX, answers as kTheirs, a word at parting as the gradient row.
+/// Questions are sent as kX, answers as kTheirs, parting messages as the gradient row.
 enum Row { kX, kLocal, kBefore, kTheirs };
 
 /// Each peer in the order of distance from peer 0 takes the lowest colour that no neighbour has:
@@ -51,8 +52,8 @@ std::vector<int> colours(const topology::MixingMatrix& graph) {
   return colour;
 }
 
-/// What a node keeps beside its rows, a counter each: its colour, its neighbours', and from which
-/// of these it has parted.
+/// A node's counters: its colour, its neighbours' colours, and for each of them whether the two
+/// have parted.
 struct Neighbours {
   Neighbours(Node& node, std::span<const int> peers_in)
       : peers(peers_in),
@@ -67,7 +68,7 @@ struct Neighbours {
   std::size_t place(int peer) const {
     return static_cast<std::size_t>(std::ranges::find(peers, peer) - peers.begin());
   }
-  /// Whether all who may ask have said that they will not any more.
+  /// Whether all neighbours that may ask this peer have parted from it.
   bool unasked() const {
     for (std::size_t k = 0; k < peers.size(); ++k)
       if (!may_be_asked(k) && parted[k] == 0) return false;
@@ -85,8 +86,8 @@ class AdPsgd final : public Algorithm {
             {.name = "before", .survives = false},
             {.name = "theirs", .survives = false}};
   }
-  AlgorithmNeeds needs() const override {
-    return {.mixing_matrix = false, .bounded_lead = false, .rounds_end_together = false};
+  AlgorithmRequirements requirements() const override {
+    return {.mixing_matrix = false, .bounded_lead = false, .lockstep = false};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -116,10 +117,11 @@ class AdPsgd final : public Algorithm {
             what)};
   }
 
-  /// One question a round of everybody who has whom to ask; who is asked by chance, as often as is
-  /// to be expected.
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
+  /// One question per round of each peer that has a neighbour to ask; the number of questions to a
+  /// peer is its expectation.
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
     const std::vector<int> colour = colours(w);
     std::vector<double> asks(colour.size()), asked(colour.size());
     for (std::size_t i = 0; i < colour.size(); ++i) {
@@ -136,21 +138,21 @@ class AdPsgd final : public Algorithm {
                    const auto k = static_cast<std::size_t>(i);
                    const auto values = static_cast<std::uint64_t>(
                        std::llround((asks[k] + asked[k]) * static_cast<double>(d)));
-                   return NodeLoad{values, values};
+                   return NodeVolume{values, values};
                  },
              .beside_training = true}};
   }
 
   // u ← x after H local steps; meanwhile, with j a random neighbour, x, x_j ← (x + x_j)/2, and
-  // whoever asks is answered; x ← x + (u − x as it was)
+  // questions are answered; x ← x + (u − x before)
   task<void> round(Node& node, Round t) const override {
     const auto w = node.matrix(t);
     Neighbours neighbours(node, w->out_neighbours(node.id()));
     if (neighbours.own == 0) learn_colours(node, neighbours, *w);
     const std::span<float> x = node.x(), u = node.row(kLocal), before = node.row(kBefore);
-    // Who asked while this peer waited itself, first: where answers take longer than steps it
-    // always does. Each asks once.
-    for (std::size_t k = 0; k < neighbours.peers.size() && node.waiting(kX); ++k)
+    // First, the questions that arrived while this peer waited itself: if answers take longer than
+    // steps, it always does. Each neighbour asks once.
+    for (std::size_t k = 0; k < neighbours.peers.size() && node.peek_any(kX); ++k)
       co_await answer(node, true);
     co_await node.copy(x, before);
     co_await node.copy(x, u);
@@ -158,13 +160,13 @@ class AdPsgd final : public Algorithm {
     if (partner) node.send_copy(*partner, t, kX, x);
     bool waits = partner.has_value();
     node.begin_local_steps(u, steps_);
-    while (waits || node.stepping()) {
-      if (node.waiting(kGradientRow)) {
-        co_await hear_parting(node, neighbours);
-      } else if (waits && node.waiting(kTheirs)) {
+    while (waits || node.local_steps_running()) {
+      if (node.peek_any(kGradientRow)) {
+        co_await receive_parting(node, neighbours);
+      } else if (waits && node.peek_any(kTheirs)) {
         co_await node.receive(*partner, t, kTheirs, x, Combine::replace);
         waits = false;
-      } else if (!waits && node.waiting(kX)) {
+      } else if (!waits && node.peek_any(kX)) {
         co_await answer(node, true);
       } else {
         co_await node.wait_event();
@@ -179,9 +181,9 @@ class AdPsgd final : public Algorithm {
     if (neighbours.own == 0) learn_colours(node, neighbours, *w);
     for (std::size_t k = 0; k < neighbours.peers.size(); ++k)
       if (!neighbours.may_be_asked(k) || neighbours.parted[k] == 0) part_from(node, neighbours, k);
-    while (!neighbours.unasked() || node.waiting(kX)) {
-      if (node.waiting(kX)) co_await answer(node, false);
-      else if (node.waiting(kGradientRow)) co_await hear_parting(node, neighbours);
+    while (!neighbours.unasked() || node.peek_any(kX)) {
+      if (node.peek_any(kX)) co_await answer(node, false);
+      else if (node.peek_any(kGradientRow)) co_await receive_parting(node, neighbours);
       else co_await node.wait_event();
     }
     std::ranges::fill(neighbours.parted, 0);
@@ -220,13 +222,14 @@ class AdPsgd final : public Algorithm {
     node.send_copy(question.from, question.round, kTheirs, averages ? x : theirs);
   }
 
-  /// To one that may be asked: this peer asks it no more. To one that may ask: this peer is done.
+  /// Sends a parting message: to a neighbour of a higher colour, this peer asks no more; to one of
+  /// a lower colour, this peer has finished.
   void part_from(Node& node, Neighbours& neighbours, std::size_t k) const {
     if (neighbours.may_be_asked(k)) neighbours.parted[k] = 1;
     node.send_copy(neighbours.peers[k], 0, kGradientRow, node.x().first(1));
   }
 
-  task<void> hear_parting(Node& node, Neighbours& neighbours) const {
+  task<void> receive_parting(Node& node, Neighbours& neighbours) const {
     const MessageOrigin word =
         co_await node.receive_any(kGradientRow, node.row(kTheirs).first(1), Combine::replace);
     const std::size_t k = neighbours.place(word.from);

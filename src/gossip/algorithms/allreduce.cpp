@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "gossip/node.hpp"
-#include "gossip/parts.hpp"
+#include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms {
 namespace {
@@ -25,7 +25,9 @@ class AllReduce final : public Algorithm {
     if (form_ == "all_to_all") rows.push_back({.name = "sum", .survives = false});
     return rows;
   }
-  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .equal_start = true}; }
+  AlgorithmRequirements requirements() const override {
+    return {.mixing_matrix = false, .common_start = true};
+  }
   int steps_per_round() const override { return 1; }
 
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -38,15 +40,16 @@ class AllReduce final : public Algorithm {
     return others;
   }
 
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
     const int n = w.peers();
     if (n == 1) return {};
-    if (form_ == "ring") return ring_loads(d, n);
+    if (form_ == "ring") return ring_volumes(d, n);
     const std::uint64_t all = static_cast<std::uint64_t>(n - 1) * d, last = form_ == "root" ? d : 0;
     const auto of = [=](int i) {
       const std::uint64_t values = last > 0 && i > 0 ? d : all;
-      return NodeLoad{values, values};
+      return NodeVolume{values, values};
     };
     return {{.message = d, .of = of, .last = last}};
   }
@@ -65,17 +68,17 @@ class AllReduce final : public Algorithm {
  private:
   /// As ring() sends: part me − s in step s of the reduce-scatter, and me + 1 − s in that of the
   /// all-gather.
-  static std::vector<ExchangeLoad> ring_loads(std::size_t d, int n) {
+  static std::vector<ExchangeVolume> ring_volumes(std::size_t d, int n) {
     std::size_t longest = 0;
-    for (int k = 0; k < n; ++k) longest = std::max(longest, part_of(d, k, n).size());
-    std::vector<ExchangeLoad> loads;
+    for (int k = 0; k < n; ++k) longest = std::max(longest, row_slice(d, k, n).size());
+    std::vector<ExchangeVolume> volumes;
     for (const int first : {0, 1})
       for (int s = 0; s < n - 1; ++s)
-        loads.push_back({.message = longest, .of = [=](int me) {
-                           return NodeLoad{part_of(d, me + first - s, n).size(),
-                                           part_of(d, me + first - s - 1, n).size()};
-                         }});
-    return loads;
+        volumes.push_back({.message = longest, .of = [=](int me) {
+                             return NodeVolume{row_slice(d, me + first - s, n).size(),
+                                               row_slice(d, me + first - s - 1, n).size()};
+                           }});
+    return volumes;
   }
 
   static std::vector<int> ring_partners(int i, int n) {
@@ -91,14 +94,14 @@ class AllReduce final : public Algorithm {
     const int n = node.peers(), me = node.id(), next = (me + 1) % n, previous = (me + n - 1) % n;
     for (int s = 0; s < n - 1;
          ++s) {  // reduce-scatter: then part me+1 holds the sum over all peers
-      node.send(next, t, kGradientRow, part_of(g, me - s, n));
-      co_await node.receive(previous, t, kGradientRow, part_of(g, me - s - 1, n), Combine::add);
+      node.send(next, t, kGradientRow, row_slice(g, me - s, n));
+      co_await node.receive(previous, t, kGradientRow, row_slice(g, me - s - 1, n), Combine::add);
     }
     co_await node.sent(kGradientRow);
-    co_await node.scale(part_of(g, me + 1, n), 1.0F / static_cast<float>(n));
+    co_await node.scale(row_slice(g, me + 1, n), 1.0F / static_cast<float>(n));
     for (int s = 0; s < n - 1; ++s) {  // all-gather: each finished part goes round
-      node.send(next, t, kGradientRow, part_of(g, me + 1 - s, n));
-      co_await node.receive(previous, t, kGradientRow, part_of(g, me - s, n), Combine::replace);
+      node.send(next, t, kGradientRow, row_slice(g, me + 1 - s, n));
+      co_await node.receive(previous, t, kGradientRow, row_slice(g, me - s, n), Combine::replace);
     }
     co_await node.sent(kGradientRow);
   }
@@ -119,7 +122,7 @@ class AllReduce final : public Algorithm {
     }
   }
 
-  // Everybody sends its gradient to everybody: n−1 rows out and as many in.
+  // Every node sends its gradient to every other node: n−1 rows out and as many in.
   task<void> all_to_all(Node& node, Round t, std::span<float> g) const {
     const std::span<float> sum = node.row(kSum);
     for (int k = 1; k < node.peers(); ++k)
@@ -143,7 +146,7 @@ AlgorithmKind allreduce() {
   static const auto parameters = ParameterSet<Options>().add(
       "form", &Options::form,
       {.help = "how the mean is made: ring reduce-scatter and all-gather; reduce to peer 0 and "
-               "broadcast; every gradient to everybody",
+               "broadcast; every gradient to every node",
        .choices = {"ring", "root", "all_to_all"}});
   return {.name = "allreduce",
           .summary = "all-reduce SGD: every peer takes the step with the mean of all gradients",

@@ -1,31 +1,31 @@
-// Push-sum that waits for nobody and loses nothing: what peer j has ever given is one running sum
-// S_j, and S_j is what it sends. Who hears it takes the difference to the S_j that it used last. A
-// message that is lost, late or superseded is made good by the next one, so sums and weights are
-// kept, what is under way included: at any time, and whatever round each peer is in,
+// Asynchronous push-sum: waits for no peer and loses nothing. Peer j sends one running sum S_j, the
+// total of what it has ever given; a receiver adds the difference to the S_j that it used last. The
+// next message makes up for one that is lost, late or superseded, so sums and weights are
+// conserved, including those under way: at any time, whatever round each peer is in,
 //   Σ_i (x_i, w_i)  +  Σ_{j→i} W_ij (S_j − S_ij)   changes by the peers' own steps alone,
 // because the account of each peer, (x_i, w_i) + Σ_k W_ki S_i − Σ_j W_ij S_ij, does. Under `sync`
 // it is push_sum, to rounding; it is made for `async` and `stale`, on directed graphs too. x/w is a
 // peer's model.
 //
 // Sums grow with the rounds, and float32 rounds them ever more coarsely: after 1e5 rounds to
-// multiples of x/128. Each is kept in two rows, rounded and what that left, which add up exactly;
-// both travel, so a message is 2(d + 1) values where push_sum's is d + 1. Beside them a peer keeps
-// the two of each neighbour's sum that it used last.
+// multiples of x/128. Each sum is kept in two rows, the rounded sum and the rounding error, which
+// add up exactly; both are sent, so a message has 2(d + 1) values where push_sum's has d + 1. A
+// peer also keeps the two rows of each in-neighbour's sum that it used last.
 //
-// A peer gives in every round in which it has enough weight, or all whom it hears are in step with
-// it, as under `sync` they always are. Where rounds are shorter than messages take, or those who
-// would give back stand still, it would else give all of its weight away, and its steps γ/w would
-// grow without bound. The longer it has not given the less is enough, so that all give again where
-// losses have left too little to all. It sends its sum in every round all the same, for the last
-// message may have been lost.
+// A peer gives in every round in which it has enough weight, or in which all in-neighbours are in
+// step with it, as they always are under `sync`. If rounds are shorter than messages take, or if
+// the peers that would give back do not progress, it would otherwise give all of its weight away,
+// and its steps γ/w would grow without bound. The longer it has not given, the less weight is
+// enough, so that all peers give again when losses have left too little weight to all. A peer sends
+// its sum in every round all the same, because the last message may have been lost.
 //
-// A peer that is lost takes with it what it has and what is under way to it: weights too, so no
-// model leans. But weights that are less in all make steps longer, so each peer sets its weight to
-// 1 some rounds later, and x to its model; the sums S stay, and what is under way then comes on
-// top. Of a link that is back the first sum heard only says where to begin, and nothing is given
-// before the other end is known to hear, which under `async` may be long after. A peer whose rounds
-// are done says so, and is given nothing more: it would keep it, and the weights of those who go on
-// would fall to nothing.
+// A lost peer takes with it what it has and what is under way to it: weights too, so no model is
+// biased. But a smaller total weight makes steps longer, so each peer sets its weight to 1 some
+// rounds later, and x to its model; the sums S stay, and what is under way is then added. The first
+// sum received over a restored link only sets the reference, and nothing is given before the other
+// end is known to receive, which under `async` may be long after. A peer announces its last round,
+// and is given nothing more: it would keep the weight, and the weights of the peers that continue
+// would tend to zero.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,14 +40,14 @@ struct Options {
   int local_steps = 1;
 };
 
-/// Of a mean weight of 1: with so much a peer gives. After so many rounds without, half of it is
-/// enough after twice as many, and so on.
+/// Minimum weight, relative to a mean of 1, at which a peer gives. After kPatience rounds in which
+/// it has not given the minimum falls in inverse proportion to their number.
 constexpr float kEnough = 0.6F;
 constexpr Round kPatience = 64;
-/// Of a neighbour that this peer has not heard since the run goes on.
-constexpr std::uint64_t kUnheard = ~std::uint64_t{0};
+/// The round since which a neighbour is present, before its first row in a resumed run.
+constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 
-/// (x, w); S_i, S_j as used last: each d + 1 values, as they are rounded and then what that left.
+/// (x, w); S_i, and S_j as used last: each the d + 1 rounded values, then the rounding errors.
 enum Row { kModel, kSum, kBefore, kGiven, kFirstUsed };
 
 class AsyncPushSum final : public Algorithm {
@@ -61,16 +61,16 @@ class AsyncPushSum final : public Algorithm {
       neighbours = std::max(neighbours, w->in_neighbours(i).size());
     const auto of_sums = [](std::string name) {
       return RowSpec{.name = std::move(name),
-                     .rejoin = RowSpec::Rejoin::restart_alone,
+                     .rejoin = RowSpec::Rejoin::reinitialise_alone,
                      .extra = 2,
-                     .extra_start = 0,
+                     .extra_initial = 0,
                      .parts = 2};
     };
     std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters},
                               {.name = "sum",
                                .initial = RowSpec::Initial::parameters,
                                .conserved_sum = true,
-                               .rejoin = RowSpec::Rejoin::restart,
+                               .rejoin = RowSpec::Rejoin::reinitialise,
                                .extra = 1},
                               {.name = "before", .survives = false, .extra = 1},
                               of_sums("given")};
@@ -78,16 +78,17 @@ class AsyncPushSum final : public Algorithm {
       rows.push_back(of_sums(fmt::format("used of neighbour {}", j)));
     return rows;
   }
-  AlgorithmNeeds needs() const override {
-    return {.only_columns = true, .tolerates_peer_loss = true};
+  AlgorithmRequirements requirements() const override {
+    return {.column_stochastic = true, .tolerates_peer_loss = true};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
-    return {neighbours_load(w, 2 * (d + 1))};
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    return {neighbour_volume(w, 2 * (d + 1))};
   }
 
   /// κ, by neighbour: 1 + the round of the sum that was used last; 0 before the first. Then, by
@@ -96,12 +97,12 @@ class AsyncPushSum final : public Algorithm {
   std::size_t counters(int i, const topology::MixingSchedule& schedule) const override {
     return 2 * schedule.at(0)->in_neighbours(i).size() + 1;
   }
-  /// All links are there; of one that was not, nobody knows what the other end has given.
+  /// All links are up; of a link that was lost it is not known what the other end has given.
   void resume(int i, Round t, std::span<std::uint64_t> counters,
               const topology::MixingSchedule& schedule) const override {
     const std::size_t neighbours = schedule.at(0)->in_neighbours(i).size();
     for (std::size_t place = 0; place < neighbours; ++place)
-      counters[neighbours + place] = counters[place] == t ? 0 : kUnheard;
+      counters[neighbours + place] = counters[place] == t ? 0 : kUnknown;
   }
 
   Status check(const topology::MixingSchedule& schedule) const override {
@@ -121,13 +122,13 @@ class AsyncPushSum final : public Algorithm {
       co_await give(node, t);
       gave = t;
     }
-    const std::vector<NeighbourRow> heard = co_await node.share(gave, kGiven);
-    co_await take(node, t, heard);
+    const std::vector<NeighbourRow> shared = co_await node.share(gave, kGiven);
+    co_await receive_sums(node, t, shared);
     co_await divide_by_weight(node, kSum);
   }
 
   task<void> drain(Node& node) const override {
-    node.end_sharing(kGiven);
+    node.announce_last_share(kGiven);
     co_return;
   }
 
@@ -137,7 +138,7 @@ class AsyncPushSum final : public Algorithm {
     const auto in_neighbours = w->in_neighbours(node.id());
     std::size_t there = 0, in_step = 0;
     for (std::size_t place = 0; place < in_neighbours.size(); ++place) {
-      if (!node.takes(in_neighbours[place].peer, t)) continue;
+      if (!node.accepts_share(in_neighbours[place].peer, t)) continue;
       ++there;
       in_step += node.counters()[place] == t ? 1 : 0;
     }
@@ -162,53 +163,53 @@ class AsyncPushSum final : public Algorithm {
     co_await node.scale(sum, share_kept(node, t));
   }
 
-  /// Whether `hearer` uses what it is given in round t.
-  bool gives_to(Node& node, int hearer, Round t) const {
-    if (!node.takes(hearer, t)) return false;
+  /// Whether `receiver` uses what it is given in round t.
+  bool gives_to(Node& node, int receiver, Round t) const {
+    if (!node.accepts_share(receiver, t)) return false;
     const auto w = node.matrix(t);
     const auto in_neighbours = w->in_neighbours(node.id());
-    const auto found = std::ranges::find(in_neighbours, hearer, &topology::Neighbour::peer);
+    const auto found = std::ranges::find(in_neighbours, receiver, &topology::Neighbour::peer);
     if (found == in_neighbours.end()) return true;  // its rounds are not known
     const auto place = static_cast<std::size_t>(found - in_neighbours.begin());
     const std::uint64_t last = node.counters()[place],
                         since = node.counters()[in_neighbours.size() + place];
-    return since == node.entered(hearer) && (since == 0 || last > since);
+    return since == node.member_since(receiver) && (since == 0 || last > since);
   }
 
-  /// 1 − Σ_k W_ki, over those who take their part. Not W_ii: rounded weights do not add up to 1,
-  /// and what they lack would be lost in every round.
+  /// 1 − Σ_k W_ki, over the peers that use what they are given. Not W_ii: rounded weights do not
+  /// add up to 1, and the difference would be lost in every round.
   float share_kept(Node& node, Round t) const {
     const auto w = node.matrix(t);
     double kept = 1;
-    for (const int hearer : w->out_neighbours(node.id())) {
-      if (!gives_to(node, hearer, t)) continue;
-      const auto in_neighbours = w->in_neighbours(hearer);
+    for (const int receiver : w->out_neighbours(node.id())) {
+      if (!gives_to(node, receiver, t)) continue;
+      const auto in_neighbours = w->in_neighbours(receiver);
       const auto ours = std::ranges::find(in_neighbours, node.id(), &topology::Neighbour::peer);
       kept -= static_cast<double>(static_cast<float>(ours->weight));
     }
     return static_cast<float>(kept);
   }
 
-  task<void> take(Node& node, Round t, const std::vector<NeighbourRow>& heard) const {
+  task<void> receive_sums(Node& node, Round t, const std::vector<NeighbourRow>& shared) const {
     const std::span<float> sum = node.row(kSum);
     const auto w = node.matrix(t);
     const auto in_neighbours = w->in_neighbours(node.id());
-    for (const NeighbourRow& theirs : heard) {
+    for (const NeighbourRow& theirs : shared) {
       const auto place = static_cast<std::size_t>(
           std::ranges::find(in_neighbours, theirs.from, &topology::Neighbour::peer) -
           in_neighbours.begin());
       std::uint64_t &last = node.counters()[place],
                     &since = node.counters()[in_neighbours.size() + place];
-      const bool only_where = since != theirs.entered;
-      if (last == theirs.round + 1 && !only_where) continue;  // nothing has come since
+      const bool sets_reference = since != theirs.member_since;
+      if (last == theirs.round + 1 && !sets_reference) continue;  // nothing has come since
       const std::span<float> used = node.row(kFirstUsed + static_cast<int>(place));
-      for (std::size_t part = 0; part < used.size() && !only_where; part += sum.size())
+      for (std::size_t part = 0; part < used.size() && !sets_reference; part += sum.size())
         co_await node.add_difference(sum, theirs.values.subspan(part, sum.size()),
                                      used.subspan(part, sum.size()),
                                      static_cast<float>(in_neighbours[place].weight));
       co_await node.copy(theirs.values, used);
       last = theirs.round + 1;
-      since = theirs.entered;
+      since = theirs.member_since;
     }
   }
 

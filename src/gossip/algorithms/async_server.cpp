@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "gossip/node.hpp"
-#include "gossip/parts.hpp"
+#include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms {
 namespace {
@@ -49,13 +49,13 @@ class AsyncServer final : public Algorithm {
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .linear_steps = true,
-            .equal_start = true,
+            .common_start = true,
             .servers = servers_,
             .bounded_lead = false,
-            .rounds_end_together = false};
+            .lockstep = false};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
@@ -75,9 +75,10 @@ class AsyncServer final : public Algorithm {
     std::ranges::fill(clocks.pulls, t);
   }
 
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
-    return server_loads(d, w.peers(), static_cast<std::size_t>(w.peers()), servers_);
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    return server_volumes(d, w.peers(), static_cast<std::size_t>(w.peers()), servers_);
   }
 
   task<void> round(Node& node, Round t) const override {
@@ -88,8 +89,8 @@ class AsyncServer final : public Algorithm {
   // x ← x − γ g for each push as it arrives. A round of the server is n pushes, whosever they are.
   task<void> serve(Node& node, Round t) const {
     const int n = node.peers(), me = node.id() - n;
-    const std::span<float> x = part_of(node.x(), me, servers_),
-                           g = part_of(node.row(kGradientRow), me, servers_);
+    const std::span<float> x = row_slice(node.x(), me, servers_),
+                           g = row_slice(node.row(kGradientRow), me, servers_);
     if (x.empty()) co_return;
     const auto first = static_cast<std::size_t>(x.data() - node.x().data());
     const Clocks clocks(node.counters(), n);
@@ -97,7 +98,7 @@ class AsyncServer final : public Algorithm {
     for (std::uint64_t updates = clocks.updates(); updates < last;) {
       const MessageOrigin push = co_await node.receive_any(kGradientRow, g, Combine::replace);
       const auto worker = static_cast<std::size_t>(push.from);
-      node.note_staleness(updates - clocks.version[worker]);
+      node.record_staleness(updates - clocks.version[worker]);
       co_await node.update_part(x, g, first, push.round);
       ++clocks.pushes[worker];
       ++updates;
@@ -105,7 +106,7 @@ class AsyncServer final : public Algorithm {
     }
   }
 
-  /// Sends the parameters to those who have pushed and may go on.
+  /// Sends the parameters to the workers that have pushed and may continue.
   void answer(Node& node, const Clocks& clocks, std::span<const float> x,
               std::uint64_t updates) const {
     const std::uint64_t slowest = clocks.slowest();
@@ -134,8 +135,9 @@ AlgorithmKind async_server() {
                 .maximum = 1024,
                 .unit = "servers"})
           .add("staleness_bound", &Options::staleness_bound,
-               {.help = "a worker waits while it is more than so many rounds ahead of the slowest; "
-                        "-1: never",
+               {.help =
+                    "a worker waits while it is more than this many rounds ahead of the slowest; "
+                    "-1: never",
                 .minimum = kUnbounded,
                 .maximum = 1e9,
                 .unit = "rounds"});

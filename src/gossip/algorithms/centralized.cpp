@@ -15,7 +15,9 @@ class Centralized final : public Algorithm {
     return {{.name = "x", .initial = RowSpec::Initial::parameters},
             {.name = "mean", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.mixing_matrix = false, .one_node = true}; }
+  AlgorithmRequirements requirements() const override {
+    return {.mixing_matrix = false, .one_node = true};
+  }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int, const topology::MixingSchedule&) const override { return {}; }
 

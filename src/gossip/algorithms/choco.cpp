@@ -1,7 +1,7 @@
-// CHOCO-SGD: D-PSGD with messages of any codec. Each peer keeps an estimate x̂ of every row it hears
-// and of its own, as its neighbours know it; what travels is the coded difference of x from its
-// estimate, so what a message leaves out is part of the next one (error feedback), and every copy
-// of an estimate has the same bits.
+// CHOCO-SGD: D-PSGD with messages of any codec. Each peer keeps an estimate x̂ of every row it
+// receives and of its own, as its neighbours know it; what travels is the coded difference of x
+// from its estimate, so what a message leaves out is part of the next one (error feedback), and
+// every copy of an estimate has the same bits.
 //
 // One estimate a neighbour, as Algorithm 2 has it, and not their weighted sum alone (the
 // memory-efficient form of Koloskova et al. 2020): a running sum of float32 keeps every rounding
@@ -34,13 +34,13 @@ class Choco final : public Algorithm {
     for (int i = 0; i < w->peers(); ++i)
       neighbours = std::max(neighbours, w->in_neighbours(i).size());
     std::vector<RowSpec> rows{{.name = "x", .initial = RowSpec::Initial::parameters},
-                              {.name = "estimate", .rejoin = RowSpec::Rejoin::restart}};
+                              {.name = "estimate", .rejoin = RowSpec::Rejoin::reinitialise}};
     for (std::size_t j = 0; j < neighbours; ++j)
-      rows.push_back(
-          {.name = fmt::format("estimate of neighbour {}", j), .rejoin = RowSpec::Rejoin::restart});
+      rows.push_back({.name = fmt::format("estimate of neighbour {}", j),
+                      .rejoin = RowSpec::Rejoin::reinitialise});
     return rows;
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.fixed_matrix = true, .synchronous = true, .codec = Fidelity::partial};
   }
   int steps_per_round() const override { return steps_; }
@@ -48,9 +48,10 @@ class Choco final : public Algorithm {
     return mixing_partners(i, schedule);
   }
 
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
-    return {neighbours_load(w, d)};
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    return {neighbour_volume(w, d)};
   }
 
   // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;  x ← x +

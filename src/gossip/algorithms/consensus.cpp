@@ -19,7 +19,7 @@ class Consensus final : public Algorithm {
              .initial = RowSpec::Initial::parameters,
              .conserved_sum = true}};
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.trainer = false,
             .tolerates_peer_loss = true,
             .codec = Fidelity::rounded,

@@ -17,9 +17,9 @@ class D2 final : public Algorithm {
  public:
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
-            {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart}};
+            {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::reinitialise}};
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.fixed_matrix = true,
             .above = -1.0 / 3,
             .linear_steps = true,

@@ -1,4 +1,4 @@
-// DiLoCo: many local steps with the run's optimizer, then one outer step of everybody with the mean
+// DiLoCo: many local steps with the run's optimizer, then one outer step of all peers with the mean
 // way that they have gone, by Nesterov's momentum. All peers have the same model after it, to
 // rounding: the mean is taken of the models, so what rounding parts is drawn together again in the
 // next round.
@@ -31,7 +31,7 @@ class DiLoCo final : public Algorithm {
             {.name = "outer_momentum"},
             {.name = "anchor", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.synchronous = true}; }
+  AlgorithmRequirements requirements() const override { return {.synchronous = true}; }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

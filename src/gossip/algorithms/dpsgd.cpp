@@ -26,7 +26,7 @@ class Dpsgd final : public Algorithm {
     if (overlapped_) rows.push_back({.name = "local", .survives = false});
     return rows;
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.tolerates_peer_loss = true, .codec = Fidelity::rounded};
   }
   int steps_per_round() const override { return steps_; }

@@ -16,10 +16,10 @@ class Extra final : public Algorithm {
  public:
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .mixed = true, .initial = RowSpec::Initial::parameters},
-            {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::restart},
+            {.name = "correction", .conserved_sum = true, .rejoin = RowSpec::Rejoin::reinitialise},
             {.name = "difference", .survives = false}};
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.fixed_matrix = true,
             .linear_steps = true,
             .tolerates_peer_loss = true,

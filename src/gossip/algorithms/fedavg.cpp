@@ -1,11 +1,11 @@
 // Federated averaging: in each round a server has a few clients train its model on their own data,
-// and takes the average of what comes back, weighted by samples. Option: FedProx's term, which
+// and takes the average of their models, weighted by samples. Option: FedProx's term, which
 // keeps clients near the server's model.
 //
-// Who is chosen and who vanishes is drawn from seed and round, so that everybody knows without
-// asking. All start from the same parameters; after each round the server sends its model to those
-// chosen for the next. A client's x is the model that it was last sent, and its record is of that;
-// the server's own record is of the newest.
+// The clients that are chosen, and those of them that vanish, are drawn from seed and round, so
+// every node knows them without a message. All nodes start from the same parameters; after each
+// round the server sends its model to the clients chosen for the next. A client's x is the model
+// that it was last sent, and its record is of that; the server's own record is of the newest.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -38,10 +38,10 @@ class FedAvg final : public Algorithm {
     if (options_.prox > 0) rows.push_back({.name = "way", .survives = false});
     return rows;
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .linear_steps = true,
-            .equal_start = true,
+            .common_start = true,
             .servers = 1,
             .bounded_lead = options_.fraction == 1};
   }
@@ -54,9 +54,10 @@ class FedAvg final : public Algorithm {
   }
 
   /// Of clients that are chosen and report: the others send nothing.
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
-    return server_loads(d, w.peers(), chosen_clients(w.peers()), 1);
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    return server_volumes(d, w.peers(), chosen_clients(w.peers()), 1);
   }
 
   task<void> round(Node& node, Round t) const override {
@@ -100,8 +101,8 @@ class FedAvg final : public Algorithm {
     }
   }
 
-  // x ← x + Σ_k (n_k / Σ n) (y_k − x) over those who report: by differences, so that what all agree
-  // on stays as it is
+  // x ← x + Σ_k (n_k / Σ n) (y_k − x) over the clients that report: by differences, so that
+  // consensus is a fixed point
   task<void> serve(Node& node, Round t) const {
     const std::span<float> x = node.x(), y = node.row(kLocal), sum = node.row(kGradientRow);
     std::vector<int> reporting;
@@ -177,7 +178,7 @@ AlgorithmKind fedavg() {
                 .maximum = 1e4,
                 .unit = "epochs"})
           .add("local_steps", &Options::local_steps,
-               {.help = "instead: so many steps; 0: local_epochs decides",
+               {.help = "number of steps instead; 0: local_epochs decides",
                 .minimum = 0,
                 .maximum = 1e6,
                 .unit = "steps"})

@@ -23,10 +23,10 @@ class GradientTracking final : public Algorithm {
             {.name = "tracker",
              .mixed = true,
              .conserved_sum = true,
-             .rejoin = RowSpec::Rejoin::restart},
-            {.name = "gradient", .rejoin = RowSpec::Rejoin::restart}};
+             .rejoin = RowSpec::Rejoin::reinitialise},
+            {.name = "gradient", .rejoin = RowSpec::Rejoin::reinitialise}};
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.tolerates_peer_loss = true, .codec = Fidelity::rounded};
   }
   int steps_per_round() const override { return 1; }

@@ -35,13 +35,13 @@ class NoLoCo final : public Algorithm {
             {.name = "outer_momentum"},
             {.name = "anchor", .survives = false}};
   }
-  AlgorithmNeeds needs() const override { return {.synchronous = true}; }
+  AlgorithmRequirements requirements() const override { return {.synchronous = true}; }
   int steps_per_round() const override { return options_.local_steps; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
 
-  /// Pairs that average, in every round; who is left over is a pair of its own.
+  /// Pairs that average, in every round; a peer that is left over is a pair of its own.
   Status check(const topology::MixingSchedule& schedule) const override {
     constexpr Round kLooked = 100;  // of a random sequence, which is alike in every round
     const Round rounds = schedule.period() > 0 ? static_cast<Round>(schedule.period()) : kLooked;

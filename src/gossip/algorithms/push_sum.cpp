@@ -1,7 +1,7 @@
 // Stochastic gradient push: SGD on directed graphs, where a peer knows to how many it speaks and no
-// more. W keeps only its columns, so mixing alone would lean towards peers that are heard by many;
-// each peer therefore mixes a weight together with its sum, and sum over weight is its model. Where
-// rows of W sum to 1 as well, weights stay 1, and this is D-PSGD bit by bit.
+// more. W keeps only its columns, so mixing alone would lean towards peers with many
+// out-neighbours; each peer therefore mixes a weight together with its sum, and sum over weight is
+// its model. Where rows of W sum to 1 as well, weights stay 1, and this is D-PSGD bit by bit.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
@@ -24,11 +24,11 @@ class PushSum final : public Algorithm {
              .mixed = true,
              .initial = RowSpec::Initial::parameters,
              .conserved_sum = true,
-             .rejoin = RowSpec::Rejoin::restart,
+             .rejoin = RowSpec::Rejoin::reinitialise,
              .extra = 1}};
   }
-  AlgorithmNeeds needs() const override {
-    return {.only_columns = true, .tolerates_peer_loss = true};
+  AlgorithmRequirements requirements() const override {
+    return {.column_stochastic = true, .tolerates_peer_loss = true};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

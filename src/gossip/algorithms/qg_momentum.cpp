@@ -22,7 +22,7 @@ class QuasiGlobalMomentum final : public Algorithm {
             {.name = "quasi_global_momentum"},
             {.name = "way", .survives = false}};
   }
-  AlgorithmNeeds needs() const override {
+  AlgorithmRequirements requirements() const override {
     return {.linear_steps = true, .tolerates_peer_loss = true, .codec = Fidelity::rounded};
   }
   int steps_per_round() const override { return 1; }

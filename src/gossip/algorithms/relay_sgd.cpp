@@ -1,10 +1,10 @@
-// RelaySGD: on a tree every model reaches everybody, uniformly weighted, after as many rounds as it
-// has hops to go: a neighbour's message is the sum of the models behind it, each a round older for
-// every hop.
+// RelaySGD: on a tree every model reaches every peer, uniformly weighted, after as many rounds as
+// it has hops to go: a neighbour's message is the sum of the models behind it, each a round older
+// for every hop.
 //
 // The counters of the paper's Algorithm 1, with which a peer divides while the first models are
 // still on their way, do not travel: what has come to peer i by round t are the models of all
-// within t + 1 hops, which everybody can tell from the tree.
+// within t + 1 hops, which every peer computes from the tree.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -59,20 +59,21 @@ class RelaySgd final : public Algorithm {
     for (int i = 0; i < tree->peers(); ++i)
       degree = std::max(degree, tree->out_neighbours(i).size());
     for (std::size_t k = 0; k < degree; ++k) {
-      rows.push_back({.name = fmt::format("from_{}", k), .rejoin = RowSpec::Rejoin::restart});
+      rows.push_back({.name = fmt::format("from_{}", k), .rejoin = RowSpec::Rejoin::reinitialise});
       rows.push_back({.name = fmt::format("to_{}", k), .survives = false});
     }
     return rows;
   }
-  AlgorithmNeeds needs() const override { return {.mixing_matrix = false}; }
+  AlgorithmRequirements requirements() const override { return {.mixing_matrix = false}; }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);
   }
 
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
-    return {neighbours_load(w, d)};
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    return {neighbour_volume(w, d)};
   }
 
   Status check(const topology::MixingSchedule& schedule) const override {
@@ -141,7 +142,7 @@ AlgorithmKind relay_sgd() {
       {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
   return {.name = "relay_sgd",
           .summary =
-              "RelaySGD: on a tree, the exact mean of everybody's models, each as old as its way "
+              "RelaySGD: on a tree, the exact mean of all peers' models, each as old as its way "
               "is long",
           .source = "Vogels et al. 2021, Alg. 1",
           .parameters = parameters.specs(),

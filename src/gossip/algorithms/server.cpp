@@ -3,7 +3,7 @@
 // parameters. All start from the same parameters, so the broadcast that a round would begin with
 // ends the round before, and a worker's record is of what the servers hold.
 #include "gossip/node.hpp"
-#include "gossip/parts.hpp"
+#include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms {
 namespace {
@@ -21,17 +21,18 @@ class Server final : public Algorithm {
   std::vector<RowSpec> rows(const topology::MixingSchedule&) const override {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
   }
-  AlgorithmNeeds needs() const override {
-    return {.mixing_matrix = false, .equal_start = true, .servers = servers_};
+  AlgorithmRequirements requirements() const override {
+    return {.mixing_matrix = false, .common_start = true, .servers = servers_};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return server_partners(i, schedule.peers(), servers_);
   }
 
-  std::vector<ExchangeLoad> loads(const topology::MixingSchedule&, const topology::MixingMatrix& w,
-                                  std::size_t d) const override {
-    return server_loads(d, w.peers(), static_cast<std::size_t>(w.peers()), servers_);
+  std::vector<ExchangeVolume> communication(const topology::MixingSchedule&,
+                                            const topology::MixingMatrix& w,
+                                            std::size_t d) const override {
+    return server_volumes(d, w.peers(), static_cast<std::size_t>(w.peers()), servers_);
   }
 
   task<void> round(Node& node, Round t) const override {
@@ -42,8 +43,8 @@ class Server final : public Algorithm {
   // g ← (1/n) Σ_i g_i, added in ascending order;  x ← x − γ g, which goes to the workers
   task<void> serve(Node& node, Round t) const {
     const int n = node.peers(), me = node.id() - n;
-    const std::span<float> x = part_of(node.x(), me, servers_),
-                           g = part_of(node.row(kGradientRow), me, servers_);
+    const std::span<float> x = row_slice(node.x(), me, servers_),
+                           g = row_slice(node.row(kGradientRow), me, servers_);
     for (int i = 0; i < n; ++i)
       co_await node.receive(i, t, kGradientRow, g, i == 0 ? Combine::replace : Combine::add);
     co_await node.scale(g, 1.0F / static_cast<float>(n));

@@ -8,10 +8,6 @@
 namespace gossamer::gossip::codecs {
 namespace {
 
-std::uint16_t* halves(const float* message) {
-  return const_cast<std::uint16_t*>(reinterpret_cast<const std::uint16_t*>(message));
-}
-
 class Bf16 final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::rounded; }
@@ -26,16 +22,16 @@ class Bf16 final : public Codec {
     return part.words.size();
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    const auto coded = device_requests(requests, [](const EncodeRequest& r) {
-      return gpu::Bf16Request{const_cast<float*>(r.values), halves(r.message), r.length};
-    });
-    device.to_bf16(coded);
+    device.execute(device_requests(requests, [](const EncodeRequest& r) {
+      return gpu::EncodeBf16Request{r.values, reinterpret_cast<std::uint16_t*>(r.message),
+                                    r.length};
+    }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
-    const auto coded = device_requests(requests, [](const DecodeRequest& r) {
-      return gpu::Bf16Request{r.values, halves(r.message), r.length, r.combine == Combine::add};
-    });
-    device.from_bf16(coded);
+    device.execute(device_requests(requests, [](const DecodeRequest& r) {
+      return gpu::DecodeBf16Request{reinterpret_cast<const std::uint16_t*>(r.message), r.values,
+                                    r.length, r.combine == Combine::add};
+    }));
   }
 };
 

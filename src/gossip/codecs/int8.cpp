@@ -5,12 +5,6 @@
 namespace gossamer::gossip::codecs {
 namespace {
 
-gpu::Int8Request coded(const float* values, const float* message, std::size_t length, bool add) {
-  auto* scales = const_cast<float*>(message);
-  return {const_cast<float*>(values),
-          reinterpret_cast<std::int8_t*>(scales + gpu::int8_blocks(length)), scales, length, add};
-}
-
 class Int8 final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::rounded; }
@@ -24,13 +18,17 @@ class Int8 final : public Codec {
                                largest / 128);  // of bytes −128 … 127
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.to_int8(device_requests(requests, [](const EncodeRequest& r) {
-      return coded(r.values, r.message, r.length, false);
+    device.execute(device_requests(requests, [](const EncodeRequest& r) {
+      float* coded = r.message + gpu::int8_blocks(r.length);
+      return gpu::EncodeInt8Request{r.values, reinterpret_cast<std::int8_t*>(coded), r.message,
+                                    r.length};
     }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
-    device.from_int8(device_requests(requests, [](const DecodeRequest& r) {
-      return coded(r.values, r.message, r.length, r.combine == Combine::add);
+    device.execute(device_requests(requests, [](const DecodeRequest& r) {
+      const float* coded = r.message + gpu::int8_blocks(r.length);
+      return gpu::DecodeInt8Request{reinterpret_cast<const std::int8_t*>(coded), r.message,
+                                    r.values, r.length, r.combine == Combine::add};
     }));
   }
 };

@@ -15,14 +15,14 @@ class None final : public Codec {
     const auto copies = device_requests(requests, [](const EncodeRequest& r) {
       return gpu::CopyRequest<float>{r.values, r.message, r.length};
     });
-    device.copy(std::span<const gpu::CopyRequest<float>>(copies));
+    device.execute(copies);
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
     const auto sums = device_requests(requests, [](const DecodeRequest& r) {
       return gpu::AxpyRequest<float>{1.0F, r.message, r.values, r.length};
     });
-    device.axpy(std::span<const gpu::AxpyRequest<float>>(sums));
+    device.execute(sums);
   }
 };
 

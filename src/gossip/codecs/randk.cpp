@@ -13,30 +13,27 @@ class RandK final : public Codec {
       : fraction_(options.fraction), seed_(seed) {}
 
   Fidelity fidelity() const override { return Fidelity::partial; }
-  std::size_t words(std::size_t length) const override { return part_of(fraction_, length); }
+  std::size_t words(std::size_t length) const override { return sent_values(fraction_, length); }
 
   std::size_t first_beyond(const MessagePart& part, float largest) const override {
     return first_number_beyond(part, part.total, largest);
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.sample(device_requests(requests, [this](const EncodeRequest& r) {
-      return sampled(r, const_cast<float*>(r.values), r.message);
+    device.execute(device_requests(requests, [this](const EncodeRequest& r) {
+      return gpu::SampleRequest{r.values, r.length, r.message, sample(r)};
     }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
-    device.add_sampled(device_requests(requests, [this](const DecodeRequest& r) {
-      return sampled(r, r.values, const_cast<float*>(r.message));
+    device.execute(device_requests(requests, [this](const DecodeRequest& r) {
+      return gpu::AddSampledRequest{r.message, r.values, r.length, sample(r)};
     }));
   }
 
  private:
   template <class Request>
-  gpu::SampledRequest sampled(const Request& r, float* values, float* message) const {
-    return {.values = values,
-            .length = r.length,
-            .chosen = message,
-            .count = part_of(fraction_, r.length),
+  gpu::StratifiedSample sample(const Request& r) const {
+    return {.count = sent_values(fraction_, r.length),
             .seed = seed_,
             .peer = static_cast<std::uint32_t>(r.peer),
             .purpose = Purpose::codec,

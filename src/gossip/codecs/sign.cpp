@@ -5,12 +5,6 @@
 namespace gossamer::gossip::codecs {
 namespace {
 
-gpu::SignRequest coded(const float* values, const float* message, std::size_t length, bool add) {
-  auto* scales = const_cast<float*>(message);
-  return {const_cast<float*>(values),
-          reinterpret_cast<std::uint32_t*>(scales + gpu::sign_blocks(length)), scales, length, add};
-}
-
 class Sign final : public Codec {
  public:
   Fidelity fidelity() const override { return Fidelity::partial; }
@@ -23,13 +17,17 @@ class Sign final : public Codec {
     return first_number_beyond(part, (part.total + block_words - 1) / block_words, largest);
   }
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.to_signs(device_requests(requests, [](const EncodeRequest& r) {
-      return coded(r.values, r.message, r.length, false);
+    device.execute(device_requests(requests, [](const EncodeRequest& r) {
+      float* bits = r.message + gpu::sign_blocks(r.length);
+      return gpu::EncodeSignsRequest{r.values, reinterpret_cast<std::uint32_t*>(bits), r.message,
+                                     r.length};
     }));
   }
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
-    device.from_signs(device_requests(requests, [](const DecodeRequest& r) {
-      return coded(r.values, r.message, r.length, r.combine == Combine::add);
+    device.execute(device_requests(requests, [](const DecodeRequest& r) {
+      const float* bits = r.message + gpu::sign_blocks(r.length);
+      return gpu::DecodeSignsRequest{reinterpret_cast<const std::uint32_t*>(bits), r.message,
+                                     r.values, r.length, r.combine == Combine::add};
     }));
   }
 };

@@ -10,28 +10,31 @@ class TopK final : public Codec {
   explicit TopK(const FractionOptions& options) : fraction_(options.fraction) {}
 
   Fidelity fidelity() const override { return Fidelity::partial; }
-  std::size_t words(std::size_t length) const override { return 2 * part_of(fraction_, length); }
+  std::size_t words(std::size_t length) const override {
+    return 2 * sent_values(fraction_, length);
+  }
 
   std::size_t first_beyond(const MessagePart& part, float largest) const override {
     return first_number_beyond(part, part.total / 2, largest);
   }
 
   void encode(gpu::Device& device, std::span<const EncodeRequest> requests) const override {
-    device.largest(device_requests(requests, [this](const EncodeRequest& r) {
-      const std::size_t k = part_of(fraction_, r.length);
-      return gpu::LargestRequest{r.values, r.length, r.message,
-                                 reinterpret_cast<std::uint32_t*>(r.message + k), k};
+    device.execute(device_requests(requests, [this](const EncodeRequest& r) {
+      const std::size_t k = sent_values(fraction_, r.length);
+      return gpu::TopKRequest{r.values, r.length, r.message,
+                              reinterpret_cast<std::uint32_t*>(r.message + k), k};
     }));
   }
 
   void decode(gpu::Device& device, std::span<const DecodeRequest> requests) const override {
     clear_replaced(device, requests);
-    device.add_placed(device_requests(requests, [this](const DecodeRequest& r) {
-      const std::size_t k = part_of(fraction_, r.length);
-      return gpu::PlacedRequest{r.message, reinterpret_cast<const std::uint32_t*>(r.message + k),
-                                k,         r.values,
-                                r.length,  r.fault,
-                                r.tag};
+    device.execute(device_requests(requests, [this](const DecodeRequest& r) {
+      const std::size_t k = sent_values(fraction_, r.length);
+      return gpu::ScatterAddRequest{
+          r.message, reinterpret_cast<const std::uint32_t*>(r.message + k),
+          k,         r.values,
+          r.length,  r.fault,
+          r.tag};
     }));
   }
   const char* refusal() const override {

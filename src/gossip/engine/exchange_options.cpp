@@ -20,9 +20,9 @@ Policy policy_named(const std::string& name) {
 
 ExchangeOptions exchange_options(const std::vector<RowSpec>& rows, std::size_t length,
                                  ExchangeOptions chosen) {
-  chosen.channels = channels_of(rows);
+  chosen.channels = channel_count(rows);
   chosen.row_lengths = row_lengths(rows, length);
-  chosen.keeps_sum = rows_that_keep_sums(rows);
+  chosen.conserves_sum = rows_with_conserved_sum(rows);
   return chosen;
 }
 

@@ -16,7 +16,7 @@ PeerEngine::PeerEngine(Exchange& exchange, const Algorithm& algorithm, int id, N
       hooks_(hooks),
       node_(exchange, id, options.peers, algorithm.rows(exchange.schedule()), memory_) {}
 
-void PeerEngine::tolerate_loss(Membership::Plan plan) {
+void PeerEngine::tolerate_loss(Membership::Options plan) {
   membership_.emplace(exchange_, node_, std::move(plan));
 }
 
@@ -64,7 +64,7 @@ task<void> PeerEngine::run() {
     round_ = first;
     if (!hooks_.joined(*this)) co_return;
   } else if (reinitialises_) {
-    co_await node_.restart_rows();
+    co_await node_.reinitialise_rows();
   }
   task<void> begun = hooks_.completed(*this);
   if (!begun.done()) co_await begun;
@@ -90,7 +90,7 @@ task<void> PeerEngine::run() {
       if (!recorded.done()) co_await recorded;
     }
   }
-  co_await node_.endpoint().send_rest();
+  co_await node_.endpoint().flush_sends();
   co_await algorithm_.drain(node_);
   finished_ = true;
   hooks_.finished(*this);

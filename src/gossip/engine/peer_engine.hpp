@@ -75,7 +75,7 @@ class PeerEngine {
 
   // ---- before start()
   /// The peer survives the loss of others from now on.
-  void tolerate_loss(Membership::Plan plan);
+  void tolerate_loss(Membership::Options plan);
   /// The first round is `round`: links may be lost and restored from then on.
   void begin_at(Round round);
   /// Counters, local steps and the round are those of `state`; the rows are written to
@@ -94,11 +94,11 @@ class PeerEngine {
 
   // ---- links to other peers; of an engine that tolerates loss
   /// The link to peer `other` is lost. `why`: a whole sentence.
-  void lose_link(int other, const std::string& why) { membership().lost(other, why); }
+  void lose_link(int other, const std::string& why) { membership().on_link_lost(other, why); }
   /// The link to peer `other`, which was lost, carries messages again.
-  void restore_link(int other) { membership().back(other); }
+  void restore_link(int other) { membership().on_link_restored(other); }
   /// Peer `other` has done its last round and closes the link in an orderly way.
-  void close_link(int other) { membership().left(other); }
+  void close_link(int other) { membership().on_peer_left(other); }
   bool tolerates_loss() const { return membership_.has_value(); }
   Membership& membership();
 

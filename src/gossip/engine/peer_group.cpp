@@ -53,7 +53,7 @@ void PeerGroup::connect_hosted(MakeLink make) {
   });
 }
 
-void PeerGroup::tolerate_loss(const std::function<Membership::Plan(int node)>& plan) {
+void PeerGroup::tolerate_loss(const std::function<Membership::Options(int node)>& plan) {
   for (const auto& engine : engines_) engine->tolerate_loss(plan(engine->id()));
 }
 

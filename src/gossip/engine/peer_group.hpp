@@ -51,7 +51,7 @@ class PeerGroup {
   /// Links between two hosted nodes are made by `make` when they are first used.
   void connect_hosted(MakeLink make);
   /// Membership of every hosted node. `plan` gives the messages and changes of node `node`.
-  void tolerate_loss(const std::function<Membership::Plan(int node)>& plan);
+  void tolerate_loss(const std::function<Membership::Options(int node)>& plan);
   /// Every hosted node joins (PeerEngine::join). Of its links there are those to other hosted
   /// nodes, and `connected`: pairs of a hosted node and a node of another process.
   void join(const std::vector<std::pair<int, int>>& connected);
@@ -79,7 +79,7 @@ class PeerGroup {
   std::optional<Round> stop_after_;
 };
 
-/// For Membership::Plan: the partners of every node of the run.
+/// For Membership::Options: the partners of every node of the run.
 std::shared_ptr<const std::vector<std::vector<int>>> partners_of_all(
     const Algorithm& algorithm, const topology::MixingSchedule& schedule, int nodes);
 

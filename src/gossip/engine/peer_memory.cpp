@@ -26,7 +26,7 @@ void PeerMemory::set_initial_values(const std::vector<RowSpec>& rows, std::size_
   for (std::size_t index = 0; index < nodes.size(); ++index)
     for (std::size_t k = 0; k < rows.size(); ++k) {
       const std::span<float> row = fronts_[k].row(index);
-      const std::vector<float> extra(rows[k].extra, rows[k].extra_start);
+      const std::vector<float> extra(rows[k].extra, rows[k].extra_initial);
       device_.upload(row.data() + row.size() - extra.size(), extra.data(),
                      extra.size() * sizeof(float));
       if (rows[k].initial != RowSpec::Initial::parameters) continue;

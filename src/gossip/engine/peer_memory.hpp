@@ -28,7 +28,7 @@ class PeerMemory {
   using Initialise = std::function<void(int node, std::span<float> parameters)>;
 
   /// Allocates the rows of `nodes` and gives them their starting values (RowSpec::initial,
-  /// RowSpec::extra_start). Throws std::bad_alloc when the device has too little memory.
+  /// RowSpec::extra_initial). Throws std::bad_alloc when the device has too little memory.
   PeerMemory(gpu::Memory& device, const std::vector<RowSpec>& rows, const MemoryLayout& layout,
              const std::vector<int>& nodes, const Initialise& initialise);
 

@@ -1,10 +1,10 @@
-// What can carry so many bytes a second and serves chunks in the order in which they come: a link,
-// or the up-link or down-link that all of a node's links share.
+// A capacity in bytes per second that serves chunks in the order of arrival: a link's own, or the
+// up-link or down-link that all links of a node share.
 //
 // Chunks are cut through, not stored and forwarded: a chunk goes over up-link, link and down-link
-// at the same time, each taking it on as soon as it begins to come in, so that a lone transfer
-// takes size over the least bandwidth, once. A capacity is taken for size over its own bandwidth
-// only; what comes in more slowly leaves room for others beside it.
+// at the same time, each forwarding it as soon as its first byte arrives, so that a lone transfer
+// takes its size divided by the smallest bandwidth, once. A capacity is occupied for the size
+// divided by its own bandwidth only; a chunk that arrives more slowly leaves room for others.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ class Capacity {
   struct Passage {
     Time first, last;
   };
-  /// Takes room for `bytes` whose first byte is here at `arriving.first` and whose last at
-  /// `arriving.last`.
+  /// Reserves the capacity for `bytes` whose first byte arrives at `arriving.first` and whose last
+  /// byte at `arriving.last`.
   Passage pass(Passage arriving, std::uint64_t bytes) {
     if (bytes_per_second_ == 0) return arriving;
     const Time begin = std::max(arriving.first, free_);

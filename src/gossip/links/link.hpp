@@ -1,6 +1,7 @@
-// What carries values from one peer to another. A message (a row, or a part of one) travels as
-// chunks, in order; a link moves chunks and knows nothing of rounds or mixing. Implementations:
-// gossip/sim/ (in one process, with or without simulated latency), net/ (TCP).
+// The interface of a link, which carries values from one peer to another. A message (a row, or a
+// part of one) travels as chunks, in order; a link moves chunks and knows nothing of rounds or
+// mixing. Implementations: gossip/links/simulated_link.hpp (in one process, with or without
+// simulated latency) and net/ (TCP).
 #pragma once
 
 #include <cstddef>
@@ -71,14 +72,14 @@ struct ChunkHeader {
 /// message.
 struct Chunk {
   Chunk() = default;
-  Chunk(const ChunkHeader& head_in, std::span<const float> values_in, Lease lease_in)
-      : head(head_in), values(values_in), lease(std::move(lease_in)) {}
+  Chunk(const ChunkHeader& header_in, std::span<const float> values_in, Lease lease_in)
+      : header(header_in), values(values_in), lease(std::move(lease_in)) {}
 
-  ChunkHeader head;
+  ChunkHeader header;
   std::span<const float> values;
   Lease lease;
   std::uint64_t arrival =
-      0;  ///< set where it is delivered: its number among all chunks that came to that peer
+      0;  ///< set at delivery: its number among all chunks that arrived at that peer
 };
 
 /// Bytes that a chunk's frame has on the wire beside its values: counted by simulated links too, so
@@ -93,20 +94,19 @@ inline std::uint64_t frame_bytes(const Chunk& chunk) {
 class Link {
  public:
   virtual ~Link() = default;
-  /// Takes the chunk over. Its values are read until it destroys the chunk: the lease ends when
-  /// they may be overwritten. Never fails: a link that breaks reports it to its owner, who ends the
-  /// run.
+  /// Takes ownership of the chunk. Its values are read until the link destroys the chunk: the lease
+  /// ends when they may be overwritten. Never fails: a link that breaks reports it to its owner.
   virtual void send(Chunk chunk) = 0;
 };
 
-/// Where links deliver.
+/// Receives the chunks of links.
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  /// A chunk for `chunk.head.to`, in the order sent on its link. An error says how it breaks the
-  /// protocol (a round that is past, a wrong length, a peer that nobody listens to), in words that
-  /// name the sender; the link then ends the run. A receiver that is full keeps the lease: a link
-  /// lends a bounded number of buffers, and reads on when one comes back.
+  /// A chunk for `chunk.header.to`, in the order sent on its link. An error says how it breaks the
+  /// protocol (a round that is past, a wrong length, a peer that is not hosted here) and names the
+  /// sender; the link is then lost, or the run ends. A receiver that is full keeps the lease: a
+  /// link has a bounded number of buffers, and continues to read when one is released.
   virtual Status deliver(Chunk chunk) = 0;
 };
 

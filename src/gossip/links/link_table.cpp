@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "base/words.hpp"
+#include "base/tokens.hpp"
 
 namespace gossamer::gossip {
 namespace {
@@ -27,7 +27,7 @@ Result<LinkTable> LinkTable::parse(std::string_view text, const std::string& nam
     std::string_view content = text.substr(begin, end - begin);
     begin = end + 1;
     ++line;
-    const auto words = words_of(content.substr(0, content.find('#')));
+    const auto words = tokens_of(content.substr(0, content.find('#')));
     if (words.empty()) continue;
     if (width == 0) width = words.size();
     if (width > kMostRegions)

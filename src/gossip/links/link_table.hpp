@@ -1,5 +1,5 @@
-// A table of what links have, from a file: measured latencies or bandwidths between the regions of
-// a wide-area network.
+// A table of link properties from a file: measured latencies or bandwidths between the regions of a
+// wide-area network.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace gossamer::gossip {
 
-/// Square: one figure, 0 to 1e9, for each ordered pair of regions. Immutable.
+/// Square: one number, 0 to 1e9, for each ordered pair of regions. Immutable.
 class LinkTable {
  public:
-  /// Reads as many lines as each has numbers, parted by blanks or commas, the k-th of line i being
-  /// from region i to region k;
+  /// Reads n lines of n numbers, separated by blanks or commas, the k-th of line i being from
+  /// region i to region k;
   /// '#' begins a comment. Errors (data) begin with `name`, the file's, and the line.
   static Result<LinkTable> parse(std::string_view text, const std::string& name);
 

@@ -1,5 +1,5 @@
-// What each link of a simulated network has: the same for all, or by the regions that its ends are
-// in, and about that what chance makes of each pair of nodes.
+// The properties of each link of a simulated network: the same for all links, or by the regions of
+// the two ends, times a random factor for each pair of nodes.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct NetworkSpec {
   std::optional<LinkTable> latencies, bandwidths;  ///< instead of these, in the same units
   Spread latency_spread = {},
          bandwidth_spread = {};  ///< drawn once for each pair of nodes: alike in both directions
-  double jitter_ms = 0;          ///< chunks come up to so much later
+  double jitter_ms = 0;          ///< largest additional delay of a chunk
   int peers = 0, servers = 0;
   std::uint64_t seed = 0;
 };
@@ -29,18 +29,18 @@ class NetworkModel {
   /// Tables are of at most as many regions as there are peers, or of as many as there are nodes.
   explicit NetworkModel(NetworkSpec spec) : spec_(std::move(spec)) {}
 
-  /// What the link from → to has. Pure: keyed by (seed, from, to).
+  /// The properties of the link from → to. Pure: keyed by (seed, from, to).
   LinkModel link(int from, int to) const;
 
-  /// The region that a node is in, of `regions`: each node in its own where there are as many, else
-  /// peers in contiguous blocks of equal size, within one, and servers likewise (a lone one is in
-  /// region 0).
+  /// The region of a node, of `regions`: each node in its own if there are as many regions as
+  /// nodes, else peers in contiguous blocks of sizes that differ by one at most, and servers
+  /// likewise (a single server is in region 0).
   int region_of(int node, int regions) const;
 
-  /// No link is slower. Seconds, jitter included; bytes a second, 0: none has a limit.
+  /// Bounds over all links: seconds, jitter included; bytes per second, 0: no link has a limit.
   double longest_latency() const;
   double least_bandwidth() const;
-  /// All links have the same, and at all times.
+  /// Whether all links have the same properties at all times.
   bool is_even() const;
 
  private:

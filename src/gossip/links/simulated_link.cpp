@@ -29,7 +29,7 @@ void SimulatedLink::send(Chunk chunk) {
   passage = last_ = {std::max(last_.first, passage.first + delay),
                      std::max(last_.last, passage.last + delay)};
   in_flight_.push_back(std::move(chunk));
-  // The receiver's down-link takes chunks in the order in which they reach it, whoever sent them.
+  // The receiver's down-link serves chunks in the order of arrival, from all senders.
   if (passage.first > now)
     scheduler_.at(passage.first, [this, passage, bytes] { enter_downlink(passage, bytes); });
   else enter_downlink(passage, bytes);

@@ -1,6 +1,6 @@
-// Links between nodes of one process: chunks are handed over by pointer, after a latency and at a
-// bandwidth in the scheduler's time, which the links of a node may share. With neither, delivery is
-// immediate.
+// Links between nodes of one process: chunks are passed by pointer, after a latency and at a
+// bandwidth in the scheduler's time; the links of a node may share capacities. With neither,
+// delivery is immediate.
 #pragma once
 
 #include <functional>
@@ -13,32 +13,31 @@
 
 namespace gossamer::gossip {
 
-/// Bytes and chunks that a node has sent and received, frames included.
-struct Traffic {
+/// Bytes that a node has sent and received, frame headers included.
+struct ByteCounters {
   std::uint64_t bytes_sent = 0, bytes_received = 0;
 };
 
-/// What a link of a simulated network has.
+/// The properties of a link of a simulated network.
 struct LinkModel {
   Time latency{0};              ///< from a byte sent to its arrival
   double bytes_per_second = 0;  ///< of the link alone; 0: without limit
-  Time jitter{
-      0};  ///< a chunk comes up to so much later, uniformly, and never before one sent earlier
+  Time jitter{0};  ///< largest additional delay of a chunk, uniform; chunks keep their order
   RandomStream jitter_draws{0, kNoPeer, Purpose::jitter};  ///< a number for each chunk
 };
 
-/// What every node of a simulated network has: capacities shared by all of its links. 0: without
+/// The capacities of every node of a simulated network, shared by all of its links. 0: without
 /// limit.
 struct NodeModel {
   double uplink_bytes_per_second = 0, downlink_bytes_per_second = 0;
 };
 
-/// One end of links in a simulated network: a node's traffic, and what its links share.
+/// A node's end of its links: its byte counters, and the capacities that the links share.
 struct SimulatedPort {
   SimulatedPort() = default;
   explicit SimulatedPort(const NodeModel& model)
       : uplink(model.uplink_bytes_per_second), downlink(model.downlink_bytes_per_second) {}
-  Traffic traffic;
+  ByteCounters traffic;
   Capacity uplink, downlink;
 };
 
@@ -65,7 +64,7 @@ class SimulatedLink final : public Link {
   SimulatedPort& to_;
   OnFault on_fault_;
   Capacity capacity_;
-  Capacity::Passage last_{};    ///< when the chunk sent last comes
+  Capacity::Passage last_{};    ///< when the chunk sent last arrives
   std::list<Chunk> in_flight_;  ///< in order; each has a timer. No memory while there is none: most
                                 ///< links are idle
 };

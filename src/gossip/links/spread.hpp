@@ -1,5 +1,5 @@
-// How far things that are alike are apart: a factor of mean 1 for each, so that means stay what
-// they were.
+// The spread of a random factor of mean 1, which varies things that are alike without changing
+// their mean.
 #pragma once
 
 #include <cmath>

@@ -1,144 +1,192 @@
 #include "gossip/membership/membership.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
+#include <utility>
 
 namespace gossamer::gossip {
 namespace {
 
-constexpr Round kMostMargin = 1 << 20;
+constexpr Round kLargestMargin = 1 << 20;
 
-bool lost_by(std::uint32_t changes) { return changes % 2 != 0; }
+bool contains(const std::vector<int>& peers, int peer) {
+  return std::ranges::find(peers, peer) != peers.end();
+}
 
 }  // namespace
 
-Membership::Membership(Exchange& exchange, Node& node, Plan plan)
-    : exchange_(exchange), node_(node), endpoint_(node.endpoint()), plan_(std::move(plan)) {
-  for (const int partner : partners_of(endpoint_.peer())) links_[partner];
-  reachable_ = static_cast<std::size_t>(peers());
-  endpoint_.on_news = [this](const ChunkHeader& head) { return heard(head); };
+Membership::Membership(Exchange& exchange, Node& node, Options options)
+    : exchange_(exchange),
+      node_(node),
+      endpoint_(node.endpoint()),
+      options_(std::move(options)),
+      flooding_(exchange, node, options_,
+                [this](int partner) { return links_.at(partner).active; }) {
+  for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
+    links_[partner];
+  endpoint_.on_membership_message = [this](const ChunkHeader& header) {
+    return on_control_message(header);
+  };
 }
 
-void Membership::say(int to, ControlMessage note, Round t, std::uint64_t donor_steps) {
-  ChunkHeader head{endpoint_.peer(), to, t, 0, 0, 0, note};
-  head.donor_steps = donor_steps;
-  exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
+void Membership::send_control(int to, ControlMessage message, Round t, std::uint64_t donor_steps) {
+  ChunkHeader header{endpoint_.peer(), to, t, 0, 0, 0, message};
+  header.donor_steps = donor_steps;
+  endpoint_.messenger().send_control(header);
 }
 
-void Membership::tell_link(int to, const News& news) {
-  const ControlMessage message =
-      lost_by(news.changes) ? ControlMessage::link_lost : ControlMessage::link_restored;
-  ChunkHeader head{endpoint_.peer(), to, news.round, 0, 0, 0, message};
-  head.link_state = {news.end.first, news.end.second, news.changes, news.old};
-  exchange_.link(endpoint_.peer(), to).send(Chunk(head, {}, {}));
-}
+// ---- events from the network
 
-// ---- losses
-
-void Membership::lost(int peer, const std::string& why) {
-  OwnLink& link = this->link(peer);
+void Membership::on_link_lost(int peer, const std::string& why) {
+  PartnerLink& link = links_.at(peer);
   if (!link.up) return;
-  const bool entered = link.entered;
-  link = OwnLink::gone();
-  std::erase(joiners_, peer);
+  const bool active = link.active;
+  link = PartnerLink::down();
+  std::erase(joining_neighbours_, peer);
   const Round t = endpoint_.round();
-  endpoint_.lose(peer);
+  endpoint_.on_link_lost(peer);
   if (donor_ == peer) {
     donor_.reset();
-    place_.reset();
-    ask_for_rows();
-    wake();
+    start_.reset();
+    request_state();
+    notify();
   }
-  if (!entered) return;
-  tell({Change::Kind::lost, t, peer},
-       fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
-  change_own(peer, t);
+  if (!active) return;
+  flooding_.report({Event::Kind::link_lost, t, peer},
+                   fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
+  flooding_.publish(peer, t);
 }
 
-// It answers nothing any more. What counts between the two has come.
-void Membership::left(int peer) {
-  if (!link(peer).entered) lost(peer, fmt::format("peer {} has done its last round", peer));
+// The peer answers no proposal any more. The rows of active links have all arrived.
+void Membership::on_peer_left(int peer) {
+  if (!links_.at(peer).active)
+    on_link_lost(peer, fmt::format("peer {} has done its last round", peer));
 }
 
-Membership::Help Membership::help() const {
-  if (!joining_) return Help::needed_no_more;
-  if (donor_) return Help::asked;
-  return std::ranges::any_of(links_, [](const auto& entry) { return entry.second.up; })
-             ? Help::joiners
-             : Help::nobody;
-}
-
-// ---- coming back
-
-void Membership::back(int peer) {
-  OwnLink& link = this->link(peer);
-  GOSSAMER_CHECK(!link.up, "a link came back that was not lost");
+void Membership::on_link_restored(int peer) {
+  PartnerLink& link = links_.at(peer);
+  GOSSAMER_CHECK(!link.up, "a link is restored that was not lost");
   link.up = true;
-  if (!joining_) say(peer, ControlMessage::resync, endpoint_.round());
+  if (!joining_) send_control(peer, ControlMessage::resync, endpoint_.round());
 }
 
-/// The other end of a link that came back was in round `seen`: of the two the lower id proposes, or
-/// who did before.
-void Membership::meet(int peer, Round seen, bool again) {
-  if (!again && peer < endpoint_.peer()) return;
-  propose(peer, std::max(seen + 1, endpoint_.earliest_next()) + link(peer).margin, 0);
+Status Membership::on_control_message(const ChunkHeader& header) {
+  if (!links_.contains(header.from)) return protocol_error(header, "it is no partner of this peer");
+  if (!links_.at(header.from).up) return {};  // sent before the loss
+  return has_link_state(header.control) ? on_link_state(header) : on_handshake(header);
 }
 
-/// From round t on, which this peer has not begun.
+Status Membership::on_link_state(const ChunkHeader& header) {
+  GOSSAMER_TRY_STATUS(flooding_.check(header));
+  const LinkState& state = header.link_state;
+  PartnerLink& link = links_.at(header.from);
+  const bool own_link = state.end == header.from && state.neighbour == endpoint_.peer();
+  if (own_link && !is_lost(state.version) && !state.reachability_only &&
+      link.proposed == header.round)
+    activate(header.from, header.round);
+  if (link.active) flooding_.receive(header);  // else all states are sent once it is
+  return {};
+}
+
+// ---- the handshake that lets a restored link take effect
+
+Status Membership::on_handshake(const ChunkHeader& header) {
+  PartnerLink& link = links_.at(header.from);
+  if (link.active) return protocol_error(header, "it restores a link that was not lost");
+  switch (header.control) {
+    case ControlMessage::request_state:
+      withdraw_proposal(header.from);
+      if (!contains(joining_neighbours_, header.from)) joining_neighbours_.push_back(header.from);
+      return {};
+    case ControlMessage::resync:
+      if (joining_) {
+        link.peers_round = header.round;
+        if (!donor_) request_state();
+      } else if (!link.proposed) {
+        on_resync(header.from, header.round);
+      }
+      return {};
+    case ControlMessage::reject_round:
+      if (!link.proposed || header.round < *link.proposed)
+        return protocol_error(header, "it rejects a round that was not proposed");
+      link.margin = std::min(2 * link.margin, kLargestMargin);
+      link.proposed.reset();
+      endpoint_.on_link_lost(header.from);
+      on_resync(header.from, header.round, true);
+      return {};
+    case ControlMessage::propose_round:
+      if (joining_) return on_start_point(header);
+      if (link.proposed || contains(joining_neighbours_, header.from))
+        return protocol_error(header, "it proposes a round where this peer has to propose it");
+      on_proposal(header.from, header.round);
+      return {};
+    default: return protocol_error(header, "it sends an unknown membership message");
+  }
+}
+
+/// The donor's proposal to this joining peer.
+Status Membership::on_start_point(const ChunkHeader& header) {
+  if (donor_ != header.from || start_ || header.round < endpoint_.earliest_next())
+    return protocol_error(header, "it proposes a start that was not requested");
+  start_ = StartPoint{header.round, header.donor_steps};
+  // Its row of that round may arrive before this peer has taken the rows that it joins with.
+  endpoint_.on_link_restored(header.from, header.round);
+  notify();
+  return {};
+}
+
+/// The other end of a restored link was in round `peers_round`. The lower id proposes; after a
+/// rejection, the end that proposed before.
+void Membership::on_resync(int peer, Round peers_round, bool rejected) {
+  if (!rejected && peer < endpoint_.peer()) return;
+  propose(peer, std::max(peers_round + 1, endpoint_.earliest_next()) + links_.at(peer).margin, 0);
+}
+
+/// Proposes that the link takes effect from round t on, which this peer has not started.
 void Membership::propose(int peer, Round t, std::uint64_t steps) {
-  withdraw(peer);
-  if (alone()) endpoint_.leap_to(t);
-  endpoint_.enter(peer, t);
-  link(peer).proposed = t;
-  say(peer, ControlMessage::propose_round, t, steps);
+  withdraw_proposal(peer);
+  if (is_isolated()) endpoint_.skip_to_round(t);
+  endpoint_.on_link_restored(peer, t);
+  links_.at(peer).proposed = t;
+  send_control(peer, ControlMessage::propose_round, t, steps);
 }
 
-void Membership::withdraw(int peer) {
-  OwnLink& link = this->link(peer);
-  if (link.proposed) endpoint_.lose(peer);
+void Membership::withdraw_proposal(int peer) {
+  PartnerLink& link = links_.at(peer);
+  if (link.proposed) endpoint_.on_link_lost(peer);
   link.proposed.reset();
 }
 
-/// To a proposal.
-void Membership::answer(int peer, Round first) {
+void Membership::on_proposal(int peer, Round first) {
   if (first < endpoint_.earliest_next())
-    return say(peer, ControlMessage::reject_round, endpoint_.earliest_next() - 1);
-  if (alone())
-    endpoint_.leap_to(first);  // nobody is left behind by it, and nobody waits for us to get there
-  endpoint_.enter(peer, first);
-  agreed(peer, first);
+    return send_control(peer, ControlMessage::reject_round, endpoint_.earliest_next() - 1);
+  // No neighbour waits for an isolated peer, so it may skip rounds.
+  if (is_isolated()) endpoint_.skip_to_round(first);
+  endpoint_.on_link_restored(peer, first);
+  activate(peer, first);
 }
 
-void Membership::agreed(int peer, Round first) {
-  OwnLink& link = this->link(peer);
+/// Both ends agree on `first`.
+void Membership::activate(int peer, Round first) {
+  PartnerLink& link = links_.at(peer);
   link.proposed.reset();
-  link.seen.reset();
-  link.entered = true;
+  link.peers_round.reset();
+  link.active = true;
   link.margin = 1;
-  tell({Change::Kind::back, first, peer},
-       fmt::format("peer {} is back: from round {} on peer {} mixes with it again", peer, first,
-                   endpoint_.peer()));
-  // The other end is told too: that is the answer, and comes before all else that is said of later
-  // rounds.
-  change_own(peer, first);
-  tell_links(peer);
+  flooding_.report({Event::Kind::link_restored, first, peer},
+                   fmt::format("peer {} is back: from round {} on peer {} mixes with it again",
+                               peer, first, endpoint_.peer()));
+  // The other end receives this update too: it is the acceptance of its proposal, and precedes
+  // every update of later rounds.
+  flooding_.publish(peer, first);
+  flooding_.send_all(peer);
 }
 
-void Membership::tell_links(int peer) {
-  for (const auto& [end, changes] : known_) tell_link(peer, {end, changes, 0, true});
-  // When rows begin again is not of a link any more that has changed since.
-  const LinkEnd own{endpoint_.peer(), peer};
-  for (const Round restart : restarts_)
-    tell_link(peer, {own, known_of(own), restart - static_cast<Round>(peers())});
-}
-
-/// Nobody waits for this peer in any round.
-bool Membership::alone() const {
+/// No neighbour waits for this peer in any round.
+bool Membership::is_isolated() const {
   return std::ranges::none_of(
-      links_, [](const auto& entry) { return entry.second.entered || entry.second.proposed; });
+      links_, [](const auto& entry) { return entry.second.active || entry.second.proposed; });
 }
 
 // ---- joining
@@ -146,239 +194,80 @@ bool Membership::alone() const {
 void Membership::join() {
   joining_ = true;
   for (auto& [peer, link] : links_) {
-    link = OwnLink::gone();
-    endpoint_.lose(peer);
-    known_[{endpoint_.peer(), peer}] = 1;
+    link = PartnerLink::down();
+    endpoint_.on_link_lost(peer);
   }
-  reachable_ = 1;
+  flooding_.begin_lost();
 }
 
-/// One of those who run: who joins has nothing to give.
-void Membership::ask_for_rows() {
+Membership::DonorSearch Membership::donor_search() const {
+  if (!joining_) return DonorSearch::not_needed;
+  if (donor_) return DonorSearch::requested;
+  return std::ranges::any_of(links_, [](const auto& entry) { return entry.second.up; })
+             ? DonorSearch::only_joining
+             : DonorSearch::no_neighbour;
+}
+
+/// Asks a neighbour that runs: another joining peer has no rows to send.
+void Membership::request_state() {
   const auto found = std::ranges::find_if(
-      links_, [](const auto& entry) { return entry.second.up && entry.second.seen; });
+      links_, [](const auto& entry) { return entry.second.up && entry.second.peers_round; });
   endpoint_.expect_state_from(std::nullopt);
   if (found == links_.end()) return;
   donor_ = found->first;
   endpoint_.expect_state_from(donor_);
-  say(*donor_, ControlMessage::request_state, 0);
-  wake();
+  send_control(*donor_, ControlMessage::request_state, 0);
+  notify();
 }
 
 task<Round> Membership::await_admission() {
-  GOSSAMER_CHECK(joining_, "a peer arrives that does not join");
+  GOSSAMER_CHECK(joining_, "a peer waits for admission that does not join");
   while (true) {
-    while (!donor_) co_await changed();
+    while (!donor_) co_await state_changed();
     const int donor = *donor_;
     const bool whole = co_await node_.receive_state(donor);
     if (!whole) continue;
-    while (donor_ == donor && !place_) co_await changed();
+    while (donor_ == donor && !start_) co_await state_changed();
     if (donor_ != donor) continue;
-    const Place place = *place_;
-    node_.set_steps_done(place.steps);
-    co_await node_.restart_rows();
-    if (donor_ != donor || !place_ || place_->round != place.round)
-      continue;  // the giver was lost meanwhile
-    settle(place);
-    co_return place.round;
+    const StartPoint start = *start_;
+    node_.set_steps_done(start.steps);
+    co_await node_.reinitialise_rows();
+    if (donor_ != donor || !start_ || start_->round != start.round)
+      continue;  // the donor was lost meanwhile
+    complete_join(start);
+    co_return start.round;
   }
 }
 
-void Membership::settle(const Place& place) {
-  plan_.message(fmt::format("peer {} joins in round {}", endpoint_.peer(), place.round));
+void Membership::complete_join(const StartPoint& start) {
+  options_.message(fmt::format("peer {} joins in round {}", endpoint_.peer(), start.round));
   joining_ = false;
   const int donor = *std::exchange(donor_, std::nullopt);
   endpoint_.expect_state_from(std::nullopt);
-  endpoint_.begin_at(place.round - 1);  // it has not begun the round in which it enters
-  agreed(donor, place.round);
+  endpoint_.begin_at(start.round - 1);  // the round of the start point has not begun
+  activate(donor, start.round);
   for (auto& [peer, link] : links_) {
-    if (!link.up || link.entered) continue;
-    say(peer, ControlMessage::resync, place.round);
-    if (link.seen) meet(peer, *link.seen);
+    if (!link.up || link.active) continue;
+    send_control(peer, ControlMessage::resync, start.round);
+    if (link.peers_round) on_resync(peer, *link.peers_round);
   }
-  endpoint_.begin_at(place.round);
+  endpoint_.begin_at(start.round);
 }
 
-void Membership::wake() {
+void Membership::notify() {
   if (waiter_) exchange_.scheduler().post(std::exchange(waiter_, {}));
 }
 
-// ---- what partners say
-
-Status Membership::heard(const ChunkHeader& head) {
-  if (!links_.contains(head.from)) return protocol_error(head, "it is no partner of this peer");
-  if (!link(head.from).up) return {};  // what was still on its way
-  return has_link_state(head.control) ? heard_of_link(head) : heard_of_end(head);
-}
-
-Status Membership::heard_of_end(const ChunkHeader& head) {
-  OwnLink& link = this->link(head.from);
-  if (link.entered) return protocol_error(head, "it comes back where it was not lost");
-  switch (head.control) {
-    case ControlMessage::request_state:
-      withdraw(head.from);
-      if (std::ranges::find(joiners_, head.from) == joiners_.end()) joiners_.push_back(head.from);
-      return {};
-    case ControlMessage::resync:
-      if (joining_) {
-        link.seen = head.round;
-        if (!donor_) ask_for_rows();
-      } else if (!link.proposed) {
-        meet(head.from, head.round);
-      }
-      return {};
-    case ControlMessage::reject_round:
-      if (!link.proposed || head.round < *link.proposed)
-        return protocol_error(head, "it is late for what was not proposed");
-      link.margin = std::min(2 * link.margin, kMostMargin);
-      link.proposed.reset();
-      endpoint_.lose(head.from);
-      meet(head.from, head.round, true);
-      return {};
-    case ControlMessage::propose_round:
-      if (!joining_) {
-        if (link.proposed || std::ranges::find(joiners_, head.from) != joiners_.end())
-          return protocol_error(head, "it proposes a round where that is ours to do");
-        answer(head.from, head.round);
-        return {};
-      }
-      if (donor_ != head.from || place_ || head.round < endpoint_.earliest_next())
-        return protocol_error(head, "it says where to begin, and was not asked");
-      place_ = Place{head.round, head.donor_steps};
-      endpoint_.enter(
-          head.from, head.round);  // its row of that round may come before we have taken the others
-      wake();
-      return {};
-    default: return protocol_error(head, "it says of membership what is not known");
-  }
-}
-
-Status Membership::heard_of_link(const ChunkHeader& head) {
-  const LinkState& state = head.link_state;
-  const LinkEnd end{state.end, state.neighbour};
-  const News news{end, state.version, head.round, state.reachability_only};
-  const bool is_link = std::max(end.first, end.second) < peers() &&
-                       std::ranges::binary_search(partners_of(end.first), end.second);
-  if (!is_link || news.changes == 0 ||
-      lost_by(news.changes) != (head.control == ControlMessage::link_lost))
-    return protocol_error(head, "it tells of a link that there is not");
-  OwnLink& link = this->link(head.from);
-  const bool to_us = end == LinkEnd{head.from, endpoint_.peer()};
-  if (to_us && !lost_by(news.changes) && !news.old && link.proposed == head.round)
-    agreed(head.from, head.round);
-  if (link.entered) take(news, head.from);  // else all is told when it is
-  return {};
-}
-
-/// This peer's end of a link is not what the others know it to be: they are told.
-void Membership::change_own(int peer, Round t, bool old) {
-  constexpr Changes kMost = std::numeric_limits<Changes>::max();
-  const LinkEnd end{endpoint_.peer(), peer};
-  const bool lost = !link(peer).entered;
-  const Changes known = known_of(end), more = lost_by(known) == lost ? 2 : 1;
-  // Counts so high are made up, and cannot be put right.
-  const Changes changes = known <= kMost - more ? known + more : kMost - (lost ? 0 : 1);
-  take({end, changes, t, old}, endpoint_.peer());
-}
-
-/// News, from `from`, goes on to everybody else, where it says more than what is known.
-void Membership::take(const News& news, int from) {
-  const auto [end, changes, t, old] = news;
-  const bool newer = changes > known_of(end), own = from == endpoint_.peer();
-  if (newer) {
-    known_[end] = changes;
-    if (node_.keeps_sums()) endpoint_.keep_sums(leads_back());
-  }
-  const Round restart = t + static_cast<Round>(peers()),
-              now = std::max(attended_, endpoint_.round());
-  const bool due = !old && restart > now && restart < exchange_.options().rounds;
-  const bool begins_again = due && restarts_.insert(restart).second;
-  if (!newer && !begins_again && !own) return;
-  for (const auto& [partner, link] : links_)
-    if (partner != from && link.entered) tell_link(partner, news);
-  // Too late, and nothing begins again later: all once more. Those who are behind need the first
-  // too, and before it; those who are further ahead hear it too, and tell it anew themselves.
-  if (newer && !old && restart <= now && restarts_.upper_bound(now) == restarts_.end())
-    take({end, changes, now}, endpoint_.peer());
-  if (newer && end.first == endpoint_.peer() && lost_by(known_of(end)) == link(end.second).entered)
-    change_own(end.second, 0, true);  // as it was in an earlier life
-  say_who_is_there();
-}
-
-Membership::Changes Membership::known_of(LinkEnd end) const {
-  const auto known = known_.find(end);
-  return known == known_.end() ? 0 : known->second;
-}
-
-void Membership::say_who_is_there() {
-  const std::vector<int> here = reachable();
-  if (here.size() == std::exchange(reachable_, here.size())) return;
-  std::vector<int> gone;
-  for (int peer = 0; peer < peers(); ++peer)
-    if (!std::ranges::binary_search(here, peer)) gone.push_back(peer);
-  tell({Change::Kind::reach, endpoint_.round(), static_cast<int>(here.size())},
-       gone.empty() ? fmt::format("all {} peers are within reach", peers())
-                    : fmt::format("peer {} is out of reach; {} of {} peers go on",
-                                  fmt::join(gone, ", "), here.size(), peers()));
-}
-
-void Membership::tell(const Change& change, const std::string& words) {
-  plan_.message(words);
-  plan_.on_change(change);
-}
+// ---- calls of the engine
 
 task<bool> Membership::begin_round(Round t) {
-  const bool begins_again = restarts(t);
-  if (begins_again && node_.keeps_sums()) co_await node_.restart_sums();
-  for (const int joiner : std::exchange(joiners_, {})) {
-    node_.send_state(joiner);
-    propose(joiner, endpoint_.earliest_next(), node_.steps_done());
+  const bool due = flooding_.begin_round(t);
+  if (due && node_.conserves_sums()) co_await node_.reinitialise_sums();
+  for (const int neighbour : std::exchange(joining_neighbours_, {})) {
+    node_.send_state(neighbour);
+    propose(neighbour, endpoint_.earliest_next(), node_.steps_done());
   }
-  co_return begins_again;
-}
-
-/// Whether rows with a conserved sum begin again between the last call and round t.
-bool Membership::restarts(Round t) {
-  attended_ = t;
-  const auto end = restarts_.upper_bound(t);
-  const bool any = end != restarts_.begin();
-  restarts_.erase(restarts_.begin(), end);
-  return any;
-}
-
-std::vector<int> Membership::reachable() const { return reached(*plan_.partners); }
-
-// Random matchings have no period, and no direction.
-bool Membership::leads_back() const {
-  std::vector<std::vector<int>> gives(plan_.partners->size()),
-      in_neighbours(plan_.partners->size());
-  for (int t = 0; t < exchange_.schedule().period(); ++t) {
-    const auto w = exchange_.schedule().at(static_cast<Round>(t));
-    for (int i = 0; i < peers(); ++i)
-      for (const topology::Neighbour& j : w->in_neighbours(i)) {
-        in_neighbours[static_cast<std::size_t>(i)].push_back(j.peer);
-        gives[static_cast<std::size_t>(j.peer)].push_back(i);
-      }
-  }
-  return reached(gives) == reached(in_neighbours);
-}
-
-/// By arcs whose links carry, ascending.
-std::vector<int> Membership::reached(const std::vector<std::vector<int>>& arcs) const {
-  std::vector<bool> seen(arcs.size());
-  std::vector<int> reached{endpoint_.peer()};
-  seen[static_cast<std::size_t>(endpoint_.peer())] = true;
-  const auto carries = [this](int a, int b) {
-    return !lost_by(known_of({a, b})) && !lost_by(known_of({b, a}));
-  };
-  for (std::size_t k = 0; k < reached.size(); ++k)
-    for (const int next : arcs[static_cast<std::size_t>(reached[k])]) {
-      if (seen[static_cast<std::size_t>(next)] || !carries(reached[k], next)) continue;
-      seen[static_cast<std::size_t>(next)] = true;
-      reached.push_back(next);
-    }
-  std::ranges::sort(reached);
-  return reached;
+  co_return due;
 }
 
 }  // namespace gossamer::gossip

@@ -39,7 +39,7 @@ void correlate(const Correlation& c, const Real* padded, const Real* weights, co
                              .bias = bias});
 }
 
-/// One image into the middle of a zero frame.
+/// Copies one image into the middle of a zero frame.
 template <class Real>
 void pad(const Real* image, int height, int line, int padded_line, int top, int left, Real* padded,
          int padded_height) {
@@ -114,7 +114,7 @@ void input_gradient(const ConvolutionOperation& c, const Real* dy, const Real* t
 }  // namespace
 
 template <class Real>
-void forward(const ConvolutionOperation& c, int batch, const Real* row, const Places<Real>& at) {
+void forward(const ConvolutionOperation& c, int batch, const Real* row, const Operands<Real>& at) {
   const Correlation shape{c.padded_width(), c.channels, c.output_height(),
                           c.output_width(), c.outputs,  c.kernel};
   for (int i = 0; i < batch; ++i) {
@@ -132,7 +132,7 @@ void forward(const ConvolutionOperation& c, int batch, const Real* row, const Pl
 
 template <class Real>
 void backward(const ConvolutionOperation& c, int batch, const Real* row, Real* gradient,
-              const Places<Real>& at) {
+              const Operands<Real>& at) {
   kernels<Real>().activation_backward(c.activation, at.y, at.dy, size(batch) * output_values(c));
   std::fill_n(gradient + c.bias, c.outputs, Real(0));
   kernels<Real>().column_sums(at.dy, batch * c.output_height() * c.output_width(), c.outputs,
@@ -154,11 +154,11 @@ std::size_t scratch_values(const ConvolutionOperation& c, int batch) {
   return (c.padding > 0 ? size(batch) * padded_values(c) : 0) + framed_values(c) + weight_values(c);
 }
 
-template void forward(const ConvolutionOperation&, int, const float*, const Places<float>&);
+template void forward(const ConvolutionOperation&, int, const float*, const Operands<float>&);
 template void backward(const ConvolutionOperation&, int, const float*, float*,
-                       const Places<float>&);
-template void forward(const ConvolutionOperation&, int, const double*, const Places<double>&);
+                       const Operands<float>&);
+template void forward(const ConvolutionOperation&, int, const double*, const Operands<double>&);
 template void backward(const ConvolutionOperation&, int, const double*, double*,
-                       const Places<double>&);
+                       const Operands<double>&);
 
 }  // namespace gossamer::gpu

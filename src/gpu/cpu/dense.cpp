@@ -8,7 +8,7 @@
 namespace gossamer::gpu {
 
 template <class Real>
-void forward(const DenseOperation& dense, int batch, const Real* row, const Places<Real>& at) {
+void forward(const DenseOperation& dense, int batch, const Real* row, const Operands<Real>& at) {
   const int in = dense.inputs, out = dense.outputs;
   const Real* bias = dense.bias == kNowhere ? nullptr : row + dense.bias;
   kernels<Real>().product({.m = batch,
@@ -27,7 +27,7 @@ void forward(const DenseOperation& dense, int batch, const Real* row, const Plac
 
 template <class Real>
 void backward(const DenseOperation& dense, int batch, const Real* row, Real* gradient,
-              const Places<Real>& at) {
+              const Operands<Real>& at) {
   const int in = dense.inputs, out = dense.outputs;
   kernels<Real>().activation_backward(dense.activation, at.y, at.dy, size(batch) * size(out));
   if (dense.bias != kNowhere) {
@@ -63,9 +63,9 @@ std::size_t scratch_values(const DenseOperation& dense, int batch) {
   return packed_values(std::max({dense.inputs, dense.outputs, batch}));
 }
 
-template void forward(const DenseOperation&, int, const float*, const Places<float>&);
-template void backward(const DenseOperation&, int, const float*, float*, const Places<float>&);
-template void forward(const DenseOperation&, int, const double*, const Places<double>&);
-template void backward(const DenseOperation&, int, const double*, double*, const Places<double>&);
+template void forward(const DenseOperation&, int, const float*, const Operands<float>&);
+template void backward(const DenseOperation&, int, const float*, float*, const Operands<float>&);
+template void forward(const DenseOperation&, int, const double*, const Operands<double>&);
+template void backward(const DenseOperation&, int, const double*, double*, const Operands<double>&);
 
 }  // namespace gossamer::gpu

@@ -1,4 +1,4 @@
-// Element-wise loops, exponentials, and reductions in a fixed order of our own.
+// Element-wise loops, mixing, optimizer steps, exponentials, and column sums.
 
 /// x + Σ_j w_j (row_j − x): products and sums rounded one by one, in the order of the sources.
 template <class Real>
@@ -11,16 +11,15 @@ void mix_tail(const BasicMixRequest<Real>& r, std::size_t i, std::size_t end) {
   }
 }
 
-/// Packs held at once: enough loads in flight, and each source's pointer is fetched once for all of
-/// them.
+/// Packs held at once: enough loads are in flight, and each source's pointer is fetched once for
+/// all packs.
 inline constexpr int kMixPacks = 4;
 
 template <class Real, bool kStreaming>
 void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
   constexpr std::size_t lanes = kLanes<Real>, step = kMixPacks * lanes;
   std::size_t i = 0;
-  if constexpr (kStreaming) {  // streaming stores want their own alignment, whatever that of the
-                               // inputs
+  if constexpr (kStreaming) {  // streaming stores must be aligned, whatever the inputs are
     const std::size_t misaligned =
         reinterpret_cast<std::uintptr_t>(r.out) % kPackBytes / sizeof(Real);
     i = std::min(r.length, (lanes - misaligned) % lanes);
@@ -51,7 +50,7 @@ void mix_packs(const BasicMixRequest<Real>& r, std::size_t ahead) {
   if constexpr (kStreaming) stream_fence();
 }
 
-/// `ahead` > 0: meanwhile asks for x's values so far ahead.
+/// `ahead` > 0: prefetches x this many values ahead.
 template <class Real>
 void mix(const BasicMixRequest<Real>& r, bool streaming, std::size_t ahead) {
   const bool on_grid = reinterpret_cast<std::uintptr_t>(r.out) % sizeof(Real) == 0;
@@ -79,40 +78,6 @@ void divide(const Real* x, Real divisor, Real* out, std::size_t length) {
   for (std::size_t i = 0; i < length; ++i) out[i] = x[i] / divisor;
 }
 
-/// Reductions: value i goes to lane i mod 16, in double; then the lanes are added as a tree. The
-/// order depends on the length alone: not on alignment, not on the vector width.
-inline constexpr int kReductionLanes = 16;
-
-inline double lane_total(double* lanes) {
-  for (int half = kReductionLanes / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
-  return lanes[0];
-}
-
-template <class Real, class Term>
-double reduce(std::size_t length, Term term) {
-  double lanes[kReductionLanes] = {};
-  std::size_t i = 0;
-  for (; i + kReductionLanes <= length; i += kReductionLanes)
-    for (int lane = 0; lane < kReductionLanes; ++lane) lanes[lane] += term(i + lane);
-  for (int lane = 0; i < length; ++i, ++lane) lanes[lane] += term(i);
-  return lane_total(lanes);
-}
-
-template <class Real>
-double dot(const Real* a, const Real* b, std::size_t length) {
-  return reduce<Real>(
-      length, [=](std::size_t i) { return static_cast<double>(a[i]) * static_cast<double>(b[i]); });
-}
-
-template <class Real>
-double squared_distance(const Real* a, const Real* b, std::size_t length) {
-  return reduce<Real>(length, [=](std::size_t i) {
-    const double difference = static_cast<double>(a[i]) - static_cast<double>(b[i]);
-    return difference * difference;
-  });
-}
-
 /// g ← ∇f + d x;  v ← m v + g;  x ← x − γ (nesterov ? g + m v : v), in one pass over memory.
 template <class Real, bool kMomentum, bool kNesterov, bool kDecay>
 void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restrict v,
@@ -129,7 +94,7 @@ void sgd_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restri
   }
 }
 
-/// Adam, and AdamW where the decay is decoupled; c1 and c2 are the corrections of the step:
+/// Adam, and AdamW if the decay is decoupled; c1 and c2 are the corrections of the step:
 ///   g ← ∇f + (adam: d x);  m ← β1 m + (1 − β1) g;  v ← β2 v + (1 − β2) g²
 ///   x ← x − γ (c1 m / (sqrt(c2 v) + ε) + (adamw: d x))
 template <class Real, bool kDecoupled>
@@ -140,9 +105,9 @@ void adam_loop(const UpdateConstants<Real>& u, Real* __restrict x, Real* __restr
     const Real g = kDecoupled ? gradient[i] : gradient[i] + c.weight_decay * x[i];
     m[i] = c.beta1 * m[i] + c.rest1 * g;
     v[i] = c.beta2 * v[i] + c.rest2 * (g * g);
-    Real way = c.correction1 * m[i] / (std::sqrt(c.correction2 * v[i]) + c.epsilon);
-    if constexpr (kDecoupled) way += c.weight_decay * x[i];
-    x[i] -= c.rate * way;
+    Real direction = c.correction1 * m[i] / (std::sqrt(c.correction2 * v[i]) + c.epsilon);
+    if constexpr (kDecoupled) direction += c.weight_decay * x[i];
+    x[i] -= c.rate * direction;
   }
 }
 
@@ -166,8 +131,8 @@ void update(const UpdateConstants<Real>& u, Real* x, const StateRows<Real>& stat
 }
 
 /// e^x = 2^n e^r with n = round(x / ln 2) and |r| ≤ ln 2 / 2, e^r by its Taylor sum (relative error
-/// below 1e-8 with 8 terms, 1e-17 with 14). x is cut at ±87 (float) or ±708 (double), where 2^n is
-/// still a normal number.
+/// below 1e-8 with 8 terms, 1e-17 with 14). x is clamped to ±87 (float) or ±708 (double), where 2^n
+/// is still a normal number.
 template <class Real>
 GOSSAMER_INLINE Pack<Real> exp_pack(Pack<Real> x) {
   constexpr bool single = sizeof(Real) == 4;
@@ -222,8 +187,8 @@ void exponential(Real* values, std::size_t length) {
   map(values, length, [](Pack<Real> x) { return exp_pack<Real>(x); });
 }
 
-/// tanh x = sign x (1 − e) / (1 + e) with e = e^{−2|x|}; near 0, where that cancels, its odd Taylor
-/// sum to x^15 (|x| < 1/4: relative error below 1e-12).
+/// tanh x = sign x (1 − e) / (1 + e) with e = e^{−2|x|}; near 0, where that cancels, the odd Taylor
+/// sum up to x^15 (|x| < 1/4: relative error below 1e-12).
 template <class Real>
 GOSSAMER_INLINE Pack<Real> tanh_pack(Pack<Real> x) {
   constexpr double taylor[] = {

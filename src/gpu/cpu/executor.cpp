@@ -9,7 +9,7 @@
 namespace gossamer::gpu {
 namespace {
 
-/// The batch's samples to the workspace's start, channels last.
+/// Copies the batch's samples to the workspace's start, channels last.
 template <class Real>
 void gather(const Program& program, const float* features, const std::uint32_t* samples, int batch,
             Real* to) {
@@ -51,7 +51,7 @@ void add_noise(const GradientNoise& noise, std::uint32_t peer, std::uint64_t ste
 
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace) {
-  const Places<Real> at(layer, workspace);
+  const Operands<Real> at(layer, workspace);
   std::visit([&](const auto& operation) { forward(operation, batch, parameters, at); },
              layer.operation);
 }
@@ -59,7 +59,7 @@ void forward(const LayerOperation& layer, int batch, const Real* parameters, Rea
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
               Real* workspace) {
-  const Places<Real> at(layer, workspace);
+  const Operands<Real> at(layer, workspace);
   std::visit([&](const auto& operation) { backward(operation, batch, parameters, gradient, at); },
              layer.operation);
 }
@@ -70,7 +70,7 @@ template void backward(const LayerOperation&, int, const float*, float*, float*)
 template void backward(const LayerOperation&, int, const double*, double*, double*);
 
 template <class Real>
-void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace) {
+void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace) {
   const Program& program = *task.program;
   GOSSAMER_CHECK(job.batch >= 1 && job.batch <= program.batch, "a job's batch fits its program");
   for (int s = 0; s < job.steps; ++s) {
@@ -79,22 +79,22 @@ void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace)
     gather(program, task.tables[0].features, samples, job.batch, workspace);
     for (const LayerOperation& layer : program.layers)
       forward<Real>(layer, job.batch, job.parameters, workspace);
-    const LossResult result = loss(task, samples, job.batch, workspace, work != Work::evaluate);
+    const LossResult result = loss(task, samples, job.batch, workspace, pass != Pass::evaluate);
     *job.loss += result.loss;
     if (job.hits != nullptr) *job.hits += result.hits;
-    if (work == Work::evaluate) continue;
+    if (pass == Pass::evaluate) continue;
     for (auto layer = program.layers.rbegin(); layer != program.layers.rend(); ++layer)
       backward<Real>(*layer, job.batch, job.parameters, job.gradient, workspace);
     const std::uint64_t step = job.first_step + static_cast<std::uint64_t>(s);
     if (task.noise.deviation > 0)
       add_noise(task.noise, job.peer, step, job.gradient, program.parameters);
-    if (work == Work::step)
+    if (pass == Pass::step)
       kernels<Real>().update(update_constants<Real>(task.rule, job.rates[s], step), job.parameters,
                              job.state, job.gradient, program.parameters);
   }
 }
 
-template void run_job(const Task&, const Job<float>&, Work, float*);
-template void run_job(const Task&, const Job<double>&, Work, double*);
+template void run_job(const Task&, const Job<float>&, Pass, float*);
+template void run_job(const Task&, const Job<double>&, Pass, double*);
 
 }  // namespace gossamer::gpu

@@ -1,27 +1,25 @@
-// Runs one peer's job of a program on the calling thread: gather, forward, loss, backward, noise,
-// update.
+// Runs one peer's job of a program on the calling thread: gather, forward, loss, backward, noise
+// and update.
 #pragma once
 
 #include <vector>
 
 #include "gpu/cpu/kernels.hpp"
-#include "gpu/device.hpp"
+#include "gpu/training.hpp"
 
 namespace gossamer::gpu {
 
-enum class Work { evaluate, gradient, step };
-
-/// `workspace` holds task.program->workspace values at a 64-byte boundary; its content does not
-/// matter.
+/// `workspace` holds task.program->workspace values at a 64-byte boundary; its content is
+/// overwritten.
 template <class Real>
-void run_job(const Task& task, const Job<Real>& job, Work work, Real* workspace);
+void run_job(const Task& task, const Job<Real>& job, Pass pass, Real* workspace);
 
 /// One layer for `batch` samples: output from input.
 template <class Real>
 void forward(const LayerOperation& layer, int batch, const Real* parameters, Real* workspace);
 
-/// The layer's parameter gradients (written, not added) and, where asked for, its input's gradient.
-/// The output's gradient is overwritten.
+/// The layer's parameter gradients (written, not added) and, unless it is the first layer, its
+/// input's gradient. The output's gradient is overwritten.
 template <class Real>
 void backward(const LayerOperation& layer, int batch, const Real* parameters, Real* gradient,
               Real* workspace);
@@ -31,7 +29,8 @@ struct LossResult {
   std::int64_t hits = 0;
 };
 
-/// Loss, and, where `gradient` is not null, its gradient in the outputs [batch, outputs].
+/// Loss of a batch and, if `gradient` is not null, its gradient in the outputs [batch, outputs].
+/// Sample i of the batch is row samples[i] of `labels` or `targets`.
 template <class Real>
 LossResult softmax_cross_entropy(const Real* outputs, int batch, int classes,
                                  const std::int32_t* labels, const std::uint32_t* samples,

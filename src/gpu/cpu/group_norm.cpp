@@ -1,7 +1,7 @@
 // Group norm.
 //
-// Scratch: μ and 1/σ of each sample and channel (a group's channels hold the same), then room for a
-// few rows of channels.
+// Scratch: μ and 1/σ of each sample and channel (the channels of a group hold the same
+// values), then a few rows of channels.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@
 namespace gossamer::gpu {
 namespace {
 
-/// Each channel's value becomes its group's total.
+/// Replaces each channel's value by the total of its group.
 template <class Real>
 void group_totals(const GroupNormOperation& n, Real* values) {
   const int each = n.channels / n.groups;
@@ -24,7 +24,7 @@ void group_totals(const GroupNormOperation& n, Real* values) {
 }  // namespace
 
 template <class Real>
-void forward(const GroupNormOperation& n, int batch, const Real* row, const Places<Real>& at) {
+void forward(const GroupNormOperation& n, int batch, const Real* row, const Operands<Real>& at) {
   const int channels = n.channels;
   const std::size_t image = size(n.pixels) * size(channels);
   const Real share = Real(1) / static_cast<Real>(n.pixels * (channels / n.groups));
@@ -56,14 +56,14 @@ void forward(const GroupNormOperation& n, int batch, const Real* row, const Plac
 /// dx = r scale dy − r (S₁ + x̂ S₂),  S₁ = Σ_group scale A / N,  S₂ = Σ_group scale r B / N.
 template <class Real>
 void backward(const GroupNormOperation& n, int batch, const Real* row, Real* gradient,
-              const Places<Real>& at) {
+              const Operands<Real>& at) {
   const int channels = n.channels;
   const std::size_t image = size(n.pixels) * size(channels);
   const Real share = Real(1) / static_cast<Real>(n.pixels * (channels / n.groups));
-  Real* room = at.scratch + 2 * size(batch) * size(channels);
-  Real *a = room, *b = room + channels, *dy_factor = room + 2 * channels,
-       *x_factor = room + 3 * channels;
-  Real *term = room + 4 * channels, *zero = room + 5 * channels;
+  Real* rows = at.scratch + 2 * size(batch) * size(channels);
+  Real *a = rows, *b = rows + channels, *dy_factor = rows + 2 * channels,
+       *x_factor = rows + 3 * channels;
+  Real *term = rows + 4 * channels, *zero = rows + 5 * channels;
   std::fill_n(zero, channels, Real(0));
   std::fill_n(gradient + n.scale, channels, Real(0));
   std::fill_n(gradient + n.shift, channels, Real(0));
@@ -101,10 +101,11 @@ std::size_t scratch_values(const GroupNormOperation& n, int batch) {
   return size(2 * batch + 6) * size(n.channels);
 }
 
-template void forward(const GroupNormOperation&, int, const float*, const Places<float>&);
-template void backward(const GroupNormOperation&, int, const float*, float*, const Places<float>&);
-template void forward(const GroupNormOperation&, int, const double*, const Places<double>&);
+template void forward(const GroupNormOperation&, int, const float*, const Operands<float>&);
+template void backward(const GroupNormOperation&, int, const float*, float*,
+                       const Operands<float>&);
+template void forward(const GroupNormOperation&, int, const double*, const Operands<double>&);
 template void backward(const GroupNormOperation&, int, const double*, double*,
-                       const Places<double>&);
+                       const Operands<double>&);
 
 }  // namespace gossamer::gpu

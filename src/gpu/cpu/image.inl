@@ -97,7 +97,8 @@ void max_pool(const MaxPoolOperation& pool, const Real* in, Real* out) {
     }
 }
 
-/// One sample: din is dout where the window's first maximum was, 0 elsewhere; din is zero before.
+/// One sample: din is dout at the window's first maximum and 0 elsewhere. The caller has set din to
+/// 0.
 template <class Real>
 void max_pool_backward(const MaxPoolOperation& pool, const Real* in, const Real* out,
                        const Real* dout, Real* din) {

@@ -1,11 +1,13 @@
 // The inner loops of the CPU device, as a table of functions. The same source (the .inl files) is
-// compiled for several vector widths and the widest that this machine has is taken at run time.
-// Each element's operations and their order do not depend on the width, so neither do the bits.
+// compiled for several vector widths, and the program takes the widest that the machine has. Each
+// element's operations and their order do not depend on the width, so the bits do not either.
 #pragma once
 
 #include <cstddef>
 
-#include "gpu/device.hpp"
+#include "gpu/program.hpp"
+#include "gpu/row_requests.hpp"
+#include "gpu/training.hpp"
 
 namespace gossamer::gpu {
 
@@ -21,8 +23,8 @@ struct Product {
                             ///< b_row + s · k + l]
   std::ptrdiff_t b_row = 0;
   bool b_transposed = false;
-  Real* scratch = nullptr;  ///< packed_values(segments · k): needed where b_transposed; helps where
-                            ///< B has long rows
+  Real* scratch = nullptr;  ///< packed_values(segments · k): needed if b_transposed; faster if B
+                            ///< has long rows
   Real* c = nullptr;
   std::ptrdiff_t c_row = 0;
   int segments = 1;
@@ -31,7 +33,7 @@ struct Product {
   bool accumulate = false;     ///< start from C
 };
 
-/// Room for a panel of B with `k` rows.
+/// Values of a packed panel of B with `k` rows.
 constexpr std::size_t packed_values(int k) { return 32 * static_cast<std::size_t>(k); }
 
 /// Constants of one optimizer step, rounded once.
@@ -71,12 +73,10 @@ struct Kernels {
   void (*add_difference)(Real factor, Real* out, const Real* a, const Real* b, std::size_t length);
   void (*scale)(Real factor, Real* y, std::size_t length);
   void (*divide)(const Real* x, Real divisor, Real* out, std::size_t length);
-  double (*dot)(const Real* a, const Real* b, std::size_t length);
-  double (*squared_distance)(const Real* a, const Real* b, std::size_t length);
   void (*update)(const UpdateConstants<Real>&, Real* x, const StateRows<Real>& state, const Real* g,
                  std::size_t length);
   void (*activate)(Activation, Real* values, std::size_t length);
-  /// gradient ← gradient ⊙ f′, told from the outputs: relu′ = [y > 0], tanh′ = 1 − y².
+  /// gradient ← gradient ⊙ f′, computed from the outputs: relu′ = [y > 0], tanh′ = 1 − y².
   void (*activation_backward)(Activation, const Real* outputs, Real* gradient, std::size_t length);
   void (*exponential)(Real* values, std::size_t length);
   /// sums[c] += Σ_rows values[row, c].
@@ -84,6 +84,7 @@ struct Kernels {
   void (*max_pool)(const MaxPoolOperation&, const Real* in, Real* out);
   void (*max_pool_backward)(const MaxPoolOperation&, const Real* in, const Real* out,
                             const Real* dout, Real* din);
+  /// The channel functions work on channels-last images [pixels, channels]; image.inl has formulas.
   void (*channel_products)(const Real* x, const Real* x_centre, const Real* y, const Real* y_centre,
                            int pixels, int channels, Real* sums);
   void (*channel_affine)(const Real* x, const Real* x_factor, const Real* term, Real* out,
@@ -92,13 +93,13 @@ struct Kernels {
                           const Real* term, Real* out, int pixels, int channels);
 };
 
-/// The widest that runs here. Tests may ask for the baseline and hold the two together.
+/// The widest kernels that this machine runs. Tests compare them with the baseline.
 template <class Real>
 const Kernels<Real>& kernels();
 template <class Real>
 const Kernels<Real>& baseline_kernels();
 template <class Real>
-const Kernels<Real>& wide_kernels();  ///< only where has_wide_kernels()
+const Kernels<Real>& wide_kernels();  ///< only if has_wide_kernels()
 bool has_wide_kernels();
 
 }  // namespace gossamer::gpu

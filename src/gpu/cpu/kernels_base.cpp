@@ -1,4 +1,4 @@
-// The kernels in the instruction set that the build was told (-march), 32-byte registers.
+// The kernels in the instruction set of the build (-march), 32-byte registers.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
 
-// Each uses what the ones before it define.
+// Each file uses definitions of the files before it.
 // clang-format off
 #include "gpu/cpu/pack.inl"
 #include "gpu/cpu/product.inl"

@@ -1,4 +1,4 @@
-// The kernels for AVX-512 (x86-64-v4), 64-byte registers; elsewhere, nothing.
+// The kernels for AVX-512 (x86-64-v4), 64-byte registers. On other machines the file is empty.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -12,9 +12,9 @@
 #if defined(__x86_64__) && !defined(__clang__)  // Clang has no "pragma GCC target"
 #include <immintrin.h>
 
-// From here to the end of the file, and so for every template below: what the standard headers
-// define stays as it is, so that no function with these instructions can be taken for another
-// file's.
+// The pragma applies from here to the end of the file, and so to every template below. The standard
+// headers come before it, so that the linker cannot take one of their functions from this file,
+// with these instructions, for another file's.
 #pragma GCC target("avx512f,avx512vl,avx512dq,avx512bw,avx512cd,fma,prefer-vector-width=512")
 #pragma GCC diagnostic ignored "-Wpsabi"  // packs are passed among our own inlined functions only
 #define GOSSAMER_PACK_BYTES 64
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
 
-// Each uses what the ones before it define.
+// Each file uses definitions of the files before it.
 // clang-format off
 #include "gpu/cpu/pack.inl"
 #include "gpu/cpu/product.inl"

@@ -16,14 +16,15 @@ std::size_t output_values(const MaxPoolOperation& p) {
 }  // namespace
 
 template <class Real>
-void forward(const MaxPoolOperation& pool, int batch, const Real*, const Places<Real>& at) {
+void forward(const MaxPoolOperation& pool, int batch, const Real*, const Operands<Real>& at) {
   for (int i = 0; i < batch; ++i)
     kernels<Real>().max_pool(pool, at.x + size(i) * input_values(pool),
                              at.y + size(i) * output_values(pool));
 }
 
 template <class Real>
-void backward(const MaxPoolOperation& pool, int batch, const Real*, Real*, const Places<Real>& at) {
+void backward(const MaxPoolOperation& pool, int batch, const Real*, Real*,
+              const Operands<Real>& at) {
   if (at.dx == nullptr) return;
   if (pool.height % pool.size != 0 || pool.width % pool.size != 0)
     std::fill_n(at.dx, size(batch) * input_values(pool), Real(0));
@@ -35,9 +36,10 @@ void backward(const MaxPoolOperation& pool, int batch, const Real*, Real*, const
 
 std::size_t scratch_values(const MaxPoolOperation&, int) { return 0; }
 
-template void forward(const MaxPoolOperation&, int, const float*, const Places<float>&);
-template void backward(const MaxPoolOperation&, int, const float*, float*, const Places<float>&);
-template void forward(const MaxPoolOperation&, int, const double*, const Places<double>&);
-template void backward(const MaxPoolOperation&, int, const double*, double*, const Places<double>&);
+template void forward(const MaxPoolOperation&, int, const float*, const Operands<float>&);
+template void backward(const MaxPoolOperation&, int, const float*, float*, const Operands<float>&);
+template void forward(const MaxPoolOperation&, int, const double*, const Operands<double>&);
+template void backward(const MaxPoolOperation&, int, const double*, double*,
+                       const Operands<double>&);
 
 }  // namespace gossamer::gpu

@@ -8,16 +8,15 @@
 namespace gossamer::gpu {
 namespace {
 
-/// What a block of all rows may take: it and the next block, which is being fetched meanwhile, fit
-/// a second-level cache of 512 KiB or more; outputs are streamed past it.
+/// Bytes of one block of all rows: it and the next block, which is prefetched meanwhile, fit a
+/// second-level cache of 512 KiB or more; outputs are streamed past it.
 constexpr std::size_t kCacheBytes = 256 << 10;
-/// Below this a row's block is so short that starting its loop and missing its pages costs more
-/// than the cache saves.
+/// A shorter block of a row costs more, in loop starts and page misses, than the cache saves.
 constexpr std::size_t kLeastBlockBytes = 2 << 10;
-/// Outputs of one call beyond this do not stay in a cache until they are read: streaming stores
-/// spare the read before the write.
+/// More output bytes of one call do not stay in a cache until they are read, so streaming stores
+/// save the read before the write.
 constexpr std::size_t kStreamBytes = 8 << 20;
-/// Pieces of a call below this are not worth a second thread.
+/// Smaller pieces of a call are not worth a second thread.
 constexpr std::size_t kPieceBytes = 64 << 10;
 
 template <class Real>
@@ -42,7 +41,7 @@ void mix_range(std::span<const BasicMixRequest<Real>> requests, std::size_t begi
 }  // namespace
 
 template <class Real>
-void mix_all(std::span<const BasicMixRequest<Real>> requests, ThreadPool& pool) {
+void run_all(std::span<const BasicMixRequest<Real>> requests, ThreadPool& pool) {
   std::size_t longest = 0, total = 0;
   for (const auto& request : requests) {
     longest = std::max(longest, request.length);
@@ -62,7 +61,7 @@ void mix_all(std::span<const BasicMixRequest<Real>> requests, ThreadPool& pool) 
   });
 }
 
-template void mix_all(std::span<const BasicMixRequest<float>>, ThreadPool&);
-template void mix_all(std::span<const BasicMixRequest<double>>, ThreadPool&);
+template void run_all(std::span<const BasicMixRequest<float>>, ThreadPool&);
+template void run_all(std::span<const BasicMixRequest<double>>, ThreadPool&);
 
 }  // namespace gossamer::gpu

@@ -1,5 +1,5 @@
-// A register of numbers, kPackBytes wide. Included by each kernels_*.cpp after it has chosen its
-// instruction set.
+// Pack: a register of numbers, kPackBytes wide. Each kernels_*.cpp includes this file after it has
+// chosen its instruction set.
 
 /// Real × lanes, with GCC's element-wise operators.
 template <class Real>
@@ -85,7 +85,7 @@ GOSSAMER_INLINE void stream(float* to, Pack<float> pack) { _mm256_stream_ps(to, 
 GOSSAMER_INLINE void stream(double* to, Pack<double> pack) { _mm256_stream_pd(to, (__m256d)pack); }
 GOSSAMER_INLINE void stream_fence() { _mm_sfence(); }
 
-#else  // any machine: what the compiler makes of it
+#else  // any machine, in plain C++
 
 template <class Real>
 GOSSAMER_INLINE Pack<Real> fma_lanes(Pack<Real> a, Pack<Real> b, Pack<Real> c) {
@@ -116,7 +116,7 @@ GOSSAMER_INLINE void stream_fence() {}
 
 #endif
 
-/// body(offset) for whole packs, then tail(offset, count) for what is left.
+/// Calls body(offset) for whole packs, then tail(offset, count) for the remainder.
 template <class Real, class Body, class Tail>
 GOSSAMER_INLINE void for_packs(std::size_t length, Body body, Tail tail) {
   constexpr std::size_t lanes = kLanes<Real>;

@@ -1,8 +1,8 @@
-// Matrix product for the shapes of small models: C in registers, B packed only where that pays.
-// Each element of C is one chain of fused multiply-adds over ascending k, so tiles, vector width
-// and a cut of k cannot change a bit of it.
+// Matrix product for the shapes of small models: C in registers, B packed only if that pays. Each
+// element of C is one chain of fused multiply-adds over ascending k, so tiles, vector width
+// and a cut of k cannot change its bits.
 
-/// Rows of C held in registers beside V packs of columns, with room left for B's packs and one
+/// Rows of C held in registers beside V packs of columns; registers are left for B's packs and one
 /// value of A.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 template <int V>

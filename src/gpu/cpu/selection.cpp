@@ -1,7 +1,8 @@
-#include "gpu/cpu/selection.hpp"
-
+// The k values of largest magnitude, scattered adds, and stratified samples.
 #include <bit>
 #include <vector>
+
+#include "gpu/cpu/codecs.hpp"
 
 namespace gossamer::gpu {
 namespace {
@@ -9,14 +10,14 @@ namespace {
 /// Orders floats by |x|, infinity and NaN last.
 std::uint32_t magnitude(float value) { return std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFF; }
 
-/// What is chosen: all above `magnitude`, and the first `equal` of those that have it.
+/// The choice: all values above `magnitude`, and the first `equal` values of that magnitude.
 struct Threshold {
   std::uint32_t magnitude;
   std::size_t equal;
 };
 
-/// Digit by digit from the top: how many values have each digit, and in which of them the count-th
-/// lies.
+/// Radix selection from the top digit down: counts the values with each digit, and finds the digit
+/// in which the count-th value lies.
 Threshold find_threshold(const float* values, std::size_t length, std::size_t count) {
   std::uint32_t prefix = 0;
   int shift = 31;
@@ -37,26 +38,27 @@ Threshold find_threshold(const float* values, std::size_t length, std::size_t co
   return {prefix, count};
 }
 
-bool are_sound(const PlacedRequest& r) {
+/// Whether the indices ascend strictly and lie below the length.
+bool are_sound(const ScatterAddRequest& r) {
   for (std::size_t i = 0; i < r.count; ++i)
     if (r.indices[i] >= r.length || (i > 0 && r.indices[i] <= r.indices[i - 1])) return false;
   return true;
 }
 
-/// at(i, index of the i-th chosen value), in order.
+/// Calls at(i, index of the i-th sampled value) in ascending order of i.
 template <class At>
-void for_sampled(const SampledRequest& r, At at) {
-  const RandomKey key(r.seed, r.peer, r.purpose, r.step);
+void for_sampled(const StratifiedSample& sample, std::size_t length, At at) {
+  const RandomKey key(sample.seed, sample.peer, sample.purpose, sample.step);
   std::array<std::uint32_t, 4> numbers = {};
-  for (std::size_t i = 0; i < r.count; ++i) {
+  for (std::size_t i = 0; i < sample.count; ++i) {
     if (i % 4 == 0) numbers = key.block(static_cast<std::uint32_t>(i / 4));
-    at(i, sampled_index(i, numbers[i % 4], r.length, r.count));
+    at(i, sampled_index(i, numbers[i % 4], length, sample.count));
   }
 }
 
 }  // namespace
 
-void largest(const LargestRequest& r) {
+void run(const TopKRequest& r) {
   if (r.count == 0) return;
   Threshold threshold = find_threshold(r.values, r.length, r.count);
   std::size_t taken = 0;
@@ -71,7 +73,7 @@ void largest(const LargestRequest& r) {
   }
 }
 
-void add_placed(const PlacedRequest& r) {
+void run(const ScatterAddRequest& r) {
   if (!are_sound(r)) {
     if (r.fault != nullptr && *r.fault == 0) *r.fault = r.tag;
     return;
@@ -79,12 +81,14 @@ void add_placed(const PlacedRequest& r) {
   for (std::size_t i = 0; i < r.count; ++i) r.values[r.indices[i]] += r.chosen[i];
 }
 
-void sample(const SampledRequest& r) {
-  for_sampled(r, [&](std::size_t i, std::size_t index) { r.chosen[i] = r.values[index]; });
+void run(const SampleRequest& r) {
+  for_sampled(r.sample, r.length,
+              [&](std::size_t i, std::size_t index) { r.chosen[i] = r.values[index]; });
 }
 
-void add_sampled(const SampledRequest& r) {
-  for_sampled(r, [&](std::size_t i, std::size_t index) { r.values[index] += r.chosen[i]; });
+void run(const AddSampledRequest& r) {
+  for_sampled(r.sample, r.length,
+              [&](std::size_t i, std::size_t index) { r.values[index] += r.chosen[i]; });
 }
 
 }  // namespace gossamer::gpu

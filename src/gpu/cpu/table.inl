@@ -6,8 +6,6 @@ constexpr Kernels<Real> make_table() {
           .add_difference = add_difference<Real>,
           .scale = scale<Real>,
           .divide = divide<Real>,
-          .dot = dot<Real>,
-          .squared_distance = squared_distance<Real>,
           .update = update<Real>,
           .activate = activate<Real>,
           .activation_backward = activation_backward<Real>,

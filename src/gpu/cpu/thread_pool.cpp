@@ -38,7 +38,7 @@ void ThreadPool::parallel_for(std::size_t count, const std::function<void(std::s
   take_pieces(work);
   {
     std::unique_lock lock(mutex_);
-    work_ = nullptr;  // a worker that wakes only now has nothing to do, and nobody waits for it
+    work_ = nullptr;  // a worker that wakes after this has nothing to do, and is not waited for
     done_.wait(lock, [this] { return active_ == 0; });
     failure = std::exchange(failure_, nullptr);
   }

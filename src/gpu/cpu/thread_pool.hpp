@@ -1,5 +1,5 @@
-// A few threads that share independent pieces of work. Which thread does a piece never shows in a
-// result.
+// A few threads that share independent pieces of work. Results do not depend on the thread that
+// does a piece.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@ namespace gossamer::gpu {
 
 class ThreadPool {
  public:
-  /// `threads` ≥ 1 work at a time, the caller's among them.
+  /// `threads` ≥ 1: threads that work at a time, the caller's included.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -24,9 +24,9 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-  /// work(0) … work(count − 1), in any order, all done on return. Any thread, also from within
-  /// work: when the pool is busy with another call, the caller does it all itself. The first
-  /// exception is rethrown here.
+  /// Calls work(0) … work(count − 1), in any order; all are done on return. Thread: any, and also
+  /// from within `work`: when the pool is busy with another call, the caller does all of it. The
+  /// first exception of `work` is rethrown here.
   void parallel_for(std::size_t count, const std::function<void(std::size_t)>& work);
 
  private:
@@ -36,7 +36,7 @@ class ThreadPool {
   std::vector<std::thread> workers_;
   std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
 
-  // The call being served: written under mutex_ by its owner while no worker is active.
+  // The call under way: its owner writes them under mutex_ while no worker is active.
   const std::function<void(std::size_t)>* work_ = nullptr;
   std::size_t count_ = 0;
   std::atomic<std::size_t> next_{0};

@@ -8,7 +8,7 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-const char* words(cublasStatus_t status) {
+const char* text_of(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_NOT_INITIALIZED: return "cuBLAS could not be started";
     case CUBLAS_STATUS_INVALID_VALUE: return "invalid argument";
@@ -23,7 +23,7 @@ const char* words(cublasStatus_t status) {
 
 void check(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return;
-  cudaGetLastError();  // reported here: later calls shall not find it again
+  cudaGetLastError();  // clears the error, which later calls would report again
   if (error == cudaErrorMemoryAllocation) throw std::bad_alloc();
   throw std::runtime_error(
       fmt::format("{}: {} ({})", call, cudaGetErrorString(error), cudaGetErrorName(error)));
@@ -33,7 +33,7 @@ void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw std::bad_alloc();
   throw std::runtime_error(
-      fmt::format("{}: {} (status {})", call, words(status), static_cast<int>(status)));
+      fmt::format("{}: {} (status {})", call, text_of(status), static_cast<int>(status)));
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -6,17 +6,14 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <optional>
 #include <stdexcept>
-#include <type_traits>
 
 #include "base/check.hpp"
-#include "gpu/cuda/conversion.hpp"
 #include "gpu/cuda/discovery.hpp"
-#include "gpu/cuda/judging.hpp"
-#include "gpu/cuda/reductions.hpp"
-#include "gpu/cuda/rows.hpp"
-#include "gpu/cuda/selection.hpp"
-#include "gpu/cuda/touched.hpp"
+#include "gpu/cuda/kernels/codecs.hpp"
+#include "gpu/cuda/kernels/rows.hpp"
+#include "gpu/cuda/training/training.hpp"
 #include "gpu/gpu_names.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -28,150 +25,214 @@ std::string gpu_text(const GpuInfo& gpu) {
   return fmt::format("{}, {:.1f} GiB", gpu.name, static_cast<double>(gpu.memory_total) / kGibibyte);
 }
 
-}  // namespace
+/// Visitor of one request's memory: which GPU serves it, and which others own memory that it
+/// touches.
+template <class OnOther>
+class Footprint {
+ public:
+  Footprint(AddressMap::Reader& addresses, OnOther on_other)
+      : addresses_(addresses), on_other_(on_other) {}
 
-CudaDevice::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas)
-    : blas_(std::move(blas)) {
-  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_));
-  for (const auto& guest : gpus_)
-    for (const auto& host : gpus_)
-      if (guest != host) guest->reach(*host);
+  void writes(const void* memory) { touch(memory); }
+  void reads(const void* memory) { touch(memory); }
+  /// The GPU that holds the first row of the request.
+  std::size_t server() const { return server_.value_or(0); }
+
+ private:
+  void touch(const void* memory) {
+    if (memory == nullptr) return;
+    const std::size_t gpu_index = addresses_.gpu_of(memory);
+    if (!server_) server_ = gpu_index;
+    else if (gpu_index != *server_) on_other_(gpu_index, *server_);
+  }
+
+  AddressMap::Reader& addresses_;
+  OnOther on_other_;
+  std::optional<std::size_t> server_;
+};
+
+/// Whether all memory of such a request must be on one GPU.
+template <class Request>
+constexpr bool on_one_gpu() {
+  if constexpr (requires { Request::kOneGpu; }) return Request::kOneGpu;
+  else return false;
 }
 
+}  // namespace
+
+template <class Real>
+CudaDevice<Real>::CudaDevice(const std::vector<GpuInfo>& gpus, BlasFunctions blas)
+    : blas_(std::move(blas)) {
+  for (const GpuInfo& gpu : gpus) gpus_.push_back(std::make_unique<Gpu>(gpu, blas_));
+  for (const auto& gpu : gpus_)
+    for (const auto& other : gpus_)
+      if (gpu != other) gpu->enable_access_to(*other);
+}
+
+template <class Real>
 template <class Call>
-auto CudaDevice::on(std::size_t gpu, Call call) const {
+auto CudaDevice<Real>::on(std::size_t gpu_index, Call call) const {
   try {
     return call();
   } catch (const std::runtime_error& error) {
     if (gpus_.size() == 1) throw;
-    throw std::runtime_error(fmt::format("cuda:{}: {}", gpus_[gpu]->info().index, error.what()));
+    throw std::runtime_error(
+        fmt::format("cuda:{}: {}", gpus_[gpu_index]->info().index, error.what()));
   }
 }
 
+template <class Real>
 template <class Request>
-CudaDevice::Shares CudaDevice::share(std::span<Request> requests) const {
-  Shares shares{.of_gpu = std::vector<std::vector<std::size_t>>(gpus_.size()), .visits = {}};
-  Addresses::Reader addresses(addresses_);
+typename CudaDevice<Real>::Shares CudaDevice<Real>::share(std::span<const Request> requests) const {
+  Shares shares{.requests = std::vector<std::vector<std::size_t>>(gpus_.size()), .owners = {}};
+  AddressMap::Reader addresses(addresses_);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if constexpr (requires { requests[i].length; }) {
-      if (requests[i].length == 0) {  // its addresses may be none
-        shares.of_gpu[0].push_back(i);
+      if (requests[i].length == 0) {  // its addresses may be invalid
+        shares.requests[0].push_back(i);
         continue;
       }
     }
-    bool first = true;
-    std::size_t home = 0;
-    touched(requests[i], [&](const void* memory) {
-      if (memory == nullptr) return;
-      const std::size_t gpu = addresses.gpu_of(memory);
-      if (first) home = gpu;
-      else if (gpu != home) shares.visits.emplace(gpu, home);
-      first = false;
+    Footprint footprint(addresses, [&](std::size_t owner, std::size_t server) {
+      shares.owners.emplace(owner, server);
     });
-    shares.of_gpu[home].push_back(i);
+    requests[i].visit_memory(footprint);
+    shares.requests[footprint.server()].push_back(i);
   }
-  using Plain = std::remove_const_t<Request>;
-  GOSSAMER_CHECK(!kStaysAtHome<Plain> || shares.visits.empty(),
-                 "what a peer trains with is on one GPU");
+  GOSSAMER_CHECK(!on_one_gpu<Request>() || shares.owners.empty(),
+                 "all memory of a training job is on one GPU");
   return shares;
 }
 
-void CudaDevice::order(const Pairs& pairs) {
-  for (auto pair = pairs.begin(); pair != pairs.end();) {
-    const std::size_t first = pair->first;
-    const cudaEvent_t done = on(first, [&] { return gpus_[first]->mark(); });
-    for (; pair != pairs.end() && pair->first == first; ++pair)
-      on(pair->second, [&] { gpus_[pair->second]->wait_for(done); });
+template <class Real>
+void CudaDevice<Real>::order(const Dependencies& dependencies) {
+  for (auto next = dependencies.begin(); next != dependencies.end();) {
+    const std::size_t first = next->first;
+    const cudaEvent_t done = on(first, [&] { return gpus_[first]->record_event(); });
+    for (; next != dependencies.end() && next->first == first; ++next)
+      on(next->second, [&] { gpus_[next->second]->wait_for(done); });
   }
 }
 
+template <class Real>
 template <class Request, class Serve>
-void CudaDevice::serve(std::span<Request> requests, Serve serve) {
+void CudaDevice<Real>::serve_each(std::span<const Request> requests, Serve serve) {
   if (gpus_.size() == 1) return serve(0, requests);
   const Shares shares = share(requests);
-  order(shares.visits);
-  std::vector<std::remove_const_t<Request>> mine;
-  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
-    const std::vector<std::size_t>& places = shares.of_gpu[gpu];
-    if (places.empty()) continue;
+  order(shares.owners);
+  std::vector<Request> mine;
+  for (std::size_t gpu_index = 0; gpu_index < gpus_.size(); ++gpu_index) {
+    if (shares.requests[gpu_index].empty()) continue;
     mine.clear();
-    for (const std::size_t place : places) mine.push_back(requests[place]);
-    on(gpu, [&] { serve(gpu, std::span<Request>(mine)); });
-    if constexpr (!std::is_const_v<Request>)  // results
-      for (std::size_t i = 0; i < places.size(); ++i) requests[places[i]] = mine[i];
+    for (const std::size_t i : shares.requests[gpu_index]) mine.push_back(requests[i]);
+    on(gpu_index, [&] { serve(gpu_index, std::span<const Request>(mine)); });
   }
-  Pairs back;
-  for (const auto& [host, guest] : shares.visits) back.emplace(guest, host);
+  Dependencies back;
+  for (const auto& [owner, server] : shares.owners) back.emplace(server, owner);
   order(back);
 }
 
 template <class Real>
-void CudaDevice::train(const Task& task, std::span<const Job<Real>> jobs, Work work) {
+void CudaDevice<Real>::execute(const BasicRequests<Real>& requests) {
+  std::visit(
+      [this](auto all) {
+        serve_each(all, [this](std::size_t gpu_index, auto some) {
+          enqueue(gpus_[gpu_index]->stream_context(), some);
+        });
+      },
+      requests);
+}
+
+template <class Real>
+void CudaDevice<Real>::train(const Task& task, Pass pass, std::span<const Job<Real>> jobs) {
   if (jobs.empty()) return;
   GOSSAMER_CHECK(task.tables.size() == gpus_.size(), "a task has a table of samples on each GPU");
-  serve(jobs, [&](std::size_t gpu, std::span<const Job<Real>> some) {
+  serve_each(jobs, [&](std::size_t gpu_index, std::span<const Job<Real>> some) {
     Task here = task;
-    here.tables = {task.tables[gpu]};
-    cuda::train(gpus_[gpu]->lane(), here, some, work, gpus_[gpu]->most_workspace());
+    here.tables = {task.tables[gpu_index]};
+    Gpu& gpu = *gpus_[gpu_index];
+    cuda::train(gpu.stream_context(), here, pass, some, gpu.most_workspace());
   });
 }
 
-void* CudaDevice::allocate(std::size_t bytes, int gpu_index) {
-  const auto gpu = static_cast<std::size_t>(gpu_index);
-  GOSSAMER_CHECK(gpu < gpus_.size(), "the device has that GPU");
-  void* memory = on(gpu, [&] { return gpus_[gpu]->allocate(bytes); });
-  if (gpus_.size() > 1) addresses_.add(memory, std::max<std::size_t>(bytes, 1), gpu);
+template <class Real>
+void CudaDevice<Real>::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) {
+  serve_each(jobs, [&](std::size_t gpu_index, std::span<const UpdateJob<Real>> some) {
+    cuda::update(gpus_[gpu_index]->stream_context(), rule, some);
+  });
+}
+
+template <class Real>
+void* CudaDevice<Real>::allocate(std::size_t bytes, int gpu_index) {
+  const auto index = static_cast<std::size_t>(gpu_index);
+  GOSSAMER_CHECK(index < gpus_.size(), "the device has that GPU");
+  void* memory = on(index, [&] { return gpus_[index]->allocate(bytes); });
+  if (gpus_.size() > 1) addresses_.add(memory, std::max<std::size_t>(bytes, 1), index);
   return memory;
 }
 
-void CudaDevice::release(void* memory) {
+template <class Real>
+void CudaDevice<Real>::release(void* memory) {
   if (memory == nullptr) return;
-  const std::size_t gpu = home_of(memory);
+  const std::size_t index = index_of(memory);
   if (gpus_.size() > 1) addresses_.remove(memory);
-  on(gpu, [&] { gpus_[gpu]->release(memory); });
+  on(index, [&] { gpus_[index]->release(memory); });
 }
 
-void CudaDevice::upload(void* device, const void* host, std::size_t bytes) {
-  if (bytes == 0) return;
-  const std::size_t gpu = home_of(device);
-  on(gpu, [&] { gpus_[gpu]->upload(device, host, bytes); });
+template <class Real>
+MemoryInfo CudaDevice<Real>::memory_info(int gpu_index) {
+  const auto index = static_cast<std::size_t>(gpu_index);
+  GOSSAMER_CHECK(index < gpus_.size(), "the device has that GPU");
+  return on(index, [&] { return gpus_[index]->memory_info(); });
 }
 
-void CudaDevice::download(void* host, const void* device, std::size_t bytes) {
-  if (bytes == 0) return;
-  const std::size_t gpu = home_of(device);
-  on(gpu, [&] { gpus_[gpu]->download(host, device, bytes); });
+// All GPUs can use pinned memory.
+template <class Real>
+void* CudaDevice<Real>::allocate_host(std::size_t bytes) {
+  return gpus_[0]->allocate_host(bytes);
 }
 
-MemoryInfo CudaDevice::memory_info(int gpu_index) {
-  const auto gpu = static_cast<std::size_t>(gpu_index);
-  GOSSAMER_CHECK(gpu < gpus_.size(), "the device has that GPU");
-  return on(gpu, [&] { return gpus_[gpu]->memory_info(); });
-}
-
-// Pinned memory is every GPU's.
-void* CudaDevice::allocate_host(std::size_t bytes) { return gpus_[0]->allocate_host(bytes); }
-void CudaDevice::release_host(void* memory) {
+template <class Real>
+void CudaDevice<Real>::release_host(void* memory) {
   if (memory != nullptr) gpus_[0]->release_host(memory);
 }
 
-void CudaDevice::finish() {
-  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu)
-    on(gpu, [&] { gpus_[gpu]->lane().finish(); });
+template <class Real>
+void CudaDevice<Real>::upload(void* device, const void* host, std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t index = index_of(device);
+  on(index, [&] { gpus_[index]->upload(device, host, bytes); });
 }
 
-void CudaDevice::begin_download(void* host, const void* device, std::size_t bytes,
-                                std::function<void()> done) {
-  const std::size_t gpu = home_of(device);
-  on(gpu, [&] { gpus_[gpu]->begin_download(host, device, bytes, std::move(done)); });
-}
-void CudaDevice::begin_upload(void* device, const void* host, std::size_t bytes,
-                              std::function<void()> done) {
-  const std::size_t gpu = home_of(device);
-  on(gpu, [&] { gpus_[gpu]->begin_upload(device, host, bytes, std::move(done)); });
+template <class Real>
+void CudaDevice<Real>::download(void* host, const void* device, std::size_t bytes) {
+  if (bytes == 0) return;
+  const std::size_t index = index_of(device);
+  on(index, [&] { gpus_[index]->download(host, device, bytes); });
 }
 
-std::string CudaDevice::description() const {
+template <class Real>
+void CudaDevice<Real>::begin_upload(void* device, const void* host, std::size_t bytes,
+                                    std::function<void()> done) {
+  const std::size_t index = index_of(device);
+  on(index, [&] { gpus_[index]->begin_upload(device, host, bytes, std::move(done)); });
+}
+
+template <class Real>
+void CudaDevice<Real>::begin_download(void* host, const void* device, std::size_t bytes,
+                                      std::function<void()> done) {
+  const std::size_t index = index_of(device);
+  on(index, [&] { gpus_[index]->begin_download(host, device, bytes, std::move(done)); });
+}
+
+template <class Real>
+void CudaDevice<Real>::finish() {
+  for (std::size_t index = 0; index < gpus_.size(); ++index)
+    on(index, [&] { gpus_[index]->stream_context().finish(); });
+}
+
+template <class Real>
+std::string CudaDevice<Real>::description() const {
   std::vector<int> numbers;
   std::vector<std::string> texts;
   for (const auto& gpu : gpus_) {
@@ -186,71 +247,26 @@ std::string CudaDevice::description() const {
                : fmt::format("{}, {}", names, fmt::join(texts, " + "));
 }
 
-#define GOSSAMER_SERVE(operation, Request)                             \
-  void CudaDevice::operation(std::span<Request> requests) {            \
-    serve(requests, [this](std::size_t gpu, std::span<Request> mine) { \
-      cuda::operation(gpus_[gpu]->lane(), mine);                       \
-    });                                                                \
-  }
-GOSSAMER_SERVE(to_bf16, const Bf16Request)
-GOSSAMER_SERVE(from_bf16, const Bf16Request)
-GOSSAMER_SERVE(to_int8, const Int8Request)
-GOSSAMER_SERVE(from_int8, const Int8Request)
-GOSSAMER_SERVE(to_signs, const SignRequest)
-GOSSAMER_SERVE(from_signs, const SignRequest)
-GOSSAMER_SERVE(largest, const LargestRequest)
-GOSSAMER_SERVE(add_placed, const PlacedRequest)
-GOSSAMER_SERVE(sample, const SampledRequest)
-GOSSAMER_SERVE(add_sampled, const SampledRequest)
-GOSSAMER_SERVE(check_range, const RangeCheckRequest)
-GOSSAMER_SERVE(integers, const RandomRequest<std::uint32_t>)
-GOSSAMER_SERVE(uniforms, const RandomRequest<float>)
-
-// Both number types of every operation.
-#define GOSSAMER_BOTH(Real)                                                                \
-  GOSSAMER_SERVE(mix, const BasicMixRequest<Real>)                                         \
-  GOSSAMER_SERVE(axpy, const AxpyRequest<Real>)                                            \
-  GOSSAMER_SERVE(add_difference, const DifferenceRequest<Real>)                            \
-  GOSSAMER_SERVE(scale, const ScaleRequest<Real>)                                          \
-  GOSSAMER_SERVE(divide, const DivideRequest<Real>)                                        \
-  GOSSAMER_SERVE(copy, const CopyRequest<Real>)                                            \
-  GOSSAMER_SERVE(fill, const FillRequest<Real>)                                            \
-  GOSSAMER_SERVE(dot, ReduceRequest<Real>)                                                 \
-  GOSSAMER_SERVE(squared_distance, ReduceRequest<Real>)                                    \
-  GOSSAMER_SERVE(sketch, const SketchRequest<Real>)                                        \
-  void CudaDevice::step(const Task& task, std::span<const Job<Real>> jobs) {               \
-    train(task, jobs, Work::step);                                                         \
-  }                                                                                        \
-  void CudaDevice::gradient(const Task& task, std::span<const Job<Real>> jobs) {           \
-    train(task, jobs, Work::gradient);                                                     \
-  }                                                                                        \
-  void CudaDevice::evaluate(const Task& task, std::span<const Job<Real>> jobs) {           \
-    train(task, jobs, Work::evaluate);                                                     \
-  }                                                                                        \
-  void CudaDevice::update(const UpdateRule& rule, std::span<const UpdateJob<Real>> jobs) { \
-    serve(jobs, [&](std::size_t gpu, std::span<const UpdateJob<Real>> mine) {              \
-      cuda::update(gpus_[gpu]->lane(), rule, mine);                                        \
-    });                                                                                    \
-  }
-
-GOSSAMER_BOTH(float)
-GOSSAMER_BOTH(double)
-
-Result<std::unique_ptr<Device>> make_cuda_device(const Options& options) {
+template <class Real>
+Result<std::unique_ptr<BasicDevice<Real>>> make_cuda_device(const Options& options) {
   const Discovery discovery = discover_gpus();
   std::vector<GpuInfo> gpus;
   for (const int gpu : options.gpus) {
     GOSSAMER_TRY_STATUS(check_gpu(discovery, gpu));
     gpus.push_back(discovery.gpus[static_cast<std::size_t>(gpu)]);
   }
-  GOSSAMER_TRY_STATUS(check_reach(gpus));
+  GOSSAMER_TRY_STATUS(check_peer_access(gpus));
   GOSSAMER_TRY(BlasFunctions blas, load_blas());
   try {
-    return std::unique_ptr<Device>(std::make_unique<CudaDevice>(gpus, std::move(blas)));
+    return std::unique_ptr<BasicDevice<Real>>(
+        std::make_unique<CudaDevice<Real>>(gpus, std::move(blas)));
   } catch (const std::exception& error) {
     return Error{ErrorKind::invalid,
                  fmt::format("{} cannot be used: {}", gpu_names(options.gpus), error.what())};
   }
 }
+
+template Result<std::unique_ptr<BasicDevice<float>>> make_cuda_device(const Options&);
+template Result<std::unique_ptr<BasicDevice<double>>> make_cuda_device(const Options&);
 
 }  // namespace gossamer::gpu::cuda

@@ -1,21 +1,21 @@
-// What CUDA there is: driver, GPUs, cuBLAS. And why none of it can be used, in words.
+// Discovers driver, GPUs and cuBLAS, and explains why none can be used.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "gpu/cuda/blas.hpp"
+#include "gpu/cuda/blas/blas.hpp"
 #include "gpu/cuda/discovery.hpp"
 #include "gpu/cuda/runtime.hpp"
 
 namespace gossamer::gpu::cuda {
 namespace {
 
-/// The least compute capability that the kernels are compiled for.
+/// Lowest compute capability that the kernels are compiled for.
 constexpr int kLeastMajor = 8;
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
-/// Why there are no GPUs; empty when there are `count`.
+/// Counts the GPUs. Returns why there are none; empty if there are some.
 std::string count_gpus(const Discovery& discovery, int& count) {
   count = 0;
   if (discovery.driver_version == 0) return "no NVIDIA driver on this machine";
@@ -28,11 +28,11 @@ std::string count_gpus(const Discovery& discovery, int& count) {
                        version(discovery.driver_version), version(discovery.runtime_version));
   if (error == cudaSuccess || error == cudaErrorNoDevice)
     return "no NVIDIA GPU on this machine, or none visible";
-  return fmt::format("the GPUs cannot be asked: {} ({})", cudaGetErrorString(error),
+  return fmt::format("the GPUs cannot be queried: {} ({})", cudaGetErrorString(error),
                      cudaGetErrorName(error));
 }
 
-/// The other ones of `count` GPUs whose memory kernels of `GPU` can touch.
+/// The other GPUs, of `count`, whose memory kernels of `gpu` can access.
 std::vector<int> reached_from(int gpu, int count) {
   std::vector<int> others;
   for (int other = 0; other < count; ++other) {
@@ -62,8 +62,8 @@ GpuInfo gpu_info(int gpu) {
   return info;
 }
 
-/// Starts CUDA on the GPU, which takes some of its memory.
-void ask_for_memory(GpuInfo& info) {
+/// Queries free memory. Starts CUDA on the GPU, which takes some of its memory.
+void query_memory(GpuInfo& info) {
   int before = 0;
   const bool known = cudaGetDevice(&before) == cudaSuccess;
   if (cudaSetDevice(info.index) != cudaSuccess ||
@@ -99,7 +99,7 @@ Discovery discover_gpus() {
 
 Discovery discover_gpus_with_memory() {
   Discovery discovery = discover_gpus();
-  for (GpuInfo& gpu : discovery.gpus) ask_for_memory(gpu);
+  for (GpuInfo& gpu : discovery.gpus) query_memory(gpu);
   return discovery;
 }
 
@@ -119,7 +119,7 @@ Status check_gpu(const Discovery& discovery, int gpu) {
   return {};
 }
 
-Status check_reach(const std::vector<GpuInfo>& gpus) {
+Status check_peer_access(const std::vector<GpuInfo>& gpus) {
   for (const GpuInfo& gpu : gpus)
     for (const GpuInfo& other : gpus)
       if (&other != &gpu && std::ranges::find(gpu.reaches, other.index) == gpu.reaches.end())

@@ -6,9 +6,9 @@
 namespace gossamer::gpu::cuda {
 namespace {
 
-/// Of a lane's training, whatever the GPU.
+/// Bound on the workspace of one stream's training, for GPUs with much memory.
 constexpr std::size_t kMostWorkspace = std::size_t{4} << 30;
-/// Downloads up to this go through pinned memory that is there already.
+/// Downloads up to this size go through pinned memory that exists already.
 constexpr std::size_t kSmallDownload = 64 << 10;
 
 }  // namespace
@@ -21,36 +21,36 @@ Gpu::Gpu(GpuInfo info, const BlasFunctions& blas) : info_(std::move(info)), blas
 
 Gpu::~Gpu() { static_cast<void>(cudaSetDevice(info_.index)); }
 
-Lane& Gpu::lane() {
+StreamContext& Gpu::stream_context() {
   make_current();
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<Lane>& mine = lanes_[std::this_thread::get_id()];
-  if (mine == nullptr) mine = std::make_unique<Lane>(blas_, capturing_);
+  std::unique_ptr<StreamContext>& mine = contexts_[std::this_thread::get_id()];
+  if (mine == nullptr) mine = std::make_unique<StreamContext>(blas_, capturing_);
   return *mine;
 }
 
 std::size_t Gpu::most_workspace() const { return std::min(kMostWorkspace, info_.memory_total / 8); }
 
-void Gpu::reach(const Gpu& other) const {
+void Gpu::enable_access_to(const Gpu& other) const {
   make_current();
   const cudaError_t error = cudaDeviceEnablePeerAccess(other.info_.index, 0);
   if (error == cudaErrorPeerAccessAlreadyEnabled)
-    static_cast<void>(cudaGetLastError());  // by another device of the program
+    static_cast<void>(cudaGetLastError());  // enabled by another device of the program
   else check(error, "cudaDeviceEnablePeerAccess");
 }
 
-cudaEvent_t Gpu::mark() {
-  const Lane& mine = lane();
-  GOSSAMER_CUDA(cudaEventRecord, mine.mark(), mine.stream());
-  return mine.mark();
+cudaEvent_t Gpu::record_event() {
+  const StreamContext& mine = stream_context();
+  GOSSAMER_CUDA(cudaEventRecord, mine.event(), mine.stream());
+  return mine.event();
 }
 
 void Gpu::wait_for(cudaEvent_t event) {
-  GOSSAMER_CUDA(cudaStreamWaitEvent, lane().stream(), event, 0);
+  GOSSAMER_CUDA(cudaStreamWaitEvent, stream_context().stream(), event, 0);
 }
 
 void* Gpu::allocate(std::size_t bytes) {
-  Lane& mine = lane();
+  StreamContext& mine = stream_context();
   void* memory = nullptr;
   GOSSAMER_CUDA(cudaMalloc, &memory, std::max<std::size_t>(bytes, 1));
   GOSSAMER_CUDA(cudaMemsetAsync, memory, 0, std::max<std::size_t>(bytes, 1), mine.stream());
@@ -66,16 +66,17 @@ void Gpu::release(void* memory) {
 }
 
 void Gpu::upload(void* device, const void* host, std::size_t bytes) {
-  Ring& ring = lane().ring();
-  for (std::size_t done = 0; done < bytes; done += Ring::kSegmentBytes) {
-    const Ring::Room room = ring.reserve(std::min(bytes - done, Ring::kSegmentBytes));
-    std::memcpy(room.host, static_cast<const std::byte*>(host) + done, room.bytes);
-    ring.send(room, static_cast<std::byte*>(device) + done);
+  UploadRing& uploads = stream_context().uploads();
+  for (std::size_t done = 0; done < bytes; done += UploadRing::kSegmentBytes) {
+    const UploadRing::Slot slot =
+        uploads.reserve(std::min(bytes - done, UploadRing::kSegmentBytes));
+    std::memcpy(slot.host, static_cast<const std::byte*>(host) + done, slot.bytes);
+    uploads.send(slot, static_cast<std::byte*>(device) + done);
   }
 }
 
 void Gpu::download(void* host, const void* device, std::size_t bytes) {
-  Lane& mine = lane();
+  StreamContext& mine = stream_context();
   if (bytes <= kSmallDownload) {
     std::memcpy(host, mine.fetch(device, bytes), bytes);
     return;
@@ -105,11 +106,11 @@ void Gpu::release_host(void* memory) const {
 
 void Gpu::begin_download(void* host, const void* device, std::size_t bytes,
                          std::function<void()> done) {
-  downloads_->begin(lane(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
+  downloads_->begin(stream_context(), host, device, bytes, cudaMemcpyDeviceToHost, std::move(done));
 }
 void Gpu::begin_upload(void* device, const void* host, std::size_t bytes,
                        std::function<void()> done) {
-  uploads_->begin(lane(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
+  uploads_->begin(stream_context(), device, host, bytes, cudaMemcpyHostToDevice, std::move(done));
 }
 
 }  // namespace gossamer::gpu::cuda

@@ -1,4 +1,4 @@
-// One GPU: its memory, and the streams by which work gets there.
+// One GPU: its memory and its streams.
 #pragma once
 
 #include <functional>
@@ -8,37 +8,36 @@
 #include <string>
 #include <thread>
 
-#include "gpu/cuda/blas.hpp"
+#include "gpu/cuda/blas/blas.hpp"
 #include "gpu/cuda/cuda.hpp"
-#include "gpu/cuda/lane.hpp"
-#include "gpu/cuda/transfers.hpp"
+#include "gpu/cuda/memory/copy_stream.hpp"
+#include "gpu/cuda/stream_context.hpp"
 
 namespace gossamer::gpu::cuda {
 
-/// Each calling thread has a lane of its own, made at its first call. Any thread. Errors of CUDA
-/// throw std::runtime_error; memory that is short, std::bad_alloc. What is not told here is told at
-/// Memory and Transfers.
+/// Each calling thread has a stream context of its own, made at its first call. Thread: any. Errors
+/// of CUDA throw std::runtime_error; short memory throws std::bad_alloc. gpu/memory.hpp has the
+/// contracts of the functions that have no comment here.
 class Gpu {
  public:
-  /// The GPU is there and fit (discovery); `blas` outlives it. Throws as above.
+  /// The GPU must exist and be usable (Discovery); `blas` outlives it. Throws as above.
   Gpu(GpuInfo info, const BlasFunctions& blas);
   ~Gpu();
   Gpu(const Gpu&) = delete;
   Gpu& operator=(const Gpu&) = delete;
 
   const GpuInfo& info() const { return info_; }
-  /// The calling thread's, with the GPU current.
-  Lane& lane();
-  /// Workspace of a lane's training at most.
+  /// The calling thread's context, with this GPU current.
+  StreamContext& stream_context();
+  /// Largest workspace of one stream's training, in bytes.
   std::size_t most_workspace() const;
 
-  /// Lets kernels of this GPU touch the memory of `other`, from now to the program's end.
-  void reach(const Gpu& other) const;
-  /// An event on this GPU: all that the calling thread has asked of it is done. Until the thread's
-  /// next call of this GPU.
-  cudaEvent_t mark();
-  /// What the calling thread asks of this GPU from now on is done after `event`, which may be
-  /// another GPU's.
+  /// Lets kernels of this GPU access the memory of `other`, until the program ends.
+  void enable_access_to(const Gpu& other) const;
+  /// An event of this GPU that occurs when the calling thread's earlier work on it is done. Valid
+  /// until the thread's next call of this GPU.
+  cudaEvent_t record_event();
+  /// The calling thread's later work on this GPU waits for `event`, which may be another GPU's.
   void wait_for(cudaEvent_t event);
 
   void* allocate(std::size_t bytes);
@@ -57,9 +56,9 @@ class Gpu {
 
   GpuInfo info_;
   const BlasFunctions& blas_;
-  std::mutex capturing_;  // Lane::capturing
-  std::mutex mutex_;      // of lanes_
-  std::map<std::thread::id, std::unique_ptr<Lane>> lanes_;
+  std::mutex capturing_;  // StreamContext::capturing
+  std::mutex mutex_;      // guards contexts_
+  std::map<std::thread::id, std::unique_ptr<StreamContext>> contexts_;
   std::unique_ptr<CopyStream> downloads_, uploads_;
 };
 

@@ -1,5 +1,4 @@
-// CUDA's things as C++ objects: who holds one, owns it. And the one way in which kernels are
-// launched.
+// CUDA's handles as objects that own them, and the one way to launch a kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,8 +11,8 @@
 
 namespace gossamer::gpu::cuda {
 
-/// What CUDA made and gives back: `destroy(handle)`. Move-only. Errors in giving back are nobody's
-/// any more.
+/// A handle of CUDA's that is released by destroy(handle). Move-only. Errors of the release are
+/// ignored.
 template <class Handle, auto destroy>
 class Owned {
  public:
@@ -39,7 +38,7 @@ using Event = Owned<cudaEvent_t, cudaEventDestroy>;
 using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 using GraphExecutable = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
-/// On the current GPU. A stream that does not wait for CUDA's default one.
+/// A stream of the current GPU that does not synchronise with CUDA's default stream.
 inline Stream make_stream() {
   cudaStream_t stream = nullptr;
   GOSSAMER_CUDA(cudaStreamCreateWithFlags, &stream, cudaStreamNonBlocking);
@@ -51,8 +50,8 @@ inline Event make_event() {
   return Event(event);
 }
 
-/// Memory of the current GPU; its content does not matter. Throws std::bad_alloc. Freeing waits
-/// for the GPU.
+/// Memory of the current GPU with undefined content. Throws std::bad_alloc. Freeing it waits for
+/// the GPU.
 class DeviceBuffer {
  public:
   DeviceBuffer() = default;
@@ -69,7 +68,7 @@ class DeviceBuffer {
   std::size_t bytes_ = 0;
 };
 
-/// Pinned memory of the host. Throws std::bad_alloc.
+/// Pinned host memory. Throws std::bad_alloc.
 class PinnedBuffer {
  public:
   PinnedBuffer() = default;
@@ -86,8 +85,8 @@ class PinnedBuffer {
   std::size_t bytes_ = 0;
 };
 
-/// Asks for one run of `kernel` on `stream`, as kernel<<<grid, block, 0, stream>>>(arguments…). An
-/// empty grid is no run.
+/// Launches `kernel` on `stream`, as kernel<<<grid, block, 0, stream>>>(arguments…). An empty grid
+/// launches nothing.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
             const Arguments&... arguments) {
@@ -95,8 +94,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t s
   std::tuple<Parameters...> values(arguments...);
   std::apply(
       [&](auto&... value) {
-        void* places[] = {static_cast<void*>(&value)...};
-        check(cudaLaunchKernel(kernel, grid, block, places, 0, stream), "cudaLaunchKernel");
+        void* addresses[] = {static_cast<void*>(&value)...};
+        check(cudaLaunchKernel(kernel, grid, block, addresses, 0, stream), "cudaLaunchKernel");
       },
       values);
 }

@@ -1,4 +1,4 @@
-// The CUDA device of a program that was made without the CUDA toolkit: there is none.
+// The CUDA device of a program that was built without the CUDA toolkit: no GPU can be used.
 #include "gpu/cuda/cuda.hpp"
 
 namespace gossamer::gpu::cuda {
@@ -10,8 +10,10 @@ Discovery discover_gpus() {
 }
 Discovery discover_gpus_with_memory() { return discover_gpus(); }
 
-Result<std::unique_ptr<Device>> make_cuda_device(const Options&) {
-  return Error{ErrorKind::invalid, discover_gpus_with_memory().problem};
+template <class Real>
+Result<std::unique_ptr<BasicDevice<Real>>> make_cuda_device(const Options&) {
+  return Error{ErrorKind::invalid, discover_gpus().problem};
 }
+template Result<std::unique_ptr<BasicDevice<float>>> make_cuda_device(const Options&);
 
 }  // namespace gossamer::gpu::cuda

@@ -10,45 +10,48 @@ namespace gossamer::net {
 
 namespace {
 
-// A write takes about this much: large enough that system calls do not count, small enough that
-// what was hashed is still in the cache when the kernel copies it.
+// A write takes about this many bytes: enough that system calls cost little, and few enough that
+// the hashed bytes are still in the cache when the kernel copies them.
 constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
 
 }  // namespace
 
 std::span<const std::byte> SendQueue::Outgoing::payload() const {
-  return head.kind == FrameKind::data ? std::as_bytes(chunk.values)
-                                      : std::as_bytes(std::span(text));
+  return header.data() != nullptr ? std::as_bytes(chunk.values) : std::as_bytes(std::span(text));
 }
 
-void SendQueue::push(const FrameHeader& head, gossip::Chunk chunk, std::string text) {
+bool SendQueue::Outgoing::is_small() const {
+  const DataFrame* data = header.data();
+  return data == nullptr || data->total * sizeof(float) <= kSmallBytes;
+}
+
+void SendQueue::push(const FrameHeader& header, gossip::Chunk chunk, std::string text) {
   Outgoing& frame = queue_.emplace_back();
-  frame.head = head;
+  frame.header = header;
   frame.chunk = std::move(chunk);
   frame.text = std::move(text);
-  if (frame.lends()) frame.lent = hashes_.lent();
-  if (is_counted(head.kind)) ++pushed_;
-  if (head.kind == FrameKind::control) ++notes_;
+  if (frame.is_leased()) frame.leased_at = hashes_.lent();
+  if (header.counted()) ++pushed_;
+  if (header.control() != nullptr) ++control_frames_;
 }
 
-void SendQueue::push_first(const FrameHeader& head) {
-  GOSSAMER_CHECK(in_flight_ == 0 && !is_counted(head.kind), "a frame that cannot be put first");
-  // One of its kind that waits still is old news by now, and would be read after this one.
+void SendQueue::push_first(const FrameHeader& header) {
+  GOSSAMER_CHECK(in_flight_ == 0 && !header.counted(), "a frame that cannot be put first");
+  // A waiting frame of the same kind is out of date, and would be read after this one.
   const auto first_whole = [this] { return queue_.begin() + (front_written_ > 0 ? 1 : 0); };
-  const auto first_counted = std::find_if(first_whole(), queue_.end(), [](const Outgoing& frame) {
-    return is_counted(frame.head.kind);
-  });
-  queue_.erase(std::remove_if(first_whole(), first_counted,
-                              [&](const Outgoing& frame) { return frame.head.kind == head.kind; }),
-               first_counted);
-  queue_.emplace(first_whole())->head = head;
+  const auto first_counted = std::find_if(
+      first_whole(), queue_.end(), [](const Outgoing& frame) { return frame.header.counted(); });
+  queue_.erase(
+      std::remove_if(first_whole(), first_counted,
+                     [&](const Outgoing& frame) { return frame.header.kind() == header.kind(); }),
+      first_counted);
+  queue_.emplace(first_whole())->header = header;
 }
 
 /// A frame is hashed when it is first gathered, just before the kernel reads the same bytes.
 void SendQueue::encode(Outgoing& frame) {
   if (frame.encoded) return;
-  encode_header(frame.head, header_checksum(frame.head) ^ hashes_.hash(frame.payload(), frame.lent),
-                frame.bytes);
+  encode_header(frame.header, hashes_.hash(frame.payload(), frame.leased_at), frame.bytes);
   frame.encoded = true;
 }
 
@@ -57,7 +60,7 @@ std::span<const Area> SendQueue::gather() {
   in_flight_ = 0;
   for (Outgoing& frame : queue_) {
     if (areas + 2 > areas_.size() || bytes >= kWriteBytes) break;
-    if (interrupted_ && is_counted(frame.head.kind)) break;
+    if (interrupted_ && frame.header.counted()) break;
     encode(frame);
     const auto payload = frame.payload();
     if (skip < kFrameHeaderBytes)
@@ -76,58 +79,57 @@ std::span<const Area> SendQueue::gather() {
 void SendQueue::written(std::size_t bytes) {
   in_flight_ = 0;
   front_written_ += bytes;
-  std::vector<gossip::Lease> leases;  // end after all is in order: a lease's end may send more
+  std::vector<gossip::Lease> leases;  // end last: the end of a lease may send more
   Frames done;
   while (!queue_.empty() && front_written_ >= queue_.front().size()) {
     front_written_ -= queue_.front().size();
     Outgoing frame = std::move(queue_.front());
     queue_.pop_front();
-    if (!is_counted(frame.head.kind)) continue;
-    const bool small = frame.head.total * sizeof(float) <= kSmallBytes;
-    if (frame.lends() && !(small && copy(frame, leases))) ++lent_kept_;
-    kept_.push_back(std::move(frame));
+    if (!frame.header.counted()) continue;
+    if (frame.is_leased() && !(frame.is_small() && copy(frame, leases))) ++leased_unacked_;
+    unacked_.push_back(std::move(frame));
   }
-  forget_acknowledged(done);
-  let_go(done);
+  take_acked(done);
+  release(done);
 }
 
-void SendQueue::forget_acknowledged(Frames& done) {
-  for (; first_ < acknowledged_ && !kept_.empty(); ++first_) {
-    if (kept_.front().lends()) --lent_kept_;
-    done.push_back(std::move(kept_.front()));
-    kept_.pop_front();
+void SendQueue::take_acked(Frames& done) {
+  for (; first_ < acked_ && !unacked_.empty(); ++first_) {
+    if (unacked_.front().is_leased()) --leased_unacked_;
+    done.push_back(std::move(unacked_.front()));
+    unacked_.pop_front();
   }
 }
 
-bool SendQueue::acknowledged(std::uint64_t count) {
-  if (count < acknowledged_ || count > pushed_) return false;
-  acknowledged_ = count;
+bool SendQueue::on_ack(std::uint64_t count) {
+  if (count < acked_ || count > pushed_) return false;
+  acked_ = count;
   Frames done;
-  forget_acknowledged(done);
-  let_go(done);
+  take_acked(done);
+  release(done);
   return true;
 }
 
-void SendQueue::interrupted() {
+void SendQueue::interrupt() {
   interrupted_ = true;
   in_flight_ = 0;
   front_written_ = 0;
-  std::erase_if(queue_, [](const Outgoing& frame) { return !is_counted(frame.head.kind); });
+  std::erase_if(queue_, [](const Outgoing& frame) { return !frame.header.counted(); });
 }
 
 bool SendQueue::resume(std::uint64_t count) {
-  if (count < acknowledged_ || count > pushed_) return false;
-  GOSSAMER_CHECK(between_frames(), "a frame that is half written cannot be written again");
-  // Frames that do not count are at the front, if there are any: nothing else was written since.
-  const auto first_counted = std::ranges::find_if(
-      queue_, [](const Outgoing& frame) { return is_counted(frame.head.kind); });
-  queue_.insert(first_counted, std::make_move_iterator(kept_.begin()),
-                std::make_move_iterator(kept_.end()));
-  kept_.clear();
-  lent_kept_ = 0;
+  if (count < acked_ || count > pushed_) return false;
+  GOSSAMER_CHECK(between_frames(), "a frame that is written in part cannot be written again");
+  // Frames that are not counted are at the front: nothing else was written since the interruption.
+  const auto first_counted =
+      std::ranges::find_if(queue_, [](const Outgoing& frame) { return frame.header.counted(); });
+  queue_.insert(first_counted, std::make_move_iterator(unacked_.begin()),
+                std::make_move_iterator(unacked_.end()));
+  unacked_.clear();
+  leased_unacked_ = 0;
   Frames done;
   for (auto each = queue_.begin(); each != queue_.end() && first_ < count;) {
-    if (!is_counted(each->head.kind)) {
+    if (!each->header.counted()) {
       ++each;
       continue;
     }
@@ -135,15 +137,15 @@ bool SendQueue::resume(std::uint64_t count) {
     each = queue_.erase(each);
     ++first_;
   }
-  acknowledged_ = count;
+  acked_ = count;
   interrupted_ = false;
-  let_go(done);
+  release(done);
   return true;
 }
 
 void SendQueue::drop(bool keep_begun) {
-  Frames done = std::exchange(kept_, {});
-  lent_kept_ = 0;
+  Frames done = std::exchange(unacked_, {});
+  leased_unacked_ = 0;
   const std::size_t keep =
       keep_begun ? std::max<std::size_t>(in_flight_, front_written_ > 0 ? 1 : 0) : 0;
   if (keep == 0) in_flight_ = front_written_ = 0;
@@ -151,21 +153,21 @@ void SendQueue::drop(bool keep_begun) {
     done.push_front(std::move(queue_.back()));
     queue_.pop_back();
   }
-  let_go(done);
+  release(done);
 }
 
 /// Ends frames and their leases.
-void SendQueue::let_go(Frames& frames) {
+void SendQueue::release(Frames& frames) {
   for (const Outgoing& frame : frames) {
-    if (frame.copy != nullptr) copied_bytes_ -= frame.head.payload_bytes;
+    if (frame.copy != nullptr) copied_bytes_ -= frame.header.payload_bytes;
     else hashes_.release(frame.payload());
-    if (frame.head.kind == FrameKind::control) --notes_;
+    if (frame.header.control() != nullptr) --control_frames_;
   }
   frames.clear();
 }
 
-/// From now on the frame needs no lease; what it had goes to `leases`. False where that would be
-/// too much.
+/// Copies the values of a frame and moves its lease to `leases`. False if the copies would take too
+/// much memory.
 bool SendQueue::copy(Outgoing& frame, std::vector<gossip::Lease>& leases) {
   const std::size_t size = frame.chunk.values.size_bytes();
   if (copied_bytes_ + size > kMaxCopiedBytes) return false;
@@ -180,18 +182,19 @@ bool SendQueue::copy(Outgoing& frame, std::vector<gossip::Lease>& leases) {
   return true;
 }
 
-bool SendQueue::copy_awaited() {
+bool SendQueue::copy_for_writers() {
   std::vector<gossip::Lease> leases;
-  bool left = false;
-  for (Outgoing& frame : kept_) {
-    if (!frame.lends()) continue;
-    if (frame.chunk.lease.writer_waiting() && copy(frame, leases)) --lent_kept_;
-    else left = true;
+  bool remain = false;
+  for (Outgoing& frame : unacked_) {
+    if (!frame.is_leased()) continue;
+    if (frame.chunk.lease.writer_waiting() && copy(frame, leases)) --leased_unacked_;
+    else remain = true;
   }
-  if (!interrupted_) return left;
+  if (!interrupted_) return remain;
   for (Outgoing& frame : queue_)
-    if (frame.lends() && !(frame.chunk.lease.writer_waiting() && copy(frame, leases))) left = true;
-  return left;
+    if (frame.is_leased() && !(frame.chunk.lease.writer_waiting() && copy(frame, leases)))
+      remain = true;
+  return remain;
 }
 
 }  // namespace gossamer::net

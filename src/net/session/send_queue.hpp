@@ -1,8 +1,10 @@
-// What a session has to say, in order: frames that wait to be written, and those that are written
-// and not acknowledged yet, so that a connection that breaks can be gone on with on another one. A
-// frame is held until the other side has it: its values stay where they are, lent, and nothing is
-// copied, but for small messages, and for rows whose owner wants to write them before word has come
-// that they are there; so that nobody waits for the way back. What is copied is bounded.
+// The frames that one session sends, in order: frames that wait to be written, and frames that
+// are written and not acknowledged. A frame stays in the queue until the other end has it, so that
+// it can be sent again over another connection.
+//
+// The values of a chunk stay where they are, under the chunk's lease, and are not copied. There are
+// two exceptions: small messages, and rows whose owner waits to write while only the
+// acknowledgement is missing. The copies of one session are bounded.
 #pragma once
 
 #include <array>
@@ -21,13 +23,14 @@
 
 namespace gossamer::net {
 
-/// Thread: the scheduler's.
+/// A counted frame (FrameHeader::counted) is sent until it is acknowledged; any other is forgotten
+/// when it is written or when its connection breaks. Thread: the scheduler's.
 class SendQueue {
  public:
-  /// Messages up to this size are copied when they are written: that costs less than to wait for an
-  /// acknowledgement.
+  /// Messages up to this size are copied when they are written: a copy costs less than waiting for
+  /// an acknowledgement.
   static constexpr std::size_t kSmallBytes = std::size_t{64} << 10;
-  /// What one session's copies take at most: about as much as the system's own buffers of a
+  /// The most that the copies of one session take: about as much as the system's own buffers of a
   /// connection hold.
   static constexpr std::size_t kMaxCopiedBytes = std::size_t{8} << 20;
 
@@ -36,84 +39,87 @@ class SendQueue {
   SendQueue(const SendQueue&) = delete;
   SendQueue& operator=(const SendQueue&) = delete;
 
-  /// Puts a frame at the end; `chunk` or `text` is its payload, as its kind asks.
-  void push(const FrameHeader& head, gossip::Chunk chunk, std::string text = {});
-  /// Puts a frame that does not count (is_counted) before all that is not begun, in place of one of
-  /// its kind. Not while writing().
-  void push_first(const FrameHeader& head);
+  /// Appends a frame; `chunk` or `text` is its payload, as its kind asks.
+  void push(const FrameHeader& header, gossip::Chunk chunk, std::string text = {});
+  /// Puts a frame that is not counted before all frames that are not begun, in place of a waiting
+  /// frame of its kind. Not while writing().
+  void push_first(const FrameHeader& header);
 
-  /// What to write next; empty: nothing. It stays valid, and this object is writing(), until
-  /// written() or interrupted(). Frames that count are left out while it is interrupted.
+  /// The areas to write next, empty if there are none. They stay valid, and writing() holds, until
+  /// written() or interrupt(). While the queue is interrupted, counted frames are left out.
   std::span<const Area> gather();
   void written(std::size_t bytes);
   bool writing() const { return in_flight_ > 0; }
-  /// Nothing is half written.
+  /// No frame is written in part.
   bool between_frames() const { return in_flight_ == 0 && front_written_ == 0; }
 
-  /// The other side has so many of the frames that count. False if there were not so many, or it
-  /// had said more before.
-  bool acknowledged(std::uint64_t count);
-  /// The connection is gone, with what was half written. Frames that do not count are forgotten.
-  void interrupted();
+  /// The other end has received the first `count` counted frames. False if that many were not sent,
+  /// or if it has acknowledged more before.
+  bool on_ack(std::uint64_t count);
+  /// The connection is gone, and with it the frame that was written in part. Frames that are not
+  /// counted are forgotten.
+  void interrupt();
   bool is_interrupted() const { return interrupted_; }
-  /// There is another one, and the other side has so many: what it has not is to be written again.
-  /// False as above. When between_frames().
+  /// There is another connection, and the other end has received the first `count` counted frames:
+  /// all later ones are written again. False as for on_ack(). Only when between_frames().
   bool resume(std::uint64_t count);
 
-  /// Forgets everything, but for what a write under way may touch and the frame that is half
-  /// written if `keep_begun`.
+  /// Forgets everything except the frames that a write under way may read and, if `keep_begun`, the
+  /// frame that is written in part.
   void drop(bool keep_begun = false);
-  /// Copies what is kept only to be acknowledged (of an interrupted one, all there is) and whose
-  /// owner waits for it, as far as kMaxCopiedBytes goes. Whether anything lent is left to look at
-  /// again.
-  bool copy_awaited();
-  /// Something is kept to be acknowledged that is lent.
-  bool lends() const { return interrupted_ ? !kept_.empty() || !queue_.empty() : lent_kept_ > 0; }
+  /// Copies the values that are kept only for an acknowledgement (of an interrupted queue, all
+  /// values) and whose owner waits to write, within kMaxCopiedBytes. Returns whether leases remain
+  /// to look at again.
+  bool copy_for_writers();
+  /// Something is leased that waits only for an acknowledgement.
+  bool has_leases() const {
+    return interrupted_ ? !unacked_.empty() || !queue_.empty() : leased_unacked_ > 0;
+  }
 
-  /// All is written.
+  /// All frames are written.
   bool empty() const { return queue_.empty(); }
-  /// All is written, and the other side has it.
-  bool settled() const { return queue_.empty() && kept_.empty(); }
-  /// Frames that count: how many were ever put in, and of how many the other side has said that it
-  /// has them.
-  std::uint64_t pushed_count() const { return pushed_; }
-  std::uint64_t acknowledged_count() const { return acknowledged_; }
+  /// All frames are written and acknowledged.
+  bool fully_acked() const { return queue_.empty() && unacked_.empty(); }
+  /// Counted frames that were ever pushed, and of these the acknowledged ones.
+  std::uint64_t pushed() const { return pushed_; }
+  std::uint64_t acked() const { return acked_; }
   std::size_t copied_bytes() const { return copied_bytes_; }
-  /// Notes that are not written, or not acknowledged. Rows wait where they are; these are all that
-  /// grows here.
-  std::size_t notes() const { return notes_; }
+  /// Control frames that are not written or not acknowledged. Rows wait at their owners, so only
+  /// control frames can accumulate here.
+  std::size_t control_frames() const { return control_frames_; }
 
  private:
   struct Outgoing {
-    FrameHeader head;
+    FrameHeader header;
     gossip::Chunk chunk;
     std::string text;
-    std::unique_ptr<std::byte[]> copy;  ///< of the chunk's values, which then are these
+    std::unique_ptr<std::byte[]> copy;  ///< of the chunk's values, which then lie here
     std::array<std::byte, kFrameHeaderBytes> bytes{};
     bool encoded = false;
-    HashMemo::Moment lent = 0;
+    HashMemo::Moment leased_at = 0;
 
     std::span<const std::byte> payload() const;
-    std::size_t size() const { return kFrameHeaderBytes + head.payload_bytes; }
-    bool lends() const { return copy == nullptr && !chunk.values.empty(); }
+    std::size_t size() const { return kFrameHeaderBytes + header.payload_bytes; }
+    bool is_leased() const { return copy == nullptr && !chunk.values.empty(); }
+    bool is_small() const;
   };
   using Frames = std::deque<Outgoing>;
 
   void encode(Outgoing& frame);
   bool copy(Outgoing& frame, std::vector<gossip::Lease>& leases);
-  void let_go(Frames& frames);
-  void forget_acknowledged(Frames& done);
+  void release(Frames& frames);
+  void take_acked(Frames& done);
 
   HashMemo& hashes_;
-  Frames queue_;                    ///< not written whole
-  Frames kept_;                     ///< written and not acknowledged; all of them count
-  std::uint64_t pushed_ = 0;        ///< frames that count, of all time
-  std::uint64_t first_ = 0;         ///< the number of the first of kept_ and queue_
-  std::uint64_t acknowledged_ = 0;  ///< may be ahead of first_ for a moment: they may answer before
-                                    ///< we hear that all is written
-  std::size_t front_written_ = 0;   ///< bytes of queue_'s first that are out
-  std::size_t in_flight_ = 0;       ///< of queue_, those that the write under way may touch
-  std::size_t copied_bytes_ = 0, lent_kept_ = 0, notes_ = 0;
+  Frames queue_;              ///< not written whole
+  Frames unacked_;            ///< written and not acknowledged; all of them are counted
+  std::uint64_t pushed_ = 0;  ///< counted frames, of all time
+  std::uint64_t first_ = 0;   ///< the number of the first counted frame in unacked_ and queue_
+  std::uint64_t acked_ = 0;   ///< may exceed first_ for a moment: an acknowledgement may arrive
+                              ///< before the system reports that its frame is written
+  std::size_t front_written_ = 0;  ///< bytes of the first frame of queue_ that are written
+  std::size_t in_flight_ = 0;      ///< frames of queue_ that the write under way may read
+  std::size_t copied_bytes_ = 0, leased_unacked_ = 0, control_frames_ = 0;
   bool interrupted_ = false;
   std::array<Area, Socket::kMaxAreas> areas_;
 };

@@ -6,9 +6,18 @@
 
 namespace gossamer::net {
 
+namespace {
+
+Hello answer_to(const Hello& hello, HandshakeResult result, const AcceptorOptions& options) {
+  return {result,           hello.to,          hello.from,   options.failure_timeout,
+          options.identity, options.running(), hello.session};
+}
+
+}  // namespace
+
 Acceptor::~Acceptor() {
   listener_.reset();
-  for (auto& stranger : pending_) stranger.talk->close();
+  for (auto& pending : pending_) pending.stream->close();
 }
 
 Status Acceptor::open(const Address& address) {
@@ -21,79 +30,83 @@ Status Acceptor::open(const Address& address) {
 
 void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
   if (pending_.size() >= kMaxPendingConnections)
-    reject(pending_.begin(), "too many connections say nothing");
-  const auto stranger = pending_.emplace(pending_.end());
-  stranger->talk = std::make_shared<HandshakeStream>(
-      scheduler_, std::move(socket), plan_.deadline, [this, stranger](const std::string& why) {
-        reject(stranger, why == "no answer" ? "it said no hello" : why + " before its hello");
+    reject(pending_.begin(), "too many connections have sent no hello");
+  const auto pending = pending_.emplace(pending_.end());
+  pending->stream = std::make_shared<HandshakeStream>(
+      scheduler_, std::move(socket), options_.deadline, [this, pending](const std::string& why) {
+        reject(pending, why == "no answer" ? "it sent no hello" : why + " before its hello");
       });
-  HandshakeStream& talk = *stranger->talk;
-  talk.read(kHelloPrefixBytes, [this, stranger, &talk](std::span<const std::byte> prefix) {
+  HandshakeStream& stream = *pending->stream;
+  stream.read(kHelloPrefixBytes, [this, pending, &stream](std::span<const std::byte> prefix) {
     const auto words = decode_hello_prefix(prefix.first<kHelloPrefixBytes>());
-    if (!words) return reject(stranger, "it does not speak our protocol");
+    if (!words) return reject(pending, "it does not speak this protocol");
     if (words->version != kProtocolVersion) {
       Hello other;
       other.from = other.to = -1;
       other.identity.protocol = words->version;
-      return answer(stranger, other, HandshakeResult::wrong_version);
+      return answer(pending, other, HandshakeResult::wrong_version);
     }
     std::vector<std::byte> bytes(prefix.begin(), prefix.end());
-    talk.read(kHelloBytes - kHelloPrefixBytes,
-              [this, stranger, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
-                bytes.insert(bytes.end(), rest.begin(), rest.end());
-                judge(stranger, bytes);
-              });
+    stream.read(kHelloBytes - kHelloPrefixBytes,
+                [this, pending, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
+                  bytes.insert(bytes.end(), rest.begin(), rest.end());
+                  on_hello(pending, bytes);
+                });
   });
 }
 
-void Acceptor::judge(PendingConnections::iterator stranger, std::span<const std::byte> bytes) {
+void Acceptor::on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes) {
   const auto hello = decode_hello(bytes.first<kHelloBytes>());
-  if (!hello) return reject(stranger, "it does not speak our protocol");
-  HandshakeResult verdict = compare(plan_.identity, hello->identity);
-  if (verdict == HandshakeResult::accepted) verdict = plan_.admit(*hello);
-  answer(stranger, *hello, verdict);
+  if (!hello) return reject(pending, "it does not speak this protocol");
+  HandshakeResult result = compare(options_.identity, hello->identity);
+  if (result == HandshakeResult::accepted) result = options_.admit(*hello);
+  answer(pending, *hello, result);
 }
 
-void Acceptor::answer(PendingConnections::iterator stranger, const Hello& hello,
-                      HandshakeResult verdict) {
-  const Hello ours{verdict,        hello.to,        hello.from,   plan_.failure_timeout,
-                   plan_.identity, plan_.running(), hello.session};
-  HandshakeStream& talk = *stranger->talk;
-  if (takes(verdict)) {
-    talk.write(encode_hello(ours), [this, stranger, hello, verdict] {
-      // Two calls of one peer may have been admitted before either was answered.
-      if (plan_.admit(hello) != verdict) return reject(stranger, "it called twice, or too late");
-      auto socket = stranger->talk->release();
-      pending_.erase(stranger);
-      plan_.admitted(std::move(socket), hello, verdict);
-    });
-    return;
+void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
+                      HandshakeResult result) {
+  if (is_accepted(result)) return accept(pending, hello, result);
+  HandshakeStream& stream = *pending->stream;
+  const std::string clause = describe(result, hello.identity, options_.identity, hello.from);
+  // A peer that retries may do so often, and a peer that resumes is known.
+  if (!is_retried(result) && result != HandshakeResult::unknown_session) {
+    const std::string name = hello.from >= 0
+                                 ? fmt::format("peer {} ({})", hello.from, stream.remote())
+                                 : "a peer at " + stream.remote();
+    report(fmt::format("rejected {}: {}", name, clause));
   }
-  const std::string clause = describe(verdict, hello.identity, plan_.identity, hello.from);
-  if (!comes_again(verdict) &&
-      verdict != HandshakeResult::gone) {  // else it calls perhaps many times, or is no stranger
-    const std::string who = hello.from >= 0 ? fmt::format("peer {} ({})", hello.from, talk.remote())
-                                            : "a peer at " + talk.remote();
-    report(fmt::format("refused {}: {}", who, clause));
-  }
-  stranger->answered = true;
-  talk.write(encode_hello(ours), [&talk] { talk.hang_up(); });
-  plan_.refused(hello, verdict, clause);
+  pending->answered = true;
+  stream.write(encode_hello(answer_to(hello, result, options_)),
+               [&stream] { stream.close_gracefully(); });
+  options_.on_rejected(hello, result, clause);
 }
 
-void Acceptor::reject(PendingConnections::iterator stranger, const std::string& why) {
-  const PendingConnection gone = *stranger;  // alive until we return, wherever we were called from
-  pending_.erase(stranger);
-  gone.talk->close();
-  if (!gone.answered)
-    report(fmt::format("closed a connection from {}: {}", gone.talk->remote(), why));
+void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,
+                      HandshakeResult result) {
+  pending->stream->write(encode_hello(answer_to(hello, result, options_)),
+                         [this, pending, hello, result] {
+                           // Two connections of one peer may have been admitted before either was
+                           // answered.
+                           if (options_.admit(hello) != result)
+                             return reject(pending, "it connected twice, or too late");
+                           auto socket = pending->stream->release();
+                           pending_.erase(pending);
+                           options_.on_admitted(std::move(socket), hello, result);
+                         });
+}
+
+void Acceptor::reject(PendingConnections::iterator pending, const std::string& why) {
+  const PendingConnection rejected = *pending;  // alive until this returns
+  pending_.erase(pending);
+  rejected.stream->close();
+  if (!rejected.answered)
+    report(fmt::format("closed a connection from {}: {}", rejected.stream->remote(), why));
 }
 
 void Acceptor::report(const std::string& line) {
   if (reports_ > kMaxReports) return;
-  plan_.message(++reports_ > kMaxReports
-                    ? "more strangers have called; they are not reported any more"
-                    : line);
+  options_.message(++reports_ > kMaxReports ? "further rejected connections are not reported"
+                                            : line);
 }
 
 }  // namespace gossamer::net

@@ -1,6 +1,6 @@
-// The listening side of the hello: who calls, from which run, and whether we want that. Strangers
-// that say nothing or nonsense cost a bounded number of connections for a bounded time, and one
-// line.
+// The accepting side of the handshake: reads the hello of each incoming connection and accepts or
+// rejects it. A connection that sends nothing or nonsense costs bounded memory for a bounded time,
+// and one line of output.
 #pragma once
 
 #include <functional>
@@ -13,48 +13,52 @@
 
 namespace gossamer::net {
 
-/// Thread: the scheduler's. Listens from open() to its end.
+struct AcceptorOptions {
+  Identity identity;
+  gossip::Time deadline{0};                      ///< for the hello of a pending connection
+  std::chrono::milliseconds failure_timeout{0};  ///< Hello::failure_timeout
+  std::function<bool()> running;                 ///< Hello::running, asked for each answer
+  /// Whether the peer that connects may have the pair that it asks for: accepted, resumed, or a
+  /// reason against it.
+  std::function<HandshakeResult(const Hello& hello)> admit;
+  /// The connection is accepted and answered.
+  std::function<void(std::unique_ptr<Socket>, const Hello& hello, HandshakeResult result)>
+      on_admitted;
+  /// The connection was rejected; its ids may be unknown. `clause` is the reason in words.
+  std::function<void(const Hello& hello, HandshakeResult result, const std::string& clause)>
+      on_rejected;
+  std::function<void(const std::string&)> message;  ///< lines for people
+};
+
+/// Thread: the scheduler's. Listens from open() until it is destroyed.
 class Acceptor {
  public:
-  struct Plan {
-    Identity identity;
-    gossip::Time deadline{0};  ///< for a caller to say its hello
-    std::chrono::milliseconds failure_timeout{0};
-    std::function<bool()> running;  ///< Hello::running, asked for each answer
-    /// Whether the caller may talk to the peer it asks for; accepted, resumed, or why not.
-    std::function<HandshakeResult(const Hello& hello)> admit;
-    std::function<void(std::unique_ptr<Socket>, const Hello& hello, HandshakeResult verdict)>
-        admitted;
-    /// Known peer or not, it was refused.
-    std::function<void(const Hello& hello, HandshakeResult verdict, const std::string& clause)>
-        refused;
-    std::function<void(const std::string&)> message;
-  };
-
-  Acceptor(RealScheduler& scheduler, Plan plan) : scheduler_(scheduler), plan_(std::move(plan)) {}
+  Acceptor(RealScheduler& scheduler, AcceptorOptions options)
+      : scheduler_(scheduler), options_(std::move(options)) {}
   ~Acceptor();
 
+  /// Error (network): the address cannot be listened on.
   Status open(const Address& address);
   Address address() const { return listener_->address(); }
 
  private:
-  static constexpr std::size_t kMaxPendingConnections =
-      64;                                 // connections without a hello at a time
-  static constexpr int kMaxReports = 20;  // lines about strangers in a run
+  static constexpr std::size_t kMaxPendingConnections = 64;
+  static constexpr int kMaxReports = 20;  ///< lines about rejected connections in a run
 
   struct PendingConnection {
-    std::shared_ptr<HandshakeStream> talk;
-    bool answered = false;  ///< refused: only its hanging up is waited for
+    std::shared_ptr<HandshakeStream> stream;
+    bool answered = false;  ///< rejected: only the end of the connection is awaited
   };
   using PendingConnections = std::list<PendingConnection>;
   void on_accept(std::unique_ptr<Socket> socket);
-  void judge(PendingConnections::iterator stranger, std::span<const std::byte> bytes);
-  void answer(PendingConnections::iterator stranger, const Hello& hello, HandshakeResult verdict);
-  void reject(PendingConnections::iterator stranger, const std::string& why);
+  void on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes);
+  void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
+  void accept(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
+  void reject(PendingConnections::iterator pending, const std::string& why);
   void report(const std::string& line);
 
   RealScheduler& scheduler_;
-  Plan plan_;
+  AcceptorOptions options_;
   PendingConnections pending_;
   int reports_ = 0;
   std::unique_ptr<Listener> listener_;

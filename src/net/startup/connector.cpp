@@ -6,9 +6,12 @@
 
 namespace gossamer::net {
 
-Connector::Connector(RealScheduler& scheduler, Plan plan)
-    : scheduler_(scheduler), plan_(std::move(plan)), began_(scheduler.now()), pause_(kFirstPause) {
-  timer_ = scheduler_.after(plan_.pause, [this] { call(); });
+Connector::Connector(RealScheduler& scheduler, ConnectorOptions options)
+    : scheduler_(scheduler),
+      options_(std::move(options)),
+      began_(scheduler.now()),
+      pause_(kFirstPause) {
+  timer_ = scheduler_.after(options_.pause, [this] { attempt(); });
 }
 
 Connector::~Connector() {
@@ -16,90 +19,92 @@ Connector::~Connector() {
   if (stream_) stream_->close();
 }
 
-std::string Connector::trouble() const {
-  if (tries_ == 0) return why_.empty() ? "not called yet" : why_;
+std::string Connector::failure() const {
+  if (attempts_ == 0) return failure_.empty() ? "not tried yet" : failure_;
   const double seconds = std::chrono::duration<double>(scheduler_.now() - began_).count();
-  return fmt::format("{}, {} {} in {:.0f} s", why_.empty() ? "being called" : why_, tries_,
-                     tries_ == 1 ? "try" : "tries", seconds);
+  return fmt::format("{}, {} {} in {:.0f} s", failure_.empty() ? "connecting" : failure_, attempts_,
+                     attempts_ == 1 ? "try" : "tries", seconds);
 }
 
-void Connector::call() {
-  const auto address = plan_.find();
-  if (!address.ok()) return plan_.absent ? give_up() : retry(address.error().message);
+void Connector::attempt() {
+  const auto address = options_.find();
+  if (!address.ok()) return options_.on_unreachable ? give_up() : retry(address.error().message);
   address_ = to_string(*address);
-  ++tries_;
-  timer_ = scheduler_.after(plan_.deadline, [this] { retry("no answer"); });
+  ++attempts_;
+  timer_ = scheduler_.after(options_.deadline, [this] { retry("no answer"); });
   attempt_ = connect(scheduler_, *address, [this](Result<std::unique_ptr<Socket>> socket) {
     scheduler_.cancel(timer_);
     if (!socket.ok()) {
-      const bool nobody = plan_.absent && socket.error().kind == ErrorKind::rejected;
-      return nobody ? give_up() : retry(socket.error().message);
+      const bool unreachable =
+          options_.on_unreachable && socket.error().kind == ErrorKind::rejected;
+      return unreachable ? give_up() : retry(socket.error().message);
     }
-    talk(std::move(socket).value());
+    begin_handshake(std::move(socket).value());
   });
 }
 
 void Connector::retry(std::string why) {
-  why_ = std::move(why);
+  failure_ = std::move(why);
   attempt_.reset();
   stream_.reset();
   scheduler_.cancel(timer_);
-  timer_ = scheduler_.after(pause_, [this] { call(); });
+  timer_ = scheduler_.after(pause_, [this] { attempt(); });
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
-void Connector::talk(std::unique_ptr<Socket> socket) {
+void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
   stream_ = std::make_shared<HandshakeStream>(
-      scheduler_, std::move(socket), plan_.deadline,
-      [this](const std::string& why) { retry(why + " to our hello"); });
-  plan_.hello.running = plan_.running();
-  stream_->write(encode_hello(plan_.hello), [this] { read_answer(); });
+      scheduler_, std::move(socket), options_.deadline,
+      [this](const std::string& why) { retry(why + " to the hello"); });
+  options_.hello.running = options_.running();
+  stream_->write(encode_hello(options_.hello), [this] { read_answer(); });
 }
 
 void Connector::read_answer() {
   stream_->read(kHelloPrefixBytes, [this](std::span<const std::byte> prefix) {
     const auto words = decode_hello_prefix(prefix.first<kHelloPrefixBytes>());
-    if (!words) return retry("what answers there is no gossamer peer");
+    if (!words) return retry("the process that answers there is no gossamer peer");
     if (words->version != kProtocolVersion)
-      return refuse(
+      return on_rejection(
           fmt::format("its protocol version is {}, ours is {}", words->version, kProtocolVersion));
     std::vector<std::byte> bytes(prefix.begin(), prefix.end());
     stream_->read(kHelloBytes - kHelloPrefixBytes,
                   [this, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
                     bytes.insert(bytes.end(), rest.begin(), rest.end());
-                    judge(bytes);
+                    on_answer(bytes);
                   });
   });
 }
 
-void Connector::judge(std::span<const std::byte> bytes) {
+void Connector::on_answer(std::span<const std::byte> bytes) {
   const auto answer = decode_hello(bytes.first<kHelloBytes>());
-  if (!answer) return retry("what answers there is no gossamer peer");
-  if (!takes(answer->verdict)) {
+  if (!answer) return retry("the process that answers there is no gossamer peer");
+  const Hello& hello = options_.hello;
+  if (!is_accepted(answer->result)) {
     const std::string clause =
-        describe(answer->verdict, answer->identity, plan_.hello.identity, plan_.hello.from);
-    const bool moved = plan_.moving && answer->verdict == HandshakeResult::not_hosted;
-    return moved || comes_again(answer->verdict) ? retry(clause) : refuse(clause);
+        describe(answer->result, answer->identity, hello.identity, hello.from);
+    const bool stale =
+        options_.address_may_be_stale && answer->result == HandshakeResult::not_hosted;
+    return stale || is_retried(answer->result) ? retry(clause) : on_rejection(clause);
   }
-  const HandshakeResult ours = compare(plan_.hello.identity, answer->identity);
-  if (ours != HandshakeResult::accepted)
-    return refuse(describe(ours, answer->identity, plan_.hello.identity, plan_.hello.from));
-  if (answer->from != plan_.hello.to)
-    return retry(fmt::format("peer {} answers there", answer->from));
+  const HandshakeResult difference = compare(hello.identity, answer->identity);
+  if (difference != HandshakeResult::accepted)
+    return on_rejection(describe(difference, answer->identity, hello.identity, hello.from));
+  if (answer->from != hello.to) return retry(fmt::format("peer {} answers there", answer->from));
   auto socket = stream_->release();
-  const auto connected = plan_.connected;  // may end this object
-  connected(std::move(socket), *answer);
+  const auto on_connected = options_.on_connected;  // may destroy this object
+  on_connected(std::move(socket), *answer);
 }
 
 void Connector::give_up() {
-  const auto absent = plan_.absent;  // may end this object
-  absent();
+  const auto on_unreachable = options_.on_unreachable;  // may destroy this object
+  on_unreachable();
 }
 
-void Connector::refuse(const std::string& clause) {
-  const auto refused = plan_.refused;  // may end this object
-  if (refused({ErrorKind::rejected,
-               fmt::format("peer {} at {} refused us: {}", plan_.hello.to, address_, clause)}))
+void Connector::on_rejection(const std::string& clause) {
+  const auto on_rejected = options_.on_rejected;  // may destroy this object
+  if (on_rejected({ErrorKind::rejected, fmt::format("peer {} at {} rejected this peer: {}",
+                                                    options_.hello.to, address_, clause)}))
     retry(clause);
 }
 

@@ -1,4 +1,5 @@
-// Calls one peer until it takes us: look up, connect, hello, and again, with growing pauses.
+// The connecting side of the handshake: finds a peer's address, connects, sends a hello, and
+// repeats that with growing pauses until the peer accepts.
 #pragma once
 
 #include <functional>
@@ -10,54 +11,53 @@
 
 namespace gossamer::net {
 
-/// Thread: the scheduler's. Its end gives up the call.
+struct ConnectorOptions {
+  Hello hello;                            ///< what to send; `to` is the peer to connect to
+  std::function<bool()> running;          ///< Hello::running, asked at each attempt
+  std::function<Result<Address>()> find;  ///< where the peer listens; an error is retried
+  bool address_may_be_stale = false;  ///< that another peer lives at the address is no rejection
+  gossip::Time deadline{0};           ///< of one attempt
+  gossip::Time pause{0};              ///< before the first
+  /// The peer accepted. May destroy the connector.
+  std::function<void(std::unique_ptr<Socket>, const Hello& answer)> on_connected;
+  /// The peer is there and rejects this one; the error is a whole sentence. Returns true to try
+  /// again all the same; else it may destroy the connector.
+  std::function<bool(Error)> on_rejected;
+  /// If given: no process listens at the address, or the address is unknown. Called in place of
+  /// another attempt. May destroy the connector.
+  std::function<void()> on_unreachable;
+};
+
+/// Thread: the scheduler's. Its destruction ends the attempt.
 class Connector {
  public:
-  static constexpr gossip::Time kFirstPause =
-      std::chrono::milliseconds(50);  ///< between two tries; doubles
+  /// Pauses between two attempts double from the first to the longest.
+  static constexpr gossip::Time kFirstPause = std::chrono::milliseconds(50);
   static constexpr gossip::Time kLongestPause = std::chrono::seconds(1);
 
-  struct Plan {
-    Hello hello;                    ///< what we say; `to` is who is called
-    std::function<bool()> running;  ///< Hello::running, asked at each try
-    std::function<Result<Address>()> find;
-    bool moving = false;  ///< what `find` gives may be of the past: that somebody else lives there
-                          ///< is no refusal
-    gossip::Time deadline{0};  ///< of one try
-    gossip::Time pause{0};     ///< before the first
-    /// They accepted. May let the caller go.
-    std::function<void(std::unique_ptr<Socket>, const Hello& answer)> connected;
-    /// They are there and will not have us: a whole sentence. True to try again all the same; else
-    /// it may let the caller go.
-    std::function<bool(Error)> refused;
-    /// If given: nobody listens there, or it is not known where that is, and this is called in
-    /// place of another try. May let the caller go.
-    std::function<void()> absent;
-  };
-
-  Connector(RealScheduler& scheduler, Plan plan);
+  Connector(RealScheduler& scheduler, ConnectorOptions options);
   ~Connector();
 
-  /// Where the peer was last called; empty if that is not known.
+  /// The address of the last attempt; empty if there was none.
   const std::string& address() const { return address_; }
-  /// Why it is not connected: "connection refused, 12 tries in 30 s".
-  std::string trouble() const;
+  /// Why the peer is not connected: "connection refused, 12 tries in 30 s".
+  std::string failure() const;
 
  private:
-  void call();
+  void attempt();
   void retry(std::string why);
-  void talk(std::unique_ptr<Socket> socket);
+  void begin_handshake(std::unique_ptr<Socket> socket);
   void read_answer();
-  void judge(std::span<const std::byte> bytes);
+  void on_answer(std::span<const std::byte> bytes);
   void give_up();
-  void refuse(const std::string& clause);
+  void on_rejection(const std::string& clause);
 
   RealScheduler& scheduler_;
-  Plan plan_;
+  ConnectorOptions options_;
   gossip::Time began_;
   gossip::Time pause_;
-  int tries_ = 0;
-  std::string address_, why_;
+  int attempts_ = 0;
+  std::string address_, failure_;
   gossip::Scheduler::TimerId timer_;
   std::unique_ptr<Attempt> attempt_;
   std::shared_ptr<HandshakeStream> stream_;

@@ -19,28 +19,28 @@ HandshakeStream::~HandshakeStream() { close(); }
 void HandshakeStream::read(std::size_t bytes,
                            std::function<void(std::span<const std::byte>)> then) {
   in_.resize(bytes);
-  in_got_ = 0;
+  received_ = 0;
   after_read_ = std::move(then);
-  read_on();
+  continue_read();
 }
 
-void HandshakeStream::read_on() {
-  const Area area{in_.data() + in_got_, in_.size() - in_got_};
+void HandshakeStream::continue_read() {
+  const Area area{in_.data() + received_, in_.size() - received_};
   socket_->read({&area, 1});
 }
 
 void HandshakeStream::read_done(const Transfer& transfer) {
   const auto self = shared_from_this();
   if (transfer.end || transfer.error) return end(reason(transfer));
-  if (discarding_) return read_on();
-  in_got_ += transfer.bytes;
-  if (in_got_ < in_.size()) return read_on();
+  if (discarding_) return continue_read();
+  received_ += transfer.bytes;
+  if (received_ < in_.size()) return continue_read();
   std::exchange(after_read_, nullptr)(in_);
 }
 
 void HandshakeStream::write(std::span<const std::byte> bytes, std::function<void()> then) {
   out_.assign(bytes.begin(), bytes.end());
-  out_written_ = 0;
+  written_ = 0;
   after_write_ = std::move(then);
   const Area area{out_.data(), out_.size()};
   socket_->write({&area, 1});
@@ -49,20 +49,20 @@ void HandshakeStream::write(std::span<const std::byte> bytes, std::function<void
 void HandshakeStream::write_done(const Transfer& transfer) {
   const auto self = shared_from_this();
   if (transfer.error) return end(reason(transfer));
-  out_written_ += transfer.bytes;
-  if (out_written_ < out_.size()) {
-    const Area area{out_.data() + out_written_, out_.size() - out_written_};
+  written_ += transfer.bytes;
+  if (written_ < out_.size()) {
+    const Area area{out_.data() + written_, out_.size() - written_};
     return socket_->write({&area, 1});
   }
   if (after_write_) std::exchange(after_write_, nullptr)();
 }
 
-void HandshakeStream::hang_up() {
+void HandshakeStream::close_gracefully() {
   socket_->finish_sending();
   discarding_ = true;
   in_.resize(512);
-  in_got_ = 0;
-  read_on();
+  received_ = 0;
+  continue_read();
 }
 
 std::unique_ptr<Socket> HandshakeStream::release() {

@@ -1,5 +1,5 @@
-// The few words on a fresh connection before it is a session: exact reads, exact writes, and one
-// deadline over all of it.
+// The byte stream of a handshake: exact reads and writes on a fresh connection before it belongs to
+// a session, with one deadline over all of them.
 #pragma once
 
 #include <cstddef>
@@ -13,24 +13,26 @@
 
 namespace gossamer::net {
 
-/// Held by a shared_ptr; it may be let go at any time, from within its own calls too, and calls
-/// nothing after close(). Thread: the scheduler's.
+/// Held by a shared_ptr, which may be released at any time, also from within a callback. There is
+/// no callback after close(). Thread: the scheduler's.
 class HandshakeStream final : public SocketUser,
                               public std::enable_shared_from_this<HandshakeStream> {
  public:
   using OnEnd = std::function<void(const std::string& why)>;
 
-  /// `on_end`: the connection broke, or `deadline` passed; once.
+  /// `on_end` is called once, when the connection breaks or `deadline` passes.
   HandshakeStream(RealScheduler& scheduler, std::unique_ptr<Socket> socket, gossip::Time deadline,
                   OnEnd on_end);
   ~HandshakeStream() override;
 
+  /// Reads exactly `bytes` bytes. One read at a time.
   void read(std::size_t bytes, std::function<void(std::span<const std::byte>)> then);
+  /// Writes all bytes, of which it keeps a copy. One write at a time.
   void write(std::span<const std::byte> bytes, std::function<void()> then);
-  /// Sends no more, and reads on until the other side has closed, so that it can read our last
-  /// words; then on_end.
-  void hang_up();
-  /// Hands the socket over; the talk is at its end.
+  /// Closes the sending side, and reads on until the other end has closed, so that it can read what
+  /// was written; then calls on_end.
+  void close_gracefully();
+  /// Hands the socket over and closes the stream.
   std::unique_ptr<Socket> release();
   void close();
 
@@ -40,7 +42,7 @@ class HandshakeStream final : public SocketUser,
   void write_done(const Transfer& transfer) override;
 
  private:
-  void read_on();
+  void continue_read();
   void end(const std::string& why);
 
   RealScheduler& scheduler_;
@@ -50,7 +52,7 @@ class HandshakeStream final : public SocketUser,
   gossip::Scheduler::TimerId timer_;
 
   std::vector<std::byte> in_, out_;
-  std::size_t in_got_ = 0, out_written_ = 0;
+  std::size_t received_ = 0, written_ = 0;
   bool discarding_ = false;
   std::function<void(std::span<const std::byte>)> after_read_;
   std::function<void()> after_write_;

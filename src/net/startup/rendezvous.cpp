@@ -34,7 +34,7 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
                  fmt::format("net.rendezvous: cannot make the folder {}: {}", folder_.string(),
                              error ? error.message() : "there is a file of that name")};
   for (int peer : peers) {
-    // Written beside, then renamed: nobody reads half an address.
+    // Written to another file, then renamed: no process reads half an address.
     const fs::path whole = file(peer);
     fs::path part = whole;
     part += fmt::format(".{}.part", ::getpid());
@@ -53,20 +53,20 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
   return {};
 }
 
-void Rendezvous::keep(bool insist) {
+void Rendezvous::restore(bool overwrite) {
   std::error_code ignored;
-  std::vector<int> gone;
+  std::vector<int> missing;
   for (int peer : announced_) {
     bool ours = fs::exists(file(peer), ignored);
-    if (ours && insist) {
+    if (ours && overwrite) {
       const auto found = find(peer);
-      ours = !found.ok() || *found == address_;  // another run's file is not touched
+      ours = !found.ok() || *found == address_;  // a file of another run stays
     }
-    if (!ours) gone.push_back(peer);
+    if (!ours) missing.push_back(peer);
   }
-  for (int peer : gone) std::erase(announced_, peer);
-  if (!gone.empty())
-    (void)announce(gone, address_);  // a folder that cannot be written: the wait's end will tell
+  for (int peer : missing) std::erase(announced_, peer);
+  if (!missing.empty())
+    (void)announce(missing, address_);  // if the folder cannot be written, join_timeout reports it
 }
 
 Result<Address> Rendezvous::find(int peer) const {
@@ -75,9 +75,10 @@ Result<Address> Rendezvous::find(int peer) const {
   if (!std::getline(in, address) || !std::getline(in, run_id))
     return Error{ErrorKind::network, fmt::format("{} is not there yet", file(peer).string())};
   if (run_id != run_id_)
-    return Error{ErrorKind::network,
-                 fmt::format("{} is of another run: is the configuration the same on both?",
-                             file(peer).string())};
+    return Error{
+        ErrorKind::network,
+        fmt::format("{} belongs to another run: is the configuration the same on both machines?",
+                    file(peer).string())};
   return parse_address(address);
 }
 

@@ -1,4 +1,4 @@
-// A folder where each process writes where it can be called, so that ports need not be agreed on
+// The rendezvous folder: each process writes its address there, so that ports need not be agreed on
 // beforehand.
 #pragma once
 
@@ -12,20 +12,20 @@ namespace gossamer::net {
 
 class Rendezvous {
  public:
-  /// Files of other runs (other `run_id`s) in `folder` count as not written.
+  /// Files of other runs (with another `run_id`) in `folder` are ignored.
   Rendezvous(std::filesystem::path folder, std::string run_id);
-  /// Takes away what it wrote, if it is still there.
+  /// Removes the files that it wrote, if they still hold its address.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
-  /// Writes `address` for each of the peers, each file whole or not at all. The error names the
-  /// file.
+  /// Writes `address` for each of the peers, each file whole or not at all. Error (data): a file
+  /// cannot be written; it is named.
   Status announce(const std::vector<int>& peers, const Address& address);
-  /// Writes again what is no longer there: another process with one of our ids, refused elsewhere,
-  /// took its file away. With `insist`, also what such a process has written over.
-  void keep(bool insist);
-  /// Where `peer` can be called; the error says that it is not known yet, and why.
+  /// Writes a file again that is gone: another process with one of these ids, rejected elsewhere,
+  /// removed it. With `overwrite`, also a file that such a process has replaced.
+  void restore(bool overwrite);
+  /// The address of `peer`. Error (network): it is not known yet; the reason is given.
   Result<Address> find(int peer) const;
 
  private:

@@ -17,22 +17,20 @@ BufferMemory BufferMemory::ordinary() {
           [](void* memory) { std::free(memory); }};
 }
 
-void PooledBuffer::give_back() {
-  taken_ = false;
-  if (pool_ == nullptr) {
-    delete this;
-    return;
+void PooledBuffer::take(std::size_t bytes) {
+  if (bytes > capacity_) {
+    const std::size_t rounded = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
+    release();
+    memory_ = static_cast<std::byte*>(source_.allocate(rounded));
+    capacity_ = rounded;
   }
-  --pool_->taken_;
-  if (pool_->on_return_) pool_->on_return_();
+  taken_ = true;
 }
 
-void PooledBuffer::reserve(std::size_t bytes) {
-  if (bytes <= capacity_) return;
-  const std::size_t rounded = (bytes + kRowAlignment - 1) / kRowAlignment * kRowAlignment;
-  release();
-  memory_ = static_cast<std::byte*>(source_.allocate(rounded));
-  capacity_ = rounded;
+void PooledBuffer::on_lease_end() {
+  taken_ = false;
+  if (pool_ != nullptr) pool_->on_return();
+  else delete this;
 }
 
 void PooledBuffer::release() {
@@ -49,18 +47,16 @@ BufferPool::BufferPool(std::size_t buffers, std::function<void()> on_return,
 
 BufferPool::~BufferPool() {
   for (auto& buffer : buffers_) {
-    if (!buffer->taken_) continue;
-    buffer->pool_ = nullptr;
-    static_cast<void>(buffer.release());  // its lease deletes it
+    if (!buffer->taken()) continue;
+    buffer->orphan();
+    static_cast<void>(buffer.release());  // the end of its lease deletes it
   }
 }
 
 PooledBuffer* BufferPool::take(std::size_t bytes) {
   for (auto& buffer : buffers_) {
-    if (buffer->taken_) continue;
-    buffer->reserve(bytes);
-    buffer->taken_ = true;
-    ++taken_;
+    if (buffer->taken()) continue;
+    buffer->take(bytes);
     return buffer.get();
   }
   return nullptr;
@@ -68,7 +64,7 @@ PooledBuffer* BufferPool::take(std::size_t bytes) {
 
 std::size_t BufferPool::allocated_bytes() const {
   std::size_t bytes = 0;
-  for (const auto& buffer : buffers_) bytes += buffer->capacity_;
+  for (const auto& buffer : buffers_) bytes += buffer->capacity();
   return bytes;
 }
 

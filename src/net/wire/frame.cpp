@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "base/check.hpp"
 #include "base/hash.hpp"
@@ -16,86 +17,177 @@ namespace gossamer::net {
 namespace {
 
 constexpr std::uint32_t kMagic = 0x66534F47;  // "GOSf"
-constexpr std::size_t kHeaderWords = 8;       // the root pointer and seven words of fields
-static_assert(8 + kHeaderWords * sizeof(capnp::word) == kFrameHeaderBytes);
+constexpr std::size_t kHeaderWords = 7;       // the root pointer and six words of fields
+using Segment = std::array<capnp::word, kHeaderWords>;
+
+// Little-endian, as all supported machines are.
+struct Prefix {
+  std::uint32_t magic;
+  std::uint32_t header_words;
+  std::uint64_t checksum;  // XXH3-64 of the segment, xor XXH3-64 of the payload
+};
+static_assert(sizeof(Prefix) + sizeof(Segment) == kFrameHeaderBytes);
 
 Error bad(std::string what) { return {ErrorKind::lost_peer, std::move(what)}; }
 
-/// The fields of a header whose bytes are one sound Cap'n Proto segment. Throws kj::Exception if
-/// they are not.
-CheckedHeader read_fields(kj::ArrayPtr<const capnp::word> segment) {
-  capnp::ReaderOptions limits;
-  limits.traversalLimitInWords = 2 * kHeaderWords;
-  limits.nestingLimit = 1;
-  const kj::ArrayPtr<const capnp::word> segments[] = {segment};
-  capnp::SegmentArrayMessageReader reader(kj::arrayPtr(segments, 1), limits);
-  const auto fields = reader.getRoot<wire::FrameHeader>();
+std::uint64_t hash_of(const Segment& segment) { return hash64(std::as_bytes(std::span(segment))); }
 
-  CheckedHeader result;
-  FrameHeader& head = result.head;
-  head.kind = static_cast<FrameKind>(fields.getKind());
-  head.run = fields.getRun();
-  head.from = static_cast<int>(fields.getFrom());
-  head.to = static_cast<int>(fields.getTo());
-  head.round = fields.getRound();
-  head.channel = fields.getChannel();
-  head.offset = fields.getOffset();
-  head.total = fields.getTotal();
-  head.payload_bytes = fields.getPayloadBytes();
-  result.checksum = fields.getChecksum();
-  const auto wanted = head.kind == FrameKind::data ? wire::FrameHeader::DType::FLOAT32
-                                                   : wire::FrameHeader::DType::NONE;
-  if (fields.getDtype() != wanted || fields.getCodec() != wire::FrameHeader::Codec::RAW)
-    head.kind = FrameKind{
-        0};  // a type or a codec that this version does not speak: as good as an unknown kind
-  return result;
+// One encoder for each kind.
+
+using Builder = wire::FrameHeader::Builder;
+using Reader = wire::FrameHeader::Reader;
+
+void encode(const DataFrame& data, Builder header) {
+  auto fields = header.initData();
+  fields.setRound(data.round);
+  fields.setChannel(data.channel);
+  fields.setOffset(data.offset);
+  fields.setTotal(data.total);
 }
 
-Status check_data(const FrameHeader& head) {
-  if (head.payload_bytes > kMaxChunkBytes)
-    return bad(fmt::format("a chunk of {} bytes, where {} is the limit", head.payload_bytes,
-                           kMaxChunkBytes));
-  if (head.payload_bytes % sizeof(float) != 0)
+void encode(const HeartbeatFrame&, Builder header) { header.setHeartbeat(); }
+void encode(const GoodbyeFrame&, Builder header) { header.setGoodbye(); }
+void encode(const ContributionFrame&, Builder header) { header.setContribution(); }
+void encode(const RunningFrame&, Builder header) { header.setRunning(); }
+
+void encode(const AbortFrame& abort, Builder header) {
+  header.initAbort().setErrorKind(static_cast<std::uint16_t>(abort.error));
+}
+
+void encode(const ControlFrame& control, Builder header) {
+  auto fields = header.initControl();
+  fields.setMessage(static_cast<std::uint16_t>(control.message));
+  fields.setRound(control.round);
+  fields.setChannel(control.channel);
+  fields.setDonorSteps(control.donor_steps);
+  const gossip::LinkState& link = control.link_state;
+  fields.setLinkEnd(static_cast<std::uint16_t>(link.end));
+  fields.setLinkNeighbour(static_cast<std::uint16_t>(link.neighbour));
+  fields.setLinkVersion(link.version);
+  fields.setReachabilityOnly(link.reachability_only);
+}
+
+void encode(const AckFrame& ack, Builder header) {
+  auto fields = header.initAck();
+  fields.setReceived(ack.received);
+  fields.setSent(ack.sent);
+}
+
+// One decoder for each kind that has fields.
+
+DataFrame decode_data(wire::FrameHeader::Data::Reader fields) {
+  return {fields.getRound(), fields.getChannel(), fields.getOffset(), fields.getTotal()};
+}
+
+/// A kind of error that this version does not know is read as lost_peer.
+AbortFrame decode_abort(wire::FrameHeader::Abort::Reader fields) {
+  using enum ErrorKind;
+  for (const ErrorKind kind :
+       {internal, invalid, data, join_timeout, lost_peer, rejected, network, diverged, interrupted})
+    if (fields.getErrorKind() == static_cast<std::uint16_t>(kind)) return {kind};
+  return {lost_peer};
+}
+
+ControlFrame decode_control(wire::FrameHeader::Control::Reader fields) {
+  ControlFrame control;
+  control.message = static_cast<gossip::ControlMessage>(fields.getMessage());
+  control.round = fields.getRound();
+  control.channel = fields.getChannel();
+  control.donor_steps = fields.getDonorSteps();
+  control.link_state = {fields.getLinkEnd(), fields.getLinkNeighbour(), fields.getLinkVersion(),
+                        fields.getReachabilityOnly()};
+  return control;
+}
+
+AckFrame decode_ack(wire::FrameHeader::Ack::Reader fields) {
+  return {fields.getReceived(), fields.getSent()};
+}
+
+/// Nothing if the kind is unknown.
+std::optional<FrameBody> decode_body(Reader header) {
+  switch (header.which()) {
+    case wire::FrameHeader::DATA: return decode_data(header.getData());
+    case wire::FrameHeader::HEARTBEAT: return HeartbeatFrame{};
+    case wire::FrameHeader::GOODBYE: return GoodbyeFrame{};
+    case wire::FrameHeader::ABORT: return decode_abort(header.getAbort());
+    case wire::FrameHeader::CONTROL: return decode_control(header.getControl());
+    case wire::FrameHeader::CONTRIBUTION: return ContributionFrame{};
+    case wire::FrameHeader::RUNNING: return RunningFrame{};
+    case wire::FrameHeader::ACK: return decode_ack(header.getAck());
+    case wire::FrameHeader::UNKNOWN: break;
+  }
+  return std::nullopt;
+}
+
+// One check for each kind with fields or a payload that can be wrong.
+
+Status check_payload(const char* name, std::size_t bytes, std::size_t limit) {
+  if (bytes <= limit) return {};
+  return bad(fmt::format("{} of {} bytes, where {} is the limit", name, bytes, limit));
+}
+
+Status check(const DataFrame& data, std::uint32_t payload_bytes) {
+  GOSSAMER_TRY_STATUS(check_payload("a chunk", payload_bytes, kMaxChunkBytes));
+  if (payload_bytes % sizeof(float) != 0)
     return bad(
-        fmt::format("a chunk of {} bytes, which is no whole number of values", head.payload_bytes));
-  const std::uint64_t values = head.payload_bytes / sizeof(float);
-  if (head.offset > head.total || values > head.total - head.offset)
-    return bad(fmt::format("a chunk of {} values at {} of a message of {}", values, head.offset,
-                           head.total));
-  if (values == 0 && head.total != 0) return bad("an empty chunk of a message that is not empty");
+        fmt::format("a chunk of {} bytes, which is no whole number of values", payload_bytes));
+  const std::uint64_t values = payload_bytes / sizeof(float);
+  if (data.offset > data.total || values > data.total - data.offset)
+    return bad(fmt::format("a chunk of {} values at {} of a message of {}", values, data.offset,
+                           data.total));
+  if (values == 0 && data.total != 0) return bad("an empty chunk of a message that is not empty");
   return {};
 }
 
-Status check(const FrameHeader& head, const FrameParties& parties) {
-  if (head.run != parties.run) return bad("a frame of another run");
-  if (head.from != parties.from || head.to != parties.to)
+Status check(const ControlFrame& control, std::uint32_t payload_bytes) {
+  if (payload_bytes != 0) return bad("a control message with a payload");
+  const auto message = static_cast<std::uint16_t>(control.message);
+  if (message == 0 || message >= gossip::kControlMessages)
+    return bad(fmt::format("a control message of the unknown kind {}", message));
+  return {};
+}
+
+Status check(const AbortFrame&, std::uint32_t payload_bytes) {
+  return check_payload("an abort", payload_bytes, kMaxAbortBytes);
+}
+
+Status check(const ContributionFrame&, std::uint32_t payload_bytes) {
+  return check_payload("a contribution", payload_bytes, kMaxContributionBytes);
+}
+
+/// Every other kind.
+template <class Body>
+Status check(const Body&, std::uint32_t payload_bytes) {
+  return payload_bytes == 0 ? Status() : Status(bad("a payload in a frame that has none"));
+}
+
+Status check(const FrameHeader& header, const FrameParties& parties) {
+  if (header.run != parties.run) return bad("a frame of another run");
+  if (header.from != parties.from || header.to != parties.to)
     return bad(fmt::format("a frame from peer {} to peer {} on the connection from {} to {}",
-                           head.from, head.to, parties.from, parties.to));
-  switch (head.kind) {
-    case FrameKind::data: return check_data(head);
-    case FrameKind::heartbeat:
-    case FrameKind::goodbye:
-    case FrameKind::running:
-    case FrameKind::ack:
-      if (head.payload_bytes != 0) return bad("a payload where none belongs");
-      return {};
-    case FrameKind::control:
-      if (head.payload_bytes != 0) return bad("a note with a payload");
-      if (head.offset == 0 || head.offset >= gossip::kControlMessages)
-        return bad("a note that says nothing known");
-      return {};
-    case FrameKind::abort:
-      if (head.payload_bytes > kMaxAbortBytes)
-        return bad(fmt::format("an abort of {} bytes, where {} is the limit", head.payload_bytes,
-                               kMaxAbortBytes));
-      return {};
-    case FrameKind::statement:
-      if (head.payload_bytes > kMaxStatementBytes)
-        return bad(fmt::format("a statement of {} bytes, where {} is the limit", head.payload_bytes,
-                               kMaxStatementBytes));
-      return {};
-  }
-  return bad("a frame of an unknown kind");
+                           header.from, header.to, parties.from, parties.to));
+  return std::visit([&](const auto& body) { return check(body, header.payload_bytes); },
+                    header.body);
+}
+
+/// The header in a segment of any bytes. Throws kj::Exception if they are no sound Cap'n Proto.
+Result<FrameHeader> decode_segment(const Segment& segment) {
+  capnp::ReaderOptions limits;
+  limits.traversalLimitInWords = 2 * kHeaderWords;
+  limits.nestingLimit = 1;
+  const kj::ArrayPtr<const capnp::word> segments[] = {kj::arrayPtr(segment.data(), kHeaderWords)};
+  capnp::SegmentArrayMessageReader reader(kj::arrayPtr(segments, 1), limits);
+  const auto fields = reader.getRoot<wire::FrameHeader>();
+
+  auto body = decode_body(fields);
+  if (!body) return bad("a frame of an unknown kind");
+  FrameHeader header;
+  header.run = fields.getRun();
+  header.from = static_cast<int>(fields.getFrom());
+  header.to = static_cast<int>(fields.getTo());
+  header.payload_bytes = fields.getPayloadBytes();
+  header.body = std::move(*body);
+  return header;
 }
 
 }  // namespace
@@ -104,63 +196,40 @@ std::uint32_t short_run(const std::string& run_id) {
   return static_cast<std::uint32_t>(hash64(std::as_bytes(std::span(run_id))));
 }
 
-std::uint64_t header_checksum(const FrameHeader& head) {
-  const std::array<std::uint64_t, 7> fields = {
-      static_cast<std::uint64_t>(head.kind) << 32 | head.channel,
-      head.run,
-      static_cast<std::uint64_t>(static_cast<std::uint32_t>(head.from)) << 32 |
-          static_cast<std::uint32_t>(head.to),
-      head.round,
-      head.offset,
-      head.total,
-      head.payload_bytes};
-  return hash64(std::as_bytes(std::span(fields)));
-}
-
-std::uint64_t frame_checksum(const FrameHeader& head, std::span<const std::byte> payload) {
-  return header_checksum(head) ^ hash64(payload);
-}
-
-void encode_header(const FrameHeader& head, std::uint64_t checksum,
+void encode_header(const FrameHeader& header, std::uint64_t payload_hash,
                    std::span<std::byte, kFrameHeaderBytes> bytes) {
-  capnp::word scratch[kHeaderWords] = {};
-  capnp::MallocMessageBuilder message(kj::arrayPtr(scratch, kHeaderWords),
+  Segment segment = {};
+  capnp::MallocMessageBuilder message(kj::arrayPtr(segment.data(), kHeaderWords),
                                       capnp::AllocationStrategy::FIXED_SIZE);
   auto fields = message.initRoot<wire::FrameHeader>();
-  fields.setKind(static_cast<wire::FrameHeader::Kind>(head.kind));
-  fields.setRun(head.run);
-  fields.setFrom(static_cast<std::uint32_t>(head.from));
-  fields.setTo(static_cast<std::uint32_t>(head.to));
-  fields.setRound(head.round);
-  fields.setChannel(head.channel);
-  fields.setOffset(head.offset);
-  fields.setTotal(head.total);
-  fields.setPayloadBytes(head.payload_bytes);
-  fields.setChecksum(checksum);
-  if (head.kind == FrameKind::data) fields.setDtype(wire::FrameHeader::DType::FLOAT32);
+  fields.setRun(header.run);
+  fields.setFrom(static_cast<std::uint32_t>(header.from));
+  fields.setTo(static_cast<std::uint32_t>(header.to));
+  fields.setPayloadBytes(header.payload_bytes);
+  std::visit([&](const auto& body) { encode(body, fields); }, header.body);
 
   const auto segments = message.getSegmentsForOutput();
   GOSSAMER_CHECK(segments.size() == 1 && segments[0].size() == kHeaderWords,
                  "the header does not have its fixed size");
-  const std::uint32_t prefix[2] = {kMagic, kHeaderWords};
-  std::memcpy(bytes.data(), prefix, sizeof prefix);
-  std::memcpy(bytes.data() + sizeof prefix, segments[0].begin(),
-              kHeaderWords * sizeof(capnp::word));
+  const Prefix prefix{kMagic, kHeaderWords, hash_of(segment) ^ payload_hash};
+  std::memcpy(bytes.data(), &prefix, sizeof prefix);
+  std::memcpy(bytes.data() + sizeof prefix, segment.data(), sizeof segment);
 }
 
-Result<CheckedHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
+Result<DecodedHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                     const FrameParties& parties) {
-  std::uint32_t prefix[2];
-  std::memcpy(prefix, bytes.data(), sizeof prefix);
-  if (prefix[0] != kMagic) return bad("bytes that are no frame");
-  if (prefix[1] != kHeaderWords)
-    return bad(fmt::format("a header of {} words, where {} are due", prefix[1], kHeaderWords));
-  capnp::word segment[kHeaderWords];
-  std::memcpy(segment, bytes.data() + sizeof prefix, sizeof segment);
+  Prefix prefix;
+  std::memcpy(&prefix, bytes.data(), sizeof prefix);
+  if (prefix.magic != kMagic) return bad("bytes that are no frame");
+  if (prefix.header_words != kHeaderWords)
+    return bad(
+        fmt::format("a header of {} words instead of {}", prefix.header_words, kHeaderWords));
+  Segment segment;
+  std::memcpy(segment.data(), bytes.data() + sizeof prefix, sizeof segment);
   try {
-    CheckedHeader result = read_fields(kj::arrayPtr(segment, kHeaderWords));
-    GOSSAMER_TRY_STATUS(check(result.head, parties));
-    return result;
+    GOSSAMER_TRY(FrameHeader header, decode_segment(segment));
+    GOSSAMER_TRY_STATUS(check(header, parties));
+    return DecodedHeader{std::move(header), prefix.checksum ^ hash_of(segment)};
   } catch (const kj::Exception& damage) {
     return bad(fmt::format("a header that cannot be read ({})", damage.getDescription().cStr()));
   }

@@ -1,90 +1,154 @@
-// Frames: what the bytes between two peers mean. Pure functions between a header's fields and its
-// bytes (gossip.capnp), and the checks at the edge: no byte that a peer sends can trip an
-// assertion, throw, or choose the size of an allocation.
+// Frames: the units in which two peers exchange data over a connection. This file declares the
+// kinds of frames with their fields, and converts a frame's header to bytes and back (gossip.capnp,
+// docs/WIRE.md).
+//
+// The functions are pure. No byte that a peer sends can trip an assertion, throw, or choose the
+// size of an allocation.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <variant>
 
 #include "base/result.hpp"
 #include "gossip/links/link.hpp"
 
 namespace gossamer::net {
 
+/// The number of a kind is its union tag in gossip.capnp, and one more than its place in FrameBody.
 enum class FrameKind : std::uint16_t {
   data = 1,
   heartbeat = 2,
   goodbye = 3,
   abort = 4,
   control = 5,
-  statement = 6,
+  contribution = 6,
   running = 7,
-  ack = 8  ///< how many frames that count have come, since the session began
+  ack = 8,
 };
 
-/// Whether a frame is one of those that come once each, in order, though the connection break. Both
-/// ends count them.
+/// A chunk of a message; its values are the payload.
+struct DataFrame {
+  gossip::Round round = 0;
+  gossip::Channel channel = 0;
+  std::uint64_t offset = 0;  ///< values before this chunk in its message
+  std::uint64_t total = 0;   ///< values of the whole message
+
+  bool operator==(const DataFrame&) const = default;
+};
+
+/// Keeps a connection from looking dead while there is nothing else to send.
+struct HeartbeatFrame {
+  bool operator==(const HeartbeatFrame&) const = default;
+};
+
+/// The last counted frame of its sender.
+struct GoodbyeFrame {
+  bool operator==(const GoodbyeFrame&) const = default;
+};
+
+/// The run ends; the payload is the reason as text.
+struct AbortFrame {
+  ErrorKind error = ErrorKind::lost_peer;
+
+  bool operator==(const AbortFrame&) const = default;
+};
+
+/// A control message of the gossip protocol (gossip/links/link.hpp). A field that the message does
+/// not use is zero.
+struct ControlFrame {
+  gossip::ControlMessage message = gossip::ControlMessage::none;
+  gossip::Round round = 0;
+  gossip::Channel channel = 0;
+  gossip::LinkState link_state = {};
+  std::uint64_t donor_steps = 0;
+
+  bool operator==(const ControlFrame&) const = default;
+};
+
+/// A contribution to the all-gather at the start of a run; the payload is its text.
+struct ContributionFrame {
+  bool operator==(const ContributionFrame&) const = default;
+};
+
+/// The network of the sender has begun its rounds.
+struct RunningFrame {
+  bool operator==(const RunningFrame&) const = default;
+};
+
+/// Acknowledges counted frames. Counts begin with the session and survive its connections.
+struct AckFrame {
+  std::uint64_t received = 0;  ///< counted frames that the sender of this frame has received
+  std::uint64_t sent = 0;      ///< counted frames that it has put in its send queue
+
+  bool operator==(const AckFrame&) const = default;
+};
+
+using FrameBody = std::variant<DataFrame, HeartbeatFrame, GoodbyeFrame, AbortFrame, ControlFrame,
+                               ContributionFrame, RunningFrame, AckFrame>;
+
+/// Whether a frame is delivered exactly once and in order across connections. Both ends count these
+/// frames.
 inline constexpr bool is_counted(FrameKind kind) {
   return kind != FrameKind::heartbeat && kind != FrameKind::abort && kind != FrameKind::ack;
 }
 
-/// Bytes before a frame's payload: magic, header length, header.
+/// Bytes before a frame's payload: magic, header length, checksum, header.
 inline constexpr std::size_t kFrameHeaderBytes = 72;
 static_assert(kFrameHeaderBytes == gossip::kFrameOverheadBytes,
               "simulated links count the bytes that real ones send");
 
-/// Values of a data frame at most; whatever a machine's own net.chunk_kib is, it takes chunks up to
-/// here.
+/// The largest payload of a data frame. A process accepts chunks up to this size whatever its own
+/// net.chunk_kib is.
 inline constexpr std::size_t kMaxChunkBytes = std::size_t{4} << 20;
-/// A sentence that ends a run at most; longer ones are cut.
+/// The largest payload of an abort frame; longer reasons are cut.
 inline constexpr std::size_t kMaxAbortBytes = 2048;
-/// What processes tell each other before they begin (Network::confer), at most.
-inline constexpr std::size_t kMaxStatementBytes = 65536;
+/// The largest contribution to an all-gather.
+inline constexpr std::size_t kMaxContributionBytes = 65536;
 
-/// A header's fields but the checksum. Of an abort, `round` is the ErrorKind; of a note, `offset`
-/// is the gossip::Note; of `received`, `round` is the count.
+/// All of a header but the checksum.
 struct FrameHeader {
-  FrameKind kind = FrameKind::heartbeat;
   std::uint32_t run = 0;
   int from = 0, to = 0;
-  std::uint64_t round = 0;
-  gossip::Channel channel = 0;
-  std::uint64_t offset = 0, total = 0;  ///< values
   std::uint32_t payload_bytes = 0;
+  FrameBody body = HeartbeatFrame{};
+
+  FrameKind kind() const { return static_cast<FrameKind>(body.index() + 1); }
+  bool counted() const { return is_counted(kind()); }
+  /// The body of a frame of that kind, or null.
+  const DataFrame* data() const { return std::get_if<DataFrame>(&body); }
+  const ControlFrame* control() const { return std::get_if<ControlFrame>(&body); }
 
   bool operator==(const FrameHeader&) const = default;
 };
 
-/// A header as read: the checksum is compared when the payload is there.
-struct CheckedHeader {
-  FrameHeader head;
-  std::uint64_t checksum = 0;
+/// A header as read. The checksum covers header and payload, so it can be compared only when the
+/// payload is there.
+struct DecodedHeader {
+  FrameHeader header;
+  std::uint64_t payload_hash = 0;  ///< XXH3-64 that the payload must have if the frame is intact
 };
 
-/// Who speaks on a connection, and in which run: what every header on it must say.
+/// What every header on a connection must name.
 struct FrameParties {
-  std::uint32_t run = 0;
-  int from = 0, to = 0;
+  std::uint32_t run = 0;  ///< short_run() of the run id
+  int from = 0, to = 0;   ///< peers
 };
 
 /// The run id as headers carry it.
 std::uint32_t short_run(const std::string& run_id);
 
-/// What a header's checksum must be.
-std::uint64_t frame_checksum(const FrameHeader& head, std::span<const std::byte> payload);
-/// The header's own share of it; frame_checksum = header_checksum ^ hash64(payload).
-std::uint64_t header_checksum(const FrameHeader& head);
-
-/// Writes the frame's first kFrameHeaderBytes bytes.
-void encode_header(const FrameHeader& head, std::uint64_t checksum,
+/// Writes the first kFrameHeaderBytes bytes of a frame. `payload_hash`: XXH3-64 of its payload.
+void encode_header(const FrameHeader& header, std::uint64_t payload_hash,
                    std::span<std::byte, kFrameHeaderBytes> bytes);
 
-/// Reads and checks them: magic, length, one segment within traversal and nesting limits, known
-/// kind, type and codec, the right run and peers, a payload within its kind's limit and within its
-/// message. The error says what is wrong, without naming the peer. Any thread; never throws.
-Result<CheckedHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
+/// Reads and checks a header: magic, length, one segment within traversal and nesting limits, a
+/// known kind, the right run and peers, fields within their ranges, a payload within its kind's
+/// limit and within its message. The error says what is wrong, without naming the peer. Any thread;
+/// never throws.
+Result<DecodedHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes> bytes,
                                     const FrameParties& parties);
 
 }  // namespace gossamer::net

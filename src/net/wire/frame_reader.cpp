@@ -14,21 +14,22 @@ FrameReader::~FrameReader() {
 }
 
 std::span<const Area> FrameReader::areas() {
-  if (head_ && !start_payload()) return {};
+  if (header_ && !start_payload()) return {};
   std::memmove(inbox_.data(), inbox_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
   std::size_t count = 0;
-  if (head_ && !dropping_)
-    areas_[count++] = {payload_target() + got_, head_->head.payload_bytes - got_};
+  if (header_ && !dropping_)
+    areas_[count++] = {payload_target() + payload_received_,
+                       header_->header.payload_bytes - payload_received_};
   areas_[count++] = {inbox_.data() + end_, kInboxBytes - end_};
   return {areas_.data(), count};
 }
 
 void FrameReader::filled(std::size_t bytes) {
-  if (head_ && !dropping_) {
-    const std::size_t direct = std::min(bytes, head_->head.payload_bytes - got_);
-    got_ += direct;
+  if (header_ && !dropping_) {
+    const std::size_t direct = std::min(bytes, header_->header.payload_bytes - payload_received_);
+    payload_received_ += direct;
     bytes -= direct;
   }
   GOSSAMER_CHECK(bytes <= kInboxBytes - end_, "more bytes than there was room for");
@@ -36,46 +37,46 @@ void FrameReader::filled(std::size_t bytes) {
 }
 
 Result<std::optional<Frame>> FrameReader::next() {
-  if (!head_) {
+  if (!header_) {
     if (end_ - begin_ < kFrameHeaderBytes) return std::optional<Frame>();
     const std::span<const std::byte, kFrameHeaderBytes> bytes(inbox_.data() + begin_,
                                                               kFrameHeaderBytes);
-    GOSSAMER_TRY(head_, decode_header(bytes, parties_));
+    GOSSAMER_TRY(header_, decode_header(bytes, parties_));
     begin_ += kFrameHeaderBytes;
-    got_ = 0;
+    payload_received_ = 0;
     dropping_ = false;
   }
   if (!start_payload()) return std::optional<Frame>();
   take_from_inbox();
-  if (got_ < head_->head.payload_bytes) return std::optional<Frame>();
+  if (payload_received_ < header_->header.payload_bytes) return std::optional<Frame>();
   if (!dropping_) return finish_frame();
   Frame dropped;
-  dropped.head = head_->head;
+  dropped.header = header_->header;
   dropped.dropped = true;
-  head_.reset();
+  header_.reset();
   return std::optional<Frame>(std::move(dropped));
 }
 
 void FrameReader::restart() {
   if (PooledBuffer* buffer = std::exchange(buffer_, nullptr)) gossip::Lease(*buffer).end();
-  head_.reset();
+  header_.reset();
   text_.clear();
-  begin_ = end_ = got_ = 0;
+  begin_ = end_ = payload_received_ = 0;
   dropping_ = false;
 }
 
 /// Finds a place for the current frame's payload; false when it must wait.
 bool FrameReader::start_payload() {
   if (buffer_ != nullptr || dropping_) return true;
-  const FrameHeader& head = head_->head;
-  if (head.kind == FrameKind::control && hold_data_) return false;
-  if (head.kind != FrameKind::data) {
-    text_.resize(head.payload_bytes);  // decode_header has bounded it
+  const FrameHeader& header = header_->header;
+  if (header.control() != nullptr && hold_data_) return false;
+  if (header.data() == nullptr) {
+    text_.resize(header.payload_bytes);  // decode_header has bounded it
     return true;
   }
   if (drop_data_) return dropping_ = true;
   if (hold_data_) return false;
-  buffer_ = pool_.take(std::max<std::size_t>(head.payload_bytes, 1));
+  buffer_ = pool_.take(std::max<std::size_t>(header.payload_bytes, 1));
   return buffer_ != nullptr;
 }
 
@@ -84,28 +85,29 @@ std::byte* FrameReader::payload_target() {
 }
 
 void FrameReader::take_from_inbox() {
-  const std::size_t bytes = std::min(end_ - begin_, head_->head.payload_bytes - got_);
+  const std::size_t bytes =
+      std::min(end_ - begin_, header_->header.payload_bytes - payload_received_);
   if (bytes == 0) return;
-  if (!dropping_) std::memcpy(payload_target() + got_, inbox_.data() + begin_, bytes);
-  got_ += bytes;
+  if (!dropping_) std::memcpy(payload_target() + payload_received_, inbox_.data() + begin_, bytes);
+  payload_received_ += bytes;
   begin_ += bytes;
 }
 
 Result<std::optional<Frame>> FrameReader::finish_frame() {
-  const CheckedHeader whole = *head_;
-  head_.reset();
-  const std::span<const std::byte> payload(payload_target(), whole.head.payload_bytes);
-  const bool sound = frame_checksum(whole.head, payload) == whole.checksum;
+  const DecodedHeader decoded = *header_;
+  header_.reset();
+  const std::span<const std::byte> payload(payload_target(), decoded.header.payload_bytes);
+  const bool intact = hash64(payload) == decoded.payload_hash;
 
   Frame frame;
-  frame.head = whole.head;
+  frame.header = decoded.header;
   if (buffer_ != nullptr) {
     frame.values = {reinterpret_cast<const float*>(buffer_->data()),
                     payload.size() / sizeof(float)};
     frame.lease = gossip::Lease(*buffer_);
     buffer_ = nullptr;
   }
-  if (!sound)
+  if (!intact)
     return Error{ErrorKind::lost_peer,
                  "a frame whose checksum does not match: it was damaged on the way"};
   frame.text = std::move(text_);

@@ -1,6 +1,6 @@
-// From a stream of bytes to frames, without a socket: says where the next bytes should go (a
-// chunk's values straight into their buffer, the next header behind them), and gives out frames
-// that are whole and sound.
+// Turns a stream of bytes into frames, without a socket. The reader names the memory where the next
+// bytes belong (the values of a chunk directly in their buffer, the next header behind them) and
+// returns the frames that are whole and intact.
 #pragma once
 
 #include <array>
@@ -21,17 +21,18 @@ struct Area {
   std::size_t size = 0;
 };
 
-/// A whole frame, its checksum right.
+/// A whole frame with the right checksum.
 struct Frame {
-  FrameHeader head;
-  std::span<const float> values;  ///< of a data frame; in the memory that the lease holds
+  FrameHeader header;
+  std::span<const float> values;  ///< of a data frame; in the memory that the lease keeps
   gossip::Lease lease;
-  std::string text;      ///< of an abort or a statement
-  bool dropped = false;  ///< its values were not kept, nor its checksum looked at
+  std::string text;      ///< payload of an abort or a contribution
+  bool dropped = false;  ///< a data frame whose values were discarded and whose checksum was not
+                         ///< compared
 };
 
-/// Use: read into areas(), say filled(), then take frames with next() until it has none. Thread:
-/// the scheduler's.
+/// Use: read into areas(), call filled(), then call next() until it returns no frame. Thread: the
+/// scheduler's.
 class FrameReader {
  public:
   FrameReader(const FrameParties& parties, BufferPool& pool) : parties_(parties), pool_(pool) {}
@@ -39,28 +40,28 @@ class FrameReader {
   FrameReader(const FrameReader&) = delete;
   FrameReader& operator=(const FrameReader&) = delete;
 
-  /// Where the next bytes belong, in order; empty while a data frame waits for a buffer or is held.
-  /// The areas stay valid until the next call of filled().
+  /// Where the next bytes belong, in order; empty while a data frame waits for a buffer or is held
+  /// back. The areas stay valid until the next call of filled().
   std::span<const Area> areas();
   /// `bytes` have been read into areas(), 1 at least.
   void filled(std::size_t bytes);
-  /// The next frame; nothing when more bytes, or a buffer, are needed; or how the bytes break the
-  /// protocol: the stream is then useless.
+  /// The next frame, or nothing while more bytes or a buffer are needed. An error says how the
+  /// bytes break the protocol; the stream cannot be read any further.
   Result<std::optional<Frame>> next();
 
-  /// While true, data frames wait in front (nothing behind them is seen).
+  /// While true, next() returns no data or control frame, nor any frame behind one.
   void hold_data(bool hold) { hold_data_ = hold; }
   bool holds_data() const { return hold_data_; }
-  /// From now on data frames are read and dropped, also if they were held.
+  /// From now on the values of data frames are read and discarded, also of a frame that was held.
   void drop_data() { drop_data_ = true, hold_data_ = false; }
-  /// The next bytes are those of another connection: what was half read is forgotten.
+  /// The next bytes are those of another connection: a frame that was read in part is forgotten.
   void restart();
-  /// Bytes of a frame have been read, and some are missing.
-  bool inside_frame() const { return head_.has_value() || begin_ != end_; }
+  /// Some bytes of a frame have been read, and some are missing.
+  bool inside_frame() const { return header_.has_value() || begin_ != end_; }
 
  private:
-  /// Headers, and what came behind them; big enough that a small message comes in with one system
-  /// call, small enough that what is copied out of it does not count.
+  /// The inbox holds headers and the bytes behind them. It is large enough that a small message
+  /// needs one system call, and small enough that copying out of it costs little.
   static constexpr std::size_t kInboxBytes = 16384;
 
   bool start_payload();
@@ -71,13 +72,13 @@ class FrameReader {
   FrameParties parties_;
   BufferPool& pool_;
   std::array<std::byte, kInboxBytes> inbox_;
-  std::size_t begin_ = 0, end_ = 0;  // what of the inbox is not yet used
+  std::size_t begin_ = 0, end_ = 0;  ///< the unread part of the inbox
 
-  std::optional<CheckedHeader> head_;  // of the frame whose payload is being read
-  PooledBuffer* buffer_ = nullptr;     // for a data frame's payload
-  std::string text_;                   // for an abort's or a statement's
-  bool dropping_ = false;              // this frame's payload goes nowhere
-  std::size_t got_ = 0;                // bytes of the payload so far
+  std::optional<DecodedHeader> header_;  ///< while its payload is being read
+  PooledBuffer* buffer_ = nullptr;       ///< receives the payload of a data frame
+  std::string text_;                     ///< receives the payload of any other frame
+  bool dropping_ = false;                ///< the payload of this frame is discarded
+  std::size_t payload_received_ = 0;     ///< bytes of the payload so far
 
   bool hold_data_ = false;
   bool drop_data_ = false;

@@ -1,41 +1,46 @@
-# The header of every frame on a connection between two peers. Cap'n Proto as a format only: one segment, no pointers, so a
-# header always has the same size. On the wire a frame is: 4 bytes of magic, 4 bytes with the header's length in words, this
-# message's only segment, and then `payloadBytes` raw bytes (little-endian float32 values, or the text of an abort or a note).
+# The header of every frame on a connection between two peers. On the wire a frame is: 4 bytes of magic, 4 bytes with the
+# length of the header in words, 8 bytes of checksum, this message's only segment, and then `payloadBytes` raw bytes.
+# Cap'n Proto serves as a format only: a header is one segment without pointers and always has the same size. Each kind of
+# frame has a group of its own in the union, so every field has one meaning. docs/WIRE.md describes the kinds.
 @0xd1f7c0a4b96e3825;
 
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("gossamer::net::wire");
 
 struct FrameHeader {
-  round @0 :UInt64;
-  offset @1 :UInt64;        # values before this chunk in its message
-  total @2 :UInt64;         # values of the whole message
-  checksum @3 :UInt64;      # XXH3-64 of the other fields, xor XXH3-64 of the payload
-  run @4 :UInt32;           # the run id, shortened
-  from @5 :UInt32;
-  to @6 :UInt32;
-  payloadBytes @7 :UInt32;
-  channel @8 :UInt16;
-  kind @9 :Kind;
-  dtype @10 :DType;
-  codec @11 :Codec;
+  run @0 :UInt32;                   # hash of the run id
+  from @1 :UInt32;                  # the peer that sends
+  to @2 :UInt32;                    # the peer that receives
+  payloadBytes @3 :UInt32;
 
-  enum Kind {
-    none @0;
-    data @1;
-    heartbeat @2;           # nothing else was said for a while
-    goodbye @3;             # the sender says nothing more, and will close
-    abort @4;               # the run ends: `round` holds the kind of error, the payload says why
-    control @5;                # what is to be made of round `round` on `channel`: `offset` holds it (gossip/links/link.hpp)
-    statement @6;           # before the first chunk: what the payload says, for those above
-    running @7;             # the network has begun: whoever hears it is a latecomer, or knows
-    ack @8;            # `round` holds how many frames have come, all but heartbeats, aborts and these
-  }
-  enum DType {
-    none @0;
-    float32 @1;
-  }
-  enum Codec {
-    raw @0;
+  union {
+    unknown @4 :Void;
+    data :group {                   # a chunk of a message; the payload is little-endian float32 values
+      round @5 :UInt64;
+      offset @6 :UInt64;            # values before this chunk in its message
+      total @7 :UInt64;             # values of the whole message
+      channel @8 :UInt16;
+    }
+    heartbeat @9 :Void;             # nothing else was sent for a while
+    goodbye @10 :Void;              # the sender sends no more frames, and closes when all are acknowledged
+    abort :group {                  # the run ends; the payload is the reason as text
+      errorKind @11 :UInt16;        # gossamer::ErrorKind
+    }
+    control :group {                # a control message of the gossip protocol (gossip/links/link.hpp)
+      message @12 :UInt16;          # gossip::ControlMessage
+      channel @13 :UInt16;
+      round @14 :UInt64;
+      donorSteps @15 :UInt64;       # of propose_round
+      linkVersion @16 :UInt32;      # of link_lost and link_restored, as the next three
+      linkEnd @17 :UInt16;
+      linkNeighbour @18 :UInt16;
+      reachabilityOnly @19 :Bool;
+    }
+    contribution @20 :Void;         # a contribution to the all-gather at the start; the payload is its text
+    running @21 :Void;              # the network of the sender has begun its rounds
+    ack :group {                    # an acknowledgement
+      received @22 :UInt64;         # counted frames that the sender of this frame has received
+      sent @23 :UInt64;             # counted frames that it has put in its send queue
+    }
   }
 }

@@ -27,8 +27,8 @@ std::uint64_t HashMemo::hash(std::span<const std::byte> payload, Moment lent) {
 
 void HashMemo::release(std::span<const std::byte> payload) {
   if (payload.size() < kWorthIt) return;
-  // Whoever lets go first, the one that hashed or another: up to now, the hashed bytes were lent
-  // without a gap.
+  // The first release counts, be it of the chunk that was hashed or of another: until now the
+  // hashed bytes were leased without a gap.
   Entry& known = entry(payload);
   if (known.data == payload.data() && known.released == kHeld) known.released = ++clock_;
 }

@@ -1,10 +1,10 @@
-// A row goes to several neighbours, and each copy's frames need its hash: this remembers hashes of
-// memory that is lent, so that a row is hashed once however many hear it.
+// Remembers the hashes of leased memory. A row goes to several neighbours, and the frames of each
+// copy need its hash: with this memo a row is hashed once for all of them.
 //
-// Why a remembered hash is right: memory does not change while any lease on it is out. The chunk
-// that was hashed held one from before the hashing to its release; a second chunk of the same
-// memory that was lent before that release therefore lends the same bytes, and goes on lending
-// them.
+// Why a remembered hash is right: memory does not change while any lease on it exists. The chunk
+// that was hashed held a lease from before the hashing until its release. A second chunk of the
+// same memory that was leased before that release therefore holds the same bytes, and keeps them
+// unchanged for as long as its own lease lasts.
 #pragma once
 
 #include <array>
@@ -18,19 +18,19 @@ namespace gossamer::net {
 /// Thread: the scheduler's.
 class HashMemo {
  public:
-  /// A point in the order of lendings and releases.
+  /// A position in the order of leases and releases.
   using Moment = std::uint64_t;
 
-  /// To be asked when a chunk is handed over.
+  /// The moment of a lease. To be called when a chunk is handed over.
   Moment lent() { return ++clock_; }
-  /// hash64 of the payload of a chunk that was lent at `lent` and still is.
+  /// hash64 of the payload of a chunk that was leased at `lent` and still is.
   std::uint64_t hash(std::span<const std::byte> payload, Moment lent);
-  /// To be told before the lease of a chunk ends that hash() may have been asked of.
+  /// To be called before the lease of a chunk ends that may have been hashed.
   void release(std::span<const std::byte> payload);
 
  private:
-  static constexpr std::size_t kEntries =
-      256;  // chunks of a row that one neighbour may be behind another
+  /// Bounds how many chunks of a row one neighbour may be behind another.
+  static constexpr std::size_t kEntries = 256;
   static constexpr Moment kHeld = std::numeric_limits<Moment>::max();
 
   struct Entry {

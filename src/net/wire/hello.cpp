@@ -17,9 +17,9 @@ constexpr std::size_t kTextBytes = 64;        // with a zero at the end
 struct Wire {
   std::uint32_t magic;
   std::uint16_t version;
-  std::uint16_t verdict;
+  std::uint16_t result;
   std::int32_t from, to, peers;
-  std::uint32_t silence_milliseconds;
+  std::uint32_t failure_timeout_milliseconds;
   std::uint32_t running;  // 0 or 1
   std::uint32_t session[2], resumes;
   char run_id[kTextBytes], topology[kTextBytes], model[kTextBytes], configuration[kTextBytes];
@@ -38,7 +38,7 @@ void put(const std::string& text, char (&field)[kTextBytes]) {
   std::memcpy(field, short_text.data(), short_text.size());
 }
 
-/// What a stranger wrote, safe to print.
+/// Text of another process, safe to print.
 std::string get(const char (&field)[kTextBytes]) {
   std::string text(field, strnlen(field, kTextBytes - 1));
   for (char& c : text)
@@ -56,11 +56,11 @@ std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello) {
   Wire wire{};
   wire.magic = kMagic;
   wire.version = hello.identity.protocol;
-  wire.verdict = static_cast<std::uint16_t>(hello.verdict);
+  wire.result = static_cast<std::uint16_t>(hello.result);
   wire.from = hello.from;
   wire.to = hello.to;
   wire.peers = hello.identity.peers;
-  wire.silence_milliseconds = static_cast<std::uint32_t>(hello.failure_timeout.count());
+  wire.failure_timeout_milliseconds = static_cast<std::uint32_t>(hello.failure_timeout.count());
   wire.running = hello.running ? 1 : 0;
   wire.session[0] = static_cast<std::uint32_t>(hello.session);
   wire.session[1] = static_cast<std::uint32_t>(hello.session >> 32);
@@ -89,10 +89,10 @@ std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes)
   std::memcpy(&wire, bytes.data(), sizeof wire);
   if (wire.magic != kMagic || wire.version != kProtocolVersion) return std::nullopt;
   Hello hello;
-  hello.verdict = static_cast<HandshakeResult>(wire.verdict);
+  hello.result = static_cast<HandshakeResult>(wire.result);
   hello.from = wire.from;
   hello.to = wire.to;
-  hello.failure_timeout = std::chrono::milliseconds(wire.silence_milliseconds);
+  hello.failure_timeout = std::chrono::milliseconds(wire.failure_timeout_milliseconds);
   hello.identity = {get(wire.run_id),        wire.peers,  get(wire.topology), get(wire.model),
                     get(wire.configuration), wire.version};
   hello.running = wire.running != 0;
@@ -112,9 +112,8 @@ HandshakeResult compare(const Identity& ours, const Identity& theirs) {
   return HandshakeResult::accepted;
 }
 
-std::string describe(HandshakeResult verdict, const Identity& theirs, const Identity& ours,
-                     int id) {
-  switch (verdict) {
+std::string describe(HandshakeResult result, const Identity& theirs, const Identity& ours, int id) {
+  switch (result) {
     case HandshakeResult::accepted: return "nothing is wrong";
     case HandshakeResult::wrong_version:
       return differ("protocol version", std::to_string(theirs.protocol),
@@ -129,20 +128,19 @@ std::string describe(HandshakeResult verdict, const Identity& theirs, const Iden
              " (every machine needs the same file: compare their resolved-*.toml)";
     case HandshakeResult::unknown_id:
       return fmt::format("there is no peer {} in a network of {}", id, ours.peers);
-    case HandshakeResult::not_hosted:
-      return "the peer that was called does not live at this address";
+    case HandshakeResult::not_hosted: return "the requested peer does not live at this address";
     case HandshakeResult::not_a_partner:
-      return fmt::format("peer {} is no neighbour of the peer that was called", id);
+      return fmt::format("peer {} is no neighbour of the requested peer", id);
     case HandshakeResult::duplicate_id:
       return fmt::format("the id is taken: a peer {} is connected already", id);
-    case HandshakeResult::present: return fmt::format("peer {} is there already", id);
-    case HandshakeResult::later: return "it takes no calls for now";
-    case HandshakeResult::resumed: return "the connection goes on";
-    case HandshakeResult::gone: return "it does not know the connection that broke";
-    case HandshakeResult::calls: return "it calls itself";
+    case HandshakeResult::still_connected: return fmt::format("a peer {} is still connected", id);
+    case HandshakeResult::retry_later: return "it accepts no new session at present";
+    case HandshakeResult::resumed: return "the session is resumed";
+    case HandshakeResult::unknown_session: return "it does not know the session";
+    case HandshakeResult::callee_dials_back: return "it connects itself";
   }
   return fmt::format("it gave a reason that this version does not know ({})",
-                     static_cast<int>(verdict));
+                     static_cast<int>(result));
 }
 
 }  // namespace gossamer::net

@@ -1,6 +1,7 @@
-// The first thing said on a connection: a struct of fixed size, magic and protocol version first,
-// so that any version can refuse any other in words. The caller says who it is and what it runs;
-// the answer is the same struct with a verdict.
+// The handshake: each end of a fresh connection sends one hello, a struct of fixed size that begins
+// with magic and protocol version, so that any version can reject any other in words. The
+// connecting peer names itself and its run; the answer is the same struct with a result.
+// docs/WIRE.md has the bytes.
 #pragma once
 
 #include <array>
@@ -13,17 +14,17 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 5;
+inline constexpr std::uint16_t kProtocolVersion = 6;
 
-/// What all processes of a run must agree on. Texts are compared, and shown when they differ: best
-/// a hash, or a name and a hash. What is longer than 63 bytes travels as its beginning and its
-/// hash.
+/// What all processes of a run must have in common. Texts are compared, and printed when they
+/// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
+/// its beginning and its hash.
 struct Identity {
   std::string run_id;
   int peers = 0;              ///< n
-  std::string topology;       ///< of the mixing matrices' values
-  std::string model;          ///< of the shape
-  std::string configuration;  ///< of all that is shared beside these
+  std::string topology;       ///< hash of the mixing matrices
+  std::string model;          ///< hash of its shape
+  std::string configuration;  ///< hash of everything else that is shared
   std::uint16_t protocol = kProtocolVersion;
 };
 
@@ -39,60 +40,58 @@ enum class HandshakeResult : std::uint16_t {
   not_hosted = 8,
   not_a_partner = 9,
   duplicate_id = 10,
-  present = 11,  ///< not yet, come again: of a network that runs, whose connection to the caller
-                 ///< still looks alive
-  later = 12,    ///< not now, come again
-  resumed =
-      13,     ///< accepted, and what the session has not carried yet goes on over this connection
-  gone = 14,  ///< the session is not known: another process lives here, or this one has given it up
-  calls = 15,  ///< whoever was called calls itself
+  still_connected = 11,    ///< retry: the network runs, and the old connection still looks alive
+  retry_later = 12,        ///< retry: no new session is accepted at present
+  resumed = 13,            ///< accepted: the session continues over this connection
+  unknown_session = 14,    ///< another process answers, or this one has given the session up
+  callee_dials_back = 15,  ///< retry: this end connects, and does so now
 };
 
-/// Whether the connection is a session's from now on.
-inline bool takes(HandshakeResult verdict) {
-  return verdict == HandshakeResult::accepted || verdict == HandshakeResult::resumed;
+/// The connection belongs to a session from now on.
+inline bool is_accepted(HandshakeResult result) {
+  return result == HandshakeResult::accepted || result == HandshakeResult::resumed;
 }
 
-/// Whether the caller that is told so tries again.
-inline bool comes_again(HandshakeResult verdict) {
-  return verdict == HandshakeResult::present || verdict == HandshakeResult::later ||
-         verdict == HandshakeResult::calls;
+/// The connecting peer tries again.
+inline bool is_retried(HandshakeResult result) {
+  return result == HandshakeResult::still_connected || result == HandshakeResult::retry_later ||
+         result == HandshakeResult::callee_dials_back;
 }
 
 struct Hello {
-  HandshakeResult verdict = HandshakeResult::accepted;  ///< of an answer
+  HandshakeResult result = HandshakeResult::accepted;  ///< of an answer
   int from = 0, to = 0;
-  std::chrono::milliseconds failure_timeout{
-      0};  ///< after which the speaker takes the other for lost
+  std::chrono::milliseconds failure_timeout{0};  ///< of the sender's failure detector
   Identity identity;
-  bool running = false;  ///< the speaker's network has begun
-  /// Of the caller: the session that it wishes to begin, or, if `resumes`, to go on with and no
-  /// other. Drawn at random; 0: one that cannot be gone on with.
+  bool running = false;  ///< the network of the sender has begun its rounds
+  /// Of the connecting peer: the session to begin, or, if `resumes`, the one session to resume.
+  /// Drawn at random; 0 is a session that cannot be resumed.
   std::uint64_t session = 0;
   bool resumes = false;
 };
 
-inline constexpr std::size_t kHelloPrefixBytes =
-    8;  // magic, version, verdict: the same in every version
+/// Magic, version and result: the same bytes in every version.
+inline constexpr std::size_t kHelloPrefixBytes = 8;
 inline constexpr std::size_t kHelloBytes = 296;
 
 std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello);
 
-/// What any version's first 8 bytes say; nothing if they are no hello.
+/// The first 8 bytes of a hello of any version.
 struct HelloPrefix {
   std::uint16_t version = 0;
-  HandshakeResult verdict = HandshakeResult::accepted;
+  HandshakeResult result = HandshakeResult::accepted;
 };
+/// Nothing if the bytes are no hello.
 std::optional<HelloPrefix> decode_hello_prefix(std::span<const std::byte, kHelloPrefixBytes> bytes);
 
-/// A whole hello of our version; texts are made printable. Nothing if it is none.
+/// A whole hello of this version, its texts made printable. Nothing if the bytes are none.
 std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes);
 
-/// How `theirs` differs from `ours`, first difference first; accepted if it does not.
+/// The first difference of `theirs` from `ours`; accepted if there is none.
 HandshakeResult compare(const Identity& ours, const Identity& theirs);
 
-/// The verdict in words, as a clause: "its topology is ring-8 (77ab), ours is torus-8 (91cd)".
-/// `theirs` belongs to the process that "its" means.
-std::string describe(HandshakeResult verdict, const Identity& theirs, const Identity& ours, int id);
+/// The result in words, as a clause: "its topology is ring-8 (77ab), ours is torus-8 (91cd)".
+/// `theirs` is the identity of the process that "its" refers to, `id` the peer that connects.
+std::string describe(HandshakeResult result, const Identity& theirs, const Identity& ours, int id);
 
 }  // namespace gossamer::net

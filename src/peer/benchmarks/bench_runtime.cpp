@@ -10,8 +10,9 @@
 #include "gossip/scheduler.hpp"
 #include "peer/benchmarks/bench_statistics.hpp"
 #include "peer/config/config.hpp"
+#include "peer/log/recorder.hpp"
 #include "peer/runtime/host.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -26,16 +27,16 @@ Result<Setup> make_benchmark_setup(int peers, int rounds) {
   return make_setup(std::move(config));
 }
 
-/// CPU seconds of the rounds, first and last record left out of them as far as they do not train or
-/// mix.
+/// CPU seconds of the rounds of a run, from the end of the first network record to the end of the
+/// last.
 Result<double> time_run(const Setup& setup, const std::filesystem::path& folder) {
   std::filesystem::remove_all(folder);
   HostRequest request;
   request.hosted.resize(static_cast<std::size_t>(setup.config.run.peers));
   std::iota(request.hosted.begin(), request.hosted.end(), 0);
   GOSSAMER_TRY(const auto recorder, Recorder::create(setup, request.hosted, folder, "virtual"));
-  // Two network records are written, one before the first round and one after the last: the clock
-  // runs between them.
+  // There are two network records, one before the first round and one after the last. The time is
+  // taken between them.
   double begin = 0, end = 0;
   recorder->on_progress = [&](const Json& record) {
     (record["round"] == 0 ? begin : end) = cpu_seconds();
@@ -83,7 +84,7 @@ Result<RuntimeBenchmark> bench_runtime(int peers, int rounds, int pairs) {
   for (int pair = -1; pair < pairs; ++pair) {
     GOSSAMER_TRY(const double whole, time_run(setup, folder));
     const double alone = time_training(setup);
-    if (pair < 0) continue;  // warms caches and pages
+    if (pair < 0) continue;  // the first pair is a warm-up
     result.microseconds.push_back((whole - alone) / node_rounds * 1e6);
     training.push_back(alone / node_rounds * 1e6);
   }

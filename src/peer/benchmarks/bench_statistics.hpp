@@ -1,5 +1,5 @@
-// What benchmarks share: the CPU clock that ignores the neighbours on a shared machine, and the
-// median of pairs with its interval.
+// CPU time, which other processes on the machine do not affect, and the median of a sample with its
+// confidence interval.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace gossamer::peer {
 
-/// CPU seconds of this process so far.
+/// CPU seconds that this process has used.
 inline double cpu_seconds() {
   timespec now{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -23,13 +23,13 @@ double cpu_seconds_of(Work work) {
   return cpu_seconds() - start;
 }
 
-/// The median, and the order statistics that hold it with at least 95 % (of 9 values the 2nd and
-/// the 8th).
+/// The median of a sample, and its confidence interval at a level of at least 95 %: two order
+/// statistics, of 9 values the 2nd and the 8th.
 struct MedianInterval {
   double median = 0, low = 0, high = 0;
 };
 
-/// Of at least 6 values: fewer have no such interval.
+/// `values` has at least 6 elements; there is no such interval for fewer.
 inline MedianInterval median_interval(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t n = values.size(), half = n / 2;

@@ -123,7 +123,7 @@ MixBenchmark bench_mix(int peers, std::size_t length, int pairs) {
   result.peers = peers;
   result.length = length;
   for (int i = -1; i < pairs; ++i) {
-    const double mix = cpu_seconds_of([&] { device.mix(requests); });
+    const double mix = cpu_seconds_of([&] { device.execute(requests); });
     const double copy = cpu_seconds_of([&] {
       for (std::size_t p = 0; p < n; ++p)
         std::memcpy(back.row(p).data(), rows.row(p).data(), length * sizeof(float));

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
-#include "peer/config/config_difference.hpp"
-#include "peer/log/recorder.hpp"
+#include "peer/config/config_json.hpp"
+#include "peer/setup/node_tensors.hpp"
 #include "peer/version.hpp"
 
 namespace gossamer::peer {
@@ -21,50 +21,50 @@ Error damaged(const fs::path& path, const std::string& what) {
   return {ErrorKind::data, fmt::format("{} is damaged: {}", path.string(), what)};
 }
 
-/// Names of the rows that the optimizer keeps, in its order.
+/// Names of the rows of the optimizer's state, in its order.
 std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
   if (rule.kind != gpu::UpdateRule::Kind::sgd) return {"first_moment", "second_moment"};
   return std::vector<std::string>(rule.state_rows(), "momentum");
 }
 
 Json to_json(const NodeState& state) {
-  const NodeMetrics& figures = state.figures;
-  const gossip::Staleness& staleness = figures.staleness;
+  const NodeMetrics& metrics = state.metrics;
+  const gossip::Staleness& staleness = metrics.staleness;
   return {{"node", state.node},
           {"local_steps", state.steps},
           {"counters", state.counters},
-          {"nanoseconds", figures.time.count()},
-          {"bytes_sent", figures.traffic.bytes_sent},
-          {"bytes_received", figures.traffic.bytes_received},
-          {"train_seconds", figures.times.train_seconds},
-          {"wait_seconds", figures.times.wait_seconds},
-          {"mix_seconds", figures.mix_seconds},
-          {"steps_recorded", figures.steps_recorded},
-          {"loss_sum", figures.loss.sum},
-          {"loss_count", figures.loss.count},
+          {"nanoseconds", metrics.time.count()},
+          {"bytes_sent", metrics.traffic.bytes_sent},
+          {"bytes_received", metrics.traffic.bytes_received},
+          {"train_seconds", metrics.times.train_seconds},
+          {"wait_seconds", metrics.times.wait_seconds},
+          {"mix_seconds", metrics.mix_seconds},
+          {"steps_recorded", metrics.steps_recorded},
+          {"loss_sum", metrics.loss.sum},
+          {"loss_count", metrics.loss.count},
           {"staleness",
            {{"pushes", staleness.pushes}, {"sum", staleness.sum}, {"largest", staleness.largest}}}};
 }
 
 NodeState node_from(const Json& json) {
   NodeState state;
-  NodeMetrics& figures = state.figures;
+  NodeMetrics& metrics = state.metrics;
   json.at("node").get_to(state.node);
   json.at("local_steps").get_to(state.steps);
   json.at("counters").get_to(state.counters);
-  figures.time = gossip::Time(json.at("nanoseconds").get<std::int64_t>());
-  json.at("bytes_sent").get_to(figures.traffic.bytes_sent);
-  json.at("bytes_received").get_to(figures.traffic.bytes_received);
-  json.at("train_seconds").get_to(figures.times.train_seconds);
-  json.at("wait_seconds").get_to(figures.times.wait_seconds);
-  json.at("mix_seconds").get_to(figures.mix_seconds);
-  json.at("steps_recorded").get_to(figures.steps_recorded);
-  json.at("loss_sum").get_to(figures.loss.sum);
-  json.at("loss_count").get_to(figures.loss.count);
+  metrics.time = gossip::Time(json.at("nanoseconds").get<std::int64_t>());
+  json.at("bytes_sent").get_to(metrics.traffic.bytes_sent);
+  json.at("bytes_received").get_to(metrics.traffic.bytes_received);
+  json.at("train_seconds").get_to(metrics.times.train_seconds);
+  json.at("wait_seconds").get_to(metrics.times.wait_seconds);
+  json.at("mix_seconds").get_to(metrics.mix_seconds);
+  json.at("steps_recorded").get_to(metrics.steps_recorded);
+  json.at("loss_sum").get_to(metrics.loss.sum);
+  json.at("loss_count").get_to(metrics.loss.count);
   const Json& staleness = json.at("staleness");
-  staleness.at("pushes").get_to(figures.staleness.pushes);
-  staleness.at("sum").get_to(figures.staleness.sum);
-  staleness.at("largest").get_to(figures.staleness.largest);
+  staleness.at("pushes").get_to(metrics.staleness.pushes);
+  staleness.at("sum").get_to(metrics.staleness.sum);
+  staleness.at("largest").get_to(metrics.staleness.largest);
   return state;
 }
 
@@ -78,7 +78,7 @@ Manifest manifest_from(const Json& json) {
   manifest.config = json.at("config");
   json.at("wall_seconds").get_to(manifest.wall_seconds);
   for (const Json& node : json.at("nodes")) manifest.nodes.push_back(node_from(node));
-  json.at("head").get_to(manifest.head);
+  json.at("header_hash").get_to(manifest.header_hash);
   for (const auto& [name, hash] : json.at("tensors").items())
     manifest.tensors.emplace_back(name, hash.get<std::string>());
   return manifest;
@@ -91,50 +91,50 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
   const std::string what = difference
                                ? fmt::format("{} is {} there and {} here", difference->name,
                                              text_of(difference->there), text_of(difference->here))
-                               : std::string("the data had other content");
+                               : std::string("the content of the data differs");
   return Error{
       ErrorKind::invalid,
-      fmt::format("{} is of another configuration: {}; run the one it was made with, or choose "
-                  "another folder (checkpoint.folder, --out)",
+      fmt::format("{} is from another configuration: {}; use the configuration that wrote it, or "
+                  "choose another folder (checkpoint.folder, --out)",
                   path.string(), what)};
 }
 
-/// Every value of the file, and every piece that its nodes need.
+/// Checks the hash of every tensor, and that every tensor of the nodes' states exists.
 Status check_tensors(const Setup& setup, const Manifest& manifest, SafetensorsFile& file) {
-  const auto& places = file.head().tensors;
-  if (hash_hex(file.head().bytes) != manifest.head || places.size() != manifest.tensors.size())
-    return damaged(file.path(), "its header is not the one that its manifest knows");
+  const auto& infos = file.header().tensors;
+  if (hash_hex(file.header().bytes) != manifest.header_hash ||
+      infos.size() != manifest.tensors.size())
+    return damaged(file.path(), "its header does not match its manifest");
   std::vector<float> values;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    values.resize(places[i].values);
-    GOSSAMER_TRY_STATUS(file.read(places[i], 0, values));
-    if (manifest.tensors[i].first != places[i].name ||
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    values.resize(infos[i].values);
+    GOSSAMER_TRY_STATUS(file.read(infos[i], 0, values));
+    if (manifest.tensors[i].first != infos[i].name ||
         manifest.tensors[i].second != hash_hex(values))
-      return damaged(file.path(), fmt::format("tensor {} has another hash than its manifest says",
-                                              places[i].name));
+      return damaged(file.path(), fmt::format("the hash of tensor {} does not match its manifest",
+                                              infos[i].name));
   }
   for (const NodeState& state : manifest.nodes)
-    for (const StatePiece& piece : state_pieces(setup, state.node)) {
-      const TensorPlace* place = file.head().find(piece.name);
-      if (place == nullptr || place->shape != piece.shape)
-        return damaged(
-            file.path(),
-            fmt::format("tensor {} is not there, or of another shape than this version's",
-                        piece.name));
+    for (const StateTensor& tensor : state_tensors(setup, state.node)) {
+      const TensorInfo* info = file.header().find(tensor.name);
+      if (info == nullptr || info->shape != tensor.shape)
+        return damaged(file.path(),
+                       fmt::format("tensor {} is missing, or its shape is not that of this version",
+                                   tensor.name));
     }
   return {};
 }
 
 }  // namespace
 
-std::vector<StatePiece> state_pieces(const Setup& setup, int node) {
+std::vector<StateTensor> state_tensors(const Setup& setup, int node) {
   const std::string prefix = tensor_prefix(setup, node);
   const std::size_t d = setup.parameters;
-  std::vector<StatePiece> pieces;
+  std::vector<StateTensor> tensors;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, std::size_t row,
                        std::size_t first, std::size_t length) {
-    pieces.push_back({fmt::format("{}.{}", prefix, name), std::move(shape), row, first, length});
-    std::ranges::replace(pieces.back().name, ' ', '_');
+    tensors.push_back({fmt::format("{}.{}", prefix, name), std::move(shape), row, first, length});
+    std::ranges::replace(tensors.back().name, ' ', '_');
   };
   const auto flat = [&](const std::string& name, std::size_t row, std::size_t first,
                         std::size_t length) {
@@ -153,7 +153,7 @@ std::vector<StatePiece> state_pieces(const Setup& setup, int node) {
     for (const std::string& name : optimizer_rows(setup.config.optimizer.rule))
       flat("state.optimizer." + name, row++, 0, d);
   }
-  return pieces;
+  return tensors;
 }
 
 std::string manifest_text(const Manifest& manifest) {
@@ -167,7 +167,7 @@ std::string manifest_text(const Manifest& manifest) {
   json["config"] = manifest.config;
   json["nodes"] = Json::array();
   for (const NodeState& state : manifest.nodes) json["nodes"].push_back(to_json(state));
-  json["head"] = manifest.head;
+  json["header_hash"] = manifest.header_hash;
   json["tensors"] = Json::object();
   for (const auto& [name, hash] : manifest.tensors) json["tensors"][name] = hash;
   json[kChecksum] = checksum_of(json);
@@ -179,17 +179,15 @@ Result<Manifest> read_manifest(const fs::path& path) {
   Json json = Json::parse(content, nullptr, false);
   if (!json.is_object()) return damaged(path, "it is not JSON");
   if (const auto format = json.find("format"); format != json.end() && *format != kFormat)
-    return Error{
-        ErrorKind::data,
-        fmt::format("{} is of format {}, and this version of gossamer ({}) reads format {}",
-                    path.string(), text_of(*format), kVersion, kFormat)};
+    return Error{ErrorKind::data,
+                 fmt::format("{} has format {}, and this version of gossamer ({}) reads format {}",
+                             path.string(), text_of(*format), kVersion, kFormat)};
   const auto checksum = json.find(kChecksum);
   if (checksum == json.end() || !checksum->is_string())
     return damaged(path, "its checksum is missing");
   const std::string expected = *checksum;
   json.erase(kChecksum);
-  if (checksum_of(json) != expected)
-    return damaged(path, "it has another content than its checksum says");
+  if (checksum_of(json) != expected) return damaged(path, "its checksum does not match");
   try {
     return manifest_from(json);
   } catch (const Json::exception& error) {
@@ -197,14 +195,14 @@ Result<Manifest> read_manifest(const fs::path& path) {
   }
 }
 
-fs::path tensors_beside(const fs::path& manifest) {
+fs::path tensors_path(const fs::path& manifest) {
   return fs::path(manifest).replace_extension(".safetensors");
 }
 
 Result<Manifest> verify_checkpoint(const Setup& setup, const fs::path& path) {
   GOSSAMER_TRY(Manifest manifest, read_manifest(path));
   GOSSAMER_TRY_STATUS(check_configuration(setup, path, manifest));
-  GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(tensors_beside(path)));
+  GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(tensors_path(path)));
   GOSSAMER_TRY_STATUS(check_tensors(setup, manifest, file));
   return manifest;
 }

@@ -1,9 +1,12 @@
-// A folder of checkpoints: which there are, which can be gone on from, and which go.
+// The checkpoints in a folder: listing them, removing old ones, and finding the rounds from which a
+// process can resume.
 #pragma once
 
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -11,30 +14,30 @@
 
 namespace gossamer::peer {
 
-/// A checkpoint by its manifest's name; nothing of it has been read.
+/// A checkpoint, by the name of its manifest. Its files have not been read.
 struct CheckpointName {
   gossip::Round round = 0;
   int process = 0;  ///< lowest node of the process that wrote it
   std::filesystem::path manifest;
 };
+/// The path of a manifest.
 std::filesystem::path checkpoint_path(const std::filesystem::path& folder, gossip::Round round,
                                       int process);
-/// Those in the folder, newest first, of all processes; none where there is no folder.
+/// The checkpoints of all processes in the folder, newest first; empty if there is no folder.
 std::vector<CheckpointName> checkpoints_in(const std::filesystem::path& folder);
 
-/// Takes away what process `process` has in the folder, now that its checkpoint of `newest` is
-/// there: those of later rounds, of a life in which it was ahead; of the others all but the newest
-/// `keep`; and whatever belongs to none (parts of files that it had no time to finish). That of
-/// `newest` stays, so as only finite states become checkpoints, there always is a finite one. What
-/// cannot be removed stays.
-void drop_other_checkpoints(const std::filesystem::path& folder, int process, gossip::Round newest,
-                            std::size_t keep, Disk& disk);
-/// Takes away those of process `process` that are of a later round: a run goes on from the
-/// checkpoint of `round`, and will write them again.
-void drop_later_checkpoints(const std::filesystem::path& folder, int process, gossip::Round round,
-                            Disk& disk);
+/// After the checkpoint of round `newest` was written, removes from the files of `process`:
+/// checkpoints of later rounds, from an incarnation that was ahead; all others except the newest
+/// `keep`; and files that belong to no checkpoint, such as unfinished ones. The checkpoint of
+/// `newest` is never removed. Files that cannot be removed are ignored.
+void prune_checkpoints(const std::filesystem::path& folder, int process, gossip::Round newest,
+                       std::size_t keep, Disk& disk);
+/// Removes the checkpoints of `process` of rounds after `round`, from which the run resumes. They
+/// will be written again.
+void remove_later_checkpoints(const std::filesystem::path& folder, int process, gossip::Round round,
+                              Disk& disk);
 
-/// The states of a process's nodes at one round, each in a file that has been verified.
+/// The states of a process's nodes after one round, each in a file that was verified.
 struct SavedStates {
   gossip::Round round = 0;
   double wall_seconds = 0;
@@ -42,14 +45,15 @@ struct SavedStates {
     NodeState state;
     std::filesystem::path tensors;
   };
-  std::vector<Node> nodes;  ///< in the order asked for
+  std::vector<Node> nodes;  ///< ascending
 };
 
-/// For each round at which every one of `hosted` has a valid state in the folder, whichever process
-/// wrote it: those states. `only`: looks at that round alone. `message` is told of each checkpoint
-/// that is broken and passed over. Errors (invalid): a checkpoint is of another configuration.
+/// Returns, by round, the states in the folder, for every round in which each of `hosted` has a
+/// valid state. It does not matter which process wrote a state. `only`: the only round to consider.
+/// `on_message` receives a message for each damaged checkpoint, which is skipped. Error (invalid):
+/// a checkpoint is from another configuration.
 Result<std::map<gossip::Round, SavedStates>> find_states(
     const Setup& setup, const std::filesystem::path& folder, const std::vector<int>& hosted,
-    std::optional<gossip::Round> only, const std::function<void(const std::string&)>& message);
+    std::optional<gossip::Round> only, const std::function<void(const std::string&)>& on_message);
 
 }  // namespace gossamer::peer

@@ -19,33 +19,34 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(const Setup& 
                                                                    Disk& disk) {
   std::vector<Tensor> tensors;
   for (const int node : hosted)
-    for (const StatePiece& piece : state_pieces(setup, node))
-      tensors.push_back({piece.name, piece.shape, {}});
+    for (const StateTensor& tensor : state_tensors(setup, node))
+      tensors.push_back({tensor.name, tensor.shape, {}});
   const Metadata metadata{
       {"format", "pt"}, {"gossamer", kVersion}, {"run_id", setup.config.run_id()}};
-  SafetensorsHead head = safetensors_head(tensors, metadata);
-  GOSSAMER_TRY(WholeFile file, WholeFile::create(tensors_beside(manifest), disk));
-  GOSSAMER_TRY_STATUS(file.write(0, head.bytes));
+  SafetensorsHeader header = make_safetensors_header(tensors, metadata);
+  GOSSAMER_TRY(AtomicFile file, AtomicFile::create(tensors_path(manifest), disk));
+  GOSSAMER_TRY_STATUS(file.write(0, header.bytes));
   return std::unique_ptr<CheckpointWriter>(
-      new CheckpointWriter(manifest, std::move(head), std::move(file), disk));
+      new CheckpointWriter(manifest, std::move(header), std::move(file), disk));
 }
 
 Status CheckpointWriter::add(const std::string& tensor, std::span<const float> values) {
-  const TensorPlace* place = head_.find(tensor);
-  GOSSAMER_CHECK(place != nullptr && place->values == values.size(),
-                 "a tensor that the checkpoint has no place for");
+  const TensorInfo* info = header_.find(tensor);
+  GOSSAMER_CHECK(info != nullptr && info->values == values.size(),
+                 "the checkpoint has a tensor of this name and size");
   if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
     return Error{ErrorKind::diverged, fmt::format("{} is no longer finite", tensor)};
-  hashes_[static_cast<std::size_t>(place - head_.tensors.data())] = hash_hex(values);
-  return file_->write(place->begin,
+  hashes_[static_cast<std::size_t>(info - header_.tensors.data())] = hash_hex(values);
+  return file_->write(info->begin,
                       {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
 
 Status CheckpointWriter::commit(Manifest manifest) {
-  manifest.head = hash_hex(head_.bytes);
+  manifest.header_hash = hash_hex(header_.bytes);
   for (std::size_t i = 0; i < hashes_.size(); ++i) {
-    GOSSAMER_CHECK(!hashes_[i].empty(), "a checkpoint is committed when all of it is there");
-    manifest.tensors.emplace_back(head_.tensors[i].name, hashes_[i]);
+    GOSSAMER_CHECK(!hashes_[i].empty(),
+                   "a checkpoint is committed after all its tensors were added");
+    manifest.tensors.emplace_back(header_.tensors[i].name, hashes_[i]);
   }
   GOSSAMER_TRY_STATUS(file_->commit());
   file_.reset();

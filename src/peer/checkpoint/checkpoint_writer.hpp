@@ -1,5 +1,5 @@
-// One checkpoint on its way to the disk. Nodes come at their round one by one, and each one's rows
-// go straight to their place in the file: a checkpoint takes no memory for rows.
+// Writes one checkpoint. The nodes of a process complete a round one after another, and the rows of
+// each are written directly to their position in the file, so no rows are buffered in memory.
 #pragma once
 
 #include <filesystem>
@@ -17,31 +17,33 @@ namespace gossamer::peer {
 /// Thread: one at a time.
 class CheckpointWriter {
  public:
-  /// `manifest`: where that is to be. Errors (data) name the file and the system's reason, here and
-  /// below.
+  /// Creates the tensor file of a checkpoint of `hosted`. `manifest`: path of the manifest. Errors
+  /// (data) name the file and the system's reason, here and below.
   static Result<std::unique_ptr<CheckpointWriter>> create(const Setup& setup,
                                                           const std::vector<int>& hosted,
                                                           const std::filesystem::path& manifest,
                                                           Disk& disk);
 
-  /// A tensor's values, in host memory; each tensor once. An error too: a value that is not finite.
+  /// Writes the values of a tensor, in host memory. Each tensor is added once. Error (diverged): a
+  /// value is not finite.
   Status add(const std::string& tensor, std::span<const float> values);
-  /// The tensors' file gets its name, then the manifest, which says that there is a checkpoint.
-  /// `manifest`: all but hashes.
+  /// Renames the tensor file, and then writes the manifest, which makes the checkpoint valid.
+  /// `manifest`: complete except for the hashes.
   Status commit(Manifest manifest);
 
  private:
-  CheckpointWriter(std::filesystem::path manifest, SafetensorsHead head, WholeFile file, Disk& disk)
+  CheckpointWriter(std::filesystem::path manifest, SafetensorsHeader header, AtomicFile file,
+                   Disk& disk)
       : path_(std::move(manifest)),
-        head_(std::move(head)),
-        hashes_(head_.tensors.size()),
+        header_(std::move(header)),
+        hashes_(header_.tensors.size()),
         file_(std::move(file)),
         disk_(disk) {}
 
   std::filesystem::path path_;
-  SafetensorsHead head_;
-  std::vector<std::string> hashes_;  ///< as head_.tensors
-  std::optional<WholeFile> file_;    ///< none once it is committed
+  SafetensorsHeader header_;
+  std::vector<std::string> hashes_;  ///< in the order of header_.tensors
+  std::optional<AtomicFile> file_;   ///< empty after the commit
   Disk& disk_;
 };
 

@@ -1,11 +1,12 @@
-// What writes a process's checkpoints while it runs: each of its nodes comes by at the rounds that
-// are due, in its own time, and the last one completes what is kept of that round.
+// Writes the checkpoints of a process during a run. Each node of the process adds its state when it
+// completes a round that is due; the last node completes the checkpoint of that round.
 #pragma once
 
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -17,19 +18,20 @@ namespace gossamer::peer {
 struct CheckpointerRequest {
   std::vector<int> hosted;  ///< nodes of this process, ascending
   std::filesystem::path folder;
-  std::filesystem::path log;  ///< is on the disk before a checkpoint is: it goes on from there too
+  std::filesystem::path
+      log;  ///< synced before each checkpoint, because a resumed run appends to it
   Disk* disk = &real_disk();
 };
 
-/// A node that has done `round` rounds. Its rows stay as they are until add() has returned.
+/// A node after `round` rounds. Its rows do not change until add() returns.
 struct NodeSnapshot {
   gossip::Round round = 0;
   double wall_seconds = 0;
   NodeState state;
-  std::vector<std::span<const float>> rows;  ///< as StatePiece counts them, in device memory
+  std::vector<std::span<const float>> rows;  ///< in device memory, indexed by StateTensor::row
 };
 
-/// Thread: add() where training runs, one at a time; due() any.
+/// Thread: add() on the thread that trains, one call at a time; due() on any.
 class Checkpointer {
  public:
   /// `setup` outlives this object.
@@ -40,25 +42,25 @@ class Checkpointer {
     const int every = setup_.config.checkpoint.every;
     return every > 0 && round > 0 && round % static_cast<gossip::Round>(every) == 0;
   }
-  /// Each node in the order of its rounds. An error says, once, why that round's checkpoint will
-  /// not be; those there are stay, and later ones are tried.
+  /// Adds the state of a node; each node's rounds are ascending. If the checkpoint of a round
+  /// fails, the error is returned once; existing checkpoints are kept, and later rounds are tried.
   Status add(NodeSnapshot node);
 
  private:
-  struct Pending {
-    std::unique_ptr<CheckpointWriter> writer;  ///< null: it failed
+  struct PendingCheckpoint {
+    std::unique_ptr<CheckpointWriter> writer;  ///< null after a failure
     Manifest manifest;
-    std::size_t nodes = 0;  ///< that came
+    std::size_t nodes = 0;  ///< added so far
   };
 
-  Status begin(gossip::Round round, Pending& pending);
-  Status add(const NodeSnapshot& node, Pending& pending);
-  Status commit(Pending& pending);
+  Status begin(gossip::Round round, PendingCheckpoint& pending);
+  Status add(const NodeSnapshot& node, PendingCheckpoint& pending);
+  Status commit(PendingCheckpoint& pending);
 
   const Setup& setup_;
   CheckpointerRequest request_;
-  std::string configuration_;  ///< Setup::configuration_hash(), once it is needed
-  std::map<gossip::Round, Pending> pending_;
+  std::string configuration_;  ///< Setup::configuration_hash(), computed on first use
+  std::map<gossip::Round, PendingCheckpoint> pending_;
 };
 
 }  // namespace gossamer::peer

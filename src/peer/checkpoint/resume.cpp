@@ -11,11 +11,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The round of a checkpoint that is named by either of its files.
+/// The round of the checkpoint that one of its two files names.
 std::optional<gossip::Round> round_of(const fs::path& path) {
   for (const CheckpointName& name : checkpoints_in(path.parent_path()))
     if (name.manifest.filename() == path.filename() ||
-        tensors_beside(name.manifest).filename() == path.filename())
+        tensors_path(name.manifest).filename() == path.filename())
       return name.round;
   return {};
 }
@@ -33,39 +33,39 @@ fs::path checkpoint_folder(const Config& config, const fs::path& run_folder) {
                                           : fs::path(config.checkpoint.folder);
 }
 
-Result<std::map<gossip::Round, SavedStates>> states_to_begin_with(
+Result<std::map<gossip::Round, SavedStates>> find_resumable_states(
     const Setup& setup, const std::vector<int>& hosted, const ResumeChoice& choice,
-    const fs::path& run_folder, const std::function<void(const std::string&)>& message) {
+    const fs::path& run_folder, const std::function<void(const std::string&)>& on_message) {
   const fs::path own = checkpoint_folder(setup.config, run_folder);
   if (choice.kind == ResumeChoice::Kind::automatic)
-    return find_states(setup, own, hosted, {}, message);
+    return find_states(setup, own, hosted, {}, on_message);
   if (choice.kind == ResumeChoice::Kind::none) {
-    const auto there = checkpoints_in(own);
-    const auto mine = std::ranges::find(there, hosted.front(), &CheckpointName::process);
-    if (setup.config.checkpoint.every == 0 || mine == there.end())
+    const auto existing = checkpoints_in(own);
+    const auto found = std::ranges::find(existing, hosted.front(), &CheckpointName::process);
+    if (setup.config.checkpoint.every == 0 || found == existing.end())
       return std::map<gossip::Round, SavedStates>();
     return Error{
         ErrorKind::data,
         fmt::format(
-            "{} holds checkpoints of a run already ({}): go on with it with --resume auto, choose "
+            "{} already contains checkpoints of a run ({}): resume it with --resume auto, choose "
             "another checkpoint.folder, or remove them",
-            own.string(), mine->manifest.filename().string())};
+            own.string(), found->manifest.filename().string())};
   }
   const bool is_folder = fs::is_directory(choice.path);
   const auto only = is_folder ? std::nullopt : round_of(choice.path);
   if (!is_folder && !only)
-    return Error{ErrorKind::data, fmt::format("--resume {}: there is no such folder and no such "
-                                              "checkpoint; write none, auto, a folder "
-                                              "of checkpoints, or one's .json file",
-                                              choice.path.string())};
-  const fs::path folder = is_folder ? choice.path : choice.path.parent_path();
-  GOSSAMER_TRY(auto states, find_states(setup, folder, hosted, only, message));
-  if (states.empty())
     return Error{
         ErrorKind::data,
-        fmt::format("--resume {}: no valid checkpoint there has the states of all of {} {}",
-                    choice.path.string(), hosted.size() == 1 ? "peer" : "peers",
-                    fmt::join(hosted, ", "))};
+        fmt::format("--resume {}: there is no such folder or checkpoint; use none, auto, a "
+                    "folder of checkpoints, or the .json file of a checkpoint",
+                    choice.path.string())};
+  const fs::path folder = is_folder ? choice.path : choice.path.parent_path();
+  GOSSAMER_TRY(auto states, find_states(setup, folder, hosted, only, on_message));
+  if (states.empty())
+    return Error{ErrorKind::data,
+                 fmt::format("--resume {}: no valid checkpoint there has the states of {} {}",
+                             choice.path.string(), hosted.size() == 1 ? "peer" : "peers",
+                             fmt::join(hosted, ", "))};
   return states;
 }
 

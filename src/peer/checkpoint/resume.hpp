@@ -1,4 +1,4 @@
-// Where a run begins: at round 0, or at a checkpoint (--resume).
+// Where a run starts: at round 0, or at a checkpoint (--resume).
 #pragma once
 
 #include <filesystem>
@@ -12,30 +12,30 @@
 
 namespace gossamer::peer {
 
-/// What --resume says.
+/// The value of --resume.
 struct ResumeChoice {
   enum class Kind {
-    none,       ///< at round 0, in a folder that holds no run
-    automatic,  ///< at the newest checkpoint of the run's own folder; where there is none, at round
-                ///< 0
-    path,       ///< at this checkpoint, or at the newest in this folder
+    none,       ///< at round 0, in a folder without a run
+    automatic,  ///< at the newest checkpoint of the run, or at round 0 if there is none
+    path,       ///< at this checkpoint, or at the newest one in this folder
   };
   Kind kind = Kind::none;
   std::filesystem::path path = {};
 };
-/// "none", "auto" or a path.
+/// Parses "none", "auto" or a path.
 ResumeChoice resume_choice(const std::string& text);
 
-/// Where a process with this run folder keeps its checkpoints.
+/// The folder of the checkpoints of a process with this run folder.
 std::filesystem::path checkpoint_folder(const Config& config,
                                         const std::filesystem::path& run_folder);
 
-/// By round, the states that `hosted` can begin with beside round 0's. `message`: lines for people.
-/// Errors: data where a path leads to none, or where a run that begins anew finds checkpoints of
-/// another that it would drop; invalid where one is of another configuration.
-Result<std::map<gossip::Round, SavedStates>> states_to_begin_with(
+/// Returns, by round, the states from which `hosted` can resume. Round 0 needs no state and is not
+/// included. `on_message` receives messages for the user. Errors: (data) the path leads to no
+/// checkpoint, or a new run would remove checkpoints of another run; (invalid) a checkpoint is from
+/// another configuration.
+Result<std::map<gossip::Round, SavedStates>> find_resumable_states(
     const Setup& setup, const std::vector<int>& hosted, const ResumeChoice& choice,
     const std::filesystem::path& run_folder,
-    const std::function<void(const std::string&)>& message);
+    const std::function<void(const std::string&)>& on_message);
 
 }  // namespace gossamer::peer

@@ -19,30 +19,30 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostConfigBytes = 16 << 20;  // a configuration has a few hundred
+constexpr std::uintmax_t kMaxConfigBytes = 16 << 20;  // typical: a few hundred
 
-Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+Error config_error(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// A value as it was given, and where: TOML values have their type, those of --set are text until
-/// their key is known.
-struct Given {
+/// An unchecked value and its origin. Values from TOML have a type; values from --set are text
+/// until their key is known.
+struct RawValue {
   std::optional<ParameterValue> value;
   std::string text;
-  std::string place;  ///< "run.toml:12" or "--set"
-  fs::path folder;    ///< that relative paths begin at: the file's, or the working directory
+  std::string origin;  ///< "run.toml:12" or "--set …"
+  fs::path folder;     ///< base of relative paths: the file's folder, or the working directory
 };
-using GivenSection = std::map<std::string, Given>;
-using GivenConfig = std::map<std::string, GivenSection>;
+using RawSection = std::map<std::string, RawValue>;
+using RawConfig = std::map<std::string, RawSection>;
 
 /// The section called `name`, or an error that lists them.
-Result<const Section*> find_section(const std::string& place, const std::string& name) {
+Result<const Section*> find_section(const std::string& origin, const std::string& name) {
   std::vector<std::string> names;
   for (const Section& section : sections()) {
     if (section.name == name) return &section;
     names.push_back(section.name);
   }
-  return invalid(
-      fmt::format("{}: unknown section [{}]; there are: {}", place, name, fmt::join(names, ", ")));
+  return config_error(
+      fmt::format("{}: unknown section [{}]; there are: {}", origin, name, fmt::join(names, ", ")));
 }
 
 Result<ParameterValue> from_toml(const toml::node& node) {
@@ -59,71 +59,71 @@ Result<ParameterValue> from_toml(const toml::node& node) {
     }
     if (integers.size() == array->size()) return ParameterValue(std::move(integers));
     if (texts.size() == array->size()) return ParameterValue(std::move(texts));
-    return invalid("a list holds integers only or texts only");
+    return config_error("a list contains either integers or texts");
   }
-  return invalid("neither true or false, a number, a text nor a list");
+  return config_error("this is not a boolean, a number, a text or a list");
 }
 
 Status read_section(const std::string& file, const std::string& name, const toml::node& node,
-                    GivenConfig& given) {
-  const std::string place = fmt::format("{}:{}", file, node.source().begin.line);
+                    RawConfig& raw) {
+  const std::string origin = fmt::format("{}:{}", file, node.source().begin.line);
   GOSSAMER_TRY_STATUS([&]() -> Status {
-    auto section = find_section(place, name);
+    auto section = find_section(origin, name);
     return section.ok() ? Status() : Status(section.error());
   }());
   const toml::table* table = node.as_table();
   if (table == nullptr)
-    return invalid(
-        fmt::format("{}: {} is a section: write [{}] above its keys", place, name, name));
+    return config_error(
+        fmt::format("{}: {} is a section: write [{}] above its keys", origin, name, name));
   for (const auto& [key, value] : *table) {
-    Given entry;
-    entry.place = fmt::format("{}:{}", file, value.source().begin.line);
+    RawValue entry;
+    entry.origin = fmt::format("{}:{}", file, value.source().begin.line);
     entry.folder = fs::path(file).parent_path();
     auto parsed = from_toml(value);
     if (!parsed.ok())
-      return invalid(
-          fmt::format("{}: {}.{}: {}", entry.place, name, key.str(), parsed.error().message));
+      return config_error(
+          fmt::format("{}: {}.{}: {}", entry.origin, name, key.str(), parsed.error().message));
     entry.value = std::move(parsed).value();
-    given[name][std::string(key.str())] = std::move(entry);
+    raw[name][std::string(key.str())] = std::move(entry);
   }
   return {};
 }
 
-Result<GivenConfig> read_toml(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path, kMostConfigBytes));
-  GivenConfig given;
+Result<RawConfig> read_toml(const std::string& path) {
+  GOSSAMER_TRY(const std::string content, read_file(path, kMaxConfigBytes));
+  RawConfig raw;
   try {
     const toml::table root = toml::parse(content, path);
     for (const auto& [name, node] : root)
-      GOSSAMER_TRY_STATUS(read_section(path, std::string(name.str()), node, given));
+      GOSSAMER_TRY_STATUS(read_section(path, std::string(name.str()), node, raw));
   } catch (const toml::parse_error& error) {
-    return invalid(
+    return config_error(
         fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
   }
-  return given;
+  return raw;
 }
 
-Status apply_override(const Override& override, GivenConfig& given) {
+Status apply_override(const Override& override, RawConfig& raw) {
   const std::size_t equals = override.find('='), dot = override.find('.');
   if (equals == std::string::npos || dot == std::string::npos || dot > equals)
-    return invalid(fmt::format("--set {}: write it as section.key=value", override));
+    return config_error(fmt::format("--set {}: write it as section.key=value", override));
   const std::string section = override.substr(0, dot),
                     key = override.substr(dot + 1, equals - dot - 1);
   auto known = find_section("--set " + override, section);
   if (!known.ok()) return known.error();
-  given[section][key] = {std::nullopt, override.substr(equals + 1), "--set " + override, {}};
+  raw[section][key] = {std::nullopt, override.substr(equals + 1), "--set " + override, {}};
   return {};
 }
 
-/// The kind a section asks for, which must be in its catalog.
-Result<KindSpec> chosen_kind(const Section& section, const GivenSection& given) {
-  std::string kind = section.default_kind, place;
-  if (const auto found = given.find("kind"); found != given.end()) {
-    const Given& entry = found->second;
-    place = entry.place + ": ";
+/// The kind that a section names, which must be in its catalog.
+Result<KindSpec> chosen_kind(const Section& section, const RawSection& raw) {
+  std::string kind = section.default_kind, prefix;
+  if (const auto found = raw.find("kind"); found != raw.end()) {
+    const RawValue& entry = found->second;
+    prefix = entry.origin + ": ";
     if (entry.value && !std::holds_alternative<std::string>(*entry.value))
-      return invalid(fmt::format("{}{}.kind: '{}' is not a text", place, section.name,
-                                 to_string(*entry.value)));
+      return config_error(fmt::format("{}{}.kind: '{}' is not a text", prefix, section.name,
+                                      to_string(*entry.value)));
     kind = entry.value ? std::get<std::string>(*entry.value) : entry.text;
   }
   std::vector<std::string> names;
@@ -131,65 +131,68 @@ Result<KindSpec> chosen_kind(const Section& section, const GivenSection& given) 
     if (spec.name == kind) return std::move(spec);
     names.push_back(spec.name);
   }
-  return invalid(fmt::format("{}{}.kind: there is no '{}'; there are: {}", place, section.name,
-                             kind, fmt::join(names, ", ")));
+  return config_error(fmt::format("{}{}.kind: there is no '{}'; there are: {}", prefix,
+                                  section.name, kind, fmt::join(names, ", ")));
 }
 
-/// A section checked: `values` by key with defaults, those of the kind apart.
-struct ReadSection {
+/// The checked values of a section, with defaults.
+struct SectionValues {
   std::string kind;
-  ParameterValues common, own, all;
-  std::vector<std::string> local;  ///< keys that say where this machine finds a thing
+  ParameterValues common;     ///< of the section's own keys
+  ParameterValues kind_keys;  ///< of the kind's parameters
+  ParameterValues all;
+  std::vector<std::string> local;  ///< keys that only say where this machine has a file
 };
 
-/// A path as it holds anywhere on this machine, so that a resolved configuration can be moved.
-ParameterValue whole_path(const fs::path& folder, const ParameterValue& value) {
+/// The path made absolute, so that a resolved configuration can be moved to another folder.
+ParameterValue absolute_path(const fs::path& folder, const ParameterValue& value) {
   const auto& text = std::get<std::string>(value);
   if (text.empty()) return value;
   return fs::absolute(folder / text).lexically_normal().string();
 }
 
-Result<ReadSection> read_values(const Section& section, const GivenSection& given) {
-  ReadSection read;
-  std::vector<ParameterSpec> own;
+Result<SectionValues> read_values(const Section& section, const RawSection& raw) {
+  SectionValues read;
+  std::vector<ParameterSpec> kind_parameters;
   if (section.catalog) {
-    GOSSAMER_TRY(KindSpec kind, chosen_kind(section, given));
+    GOSSAMER_TRY(KindSpec kind, chosen_kind(section, raw));
     read.kind = kind.name;
     read.all["kind"] = kind.name;
-    own = std::move(kind.parameters);
+    kind_parameters = std::move(kind.parameters);
   }
   std::set<std::string> known{"kind"};
-  const auto take = [&](const std::vector<ParameterSpec>& specs, ParameterValues& into) -> Status {
+  const auto read_keys = [&](const std::vector<ParameterSpec>& specs,
+                             ParameterValues& into) -> Status {
     for (const ParameterSpec& spec : specs) {
       known.insert(spec.name);
       into[spec.name] = spec.default_value;
-      if (const auto found = given.find(spec.name); found != given.end()) {
-        const Given& entry = found->second;
+      if (const auto found = raw.find(spec.name); found != raw.end()) {
+        const RawValue& entry = found->second;
         auto value = entry.value ? check_value(spec, *entry.value) : parse_value(spec, entry.text);
         if (!value.ok())
-          return invalid(fmt::format("{}: {}.{}: {}", entry.place, section.name, spec.name,
-                                     value.error().message));
+          return config_error(fmt::format("{}: {}.{}: {}", entry.origin, section.name, spec.name,
+                                          value.error().message));
         into[spec.name] =
-            spec.notes.path ? whole_path(entry.folder, *value) : std::move(value).value();
+            spec.notes.path ? absolute_path(entry.folder, *value) : std::move(value).value();
       }
       if (spec.notes.local) read.local.push_back(spec.name);
       read.all[spec.name] = into[spec.name];
     }
     return {};
   };
-  GOSSAMER_TRY_STATUS(take(section.keys, read.common));
-  GOSSAMER_TRY_STATUS(take(own, read.own));
+  GOSSAMER_TRY_STATUS(read_keys(section.keys, read.common));
+  GOSSAMER_TRY_STATUS(read_keys(kind_parameters, read.kind_keys));
   if (!section.catalog) known.erase("kind");
-  for (const auto& [key, entry] : given)
+  for (const auto& [key, entry] : raw)
     if (!known.contains(key))
-      return invalid(fmt::format("{}: {}.{}: unknown{}; there are: {}", entry.place, section.name,
-                                 key, read.kind.empty() ? "" : " for kind " + read.kind,
-                                 fmt::join(known, ", ")));
+      return config_error(
+          fmt::format("{}: {}.{}: unknown{}; there are: {}", entry.origin, section.name, key,
+                      read.kind.empty() ? "" : " for kind " + read.kind, fmt::join(known, ", ")));
   return read;
 }
 
-/// TOML's basic string.
-std::string quoted(const std::string& text) {
+/// The text as a TOML basic string.
+std::string toml_string(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += std::string("\\") + c;
@@ -200,29 +203,29 @@ std::string quoted(const std::string& text) {
   return result + "\"";
 }
 
-/// A run's name is also a folder's, a header's and a file's.
+/// The run id is also used as a file name and in messages between processes.
 Status check_run_id(const std::string& id) {
   const bool plain = std::all_of(id.begin(), id.end(), [](unsigned char c) {
     return c < 128 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
   });
   if (plain && id.size() <= 63 && !id.starts_with('.')) return {};
-  return invalid(
-      "run.id: write it with letters, digits, '.', '_' and '-', 63 at most and no '.' first");
+  return config_error(
+      "run.id: use at most 63 letters, digits, '.', '_' and '-', and do not begin with '.'");
 }
 
 }  // namespace
 
 Result<Config> load_config(const std::string& path, const std::vector<Override>& overrides) {
-  GivenConfig given;
+  RawConfig raw;
   if (!path.empty()) {
-    GOSSAMER_TRY(given, read_toml(path));
+    GOSSAMER_TRY(raw, read_toml(path));
   }
-  for (const Override& override : overrides) GOSSAMER_TRY_STATUS(apply_override(override, given));
+  for (const Override& override : overrides) GOSSAMER_TRY_STATUS(apply_override(override, raw));
 
   Config config;
-  std::map<std::string, ReadSection> read;
+  std::map<std::string, SectionValues> read;
   for (const Section& section : sections()) {
-    GOSSAMER_TRY(ReadSection values, read_values(section, given[section.name]));
+    GOSSAMER_TRY(SectionValues values, read_values(section, raw[section.name]));
     config.resolved[section.name] = values.all;
     for (const std::string& key : values.local) config.local_keys.insert(section.name + "." + key);
     read[section.name] = std::move(values);
@@ -231,11 +234,11 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   GOSSAMER_TRY_STATUS(check_run_id(config.run.id));
   GOSSAMER_TRY(config.weights,
                topology::weight_parameters().read("topology", read["topology"].common));
-  GOSSAMER_TRY(config.exchange, exchange_parameters().read("algorithm", read["algorithm"].common));
+  GOSSAMER_TRY(config.exchange, policy_parameters().read("algorithm", read["algorithm"].common));
   GOSSAMER_TRY(config.shards, train::shard_parameters().read("data", read["data"].common));
-  const ReadSection& optimizer = read["optimizer"];
+  const SectionValues& optimizer = read["optimizer"];
   GOSSAMER_TRY(config.optimizer,
-               train::make_optimizer(optimizer.kind, optimizer.own, optimizer.common));
+               train::make_optimizer(optimizer.kind, optimizer.kind_keys, optimizer.common));
   GOSSAMER_TRY(config.sim, sim_parameters().read("sim", read["sim"].common));
   GOSSAMER_TRY(config.net, net::net_parameters().read("net", read["net"].common));
   GOSSAMER_TRY(config.local, local_parameters().read("local", read["local"].common));
@@ -246,7 +249,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
        {std::pair("topology", &config.topology), std::pair("algorithm", &config.algorithm),
         std::pair("codec", &config.codec), std::pair("model", &config.model),
         std::pair("data", &config.data)})
-    *choice = {read[name].kind, read[name].own};
+    *choice = {read[name].kind, read[name].kind_keys};
   return config;
 }
 
@@ -272,13 +275,13 @@ std::string Config::to_toml() const {
       const std::string text = fmt::format("{}", value);
       return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
     }
-    std::string operator()(const std::string& value) const { return quoted(value); }
+    std::string operator()(const std::string& value) const { return toml_string(value); }
     std::string operator()(const std::vector<std::int64_t>& value) const {
       return fmt::format("[{}]", fmt::join(value, ", "));
     }
     std::string operator()(const std::vector<std::string>& value) const {
       std::vector<std::string> items;
-      for (const std::string& item : value) items.push_back(quoted(item));
+      for (const std::string& item : value) items.push_back(toml_string(item));
       return fmt::format("[{}]", fmt::join(items, ", "));
     }
   };

@@ -1,8 +1,9 @@
-// A run's configuration: one TOML file, `--set section.key=value` on top, every key declared
-// (base/parameter.hpp), unknown ones refused with the line and the choices. [run] [topology]
-// [algorithm] [codec] [model] [data] [optimizer] are shared by all peers and hashed; [sim] [net]
-// [local] [log] [checkpoint] are each machine's own. A relative path in a file is relative to that
-// file's folder, one given with --set to the working directory; once read, paths are absolute.
+// A run's configuration: a TOML file and `--set section.key=value` overrides, checked against
+// declared keys (base/parameter.hpp). An unknown key is an error that names the line and the known
+// keys. The sections [run] [topology] [algorithm] [codec] [model] [data] [optimizer] are shared by
+// all peers and hashed; [sim] [net] [local] [log] [checkpoint] may differ between machines. A
+// relative path in a file is relative to the file's folder, and one given with --set to the working
+// directory; after loading, all paths are absolute.
 #pragma once
 
 #include <cstdint>
@@ -24,70 +25,71 @@ struct RunOptions {
   int peers = 16;
   std::uint64_t rounds = 200;
   std::uint64_t seed = 0;
-  std::string init = "same";  ///< same | different: starting parameters
-  std::string id;             ///< names the run; empty: the hash of the shared sections
+  std::string init = "same";  ///< initial parameters: same | different
+  std::string id;             ///< name of the run; empty: the hash of the shared sections
 };
 
-struct ExchangeChoice {
+/// Which rows a mix waits for, and which values are accepted.
+struct PolicyOptions {
   std::string policy = "sync";  ///< sync | deadline | stale | async
-  int staleness = 4;            ///< of stale: rounds that a peer may be ahead of a neighbour
-  double slack =
-      0.25;  ///< of deadline: for how much of a round a mix waits longer than rows usually take
-  double largest_value = 1e18;  ///< in magnitude, of what peers tell each other
+  int staleness = 4;            ///< stale: rounds by which a peer may be ahead of a neighbour
+  double slack = 0.25;          ///< deadline: extra waiting time, as a fraction of a round
+  double largest_value = 1e18;  ///< bound on the magnitude of exchanged values
 };
 
 struct SimOptions {
   double latency_ms = 0;
-  std::string latency_file;   ///< a table instead (gossip/links/link_table.hpp)
-  double latency_spread = 0;  ///< width of the factors by which pairs of nodes differ
+  std::string
+      latency_file;  ///< table of latencies (gossip/links/link_table.hpp); replaces latency_ms
+  double latency_spread = 0;  ///< width of the random factor of each pair of nodes
   double jitter_ms = 0;
-  double bandwidth_mbit_s = 0;  ///< 0: without limit
+  double bandwidth_mbit_s = 0;  ///< 0: unlimited
   std::string bandwidth_file;
   double bandwidth_spread = 0;
-  std::string spread = "log_normal";  ///< uniform | log_normal: how links' factors are drawn
-  double uplink_mbit_s = 0;           ///< shared by all links out of a node; 0: without limit
-  double downlink_mbit_s = 0;         ///< shared by all links into a node; 0: without limit
-  double compute_ms = 0;              ///< virtual time of a local step,
-  double sample_ms = 0;               ///< and of each sample of its batch;
-  double compute_spread = 0;          ///< width of the log-normal factor of each step
-  int slow_peers = 0;                 ///< peers 0 … slow_peers−1 take slow_factor times as long
+  std::string spread = "log_normal";  ///< distribution of the factors: uniform | log_normal
+  double uplink_mbit_s = 0;           ///< shared by all outgoing links of a node; 0: unlimited
+  double downlink_mbit_s = 0;         ///< shared by all incoming links of a node; 0: unlimited
+  double compute_ms = 0;              ///< virtual time of a local step
+  double sample_ms = 0;       ///< virtual time of each sample of a step's batch, in addition
+  double compute_spread = 0;  ///< width of the log-normal factor of each step
+  int slow_peers = 0;         ///< peers 0 … slow_peers−1 take slow_factor times as long
   double slow_factor = 10;
 };
 
 struct LocalOptions {
   std::string device = "cpu";  ///< auto | cpu | cuda | cuda:N
-  bool deterministic = false;  ///< on a GPU: peers of a network are trained one by one
+  bool deterministic = false;  ///< on a GPU: the peers of a networked process train one by one
   int threads = 0;             ///< 0: one per core
   std::string out;             ///< run folder; empty: runs/<run id>
 };
 
 struct LogOptions {
-  int every = 10;               ///< rounds between records; 0: the first and the last only
-  std::string sketch = "auto";  ///< auto | on | off; auto: where the process hosts not all peers
+  int every = 10;               ///< rounds between records; 0: only the first and the last
+  std::string sketch = "auto";  ///< auto | on | off; auto: if the process does not host all peers
 };
 
 struct CheckpointOptions {
   int every = 0;       ///< rounds between checkpoints; 0: none
-  std::string folder;  ///< empty: checkpoints in the run folder
-  int keep = 2;        ///< newest ones that stay
+  std::string folder;  ///< empty: `checkpoints` in the run folder
+  int keep = 2;        ///< number of newest checkpoints that are retained
 };
 
-/// A plug-in chosen by name, and its own parameters.
-struct Choice {
+/// The name of a plug-in, and its parameters.
+struct PluginChoice {
   std::string kind;
   ParameterValues values;
 };
 
-/// Everything that was decided, typed; and as text for files, logs and hashes.
+/// The whole configuration, typed, and as text for files, logs and hashes.
 struct Config {
   RunOptions run;
-  Choice topology;
+  PluginChoice topology;
   topology::WeightOptions weights;
-  Choice algorithm;
-  ExchangeChoice exchange;
-  Choice codec;
-  Choice model;
-  Choice data;
+  PluginChoice algorithm;
+  PolicyOptions exchange;
+  PluginChoice codec;
+  PluginChoice model;
+  PluginChoice data;
   train::ShardOptions shards;
   train::OptimizerOptions optimizer;
   SimOptions sim;
@@ -96,32 +98,32 @@ struct Config {
   LogOptions log;
   CheckpointOptions checkpoint;
 
-  /// section → key → value, defaults filled in: what the resolved file, the log's header and the
-  /// hash are made of.
+  /// section → key → value, with defaults. The resolved file, the log's header and the hash are
+  /// made from it.
   std::map<std::string, ParameterValues> resolved;
-  /// "section.key" of what says where this machine finds a thing, and not what the run is.
+  /// Keys, as "section.key", that only say where this machine has a file.
   std::set<std::string> local_keys;
 
-  /// Hash of the shared sections; local_keys and run.id, which only names the run, left out.
+  /// Hash of the shared sections without local_keys and run.id.
   std::string shared_hash() const;
   /// run.id, or the first 16 digits of shared_hash().
   std::string run_id() const;
-  /// The configuration as TOML that reruns the run.
+  /// The configuration as a TOML file that repeats the run.
   std::string to_toml() const;
 };
 
-/// "section.key=value" as given with --set.
+/// "section.key=value", the argument of --set.
 using Override = std::string;
 
-/// Reads and checks a file (empty path: nothing but defaults and overrides). Errors (invalid, or
-/// data where the file cannot be read) name the file, the line, the key, and the choices.
+/// Reads and checks a file; an empty path means defaults and overrides only. Errors (invalid; data
+/// if the file cannot be read) name the file, the line, the key, and the possible values.
 Result<Config> load_config(const std::string& path, const std::vector<Override>& overrides);
 
-/// One section's keys, for `gossamer list` and the documentation.
+/// The keys of a section, for `gossamer list`.
 struct SectionSpec {
   std::string name;
   std::string summary;
-  std::vector<ParameterSpec> keys;  ///< without those of the chosen kind
+  std::vector<ParameterSpec> keys;  ///< without the parameters of the kinds
 };
 std::vector<SectionSpec> section_specs();
 

@@ -15,48 +15,126 @@ std::vector<KindSpec> kind_specs(const std::vector<Kind>& catalog) {
   return specs;
 }
 
+void add_latency(ParameterSet<SimOptions>& set) {
+  set.add("latency_ms", &SimOptions::latency_ms,
+          {.help = "one-way latency of every link", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+      .add("latency_file", &SimOptions::latency_file,
+           {.help = "a table of latencies that replaces latency_ms: a square matrix in ms, row: "
+                    "sender, column: receiver, numbers separated by blanks or commas; one row per "
+                    "peer (and server), or per region, which peers fill in blocks of equal size",
+            .path = true})
+      .add("latency_spread", &SimOptions::latency_spread,
+           {.help = "width of the random factor, of mean 1, by which the latency of each pair of "
+                    "peers is multiplied; 0: none",
+            .minimum = 0,
+            .maximum = 2})
+      .add("jitter_ms", &SimOptions::jitter_ms,
+           {.help = "each chunk is delayed by up to this long, drawn uniformly; chunks of a link "
+                    "stay in order",
+            .minimum = 0,
+            .maximum = 1e9,
+            .unit = "ms"});
+}
+
+void add_bandwidth(ParameterSet<SimOptions>& set) {
+  set.add("bandwidth_mbit_s", &SimOptions::bandwidth_mbit_s,
+          {.help = "bandwidth of every link; 0: unlimited",
+           .minimum = 0,
+           .maximum = 1e9,
+           .unit = "Mbit/s"})
+      .add("bandwidth_file", &SimOptions::bandwidth_file,
+           {.help = "a table that replaces bandwidth_mbit_s, in the form of latency_file, in "
+                    "Mbit/s; 0: unlimited",
+            .path = true})
+      .add(
+          "bandwidth_spread", &SimOptions::bandwidth_spread,
+          {.help = "as latency_spread, for the bandwidth of each link", .minimum = 0, .maximum = 2})
+      .add("spread", &SimOptions::spread,
+           {.help = "distribution of the random factors: log_normal, where the width is the "
+                    "standard deviation of the logarithm, or uniform between 1 - width and "
+                    "1 + width",
+            .choices = {"log_normal", "uniform"}})
+      .add("uplink_mbit_s", &SimOptions::uplink_mbit_s,
+           {.help = "bandwidth that all outgoing links of a peer or server share, first come first "
+                    "served; 0: unlimited",
+            .minimum = 0,
+            .maximum = 1e9,
+            .unit = "Mbit/s"})
+      .add("downlink_mbit_s", &SimOptions::downlink_mbit_s,
+           {.help = "bandwidth that all incoming links of a peer or server share, first come first "
+                    "served; 0: unlimited",
+            .minimum = 0,
+            .maximum = 1e9,
+            .unit = "Mbit/s"});
+}
+
+void add_compute_time(ParameterSet<SimOptions>& set) {
+  set.add("compute_ms", &SimOptions::compute_ms,
+          {.help = "virtual time of a local step", .minimum = 0, .maximum = 1e9, .unit = "ms"})
+      .add("sample_ms", &SimOptions::sample_ms,
+           {.help = "virtual time of each sample of a batch, in addition to compute_ms",
+            .minimum = 0,
+            .maximum = 1e9,
+            .unit = "ms"})
+      .add("compute_spread", &SimOptions::compute_spread,
+           {.help = "width (standard deviation of the logarithm) of the log-normal factor, of mean "
+                    "1, by which the time of each local step is multiplied; 0: none",
+            .minimum = 0,
+            .maximum = 2})
+      .add("slow_peers", &SimOptions::slow_peers,
+           {.help = "number of slow peers: the local steps of peers 0 to slow_peers - 1 take "
+                    "slow_factor times as long",
+            .minimum = 0,
+            .maximum = 65535,
+            .unit = "peers"})
+      .add("slow_factor", &SimOptions::slow_factor,
+           {.help = "factor by which the local steps of slow peers take longer",
+            .minimum = 0,
+            .maximum = 1e6});
+}
+
 std::vector<Section> make_sections() {
   return {
       {.name = "run",
-       .summary = "how many peers, how long, which seed",
+       .summary = "number of peers, number of rounds, seed",
        .keys = run_parameters().specs(),
        .shared = true},
       {.name = "topology",
-       .summary = "who hears whom, and with which weights",
+       .summary = "which peers exchange rows, and the weights of the mix",
        .keys = topology::weight_parameters().specs(),
        .default_kind = "ring",
        .catalog = [] { return kind_specs(topology::kinds::catalog()); },
        .shared = true},
       {.name = "algorithm",
        .summary = "the order of local steps and exchanges",
-       .keys = exchange_parameters().specs(),
+       .keys = policy_parameters().specs(),
        .default_kind = "dpsgd",
        .catalog = [] { return kind_specs(gossip::algorithms::catalog()); },
        .shared = true},
       {.name = "codec",
-       .summary = "what rows travel as",
+       .summary = "how rows are encoded for transmission",
        .default_kind = "none",
        .catalog = [] { return kind_specs(gossip::codecs::catalog()); },
        .shared = true},
       {.name = "model",
-       .summary = "what each peer trains",
+       .summary = "the model that each peer trains",
        .default_kind = "softmax",
        .catalog = [] { return kind_specs(train::models::catalog()); },
        .shared = true},
       {.name = "data",
-       .summary = "the samples, and how they are cut into shards and batches",
+       .summary = "the data set, its shards and its batches",
        .keys = train::shard_parameters().specs(),
        .default_kind = "digits",
        .catalog = [] { return kind_specs(train::datasets::catalog()); },
        .shared = true},
       {.name = "optimizer",
-       .summary = "the local optimizer, and the step size over the local steps",
+       .summary = "the local optimizer and its step-size schedule",
        .keys = train::schedule_parameters().specs(),
        .default_kind = "sgd",
        .catalog = [] { return kind_specs(train::optimizer_kinds()); },
        .shared = true},
       {.name = "sim",
-       .summary = "the virtual network of `gossamer run`",
+       .summary = "the simulated network of `gossamer run`",
        .keys = sim_parameters().specs()},
       {.name = "net",
        .summary = "the real network of `gossamer peer`",
@@ -64,9 +142,17 @@ std::vector<Section> make_sections() {
       {.name = "local", .summary = "this machine", .keys = local_parameters().specs()},
       {.name = "log", .summary = "what is recorded", .keys = log_parameters().specs()},
       {.name = "checkpoint",
-       .summary = "what a run can go on from (--resume)",
+       .summary = "checkpoints, from which --resume restores a run",
        .keys = checkpoint_parameters().specs()},
   };
+}
+
+ParameterSet<SimOptions> make_sim_parameters() {
+  ParameterSet<SimOptions> set;
+  add_latency(set);
+  add_bandwidth(set);
+  add_compute_time(set);
+  return set;
 }
 
 }  // namespace
@@ -75,128 +161,52 @@ const ParameterSet<RunOptions>& run_parameters() {
   static const auto set =
       ParameterSet<RunOptions>()
           .add("peers", &RunOptions::peers,
-               {.help = "n", .minimum = 1, .maximum = 65535, .unit = "peers"})
+               {.help = "number of peers, n", .minimum = 1, .maximum = 65535, .unit = "peers"})
           .add("rounds", &RunOptions::rounds,
-               {.help = "rounds to run", .minimum = 0, .maximum = 1e12, .unit = "rounds"})
+               {.help = "number of rounds", .minimum = 0, .maximum = 1e12, .unit = "rounds"})
           .add("seed", &RunOptions::seed,
-               {.help = "keys every random number of the run", .minimum = 0})
+               {.help = "seed of every random number of the run", .minimum = 0})
           .add("init", &RunOptions::init,
-               {.help = "all peers start from the same parameters, or each from its own",
+               {.help = "initial parameters: the same for all peers, or different for each",
                 .choices = {"same", "different"}})
           .add("id", &RunOptions::id,
-               {.help = "names the run and its folder: letters, digits, . _ -; empty: the hash of "
-                        "the shared sections"});
+               {.help = "name of the run and of its folder: letters, digits, . _ -; empty: the "
+                        "hash of the shared sections"});
   return set;
 }
 
-const ParameterSet<ExchangeChoice>& exchange_parameters() {
+const ParameterSet<PolicyOptions>& policy_parameters() {
   static const auto set =
-      ParameterSet<ExchangeChoice>()
-          .add("policy", &ExchangeChoice::policy,
-               {.help = "whom a mix waits for: sync: all neighbours' rows of the round; deadline: "
-                        "those that come in time, as "
-                        "both ends of an edge agree; stale: neighbours that would be left more "
-                        "than staleness rounds behind; "
-                        "async: nobody, the newest rows are taken",
+      ParameterSet<PolicyOptions>()
+          .add("policy", &PolicyOptions::policy,
+               {.help = "which rows a mix waits for: sync: the rows of the same round from all "
+                        "neighbours; deadline: rows that arrive in time, as agreed by both ends of "
+                        "an edge; stale: neighbours that would fall more than staleness rounds "
+                        "behind; async: none, the newest rows are used",
                 .choices = {"sync", "deadline", "stale", "async"}})
-          .add("staleness", &ExchangeChoice::staleness,
-               {.help = "of policy stale: how far a peer may be ahead of a neighbour",
+          .add("staleness", &PolicyOptions::staleness,
+               {.help = "policy stale: rounds by which a peer may be ahead of a neighbour",
                 .minimum = 1,
                 .maximum = 1e6,
                 .unit = "rounds"})
-          .add("slack", &ExchangeChoice::slack,
-               {.help = "of policy deadline: a mix waits as long as neighbours' rows usually take, "
-                        "and this part of a round longer",
+          .add("slack", &PolicyOptions::slack,
+               {.help = "policy deadline: a mix waits as long as rows of neighbours usually take, "
+                        "and this fraction of a round longer",
                 .minimum = 0,
                 .maximum = 0.9,
                 .unit = "rounds"})
-          .add("largest_value", &ExchangeChoice::largest_value,
-               {.help = "in magnitude, of what peers tell each other: who comes to larger values, "
-                        "or to none that are finite, has "
-                        "diverged and stops; who sends such loses its links. The default's "
-                        "products are still finite",
+          .add("largest_value", &PolicyOptions::largest_value,
+               {.help = "bound on the magnitude of exchanged values: a peer whose values exceed it "
+                        "or are not finite has diverged and stops; a peer that sends such values "
+                        "loses its links. The product of two values within the default bound is "
+                        "finite",
                 .minimum = 1e-30,
                 .maximum = 1e37});
   return set;
 }
 
 const ParameterSet<SimOptions>& sim_parameters() {
-  static const auto set =
-      ParameterSet<SimOptions>()
-          .add("latency_ms", &SimOptions::latency_ms,
-               {.help = "of every link, one way", .minimum = 0, .maximum = 1e9, .unit = "ms"})
-          .add("latency_file", &SimOptions::latency_file,
-               {.help = "instead of latency_ms, a square table, line: from, column: to, in ms, of "
-                        "numbers parted by blanks or "
-                        "commas; of all peers (and servers), or of regions that peers fill in "
-                        "blocks of equal size",
-                .path = true})
-          .add("latency_spread", &SimOptions::latency_spread,
-               {.help = "width of the factor, of mean 1, that each pair of peers draws once for "
-                        "its latency; 0: none",
-                .minimum = 0,
-                .maximum = 2})
-          .add("jitter_ms", &SimOptions::jitter_ms,
-               {.help = "each chunk comes up to so much later, drawn uniformly; the order on a "
-                        "link stays",
-                .minimum = 0,
-                .maximum = 1e9,
-                .unit = "ms"})
-          .add("bandwidth_mbit_s", &SimOptions::bandwidth_mbit_s,
-               {.help = "of every link by itself; 0: without limit",
-                .minimum = 0,
-                .maximum = 1e9,
-                .unit = "Mbit/s"})
-          .add("bandwidth_file", &SimOptions::bandwidth_file,
-               {.help = "instead of bandwidth_mbit_s, a table as latency_file's, in Mbit/s; 0: "
-                        "without limit",
-                .path = true})
-          .add("bandwidth_spread", &SimOptions::bandwidth_spread,
-               {.help = "as latency_spread, of the link's own bandwidth",
-                .minimum = 0,
-                .maximum = 2})
-          .add("spread", &SimOptions::spread,
-               {.help = "how links' factors are drawn: log_normal, the width being the logarithm's "
-                        "standard deviation, or "
-                        "uniform, between 1 - width and 1 + width",
-                .choices = {"log_normal", "uniform"}})
-          .add("uplink_mbit_s", &SimOptions::uplink_mbit_s,
-               {.help = "shared by all links out of a peer or server, first come first served; 0: "
-                        "without limit",
-                .minimum = 0,
-                .maximum = 1e9,
-                .unit = "Mbit/s"})
-          .add("downlink_mbit_s", &SimOptions::downlink_mbit_s,
-               {.help = "shared by all links into a peer or server, first come first served; 0: "
-                        "without limit",
-                .minimum = 0,
-                .maximum = 1e9,
-                .unit = "Mbit/s"})
-          .add("compute_ms", &SimOptions::compute_ms,
-               {.help = "virtual time of one local step",
-                .minimum = 0,
-                .maximum = 1e9,
-                .unit = "ms"})
-          .add("sample_ms", &SimOptions::sample_ms,
-               {.help = "virtual time of each sample of a batch, beside compute_ms",
-                .minimum = 0,
-                .maximum = 1e9,
-                .unit = "ms"})
-          .add("compute_spread", &SimOptions::compute_spread,
-               {.help = "width (the logarithm's standard deviation) of the log-normal factor, of "
-                        "mean 1, that each local step "
-                        "draws for its time; 0: none",
-                .minimum = 0,
-                .maximum = 2})
-          .add("slow_peers", &SimOptions::slow_peers,
-               {.help = "peers 0 to slow_peers - 1 take slow_factor times compute_ms for a step",
-                .minimum = 0,
-                .maximum = 65535,
-                .unit = "peers"})
-          .add("slow_factor", &SimOptions::slow_factor,
-               {.help = "how many times as long a slow peer's step takes",
-                .minimum = 0,
-                .maximum = 1e6});
+  static const auto set = make_sim_parameters();
   return set;
 }
 
@@ -204,13 +214,16 @@ const ParameterSet<LocalOptions>& local_parameters() {
   static const auto set =
       ParameterSet<LocalOptions>()
           .add("device", &LocalOptions::device,
-               {.help = "where arithmetic runs: cpu, cuda (this process's GPUs), cuda:N (one), or "
-                        "auto (GPUs if there are any)"})
+               {.help = "the device that computes: cpu, cuda (the GPUs of this process), cuda:N "
+                        "(one GPU), or auto (GPUs if there are any)"})
           .add("deterministic", &LocalOptions::deterministic,
-               {.help = "on a GPU, in a network: train peers one by one, so that bits do not "
-                        "depend on who was ready together"})
+               {.help = "on a GPU, in a network: train peers one by one, so that results do not "
+                        "depend on which peers are ready at the same time"})
           .add("threads", &LocalOptions::threads,
-               {.help = "0: one per core", .minimum = 0, .maximum = 1024, .unit = "threads"})
+               {.help = "number of CPU threads; 0: one per core",
+                .minimum = 0,
+                .maximum = 1024,
+                .unit = "threads"})
           .add("out", &LocalOptions::out,
                {.help = "run folder; empty: runs/<run id>", .path = true});
   return set;
@@ -220,14 +233,13 @@ const ParameterSet<LogOptions>& log_parameters() {
   static const auto set =
       ParameterSet<LogOptions>()
           .add("every", &LogOptions::every,
-               {.help = "rounds between records; 0: the first and the last only",
+               {.help = "rounds between records; 0: only the first and the last round",
                 .minimum = 0,
                 .maximum = 1e9,
                 .unit = "rounds"})
           .add("sketch", &LogOptions::sketch,
-               {.help = "log a sketch of each row, from which the consensus distance of a network "
-                        "is estimated; auto: where "
-                        "a process hosts not all peers",
+               {.help = "record a sketch of each row, from which the consensus distance of a "
+                        "network is estimated; auto: if the process does not host all peers",
                 .choices = {"auto", "on", "off"}});
   return set;
 }
@@ -241,9 +253,10 @@ const ParameterSet<CheckpointOptions>& checkpoint_parameters() {
                 .maximum = 1e9,
                 .unit = "rounds"})
           .add("folder", &CheckpointOptions::folder,
-               {.help = "where they are; empty: checkpoints in the run folder", .path = true})
+               {.help = "folder of the checkpoints; empty: `checkpoints` in the run folder",
+                .path = true})
           .add("keep", &CheckpointOptions::keep,
-               {.help = "so many of the newest stay",
+               {.help = "number of newest checkpoints to retain",
                 .minimum = 1,
                 .maximum = 1e6,
                 .unit = "checkpoints"});

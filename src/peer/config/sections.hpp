@@ -1,5 +1,5 @@
-// The configuration's sections: which keys each has, and which catalog its `kind` chooses from.
-// Internal to the configuration.
+// The sections of a configuration: the keys of each section, and the catalog of its kinds. Internal
+// to config.cpp and config_json.cpp.
 #pragma once
 
 #include <functional>
@@ -11,13 +11,13 @@
 namespace gossamer::peer {
 
 const ParameterSet<RunOptions>& run_parameters();
-const ParameterSet<ExchangeChoice>& exchange_parameters();
+const ParameterSet<PolicyOptions>& policy_parameters();
 const ParameterSet<SimOptions>& sim_parameters();
 const ParameterSet<LocalOptions>& local_parameters();
 const ParameterSet<LogOptions>& log_parameters();
 const ParameterSet<CheckpointOptions>& checkpoint_parameters();
 
-/// A plug-in kind as the configuration sees it.
+/// The name and parameters of a plug-in.
 struct KindSpec {
   std::string name;
   std::vector<ParameterSpec> parameters;
@@ -28,11 +28,11 @@ struct Section {
   std::string summary;
   std::vector<ParameterSpec> keys = {};                 ///< common to all kinds
   std::string default_kind = {};                        ///< empty: the section has no kind
-  std::function<std::vector<KindSpec>()> catalog = {};  ///< where it has one
-  bool shared = false;                                  ///< hashed: every peer must agree
+  std::function<std::vector<KindSpec>()> catalog = {};  ///< empty: the section has no kind
+  bool shared = false;                                  ///< hashed: must be the same for all peers
 };
 
-/// All sections, in the order in which they are written.
+/// All sections, in the order in which they are written to a file.
 const std::vector<Section>& sections();
 
 }  // namespace gossamer::peer

@@ -8,12 +8,12 @@
 #include <map>
 
 #include "base/hash.hpp"
-#include "peer/config/config_difference.hpp"
+#include "peer/config/config_json.hpp"
 #include "peer/log/log_records.hpp"
-#include "peer/log/recorder.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/log/summary.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/node_tensors.hpp"
+#include "peer/setup/setup.hpp"
 #include "peer/storage/safetensors.hpp"
 
 namespace gossamer::peer {
@@ -21,10 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
+Error data_error(std::string message) { return {ErrorKind::data, std::move(message)}; }
 
-/// All peers and servers there, once each, of one run; the peers that are not, where that is
-/// allowed.
+/// Checks that the logs belong to one run and contain each node at most once, and all nodes unless
+/// `survivors`. Returns the missing peers.
 Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector<ProcessLog>& logs,
                                        bool survivors) {
   const ProcessLog& first = logs.front();
@@ -34,53 +34,54 @@ Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector
   for (const ProcessLog& log : logs) {
     if (log.header.at("run_id") != run_id || log.peers != first.peers ||
         log.servers != first.servers || log.header.at("time") != time)
-      return bad(
-          fmt::format("{} is of run {} ({} peers, {} time), {} of run {} ({} peers, {} time): one "
-                      "folder, one run",
+      return data_error(
+          fmt::format("{} is of run {} ({} peers, {} time), but {} is of run {} ({} peers, {} "
+                      "time): a folder may contain only one run",
                       log.path.string(), text_of(log.header.at("run_id")), log.peers,
                       text_of(log.header.at("time")), first.path.string(), text_of(run_id),
                       first.peers, text_of(time)));
     for (int peer : log.hosted)
       if (++seen[static_cast<std::size_t>(peer)] > 1)
-        return bad(fmt::format("{}: {} {} has two logs below {}", log.path.string(),
-                               peer < log.peers ? "peer" : "server", peer, folder.string()));
+        return data_error(fmt::format("{}: {} {} has two logs in {}", log.path.string(),
+                                      peer < log.peers ? "peer" : "server", peer, folder.string()));
     if (log.end() == nullptr)
-      return bad(fmt::format(
-          "{} has no end: that process still runs, or was killed (--survivors: sum up the others)",
-          log.path.string()));
+      return data_error(
+          fmt::format("{} has no end record: its process is still running or was killed "
+                      "(--survivors leaves it out)",
+                      log.path.string()));
   }
   std::vector<int> missing;
   for (int peer = 0; peer < (one_node ? 1 : first.peers); ++peer)
     if (seen[static_cast<std::size_t>(peer)] == 0) missing.push_back(peer);
   if (!missing.empty() && !survivors)
-    return bad(
-        fmt::format("below {} the files of {} of {} peers are missing: {}; copy their run folders "
-                    "here, or sum up the "
-                    "others (--survivors)",
+    return data_error(
+        fmt::format("in {} the files of {} of {} peers are missing: {}; copy their run folders "
+                    "here, or leave them out (--survivors)",
                     folder.string(), missing.size(), first.peers, fmt::join(missing, ", ")));
   for (int server = first.peers; server < first.peers + first.servers; ++server)
     if (seen[static_cast<std::size_t>(server)] == 0)
-      return bad(
-          fmt::format("below {} the files of server {} are missing; copy its run folder here",
+      return data_error(
+          fmt::format("in {} the files of server {} are missing; copy its run folder here",
                       folder.string(), server));
   return missing;
 }
 
-/// Every process ran what `written`, the first one's resolved file, says: its header tells.
-Status check_agreement(const Config& written, const fs::path& resolved,
-                       const std::vector<ProcessLog>& logs) {
+/// Checks that the headers of all logs have the configuration `written`, which was read from the
+/// first process's resolved file.
+Status check_same_config(const Config& written, const fs::path& resolved,
+                         const std::vector<ProcessLog>& logs) {
   for (const ProcessLog& log : logs)
     if (const auto found =
             config_difference(written, log.header.at("config"), config_json(written)))
-      return bad(fmt::format(
-          "{}:1: config: {} is {} here and {} in {}: all processes of a run have one configuration",
+      return data_error(fmt::format(
+          "{}:1: config: {} is {} here but {} in {}; all processes of a run must have the same "
+          "configuration",
           log.path.string(), found->name, text_of(found->here), text_of(found->there),
           resolved.string()));
   return {};
 }
 
-/// Final rows of every peer, and of a server that holds the whole model, from the processes'
-/// safetensors.
+/// The final rows of all peers, and of a server that holds the whole model, by node.
 Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
                                                     const std::vector<ProcessLog>& logs) {
   std::map<int, std::vector<float>> rows;
@@ -91,21 +92,23 @@ Result<std::map<int, std::vector<float>>> read_rows(const Setup& setup,
     const Json& row_hashes = log.end()->at("row_hashes");
     if (const auto id = file.metadata.find("run_id");
         id == file.metadata.end() || id->second != setup.config.run_id())
-      return bad(fmt::format("{} is of another run than {}", path.string(), log.path.string()));
+      return data_error(
+          fmt::format("{} is from another run than {}", path.string(), log.path.string()));
     for (std::size_t i = 0; i < log.models.size(); ++i) {
       const int peer = log.models[i];
       const std::string prefix = tensor_prefix(setup, peer) + ".";
       std::vector<float>& row = rows[peer];
-      for (const Tensor& tensor : file.tensors)  // in file order, which is the row's
+      for (const Tensor& tensor : file.tensors)  // the order of the file is that of the row
         if (tensor.name.starts_with(prefix))
           row.insert(row.end(), tensor.values.begin(), tensor.values.end());
       if (row.size() != setup.parameters)
-        return bad(fmt::format("{} holds {} values of {} {}, not {}", path.string(), row.size(),
-                               setup.is_server(peer) ? "server" : "peer", peer, setup.parameters));
+        return data_error(fmt::format("{} contains {} values of {} {}, not {}", path.string(),
+                                      row.size(), setup.is_server(peer) ? "server" : "peer", peer,
+                                      setup.parameters));
       if (row_hashes.at(i) != hash_hex(row))
-        return bad(fmt::format("{} is damaged: {} {}'s parameters have another hash than {} says",
-                               path.string(), setup.is_server(peer) ? "server" : "peer", peer,
-                               log.path.string()));
+        return data_error(fmt::format(
+            "{} is damaged: the hash of the parameters of {} {} differs from the one in {}",
+            path.string(), setup.is_server(peer) ? "server" : "peer", peer, log.path.string()));
     }
   }
   return rows;
@@ -130,33 +133,33 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
     for (int peer : log.hosted)
       if (peer < log.peers) losses[peer] = std::numeric_limits<double>::quiet_NaN();
     for (const Json& record : log.records)
-      if (sort_of(record) == "round" && !record.at("train_loss").is_null())
+      if (record_type(record) == "round" && !record.at("train_loss").is_null())
         losses[record.at("peer")] = record.at("train_loss");
   }
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
   return totals;
 }
 
-/// The setup that the processes ran with, made again here.
+/// Rebuilds the setup that the processes ran with, on the CPU.
 Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
                          const std::vector<Override>& overrides) {
   const ProcessLog& first = logs.front();
   const std::string path =
       (first.path.parent_path() / fmt::format("resolved-{}.toml", first.lowest_peer)).string();
   GOSSAMER_TRY(const Config written, load_config(path, {}));
-  GOSSAMER_TRY_STATUS(check_agreement(written, path, logs));
+  GOSSAMER_TRY_STATUS(check_same_config(written, path, logs));
   GOSSAMER_TRY(Config config, load_config(path, overrides));
   if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
     return Error{ErrorKind::invalid,
-                 fmt::format("--set {}: that would be another run than the one in {}",
+                 fmt::format("--set {}: with this it would be another run than the one in {}",
                              fmt::join(overrides, " --set "), path)};
-  config.local.device = "cpu";  // wherever the peers ran, their files are read here
+  config.local.device = "cpu";  // whatever device the peers used
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
   for (const ProcessLog& log : logs)
     if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers ||
         log.servers != setup.servers())
-      return bad(fmt::format(
-          "{}:1: parameters, peers and servers: {}, {} and {}, but {} makes them {}, {} and {}",
+      return data_error(fmt::format(
+          "{}:1: parameters, peers and servers are {}, {} and {}, but by {} they are {}, {} and {}",
           log.path.string(), text_of(log.header.at("parameters")), log.peers, log.servers, path,
           setup.parameters, setup.config.run.peers, setup.servers()));
   return setup;
@@ -167,11 +170,12 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
 Result<Json> collect(const fs::path& folder, const std::vector<Override>& overrides,
                      bool survivors) {
   GOSSAMER_TRY(std::vector<ProcessLog> logs, read_logs(folder));
-  const fs::path any = logs.front().path;
+  const fs::path example = logs.front().path;
   if (survivors) std::erase_if(logs, [](const ProcessLog& log) { return log.end() == nullptr; });
   if (logs.empty())
-    return bad(fmt::format("no log below {} has an end, {} neither: nobody survived",
-                           folder.string(), any.string()));
+    return data_error(
+        fmt::format("no log in {} has an end record, for example {}: no process survived",
+                    folder.string(), example.string()));
   GOSSAMER_TRY(const std::vector<int> lost, missing_peers(folder, logs, survivors));
   GOSSAMER_TRY(const Setup setup, read_setup(logs, overrides));
   GOSSAMER_TRY(const auto rows, read_rows(setup, logs));
@@ -179,7 +183,7 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
   for (const auto& [peer, row] : rows)
     if (!setup.is_server(peer)) views.emplace_back(row);
   RunTotals totals = totals_of(logs);
-  totals.lost = lost;
+  totals.lost_peers = lost;
   Json summary = make_summary(setup, totals, views);
   GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
   return summary;

@@ -1,4 +1,4 @@
-// `gossamer collect`: the summary of a networked run, from the files that its processes left.
+// `gossamer collect`: the summary of a networked run, from the files of its processes.
 #pragma once
 
 #include <filesystem>
@@ -9,11 +9,11 @@
 
 namespace gossamer::peer {
 
-/// Puts the summary of the run below `folder` together and writes its summary.json. `overrides` say
-/// where this machine finds what the run's machines had elsewhere (data.path). Errors (data) name
-/// the peers whose files are missing, of another run, or damaged; an override that would make it
-/// another run is refused (invalid). `survivors`: of a network that went on without some peers, the
-/// others' summary; those whose files are not there, or have no end, are in its `lost`.
+/// Computes the summary of the run in `folder` and writes its summary.json. `overrides` set where
+/// this machine has files that the run's machines had elsewhere (data.path); an override that would
+/// change the run is an error (invalid). With `survivors`, peers whose files are missing or have no
+/// end are left out and listed in `lost_peers`. Errors (data) name the peers whose files are
+/// missing, damaged, or from another run.
 Result<Json> collect(const std::filesystem::path& folder,
                      const std::vector<Override>& overrides = {}, bool survivors = false);
 

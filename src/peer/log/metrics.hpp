@@ -1,5 +1,5 @@
-// Figures of a network's rows: how far apart the peers are, how far from the optimum, and the
-// sketch from which the first is estimated where no process sees all rows.
+// Metrics of a network's rows: consensus distance, exact and estimated from sketches, distance to
+// the optimum, and the hash that identifies the final parameters.
 #pragma once
 
 #include <cstdint>
@@ -7,26 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "peer/setup/row_views.hpp"
+
 namespace gossamer::peer {
 
-using RowViews =
-    std::vector<std::span<const float>>;  ///< one row per peer, in peer order, of equal length
-
-/// x̄, in double.
+/// The mean of the rows, x̄, computed in double.
 std::vector<double> mean_row(const RowViews& rows);
 
-/// sqrt( (1/n) Σ_i ‖x_i − x̄‖² ), in double.
+/// sqrt( (1/n) Σ_i ‖x_i − x̄‖² ), computed in double.
 double consensus_distance(const RowViews& rows, std::span<const double> mean);
 
-/// sqrt( (1/n) Σ_i ‖x_i − x*‖² ) / ‖x*‖. Infinite where x* = 0 and the rows are not.
+/// sqrt( (1/n) Σ_i ‖x_i − x*‖² ) / ‖x*‖. Infinite if x* = 0 and the rows are not.
 double distance_to_optimum(const RowViews& rows, std::span<const double> optimum);
 
-/// The consensus distance estimated from the peers' sketches (gpu/device.hpp), all of one length:
-/// that of the sketches themselves.
+/// An estimate of the consensus distance: the consensus distance of the peers' sketches
+/// (gpu/device.hpp), which all have the same length.
 double estimated_consensus_distance(const std::vector<std::vector<double>>& sketches);
 
-/// The hash of the peers' row hashes, in peer order: equal if and only if all parameters are, bit
-/// by bit.
+/// The hash of the peers' row hashes, in peer order. Two runs have the same final hash if and only
+/// if all parameters are bit-identical (up to hash collisions).
 std::string final_hash(const std::vector<std::string>& row_hashes);
 
 }  // namespace gossamer::peer

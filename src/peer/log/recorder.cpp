@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
-#include <set>
 
 #include "base/hash.hpp"
+#include "peer/config/config_json.hpp"
 #include "peer/log/summary.hpp"
+#include "peer/log/topology_json.hpp"
+#include "peer/setup/node_tensors.hpp"
 #include "peer/version.hpp"
 
 namespace gossamer::peer {
@@ -18,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostDeviations = 1024;  // of one record
+constexpr std::size_t kMaxDeviations = 1024;  // in one record
 
 Json deviation_json(const gossip::Deviation& deviation) {
   Json json{{"round", deviation.round}, {"from", deviation.from}};
@@ -28,103 +30,34 @@ Json deviation_json(const gossip::Deviation& deviation) {
   return json;
 }
 
-Status make_folder(const fs::path& folder) {
+Status create_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    return Error{ErrorKind::data, fmt::format("cannot make the run folder {}: {}", folder.string(),
-                                              error.message())};
+    return Error{ErrorKind::data, fmt::format("cannot create the run folder {}: {}",
+                                              folder.string(), error.message())};
   return {};
 }
 
 }  // namespace
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
-Json to_json(const ParameterValue& value) {
-  return std::visit([](const auto& content) { return Json(content); }, value);
-}
-
-Json config_json(const Config& config) {
-  Json json;
-  for (const auto& [section, values] : config.resolved) {
-    json[section] = Json::object();
-    for (const auto& [key, value] : values) json[section][key] = to_json(value);
-  }
-  return json;
-}
-
-Json report_json(const topology::TopologyReport& report) {
-  Json json;
-  json["topology"] = report.topology;
-  json["peers"] = report.peers;
-  json["weights"] = report.weights;
-  json["edges"] = report.edges;
-  json["degree_min"] = report.degree_min;
-  json["degree_max"] = report.degree_max;
-  json["diameter"] = report.diameter && report.diameter_exact ? Json(*report.diameter) : Json();
-  json["period"] = report.period;
-  json["symmetric"] = report.symmetric;
-  json["doubly_stochastic"] = report.doubly_stochastic;
-  json["connected"] = report.connected;
-  json["spectral_gap"] = number(report.spectral_gap);
-  json["bytes_per_round_per_peer"] = report.bytes_per_round_per_peer;
-  return json;
-}
-
-Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report) {
-  if (report.edges > kMostEdges) return {};
-  std::set<std::pair<int, int>> edges;
-  for (int t = 0; t < std::max(1, schedule.period()); ++t) {
-    const auto matrix = schedule.at(static_cast<topology::Round>(t));
-    for (int i = 0; i < matrix->peers(); ++i)
-      for (int j : matrix->out_neighbours(i))
-        if (!report.symmetric || i < j) edges.emplace(i, j);
-  }
-  Json list = Json::array();
-  for (const auto& [i, j] : edges) list.push_back({i, j});
-  return list;
-}
 
 bool is_logged(const Config& config, gossip::Round round) {
   if (round == 0 || round == config.run.rounds) return true;
   return config.log.every > 0 && round % static_cast<gossip::Round>(config.log.every) == 0;
 }
 
-std::string tensor_prefix(const Setup& setup, int node) {
-  return fmt::format("{}{}", setup.is_server(node) ? "server" : "peer", node);
-}
-
-std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& peers,
-                                      const RowViews& rows) {
-  std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < peers.size(); ++i) {
-    if (!setup.learner) {
-      tensors.push_back({tensor_prefix(setup, peers[i]) + ".x",
-                         {static_cast<std::int64_t>(rows[i].size())},
-                         rows[i]});
-      continue;
-    }
-    for (const train::ParameterBlock& block : setup.learner->blocks())
-      tensors.push_back({fmt::format("{}.{}", tensor_prefix(setup, peers[i]), block.name),
-                         {block.shape.begin(), block.shape.end()},
-                         rows[i].subspan(block.offset, block.length)});
-  }
-  return tensors;
-}
-
 Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vector<int> hosted,
                                                    const fs::path& folder,
                                                    const std::string& clock) {
-  GOSSAMER_TRY_STATUS(make_folder(folder));
+  GOSSAMER_TRY_STATUS(create_folder(folder));
   std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
   if (fs::exists(recorder->log_path_))
     return Error{
         ErrorKind::data,
-        fmt::format("{} holds a run already ({}): go on with it with --resume auto, choose another "
+        fmt::format("{} already contains a run ({}): resume it with --resume auto, choose another "
                     "folder with --out, or remove it",
                     folder.string(), recorder->log_path_.filename().string())};
-  GOSSAMER_TRY_STATUS(recorder->begin(clock));
+  GOSSAMER_TRY_STATUS(recorder->start_log(clock));
   return recorder;
 }
 
@@ -135,7 +68,7 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
   const fs::path& path = recorder->log_path_;
   if (!fs::exists(path)) return create(setup, recorder->hosted_, folder, clock);
   GOSSAMER_TRY(std::optional<ResumedLog> log, ResumedLog::read(path, recorder->hosted_.front()));
-  if (!log) {  // killed while it wrote the header
+  if (!log) {  // the process was killed while it wrote the header
     std::error_code ignored;
     fs::remove(path, ignored);
     return create(setup, recorder->hosted_, folder, clock);
@@ -145,13 +78,13 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
     if (ours.at(field) != log->header().at(field))
       return Error{
           ErrorKind::data,
-          fmt::format("{} cannot go on with this run: its {} is {}, and here it is {}; choose "
-                      "another folder "
-                      "with --out, and say with checkpoint.folder where the checkpoints are",
+          fmt::format("{} cannot be resumed by this run: its {} is {}, and here it is {}; choose "
+                      "another folder with --out, and set checkpoint.folder to the folder of the "
+                      "checkpoints",
                       path.string(), field, text_of(log->header().at(field)),
                       text_of(ours.at(field)))};
-  recorder->before_ = std::move(*log);
-  recorder->goes_on_ = true;
+  recorder->resumed_log_ = std::move(*log);
+  recorder->appends_ = true;
   return recorder;
 }
 
@@ -162,7 +95,7 @@ Recorder::Recorder(const Setup& setup, std::vector<int> hosted, fs::path folder)
       log_path_(folder_ / fmt::format("log-{}.jsonl", hosted_.front())),
       train_losses_(workers(), std::numeric_limits<double>::quiet_NaN()) {}
 
-Status Recorder::begin(const std::string& clock) {
+Status Recorder::start_log(const std::string& clock) {
   GOSSAMER_TRY_STATUS(write_file(folder_ / fmt::format("resolved-{}.toml", hosted_.front()),
                                  setup_.config.to_toml()));
   GOSSAMER_TRY(RecordFile log, RecordFile::create(log_path_));
@@ -191,23 +124,25 @@ Json Recorder::header(const std::string& clock) const {
   return header;
 }
 
-Status Recorder::continue_from(gossip::Round round) {
-  if (!before_) return {};
-  if (round == 0 && before_->finished())
-    return Error{ErrorKind::data, fmt::format("{} is of a run that finished, and there is no "
-                                              "checkpoint to go on from: choose another "
-                                              "folder with --out, or remove it",
-                                              log_path_.string())};
-  GOSSAMER_TRY(train_losses_, before_->cut(round));
-  train_losses_.resize(workers());  // servers come after those who train, and have none
+Status Recorder::resume_at(gossip::Round round) {
+  if (!resumed_log_) return {};
+  if (round == 0 && resumed_log_->finished())
+    return Error{
+        ErrorKind::data,
+        fmt::format("{} is the log of a finished run, and there is no checkpoint to resume "
+                    "from: choose another folder with --out, or remove it",
+                    log_path_.string())};
+  GOSSAMER_TRY(train_losses_, resumed_log_->truncate(round));
+  train_losses_.resize(workers());  // servers, which follow the workers, have no train loss
   const fs::path resolved = folder_ / fmt::format("resolved-{}.toml", hosted_.front());
   const std::string config = setup_.config.to_toml();
-  // Mostly the same: of a peer that joins, others wait for us now, and a disk may take its time.
+  // Usually unchanged. While a process joins a network, its neighbours wait for it, so a write to a
+  // slow disk is avoided.
   if (const auto there = read_file(resolved); !there.ok() || *there != config)
     GOSSAMER_TRY_STATUS(write_file(resolved, config));
   GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
   log_.emplace(std::move(log));
-  before_.reset();
+  resumed_log_.reset();
   return {};
 }
 
@@ -217,7 +152,7 @@ std::size_t Recorder::workers() const {
   return static_cast<std::size_t>(end - hosted_.begin());
 }
 
-std::string reason_of(const Error& error) {
+std::string end_reason(const Error& error) {
   switch (error.kind) {
     case ErrorKind::interrupted: return "interrupted";
     case ErrorKind::diverged: return "diverged";
@@ -226,35 +161,43 @@ std::string reason_of(const Error& error) {
   }
 }
 
-Status Recorder::round(const RoundMetrics& figures) {
-  const Config& config = setup_.config;
+bool Recorder::records_sketch() const {
+  const std::string& setting = setup_.config.log.sketch;
+  return setting == "on" || (setting == "auto" && !hosts_all());
+}
+
+std::vector<double> Recorder::sketch(std::span<const float> row) const {
+  std::vector<double> values(gpu::sketch_length(row.size()));
+  const gpu::SketchRequest<float> request{row.data(), row.size(), setup_.config.run.seed,
+                                          values.data()};
+  setup_.device->execute(std::span(&request, 1));
+  const bool finite =
+      std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  return finite ? values : std::vector<double>();
+}
+
+Status Recorder::round(const RoundMetrics& metrics) {
   const auto index = static_cast<std::size_t>(
-      std::find(hosted_.begin(), hosted_.end(), figures.peer) - hosted_.begin());
-  const bool is_server = setup_.is_server(figures.peer);
-  if (figures.trained) train_losses_[index] = figures.train_loss;
+      std::find(hosted_.begin(), hosted_.end(), metrics.peer) - hosted_.begin());
+  const bool is_server = setup_.is_server(metrics.peer);
+  if (metrics.trained) train_losses_[index] = metrics.train_loss;
   Json record;
   record["record"] = is_server ? "server" : "round";
-  record["round"] = figures.round;
-  record[is_server ? "server" : "peer"] = figures.peer;
-  record["seconds"] = figures.seconds;
-  if (!is_server) record["train_loss"] = number(figures.train_loss);
-  record["test_loss"] = number(figures.test.loss);
-  record["test_accuracy"] = number(figures.test.accuracy);
-  record["bytes_sent"] = figures.traffic.bytes_sent;
-  record["bytes_received"] = figures.traffic.bytes_received;
-  record["train_seconds"] = figures.times.train_seconds;
-  record["wait_seconds"] = figures.times.wait_seconds;
-  if (!is_server) record["mix_seconds"] = figures.mix_seconds;
-  if (!is_server && (config.log.sketch == "on" || (config.log.sketch == "auto" && !hosts_all()))) {
-    std::vector<double> values(gpu::sketch_length(figures.row.size()));
-    const gpu::SketchRequest<float> request{figures.row.data(), figures.row.size(), config.run.seed,
-                                            values.data()};
-    setup_.device->sketch(std::span(&request, 1));
-    if (std::all_of(values.begin(), values.end(),
-                    [](double value) { return std::isfinite(value); }))
+  record["round"] = metrics.round;
+  record[is_server ? "server" : "peer"] = metrics.peer;
+  record["seconds"] = metrics.seconds;
+  if (!is_server) record["train_loss"] = finite_or_null(metrics.train_loss);
+  record["test_loss"] = finite_or_null(metrics.test.loss);
+  record["test_accuracy"] = finite_or_null(metrics.test.accuracy);
+  record["bytes_sent"] = metrics.traffic.bytes_sent;
+  record["bytes_received"] = metrics.traffic.bytes_received;
+  record["train_seconds"] = metrics.times.train_seconds;
+  record["wait_seconds"] = metrics.times.wait_seconds;
+  if (!is_server) record["mix_seconds"] = metrics.mix_seconds;
+  if (!is_server && records_sketch())
+    if (std::vector<double> values = sketch(metrics.row); !values.empty())
       record["sketch"] = std::move(values);
-  }
-  if (const gossip::Staleness& staleness = figures.staleness; staleness.pushes > 0) {
+  if (const gossip::Staleness& staleness = metrics.staleness; staleness.pushes > 0) {
     const double mean = static_cast<double>(staleness.sum) / static_cast<double>(staleness.pushes);
     record["staleness"] = {
         {"pushes", staleness.pushes}, {"mean", mean}, {"max", staleness.largest}};
@@ -263,96 +206,96 @@ Status Recorder::round(const RoundMetrics& figures) {
   if (!hosts_all()) on_progress(record);
   if (is_server || !hosts_all()) return {};
 
-  Snapshot& snapshot = snapshots_[figures.round];
+  Snapshot& snapshot = snapshots_[metrics.round];
   snapshot.rows.resize(workers());
-  snapshot.rows[index].resize(figures.row.size());
-  setup_.device->download(snapshot.rows[index].data(), figures.row.data(),
-                          figures.row.size_bytes());
+  snapshot.rows[index].resize(metrics.row.size());
+  setup_.device->download(snapshot.rows[index].data(), metrics.row.data(),
+                          metrics.row.size_bytes());
   if (++snapshot.arrived < workers()) return {};
-  const Snapshot whole = std::move(snapshot);
-  snapshots_.erase(figures.round);
-  return network_record(figures.round, RowViews(whole.rows.begin(), whole.rows.end()));
+  const Snapshot complete = std::move(snapshot);
+  snapshots_.erase(metrics.round);
+  return network_record(metrics.round, RowViews(complete.rows.begin(), complete.rows.end()));
 }
 
-Status Recorder::membership(const MembershipMetrics& figures) {
-  if (!log_) return {};  // of a process that joins, and has not begun
+Status Recorder::membership(const MembershipMetrics& metrics) {
+  if (!log_) return {};  // a process that joins a network has no open log before it starts
   Json record;
   record["record"] = "membership";
-  record["round"] = figures.round;
-  record["peer"] = figures.peer;
-  record["seconds"] = figures.seconds;
-  record["event"] = figures.event;
-  record["of"] = figures.of ? Json(*figures.of) : Json();
-  record["within_reach"] = figures.within_reach ? Json(*figures.within_reach) : Json();
+  record["round"] = metrics.round;
+  record["peer"] = metrics.peer;
+  record["seconds"] = metrics.seconds;
+  record["event"] = metrics.event;
+  record["neighbour"] = metrics.neighbour ? Json(*metrics.neighbour) : Json();
+  record["reachable_peers"] = metrics.reachable_peers ? Json(*metrics.reachable_peers) : Json();
   return write(record);
 }
 
-Status Recorder::deviations(const DeviationMetrics& figures) {
+Status Recorder::deviations(const DeviationMetrics& metrics) {
   Json record;
   record["record"] = "deviations";
-  record["round"] = figures.round;
-  record["peer"] = figures.peer;
-  for (std::size_t begin = 0; begin < figures.deviations.size(); begin += kMostDeviations) {
+  record["round"] = metrics.round;
+  record["peer"] = metrics.peer;
+  for (std::size_t begin = 0; begin < metrics.deviations.size(); begin += kMaxDeviations) {
     Json& list = record["deviations"] = Json::array();
-    for (std::size_t k = begin; k < std::min(begin + kMostDeviations, figures.deviations.size());
+    for (std::size_t k = begin; k < std::min(begin + kMaxDeviations, metrics.deviations.size());
          ++k)
-      list.push_back(deviation_json(figures.deviations[k]));
+      list.push_back(deviation_json(metrics.deviations[k]));
     GOSSAMER_TRY_STATUS(write(record));
   }
   return {};
 }
 
 Status Recorder::network_record(gossip::Round round, const RowViews& rows) {
-  const NetworkMetrics figures = network_metrics(setup_, rows);
+  const NetworkMetrics metrics = network_metrics(setup_, rows);
   Json record;
   record["record"] = "network";
   record["round"] = round;
-  record["consensus_distance"] = number(figures.consensus_distance);
-  record["averaged_loss"] = number(figures.averaged.loss);
-  record["averaged_accuracy"] = number(figures.averaged.accuracy);
-  record["distance_to_optimum"] = number(figures.distance_to_optimum);
+  record["consensus_distance"] = finite_or_null(metrics.consensus_distance);
+  record["averaged_loss"] = finite_or_null(metrics.averaged.loss);
+  record["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
+  record["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
   GOSSAMER_TRY_STATUS(write(record));
   on_progress(record);
   return {};
 }
 
 void Recorder::discard() {
-  if (goes_on_) return;
+  if (appends_) return;
   std::error_code ignored;
   fs::remove(log_path_, ignored);
   fs::remove(folder_ / fmt::format("resolved-{}.toml", hosted_.front()), ignored);
-  fs::remove(folder_, ignored);  // where nothing else is in it
+  fs::remove(folder_, ignored);  // only if it is empty
 }
 
 Status Recorder::write(const Json& record) {
   const Status status = log_->write(record);
   if (status.ok()) return status;
-  return Error{status.error().kind, fmt::format("{}; the folder holds what was written before: "
-                                                "remove it, or choose another with --out, before "
-                                                "trying again",
-                                                status.error().message)};
+  return Error{status.error().kind,
+               fmt::format("{}; the folder contains the records written so far: remove it, or "
+                           "choose another with --out, before you try again",
+                           status.error().message)};
 }
 
-Status Recorder::end(const EndMetrics& figures, const RowViews& rows) {
-  const int k = hosted_.front();
-  std::vector<int> holders;
+Status Recorder::end(const EndMetrics& metrics, const RowViews& rows) {
+  const int lowest = hosted_.front();
+  std::vector<int> models;
   for (int node : hosted_)
-    if (setup_.holds_model(node)) holders.push_back(node);
+    if (setup_.holds_model(node)) models.push_back(node);
   const std::map<std::string, std::string> metadata{{"format", "pt"},
                                                     {"gossamer", kVersion},
                                                     {"run_id", setup_.config.run_id()},
-                                                    {"rounds", std::to_string(figures.rounds)}};
-  GOSSAMER_TRY_STATUS(write_safetensors(folder_ / fmt::format("final-{}.safetensors", k),
-                                        parameter_tensors(setup_, holders, rows), metadata));
+                                                    {"rounds", std::to_string(metrics.rounds)}};
+  GOSSAMER_TRY_STATUS(write_safetensors(folder_ / fmt::format("final-{}.safetensors", lowest),
+                                        parameter_tensors(setup_, models, rows), metadata));
   Json record;
   record["record"] = "end";
-  record["reason"] = figures.reason;
-  record["message"] = figures.message;
-  record["rounds"] = figures.rounds;
-  record["seconds"] = figures.seconds;
-  record["wall_seconds"] = figures.wall_seconds;
-  record["node_steps"] = figures.node_steps;
-  record["bytes_sent"] = figures.bytes_sent;
+  record["reason"] = metrics.reason;
+  record["message"] = metrics.message;
+  record["rounds"] = metrics.rounds;
+  record["seconds"] = metrics.seconds;
+  record["wall_seconds"] = metrics.wall_seconds;
+  record["node_steps"] = metrics.node_steps;
+  record["bytes_sent"] = metrics.bytes_sent;
   record["row_hashes"] = Json::array();
   for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
   GOSSAMER_TRY_STATUS(write(record));

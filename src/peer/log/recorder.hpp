@@ -1,11 +1,14 @@
-// What a run writes while it goes on: the log of its process, record by record (docs/LOG.md). Where
-// the process hosts all nodes it also keeps, per logged round, the rows until the last one is
-// there, for the figures of the network as a whole.
+// Writes the log of a process while the run is under way, record by record (docs/LOG.md). If the
+// process hosts all nodes, it also buffers the rows of each logged round until the last node has
+// recorded the round, and then writes the metrics of the whole network.
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.hpp"
@@ -14,43 +17,42 @@
 #include "gossip/node.hpp"
 #include "peer/log/metrics.hpp"
 #include "peer/log/resumed_log.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 #include "peer/storage/files.hpp"
-#include "peer/storage/safetensors.hpp"
 
 namespace gossamer::peer {
 
-/// One node after one logged round.
+/// The metrics of a node after a logged round.
 struct RoundMetrics {
   gossip::Round round = 0;
   int peer = 0;
   double seconds = 0;
-  bool trained = false;  ///< it has taken gradients since its last record
+  bool trained = false;  ///< whether it computed gradients since its last record
   double train_loss = 0;
-  gossip::Node::Evaluation test;  ///< NaN where nothing is trained
-  gossip::Traffic traffic;
+  gossip::Node::Evaluation test;  ///< NaN if nothing is trained
+  gossip::ByteCounters traffic;
   gossip::NodeTimes times;
   double mix_seconds = 0;
   gossip::Staleness staleness;  ///< of pushes to a server since its last record
-  std::span<const float> row;   ///< the parameters, in device memory; read before the call returns
+  std::span<const float> row;   ///< parameters in device memory; read before the call returns
 };
 
-/// A change in who is there, as a hosted peer knows it.
+/// A change in the links or the reachable peers of a hosted peer.
 struct MembershipMetrics {
-  gossip::Round round = 0;  ///< lost, reach: the one under way; back, joined: the first with it
+  gossip::Round round =
+      0;  ///< link_lost, reachable: the current one; else the first with the change
   int peer = 0;
   double seconds = 0;
-  std::string event;      ///< lost | back | reach | joined
-  std::optional<int> of;  ///< the other end of the link: of lost and back
-  std::optional<int>
-      within_reach;  ///< peers that links lead to, this one among them: of reach and joined
+  std::string event;                   ///< link_lost | link_restored | reachable | joined
+  std::optional<int> neighbour;        ///< link_lost, link_restored: the other end of the link
+  std::optional<int> reachable_peers;  ///< reachable, joined: their number, this peer included
 };
 
-/// Where W was not realised as planned, in a round of a hosted peer.
+/// The deviations from W in the mix of a hosted peer.
 struct DeviationMetrics {
-  gossip::Round round = 0;  ///< in which that became known: those of the list, or later
+  gossip::Round round = 0;  ///< the round in which they became known
   int peer = 0;
-  std::vector<gossip::Deviation> deviations;  ///< some
+  std::vector<gossip::Deviation> deviations;  ///< not empty
 };
 
 /// The end of a process's run.
@@ -58,54 +60,52 @@ struct EndMetrics {
   std::string reason = "finished";  ///< finished | interrupted | lost_peer | diverged | failed
   std::string message;
   gossip::Round rounds = 0;  ///< completed by all hosted nodes
-  double seconds = 0;        ///< of the log's clock
+  double seconds = 0;        ///< by the clock of the log
   double wall_seconds = 0;
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
 };
 
-/// Whether `round` is one of those that log.every asks for.
+/// Whether log.every asks for records of `round`.
 bool is_logged(const Config& config, gossip::Round round);
 
 /// Thread: the scheduler's.
 class Recorder {
  public:
-  /// Makes the run folder with the resolved configuration and the log's header. A folder that holds
-  /// a run already is an error. `clock`: "virtual" or "real".
+  /// Creates the run folder, with the resolved configuration and the header of the log. Error
+  /// (data): the folder already contains a run. `clock`: "virtual" or "real".
   static Result<std::unique_ptr<Recorder>> create(const Setup& setup, std::vector<int> hosted,
                                                   const std::filesystem::path& folder,
                                                   const std::string& clock);
 
-  /// The same in a folder that may hold a log of this very run, which goes on once continue_from()
-  /// has said from where; until then it stays as it is. Errors (data): the log is damaged, or of
-  /// another run or other nodes.
+  /// As create(), but the folder may contain a log of the same run. That log is unchanged until
+  /// resume_at(). Errors (data): the log is damaged, or belongs to another run or other nodes.
   static Result<std::unique_ptr<Recorder>> reopen(const Setup& setup, std::vector<int> hosted,
                                                   const std::filesystem::path& folder,
                                                   const std::string& clock);
-  /// The log as it was when every node had done `round` rounds and none had a record of that round:
-  /// what came later goes. Before any record.
-  Status continue_from(gossip::Round round);
+  /// Drops the records of `round` and later rounds from the reopened log, and appends to it from
+  /// now on. Called before any record is written; does nothing if the log is new.
+  Status resume_at(gossip::Round round);
 
-  /// One node's record, and the network's once all have theirs. Errors (data) name the file.
-  Status round(const RoundMetrics& figures);
-  /// That a link of a hosted peer was lost or is back, or that it joined the network that ran, and
-  /// who is within its reach. Errors (data) name the file.
-  Status membership(const MembershipMetrics& figures);
-  /// That a mix was not as W had it: as soon as the round is over, so that nothing of it grows in
-  /// memory. Of a peer that left out many rounds, in several records. Errors (data) name the file.
-  Status deviations(const DeviationMetrics& figures);
-  /// The final parameters (`rows` in host memory), then the log's last record. Errors (data) name
-  /// the file.
-  Status end(const EndMetrics& figures, const RowViews& rows);
-  /// Takes the files away again: the run has not begun, and may be tried again in the same folder.
-  /// A log that was there before stays.
+  /// Writes the record of a node, and that of the network after the last node's. Errors (data) name
+  /// the file, here and below.
+  Status round(const RoundMetrics& metrics);
+  /// Writes that a link was lost or restored, that the number of reachable peers changed, or that a
+  /// peer joined the running network.
+  Status membership(const MembershipMetrics& metrics);
+  /// Writes the deviations of a mix, in several records if there are many. Called after each round
+  /// with deviations, so that they do not accumulate in memory.
+  Status deviations(const DeviationMetrics& metrics);
+  /// Writes the final parameters (`rows`, in host memory), then the last record of the log.
+  Status end(const EndMetrics& metrics, const RowViews& rows);
+  /// Removes the files of a run that did not start, so that it can be tried again in the same
+  /// folder. A log that existed before is kept.
   void discard();
 
   const std::filesystem::path& log_path() const { return log_path_; }
-  /// Last train loss in the records of each hosted node that trains; NaN where there was none.
+  /// Last recorded train loss of each hosted worker; NaN if there is none.
   const std::vector<double>& train_losses() const { return train_losses_; }
-  /// Called after each record of the network or, where not all nodes are here, of a node: for
-  /// progress.
+  /// Called after each record of the network, or of a node if the process does not host all nodes.
   std::function<void(const Json&)> on_progress = [](const Json&) {};
 
  private:
@@ -117,13 +117,16 @@ class Recorder {
   Recorder(const Setup& setup, std::vector<int> hosted, std::filesystem::path folder);
   /// The header of a new log.
   Json header(const std::string& clock) const;
-  /// Makes the log and writes its header.
-  Status begin(const std::string& clock);
+  /// Creates the log and writes its header.
+  Status start_log(const std::string& clock);
 
-  /// Hosted nodes that train; servers come after them.
+  /// Number of hosted nodes that train. In hosted_, the servers follow them.
   std::size_t workers() const;
   bool hosts_all() const { return static_cast<int>(workers()) == setup_.workers(); }
-  /// A record of a run under way; an error says what becomes of the folder.
+  bool records_sketch() const;
+  /// The sketch of a row in device memory (gpu/device.hpp); empty if it is not finite.
+  std::vector<double> sketch(std::span<const float> row) const;
+  /// Writes a record; an error says what the user should do with the folder.
   Status write(const Json& record);
   Status network_record(gossip::Round round, const RowViews& rows);
 
@@ -132,31 +135,13 @@ class Recorder {
   std::filesystem::path folder_;
   std::filesystem::path log_path_;
   std::optional<RecordFile> log_;
-  std::optional<ResumedLog> before_;  ///< the log that is to go on, until it does
-  bool goes_on_ = false;              ///< the log was there before
+  std::optional<ResumedLog> resumed_log_;  ///< the existing log, until resume_at()
+  bool appends_ = false;                   ///< whether the log existed before
   std::map<gossip::Round, Snapshot> snapshots_;
   std::vector<double> train_losses_;
 };
 
-/// EndMetrics::reason for a run that ended early.
-std::string reason_of(const Error& error);
-
-/// The topology report as JSON.
-Json report_json(const topology::TopologyReport& report);
-/// The edges of the union over the period, i < j where symmetric; null where they are more than
-/// kMostEdges.
-Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
-inline constexpr std::int64_t kMostEdges = 100000;
-/// A parameter value as JSON.
-Json to_json(const ParameterValue& value);
-Json config_json(const Config& config);
-/// NaN and infinities as null.
-Json number(double value);
-
-/// The name of a node's tensors: "peer<i>" or "server<i>".
-std::string tensor_prefix(const Setup& setup, int node);
-/// Parameters as tensors "peer<i>.<block>" of a safetensors file.
-std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& peers,
-                                      const RowViews& rows);
+/// EndMetrics::reason of a run that ended with `error`.
+std::string end_reason(const Error& error);
 
 }  // namespace gossamer::peer

@@ -11,57 +11,58 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr gossip::Round kNever = std::numeric_limits<gossip::Round>::max();
-constexpr std::size_t kBlock = 1 << 20;  // bytes written at a time
+constexpr std::size_t kBlockBytes = 1 << 20;  // written at a time
 
 }  // namespace
 
 ResumedLog::Line ResumedLog::line_of(const ProcessLog& log, const Json& record) {
-  const std::string sort = sort_of(record);
+  const std::string type = record_type(record);
   Line line;
   line.begin = log.bytes;
-  line.round = sort == "end" ? kNever : record.at("round").get<gossip::Round>();
-  if (sort != "round" || record.at("train_loss").is_null()) return line;
+  line.round = type == "end" ? kNever : record.at("round").get<gossip::Round>();
+  if (type != "round" || record.at("train_loss").is_null()) return line;
   const auto node = std::ranges::lower_bound(log.hosted, record.at("peer").get<int>());
-  line.trained = static_cast<int>(node - log.hosted.begin());
+  line.node_index = static_cast<int>(node - log.hosted.begin());
   line.train_loss = record.at("train_loss").get<double>();
   return line;
 }
 
 Result<std::optional<ResumedLog>> ResumedLog::read(const fs::path& path, int lowest) {
-  ResumedLog earlier;
-  GOSSAMER_TRY(earlier.size_, size_of_file(path));
+  ResumedLog result;
+  GOSSAMER_TRY(result.size_, regular_file_size(path));
   GOSSAMER_TRY(std::optional<ProcessLog> log,
                read_log(
                    path, lowest,
                    [&](const ProcessLog& so_far, Json&& record) {
-                     earlier.lines_.push_back(line_of(so_far, record));
-                     earlier.finished_ =
-                         sort_of(record) == "end" && record.at("reason") == "finished";
+                     result.lines_.push_back(line_of(so_far, record));
+                     result.finished_ =
+                         record_type(record) == "end" && record.at("reason") == "finished";
                    }));
   if (!log) return std::optional<ResumedLog>();
-  earlier.log_ = std::move(*log);
-  return std::optional(std::move(earlier));
+  result.log_ = std::move(*log);
+  return std::optional(std::move(result));
 }
 
-Result<std::vector<double>> ResumedLog::cut(gossip::Round round) const {
+Result<std::vector<double>> ResumedLog::truncate(gossip::Round round) const {
   std::vector<double> losses(log_.hosted.size(), std::numeric_limits<double>::quiet_NaN());
-  const auto goes = [round](const Line& line) { return line.round >= round; };
+  const auto dropped = [round](const Line& line) { return line.round >= round; };
   for (const Line& line : lines_)
-    if (!goes(line) && line.trained >= 0)
-      losses[static_cast<std::size_t>(line.trained)] = line.train_loss;
-  const auto first = std::ranges::find_if(lines_, goes);
-  bool shortened = false;
-  if (std::all_of(first, lines_.end(), goes)) {
-    GOSSAMER_TRY(shortened, shorten_file(log_.path, size_, first == lines_.end() ? log_.bytes : first->begin));
+    if (!dropped(line) && line.node_index >= 0)
+      losses[static_cast<std::size_t>(line.node_index)] = line.train_loss;
+  const auto first = std::ranges::find_if(lines_, dropped);
+  bool truncated = false;
+  if (std::all_of(first, lines_.end(), dropped)) {
+    GOSSAMER_TRY(truncated, truncate_file(log_.path, size_, first == lines_.end() ? log_.bytes : first->begin));
   }
-  if (!shortened) GOSSAMER_TRY_STATUS(rewrite(round));
+  if (!truncated) GOSSAMER_TRY_STATUS(rewrite(round));
   return losses;
 }
 
-/// Where nodes of the process were rounds apart, what goes stands between what stays. Another
-/// process may write meanwhile.
+/// Copies the remaining lines to a new file. This handles logs in which dropped and remaining lines
+/// alternate, because nodes of the process were in different rounds, and logs to which another
+/// process is writing.
 Status ResumedLog::rewrite(gossip::Round round) const {
-  GOSSAMER_TRY(WholeFile file, WholeFile::create(log_.path));
+  GOSSAMER_TRY(AtomicFile file, AtomicFile::create(log_.path));
   std::string block;
   std::uint64_t written = 0;
   const auto write_block = [&]() -> Status {
@@ -72,10 +73,10 @@ Status ResumedLog::rewrite(gossip::Round round) const {
   };
   std::size_t number = 0;
   GOSSAMER_TRY_STATUS(read_lines(log_.path, [&](std::string_view text) -> Status {
-    if (number > lines_.size()) return {};  // was not there when it was read
+    if (number > lines_.size()) return {};  // it was appended after the log was read
     if (number++ > 0 && lines_[number - 2].round >= round) return {};
     block.append(text).push_back('\n');
-    return block.size() < kBlock ? Status() : write_block();
+    return block.size() < kBlockBytes ? Status() : write_block();
   }));
   GOSSAMER_TRY_STATUS(write_block());
   return file.commit();

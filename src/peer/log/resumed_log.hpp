@@ -1,5 +1,6 @@
-// The log of a run that goes on: checked whole, and cut where the run begins again. Logs grow to
-// gigabytes, so what is kept of each line is its place, its round and its loss.
+// The existing log of a run that is resumed: it is read and checked completely, and truncated at
+// the round from which the run resumes. Logs may have gigabytes, so only the position, the round
+// and the train loss of each line are kept in memory.
 #pragma once
 
 #include <filesystem>
@@ -12,31 +13,30 @@
 
 namespace gossamer::peer {
 
-/// One thread at a time.
+/// Thread: one at a time.
 class ResumedLog {
  public:
-  /// The log of the process whose lowest node is `lowest`; nothing where it is cut within its
-  /// header. Errors (data) name the file, the line and the field.
+  /// Reads the log of the process whose lowest node is `lowest`; returns nothing if it ends within
+  /// its header. Errors (data) name the file, the line and the field.
   static Result<std::optional<ResumedLog>> read(const std::filesystem::path& path, int lowest);
 
   const Json& header() const { return log_.header; }
-  /// Whether it ends with the end of a run that did all its rounds.
+  /// Whether the log ends with the end record of a run that completed all its rounds.
   bool finished() const { return finished_; }
 
-  /// Drops the records of `round` and later, and the end: the file is the old one or the new one,
-  /// whatever happens. Where they come last, as in the log of a single node, that takes no longer
-  /// for a long log, unless another process writes to it: then this one's is a new file. Returns
-  /// the last train loss of each hosted node that is still in it; NaN where there is none. Errors
-  /// (data) name the file.
-  Result<std::vector<double>> cut(gossip::Round round) const;
+  /// Drops the end record and the records of `round` and later rounds, atomically. If they are the
+  /// last lines of the file, as in the log of a single node, the file is truncated in place, in a
+  /// time that does not depend on its length; otherwise, or if another process has the file open,
+  /// it is replaced. Returns the last remaining train loss of each hosted node; NaN if there is
+  /// none. Errors (data) name the file.
+  Result<std::vector<double>> truncate(gossip::Round round) const;
 
  private:
-  /// A line behind the header.
+  /// A line after the header.
   struct Line {
-    std::uint64_t begin = 0;  ///< byte of the file
+    std::uint64_t begin = 0;  ///< offset in the file, in bytes
     gossip::Round round = 0;
-    int trained =
-        -1;  ///< place among the hosted of the node whose train loss it gives; -1: it gives none
+    int node_index = -1;  ///< index in `hosted` of the node whose train loss it has; -1: no loss
     double train_loss = 0;
   };
 
@@ -46,7 +46,7 @@ class ResumedLog {
 
   ProcessLog log_;  ///< without its records
   std::vector<Line> lines_;
-  std::uint64_t size_ = 0;  ///< of the file, when it was read
+  std::uint64_t size_ = 0;  ///< of the file when it was read, in bytes
   bool finished_ = false;
 };
 

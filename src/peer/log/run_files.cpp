@@ -25,9 +25,9 @@ std::optional<int> log_number(const fs::path& path) {
   return number;
 }
 
-/// What the header says, which must fit the file's name.
-Fault take_header(ProcessLog& log, Json record) {
-  if (Fault fault = header_fault(record)) return fault;
+/// Takes over the header, which must match the file's name.
+Problem read_header(ProcessLog& log, Json record) {
+  if (Problem problem = check_header(record)) return problem;
   log.peers = record.at("peers").get<int>();
   log.servers = record.at("servers").get<int>();
   log.hosted = record.at("hosted").get<std::vector<int>>();
@@ -35,15 +35,16 @@ Fault take_header(ProcessLog& log, Json record) {
     if (node < log.peers || log.servers == 1) log.models.push_back(node);
   log.header = std::move(record);
   if (log.hosted.front() == log.lowest_peer) return {};
-  return fmt::format("hosted: the lowest is peer {}, by the file's name it is {}",
+  return fmt::format("hosted: the lowest node is {}, but by the name of the file it is {}",
                      log.hosted.front(), log.lowest_peer);
 }
 
-/// Puts the logs in `place` with `logs`.
-Status read_place(const fs::path& place, const std::function<void(const std::string&)>& left_out,
-                  std::vector<ProcessLog>& logs) {
+/// Appends the logs in `folder`, not in its subfolders, to `logs`.
+Status read_folder(const fs::path& folder,
+                   const std::function<void(const std::string&)>& on_skipped,
+                   std::vector<ProcessLog>& logs) {
   std::error_code error;
-  for (const auto& entry : fs::directory_iterator(place, error)) {
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
     const auto number = log_number(entry.path());
     if (!number) continue;
     std::vector<Json> records;
@@ -57,14 +58,15 @@ Status read_place(const fs::path& place, const std::function<void(const std::str
       logs.push_back(std::move(*log));
       continue;
     }
-    const std::string message = fmt::format(
-        "{} is cut within its header: that process wrote nothing", entry.path().string());
-    if (!left_out) return Error{ErrorKind::data, message};
-    left_out(message);
+    const std::string message =
+        fmt::format("{} ends within its header: its process was killed before it wrote a record",
+                    entry.path().string());
+    if (!on_skipped) return Error{ErrorKind::data, message};
+    on_skipped(message);
   }
   if (error)
     return Error{ErrorKind::data,
-                 fmt::format("cannot read the folder {}: {}", place.string(), error.message())};
+                 fmt::format("cannot read the folder {}: {}", folder.string(), error.message())};
   return {};
 }
 
@@ -72,26 +74,26 @@ Status read_place(const fs::path& place, const std::function<void(const std::str
 
 Result<std::optional<ProcessLog>> read_log(
     const fs::path& path, int lowest,
-    const std::function<void(const ProcessLog& log, Json&& record)>& take) {
+    const std::function<void(const ProcessLog& log, Json&& record)>& on_record) {
   ProcessLog log;
   log.lowest_peer = lowest;
   log.path = path;
   std::size_t line_number = 0;
   bool ended = false;
-  const auto take_line = [&](std::string_view line) -> Fault {
+  const auto parse_line = [&](std::string_view line) -> Problem {
     Json record = Json::parse(line, nullptr, false);
     if (record.is_discarded()) return "not JSON";
-    if (log.header.is_null()) return take_header(log, std::move(record));
-    if (ended) return "record: there is one behind the log's end";
-    if (Fault fault = record_fault(record, log.hosted, log.models.size())) return fault;
-    ended = sort_of(record) == "end";
-    take(log, std::move(record));
+    if (log.header.is_null()) return read_header(log, std::move(record));
+    if (ended) return "record: there is a record after the end of the log";
+    if (Problem problem = check_record(record, log.hosted, log.models.size())) return problem;
+    ended = record_type(record) == "end";
+    on_record(log, std::move(record));
     return {};
   };
   GOSSAMER_TRY_STATUS(read_lines(path, [&](std::string_view line) -> Status {
     ++line_number;
-    if (const Fault fault = take_line(line))
-      return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *fault)};
+    if (const Problem problem = parse_line(line))
+      return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *problem)};
     log.bytes += line.size() + 1;
     return {};
   }));
@@ -100,24 +102,24 @@ Result<std::optional<ProcessLog>> read_log(
 }
 
 const Json* ProcessLog::end() const {
-  return records.empty() || sort_of(records.back()) != "end" ? nullptr : &records.back();
+  return records.empty() || record_type(records.back()) != "end" ? nullptr : &records.back();
 }
 
 Result<std::vector<ProcessLog>> read_logs(
-    const fs::path& folder, const std::function<void(const std::string& message)>& left_out) {
+    const fs::path& folder, const std::function<void(const std::string& message)>& on_skipped) {
   std::error_code error;
   std::vector<fs::path> folders{folder};
-  std::error_code ignored;  // what cannot be looked at is no folder of a process
+  std::error_code ignored;  // an entry that cannot be inspected is not a process's folder
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
   if (error)
     return Error{ErrorKind::data, fmt::format("cannot read the run folder {}: {}", folder.string(),
                                               error.message())};
   std::vector<ProcessLog> logs;
-  for (const fs::path& place : folders) GOSSAMER_TRY_STATUS(read_place(place, left_out, logs));
+  for (const fs::path& each : folders) GOSSAMER_TRY_STATUS(read_folder(each, on_skipped, logs));
   if (logs.empty())
     return Error{ErrorKind::data,
-                 fmt::format("{} holds no run: there is no log-*.jsonl with a header in it",
+                 fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
                              folder.string())};
   std::sort(logs.begin(), logs.end(),
             [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });

@@ -1,42 +1,41 @@
-// summary.json: a whole run in one record, from the final rows of all nodes. `gossamer run` writes
-// it at its end, `gossamer collect` from the files of a network's processes: the same code, so the
-// same figures.
+// The summary of a whole run (summary.json), computed from the final rows of all nodes. `gossamer
+// run` writes it at the end of the run, `gossamer collect` from the files of all processes.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "peer/log/metrics.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 #include "peer/storage/files.hpp"
 
 namespace gossamer::peer {
 
-/// Figures of all nodes that train together.
+/// Metrics of all workers together.
 struct NetworkMetrics {
   double consensus_distance = 0;
-  train::Evaluation averaged;      ///< of the model x̄; NaN where nothing is trained
-  double distance_to_optimum = 0;  ///< NaN where no optimum is known
+  train::Evaluation averaged;      ///< of the model x̄; NaN if nothing is trained
+  double distance_to_optimum = 0;  ///< NaN if no optimum is known
 };
+/// `rows`: the parameters of all workers, in host memory.
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows);
 
-/// What a summary needs beside the final rows.
+/// What a summary contains in addition to the metrics of the final rows.
 struct RunTotals {
-  std::string reason = "finished";
-  std::uint64_t rounds = 0;
+  std::string reason = "finished";  ///< EndMetrics::reason of the first process that did not finish
+  std::uint64_t rounds = 0;         ///< completed by all nodes
   double wall_seconds = 0;
-  double virtual_seconds = 0;  ///< NaN for a network in real time
+  double virtual_seconds = 0;  ///< NaN for a run in real time
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
-  std::vector<double>
-      train_losses;            ///< last logged one of each of these nodes; NaN where there is none
-  std::vector<int> lost = {};  ///< peers that are left out
+  std::vector<double> train_losses;  ///< last recorded one of each worker; NaN if there is none
+  std::vector<int> lost_peers = {};  ///< peers whose rows are missing
 };
 
-/// `rows`: final parameters of all nodes that train, in order.
+/// `rows`: the final parameters of all workers, in their order and in host memory.
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows);
 
-/// A few lines for people.
+/// The main values of a summary as text, for a terminal.
 std::string summary_text(const Json& summary);
 
 }  // namespace gossamer::peer

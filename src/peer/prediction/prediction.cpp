@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "gossip/links/link.hpp"
-#include "peer/log/recorder.hpp"
 #include "peer/prediction/quadratic_run.hpp"
 #include "theory/decay.hpp"
 #include "topology/spectrum.hpp"
@@ -14,12 +13,12 @@
 namespace gossamer::peer {
 namespace {
 
-std::vector<gossip::Round> points_of(const Config& config) {
+std::vector<gossip::Round> curve_rounds(const Config& config) {
   const std::uint64_t last = config.run.rounds,
                       every = static_cast<std::uint64_t>(config.log.every);
   std::vector<gossip::Round> rounds;
   if (every > 0) {
-    const std::uint64_t stride = every * (last / every / kMostPoints + 1);
+    const std::uint64_t stride = every * (last / every / kMaxPoints + 1);
     for (std::uint64_t t = 0; t < last; t += stride) rounds.push_back(t);
   } else if (last > 0) {
     rounds.push_back(0);
@@ -28,12 +27,12 @@ std::vector<gossip::Round> points_of(const Config& config) {
   return rounds;
 }
 
-/// Of algorithms that mix all messages of an exchange have one length, so headers can be counted
-/// too.
+/// With an algorithm that mixes, all messages of an exchange have the same length, so the number of
+/// chunks, and thereby of headers, is known.
 void predict_bytes(const Setup& setup, Prediction& prediction) {
   const auto period = static_cast<gossip::Round>(setup.schedule->period());
   const gossip::Round rounds = setup.config.run.rounds;
-  if (!setup.algorithm->needs().mixing_matrix || setup.config.exchange.policy != "sync" ||
+  if (!setup.algorithm->requirements().mixing_matrix || setup.config.exchange.policy != "sync" ||
       period == 0)
     return;
   const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
@@ -41,11 +40,11 @@ void predict_bytes(const Setup& setup, Prediction& prediction) {
   for (gossip::Round t = 0; t < std::min(period, rounds); ++t) {
     const std::uint64_t times = rounds / period + (t < rounds % period ? 1 : 0);
     const auto w = setup.schedule->at(t);
-    for (const gossip::ExchangeLoad& load :
-         setup.algorithm->loads(*setup.schedule, *w, setup.parameters)) {
-      const std::uint64_t payload = setup.codec->words(load.message) * sizeof(float);
+    for (const gossip::ExchangeVolume& volume :
+         setup.algorithm->communication(*setup.schedule, *w, setup.parameters)) {
+      const std::uint64_t payload = setup.codec->words(volume.message) * sizeof(float);
       std::uint64_t messages = 0;
-      for (int i = 0; i < w->peers(); ++i) messages += load.of(i).sent / load.message;
+      for (int i = 0; i < w->peers(); ++i) messages += volume.of(i).sent / volume.message;
       bytes += times * messages *
                (payload + (payload + chunk - 1) / chunk * gossip::kFrameOverheadBytes);
     }
@@ -56,14 +55,15 @@ void predict_bytes(const Setup& setup, Prediction& prediction) {
 void predict_decay(const Setup& setup, Prediction& prediction) {
   if (setup.config.exchange.policy != "sync") {
     prediction.not_known.push_back(
-        fmt::format("curve: under policy {} it depends on which rows come in time",
+        fmt::format("curve: under policy {} it depends on which rows arrive in time",
                     setup.config.exchange.policy));
   } else if (auto decay =
                  theory::consensus_decay(*setup.schedule, setup.parameters, prediction.rounds)) {
     prediction.consensus_distance = std::move(decay->distance);
     prediction.sampled = decay->sampled;
   } else {
-    prediction.not_known.emplace_back("curve: so many rounds of so many peers would take too long");
+    prediction.not_known.emplace_back(
+        "curve: it would take too long to compute for this number of rounds and peers");
   }
 }
 
@@ -85,14 +85,14 @@ void predict_training(const Setup& setup, Prediction& prediction) {
 Json numbers(const std::vector<double>& values) {
   if (values.empty()) return {};
   Json list = Json::array();
-  for (const double value : values) list.push_back(number(value));
+  for (const double value : values) list.push_back(finite_or_null(value));
   return list;
 }
 
 Json distances_json(const std::optional<theory::Distances>& distances) {
   if (!distances) return {};
-  return {{"distance_to_optimum", number(distances->optimum)},
-          {"consensus_distance", number(distances->consensus)}};
+  return {{"distance_to_optimum", finite_or_null(distances->optimum)},
+          {"consensus_distance", finite_or_null(distances->consensus)}};
 }
 
 template <class Value>
@@ -100,11 +100,11 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json();
 }
 
-std::string ending(const Prediction& prediction) {
+std::string limit_text(const Prediction& prediction) {
   const theory::Distances &limit = *prediction.limit, &bias = *prediction.bias;
   const std::string where = fmt::format("{:.4g} from the optimum (relative), {:.4g} from consensus",
                                         limit.optimum, limit.consensus);
-  if (limit.optimum == 0) return "at the optimum, exactly";
+  if (limit.optimum == 0) return "exactly at the optimum";
   if (limit.optimum == bias.optimum) return where;
   return fmt::format("{}; without noise {}", where,
                      bias.optimum == 0 ? "at the optimum" : fmt::format("{:.4g}", bias.optimum));
@@ -113,10 +113,10 @@ std::string ending(const Prediction& prediction) {
 std::string round_text(const RoundTime& round) {
   std::string text =
       fmt::format("{:.4g} s of virtual time: {:.4g} training", round.seconds(), round.training);
-  if (round.beside > 0) text += fmt::format(", {:.4g} exchange beside it", round.beside);
-  if (round.after > 0) text += fmt::format(", {:.4g} exchange after it", round.after);
-  if (round.after + std::max(0.0, round.beside - round.training) > round.training)
-    text += "; communication takes over";
+  if (round.overlapped > 0) text += fmt::format(", {:.4g} overlapped exchange", round.overlapped);
+  if (round.exposed > 0) text += fmt::format(", {:.4g} exposed exchange", round.exposed);
+  if (round.exposed + std::max(0.0, round.overlapped - round.training) > round.training)
+    text += "; communication dominates";
   return text;
 }
 
@@ -124,21 +124,20 @@ std::string round_text(const RoundTime& round) {
 
 Prediction predict(const Setup& setup, double decay) {
   Prediction prediction;
-  prediction.rounds = points_of(setup.config);
+  prediction.rounds = curve_rounds(setup.config);
   prediction.spectral_gap = setup.report.spectral_gap;
-  if (setup.algorithm->needs().mixing_matrix) {
+  if (setup.algorithm->requirements().mixing_matrix) {
     if (std::isnan(prediction.spectral_gap))
       prediction.spectral_gap = topology::spectral_gap(*setup.schedule);
-    prediction.outlook =
-        topology::look_ahead(*setup.schedule, prediction.spectral_gap, setup.parameters, decay);
+    prediction.convergence = topology::predict_convergence(*setup.schedule, prediction.spectral_gap,
+                                                           setup.parameters, decay);
   }
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
   if (setup.codec->fidelity() != gossip::Fidelity::exact)
-    prediction.not_known.push_back(
-        fmt::format("curve: rows travel as '{}', whose errors are not linear in them",
-                    setup.config.codec.kind));
-  else if (setup.algorithm->needs().trainer) predict_training(setup, prediction);
+    prediction.not_known.push_back(fmt::format(
+        "curve: the errors of the codec '{}' are not linear in the rows", setup.config.codec.kind));
+  else if (setup.algorithm->requirements().trainer) predict_training(setup, prediction);
   else predict_decay(setup, prediction);
   return prediction;
 }
@@ -161,20 +160,20 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
   json["limit"] = distances_json(prediction.limit);
   json["limit_without_noise"] = distances_json(prediction.bias);
   json["mixing"] = {};
-  if (const auto& outlook = prediction.outlook)
-    json["mixing"] = {{"spectral_gap", number(prediction.spectral_gap)},
-                      {"rounds_to_exact", or_null(outlook->rounds_to_exact)},
-                      {"rounds_to_millionth", or_null(outlook->rounds_to_millionth)},
-                      {"decay", outlook->decay},
-                      {"effective_neighbours", number(outlook->effective_neighbours)}};
+  if (const auto& convergence = prediction.convergence)
+    json["mixing"] = {{"spectral_gap", finite_or_null(prediction.spectral_gap)},
+                      {"rounds_to_exact", or_null(convergence->rounds_to_exact)},
+                      {"rounds_to_millionth", or_null(convergence->rounds_to_millionth)},
+                      {"decay", convergence->decay},
+                      {"effective_neighbours", finite_or_null(convergence->effective_neighbours)}};
   json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
   json["round_seconds"] = {};
   if (const auto& round = prediction.round)
-    json["round_seconds"] = {{"whole", round->seconds()},
+    json["round_seconds"] = {{"total", round->seconds()},
                              {"training", round->training},
-                             {"exchange_beside", round->beside},
-                             {"exchange_after", round->after}};
+                             {"exchange_overlapped", round->overlapped},
+                             {"exchange_exposed", round->exposed}};
   json["not_known"] = prediction.not_known;
   return json;
 }
@@ -193,31 +192,31 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
   if (prediction.rate)
     line("stable",
          *prediction.rate < 1
-             ? fmt::format("yes: in the long run an error is multiplied by {:.6g} a round",
+             ? fmt::format("yes: in the long run an error is multiplied by {:.6g} per round",
                            *prediction.rate)
-             : fmt::format("no: errors grow by {:.6g} a round; take a smaller optimizer.rate",
+             : fmt::format("no: errors grow by {:.6g} per round; use a smaller optimizer.rate",
                            *prediction.rate));
-  if (prediction.limit) line("ends", ending(prediction));
-  if (const auto& outlook = prediction.outlook) {
+  if (prediction.limit) line("limit", limit_text(prediction));
+  if (const auto& convergence = prediction.convergence) {
     line("spectral gap", std::isnan(prediction.spectral_gap)
                              ? "not known"
                              : fmt::format("{:.6g}", prediction.spectral_gap));
-    line("mixing alone averages", outlook->rounds_to_exact
-                                      ? "exactly, " + rounds(outlook->rounds_to_exact, "")
+    line("mixing alone averages", convergence->rounds_to_exact
+                                      ? "exactly, " + rounds(convergence->rounds_to_exact, "")
                                       : "never exactly");
-    line("mixing alone to a millionth", rounds(outlook->rounds_to_millionth, "not known"));
+    line("mixing alone to a millionth", rounds(convergence->rounds_to_millionth, "not known"));
     line("effective neighbours",
-         std::isnan(outlook->effective_neighbours)
+         std::isnan(convergence->effective_neighbours)
              ? "not known"
-             : fmt::format("{:.4g} (γ = {})", outlook->effective_neighbours, outlook->decay));
+             : fmt::format("{:.4g} (γ = {})", convergence->effective_neighbours,
+                           convergence->decay));
   }
-  line("sent a round by a peer",
+  line("sent per round and peer",
        fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent)
-    line("sent by all in the run",
-         fmt::format("{} bytes, headers included", *prediction.bytes_sent));
+    line("sent in the whole run", fmt::format("{} bytes, with headers", *prediction.bytes_sent));
   if (prediction.round && prediction.round->seconds() > 0)
-    line("a round takes", round_text(*prediction.round));
+    line("duration of a round", round_text(*prediction.round));
   const std::size_t count = prediction.consensus_distance.size();
   if (count > 0)
     text += fmt::format("  {:>10}  {:>18}{}{}\n", "round", "consensus distance",

@@ -1,5 +1,5 @@
-// A run foretold: what theory says of it before it starts (theory/), and in plain words what it
-// does not say.
+// `gossamer predict`: what theory (theory/) predicts for a run before it starts, and which values
+// it cannot predict.
 #pragma once
 
 #include <optional>
@@ -7,38 +7,38 @@
 #include <vector>
 
 #include "peer/prediction/round_time.hpp"
-#include "peer/runtime/setup.hpp"
-#include "peer/storage/files.hpp"
+#include "peer/setup/setup.hpp"
+#include "peer/storage/json.hpp"
 #include "theory/quadratic.hpp"
-#include "topology/outlook.hpp"
+#include "topology/convergence.hpp"
 
 namespace gossamer::peer {
 
-/// A curve's points: those rounds that the run logs, thinned out evenly where they are more than
-/// kMostPoints.
-inline constexpr std::uint64_t kMostPoints = 1000;
+/// Largest number of points of a curve. The points are the rounds that the run logs, evenly thinned
+/// out if there are more.
+inline constexpr std::uint64_t kMaxPoints = 1000;
 
 struct Prediction {
-  std::vector<gossip::Round> rounds;
-  std::vector<double> consensus_distance;   ///< by `rounds`; empty where theory has no curve
-  std::vector<double> distance_to_optimum;  ///< the same
-  bool sampled = false;                     ///< the curve is an estimate to a few percent
+  std::vector<gossip::Round> rounds;        ///< the points of the curves
+  std::vector<double> consensus_distance;   ///< by point; empty if theory has no curve
+  std::vector<double> distance_to_optimum;  ///< by point; empty if theory has no curve
+  bool sampled = false;                     ///< the curve is an estimate, to a few percent
   std::optional<double> rate;               ///< as theory::QuadraticOutcome
   std::optional<theory::Distances> limit, bias;
-  double spectral_gap = 0;                   ///< NaN: not known
-  std::optional<topology::Outlook> outlook;  ///< where the algorithm mixes
-  /// Bytes of all peers in the whole run, headers included, exactly: where the algorithm sends
-  /// nothing but mixed rows, by a W with a period, under sync.
+  double spectral_gap = 0;                           ///< NaN if unknown
+  std::optional<topology::Convergence> convergence;  ///< only if the algorithm mixes
+  /// Exact number of bytes that all peers send in the run, with headers. Known under sync if the
+  /// algorithm sends only mixed rows and W has a period.
   std::optional<std::uint64_t> bytes_sent;
-  std::optional<RoundTime> round;      ///< of virtual time; none: as round_time()
-  std::vector<std::string> not_known;  ///< what is missing above, and why
+  std::optional<RoundTime> round;      ///< as round_time()
+  std::vector<std::string> not_known;  ///< the values above that are missing, with the reason
 };
 
-/// `decay`: γ of the effective neighbours (topology/outlook.hpp).
+/// `decay`: γ of the effective number of neighbours (topology/convergence.hpp).
 Prediction predict(const Setup& setup, double decay);
 
 Json prediction_json(const Setup& setup, const Prediction& prediction);
-/// Some lines for people, at most `points` of the curve's.
+/// The prediction as text, with at most `points` points of its curves.
 std::string prediction_text(const Setup& setup, const Prediction& prediction,
                             std::size_t points = 12);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/linear_algebra/dense.hpp"
 #include "train/shards.hpp"
 
 namespace gossamer::peer {
@@ -14,7 +15,7 @@ using theory::Method;
 Error no_curve(std::string why) { return {ErrorKind::invalid, "curve: " + std::move(why)}; }
 
 template <class Value>
-Value value_of(const Choice& choice, const std::string& key) {
+Value value_of(const PluginChoice& choice, const std::string& key) {
   return std::get<Value>(choice.values.at(key));
 }
 
@@ -43,22 +44,22 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
   } else if (kind == "allreduce" || kind == "centralized") {
     recipe.method = Method::gradient_descent;
   } else {
-    return no_curve(fmt::format("theory here knows no linear iteration for '{}'", kind));
+    return no_curve(fmt::format("'{}' is not known as a linear iteration", kind));
   }
   const train::OptimizerOptions& optimizer = config.optimizer;
   if (optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
     return no_curve(
-        "the steps of Adam are not linear in the gradient; optimizer.kind = sgd has one");
+        "the steps of Adam are not linear in the gradient; with optimizer.kind = sgd there is one");
   recipe.momentum = optimizer.rule.momentum;
   recipe.nesterov = optimizer.rule.nesterov;
   recipe.weight_decay = optimizer.rule.weight_decay;
   recipe.rate = [&learner = *setup.learner](std::uint64_t step) { return learner.rate(0, step); };
   if (optimizer.schedule.schedule == "constant")
-    recipe.settled_rate = optimizer.rate;  // after a warm-up, where there is one
+    recipe.settled_rate = optimizer.rate;  // after the warm-up, if any
   return recipe;
 }
 
-/// The model is x ↦ a·x with squared error, whose mean over a shard is quadratic.
+/// Whether the model is x ↦ a·x with squared error, whose mean over a shard is quadratic.
 bool is_least_squares(const Setup& setup) {
   const train::Dataset& data = *setup.data;
   const auto model = train::make_model(setup.config.model.kind,
@@ -70,15 +71,15 @@ bool is_least_squares(const Setup& setup) {
   return dense != nullptr && !dense->bias && dense->activation == train::Activation::none;
 }
 
-/// f_i of every shard, as the samples are stored: A = (1/m) Σ a aᵀ, h = A x* − (1/m) Σ y a.
+/// f_i of every shard, from the samples as stored: A = (1/m) Σ a aᵀ, h = A x* − (1/m) Σ y a.
 Result<theory::Quadratics> functions_of(const Setup& setup, const train::Shards& shards) {
-  constexpr double kMostNumbers = 5e7, kRounding = 1e-6;  // samples are float32
+  constexpr double kMaxElements = 5e7, kRounding = 1e-6;  // samples are float32
   const train::Dataset& data = *setup.data;
   const auto n = static_cast<Eigen::Index>(shards.size()),
              d = static_cast<Eigen::Index>(data.feature_count());
-  if (static_cast<double>(n) * static_cast<double>(d * d) > kMostNumbers)
+  if (static_cast<double>(n) * static_cast<double>(d * d) > kMaxElements)
     return no_curve(fmt::format(
-        "the Hessians of {} peers have {} × {} numbers each, too many to keep", n, d, d));
+        "the Hessians of {} peers have {} × {} elements each, too many to store", n, d, d));
   theory::Quadratics functions;
   functions.optimum = Eigen::Map<const Eigen::RowVectorXd>(data.optimum->data(), d);
   functions.gradients.resize(n, d);
@@ -96,7 +97,7 @@ Result<theory::Quadratics> functions_of(const Setup& setup, const train::Shards&
       y(s) = data.targets[sample];
     }
     Eigen::MatrixXd& hessian =
-        functions.hessians.emplace_back(a * a.transpose() / static_cast<double>(samples));
+        functions.hessians.emplace_back(gram_of_rows(a) / static_cast<double>(samples));
     functions.gradients.row(i) =
         functions.optimum * hessian - (a * y / static_cast<double>(samples)).transpose();
     mean += hessian / static_cast<double>(n);
@@ -109,7 +110,7 @@ Result<theory::Quadratics> functions_of(const Setup& setup, const train::Shards&
   return functions;
 }
 
-theory::RowMatrix starts_of(const Setup& setup) {
+theory::RowMatrix initial_rows(const Setup& setup) {
   theory::RowMatrix start(setup.config.run.peers, static_cast<Eigen::Index>(setup.parameters));
   std::vector<float> row(setup.parameters);
   for (Eigen::Index i = 0; i < start.rows(); ++i) {
@@ -124,13 +125,12 @@ theory::RowMatrix starts_of(const Setup& setup) {
 Result<theory::QuadraticRun> quadratic_run(const Setup& setup, std::vector<gossip::Round> rounds) {
   const Config& config = setup.config;
   if (config.exchange.policy != "sync")
-    return no_curve(fmt::format("under policy {} it depends on which rows come in time",
+    return no_curve(fmt::format("under policy {} it depends on which rows arrive in time",
                                 config.exchange.policy));
   if (!setup.data || !setup.data->optimum || !is_least_squares(setup))
     return no_curve(
         "the theory has no curve for this loss; it has one for linear regression without bias "
-        "(model linear on data "
-        "quadratic or linear) and for consensus");
+        "(model linear on data quadratic or linear) and for consensus");
   GOSSAMER_TRY(theory::Recipe recipe, recipe_of(setup));
   GOSSAMER_TRY(const train::Shards shards,
                train::make_shards(*setup.data, config.shards, config.run.peers, config.run.seed));
@@ -138,10 +138,10 @@ Result<theory::QuadraticRun> quadratic_run(const Setup& setup, std::vector<gossi
   if (batch > 0 && std::any_of(shards.begin(), shards.end(),
                                [&](const auto& shard) { return shard.size() != batch; }))
     return no_curve(
-        "gradients are of batches, whose noise depends on x; data.batch = 0 takes full ones");
+        "the noise of batch gradients depends on x; data.batch = 0 uses full gradients");
   GOSSAMER_TRY(theory::Quadratics functions, functions_of(setup, shards));
-  return theory::QuadraticRun{*setup.schedule,  std::move(recipe),          std::move(functions),
-                              starts_of(setup), setup.data->gradient_noise, std::move(rounds)};
+  return theory::QuadraticRun{*setup.schedule,     std::move(recipe),          std::move(functions),
+                              initial_rows(setup), setup.data->gradient_noise, std::move(rounds)};
 }
 
 }  // namespace gossamer::peer

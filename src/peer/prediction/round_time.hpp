@@ -1,26 +1,25 @@
-// How long a round takes in a simulated network, foretold: a latency and the busiest capacity for
-// each exchange (the α-β model: Hockney 1994; of all-reduce: Patarasuk and Yuan 2009), beside the
-// training where they overlap and after it where not.
+// The predicted duration of a round in the simulated network, by the α-β model: latency plus the
+// time of the busiest node's messages, for each exchange (Hockney 1994; for all-reduce: Patarasuk
+// and Yuan 2009). Exchanges overlap with training or follow it, as the algorithm does.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
 
 /// Seconds of virtual time, the mean over the rounds of a period.
 struct RoundTime {
   double training = 0;
-  double beside = 0;  ///< exchanges under way while gradients are computed
-  double after = 0;   ///< those that training waits for, or that wait for it
-  double seconds() const { return std::max(training, beside) + after; }
+  double overlapped = 0;  ///< exchanges that take place while gradients are computed
+  double exposed = 0;     ///< exchanges that do not overlap with training
+  double seconds() const { return std::max(training, overlapped) + exposed; }
 };
 
-/// None where nobody waits for all (policies but sync, async_server), where the peers' shards give
-/// them unequal numbers of local steps, or where links or steps are drawn at random or listed in a
-/// table.
+/// Nothing if no node waits for all others (policies other than sync, async_server), if the numbers
+/// of local steps differ between peers, or if links or step times are random or listed in a table.
 std::optional<RoundTime> round_time(const Setup& setup);
 
 }  // namespace gossamer::peer

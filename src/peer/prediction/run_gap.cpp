@@ -10,11 +10,10 @@
 
 #include "gossip/algorithm.hpp"
 #include "peer/log/log_records.hpp"
-#include "peer/log/recorder.hpp"
 #include "peer/log/run_files.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 #include "theory/realised.hpp"
-#include "topology/outlook.hpp"
+#include "topology/convergence.hpp"
 #include "topology/spectrum.hpp"
 
 namespace gossamer::peer {
@@ -22,19 +21,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
+Error data_error(std::string message) { return {ErrorKind::data, std::move(message)}; }
 
-/// The round that each peer has come to, by what it logged; every peer of one run.
+/// The last logged round of each peer. All logs must belong to one run, and none may be missing.
 Result<std::map<int, std::uint64_t>> last_rounds(const fs::path& folder,
                                                  const std::vector<ProcessLog>& logs) {
   std::map<int, std::uint64_t> last;
   for (const ProcessLog& log : logs) {
     if (log.header.at("run_id") != logs.front().header.at("run_id") ||
         log.peers != logs.front().peers)
-      return bad(fmt::format("{} is of another run than {}: one folder, one run", log.path.string(),
-                             logs.front().path.string()));
+      return data_error(
+          fmt::format("{} is from another run than {}: a folder may contain only one run",
+                      log.path.string(), logs.front().path.string()));
     for (const Json& record : log.records)
-      if (sort_of(record) == "round") {
+      if (record_type(record) == "round") {
         std::uint64_t& round = last[record.at("peer").get<int>()];
         round = std::max(round, record.at("round").get<std::uint64_t>());
       }
@@ -43,13 +43,13 @@ Result<std::map<int, std::uint64_t>> last_rounds(const fs::path& folder,
   for (int peer = 0; peer < logs.front().peers; ++peer)
     if (!last.contains(peer)) missing.push_back(peer);
   if (missing.empty()) return last;
-  return bad(fmt::format(
-      "below {} the logs of {} of {} peers are missing: {}; copy their run folders here",
-      folder.string(), missing.size(), logs.front().peers, fmt::join(missing, ", ")));
+  return data_error(
+      fmt::format("in {} the logs of {} of {} peers are missing: {}; copy their run folders here",
+                  folder.string(), missing.size(), logs.front().peers, fmt::join(missing, ", ")));
 }
 
-/// The rounds that a peer missed before its process, started again, joined the network: without a
-/// record of its own.
+/// The rounds that a peer missed because its process was not running, until it joined the network
+/// again. It has no records of them.
 struct Absence {
   int peer = 0;
   std::uint64_t after = 0, before = 0;
@@ -60,35 +60,36 @@ std::vector<Absence> absences_in(const std::vector<ProcessLog>& logs) {
   for (const ProcessLog& log : logs) {
     std::map<int, std::uint64_t> last;
     for (const Json& record : log.records) {
-      if (sort_of(record) != "round" && sort_of(record) != "membership") continue;
+      if (record_type(record) != "round" && record_type(record) != "membership") continue;
       const int peer = record.at("peer").get<int>();
       const auto round = record.at("round").get<std::uint64_t>();
-      if (sort_of(record) == "round") last[peer] = round;
+      if (record_type(record) == "round") last[peer] = round;
       else if (record.at("event") == "joined") absences.push_back({peer, last[peer], round});
     }
   }
   return absences;
 }
 
-/// Whoever was absent mixed with those no more than they with it.
-void mirror(std::vector<theory::Departure>& departures, const std::vector<Absence>& absences) {
+/// If a neighbour mixed without an absent peer, the peer also mixed without that neighbour.
+void add_absences(std::vector<theory::Departure>& departures,
+                  const std::vector<Absence>& absences) {
   for (const Absence& absence : absences)
     for (std::size_t k = departures.size(); k-- > 0;) {
-      const theory::Departure of = departures[k];
-      if (of.from == absence.peer && !of.used && of.round >= absence.after &&
-          of.round < absence.before)
-        departures.push_back({absence.peer, of.round, of.peer, std::nullopt});
+      const theory::Departure other = departures[k];
+      if (other.from == absence.peer && !other.used && other.round >= absence.after &&
+          other.round < absence.before)
+        departures.push_back({absence.peer, other.round, other.peer, std::nullopt});
     }
 }
 
-/// Of the mixes of one row of the algorithm.
+/// The deviations from W in the mixes of one row of the algorithm.
 Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLog>& logs,
                                                      std::size_t row,
                                                      const std::map<int, std::uint64_t>& last) {
   std::vector<theory::Departure> departures;
   for (const ProcessLog& log : logs)
     for (const Json& record : log.records) {
-      if (sort_of(record) != "deviations") continue;
+      if (record_type(record) != "deviations") continue;
       for (const Json& deviation : record.at("deviations")) {
         if (deviation.value("row", std::size_t{0}) != row) continue;
         theory::Departure departure{record.at("peer").get<int>(),
@@ -98,14 +99,14 @@ Result<std::vector<theory::Departure>> departures_in(const std::vector<ProcessLo
           departure.used = deviation.at("used_round").get<std::uint64_t>();
         const auto from = last.find(departure.from);
         if (from == last.end() || (departure.used && *departure.used > from->second))
-          return bad(fmt::format(
-              "{}: peer {}'s deviations name a row of peer {} that no log knows of (round {})",
+          return data_error(fmt::format(
+              "{}: the deviations of peer {} name a row of peer {} that is in no log (round {})",
               log.path.string(), departure.peer, departure.from,
               text_of(deviation.at("used_round"))));
         departures.push_back(departure);
       }
     }
-  mirror(departures, absences_in(logs));
+  add_absences(departures, absences_in(logs));
   return departures;
 }
 
@@ -122,8 +123,8 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
   GOSSAMER_TRY(const auto schedule, topology::make_schedule(schedule_request(config, *algorithm)));
   const auto rows = algorithm->rows(*schedule);
   const auto mixed = std::ranges::find(rows, true, &gossip::RowSpec::mixed);
-  if (!algorithm->needs().mixing_matrix || mixed == rows.end())
-    return Error{ErrorKind::invalid, fmt::format("{}: '{}' does not mix, so there is no gap to it",
+  if (!algorithm->requirements().mixing_matrix || mixed == rows.end())
+    return Error{ErrorKind::invalid, fmt::format("{}: '{}' does not mix, so it has no spectral gap",
                                                  folder.string(), config.algorithm.kind)};
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures,
@@ -132,12 +133,12 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
     return Error{
         ErrorKind::invalid,
         fmt::format(
-            "{}: W keeps only its columns, so rows do not come together but their ratios do "
-            "(push-sum), of which there is no gap",
+            "{}: only the columns of W sum to 1, so the ratios of push-sum converge and not the "
+            "rows, and there is no spectral gap",
             folder.string())};
   if (schedule->peers() != first.peers)
-    return bad(fmt::format("{} is of {} peers, {} of {}", first.path.string(), first.peers,
-                           resolved.string(), schedule->peers()));
+    return data_error(fmt::format("{} has {} peers, but {} has {}", first.path.string(),
+                                  first.peers, resolved.string(), schedule->peers()));
   RunGap gap;
   gap.run_id = first.header.at("run_id");
   gap.topology = config.topology.kind;
@@ -150,7 +151,9 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
     if (departure.round >= gap.rounds) continue;
     if (!departure.used) ++gap.missing;
     else if (*departure.used > departure.round) ++gap.early;
-    else ++gap.stale, gap.latest = std::max(gap.latest, departure.round - *departure.used);
+    else
+      ++gap.stale,
+          gap.max_staleness = std::max(gap.max_staleness, departure.round - *departure.used);
   }
   auto realised = theory::realised_gap(*schedule, gap.rounds, departures);
   if (!realised.ok())
@@ -166,14 +169,14 @@ Json gap_json(const RunGap& gap) {
           {"topology", gap.topology},
           {"peers", gap.peers},
           {"rounds", gap.rounds},
-          {"gap_planned", number(gap.planned)},
-          {"gap_realised", number(gap.realised)},
+          {"gap_planned", finite_or_null(gap.planned)},
+          {"gap_realised", finite_or_null(gap.realised)},
           {"rows", gap.rows},
           {"deviations", gap.missing + gap.stale + gap.early},
           {"missing", gap.missing},
           {"stale", gap.stale},
           {"early", gap.early},
-          {"latest", gap.latest}};
+          {"max_staleness", gap.max_staleness}};
 }
 
 std::string gap_text(const RunGap& gap) {
@@ -184,12 +187,13 @@ std::string gap_text(const RunGap& gap) {
   };
   line("gap planned", std::isnan(gap.planned) ? "not known" : fmt::format("{:.6g}", gap.planned));
   line("gap realised", fmt::format("{:.6g}", gap.realised));
-  const std::uint64_t all = gap.missing + gap.stale + gap.early;
+  const std::uint64_t total = gap.missing + gap.stale + gap.early;
   line("deviations",
-       all == 0 ? "none: every row was mixed as planned"
-                : fmt::format("{} of {} rows: {} missing, {} late (by up to {} round{}), {} early",
-                              all, gap.rows, gap.missing, gap.stale, gap.latest,
-                              gap.latest == 1 ? "" : "s", gap.early));
+       total == 0
+           ? "none: every row was mixed as planned"
+           : fmt::format("{} of {} rows: {} missing, {} stale (by up to {} round{}), {} early",
+                         total, gap.rows, gap.missing, gap.stale, gap.max_staleness,
+                         gap.max_staleness == 1 ? "" : "s", gap.early));
   return text;
 }
 

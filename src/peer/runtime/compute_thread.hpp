@@ -1,4 +1,4 @@
-// The thread that trains while the scheduler's thread talks to the network.
+// The thread that computes while the scheduler's thread serves the network.
 #pragma once
 
 #include <condition_variable>
@@ -15,13 +15,13 @@
 
 namespace gossamer::peer {
 
-/// Runs work in order on a thread of its own; `done` follows on the scheduler's. What one of the
-/// two threads asked of the device is finished before the other goes on with it. Its end waits for
-/// the work under way and drops the rest.
+/// Runs tasks in order on its own thread, and then `done` of each on the scheduler's thread. Device
+/// operations that one of the two threads started are complete before the other thread continues.
+/// The destructor waits for the current task and drops the others.
 class ComputeThread final : public gossip::Executor {
  public:
-  /// `on_failure`: on the scheduler's thread, what a piece of work threw; nothing is computed after
-  /// that.
+  /// `on_failure` is called on the scheduler's thread with the message of an exception that a task
+  /// threw. No further task runs after that.
   ComputeThread(net::RealScheduler& scheduler, gpu::Memory& device,
                 std::function<void(std::string)> on_failure)
       : scheduler_(scheduler),

@@ -15,7 +15,7 @@ gossip::ExchangeOptions chosen_options(const Setup& setup) {
   gossip::ExchangeOptions options;
   options.policy = gossip::policy_named(setup.config.exchange.policy);
   options.staleness = static_cast<gossip::Round>(setup.config.exchange.staleness);
-  options.slack = setup.config.exchange.slack;
+  options.deadline_slack = setup.config.exchange.slack;
   options.chunk_values =
       static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
   options.codec = setup.codec.get();
@@ -61,11 +61,11 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
   const auto partners =
       gossip::partners_of_all(*setup_.algorithm, *setup_.schedule, setup_.nodes());
   group_.tolerate_loss([this, &partners](int node) {
-    gossip::Membership::Plan plan{partners, request_.message, {}};
-    plan.on_change = [this, node](const gossip::Membership::Change& change) {
-      log_.record(node, change);
+    gossip::Membership::Options options{partners, request_.message, {}};
+    options.on_event = [this, node](const gossip::Membership::Event& event) {
+      log_.record(node, event);
     };
-    return plan;
+    return options;
   });
 }
 
@@ -159,8 +159,9 @@ void Host::fail(Error error) {
 
 std::uint64_t Host::node_steps() const {
   // `centralized` takes one gradient of every peer's shard in each of its steps.
-  const std::uint64_t gradients_a_step =
-      setup_.algorithm->needs().one_node ? static_cast<std::uint64_t>(setup_.config.run.peers) : 1;
+  const std::uint64_t gradients_a_step = setup_.algorithm->requirements().one_node
+                                             ? static_cast<std::uint64_t>(setup_.config.run.peers)
+                                             : 1;
   std::uint64_t steps = 0;
   for (const auto& engine : group_.engines())
     if (!setup_.is_server(engine->id())) steps += engine->node().steps_done() * gradients_a_step;
@@ -175,7 +176,7 @@ EndMetrics Host::end_metrics(double wall_seconds, const std::optional<Error>& st
   end.node_steps = node_steps();
   end.bytes_sent = log_.bytes_sent();
   if (stopped) {
-    end.reason = reason_of(*stopped);
+    end.reason = end_reason(*stopped);
     end.message = stopped->message;
   }
   return end;

@@ -18,7 +18,7 @@
 #include "peer/log/recorder.hpp"
 #include "peer/runtime/host_log.hpp"
 #include "peer/runtime/join_watch.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 #include "topology/recent_rounds.hpp"
 
 namespace gossamer::peer {
@@ -34,7 +34,7 @@ struct HostRequest {
   /// Asked after each round of each node; true ends the run after the round that is under way.
   std::function<bool()> interrupted = [] { return false; };
   /// Bytes of a hosted node's links to other processes.
-  HostLog::RemoteTraffic remote_traffic = [](int) { return gossip::Traffic(); };
+  HostLog::RemoteTraffic remote_traffic = [](int) { return gossip::ByteCounters(); };
   /// Writes this process's checkpoints; null: none are written. Outlives the host.
   Checkpointer* checkpointer = nullptr;
   /// Lines for people.

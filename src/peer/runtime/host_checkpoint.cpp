@@ -32,7 +32,8 @@ NodeSnapshot Host::snapshot(gossip::PeerEngine& engine) {
   snapshot.wall_seconds = log_.wall_seconds();
   snapshot.state = {engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine)};
   // Messages that wait here are of later rounds, and will be sent again.
-  snapshot.state.figures.traffic.bytes_received -= engine.node().endpoint().waiting_bytes();
+  snapshot.state.metrics.traffic.bytes_received -=
+      engine.node().endpoint().messenger().unread_bytes();
   for (const std::span<float> row : engine.state_rows()) snapshot.rows.emplace_back(row);
   return snapshot;
 }
@@ -74,8 +75,8 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
   GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(saved.tensors));
   const std::vector<std::span<float>> rows = engine.state_rows();
   std::vector<float> values;
-  for (const StatePiece& piece : state_pieces(setup_, state.node)) {
-    const TensorPlace* place = file.head().find(piece.name);
+  for (const StateTensor& piece : state_tensors(setup_, state.node)) {
+    const TensorInfo* place = file.header().find(piece.name);
     if (place == nullptr || place->values != piece.length)
       return Error{ErrorKind::data, fmt::format("{} has no tensor {} of {} values",
                                                 saved.tensors.string(), piece.name, piece.length)};
@@ -85,10 +86,10 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
                           values.size() * sizeof(float));
   }
   engine.restore({round, state.steps, state.counters});
-  engine.node().set_times(state.figures.times);
+  engine.node().set_times(state.metrics.times);
   if (setup_.trainer && !engine.node().is_server())
-    setup_.trainer->set_losses(engine.id(), state.figures.loss, engine.node().x().data());
-  log_.restore(engine.id(), state.figures);
+    setup_.trainer->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
+  log_.restore(engine.id(), state.metrics);
   return {};
 }
 

@@ -114,12 +114,17 @@ bool HostLog::record_deviations(gossip::PeerEngine& engine) {
   return status.ok();
 }
 
-void HostLog::record(int node, const gossip::Membership::Change& change) {
-  using enum gossip::Membership::Change::Kind;
-  MembershipMetrics metrics{
-      change.round, node, 0, change.kind == lost ? "lost" : change.kind == back ? "back" : "reach",
-      {},           {}};
-  (change.kind == reach ? metrics.within_reach : metrics.of) = change.value;
+void HostLog::record(int node, const gossip::Membership::Event& change) {
+  using enum gossip::Membership::Event::Kind;
+  MembershipMetrics metrics{change.round,
+                            node,
+                            0,
+                            change.kind == link_lost       ? "link_lost"
+                            : change.kind == link_restored ? "link_restored"
+                                                           : "reachable",
+                            {},
+                            {}};
+  (change.kind == reachability ? metrics.reachable_peers : metrics.neighbour) = change.value;
   record(std::move(metrics));
 }
 
@@ -130,8 +135,8 @@ void HostLog::record(MembershipMetrics metrics) {
     on_fault_(written.error());
 }
 
-gossip::Traffic HostLog::traffic_of(int node) const {
-  gossip::Traffic traffic = remote_traffic_(node);
+gossip::ByteCounters HostLog::traffic_of(int node) const {
+  gossip::ByteCounters traffic = remote_traffic_(node);
   traffic.bytes_sent += ports_.at(node).traffic.bytes_sent;
   traffic.bytes_received += ports_.at(node).traffic.bytes_received;
   return traffic;

@@ -11,7 +11,7 @@
 #include "gossip/links/simulated_link.hpp"
 #include "peer/checkpoint/checkpoint.hpp"
 #include "peer/log/recorder.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
 
@@ -19,7 +19,7 @@ namespace gossamer::peer {
 class HostLog {
  public:
   /// Bytes of a hosted node's links to other processes.
-  using RemoteTraffic = std::function<gossip::Traffic(int node)>;
+  using RemoteTraffic = std::function<gossip::ByteCounters(int node)>;
   using OnFault = std::function<void(Error)>;
 
   /// `hosted`: ids of the process's nodes. `ports`: what the links between them share. `on_fault`
@@ -51,7 +51,7 @@ class HostLog {
   gossip::task<void> record(gossip::PeerEngine& engine);
   /// Records what deviated from W since the last call. False: the log cannot be written.
   bool record_deviations(gossip::PeerEngine& engine);
-  void record(int node, const gossip::Membership::Change& change);
+  void record(int node, const gossip::Membership::Event& change);
   /// Writes all but the time, which is now; before start(), once it is called.
   void record(MembershipMetrics metrics);
 
@@ -63,7 +63,7 @@ class HostLog {
   }
 
  private:
-  gossip::Traffic traffic_of(int node) const;
+  gossip::ByteCounters traffic_of(int node) const;
   void check_finite(const RoundMetrics& metrics, bool evaluated, bool is_server);
 
   const Setup& setup_;

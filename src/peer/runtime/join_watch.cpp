@@ -25,15 +25,17 @@ gossip::Time JoinWatch::waited(bool waits, std::optional<gossip::Time>& since) c
 // timeout, none is left. Partners that are connected may wait for rows themselves, for a round of
 // another peer, or for ever.
 void JoinWatch::look() {
-  using Help = gossip::Membership::Help;
-  const Help help = engine_.membership().help();
-  if (scheduler_.stopped() || help == Help::needed_no_more) return;
-  if (waited(help == Help::nobody, alone_since_) >= failure_timeout_)
-    return on_fault_({ErrorKind::join_timeout,
-                      fmt::format("peer {} came too late: whoever it could ask for rows has done "
-                                  "its last round and left",
-                                  engine_.id())});
-  if (waited(help != Help::asked, helpless_since_) >= gossip::from_seconds(join_timeout_seconds_))
+  using DonorSearch = gossip::Membership::DonorSearch;
+  const DonorSearch search = engine_.membership().donor_search();
+  if (scheduler_.stopped() || search == DonorSearch::not_needed) return;
+  if (waited(search == DonorSearch::no_neighbour, alone_since_) >= failure_timeout_)
+    return on_fault_(
+        {ErrorKind::join_timeout,
+         fmt::format("peer {} came too late: every peer that it could ask for rows has "
+                     "done its last round and left",
+                     engine_.id())});
+  if (waited(search != DonorSearch::requested, helpless_since_) >=
+      gossip::from_seconds(join_timeout_seconds_))
     return on_fault_({ErrorKind::join_timeout,
                       fmt::format("peer {} joins nothing: for {:g} s all that it reaches wait for "
                                   "rows themselves; stop all processes, and start "

@@ -6,11 +6,11 @@
 namespace gossamer::peer {
 namespace {
 
-std::string figure(const Json& record, const char* name, const char* words, double factor,
+std::string metric(const Json& record, const char* name, const char* label, double factor,
                    const char* unit) {
   const auto found = record.find(name);
   if (found == record.end() || found->is_null()) return {};
-  return fmt::format(", {} {:.4g}{}", words, found->get<double>() * factor, unit);
+  return fmt::format(", {} {:.4g}{}", label, found->get<double>() * factor, unit);
 }
 
 }  // namespace
@@ -32,13 +32,13 @@ void Progress::show(const Json& record) {
   last_shown_ = now;
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   std::string text = fmt::format("round {}/{}", round, rounds_);
-  text += figure(record, "averaged_accuracy", "accuracy of the average", 100, " %");
-  text += figure(record, "test_accuracy", "accuracy", 100, " %");
-  text += figure(record, "consensus_distance", "consensus distance", 1, "");
+  text += metric(record, "averaged_accuracy", "accuracy of the average", 100, " %");
+  text += metric(record, "test_accuracy", "accuracy", 100, " %");
+  text += metric(record, "consensus_distance", "consensus distance", 1, "");
   if (round > 0 && round < rounds_)
     text += fmt::format(", {:.0f} s left", seconds / static_cast<double>(round) *
                                                static_cast<double>(rounds_ - round));
-  // A stderr that takes nothing (a file on a full disk) ends no run.
+  // Errors of stderr, for example a full disk, are ignored: they do not end the run.
   std::fputs((terminal_ ? "\r\033[K" + text : text + "\n").c_str(), stderr);
   std::fflush(stderr);
   line_shown_ = terminal_;

@@ -1,5 +1,5 @@
-// How far a run is, for people: one line rewritten on a terminal, a plain line every tenth of the
-// way elsewhere. On stderr.
+// The progress of a run on stderr: on a terminal, one line that is overwritten; elsewhere, a line
+// after every tenth of the rounds.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@ namespace gossamer::peer {
 class Progress {
  public:
   Progress(std::uint64_t rounds, bool quiet);
-  /// `record`: a "round" or "network" record of the log.
+  /// Shows the progress as of a "round" or "network" record of the log.
   void show(const Json& record);
-  /// Leaves the terminal's line clean.
+  /// Clears the line on the terminal.
   void end();
 
  private:

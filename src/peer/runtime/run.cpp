@@ -6,8 +6,9 @@
 #include "gossip/scheduler.hpp"
 #include "peer/log/summary.hpp"
 #include "peer/runtime/host.hpp"
-#include "peer/runtime/host_view.hpp"
 #include "peer/runtime/startup.hpp"
+#include "peer/setup/host_view.hpp"
+#include "peer/setup/memory_check.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -34,20 +35,20 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   host_request.message = request.message;
 
   GOSSAMER_TRY_STATUS(check_memory(setup, host_request.hosted.size()));
-  GOSSAMER_TRY(Startup beginning,
+  GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {host_request.hosted, request.folder, request.resume,
                                         Host::Clock::virtual_time, request.message}));
-  Recorder& recorder = beginning.recorder();
+  Recorder& recorder = startup.recorder();
   recorder.on_progress = request.on_progress;
-  host_request.checkpointer = beginning.checkpointer();
+  host_request.checkpointer = startup.checkpointer();
 
   const auto begin = std::chrono::steady_clock::now();
   gossip::VirtualScheduler scheduler;
   gossip::InlineExecutor executor;
   Host host(setup, scheduler, executor, recorder, host_request);
-  const gossip::Round first = beginning.rounds().back();
-  GOSSAMER_TRY_STATUS(beginning.settle(first, host));
-  beginning.announce(first);
+  const gossip::Round first = startup.rounds().back();
+  GOSSAMER_TRY_STATUS(startup.restore(first, host));
+  startup.announce(first);
   host.start(Host::Clock::virtual_time);
   scheduler.run();
 

@@ -8,7 +8,7 @@
 
 #include "peer/checkpoint/resume.hpp"
 #include "peer/log/recorder.hpp"
-#include "peer/runtime/setup.hpp"
+#include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
 

@@ -9,7 +9,7 @@
 
 namespace gossamer::peer {
 
-/// What the lanes have in common. The device's reports keep it alive.
+/// State that all queues share. Callbacks of the device keep it alive.
 struct Staging::Shared {
   Shared(gpu::Device& device_in, gossip::Receiver& receiver_in, Hooks hooks_in)
       : device(device_in), receiver(receiver_in), hooks(std::move(hooks_in)) {}
@@ -20,36 +20,35 @@ struct Staging::Shared {
 
   std::mutex mutex;
   std::condition_variable all_copied;
-  std::size_t copying = 0;  ///< copies that the device has not reported yet; under mutex
+  std::size_t copying = 0;  ///< copies under way; guarded by mutex
 
-  void begun() {
+  void on_copy_begun() {
     const std::lock_guard lock(mutex);
     ++copying;
   }
-  void copied() {
+  void on_copy_done() {
     const std::lock_guard lock(mutex);
     if (--copying == 0) all_copied.notify_all();
   }
 };
 
-/// One link in one direction: chunks wait, are copied into one of the lane's buffers, and go on
-/// from there, in order. All of a peer's memory is on one GPU of the device, so the lane's copies
-/// are done in order too.
-class Staging::Lane {
+/// The chunks of one link in one direction: each waits, is copied to one of the queue's buffers,
+/// and is forwarded from there. Order is preserved, because all memory of a peer is on one GPU of
+/// the device, which completes its copies in order.
+class Staging::StagingQueue {
  public:
-  explicit Lane(std::shared_ptr<Shared> shared)
-      : shared_(std::move(shared)), self_(std::make_shared<Lane*>(this)) {
-    for (Slot& slot : slots_) slot.lane = this;
+  explicit StagingQueue(std::shared_ptr<Shared> shared)
+      : shared_(std::move(shared)), self_(std::make_shared<StagingQueue*>(this)) {
+    for (Slot& slot : slots_) slot.queue = this;
   }
-  virtual ~Lane() = default;
+  virtual ~StagingQueue() = default;
 
   void push(gossip::Chunk chunk) {
     waiting_.push_back(std::move(chunk));
     pump();
   }
   bool idle() const { return waiting_.empty() && copying_.empty(); }
-  /// Gives up what is waiting and what is being copied, and takes no more reports. No copy is under
-  /// way.
+  /// Drops all chunks, and ignores later callbacks of the device. No copy is under way.
   void drop() {
     self_.reset();
     waiting_.clear();
@@ -58,21 +57,21 @@ class Staging::Lane {
 
  protected:
   struct Slot final : gossip::BufferOwner {
-    Lane* lane = nullptr;
+    StagingQueue* queue = nullptr;
     float* memory = nullptr;
     std::size_t capacity = 0;
     bool taken = false;
-    void give_back() override {
+    void on_lease_end() override {
       taken = false;
-      lane->pump();
+      queue->pump();
     }
-    bool writer_waiting() const override { return !lane->waiting_.empty(); }
+    bool writer_waiting() const override { return !queue->waiting_.empty(); }
   };
 
   virtual float* allocate(std::size_t values) = 0;
   virtual void release(float* memory) = 0;
   virtual void begin_copy(float* to, std::span<const float> from, std::function<void()> done) = 0;
-  /// The chunk, in the lane's memory.
+  /// Passes on a chunk that is in the queue's memory.
   virtual void forward(gossip::Chunk chunk) = 0;
 
   void release_all() {
@@ -113,36 +112,36 @@ class Staging::Lane {
       copy.slot->memory = allocate(values);
       copy.slot->capacity = values;
     }
-    shared_->begun();
-    // The report may come when this lane is gone: then nobody takes it.
+    shared_->on_copy_begun();
+    // The callback may come after the end of this queue, and is then ignored.
     begin_copy(copy.slot->memory, copy.source.values,
-               [shared = shared_, lane = std::weak_ptr(self_)] {
-                 shared->hooks.post([lane] {
-                   if (const auto alive = lane.lock()) (*alive)->copied();
+               [shared = shared_, queue = std::weak_ptr(self_)] {
+                 shared->hooks.post([queue] {
+                   if (const auto alive = queue.lock()) (*alive)->forward_copied();
                  });
-                 shared->copied();
+                 shared->on_copy_done();
                });
   }
 
-  void copied() {
+  void forward_copied() {
     Copy copy = std::move(copying_.front());
     copying_.pop_front();
     const std::span<const float> values(copy.slot->memory, copy.source.values.size());
-    forward(gossip::Chunk(copy.source.head, values, gossip::Lease(*copy.slot)));
+    forward(gossip::Chunk(copy.source.header, values, gossip::Lease(*copy.slot)));
   }
 
-  std::shared_ptr<Lane*> self_;
+  std::shared_ptr<StagingQueue*> self_;
   Slot slots_[kWindow];
   std::deque<gossip::Chunk> waiting_;
   std::deque<Copy> copying_;
 };
 
 /// From the GPU to the network.
-class Staging::Outgoing final : public Lane, public gossip::Link {
+class Staging::DownloadQueue final : public StagingQueue, public gossip::Link {
  public:
-  Outgoing(std::shared_ptr<Shared> shared, gossip::Link& network)
-      : Lane(std::move(shared)), network_(network) {}
-  ~Outgoing() override { release_all(); }
+  DownloadQueue(std::shared_ptr<Shared> shared, gossip::Link& network)
+      : StagingQueue(std::move(shared)), network_(network) {}
+  ~DownloadQueue() override { release_all(); }
   void send(gossip::Chunk chunk) override { push(std::move(chunk)); }
 
  private:
@@ -154,8 +153,8 @@ class Staging::Outgoing final : public Lane, public gossip::Link {
     shared_->device.begin_download(to, from.data(), from.size_bytes(), std::move(done));
   }
   void forward(gossip::Chunk chunk) override {
-    if (Status judged = shared_->hooks.departs(chunk); !judged.ok())
-      return shared_->hooks.on_fault(judged.error());
+    if (Status valid = shared_->hooks.validate_outgoing(chunk); !valid.ok())
+      return shared_->hooks.on_fault(valid.error());
     network_.send(std::move(chunk));
   }
 
@@ -163,11 +162,11 @@ class Staging::Outgoing final : public Lane, public gossip::Link {
 };
 
 /// From the network to the GPU.
-class Staging::Incoming final : public Lane {
+class Staging::UploadQueue final : public StagingQueue {
  public:
-  Incoming(std::shared_ptr<Shared> shared, int gpu_index)
-      : Lane(std::move(shared)), gpu_index_(gpu_index) {}
-  ~Incoming() override { release_all(); }
+  UploadQueue(std::shared_ptr<Shared> shared, int gpu_index)
+      : StagingQueue(std::move(shared)), gpu_index_(gpu_index) {}
+  ~UploadQueue() override { release_all(); }
 
  private:
   float* allocate(std::size_t values) override {
@@ -178,12 +177,12 @@ class Staging::Incoming final : public Lane {
     shared_->device.begin_upload(to, from.data(), from.size_bytes(), std::move(done));
   }
   void forward(gossip::Chunk chunk) override {
-    const gossip::ChunkHeader head = chunk.head;
+    const gossip::ChunkHeader header = chunk.header;
     if (Status status = shared_->receiver.deliver(std::move(chunk)); !status.ok())
-      shared_->hooks.on_protocol_violation(head, status.error());
+      shared_->hooks.on_protocol_violation(header, status.error());
   }
 
-  int gpu_index_;  // the receiving peer's
+  int gpu_index_;  ///< of the receiving peer
 };
 
 Staging::Staging(gpu::Device& device, gossip::Receiver& receiver, Hooks hooks)
@@ -196,28 +195,29 @@ void Staging::close() {
     std::unique_lock lock(shared_->mutex);
     shared_->all_copied.wait(lock, [this] { return shared_->copying == 0; });
   }
-  for (auto& [ends, lane] : outgoing_) lane->drop();
-  for (auto& [ends, lane] : incoming_) lane->drop();
+  for (auto& [ends, queue] : outgoing_) queue->drop();
+  for (auto& [ends, queue] : incoming_) queue->drop();
 }
 
 gossip::Link& Staging::link(int from, int to, gossip::Link& network) {
-  auto& lane = outgoing_[{from, to}];
-  GOSSAMER_CHECK(!lane, "a link is staged twice");
-  lane = std::make_unique<Outgoing>(shared_, network);
-  return *lane;
+  auto& queue = outgoing_[{from, to}];
+  GOSSAMER_CHECK(!queue, "a link is staged twice");
+  queue = std::make_unique<DownloadQueue>(shared_, network);
+  return *queue;
 }
 
 Status Staging::deliver(gossip::Chunk chunk) {
-  GOSSAMER_TRY_STATUS(shared_->hooks.arrives(chunk));
-  auto& lane = incoming_[{chunk.head.from, chunk.head.to}];
-  if (!lane) lane = std::make_unique<Incoming>(shared_, shared_->hooks.gpu_of(chunk.head.to));
-  lane->push(std::move(chunk));
+  GOSSAMER_TRY_STATUS(shared_->hooks.validate_incoming(chunk));
+  auto& queue = incoming_[{chunk.header.from, chunk.header.to}];
+  if (!queue)
+    queue = std::make_unique<UploadQueue>(shared_, shared_->hooks.gpu_of(chunk.header.to));
+  queue->push(std::move(chunk));
   return {};
 }
 
 bool Staging::idle() const {
-  for (const auto& [ends, lane] : outgoing_)
-    if (!lane->idle()) return false;
+  for (const auto& [ends, queue] : outgoing_)
+    if (!queue->idle()) return false;
   return true;
 }
 

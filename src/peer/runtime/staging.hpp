@@ -1,11 +1,10 @@
-// Between rows on a GPU and the network, which reads and writes host memory: what goes out is
-// copied to pinned memory chunk by chunk, what comes in is copied to the GPU, while other chunks
-// are on the wire and others are being mixed. The exchange and the network see links and a receiver
-// as ever.
+// Transfers chunks between rows in GPU memory and the network, which reads and writes host memory.
+// Outgoing chunks are copied to pinned host memory, incoming chunks to the GPU, while other chunks
+// are on the wire or being mixed. The exchange and the network only see links and a receiver.
 //
-// Memory is bounded: a link has kWindow buffers in each direction. When they are out, what goes out
-// waits in its row (lent, so nobody writes it), and what comes in waits in the connection's
-// buffers, so that the other side is slowed down.
+// Memory is bounded: each link has kWindow buffers per direction. If all are in use, an outgoing
+// chunk waits in its leased row, and an incoming chunk in the buffers of the connection, which
+// slows down the sender.
 #pragma once
 
 #include <functional>
@@ -18,59 +17,60 @@
 
 namespace gossamer::peer {
 
-/// Thread: the scheduler's, but for the device's report that a copy is done.
+/// Thread: the scheduler's, except for the device's report that a copy is complete.
 class Staging final : public gossip::Receiver {
  public:
-  /// What it asks of its owner.
   struct Hooks {
-    /// Runs a function on the scheduler's thread; callable from any thread.
+    /// Runs a function on the scheduler's thread; may be called from any thread.
     std::function<void(std::function<void()>)> post;
-    /// The receiver refused a chunk, which came over the network.
+    /// The receiver refused a chunk from the network.
     std::function<void(const gossip::ChunkHeader&, Error)> on_protocol_violation;
-    /// Judge chunks in host memory: what came before it goes to the GPU, and what goes out before
-    /// it reaches the network. An error of the first is returned to the network.
-    std::function<Status(const gossip::Chunk&)> arrives = [](const gossip::Chunk&) {
+    /// Checks an incoming chunk in host memory, before it is copied to the GPU. deliver() returns
+    /// the error.
+    std::function<Status(const gossip::Chunk&)> validate_incoming = [](const gossip::Chunk&) {
       return Status();
     };
-    std::function<Status(const gossip::Chunk&)> departs = [](const gossip::Chunk&) {
+    /// Checks an outgoing chunk in host memory, before the network gets it. An error goes to
+    /// on_fault.
+    std::function<Status(const gossip::Chunk&)> validate_outgoing = [](const gossip::Chunk&) {
       return Status();
     };
-    /// What must not go out ends the run.
+    /// An outgoing chunk is invalid, which ends the run.
     std::function<void(Error)> on_fault;
-    /// The GPU index of a hosted peer's memory (Memory::gpu_of).
+    /// The GPU index of the memory of a hosted peer (Memory::gpu_of).
     std::function<int(int peer)> gpu_of = [](int) { return 0; };
   };
 
-  /// Buffers of a link and direction.
+  /// Number of buffers per link and direction.
   static constexpr std::size_t kWindow = 4;
 
-  /// `receiver` takes chunks in device memory. All live until close().
+  /// `receiver` takes chunks in device memory. All arguments outlive the call of close().
   Staging(gpu::Device& device, gossip::Receiver& receiver, Hooks hooks);
   ~Staging() override;
 
-  /// The link to use in place of `network`, whose chunks are in host memory. Lives as long as this
-  /// object.
+  /// A link that takes chunks in device memory and sends them over `network`, whose chunks are in
+  /// host memory. Lives as long as this object.
   gossip::Link& link(int from, int to, gossip::Link& network);
 
-  /// A chunk in host memory; its lease is held until it is on the GPU.
+  /// Takes a chunk in host memory. Its lease is held until the chunk is on the GPU.
   Status deliver(gossip::Chunk chunk) override;
 
-  /// Waits for copies under way and gives up what has not gone on: all leases of others end here.
-  /// What this object has lent may come back until its end. Nothing is staged any more.
+  /// Waits for copies that are under way, and drops all chunks, which releases their leases. Leases
+  /// of this object's own buffers may be released later. Nothing may be staged afterwards.
   void close();
 
-  /// Whether all that was given to the links has gone out to the network.
+  /// Whether the network has all chunks that the links were given.
   bool idle() const;
 
  private:
-  class Lane;
-  class Outgoing;
-  class Incoming;
+  class StagingQueue;
+  class DownloadQueue;
+  class UploadQueue;
   struct Shared;
 
   std::shared_ptr<Shared> shared_;
-  std::map<std::pair<int, int>, std::unique_ptr<Outgoing>> outgoing_;
-  std::map<std::pair<int, int>, std::unique_ptr<Incoming>> incoming_;
+  std::map<std::pair<int, int>, std::unique_ptr<DownloadQueue>> outgoing_;  ///< by (from, to)
+  std::map<std::pair<int, int>, std::unique_ptr<UploadQueue>> incoming_;    ///< by (from, to)
 };
 
 }  // namespace gossamer::peer

@@ -7,19 +7,19 @@
 namespace gossamer::peer {
 
 Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
-  Startup beginning(setup, std::move(request));
-  const StartupRequest& decided = beginning.request_;
-  GOSSAMER_TRY(beginning.states_, states_to_begin_with(setup, decided.hosted, decided.resume,
-                                                       decided.folder, decided.message));
-  const bool anew = decided.resume.kind == ResumeChoice::Kind::none;
-  const char* clock = decided.clock == Host::Clock::virtual_time ? "virtual" : "real";
-  GOSSAMER_TRY(beginning.recorder_, (anew ? Recorder::create : Recorder::reopen)(setup, decided.hosted, decided.folder, clock));
+  Startup startup(setup, std::move(request));
+  const StartupRequest& options = startup.request_;
+  GOSSAMER_TRY(startup.states_, find_resumable_states(setup, options.hosted, options.resume,
+                                                      options.folder, options.message));
+  const bool is_new = options.resume.kind == ResumeChoice::Kind::none;
+  const char* clock = options.clock == Host::Clock::virtual_time ? "virtual" : "real";
+  GOSSAMER_TRY(startup.recorder_, (is_new ? Recorder::create : Recorder::reopen)(setup, options.hosted, options.folder, clock));
   if (setup.config.checkpoint.every > 0)
-    beginning.checkpointer_ = std::make_unique<Checkpointer>(
-        setup, CheckpointerRequest{.hosted = decided.hosted,
-                                   .folder = checkpoint_folder(setup.config, decided.folder),
-                                   .log = beginning.recorder_->log_path()});
-  return beginning;
+    startup.checkpointer_ = std::make_unique<Checkpointer>(
+        setup, CheckpointerRequest{.hosted = options.hosted,
+                                   .folder = checkpoint_folder(setup.config, options.folder),
+                                   .log = startup.recorder_->log_path()});
+  return startup;
 }
 
 std::vector<gossip::Round> Startup::rounds() const {
@@ -30,31 +30,31 @@ std::vector<gossip::Round> Startup::rounds() const {
   return rounds;
 }
 
-Status Startup::settle(gossip::Round round, Host& host) {
+Status Startup::restore(gossip::Round round, Host& host) {
   if (request_.resume.kind == ResumeChoice::Kind::none) return {};
   if (round > 0) GOSSAMER_TRY_STATUS(host.restore(states_.at(round)));
-  GOSSAMER_TRY_STATUS(recorder_->continue_from(round));
-  // From round 0 there is nothing to go on from but what there was: it stays until the first new
-  // one is written.
+  GOSSAMER_TRY_STATUS(recorder_->resume_at(round));
+  // At round 0 the existing checkpoints are the only ones: they are kept until the first new one is
+  // written.
   if (round > 0)
-    drop_later_checkpoints(checkpoint_folder(setup_->config, request_.folder),
-                           request_.hosted.front(), round, real_disk());
+    remove_later_checkpoints(checkpoint_folder(setup_->config, request_.folder),
+                             request_.hosted.front(), round, real_disk());
   return {};
 }
 
-/// Other peers of this process may begin a little earlier: as many rounds as news takes through the
-/// network. The checkpoints that it has, which may be of later rounds where it was ahead on its
-/// own, stay until it has written one: it may end before.
-Status Startup::join(gossip::Round round) {
+/// Other peers of this process may start in an earlier round: by at most the number of rounds that
+/// a link state update takes through the network. Existing checkpoints, which may be of later
+/// rounds if the process was ahead while it was cut off, are kept until it has written a new one.
+Status Startup::join_at(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
-  return recorder_->continue_from(round - std::min(round, nodes));
+  return recorder_->resume_at(round - std::min(round, nodes));
 }
 
 void Startup::announce(gossip::Round round) const {
   if (request_.resume.kind == ResumeChoice::Kind::none) return;
   request_.message(round > 0
-                       ? fmt::format("going on from the checkpoint of round {}", round)
-                       : std::string("there is no checkpoint to go on from: beginning at round 0"));
+                       ? fmt::format("resuming from the checkpoint of round {}", round)
+                       : std::string("there is no checkpoint to resume from: starting at round 0"));
 }
 
 }  // namespace gossamer::peer

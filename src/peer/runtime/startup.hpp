@@ -1,6 +1,5 @@
-// How a process's run begins, in one process or in a network: what it can begin with, the log that
-// it writes or goes on with, and, once its round is decided, everything put back to where it was
-// then.
+// The start of a process's run, alone or in a network: finds the rounds at which the process can
+// start, creates or reopens its log, and restores its state once the round is decided.
 #pragma once
 
 #include <filesystem>
@@ -20,29 +19,30 @@ namespace gossamer::peer {
 
 struct StartupRequest {
   std::vector<int> hosted;       ///< nodes of this process, ascending
-  std::filesystem::path folder;  ///< of the run
+  std::filesystem::path folder;  ///< run folder
   ResumeChoice resume;
   Host::Clock clock = Host::Clock::virtual_time;
-  std::function<void(const std::string&)> message;  ///< lines for people
+  std::function<void(const std::string&)> message;  ///< receives messages for the user
 };
 
 class Startup {
  public:
-  /// Reads, and writes no more than a new log. Errors as of states_to_begin_with and Recorder.
+  /// Reads the existing state. Writes nothing but a new log. Errors as of find_resumable_states()
+  /// and Recorder.
   static Result<Startup> prepare(const Setup& setup, StartupRequest request);
 
   Recorder& recorder() { return *recorder_; }
-  /// Null where the run makes no checkpoints.
+  /// Null if the run makes no checkpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
-  /// The rounds that this process can begin at, ascending: those of which it has the states; and 0,
-  /// unless there were older checkpoints, whose work would be lost.
+  /// The rounds at which this process can start, ascending: those of which it has saved states, and
+  /// 0, unless it had older checkpoints, whose work would be lost.
   std::vector<gossip::Round> rounds() const;
-  /// Begins at `round`, one of rounds(): the host's nodes are where they were, the log and the
-  /// checkpoints end there. Before Host::start(), on any one thread.
-  Status settle(gossip::Round round, Host& host);
-  /// Of a process that joins a network which is in round `round`: the log goes on there.
-  Status join(gossip::Round round);
-  /// Says where it begins, where that was asked for.
+  /// Restores the host's nodes, the log and the folder of checkpoints to `round`, which is one of
+  /// rounds(). Before Host::start(); thread: any, one at a time.
+  Status restore(gossip::Round round, Host& host);
+  /// For a process that joins a network in round `round`: resumes the log there.
+  Status join_at(gossip::Round round);
+  /// If the run is resumed, sends a message that says at which round it starts.
   void announce(gossip::Round round) const;
 
  private:
@@ -51,7 +51,7 @@ class Startup {
 
   const Setup* setup_;
   StartupRequest request_;
-  std::map<gossip::Round, SavedStates> states_;
+  std::map<gossip::Round, SavedStates> states_;  ///< by round
   std::unique_ptr<Recorder> recorder_;
   std::unique_ptr<Checkpointer> checkpointer_;
 };

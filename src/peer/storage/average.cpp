@@ -18,16 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What stands before the first dot of "peer3.0.dense.weights", where that is a node.
-struct Owner {
+/// The node that a tensor such as "peer3.0.dense.weights" belongs to.
+struct TensorOwner {
   bool is_server = false;
   int node = 0;
   std::string_view tensor = {};
 };
-std::optional<Owner> owner_of(std::string_view name) {
+std::optional<TensorOwner> owner_of(std::string_view name) {
   for (const std::string_view role : {"peer", "server"}) {
     if (!name.starts_with(role)) continue;
-    Owner owner{.is_server = role == "server"};
+    TensorOwner owner{.is_server = role == "server"};
     const auto [end, error] =
         std::from_chars(name.data() + role.size(), name.data() + name.size(), owner.node);
     if (error != std::errc() || end == name.data() + name.size() || *end != '.') continue;
@@ -37,15 +37,15 @@ std::optional<Owner> owner_of(std::string_view name) {
   return {};
 }
 
-/// One model in a file: its tensors by their names in the mean, in file order.
+/// One model in a file: its tensors, by their names in the mean, in file order.
 struct Model {
-  std::string words;  ///< "a.safetensors", or "a.safetensors, peer 3"
+  std::string name;  ///< "a.safetensors", or "a.safetensors, peer 3"
   SafetensorsFile* file = nullptr;
-  std::vector<std::pair<std::string, const TensorPlace*>> tensors;
+  std::vector<std::pair<std::string, const TensorInfo*>> tensors;
 
-  const TensorPlace* find(const std::string& name) const {
+  const TensorInfo* find(const std::string& name) const {
     const auto found =
-        std::ranges::find(tensors, name, &std::pair<std::string, const TensorPlace*>::first);
+        std::ranges::find(tensors, name, &std::pair<std::string, const TensorInfo*>::first);
     return found == tensors.end() ? nullptr : found->second;
   }
 };
@@ -53,46 +53,46 @@ struct Model {
 std::vector<Model> models_in(SafetensorsFile& file) {
   Model whole{file.path().string(), &file, {}};
   std::map<int, Model> peers;
-  bool of_a_run = false;
-  for (const TensorPlace& place : file.head().tensors) {
-    whole.tensors.emplace_back(place.name, &place);
-    const auto owner = owner_of(place.name);
+  bool has_nodes = false;
+  for (const TensorInfo& info : file.header().tensors) {
+    whole.tensors.emplace_back(info.name, &info);
+    const auto owner = owner_of(info.name);
     if (!owner) continue;
-    of_a_run = true;
+    has_nodes = true;
     if (owner->is_server || owner->tensor.starts_with("state.")) continue;
     Model& model = peers[owner->node];
-    model.words = fmt::format("{}, peer {}", file.path().string(), owner->node);
+    model.name = fmt::format("{}, peer {}", file.path().string(), owner->node);
     model.file = &file;
-    model.tensors.emplace_back(owner->tensor, &place);
+    model.tensors.emplace_back(owner->tensor, &info);
   }
-  if (!of_a_run) return {std::move(whole)};
+  if (!has_nodes) return {std::move(whole)};
   std::vector<Model> models;
   for (auto& [peer, model] : peers) models.push_back(std::move(model));
   return models;
 }
 
-std::string words_for(const std::vector<std::int64_t>& shape) {
+std::string shape_text(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// Every model has the first one's tensors, and no others.
-Status check_alike(const std::vector<Model>& models) {
+/// Every model has the same tensor names and shapes as the first one.
+Status check_same_tensors(const std::vector<Model>& models) {
   const Model& first = models.front();
   for (const Model& model : models) {
-    for (const auto& [name, place] : first.tensors) {
-      const TensorPlace* other = model.find(name);
+    for (const auto& [name, info] : first.tensors) {
+      const TensorInfo* other = model.find(name);
       if (other == nullptr)
         return Error{ErrorKind::data,
-                     fmt::format("{} has no tensor {}, as {} has", model.words, name, first.words)};
-      if (other->shape != place->shape)
+                     fmt::format("{} has no tensor {}, but {} has", model.name, name, first.name)};
+      if (other->shape != info->shape)
         return Error{ErrorKind::data,
-                     fmt::format("{}: tensor {} has the shape {}, and {} in {}", model.words, name,
-                                 words_for(other->shape), words_for(place->shape), first.words)};
+                     fmt::format("{}: tensor {} has the shape {}, but {} in {}", model.name, name,
+                                 shape_text(other->shape), shape_text(info->shape), first.name)};
     }
-    for (const auto& [name, place] : model.tensors)
+    for (const auto& [name, info] : model.tensors)
       if (first.find(name) == nullptr)
         return Error{ErrorKind::data,
-                     fmt::format("{} has no tensor {}, as {} has", first.words, name, model.words)};
+                     fmt::format("{} has no tensor {}, but {} has", first.name, name, model.name)};
   }
   return {};
 }
@@ -123,21 +123,21 @@ Result<Averaged> average(const std::vector<fs::path>& paths, const fs::path& out
     std::vector<Model> here = models_in(file);
     if (here.empty() || here.front().tensors.empty())
       return Error{ErrorKind::data,
-                   fmt::format("{} holds no model: no tensors beside servers' and states'",
+                   fmt::format("{} contains no model: it has only tensors of servers and of states",
                                file.path().string())};
     models.insert(models.end(), std::make_move_iterator(here.begin()),
                   std::make_move_iterator(here.end()));
   }
-  GOSSAMER_TRY_STATUS(check_alike(models));
+  GOSSAMER_TRY_STATUS(check_same_tensors(models));
 
   Averaged averaged{.models = models.size(), .tensors = models.front().tensors.size()};
   std::vector<std::vector<float>> means;
   std::vector<Tensor> tensors;
-  for (const auto& [name, place] : models.front().tensors) {
-    GOSSAMER_TRY(std::vector<float> mean, mean_of(models, name, place->values));
+  for (const auto& [name, info] : models.front().tensors) {
+    GOSSAMER_TRY(std::vector<float> mean, mean_of(models, name, info->values));
     averaged.parameters += mean.size();
     means.push_back(std::move(mean));
-    tensors.push_back({name, place->shape, means.back()});
+    tensors.push_back({name, info->shape, means.back()});
   }
   const Metadata metadata{
       {"format", "pt"}, {"gossamer", kVersion}, {"models", std::to_string(models.size())}};

@@ -34,7 +34,7 @@ class RealDisk final : public Disk {
   int sync_path(const fs::path& path) override {
     const int descriptor = ::open(path.empty() ? "." : path.c_str(), O_RDONLY | O_CLOEXEC);
     if (descriptor < 0)
-      return errno == EACCES ? 0 : -errno;  // a folder that may be written and not be read
+      return errno == EACCES ? 0 : -errno;  // a folder with write but without read permission
     const int synced = result(::fsync(descriptor));
     ::close(descriptor);
     return synced == -EINVAL || synced == -ENOTSUP ? 0 : synced;

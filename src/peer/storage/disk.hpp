@@ -1,6 +1,6 @@
-// What making a file durable asks of the system, call by call, so that a test can fail any of the
-// calls, or stop at it as a process does that is killed there. Every file that must be whole or
-// absent is written through it (peer/storage/files.hpp).
+// The system calls that make a file durable, as an interface, so that a test can fail any single
+// call or stop the process at it. All files that are replaced atomically are written through it
+// (peer/storage/files.hpp).
 #pragma once
 
 #include <cstdint>
@@ -9,27 +9,26 @@
 
 namespace gossamer::peer {
 
-/// Each call returns 0 or what it says; where it fails, the system's reason (errno) as a negative
-/// number. Any thread.
+/// Each call returns a value ≥ 0 on success, and the negated errno on failure. Thread: any.
 class Disk {
  public:
   virtual ~Disk() = default;
-  /// An empty file, open for writing: its descriptor.
+  /// Creates an empty file, open for writing. Returns its descriptor.
   virtual int create(const std::filesystem::path& path) = 0;
-  /// Bytes written at `offset`, perhaps fewer than given.
+  /// Writes at `offset` and returns the number of bytes written, which may be less than given.
   virtual std::int64_t write(int descriptor, std::uint64_t offset, std::string_view bytes) = 0;
-  /// What was written is on the disk when it returns.
+  /// Returns after everything that was written to the file is on the disk.
   virtual int sync(int descriptor) = 0;
   virtual int close(int descriptor) = 0;
-  /// In place of what is called `to`, at once.
+  /// Atomically replaces `to` by `from`.
   virtual int rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual int remove(const std::filesystem::path& path) = 0;
-  /// What the file holds, whoever wrote it, or the names in the folder are on the disk when it
-  /// returns; 0 also where the file system knows no such thing.
+  /// Returns after the file's content, including writes by others, or the names in the folder are
+  /// on the disk. Returns 0 also where the file system does not support syncing.
   virtual int sync_path(const std::filesystem::path& path) = 0;
 };
 
-/// The machine's own.
+/// The operating system's file system.
 Disk& real_disk();
 
 }  // namespace gossamer::peer

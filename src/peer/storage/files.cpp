@@ -16,9 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error cannot(const char* what, const fs::path& path, int reason) {
+Error cannot(const char* action, const fs::path& path, int reason) {
   return {ErrorKind::data,
-          fmt::format("cannot {} {}: {}", what, path.string(), std::strerror(reason))};
+          fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(reason))};
 }
 
 Status write_all(int descriptor, const fs::path& path, std::string_view content) {
@@ -40,25 +40,25 @@ Result<std::ifstream> open_to_read(const fs::path& path) {
 
 }  // namespace
 
-Result<WholeFile> WholeFile::create(const fs::path& path, Disk& disk) {
-  fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporary);
+Result<AtomicFile> AtomicFile::create(const fs::path& path, Disk& disk) {
+  fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporarySuffix);
   const int descriptor = disk.create(temporary);
   if (descriptor < 0) return cannot("create", temporary, -descriptor);
-  return WholeFile(path, std::move(temporary), descriptor, disk);
+  return AtomicFile(path, std::move(temporary), descriptor, disk);
 }
 
-WholeFile::WholeFile(WholeFile&& other) noexcept
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
       descriptor_(std::exchange(other.descriptor_, -1)),
       disk_(other.disk_) {}
 
-WholeFile::~WholeFile() {
+AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) disk_->close(descriptor_);
   if (!temporary_.empty()) disk_->remove(temporary_);
 }
 
-Status WholeFile::write(std::uint64_t offset, std::string_view bytes) {
+Status AtomicFile::write(std::uint64_t offset, std::string_view bytes) {
   while (!bytes.empty()) {
     const std::int64_t written = disk_->write(descriptor_, offset, bytes);
     if (written < 0) return cannot("write", path_, static_cast<int>(-written));
@@ -69,7 +69,7 @@ Status WholeFile::write(std::uint64_t offset, std::string_view bytes) {
   return {};
 }
 
-Status WholeFile::commit() {
+Status AtomicFile::commit() {
   if (const int failed = disk_->sync(descriptor_); failed < 0)
     return cannot("write", path_, -failed);
   if (const int failed = disk_->close(std::exchange(descriptor_, -1)); failed < 0)
@@ -78,21 +78,21 @@ Status WholeFile::commit() {
     return cannot("rename to", path_, -failed);
   temporary_.clear();
   if (const int failed = disk_->sync_path(path_.parent_path()); failed < 0)
-    return cannot("write the folder of", path_, -failed);
+    return cannot("sync the folder of", path_, -failed);
   return {};
 }
 
 Status write_file(const fs::path& path, std::string_view content, Disk& disk) {
-  GOSSAMER_TRY(WholeFile file, WholeFile::create(path, disk));
+  GOSSAMER_TRY(AtomicFile file, AtomicFile::create(path, disk));
   GOSSAMER_TRY_STATUS(file.write(0, content));
   return file.commit();
 }
 
-Result<std::uint64_t> size_of_file(const fs::path& path) {
+Result<std::uint64_t> regular_file_size(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (fs::is_directory(status)) return cannot("read", path, EISDIR);
-  if (fs::exists(status) && !fs::is_regular_file(status))  // reading may never end, or never begin
+  if (fs::exists(status) && !fs::is_regular_file(status))  // reading one might not end, or block
     return Error{
         ErrorKind::data,
         fmt::format("cannot read {}: it is a device or a pipe, not a file", path.string())};
@@ -101,12 +101,12 @@ Result<std::uint64_t> size_of_file(const fs::path& path) {
                : Result<std::uint64_t>(bytes);
 }
 
-Result<std::string> read_file(const fs::path& path, std::uint64_t most_bytes) {
-  GOSSAMER_TRY(const std::uint64_t bytes, size_of_file(path));
-  if (bytes > most_bytes)
+Result<std::string> read_file(const fs::path& path, std::uint64_t max_bytes) {
+  GOSSAMER_TRY(const std::uint64_t bytes, regular_file_size(path));
+  if (bytes > max_bytes)
     return Error{ErrorKind::data,
-                 fmt::format("cannot read {}: it has {} bytes, and {} are the most", path.string(),
-                             bytes, most_bytes)};
+                 fmt::format("cannot read {}: it has {} bytes, and at most {} are allowed",
+                             path.string(), bytes, max_bytes)};
   GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
   std::stringstream content;
   if (stream.peek() != std::ifstream::traits_type::eof()) content << stream.rdbuf();
@@ -114,24 +114,25 @@ Result<std::string> read_file(const fs::path& path, std::uint64_t most_bytes) {
   return content.str();
 }
 
-Status read_lines(const fs::path& path, const std::function<Status(std::string_view line)>& take) {
-  GOSSAMER_TRY_STATUS(size_of_file(path));
+Status read_lines(const fs::path& path,
+                  const std::function<Status(std::string_view line)>& on_line) {
+  GOSSAMER_TRY_STATUS(regular_file_size(path));
   GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
   std::string line;
-  while (std::getline(stream, line) && !stream.eof()) GOSSAMER_TRY_STATUS(take(line));
+  while (std::getline(stream, line) && !stream.eof()) GOSSAMER_TRY_STATUS(on_line(line));
   return stream.bad() ? Status(cannot("read", path, EIO)) : Status();
 }
 
-Result<bool> shorten_file(const fs::path& path, std::uint64_t from, std::uint64_t to) {
+Result<bool> truncate_file(const fs::path& path, std::uint64_t old_bytes, std::uint64_t new_bytes) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) return cannot("open", path, errno);
   Result<bool> done = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
-                      ::lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(from);
-  // Synced, or a power cut might leave what is appended next in the middle of what was there
-  // before.
-  if (*done && from > to &&
-      (::ftruncate(descriptor, static_cast<off_t>(to)) != 0 || ::fsync(descriptor) != 0))
-    done = cannot("cut", path, errno);
+                      ::lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(old_bytes);
+  // Without the sync, a power cut could leave records that are appended next in the middle of the
+  // old content.
+  if (*done && old_bytes > new_bytes &&
+      (::ftruncate(descriptor, static_cast<off_t>(new_bytes)) != 0 || ::fsync(descriptor) != 0))
+    done = cannot("truncate", path, errno);
   ::close(descriptor);
   return done;
 }
@@ -152,14 +153,14 @@ Result<RecordFile> RecordFile::append(const fs::path& path) {
 RecordFile::RecordFile(fs::path path, int descriptor)
     : path_(std::move(path)),
       descriptor_(descriptor),
-      whole_bytes_(::lseek(descriptor, 0, SEEK_END)) {
+      complete_bytes_(::lseek(descriptor, 0, SEEK_END)) {
   ::flock(descriptor, LOCK_EX | LOCK_NB);
 }
 
 RecordFile::RecordFile(RecordFile&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      whole_bytes_(other.whole_bytes_),
+      complete_bytes_(other.complete_bytes_),
       failed_(std::move(other.failed_)) {}
 
 RecordFile::~RecordFile() {
@@ -171,9 +172,9 @@ Status RecordFile::write(const Json& record) {
   if (descriptor_ < 0) return cannot("write", path_, EBADF);
   const std::string line = text_of(record) + "\n";
   failed_ = write_all(descriptor_, path_, line);
-  if (failed_.ok()) whole_bytes_ += static_cast<std::int64_t>(line.size());
-  else if (::ftruncate(descriptor_, whole_bytes_) != 0)
-    return failed_;  // a device, say: readers leave a torn line out
+  if (failed_.ok()) complete_bytes_ += static_cast<std::int64_t>(line.size());
+  else if (::ftruncate(descriptor_, complete_bytes_) != 0)
+    return failed_;  // for example a device: readers skip an incomplete last line
   return failed_;
 }
 
@@ -184,10 +185,6 @@ Status RecordFile::close() {
   const int reason = errno;
   if (::close(descriptor) != 0) return cannot("write", path_, errno);
   return synced ? Status() : Status(cannot("write", path_, reason));
-}
-
-std::string text_of(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace gossamer::peer

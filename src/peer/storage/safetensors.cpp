@@ -15,8 +15,9 @@ namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
-/// As many values as the shape says; exact, whatever a damaged header claims.
-bool fits(const TensorPlace& tensor) {
+/// Whether the shape has tensor.values elements. Does not overflow, whatever a damaged header
+/// contains.
+bool fits(const TensorInfo& tensor) {
   std::uint64_t count = 1;
   for (const std::int64_t extent : tensor.shape) {
     if (extent < 0 || (extent > 0 && count > tensor.values / static_cast<std::uint64_t>(extent)))
@@ -42,76 +43,77 @@ Error damaged(const fs::path& path, const std::string& what) {
 
 }  // namespace
 
-const TensorPlace* SafetensorsHead::find(const std::string& name) const {
-  const auto found = places.find(name);
-  return found == places.end() ? nullptr : &tensors[found->second];
+const TensorInfo* SafetensorsHeader::find(const std::string& name) const {
+  const auto found = indices.find(name);
+  return found == indices.end() ? nullptr : &tensors[found->second];
 }
 
-void SafetensorsHead::add(TensorPlace tensor) {
-  places.emplace(tensor.name, tensors.size());
+void SafetensorsHeader::add(TensorInfo tensor) {
+  indices.emplace(tensor.name, tensors.size());
   tensors.push_back(std::move(tensor));
 }
 
-SafetensorsHead safetensors_head(const std::vector<Tensor>& tensors, const Metadata& metadata) {
-  SafetensorsHead head;
-  head.metadata = metadata;
-  Json header;
-  header["__metadata__"] = metadata;
+SafetensorsHeader make_safetensors_header(const std::vector<Tensor>& tensors,
+                                          const Metadata& metadata) {
+  SafetensorsHeader result;
+  result.metadata = metadata;
+  Json json;
+  json["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const Tensor& tensor : tensors) {
     const std::size_t values = values_of(tensor.shape);
-    head.add({tensor.name, tensor.shape, offset, values});
+    result.add({tensor.name, tensor.shape, offset, values});
     const std::uint64_t end = offset + values * sizeof(float);
-    header[tensor.name] = {
+    json[tensor.name] = {
         {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
-  std::string text = text_of(header);
+  std::string text = text_of(json);
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the values begin at a multiple of 8
   const std::uint64_t length = text.size();
-  head.bytes.assign(reinterpret_cast<const char*>(&length), sizeof length);
-  head.bytes += text;
-  for (TensorPlace& tensor : head.tensors) tensor.begin += head.bytes.size();
-  return head;
+  result.bytes.assign(reinterpret_cast<const char*>(&length), sizeof length);
+  result.bytes += text;
+  for (TensorInfo& tensor : result.tensors) tensor.begin += result.bytes.size();
+  return result;
 }
 
 Status write_safetensors(const fs::path& path, const std::vector<Tensor>& tensors,
                          const Metadata& metadata, Disk& disk) {
-  const SafetensorsHead head = safetensors_head(tensors, metadata);
-  GOSSAMER_TRY(WholeFile file, WholeFile::create(path, disk));
-  GOSSAMER_TRY_STATUS(file.write(0, head.bytes));
+  const SafetensorsHeader header = make_safetensors_header(tensors, metadata);
+  GOSSAMER_TRY(AtomicFile file, AtomicFile::create(path, disk));
+  GOSSAMER_TRY_STATUS(file.write(0, header.bytes));
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    GOSSAMER_TRY_STATUS(file.write(head.tensors[i].begin, bytes_of(tensors[i].values)));
+    GOSSAMER_TRY_STATUS(file.write(header.tensors[i].begin, bytes_of(tensors[i].values)));
   return file.commit();
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const fs::path& path) {
-  GOSSAMER_TRY(const std::uint64_t bytes, size_of_file(path));
+  GOSSAMER_TRY(const std::uint64_t bytes, regular_file_size(path));
   SafetensorsFile file(path);
-  GOSSAMER_TRY_STATUS(file.read_head(bytes));
+  GOSSAMER_TRY_STATUS(file.read_header(bytes));
   return file;
 }
 
-Status SafetensorsFile::read_head(std::uint64_t file_bytes) {
+Status SafetensorsFile::read_header(std::uint64_t file_bytes) {
   if (!stream_)
     return Error{ErrorKind::data,
                  fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno))};
   std::uint64_t length = 0;
   if (file_bytes < sizeof length) return damaged(path_, "it is shorter than its first field");
   stream_.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (length > file_bytes - sizeof length) return damaged(path_, "its header is cut short");
-  head_.bytes.resize(sizeof length + length);
-  std::memcpy(head_.bytes.data(), &length, sizeof length);
-  stream_.read(head_.bytes.data() + sizeof length, static_cast<std::streamsize>(length));
+  if (length > file_bytes - sizeof length) return damaged(path_, "its header is truncated");
+  header_.bytes.resize(sizeof length + length);
+  std::memcpy(header_.bytes.data(), &length, sizeof length);
+  stream_.read(header_.bytes.data() + sizeof length, static_cast<std::streamsize>(length));
   if (!stream_) return damaged(path_, "its header cannot be read");
-  const Json header = Json::parse(head_.bytes.substr(sizeof length), nullptr, false);
+  const Json header = Json::parse(header_.bytes.substr(sizeof length), nullptr, false);
   if (!header.is_object()) return damaged(path_, "its header is not JSON");
-  const std::uint64_t start = head_.bytes.size(), room = file_bytes - start;
+  const std::uint64_t start = header_.bytes.size(), room = file_bytes - start;
   std::uint64_t covered = 0;
   try {
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
-        head_.metadata = entry.get<Metadata>();
+        header_.metadata = entry.get<Metadata>();
         continue;
       }
       if (entry.at("dtype") != "F32")
@@ -120,22 +122,23 @@ Status SafetensorsFile::read_head(std::uint64_t file_bytes) {
                  end = entry.at("data_offsets").at(1).get<std::uint64_t>();
       if (begin > end || end > room || begin % sizeof(float) != 0 ||
           (end - begin) % sizeof(float) != 0)
-        return damaged(path_, fmt::format("tensor {} lies outside the file (cut short?)", name));
-      head_.add({name, entry.at("shape").get<std::vector<std::int64_t>>(), start + begin,
-                 static_cast<std::size_t>((end - begin) / sizeof(float))});
-      if (!fits(head_.tensors.back()))
         return damaged(path_,
-                       fmt::format("tensor {} has not as many values as its shape says", name));
+                       fmt::format("tensor {} lies outside the file (is it truncated?)", name));
+      header_.add({name, entry.at("shape").get<std::vector<std::int64_t>>(), start + begin,
+                   static_cast<std::size_t>((end - begin) / sizeof(float))});
+      if (!fits(header_.tensors.back()))
+        return damaged(path_,
+                       fmt::format("tensor {} has another number of values than its shape", name));
       covered += end - begin;
     }
   } catch (const Json::exception& error) {
     return damaged(path_, error.what());
   }
-  if (covered != room) return damaged(path_, "its tensors are not all of the file");
+  if (covered != room) return damaged(path_, "its tensors do not fill the file");
   return {};
 }
 
-Status SafetensorsFile::read(const TensorPlace& tensor, std::size_t first, std::span<float> into) {
+Status SafetensorsFile::read(const TensorInfo& tensor, std::size_t first, std::span<float> into) {
   stream_.clear();
   stream_.seekg(static_cast<std::streamoff>(tensor.begin + first * sizeof(float)));
   stream_.read(reinterpret_cast<char*>(into.data()),
@@ -147,12 +150,12 @@ Status SafetensorsFile::read(const TensorPlace& tensor, std::size_t first, std::
 Result<TensorFile> read_safetensors(const fs::path& path) {
   GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(path));
   TensorFile whole;
-  whole.metadata = file.head().metadata;
+  whole.metadata = file.header().metadata;
   std::size_t values = 0;
-  for (const TensorPlace& place : file.head().tensors) values += place.values;
+  for (const TensorInfo& place : file.header().tensors) values += place.values;
   whole.memory.resize(values);
   std::span<float> rest(whole.memory);
-  for (const TensorPlace& place : file.head().tensors) {
+  for (const TensorInfo& place : file.header().tensors) {
     const std::span<float> here = rest.first(place.values);
     GOSSAMER_TRY_STATUS(file.read(place, 0, here));
     whole.tensors.push_back({place.name, place.shape, here});

@@ -1,5 +1,5 @@
-// Named float32 tensors as a safetensors file (huggingface/safetensors, format 1): written, and
-// read whole or piece by piece.
+// Named float32 tensors as a safetensors file (huggingface/safetensors, format 1): writing, reading
+// a whole file, and reading parts of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -22,56 +22,59 @@ struct Tensor {
 };
 using Metadata = std::map<std::string, std::string>;
 
-/// Writes all of them, whole or not at all. Errors (data) name the path and the system's reason.
+/// Writes the tensors to `path` atomically. Errors (data) name the path and the system's reason.
 Status write_safetensors(const std::filesystem::path& path, const std::vector<Tensor>& tensors,
                          const Metadata& metadata, Disk& disk = real_disk());
 
-/// Where a tensor's values lie in its file.
-struct TensorPlace {
+/// Shape and position of a tensor in its file.
+struct TensorInfo {
   std::string name;
   std::vector<std::int64_t> shape;
-  std::uint64_t begin = 0;  ///< bytes from the file's beginning
+  std::uint64_t begin = 0;  ///< byte offset of the first value from the start of the file
   std::size_t values = 0;
 };
 
-/// All of a file but the values.
-struct SafetensorsHead {
-  std::string bytes;                 ///< as the file begins: the header's length, the header
-  std::vector<TensorPlace> tensors;  ///< in file order
-  std::map<std::string, std::size_t> places;  ///< in tensors, by name
+/// The header of a file: everything but the values.
+struct SafetensorsHeader {
+  std::string bytes;                ///< first bytes of the file: length of the header, the header
+  std::vector<TensorInfo> tensors;  ///< in file order
+  std::map<std::string, std::size_t> indices;  ///< into `tensors`, by name
   Metadata metadata;
 
-  const TensorPlace* find(const std::string& name) const;
-  void add(TensorPlace tensor);
+  /// Null if there is no tensor of this name. Valid until add().
+  const TensorInfo* find(const std::string& name) const;
+  void add(TensorInfo tensor);
 };
-/// The head of a file that holds tensors of these names and shapes in this order; values are not
-/// looked at.
-SafetensorsHead safetensors_head(const std::vector<Tensor>& tensors, const Metadata& metadata);
+/// The header of a file with tensors of these names and shapes, in this order. Tensor::values is
+/// not used.
+SafetensorsHeader make_safetensors_header(const std::vector<Tensor>& tensors,
+                                          const Metadata& metadata);
 
-/// A file open for reading, its head checked: shapes that fit, tensors that lie in the file and are
-/// all of it. Thread: one at a time.
+/// A file open for reading, whose header was checked: the shapes match the sizes, and the tensors
+/// fill the file exactly. Thread: one at a time.
 class SafetensorsFile {
  public:
-  /// Errors (data) name the file and what is wrong: missing, cut short, damaged header, other types
-  /// than F32.
+  /// Errors (data) name the file and the problem: the file is missing or truncated, its header is
+  /// damaged, or a tensor has another type than F32.
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
-  const SafetensorsHead& head() const { return head_; }
+  const SafetensorsHeader& header() const { return header_; }
   const std::filesystem::path& path() const { return path_; }
-  /// Values from `first` on, as many as `into` has room for; within the tensor.
-  Status read(const TensorPlace& tensor, std::size_t first, std::span<float> into);
+  /// Reads into.size() values, starting at value `first` of the tensor. The range lies within the
+  /// tensor.
+  Status read(const TensorInfo& tensor, std::size_t first, std::span<float> into);
 
  private:
   explicit SafetensorsFile(std::filesystem::path path)
       : path_(std::move(path)), stream_(path_, std::ios::binary) {}
-  Status read_head(std::uint64_t file_bytes);
+  Status read_header(std::uint64_t file_bytes);
 
   std::filesystem::path path_;
   std::ifstream stream_;
-  SafetensorsHead head_;
+  SafetensorsHeader header_;
 };
 
-/// A safetensors file read whole. Tensors point into `memory`.
+/// A whole safetensors file in memory. The tensors point into `memory`.
 struct TensorFile {
   std::vector<float> memory;
   std::vector<Tensor> tensors;  ///< in file order

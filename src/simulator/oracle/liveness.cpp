@@ -1,115 +1,162 @@
-// The oracle's judgement of links that are there once all faults are over: that rounds use them
-// again.
+// Checks that links which are up once all faults are over are used again.
 #include <algorithm>
 
-#include "simulator/oracle/judge.hpp"
+#include "simulator/oracle/bounds.hpp"
+#include "simulator/oracle/checks.hpp"
+#include "simulator/oracle/components.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
+namespace {
 
-/// Every link that is there counts.
-void Judge::judge_use(const std::vector<int>& part, const Calm& calm) {
-  if (calm.since == Time(0) || (parts_.policy != Policy::sync && parts_.policy != Policy::stale))
-    return;
-  for (const int a : part)
-    for (const RoundRecord& record : life(a).rounds) {
-      if (record.round < calm.from || record.end.empty()) continue;
-      for (const topology::Neighbour& j : w(record.round).in_neighbours(peer_of(a)))
-        for (std::size_t c = 0; c < parts_.rows.size(); ++c) {
-          const auto used = used_.find({a, record.round, static_cast<Channel>(c), j.peer});
-          if (used == used_.end() || !std::ranges::binary_search(part, used->second.life) ||
-              !joined(a, used->second.life))
-            continue;
-          if (parts_.policy == Policy::stale &&
-              record.round < static_cast<Round>(scenario_.staleness))
-            continue;
-          hold(used->second.values == width(static_cast<Channel>(c)), "healing",
-               "the link between peers {} and {} is there, and does not count in round {}",
-               peer_of(a), j.peer, record.round);
-        }
-    }
-}
+class Liveness {
+ public:
+  Liveness(const TraceIndex& index, const Component& component, Checks& checks)
+      : index_(index),
+        component_(component),
+        quiet_(quiescence_of(index, component)),
+        checks_(checks) {}
 
-/// Under `async` a row that has come is used in every round until a newer one comes. The first that
-/// b sends to a once all is settled goes out before b's next round begins, and has come a few
-/// messages there and back later.
-void Judge::judge_latest(const std::vector<int>& part, const Calm& calm) {
-  if (parts_.policy != Policy::async || !parts_.algorithm->needs().tolerates_peer_loss) return;
-  const Time settled_at = std::max(calm.since, faults_end(scenario_)),
-             patience = patience_of(scenario_, parts_);
-  const auto in_neighbours = [&](int a, int b, Round t) {
-    return std::ranges::any_of(w(t).in_neighbours(peer_of(a)),
-                               [&](const topology::Neighbour& j) { return j.peer == peer_of(b); });
-  };
-  for (const int a : part)
-    for (const int b : part) {
-      if (a == b || !joined(a, b)) continue;
-      const std::vector<RoundRecord>& sent = life(b).rounds;
-      const auto first = std::ranges::find_if(sent, [&](const RoundRecord& record) {
-        return record.began >= settled_at && record.round >= calm.from &&
-               in_neighbours(a, b, record.round);
-      });
-      if (first == sent.end() || std::next(first) == sent.end()) continue;
-      const Time due = std::next(first)->began + patience;
-      for (const RoundRecord& record : life(a).rounds) {
-        if (record.began < due || record.round < calm.from || record.end.empty() ||
-            !in_neighbours(a, b, record.round))
+  /// Every link that is up counts.
+  void check_use() {
+    const Policy policy = index_.protocol.policy;
+    if (quiet_.since == Time(0) || (policy != Policy::sync && policy != Policy::stale)) return;
+    for (const int a : component_)
+      for (const RoundRecord& record : index_.incarnation(a).rounds) {
+        if (record.round < quiet_.from || record.end.empty()) continue;
+        if (policy == Policy::stale && record.round < static_cast<Round>(index_.scenario.staleness))
           continue;
-        if (life(b).finished && record.began >= life(b).finished_at)
-          break;  // it answers nothing about a link that is back
-        for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c) {
-          if (!travels(c)) continue;
-          const Used& used = used_.at({a, record.round, c, peer_of(b)});
-          hold(used.values == width(c) && used.round >= first->round, "reuse",
-               "peer {} uses nothing in round {} that peer {} sent since its round {}", peer_of(a),
-               record.round, peer_of(b), first->round);
-        }
+        for (const topology::Neighbour& j : index_.w(record.round).in_neighbours(index_.peer_of(a)))
+          for (Channel c = 0; c < channels(); ++c) {
+            const UsedRow* used = index_.find_used(a, record.round, c, j.peer);
+            if (used == nullptr || !is_partner(a, used->incarnation)) continue;
+            checks_.expect(used->values == index_.width(c), "liveness",
+                           "the link between peers {} and {} is up, and does not count in round {}",
+                           index_.peer_of(a), j.peer, record.round);
+          }
+      }
+  }
+
+  /// Under `async` a row that has arrived is used in every round until a newer one arrives. The
+  /// first row that b sends to `a` in quiescence leaves before b's next round begins, and has
+  /// arrived a few round trips later.
+  void check_freshness() {
+    if (index_.protocol.policy != Policy::async ||
+        !index_.protocol.algorithm->requirements().tolerates_peer_loss)
+      return;
+    for (const int a : component_)
+      for (const int b : component_)
+        if (a != b && joined(index_, a, b)) check_freshness(a, b);
+  }
+
+  /// Under `deadline` a late row is left out, and its sender is not waited for the next time; so no
+  /// single link is bound to count. But in quiescence some link of a component counts in any 32 + 2
+  /// n rounds in a row: peers that are out of step wait for each other again, after 4, 8, 16
+  /// rounds, …, and a peer that is far behind leaves rounds out. Where a round takes less time than
+  /// a row in flight, links are busy with one row for several rounds, which then do not count.
+  void check_exchanges() {
+    if (index_.protocol.policy != Policy::deadline ||
+        !index_.protocol.algorithm->requirements().trainer)
+      return;
+    if (way_ms() > index_.scenario.step_ms * index_.protocol.algorithm->steps_per_round()) return;
+    const std::map<Round, bool> counts = counting_rounds();
+    const std::size_t enough = 32 + 2 * static_cast<std::size_t>(index_.peers());
+    std::size_t unused = 0;
+    for (const auto& [t, any] : counts) {
+      unused = any ? 0 : unused + 1;
+      if (counts.size() >= enough)
+        checks_.expect(unused < enough, "freshness",
+                       "in {} rounds up to round {}, no link between the peers {} counts", unused,
+                       t, names_of(index_, component_));
+    }
+  }
+
+ private:
+  Channel channels() const { return static_cast<Channel>(index_.protocol.rows.size()); }
+  bool is_partner(int a, int b) const {
+    return std::ranges::binary_search(component_, b) && joined(index_, a, b);
+  }
+  bool is_in_neighbour(int a, int b, Round t) const {
+    const auto in_neighbours = index_.w(t).in_neighbours(index_.peer_of(a));
+    return std::ranges::find(in_neighbours, index_.peer_of(b), &topology::Neighbour::peer) !=
+           in_neighbours.end();
+  }
+
+  void check_freshness(int a, int b) {
+    const Time settled_at = std::max(quiet_.since, faults_end(index_.scenario));
+    const std::vector<RoundRecord>& sent = index_.incarnation(b).rounds;
+    const auto first = std::ranges::find_if(sent, [&](const RoundRecord& record) {
+      return record.began >= settled_at && record.round >= quiet_.from &&
+             is_in_neighbour(a, b, record.round);
+    });
+    if (first == sent.end() || std::next(first) == sent.end()) return;
+    const Time due = std::next(first)->began + settling_time(index_.scenario, index_.protocol);
+    for (const RoundRecord& record : index_.incarnation(a).rounds) {
+      if (record.began < due || record.round < quiet_.from || record.end.empty() ||
+          !is_in_neighbour(a, b, record.round))
+        continue;
+      const Incarnation& sender = index_.incarnation(b);
+      if (sender.finished && record.began >= sender.finished_at)
+        break;  // it no longer answers proposals about a restored link
+      for (Channel c = 0; c < channels(); ++c) {
+        if (!index_.travels(c)) continue;
+        const UsedRow& used = index_.used(a, record.round, c, sender.peer);
+        checks_.expect(used.values == index_.width(c) && used.round >= first->round, "freshness",
+                       "peer {} uses nothing in round {} that peer {} sent since its round {}",
+                       index_.peer_of(a), record.round, sender.peer, first->round);
       }
     }
-}
+  }
 
-/// Under `deadline` what comes late is left out, and who was late is not waited for the next time;
-/// so it is not said which links count when. But after all is settled some link of a part does in
-/// any so many rounds in a row: peers that are out of step wait for each other again, after 4, 8,
-/// 16 rounds, …, and who is far behind leaves rounds out. Where a round takes less time than a
-/// row's way, links are busy with one row for several rounds, which then do not count.
-void Judge::judge_agreements(const std::vector<int>& part, const Calm& calm) {
-  if (parts_.policy != Policy::deadline || !parts_.algorithm->needs().trainer) return;
-  double frames = 0;
-  for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c)
-    if (travels(c))
-      frames += static_cast<double>(width(c)) *
-                (4 + static_cast<double>(kFrameOverheadBytes) / scenario_.chunk_values);
-  const double passage_ms =
-      scenario_.bandwidth_mbit_s > 0 ? 2 * frames * 8e-3 / scenario_.bandwidth_mbit_s : 0;
-  const double way_ms = scenario_.latency_ms + scenario_.jitter_ms + passage_ms;
-  if (way_ms > scenario_.step_ms * parts_.algorithm->steps_per_round()) return;
-  const Time settled_at =
-      std::max(calm.since, faults_end(scenario_)) + patience_of(scenario_, parts_);
-  std::map<Round, bool> counts;  ///< of rounds in which W joins peers who both are there: whether
-                                 ///< any such link counts
-  for (const int a : part)
-    for (const RoundRecord& record : life(a).rounds) {
-      if (record.began < settled_at || record.round < calm.from || record.end.empty()) continue;
-      for (const topology::Neighbour& j : w(record.round).in_neighbours(peer_of(a)))
-        for (Channel c = 0; c < static_cast<Channel>(parts_.rows.size()); ++c) {
-          const auto used = used_.find({a, record.round, c, j.peer});
-          const int b = used == used_.end() ? -1 : used->second.life;
-          if (!std::ranges::binary_search(part, b) || !joined(a, b)) continue;
-          const auto back = used_.find({b, record.round, c, peer_of(a)});
-          if (back == used_.end() || back->second.life != a) continue;
-          bool& any = counts[record.round];
-          any = any || (used->second.values == width(c) && back->second.values == width(c));
-        }
-    }
-  const std::size_t enough = 32 + 2 * static_cast<std::size_t>(n_);
-  std::size_t unused = 0;
-  for (const auto& [t, any] : counts) {
-    unused = any ? 0 : unused + 1;
-    if (counts.size() >= enough)
-      hold(unused < enough, "reuse",
-           "in {} rounds up to round {}, no link between the peers {} counts", unused, t,
-           names(part));
+  /// The time that a round's rows take to a neighbour.
+  double way_ms() const {
+    const Scenario& scenario = index_.scenario;
+    double bytes = 0;
+    for (Channel c = 0; c < channels(); ++c)
+      if (index_.travels(c))
+        bytes += static_cast<double>(index_.width(c)) *
+                 (4 + static_cast<double>(kFrameOverheadBytes) / scenario.chunk_values);
+    const double passage_ms =
+        scenario.bandwidth_mbit_s > 0 ? 2 * bytes * 8e-3 / scenario.bandwidth_mbit_s : 0;
+    return scenario.latency_ms + scenario.jitter_ms + passage_ms;
+  }
+
+  /// The rounds in which W joins two partners of the component, and whether any such link counts.
+  std::map<Round, bool> counting_rounds() const {
+    const Time settled_at = std::max(quiet_.since, faults_end(index_.scenario)) +
+                            settling_time(index_.scenario, index_.protocol);
+    std::map<Round, bool> counts;
+    for (const int a : component_)
+      for (const RoundRecord& record : index_.incarnation(a).rounds) {
+        if (record.began < settled_at || record.round < quiet_.from || record.end.empty()) continue;
+        for (const topology::Neighbour& j : index_.w(record.round).in_neighbours(index_.peer_of(a)))
+          for (Channel c = 0; c < channels(); ++c) {
+            const UsedRow* used = index_.find_used(a, record.round, c, j.peer);
+            if (used == nullptr || !is_partner(a, used->incarnation)) continue;
+            const UsedRow* back =
+                index_.find_used(used->incarnation, record.round, c, index_.peer_of(a));
+            if (back == nullptr || back->incarnation != a) continue;
+            bool& any = counts[record.round];
+            any = any || (used->values == index_.width(c) && back->values == index_.width(c));
+          }
+      }
+    return counts;
+  }
+
+  const TraceIndex& index_;
+  const Component& component_;
+  Quiescence quiet_;
+  Checks& checks_;
+};
+
+}  // namespace
+
+void check_liveness(const TraceIndex& index, Checks& checks) {
+  for (const Component& component : components_of(index)) {
+    Liveness liveness(index, component, checks);
+    liveness.check_use();
+    liveness.check_freshness();
+    liveness.check_exchanges();
   }
 }
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

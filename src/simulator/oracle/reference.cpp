@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 namespace {
 
 Row wide(const FloatRow& row) { return {row.begin(), row.end()}; }
@@ -23,12 +23,12 @@ Row plus_difference(const Row& a, double factor, const Row& b, const Row& c) {
   return sum;
 }
 
-class Former {
+class ReferenceBuilder {
  public:
-  Former(const Scenario& scenario, const RoundRecord& record)
+  ReferenceBuilder(const Scenario& scenario, const RoundRecord& record)
       : scenario_(scenario), record_(record) {}
 
-  RoundForm form() {
+  ReferenceRound build() {
     const std::string& name = scenario_.algorithm;
     if (name == "consensus") mix(0, begin(0), end(0));
     else if (name == "dpsgd") scenario_.order == "atc" ? dpsgd() : dpsgd_overlapped();
@@ -39,9 +39,10 @@ class Former {
     else if (name == "qg_momentum") momentum();
     else if (name == "push_sum") push_sum();
     else if (name == "async_push_sum" || name == "ad_psgd")
-      return {};  // nothing is mixed: own_pace.cpp
-    else form_.wrong.push_back(fmt::format("is of {}, which the oracle does not know", name));
-    return std::move(form_);
+      return {};  // nothing is mixed: async_checks.cpp
+    else
+      round_.errors.push_back(fmt::format("runs {}, of which the oracle has no reference", name));
+    return std::move(round_);
   }
 
  private:
@@ -49,23 +50,23 @@ class Former {
   Row begin(std::size_t k) const { return wide(record_.begin[k]); }
   Row end(std::size_t k) const { return done() ? wide(record_.end[k]) : Row(); }
   /// The operation, where it has been done.
-  const Trained* trained(std::size_t index, TrainOperation operation) {
+  const TrainRecord* trained(std::size_t index, TrainOperation operation) {
     if (index >= record_.trained.size()) {
-      if (done()) form_.wrong.emplace_back("ended without training");
+      if (done()) round_.errors.emplace_back("ended without training");
       return nullptr;
     }
     if (record_.trained[index].operation != operation)
-      form_.wrong.emplace_back("trained in another order");
+      round_.errors.emplace_back("trained in another order");
     return &record_.trained[index];
   }
   void mix(Channel channel, Row in, Row out, double slack = 0) {
-    form_.mixes.push_back({channel, in, std::move(in), std::move(out), slack});
+    round_.mixes.push_back({channel, in, std::move(in), std::move(out), slack});
   }
   void same(const char* what, const Row& is, const Row& due, double slack) {
     for (std::size_t k = 0; k < due.size(); ++k)
       if (const double bound = 8 * kRounding * (slack + std::abs(due[k]));
           !(std::abs(is[k] - due[k]) <= bound)) {
-        form_.wrong.push_back(
+        round_.errors.push_back(
             fmt::format("has {} = {:.9g} at value {}, where {:.9g} was due, to {:.2g}", what, is[k],
                         k, due[k], bound));
         return;
@@ -77,7 +78,7 @@ class Former {
 
   // x ← x − γ ∇f(x), H times;  x ← mix(x)
   void dpsgd() {
-    const Trained* local = trained(0, TrainOperation::local_steps);
+    const TrainRecord* local = trained(0, TrainOperation::local_steps);
     if (local != nullptr) same("x before its steps", local->before, record_.begin[0]);
     mix(0, local != nullptr ? wide(local->after) : Row(), end(0));
   }
@@ -85,7 +86,7 @@ class Former {
   // u ← x after the steps;  x ← mix(x) + (u − x)
   void dpsgd_overlapped() {
     const Row x = begin(0);
-    const Trained* local = trained(0, TrainOperation::local_steps);
+    const TrainRecord* local = trained(0, TrainOperation::local_steps);
     if (!done() || local == nullptr) return mix(0, x, {});
     same("x before its steps", local->before, record_.begin[0]);
     mix(0, x, plus_difference(end(0), -1, wide(local->after), x),
@@ -94,8 +95,8 @@ class Former {
 
   // y ← mix(y + ∇f(x) − g);  g ← ∇f(x);  x ← mix(x − γ y)
   void tracking() {
-    const Trained *fresh = trained(0, TrainOperation::gradient),
-                  *update = trained(1, TrainOperation::update);
+    const TrainRecord *fresh = trained(0, TrainOperation::gradient),
+                      *update = trained(1, TrainOperation::update);
     mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
         fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
     mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
@@ -107,8 +108,8 @@ class Former {
 
   // y ← y + ∇f(x) − g;  g ← ∇f(x);  x ← mix(x) − γ y;  y ← mix(y)
   void tracking_overlapped() {
-    const Trained *fresh = trained(0, TrainOperation::gradient),
-                  *update = trained(1, TrainOperation::update);
+    const TrainRecord *fresh = trained(0, TrainOperation::gradient),
+                      *update = trained(1, TrainOperation::update);
     mix(0, begin(0), update != nullptr ? wide(update->before) : Row());
     mix(1, fresh != nullptr ? tracker(*fresh) : Row(), end(1),
         fresh != nullptr ? largest(wide(fresh->gradient)) + largest(begin(2)) : 0);
@@ -117,13 +118,13 @@ class Former {
     same("the last gradient", record_.end[2], fresh->gradient);
   }
 
-  Row tracker(const Trained& fresh) const {
+  Row tracker(const TrainRecord& fresh) const {
     return plus_difference(begin(1), 1, wide(fresh.gradient), begin(2));
   }
 
   // z ← x − γ ∇f(x) − d;  x ← mix(z);  d ← d + (z − x)
   void d2() {
-    const Trained* update = trained(1, TrainOperation::update);
+    const TrainRecord* update = trained(1, TrainOperation::update);
     if (update == nullptr) return mix(0, {}, end(0));
     const Row d = begin(1), z = plus_difference(wide(update->after), -1, d, Row(d.size()));
     mix(0, z, end(0), largest(d) + largest(z));
@@ -134,7 +135,7 @@ class Former {
   // m ← mix(x);  x⁺ ← m − γ ∇f(x) − d;  d ← d + (x − m)/2
   void extra() {
     const Row x = begin(0), d = begin(1);
-    const Trained* update = trained(1, TrainOperation::update);
+    const TrainRecord* update = trained(1, TrainOperation::update);
     const Row m = update != nullptr ? wide(update->before) : Row();
     mix(0, x, m);
     if (!done() || update == nullptr) return;
@@ -146,7 +147,7 @@ class Former {
   // z ← x − γ (∇f(x) + μ m);  x⁺ ← mix(z);  m ← μ m + (1 − μ) (x − x⁺)/γ
   void momentum() {
     constexpr double kMomentum = 0.9;
-    const Trained* update = trained(1, TrainOperation::update);
+    const TrainRecord* update = trained(1, TrainOperation::update);
     mix(0, update != nullptr ? wide(update->after) : Row(), end(0));
     if (!done() || update == nullptr) return;
     Row due = begin(1);
@@ -159,9 +160,9 @@ class Former {
   // x ← x − γ ∇f_i(z), z ← x/w, H times;  (x, w) ← Σ_j W_ij (x_j, w_j);  z ← x/w
   void push_sum() {
     const auto steps = static_cast<std::size_t>(scenario_.local_steps);
-    const Trained* update = trained(2 * steps - 1, TrainOperation::update);
+    const TrainRecord* update = trained(2 * steps - 1, TrainOperation::update);
     if (update != nullptr)
-      if (auto wrong = wrong_push_sum_steps(scenario_, record_)) form_.wrong.push_back(*wrong);
+      if (auto wrong = wrong_push_sum_steps(scenario_, record_)) round_.errors.push_back(*wrong);
     Row in;
     if (update != nullptr) {
       in = wide(update->after);
@@ -178,7 +179,7 @@ class Former {
 
   const Scenario& scenario_;
   const RoundRecord& record_;
-  RoundForm form_;
+  ReferenceRound round_;
 };
 
 }  // namespace
@@ -192,7 +193,7 @@ std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario,
   FloatRow sum = record.begin[1];
   sum.pop_back();
   for (std::size_t step = 0; step < steps; ++step) {
-    const Trained &gradient = record.trained[2 * step], &update = record.trained[2 * step + 1];
+    const TrainRecord &gradient = record.trained[2 * step], &update = record.trained[2 * step + 1];
     if (gradient.operation != TrainOperation::gradient ||
         update.operation != TrainOperation::update)
       return "trained in another order";
@@ -209,8 +210,8 @@ std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario,
   return std::nullopt;
 }
 
-RoundForm form_of(const Scenario& scenario, const RoundRecord& record) {
-  return Former(scenario, record).form();
+ReferenceRound reference_of(const Scenario& scenario, const RoundRecord& record) {
+  return ReferenceBuilder(scenario, record).build();
 }
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

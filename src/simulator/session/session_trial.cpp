@@ -11,25 +11,26 @@
 #include "base/hash.hpp"
 #include "base/philox.hpp"
 #include "net/session/session.hpp"
-#include "simulator/session/line.hpp"
-#include "simulator/session/row.hpp"
+#include "simulator/session/socket_pair.hpp"
+#include "simulator/session/trial_row.hpp"
 
-namespace gossamer::net::sim {
+namespace gossamer::simulator {
 
 using namespace std::chrono_literals;
 
 namespace {
 
-constexpr gossip::Time kSilence = 4s;
-constexpr gossip::Time kLimit =
-    60s;  // of a trial: some seconds of talk and faults, and what they hold up
-constexpr gossip::Time kAfterGoodbye = 1s;  // that one waits for a last word
+constexpr Time kFailureTimeout = 4s;
+// Of a trial: some seconds of messages and faults, and the delays that these cause.
+constexpr Time kLimit = 60s;
+// For which an end that has closed waits for the other end's last acknowledgement.
+constexpr Time kLinger = 1s;
 constexpr std::size_t kMostViolations = 5;
 
-/// What was said, as it must be heard.
-struct Said {
-  FrameKind kind = FrameKind::data;
-  gossip::ChunkHeader head;
+/// A frame that was sent, for comparison with what arrives.
+struct SentFrame {
+  net::FrameKind kind = net::FrameKind::data;
+  ChunkHeader head;
   std::uint64_t hash = 0;  ///< of values or text
 };
 
@@ -39,337 +40,341 @@ std::uint64_t hash_of(const std::string& text) { return hash64(std::as_bytes(std
 class Trial {
  public:
   explicit Trial(std::uint64_t seed);
-  SessionVerdict run();
+  TrialReport run();
 
  private:
   class End;
   struct Options {
-    gossip::Time latency{0}, pause{0};  ///< there; between two messages
+    Time latency{0}, pause{0};  ///< one way; between two messages
     std::size_t room = 0, longest_row = 0, longest_chunk = 0;
     int messages = 0, window = 0;
-    double keeps = 0;  ///< the share of chunks that their receiver keeps for a while
+    double delays = 0;  ///< the share of chunks that their receiver holds for a while
     bool may_lose = false;
   };
 
   void plan_faults();
-  gossip::Time a_while(gossip::Time most) {
-    return gossip::Time(std::llround(static_cast<double>(most.count()) * chance_.next_double()));
+  Time draw_delay(Time most) {
+    return Time(std::llround(static_cast<double>(most.count()) * random_.next_double()));
   }
-  void call(int end, gossip::Time pause);
-  void come(int end);
+  void dial(int end, Time pause);
+  void accept(int end);
   void connect(bool resumes);
-  void hold(int end, bool held);
+  void hold_back(int end, bool blocked);
   void tick();
-  void complain(std::string sentence);
-  void note(std::initializer_list<std::uint64_t> words);
+  void report(std::string sentence);
+  void add_to_hash(std::initializer_list<std::uint64_t> words);
 
-  gossip::VirtualScheduler scheduler_;
-  RandomStream chance_;
+  VirtualScheduler scheduler_;
+  RandomStream random_;
   Options options_;
-  std::shared_ptr<Line> line_;      ///< the newest,
-  std::unique_ptr<Socket> answer_;  ///< and its end 0, until the answer is there
-  std::array<int, 2> held_{};       ///< what keeps anything from coming at an end
-  std::array<bool, 2> calling_{};
+  std::shared_ptr<SocketPair> pair_;        ///< the newest connection
+  std::unique_ptr<net::Socket> accepting_;  ///< its end 0, until end 1's acceptance arrives
+  std::array<int, 2> blocks_{};             ///< while above 0, nothing arrives at the end
+  std::array<bool, 2> dialling_{};
   std::array<std::unique_ptr<End>, 2> ends_;
-  SessionVerdict verdict_;
+  TrialReport report_;
 };
 
-class Trial::End final : public SessionOwner {
+class Trial::End final : public net::SessionOwner {
  public:
   End(Trial& trial, int number) : trial_(trial), number_(number), left_(trial.options_.messages) {
-    hurries_ = trial.chance_.below(4) == 0;
-    SessionOptions options;
+    closes_early_ = trial.random_.below(4) == 0;
+    net::SessionOptions options;
     options.incoming = {7, 1 - number, number};
     options.name = fmt::format("peer {}", 1 - number);
     options.window = trial.options_.window;
-    options.failure_timeout = kSilence;
-    options.heartbeat = kSilence / 4;
+    options.failure_timeout = kFailureTimeout;
+    options.heartbeat = kFailureTimeout / 4;
     options.hashes = &hashes_;
-    options.call_again = [this](gossip::Time pause) { trial_.call(number_, pause); };
-    for (Row& row : rows_)
-      row.on_free = [this] { trial_.scheduler_.after(0ns, [this] { speak(); }); };
-    session_ = std::make_unique<Session>(trial.scheduler_, std::move(options), traffic_, *this);
+    options.reconnect = [this](Time pause) { trial_.dial(number_, pause); };
+    for (TrialRow& row : rows_)
+      row.on_free = [this] { trial_.scheduler_.after(0ns, [this] { send_next(); }); };
+    session_ =
+        std::make_unique<net::Session>(trial.scheduler_, std::move(options), traffic_, *this);
   }
   ~End() override { kept_.clear(); }
 
-  Session& session() { return *session_; }
-  const std::vector<Said>& said() const { return said_; }
-  std::size_t heard() const { return heard_; }
+  net::Session& session() { return *session_; }
+  const std::vector<SentFrame>& sent() const { return sent_; }
+  std::size_t received() const { return received_; }
   bool failed() const { return failed_; }
-  bool hurries() const { return hurries_; }
-  bool leases_are_back() const { return std::ranges::all_of(rows_, &Row::free); }
+  bool closes_early() const { return closes_early_; }
+  bool leases_are_back() const { return std::ranges::all_of(rows_, &TrialRow::free); }
 
   void begin() {
-    trial_.scheduler_.after(trial_.a_while(trial_.options_.pause), [this] { speak(); });
+    trial_.scheduler_.after(trial_.draw_delay(trial_.options_.pause), [this] { send_next(); });
   }
 
-  void tick(gossip::Time now, gossip::Time counted) {
+  void tick(Time now, Time counted) {
     if (session_->closed()) return;
     session_->tick(now, counted);
-    if (!leaving_ || session_->closed()) return;
-    // One that said goodbye may have gone while its last word, that it has ours too, was lost.
-    waited_ = session_->heard_goodbye() && session_->flushed() ? waited_ + counted : 0ns;
-    if (session_->finished() || waited_ > kAfterGoodbye) session_->close();
+    if (!closing_ || session_->closed()) return;
+    // The other end may be gone while its last acknowledgement was lost.
+    waited_ = session_->remote().said_goodbye && session_->flushed() ? waited_ + counted : 0ns;
+    if (session_->finished() || waited_ > kLinger) session_->close();
   }
 
-  Status deliver(gossip::Chunk chunk) override {
-    const bool note = chunk.head.control != gossip::ControlMessage::none;
-    hear({note ? FrameKind::control : FrameKind::data, chunk.head, hash_of(chunk.values)});
-    if (note || trial_.chance_.next_double() >= trial_.options_.keeps) return {};
+  Status on_chunk(Chunk chunk) override {
+    const bool note = chunk.header.control != ControlMessage::none;
+    receive({note ? net::FrameKind::control : net::FrameKind::data, chunk.header,
+             hash_of(chunk.values)});
+    if (note || trial_.random_.next_double() >= trial_.options_.delays) return {};
     const std::uint64_t id = ++kept_ids_;
     kept_.emplace_back(id, std::move(chunk));
     if (kept_.size() > static_cast<std::size_t>(trial_.options_.window))
-      trial_.complain(fmt::format("peer {} has {} chunks, and {} buffers", number_, kept_.size(),
-                                  trial_.options_.window));
-    trial_.scheduler_.after(trial_.a_while(20ms), [this, id] {
+      trial_.report(fmt::format("peer {} has {} chunks, and {} buffers", number_, kept_.size(),
+                                trial_.options_.window));
+    trial_.scheduler_.after(trial_.draw_delay(20ms), [this, id] {
       std::erase_if(kept_, [id](const auto& entry) { return entry.first == id; });
     });
     return {};
   }
-  Status told(Session&, std::string statement) override {
-    hear({FrameKind::statement, {}, hash_of(statement)});
+  Status on_contribution(net::Session&, std::string contribution) override {
+    receive({net::FrameKind::contribution, {}, hash_of(contribution)});
     return {};
   }
-  void network_runs() override { hear({FrameKind::running, {}, 0}); }
-  void greeted(Session&) override {}
-  void left(Session&) override {
-    leave_soon();
-    if (!leaving_ && heard_ != other().said().size())
-      trial_.complain(fmt::format("a goodbye came to peer {} before all that was said", number_));
+  void on_running() override { receive({net::FrameKind::running, {}, 0}); }
+  void on_alive(net::Session&) override {}
+  void on_goodbye(net::Session&) override {
+    close_soon();
+    if (!closing_ && received_ != other().sent().size())
+      trial_.report(fmt::format("the close reached peer {} before all that was sent", number_));
   }
-  /// Of no account to one that has said goodbye, and misses nothing.
-  void failed(Session&, Error error) override {
-    if (leaving_ && (hurries_ || (other().left_ == 0 && heard_ == other().said().size()))) return;
+  /// A failure is harmless to an end that has closed and misses nothing.
+  void on_failure(net::Session&, Error error) override {
+    if (closing_ && (closes_early_ || (other().left_ == 0 && received_ == other().sent().size())))
+      return;
     failed_ = true;
-    if (!trial_.options_.may_lose) trial_.complain(error.message);
+    if (!trial_.options_.may_lose) trial_.report(error.message);
   }
-  void aborted(Session&, Error error) override { trial_.complain(error.message); }
+  void on_abort(net::Session&, Error error) override { trial_.report(error.message); }
 
  private:
   std::size_t index() const { return static_cast<std::size_t>(number_); }
   End& other() { return *trial_.ends_[1 - index()]; }
 
-  /// Says goodbye when it has said all; but for one in a hurry, which drops what still comes, when
-  /// it has heard all too.
-  void leave() {
+  /// Closes once it has sent everything; an end that does not close early, once it has received
+  /// everything too.
+  void close_if_done() {
     if (session_->finished()) session_->close();
-    if (left_ > 0 || leaving_ || session_->closed()) return;
-    if (!hurries_ && (other().left_ > 0 || heard_ < other().said().size())) return;
-    leaving_ = true;
+    if (left_ > 0 || closing_ || session_->closed()) return;
+    if (!closes_early_ && (other().left_ > 0 || received_ < other().sent().size())) return;
+    closing_ = true;
     session_->say_goodbye();
   }
 
-  void hear(const Said& came) {
-    const std::vector<Said>& due = other().said();
-    ++trial_.verdict_.frames;
-    trial_.note({index(), static_cast<std::uint64_t>(came.kind), came.head.round, came.head.offset,
-                 came.hash, static_cast<std::uint64_t>(trial_.scheduler_.now().count())});
-    if (heard_ == due.size())
-      return trial_.complain(fmt::format("peer {} hears what nobody said", number_));
-    const Said& said = due[heard_++];
+  void receive(const SentFrame& came) {
+    const std::vector<SentFrame>& due = other().sent();
+    ++trial_.report_.frames;
+    trial_.add_to_hash({index(), static_cast<std::uint64_t>(came.kind), came.head.round,
+                        came.head.offset, came.hash,
+                        static_cast<std::uint64_t>(trial_.scheduler_.now().count())});
+    if (received_ == due.size())
+      return trial_.report(fmt::format("peer {} receives what was not sent", number_));
+    const SentFrame& sent = due[received_++];
     const bool same =
-        came.kind == said.kind && came.hash == said.hash && came.head.round == said.head.round &&
-        came.head.offset == said.head.offset && came.head.total == said.head.total &&
-        came.head.control == said.head.control && came.head.link_state == said.head.link_state &&
-        came.head.donor_steps == said.head.donor_steps;
+        came.kind == sent.kind && came.hash == sent.hash && came.head.round == sent.head.round &&
+        came.head.offset == sent.head.offset && came.head.total == sent.head.total &&
+        came.head.control == sent.head.control && came.head.link_state == sent.head.link_state &&
+        came.head.donor_steps == sent.head.donor_steps;
     if (!same)
-      trial_.complain(
-          fmt::format("what comes to peer {} as number {} is not what was said: kind {} of round "
-                      "{}, and not kind {} of round {}",
-                      number_, heard_ - 1, static_cast<int>(came.kind), came.head.round,
-                      static_cast<int>(said.kind), said.head.round));
-    leave_soon();
+      trial_.report(
+          fmt::format("frame {1} at peer {0} is not what was sent: kind {2} of round {3}, and not "
+                      "kind {4} of round {5}",
+                      number_, received_ - 1, static_cast<int>(came.kind), came.head.round,
+                      static_cast<int>(sent.kind), sent.head.round));
+    close_soon();
   }
 
-  /// Not in the middle of a call of the session's.
-  void leave_soon() {
-    trial_.scheduler_.after(0ns, [this] { leave(); });
+  /// Later, because the session is in the middle of a call.
+  void close_soon() {
+    trial_.scheduler_.after(0ns, [this] { close_if_done(); });
   }
 
-  /// One message, and later the next.
-  void speak() {
-    if (session_->closed() || leaving_) return;
+  /// Sends one message, and the next one later.
+  void send_next() {
+    if (session_->closed() || closing_) return;
     if (left_ == 0) {
-      leave();
-      return other().leave();
+      close_if_done();
+      return other().close_if_done();
     }
-    RandomStream& chance = trial_.chance_;
-    const std::uint32_t kind = chance.below(10);
-    if (kind >= 3 && !say_row()) return;  // goes on when the row is free
+    RandomStream& random = trial_.random_;
+    const std::uint32_t kind = random.below(10);
+    if (kind >= 3 && !send_row()) return;  // continues when the row is free
     if (kind == 0) {
-      std::string statement(1 + chance.below(60), static_cast<char>('a' + chance.below(26)));
-      said_.push_back({FrameKind::statement, {}, hash_of(statement)});
-      session_->tell(std::move(statement));
+      std::string contribution(1 + random.below(60), static_cast<char>('a' + random.below(26)));
+      sent_.push_back({net::FrameKind::contribution, {}, hash_of(contribution)});
+      session_->send_contribution(std::move(contribution));
     } else if (kind == 1) {
-      said_.push_back({FrameKind::running, {}, 0});
-      session_->tell_running();
+      sent_.push_back({net::FrameKind::running, {}, 0});
+      session_->send_running();
     } else if (kind == 2) {
-      gossip::ChunkHeader head{
-          number_, 1 - number_, round_, 0, 0, 0, gossip::ControlMessage::propose_round};
-      head.donor_steps = chance.below(1000);
-      said_.push_back({FrameKind::control, head, hash_of(std::span<const float>())});
-      session_->send(gossip::Chunk(head, {}, {}));
+      ChunkHeader head{number_, 1 - number_, round_, 0, 0, 0, ControlMessage::propose_round};
+      head.donor_steps = random.below(1000);
+      sent_.push_back({net::FrameKind::control, head, hash_of(std::span<const float>())});
+      session_->send(Chunk(head, {}, {}));
     }
     --left_;
-    trial_.scheduler_.after(trial_.a_while(trial_.options_.pause), [this] { speak(); });
+    trial_.scheduler_.after(trial_.draw_delay(trial_.options_.pause), [this] { send_next(); });
   }
 
-  /// False while its memory is still read.
-  bool say_row() {
-    Row& row = rows_[round_ % rows_.size()];
-    if (!row.free()) return row.want(), false;
-    RandomStream& chance = trial_.chance_;
+  /// False while the row is leased.
+  bool send_row() {
+    TrialRow& row = rows_[round_ % rows_.size()];
+    if (!row.free()) return row.wait_until_free(), false;
+    RandomStream& random = trial_.random_;
     const auto& options = trial_.options_;
-    row.values.resize(1 + chance.below(static_cast<std::uint32_t>(options.longest_row)));
-    const auto first = static_cast<float>(chance.below(1 << 20));
+    row.values.resize(1 + random.below(static_cast<std::uint32_t>(options.longest_row)));
+    const auto first = static_cast<float>(random.below(1 << 20));
     for (std::size_t k = 0; k < row.values.size(); ++k)
       row.values[k] = first + static_cast<float>(k);
     const std::size_t part = options.longest_chunk / 8 + 1 +
-                             chance.below(static_cast<std::uint32_t>(options.longest_chunk));
-    std::vector<gossip::Chunk> chunks;
+                             random.below(static_cast<std::uint32_t>(options.longest_chunk));
+    std::vector<Chunk> chunks;
     for (std::size_t offset = 0; offset < row.values.size(); offset += part) {
       const auto values = std::span<const float>(row.values)
                               .subspan(offset, std::min(part, row.values.size() - offset));
-      const gossip::ChunkHeader head{number_, 1 - number_, round_, 0, offset, row.values.size()};
-      said_.push_back({FrameKind::data, head, hash_of(values)});
-      chunks.emplace_back(head, values, row.lend());
+      const ChunkHeader head{number_, 1 - number_, round_, 0, offset, row.values.size()};
+      sent_.push_back({net::FrameKind::data, head, hash_of(values)});
+      chunks.emplace_back(head, values, row.lease());
     }
     ++round_;
-    for (gossip::Chunk& chunk : chunks) session_->send(std::move(chunk));
+    for (Chunk& chunk : chunks) session_->send(std::move(chunk));
     return true;
   }
 
   Trial& trial_;
   int number_;
   int left_;
-  Traffic traffic_;
-  HashMemo hashes_;
-  std::array<Row, 3> rows_;
-  std::vector<Said> said_;
-  std::vector<std::pair<std::uint64_t, gossip::Chunk>> kept_;
-  std::unique_ptr<Session> session_;
-  std::size_t heard_ = 0;
+  net::SocketTraffic traffic_;
+  net::HashMemo hashes_;
+  std::array<TrialRow, 3> rows_;
+  std::vector<SentFrame> sent_;
+  std::vector<std::pair<std::uint64_t, Chunk>> kept_;
+  std::unique_ptr<net::Session> session_;
+  std::size_t received_ = 0;
   std::uint64_t kept_ids_ = 0;
-  gossip::Round round_ = 0;
-  gossip::Time waited_{0};
-  bool leaving_ = false, failed_ = false, hurries_ = false;
+  Round round_ = 0;
+  Time waited_{0};
+  bool closing_ = false, failed_ = false, closes_early_ = false;
 };
 
-Trial::Trial(std::uint64_t seed) : chance_(seed, kNoPeer, Purpose::scenario, 5) {
-  options_.latency = a_while(chance_.below(2) == 0 ? 1ms : 40ms);
-  options_.pause = a_while(chance_.below(2) == 0 ? 5ms : 100ms);
-  options_.room = std::size_t{1} << (9 + chance_.below(9));
-  // Rows are small, and copied; or large, and lent until the other side has them.
-  options_.longest_row = chance_.below(3) == 0 ? 40000 : 400;
-  options_.longest_chunk = 1 + chance_.below(static_cast<std::uint32_t>(options_.longest_row));
+Trial::Trial(std::uint64_t seed) : random_(seed, kNoPeer, Purpose::scenario, 5) {
+  options_.latency = draw_delay(random_.below(2) == 0 ? 1ms : 40ms);
+  options_.pause = draw_delay(random_.below(2) == 0 ? 5ms : 100ms);
+  options_.room = std::size_t{1} << (9 + random_.below(9));
+  // Rows are small, and copied; or large, and leased until the other end has acknowledged them.
+  options_.longest_row = random_.below(3) == 0 ? 40000 : 400;
+  options_.longest_chunk = 1 + random_.below(static_cast<std::uint32_t>(options_.longest_row));
   options_.longest_chunk = std::max(options_.longest_chunk, options_.longest_row / 16);
-  options_.messages = 1 + static_cast<int>(chance_.below(options_.longest_row > 400 ? 12 : 60));
-  // All of it is there and back within some seconds.
-  const double ways = 10 / std::max(2 * gossip::seconds(options_.latency), 1e-6);
+  options_.messages = 1 + static_cast<int>(random_.below(options_.longest_row > 400 ? 12 : 60));
+  // Everything is sent and acknowledged within some seconds.
+  const double ways = 10 / std::max(2 * seconds(options_.latency), 1e-6);
   const double bytes = 4.0 * options_.messages * static_cast<double>(options_.longest_row);
   options_.room = std::max(options_.room, static_cast<std::size_t>(bytes / ways));
-  options_.window = 1 + static_cast<int>(chance_.below(4));
-  options_.keeps = chance_.next_double();
-  options_.may_lose = chance_.below(8) == 0;
+  options_.window = 1 + static_cast<int>(random_.below(4));
+  options_.delays = random_.next_double();
+  options_.may_lose = random_.below(8) == 0;
   for (std::size_t k = 0; k < 2; ++k) ends_[k] = std::make_unique<End>(*this, static_cast<int>(k));
 }
 
-void Trial::complain(std::string sentence) {
-  if (verdict_.violations.size() < kMostViolations)
-    verdict_.violations.push_back(std::move(sentence));
+void Trial::report(std::string sentence) {
+  if (report_.violations.size() < kMostViolations)
+    report_.violations.push_back(std::move(sentence));
 }
 
-void Trial::note(std::initializer_list<std::uint64_t> words) {
-  std::vector<std::uint64_t> all{verdict_.hash};
+void Trial::add_to_hash(std::initializer_list<std::uint64_t> words) {
+  std::vector<std::uint64_t> all{report_.hash};
   all.insert(all.end(), words);
-  verdict_.hash = hash64(std::as_bytes(std::span<const std::uint64_t>(all)));
+  report_.hash = hash64(std::as_bytes(std::span<const std::uint64_t>(all)));
 }
 
-/// Resets, told to one end or both; bytes that are damaged; times in which nothing comes, on one
-/// connection or on any.
+/// Resets, detected at one end or at both; corrupted bytes; and times in which nothing arrives, on
+/// one connection or on any.
 void Trial::plan_faults() {
-  const gossip::Time within = options_.messages * options_.pause / 2 + 100ms;
-  const auto when = [&] { return a_while(within); };
-  for (std::uint32_t resets = chance_.below(10); resets > 0; --resets)
+  const Time within = options_.messages * options_.pause / 2 + 100ms;
+  const auto when = [&] { return draw_delay(within); };
+  for (std::uint32_t resets = random_.below(10); resets > 0; --resets)
     scheduler_.after(when(), [this] {
-      ++verdict_.breaks;
-      const int end = static_cast<int>(chance_.below(2));
-      const bool both = chance_.below(2) == 0;
-      const auto line = line_;
-      line->reset(end, a_while(20ms));
-      if (both) line->reset(1 - end, a_while(20ms));
+      ++report_.breaks;
+      const int end = static_cast<int>(random_.below(2));
+      const bool both = random_.below(2) == 0;
+      const auto pair = pair_;
+      pair->reset(end, draw_delay(20ms));
+      if (both) pair->reset(1 - end, draw_delay(20ms));
     });
-  // Of a frame that is damaged twice its sender is believed to send it so.
-  for (std::uint32_t damages = options_.may_lose ? chance_.below(6) : chance_.below(2); damages > 0;
+  // A second corruption of the same frame is a protocol violation by the sender.
+  for (std::uint32_t damages = options_.may_lose ? random_.below(6) : random_.below(2); damages > 0;
        --damages)
-    scheduler_.after(when(), [this] { line_->damage(static_cast<int>(chance_.below(2))); });
-  // On one connection until there is another, or on any for a while: one after the other could last
-  // longer than the silence.
-  const std::uint32_t silent = chance_.below(3);
+    scheduler_.after(when(), [this] { pair_->corrupt(static_cast<int>(random_.below(2))); });
+  // Either one connection falls silent for good, or every connection does for a while. Both
+  // together could last longer than the failure timeout.
+  const std::uint32_t silent = random_.below(3);
   if (silent == 1)
-    scheduler_.after(when(), [this] { line_->hold(static_cast<int>(chance_.below(2)), true); });
+    scheduler_.after(when(),
+                     [this] { pair_->hold_back(static_cast<int>(random_.below(2)), true); });
   if (silent == 2) {
-    const gossip::Time lasts = a_while(options_.may_lose ? 3 * kSilence : kSilence / 4);
-    const int which = static_cast<int>(chance_.below(3));
-    const gossip::Time from = when();
+    const Time lasts = draw_delay(options_.may_lose ? 3 * kFailureTimeout : kFailureTimeout / 4);
+    const int which = static_cast<int>(random_.below(3));
+    const Time from = when();
     for (int end = 0; end < 2; ++end) {
       if (which < 2 && end != which) continue;
-      scheduler_.after(from, [this, end] { hold(end, true); });
-      scheduler_.after(from + lasts, [this, end] { hold(end, false); });
+      scheduler_.after(from, [this, end] { hold_back(end, true); });
+      scheduler_.after(from + lasts, [this, end] { hold_back(end, false); });
     }
   }
 }
 
-/// Nothing comes at `end` over any connection.
-void Trial::hold(int end, bool held) {
-  held_[static_cast<std::size_t>(end)] += held ? 1 : -1;
-  line_->hold(end, held);
+/// Nothing arrives at `end` over any connection.
+void Trial::hold_back(int end, bool blocked) {
+  blocks_[static_cast<std::size_t>(end)] += blocked ? 1 : -1;
+  pair_->hold_back(end, blocked);
 }
 
-/// End 0 is the one that calls; end 1 asks it to. A call is there after a way; its answer back
-/// after another.
-void Trial::call(int end, gossip::Time pause) {
-  if (std::exchange(calling_[static_cast<std::size_t>(end)], true)) return;
-  scheduler_.after(pause + options_.latency, [this, end] { come(end); });
+/// End 0 dials; end 1 asks it to. A dial takes one latency, and its acceptance another one.
+void Trial::dial(int end, Time pause) {
+  if (std::exchange(dialling_[static_cast<std::size_t>(end)], true)) return;
+  scheduler_.after(pause + options_.latency, [this, end] { accept(end); });
 }
 
-void Trial::come(int end) {
-  const auto caller = static_cast<std::size_t>(end);
-  Session& here = ends_[caller]->session();
-  Session& there = ends_[1 - caller]->session();
-  if (here.closed() || !calling_[caller]) return;
-  if (held_[0] > 0 || held_[1] > 0 || chance_.below(8) == 0) {
-    scheduler_.after(50ms, [this, end] { come(end); });
+void Trial::accept(int end) {
+  const auto dialler = static_cast<std::size_t>(end);
+  net::Session& here = ends_[dialler]->session();
+  net::Session& there = ends_[1 - dialler]->session();
+  if (here.closed() || !dialling_[dialler]) return;
+  if (blocks_[0] > 0 || blocks_[1] > 0 || random_.below(8) == 0) {
+    scheduler_.after(50ms, [this, end] { accept(end); });
     return;
   }
   if (there.closed()) {
-    scheduler_.after(options_.latency, [this, caller] {
-      calling_[caller] = false;
-      ends_[caller]->session().give_up();
+    scheduler_.after(options_.latency, [this, dialler] {
+      dialling_[dialler] = false;
+      ends_[dialler]->session().give_up();
     });
     return;
   }
   if (end == 0) return connect(true);
-  call(0, 0ns);
-  scheduler_.after(1s, [this] { come(1); });  // unless there is a connection by then
+  dial(0, 0ns);
+  scheduler_.after(1s, [this] { accept(1); });  // unless they are connected by then
 }
 
 void Trial::connect(bool resumes) {
-  line_ = std::make_shared<Line>(scheduler_, chance_, LineOptions{options_.latency, options_.room});
+  pair_ = std::make_shared<SocketPair>(scheduler_, random_,
+                                       SocketPairOptions{options_.latency, options_.room});
   for (int end = 0; end < 2; ++end)
-    if (held_[static_cast<std::size_t>(end)] > 0) line_->hold(end, true);
-  calling_[1] = false;
-  ends_[1]->session().attach(line_->socket(1), resumes);
-  answer_ = line_->socket(0);
+    if (blocks_[static_cast<std::size_t>(end)] > 0) pair_->hold_back(end, true);
+  dialling_[1] = false;
+  ends_[1]->session().attach(pair_->socket(1), resumes);
+  accepting_ = pair_->socket(0);
   scheduler_.after(options_.latency, [this, resumes] {
-    calling_[0] = false;
-    auto socket = std::exchange(answer_, nullptr);
+    dialling_[0] = false;
+    auto socket = std::exchange(accepting_, nullptr);
     if (!ends_[0]->session().closed()) ends_[0]->session().attach(std::move(socket), resumes);
   });
 }
 
 void Trial::tick() {
-  const gossip::Time interval = kSilence / 16;
+  const Time interval = kFailureTimeout / 16;
   for (auto& end : ends_) end->tick(scheduler_.now(), interval);
   const bool over =
       std::ranges::all_of(ends_, [](const auto& end) { return end->session().closed(); });
@@ -377,29 +382,29 @@ void Trial::tick() {
   scheduler_.after(interval, [this] { tick(); });
 }
 
-SessionVerdict Trial::run() {
-  calling_[0] = true;
+TrialReport Trial::run() {
+  dialling_[0] = true;
   connect(false);
   plan_faults();
   for (auto& end : ends_) end->begin();
-  scheduler_.after(kSilence / 16, [this] { tick(); });
+  scheduler_.after(kFailureTimeout / 16, [this] { tick(); });
   scheduler_.run();
-  verdict_.lost = ends_[0]->failed() || ends_[1]->failed();
+  report_.lost = ends_[0]->failed() || ends_[1]->failed();
   for (std::size_t k = 0; k < 2; ++k) {
     End& end = *ends_[k];
     if (!end.session().closed())
-      complain(fmt::format("peer {} is not done after {} s", k, kLimit.count() / 1'000'000'000));
+      report(fmt::format("peer {} is not done after {} s", k, kLimit.count() / 1'000'000'000));
     if (!end.leases_are_back())
-      complain(fmt::format("peer {} waits for leases, though its session is closed", k));
-    const std::size_t said = ends_[1 - k]->said().size();
-    if (!verdict_.lost && !end.hurries() && end.heard() != said)
-      complain(fmt::format("of {} frames {} came to peer {}", said, end.heard(), k));
+      report(fmt::format("peer {} waits for leases, though its session is closed", k));
+    const std::size_t sent = ends_[1 - k]->sent().size();
+    if (!report_.lost && !end.closes_early() && end.received() != sent)
+      report(fmt::format("of {} frames {} arrived at peer {}", sent, end.received(), k));
   }
-  return std::move(verdict_);
+  return std::move(report_);
 }
 
 }  // namespace
 
-SessionVerdict try_session(std::uint64_t seed) { return Trial(seed).run(); }
+TrialReport try_session(std::uint64_t seed) { return Trial(seed).run(); }
 
-}  // namespace gossamer::net::sim
+}  // namespace gossamer::simulator

@@ -1,34 +1,34 @@
-// What a session promises, tried: two ends that talk over connections which are slow, stop, break
-// in the middle of a frame and damage bytes, in virtual time; made from a seed and judged. The
-// simulator of gossip/sim takes for granted that a connection brings everything once, in order and
-// undamaged, or is lost; this holds the sessions that the program runs to it.
+// A trial of the guarantees of a session: two ends that exchange messages over connections which
+// are slow, stop, break in the middle of a frame and damage bytes, in virtual time, made from a
+// seed. The simulated world assumes that a connection brings everything once, in order and
+// undamaged, or is lost; the trial checks that the sessions of the program do.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-namespace gossamer::net::sim {
+namespace gossamer::simulator {
 
-struct SessionVerdict {
+struct TrialReport {
   std::vector<std::string> violations;  ///< whole sentences, the first few
-  std::uint64_t frames = 0;             ///< that came, and were held to what was sent
-  std::uint64_t breaks = 0;             ///< of connections, in the middle of it all
-  std::uint64_t hash = 0;               ///< of what came when
-  bool lost = false;  ///< the trial was one in which sessions may end early, and they did
+  std::uint64_t frames = 0;             ///< that arrived, and were compared with what was sent
+  std::uint64_t breaks = 0;             ///< of connections, while messages were in flight
+  std::uint64_t hash = 0;               ///< of what arrived when
+  bool lost = false;                    ///< a session was lost, in a trial in which sessions may be
 };
 
-/// The same for the same seed, on every machine. What is held:
-/// - Each chunk, note, statement and word that the network runs comes once, in order and unchanged,
-/// though its sender writes into
-///   rows as soon as their leases end. Where the connections that there are let it through, all of
-///   them come.
-/// - No more chunks are lent at an end than it has buffers.
-/// - All leases end, and so do both sessions, within a bound of virtual time; none is lost but in
-/// trials whose connections carry
-///   nothing for longer than the silence, or damage the same frame twice: there what came is a
-///   beginning of what was sent.
+/// The same for the same seed, on every machine. What is checked:
+/// - Each chunk, control message and start-up message arrives once, in order and unchanged, though
+/// its
+///   sender writes into rows as soon as their leases end. All of them arrive where the connections
+///   let them through.
+/// - No more chunks are leased at an end than it has buffers.
+/// - All leases end, and so do both sessions, within a bound of virtual time. A session is lost
+/// only in
+///   a trial whose connections carry nothing for longer than the failure timeout, or damage the
+///   same frame twice; then what arrived is a prefix of what was sent.
 /// Thread: any, one trial at a time.
-SessionVerdict try_session(std::uint64_t seed);
+TrialReport try_session(std::uint64_t seed);
 
-}  // namespace gossamer::net::sim
+}  // namespace gossamer::simulator

@@ -1,7 +1,7 @@
-// A disk that fails at a call of one's choice, or stops there for good, as for a process that is
-// killed; and that can be left as after a power cut, when only what was synced is still there. For
-// tests and simulations.
-//   FailingDisk disk; disk.strike_at(7, FailingDisk::Strike::tear, ENOSPC); …;
+// A disk that fails at a chosen call, or stops there for good, as for a process that is killed; and
+// that can be left as after a power cut, when only what was synced is still there. For tests and
+// simulations.
+//   FailingDisk disk; disk.fail_at(7, FailingDisk::Failure::tear, ENOSPC); …;
 //   disk.cut_power(FailingDisk::Names::old);
 #pragma once
 
@@ -15,58 +15,59 @@
 
 #include "peer/storage/disk.hpp"
 
-namespace gossamer::peer {
+namespace gossamer::simulator {
 
-/// Works on the real disk, and remembers what of it would outlive a power cut.
-class FailingDisk final : public Disk {
+/// Works on the real disk, and keeps record of what would survive a power cut.
+class FailingDisk final : public peer::Disk {
  public:
-  enum class Strike {
-    fail,       ///< the call does nothing and says why; the next ones work
+  enum class Failure {
+    fail,       ///< the call does nothing and reports the reason; the next ones work
     tear,       ///< the same, but a write has written half
     stop,       ///< neither this call nor any later one does anything: killed before it
     stop_torn,  ///< the same, but a write has written half
   };
 
   /// Counting from the next call, 0.
-  void strike_at(int call, Strike strike, int reason = EIO) {
-    calls_ = 0, at_ = call, strike_ = strike, reason_ = reason;
+  void fail_at(int call, Failure failure, int reason = EIO) {
+    calls_ = 0, at_ = call, failure_ = failure, reason_ = reason;
   }
-  /// No call is struck any more.
-  void heal() { at_ = -1; }
+  /// No further call fails.
+  void clear_failure() { at_ = -1; }
   int calls() const { return calls_; }
   std::size_t open_files() const { return open_.size(); }
-  bool struck() const { return at_ >= 0 && calls_ > at_; }
+  bool failed() const { return at_ >= 0 && calls_ > at_; }
 
-  /// Names in folders that were not synced: as they were, or as they became. Contents that were not
-  /// synced are lost.
+  /// Names in folders that were not synced are as they were, or as they became. Contents that were
+  /// not synced are lost.
   enum class Names { old, current };
   void cut_power(Names names) {
-    const Entries outlive = names == Names::old ? durable_ : now_;
+    const Entries survivors = names == Names::old ? durable_ : now_;
     for (const auto& [path, file] : now_) std::filesystem::remove(path);
-    for (const auto& [path, file] : outlive) {
+    for (const auto& [path, file] : survivors) {
       std::ofstream(path, std::ios::binary) << file->durable;
       file->content = file->durable;
     }
-    now_ = durable_ = outlive;
+    now_ = durable_ = survivors;
   }
 
   int create(const std::filesystem::path& path) override {
     return act([&] {
-      const int descriptor = real_disk().create(path);
+      const int descriptor = peer::real_disk().create(path);
       if (descriptor >= 0) now_[path] = open_[descriptor] = std::make_shared<File>();
       return descriptor;
     });
   }
   std::int64_t write(int descriptor, std::uint64_t offset, std::string_view bytes) override {
-    constexpr std::size_t kMostAtOnce = 1000;  // a disk may always write less than it was asked to
+    constexpr std::size_t kMostAtOnce = 1000;  // a disk may write less than it was asked to
     bytes = bytes.substr(0, kMostAtOnce);
     const auto write = [&](std::string_view part) {
       std::string& content = open_.at(descriptor)->content;
       content.resize(std::max<std::size_t>(content.size(), offset + part.size()));
       content.replace(offset, part.size(), part);
-      return real_disk().write(descriptor, offset, part);
+      return peer::real_disk().write(descriptor, offset, part);
     };
-    const bool torn = calls_ == at_ && (strike_ == Strike::tear || strike_ == Strike::stop_torn);
+    const bool torn =
+        calls_ == at_ && (failure_ == Failure::tear || failure_ == Failure::stop_torn);
     if (torn) write(bytes.substr(0, bytes.size() / 2));
     return act([&] { return write(bytes); });
   }
@@ -79,12 +80,13 @@ class FailingDisk final : public Disk {
   }
   int close(int descriptor) override {
     open_.erase(descriptor);
-    const int closed = real_disk().close(descriptor);  // a killed process's are closed too
+    const int closed =
+        peer::real_disk().close(descriptor);  // the files of a killed process are closed too
     return act([&] { return closed; });
   }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     return act([&] {
-      const int renamed = real_disk().rename(from, to);
+      const int renamed = peer::real_disk().rename(from, to);
       if (renamed == 0) now_[to] = now_.extract(from).mapped();
       return renamed;
     });
@@ -92,7 +94,7 @@ class FailingDisk final : public Disk {
   int remove(const std::filesystem::path& path) override {
     return act([&] {
       now_.erase(path);
-      return real_disk().remove(path);
+      return peer::real_disk().remove(path);
     });
   }
   int sync_path(const std::filesystem::path& path) override {
@@ -113,15 +115,15 @@ class FailingDisk final : public Disk {
   template <class Call>
   auto act(Call call) -> decltype(call()) {
     const int number = calls_++;
-    const bool stops = strike_ == Strike::stop || strike_ == Strike::stop_torn;
+    const bool stops = failure_ == Failure::stop || failure_ == Failure::stop_torn;
     if (at_ >= 0 && (number == at_ || (stops && number > at_))) return -reason_;
     return call();
   }
 
   int calls_ = 0, at_ = -1, reason_ = EIO;
-  Strike strike_ = Strike::fail;
+  Failure failure_ = Failure::fail;
   Entries now_, durable_;
   std::map<int, std::shared_ptr<File>> open_;
 };
 
-}  // namespace gossamer::peer
+}  // namespace gossamer::simulator

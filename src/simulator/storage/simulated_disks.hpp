@@ -1,5 +1,5 @@
-// Where simulated processes keep their checkpoints: written and read by the program's own code, on
-// disks that fail, tear, stop and lose power as a scenario says.
+// The checkpoints of simulated processes: written and read by the program's own code, on disks that
+// fail, tear, stop and lose power as a scenario says.
 #pragma once
 
 #include <atomic>
@@ -7,21 +7,21 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "simulator/world/simulation.hpp"
+#include "simulator/world/storage.hpp"
 
-namespace gossamer::peer {
+namespace gossamer::simulator {
 
-/// The folder that the simulations of a program run work in; goes with this object. Thread: any.
+/// The folder in which a program's simulations work; it is removed with this object. Thread: any.
 class SimulatedDisks {
  public:
-  /// In the system's temporary folder. The error (data) names it and the reason.
+  /// In the system's temporary folder. The error (data) names the folder and the reason.
   static Result<std::unique_ptr<SimulatedDisks>> create();
   ~SimulatedDisks();
   SimulatedDisks(const SimulatedDisks&) = delete;
   SimulatedDisks& operator=(const SimulatedDisks&) = delete;
 
-  /// What this makes must be gone before this object is.
-  gossip::sim::MakeStorage storage();
+  /// What this makes must be destroyed before this object.
+  MakeStorage storage();
 
  private:
   explicit SimulatedDisks(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -29,4 +29,4 @@ class SimulatedDisks {
   std::atomic<std::uint64_t> runs_{0};
 };
 
-}  // namespace gossamer::peer
+}  // namespace gossamer::simulator

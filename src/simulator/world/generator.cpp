@@ -10,37 +10,38 @@
 #include "gossip/engine/exchange_options.hpp"
 #include "topology/graph.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 
 Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names,
                                               std::uint64_t seed) {
   std::vector<FaultKind> families;
   if (names == std::vector<std::string>{"none"}) return families;
   if (names == std::vector<std::string>{"swarm"}) {
-    // Families left out let the others show what they do alone (Groce et al. 2012: "Swarm
+    // A family that is left out cannot mask what the others cause (Groce et al. 2012, "Swarm
     // testing").
     RandomStream random(seed, kNoPeer, Purpose::scenario, 1);
-    for (const FaultForm& form : fault_forms())
-      if (random.below(2) == 1) families.push_back(form.kind);
+    for (const FaultSpec& spec : fault_specs())
+      if (random.below(2) == 1) families.push_back(spec.kind);
     return families;
   }
   for (const std::string& name : names) {
     std::vector<std::string> known{"swarm", "none"};
-    for (const FaultForm& form : fault_forms()) {
-      known.push_back(form.name);
-      if (form.name == name) families.push_back(form.kind);
+    for (const FaultSpec& spec : fault_specs()) {
+      known.push_back(spec.name);
+      if (spec.name == name) families.push_back(spec.kind);
     }
-    if (families.empty() || form_of(families.back()).name != name)
-      return Error{ErrorKind::invalid,
-                   fmt::format("--faults: there is no '{}' beside others; there are: {}", name,
-                               fmt::join(known, ", "))};
+    if (families.empty() || spec_of(families.back()).name != name)
+      return Error{
+          ErrorKind::invalid,
+          fmt::format("--faults: '{}' is no family, or cannot stand beside others; families: {}",
+                      name, fmt::join(known, ", "))};
   }
   return families;
 }
 
 namespace {
 
-/// Numbers of a seed's scenario, to three digits so that its text is short and exact.
+/// Random numbers of a scenario, rounded to three digits so that its text is short and exact.
 class Draws {
  public:
   explicit Draws(RandomStream& random) : random_(random) {}
@@ -51,7 +52,7 @@ class Draws {
   double real(double least, double most) {
     return std::round((least + (most - least) * random_.next_double()) * 1e3) / 1e3;
   }
-  /// Evenly in the logarithm.
+  /// Uniform in the logarithm.
   double wide(double least, double most) {
     return std::round(std::exp(std::log(least) +
                                (std::log(most) - std::log(least)) * random_.next_double()) *
@@ -89,9 +90,9 @@ void draw_network(Scenario& s, Draws& draw) {
   s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
 }
 
-/// Some seeds run what goes at each peer's own pace. Drawn apart, so that the others stay what they
-/// are.
-void draw_own_pace(Scenario& s) {
+/// Some seeds run an asynchronous algorithm. These draws have a stream of their own, so that all
+/// other scenarios stay what they were.
+void draw_asynchronous(Scenario& s) {
   RandomStream random(s.seed, kNoPeer, Purpose::scenario, 5);
   Draws draw(random);
   if (!draw.chance(0.2)) return;
@@ -101,34 +102,34 @@ void draw_own_pace(Scenario& s) {
   own.policy = own.algorithm == "ad_psgd"
                    ? "sync"
                    : draw.one_of<std::string>({"async", "async", "stale", "sync"});
-  const auto parts = build(own);
-  if (!parts.ok()) return;
-  // In a part of a directed graph that does not lead back to all of it, who is in step gives weight
-  // away round by round, and steps γ/w grow.
-  if (!topology::is_symmetric(topology::graph_of(*parts->schedule->at(0)))) own.policy = "async";
+  const auto protocol = build_protocol(own);
+  if (!protocol.ok()) return;
+  // In a part of a directed graph that is not strongly connected, a peer that keeps in step gives
+  // weight away round by round, and its steps γ/w grow.
+  if (!topology::is_symmetric(topology::graph_of(*protocol->schedule->at(0)))) own.policy = "async";
   s = own;
 }
 
-void draw_homes(Scenario& s, Draws& draw) {
-  const bool crowded = draw.chance(0.4);
-  const int places = crowded ? draw.whole(2, s.peers) : s.peers;
-  std::vector<int> names(static_cast<std::size_t>(places), -1);
+void draw_placement(Scenario& s, Draws& draw) {
+  const bool shared = draw.chance(0.4);  // some processes host several peers
+  const int most = shared ? draw.whole(2, s.peers) : s.peers;
+  std::vector<int> numbers(static_cast<std::size_t>(most), -1);
   int next = 0;
   for (int i = 0; i < s.peers; ++i) {
-    int& name = names[static_cast<std::size_t>(crowded ? draw.whole(0, places - 1) : i)];
-    if (name < 0) name = next++;
-    s.homes.push_back(name);
+    int& number = numbers[static_cast<std::size_t>(shared ? draw.whole(0, most - 1) : i)];
+    if (number < 0) number = next++;
+    s.placement.push_back(number);
   }
 }
 
 Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw) {
   Fault fault{.kind = kind};
-  const FaultForm& form = form_of(kind);
+  const FaultSpec& spec = spec_of(kind);
   fault.process = draw.whole(0, s.processes() - 1);
-  if (form.other) fault.other = (fault.process + draw.whole(1, s.processes() - 1)) % s.processes();
-  if (form.at) fault.at = draw.real(0, horizon);
-  // Mostly shorter than the silence, and at times longer.
-  if (form.lasts) fault.lasts = draw.wide(0.02, 3 * s.silence);
+  if (spec.other) fault.other = (fault.process + draw.whole(1, s.processes() - 1)) % s.processes();
+  if (spec.at) fault.at = draw.real(0, horizon);
+  // Mostly shorter than the failure timeout, and at times longer.
+  if (spec.lasts) fault.lasts = draw.wide(0.02, 3 * s.failure_timeout);
   if (kind == FaultKind::slow) fault.amount = draw.wide(1.5, 10);
   if (kind == FaultKind::delay) fault.amount = draw.wide(0.001, 0.5);
   if (kind == FaultKind::slow_reader) fault.amount = draw.wide(200, 20000);
@@ -136,8 +137,8 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   if (kind == FaultKind::failed_write || kind == FaultKind::torn_write ||
       kind == FaultKind::killed_write)
     fault.amount = draw.whole(0, 60);  // about as many calls as two checkpoints take
-  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.silence;
-  if (kind == FaultKind::partition || kind == FaultKind::deafness)
+  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.failure_timeout;
+  if (kind == FaultKind::partition || kind == FaultKind::one_way_partition)
     fault.process = draw.whole(0, s.processes() - 2);
   return fault;
 }
@@ -150,9 +151,9 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   Scenario s;
   s.seed = seed;
   do draw_network(s, draw);
-  while (!build(s).ok());
-  draw_own_pace(s);
-  draw_homes(s, draw);
+  while (!build_protocol(s).ok());
+  draw_asynchronous(s);
+  draw_placement(s, draw);
   s.rounds = draw.whole(30, 150);
   s.window = draw.whole(1, 4);
   s.buffer_chunks = draw.whole(1, 6);
@@ -165,14 +166,15 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
     s.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
     s.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
   }
-  // Some tens of rounds each, so that runs are over neither before links are lost nor before they
-  // are back.
+  // Some tens of rounds each, so that no run is over before its links are lost, or before they are
+  // restored.
   const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
-  s.silence = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
-  s.call_again = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
+  s.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
+  s.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
   const int first_rounds = s.rounds;
-  // Where an exact algorithm ends shows only after as many rounds as its step size asks for.
+  // An exact algorithm reaches its optimum only after a number of rounds that depends on its step
+  // size.
   const bool exact =
       s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
   if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.rate));
@@ -182,10 +184,10 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   for (int k = draw.whole(1, 6); k > 0; --k) {
     const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);
     const bool death = fault.kind == FaultKind::crash || fault.kind == FaultKind::vanish;
-    if (death && ++deaths >= s.processes()) continue;  // somebody is to be left
+    if (death && ++deaths >= s.processes()) continue;  // one process at least survives
     s.faults.push_back(to_string(fault));
   }
   return s;
 }
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

@@ -1,5 +1,5 @@
-// What a seed expands to: a scenario, with faults of the families that the seed, or its user,
-// chose.
+// The generator: expands a seed to a scenario, with faults of the families that the seed or the
+// user chose.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 #include "simulator/world/scenario.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 
-/// Families of faults that a seed draws from: names of fault_forms(); "swarm": each or not, as the
-/// seed has it; "none".
+/// The families of faults that a seed draws from. `names`: names of fault_specs(); or "swarm"
+/// alone, a random subset keyed by the seed; or "none" alone. The error (invalid) lists the names.
 Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names,
                                               std::uint64_t seed);
-/// A seed's scenario, with faults of these families.
+/// The seed's scenario, with faults of these families. The same on every machine.
 Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families);
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

@@ -7,7 +7,10 @@
 #include <optional>
 #include <utility>
 
-namespace gossamer::gossip::sim {
+#include "gossip/links/simulated_link.hpp"
+#include "gpu/cpu_device.hpp"
+
+namespace gossamer::simulator {
 
 namespace {
 
@@ -22,6 +25,36 @@ FloatRow copy_of(std::span<const float> row) { return {row.begin(), row.end()}; 
 
 }  // namespace
 
+/// Runs when the world says so, by its machine's clock, which is `lead` ahead of the world's.
+class ProcessScheduler final : public Scheduler {
+ public:
+  ProcessScheduler(const World& world, const Time& lead) : world_(world), lead_(lead) {}
+  Time now() const override { return world_.now() + lead_; }
+  /// Runs all that is ready.
+  void run() override { drain(); }
+  bool fire() { return fire_due(now()); }
+  /// By the world's clock.
+  Time next() const { return next_timer() == Time::max() ? Time::max() : next_timer() - lead_; }
+
+ private:
+  const World& world_;
+  const Time& lead_;
+};
+
+/// Peer i minimises ½ ‖x − b_i‖², b_i random. Every operation is recorded in the trace.
+class RecordingTrainer final : public Trainer {
+ public:
+  explicit RecordingTrainer(World& world) : world_(world) {}
+  void run(TrainOperation operation, std::span<TrainRequest* const> requests) override;
+  double rate(int, std::uint64_t) const override { return world_.scenario().rate; }
+  std::size_t shard_size(int) const override { return 1; }
+  std::uint64_t batches_per_epoch(int) const override { return 1; }
+
+ private:
+  World& world_;
+  std::map<int, FloatRow> targets_;
+};
+
 FloatRow target_of(const Scenario& scenario, int peer) { return normal_row(scenario, peer, 2); }
 FloatRow start_of(const Scenario& scenario, int peer) { return normal_row(scenario, peer, 3); }
 
@@ -29,7 +62,7 @@ void RecordingTrainer::run(TrainOperation operation, std::span<TrainRequest* con
   for (TrainRequest* request : requests) {
     FloatRow& target = targets_[request->shard_of];
     if (target.empty()) target = target_of(world_.scenario(), request->shard_of);
-    Trained trained{operation, copy_of(request->x), {}, {}};
+    TrainRecord trained{operation, copy_of(request->x), {}, {}};
     const auto rate = static_cast<float>(world_.scenario().rate);
     for (int step = 0; step < request->steps; ++step)
       for (std::size_t k = 0; k < request->x.size(); ++k) {
@@ -38,12 +71,12 @@ void RecordingTrainer::run(TrainOperation operation, std::span<TrainRequest* con
       }
     trained.gradient = copy_of(request->gradient.first(request->x.size()));
     trained.after = copy_of(request->x);
-    world_.life(request->peer).rounds.back().trained.push_back(std::move(trained));
+    world_.incarnation(request->peer).rounds.back().trained.push_back(std::move(trained));
   }
 }
 
-struct Process::Place {
-  Place(World& world, const StepTimes& times, const Time& lead)
+struct Process::Runtime {
+  Runtime(World& world, const StepTimes& times, const Time& lead)
       : scheduler(world, lead),
         device(1),
         trainer(world),
@@ -58,21 +91,21 @@ struct Process::Place {
   std::optional<PeerGroup> group;
 };
 
-GroupRequest Process::group_request(Place& place) {
+GroupRequest Process::group_request(Runtime& runtime) {
   const Scenario& scenario = world_.scenario();
-  const Parts& parts = world_.parts();
+  const Protocol& protocol = world_.protocol();
   ExchangeOptions options;
-  options.policy = parts.policy;
+  options.policy = protocol.policy;
   options.staleness = static_cast<Round>(scenario.staleness);
   options.chunk_values = static_cast<std::size_t>(scenario.chunk_values);
-  options.codec = parts.codec.get();
+  options.codec = protocol.codec.get();
   options.seed = scenario.seed;
   options.rounds = static_cast<Round>(scenario.rounds);
-  GroupRequest request{place.scheduler, place.compute,    place.device,
-                       *parts.schedule, *parts.algorithm, options};
+  GroupRequest request{runtime.scheduler,  runtime.compute,     runtime.device,
+                       *protocol.schedule, *protocol.algorithm, options};
   request.hosted = hosted_;
   request.engine = {scenario.peers, options.rounds,
-                    keeps_ ? static_cast<Round>(scenario.checkpoint_every) : 0};
+                    saves_states_ ? static_cast<Round>(scenario.checkpoint_every) : 0};
   request.layout.length = static_cast<std::size_t>(scenario.length);
   request.initialise = [&scenario](int peer, std::span<float> parameters) {
     std::ranges::copy(start_of(scenario, peer), parameters.begin());
@@ -83,7 +116,7 @@ GroupRequest Process::group_request(Place& place) {
 Process::Process(World& world, int number) : world_(world), number_(number) {
   const Scenario& scenario = world.scenario();
   for (int peer = 0; peer < scenario.peers; ++peer)
-    if (scenario.homes[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
+    if (scenario.placement[static_cast<std::size_t>(peer)] == number) hosted_.push_back(peer);
   times_ = {.each = from_milliseconds(scenario.step_ms),
             .spread = {.width = scenario.step_spread},
             .seed = scenario.seed};
@@ -93,57 +126,58 @@ Process::Process(World& world, int number) : world_(world), number_(number) {
       times_.each = Time(std::llround(static_cast<double>(times_.each.count()) * fault.amount));
     using enum FaultKind;
     for (const FaultKind kind : {restart, reboot, failed_write, torn_write, killed_write})
-      keeps_ = keeps_ || fault.kind == kind;
+      saves_states_ = saves_states_ || fault.kind == kind;
   }
-  place_ = make_place();
+  runtime_ = make_runtime();
 }
 
-Process::~Process() { end(); }
+Process::~Process() = default;
 
-void Process::end() { place_.reset(); }
+void Process::end() { runtime_.reset(); }
 
-void Process::begin_again() {
-  GOSSAMER_CHECK(!place_, "a process begins again that has not ended");
+void Process::restart() {
+  GOSSAMER_CHECK(!runtime_, "a process is restarted that has not ended");
   paused_ = false;
-  place_ = make_place();
+  runtime_ = make_runtime();
   start(true);
 }
 
-std::unique_ptr<Process::Place> Process::make_place() {
-  const auto complain = [this](const Error& error) {
-    world_.trace().complaints.push_back(error.message);
+std::unique_ptr<Process::Runtime> Process::make_runtime() {
+  const auto report = [this](const Error& error) {
+    world_.trace().errors.push_back(error.message);
   };
-  auto place = std::make_unique<Place>(world_, times_, lead_);
+  auto runtime = std::make_unique<Runtime>(world_, times_, lead_);
   EngineHooks& hooks = *this;
-  place->group.emplace(group_request(*place), hooks, complain);
-  place->group->connect_hosted([&place = *place, complain](int, int) {
-    return std::make_unique<SimulatedLink>(place.scheduler, place.group->exchange(), LinkModel{},
-                                           place.port, place.port, complain);
+  runtime->group.emplace(group_request(*runtime), hooks, report);
+  runtime->group->connect_hosted([&runtime = *runtime, report](int, int) {
+    return std::make_unique<SimulatedLink>(runtime.scheduler, runtime.group->exchange(),
+                                           LinkModel{}, runtime.port, runtime.port, report);
   });
-  return place;
+  return runtime;
 }
 
 void Process::start(bool joins) {
-  PeerGroup& group = *place_->group;
-  const auto partners =
-      partners_of_all(*world_.parts().algorithm, *world_.parts().schedule, world_.scenario().peers);
-  if (keeps_) world_.storage().begin(number_, hosted_);
-  const std::vector<SavedState> found = joins ? world_.look(*this) : std::vector<SavedState>();
+  PeerGroup& group = *runtime_->group;
+  const auto partners = partners_of_all(*world_.protocol().algorithm, *world_.protocol().schedule,
+                                        world_.scenario().peers);
+  if (saves_states_) world_.storage().start(number_, hosted_);
+  const std::vector<SavedState> found =
+      joins ? world_.load_states(*this) : std::vector<SavedState>();
   for (const auto& engine : group.engines()) restore(*engine, found);
   group.tolerate_loss([&](int peer) {
-    return Membership::Plan{partners, [this, peer](const std::string& line) {
-                              world_.tell(fmt::format("peer {}: {}", peer, line));
-                            }};
+    return Membership::Options{partners, [this, peer](const std::string& line) {
+                                 world_.log_event(fmt::format("peer {}: {}", peer, line));
+                               }};
   });
   for (const int peer : hosted_)
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!group.hosts(to)) group.exchange().connect(peer, to, world_.link(peer, to));
   if (joins) join();
   for (const auto& engine : group.engines()) engine->start();
-  touched_ = true;
+  ready_ = true;
 }
 
-/// The engine's state is the one of its peer in `found`, if there is one.
+/// Sets the engine's state to its peer's in `found`, if there is one.
 void Process::restore(PeerEngine& engine, const std::vector<SavedState>& found) {
   const auto saved = std::ranges::find(found, engine.id(), &SavedState::peer);
   if (saved == found.end()) return;
@@ -154,30 +188,31 @@ void Process::restore(PeerEngine& engine, const std::vector<SavedState>& found) 
 
 void Process::join() {
   for (const int here : hosted_)
-    for (const int there : world_.parts().algorithm->partners(here, *world_.parts().schedule))
-      if (place_->group->hosts(there))
+    for (const int there : world_.protocol().algorithm->partners(here, *world_.protocol().schedule))
+      if (runtime_->group->hosts(there))
         world_.trace().links.push_back(
-            {true, world_.life_of(here), world_.life_of(there), 0, 0, world_.now()});
-  place_->group->join({});
+            {true, world_.incarnation_of(here), world_.incarnation_of(there), 0, 0, world_.now()});
+  runtime_->group->join({});
 }
 
 void Process::before_round(PeerEngine& engine, bool reinitialised) {
-  RoundRecord& record = world_.life(engine.id()).rounds.emplace_back();
+  RoundRecord& record = world_.incarnation(engine.id()).rounds.emplace_back();
   record.round = engine.round();
   record.began = world_.now();
-  record.restarted = reinitialised;
+  record.reinitialised = reinitialised;
   record.reachable = engine.membership().reachable();
   if (reinitialised)
-    world_.tell(fmt::format("peer {}: rows begin again in round {}", engine.id(), engine.round()));
+    world_.log_event(
+        fmt::format("peer {}: rows are reinitialised in round {}", engine.id(), engine.round()));
   for (const std::span<float> row : engine.state_rows()) record.begin.push_back(copy_of(row));
 }
 
 bool Process::after_round(PeerEngine& engine) {
-  RoundRecord& record = world_.life(engine.id()).rounds.back();
+  RoundRecord& record = world_.incarnation(engine.id()).rounds.back();
   for (const std::span<float> row : engine.state_rows()) record.end.push_back(copy_of(row));
   record.deviations = engine.node().endpoint().take_deviations();
-  world_.note({static_cast<std::uint64_t>(engine.id()), engine.round(),
-               static_cast<std::uint64_t>(world_.now().count())});
+  world_.add_to_hash({static_cast<std::uint64_t>(engine.id()), engine.round(),
+                      static_cast<std::uint64_t>(world_.now().count())});
   return true;
 }
 
@@ -191,60 +226,67 @@ task<void> Process::save(PeerEngine& engine) {
 
 task<void> Process::completed(PeerEngine& engine) {
   for (const Deviation& deviation : engine.node().endpoint().take_deviations())
-    world_.life(engine.id()).skipped.push_back(deviation);
+    world_.incarnation(engine.id()).skipped.push_back(deviation);
   return {};
 }
 
 void Process::finished(PeerEngine& engine) {
-  Life& life = world_.life(engine.id());
-  life.finished = true;
-  life.finished_at = world_.now();
-  if (done()) world_.leave(*this);
+  Incarnation& incarnation = world_.incarnation(engine.id());
+  incarnation.finished = true;
+  incarnation.finished_at = world_.now();
+  if (done()) world_.close(*this);
 }
 
 bool Process::done() const {
-  return std::ranges::all_of(hosted_, [this](int peer) { return world_.life(peer).finished; });
+  return std::ranges::all_of(hosted_,
+                             [this](int peer) { return world_.incarnation(peer).finished; });
 }
 
-void Process::settle() {
-  if (!touched_ || paused_ || !place_) return;
-  touched_ = false;
-  place_->scheduler.run();
+void Process::run_ready() {
+  if (!ready_ || paused_ || !runtime_) return;
+  ready_ = false;
+  runtime_->scheduler.run();
   for (const int peer : hosted_) {
-    Life& record = world_.life(peer);
-    record.most_waiting_bytes = std::max(record.most_waiting_bytes,
-                                         place_->group->exchange().endpoint(peer).waiting_bytes());
+    Incarnation& record = world_.incarnation(peer);
+    record.most_waiting_bytes =
+        std::max(record.most_waiting_bytes,
+                 runtime_->group->exchange().endpoint(peer).messenger().unread_bytes());
   }
 }
 
-Time Process::next() const { return place_ && !paused_ ? place_->scheduler.next() : Time::max(); }
+Time Process::next_timer() const {
+  return runtime_ && !paused_ ? runtime_->scheduler.next() : Time::max();
+}
 
 void Process::fire() {
-  place_->scheduler.fire();
-  touched_ = true;
+  runtime_->scheduler.fire();
+  ready_ = true;
 }
 
 Status Process::deliver(Chunk chunk) {
-  touched_ = true;
-  return place_->group->exchange().deliver(std::move(chunk));
+  ready_ = true;
+  return runtime_->group->exchange().deliver(std::move(chunk));
 }
 
 PeerEngine& Process::engine(int peer) {
-  touched_ = true;
-  return place_->group->engine(peer);
+  ready_ = true;
+  return runtime_->group->engine(peer);
 }
 
-void Process::lost(int peer, int other, const std::string& why) {
-  if (world_.parts().algorithm->needs().tolerates_peer_loss)
+void Process::lose_link(int peer, int other, const std::string& why) {
+  if (world_.protocol().algorithm->requirements().tolerates_peer_loss)
     return engine(peer).lose_link(other, why);
   if (!done()) world_.give_up(*this);
 }
 
-void Process::back(int peer, int other) {
-  if (world_.parts().algorithm->needs().tolerates_peer_loss) engine(peer).restore_link(other);
+void Process::restore_link(int peer, int other) {
+  if (world_.protocol().algorithm->requirements().tolerates_peer_loss)
+    engine(peer).restore_link(other);
 }
 
-void Process::left(int peer, int other) { engine(peer).close_link(other); }
-Round Process::round_of(int peer) const { return place_->group->exchange().endpoint(peer).round(); }
+void Process::close_link(int peer, int other) { engine(peer).close_link(other); }
+Round Process::round_of(int peer) const {
+  return runtime_->group->exchange().endpoint(peer).round();
+}
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

@@ -8,11 +8,11 @@
 #include <numeric>
 
 #include "base/philox.hpp"
-#include "base/words.hpp"
+#include "base/tokens.hpp"
 #include "gossip/engine/exchange_options.hpp"
 #include "topology/spectrum.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 namespace {
 
 constexpr int kMostPeers = 64;
@@ -27,8 +27,8 @@ const std::vector<std::string>& codec_names() {
   return names;
 }
 
-const std::vector<FaultForm>& fault_forms() {
-  static const std::vector<FaultForm> forms{
+const std::vector<FaultSpec>& fault_specs() {
+  static const std::vector<FaultSpec> specs{
       {FaultKind::crash, "crash", true, false, false, false},
       {FaultKind::vanish, "vanish", true, false, false, false},
       {FaultKind::restart, "restart", true, true, false, false},
@@ -39,7 +39,7 @@ const std::vector<FaultForm>& fault_forms() {
       {FaultKind::stall, "stall", true, true, true, false},
       {FaultKind::clog, "clog", true, true, true, true},
       {FaultKind::partition, "partition", true, true, false, false},
-      {FaultKind::deafness, "deafness", true, true, false, false},
+      {FaultKind::one_way_partition, "one_way_partition", true, true, false, false},
       {FaultKind::cut, "cut", true, false, true, false},
       {FaultKind::corrupt, "corrupt", true, false, true, false},
       {FaultKind::close, "close", true, false, true, false},
@@ -50,36 +50,36 @@ const std::vector<FaultForm>& fault_forms() {
       {FaultKind::torn_write, "torn_write", true, false, false, true},
       {FaultKind::killed_write, "killed_write", true, true, false, true},
   };
-  return forms;
+  return specs;
 }
 
-const FaultForm& form_of(FaultKind kind) {
-  return *std::ranges::find(fault_forms(), kind, &FaultForm::kind);
+const FaultSpec& spec_of(FaultKind kind) {
+  return *std::ranges::find(fault_specs(), kind, &FaultSpec::kind);
 }
 
 std::string to_string(const Fault& fault) {
-  const FaultForm& form = form_of(fault.kind);
-  std::string text = fmt::format("{} process={}", form.name, fault.process);
-  if (form.other) text += fmt::format(" other={}", fault.other);
-  if (form.at) text += fmt::format(" at={}", fault.at);
-  if (form.lasts) text += fmt::format(" lasts={}", fault.lasts);
-  if (form.amount) text += fmt::format(" amount={}", fault.amount);
+  const FaultSpec& spec = spec_of(fault.kind);
+  std::string text = fmt::format("{} process={}", spec.name, fault.process);
+  if (spec.other) text += fmt::format(" other={}", fault.other);
+  if (spec.at) text += fmt::format(" at={}", fault.at);
+  if (spec.lasts) text += fmt::format(" lasts={}", fault.lasts);
+  if (spec.amount) text += fmt::format(" amount={}", fault.amount);
   return text;
 }
 
 Result<Fault> parse_fault(const std::string& text) {
-  const auto words = words_of(text);
+  const auto words = tokens_of(text);
   std::vector<std::string> names;
-  for (const FaultForm& form : fault_forms()) names.push_back(form.name);
-  const auto form = words.empty()
-                        ? fault_forms().end()
-                        : std::ranges::find(fault_forms(), words.front(), &FaultForm::name);
-  if (form == fault_forms().end())
-    return invalid(
-        fmt::format("faults: '{}' begins with none of: {}", text, fmt::join(names, ", ")));
-  Fault fault{.kind = form->kind};
-  bool process = false, other = !form->other, at = !form->at, lasts = !form->lasts,
-       amount = !form->amount;
+  for (const FaultSpec& spec : fault_specs()) names.push_back(spec.name);
+  const auto spec = words.empty()
+                        ? fault_specs().end()
+                        : std::ranges::find(fault_specs(), words.front(), &FaultSpec::name);
+  if (spec == fault_specs().end())
+    return invalid(fmt::format("faults: '{}' does not begin with a kind of fault: {}", text,
+                               fmt::join(names, ", ")));
+  Fault fault{.kind = spec->kind};
+  bool process = false, other = !spec->other, at = !spec->at, lasts = !spec->lasts,
+       amount = !spec->amount;
   for (const std::string_view word : std::span(words).subspan(1)) {
     const std::size_t equals = std::min(word.find('='), word.size());
     const std::string_view key = word.substr(0, equals),
@@ -97,20 +97,22 @@ Result<Fault> parse_fault(const std::string& text) {
       return given = true;
     };
     const bool understood = key == "process"  ? id(true, process, fault.process)
-                            : key == "other"  ? id(form->other, other, fault.other)
-                            : key == "at"     ? number(form->at, at, fault.at)
-                            : key == "lasts"  ? number(form->lasts, lasts, fault.lasts)
-                            : key == "amount" ? number(form->amount, amount, fault.amount)
+                            : key == "other"  ? id(spec->other, other, fault.other)
+                            : key == "at"     ? number(spec->at, at, fault.at)
+                            : key == "lasts"  ? number(spec->lasts, lasts, fault.lasts)
+                            : key == "amount" ? number(spec->amount, amount, fault.amount)
                                               : false;
     if (!understood)
       return invalid(fmt::format("faults: '{}': '{}' is not understood", text, word));
   }
   if (!process || !other || !at || !lasts || !amount)
-    return invalid(fmt::format("faults: '{}' leaves out what {} takes", text, form->name));
+    return invalid(fmt::format("faults: '{}' lacks a field of {}", text, spec->name));
   return fault;
 }
 
-int Scenario::processes() const { return homes.empty() ? 0 : *std::ranges::max_element(homes) + 1; }
+int Scenario::processes() const {
+  return placement.empty() ? 0 : *std::ranges::max_element(placement) + 1;
+}
 
 std::vector<Fault> Scenario::fault_list() const {
   std::vector<Fault> list;
@@ -121,70 +123,78 @@ std::vector<Fault> Scenario::fault_list() const {
 const ParameterSet<Scenario>& scenario_parameters() {
   static const auto set =
       ParameterSet<Scenario>()
-          .add("seed", &Scenario::seed, {.help = "keys all that is left to chance", .minimum = 0})
+          .add("seed", &Scenario::seed, {.help = "keys all random choices", .minimum = 0})
           .add("topology", &Scenario::topology,
                {.help = "a kind of topology, with its default parameters"})
           .add("lazy", &Scenario::lazy, {.help = "(I + W)/2"})
           .add("peers", &Scenario::peers, {.help = "n", .minimum = 2, .maximum = kMostPeers})
-          .add("homes", &Scenario::homes, {.help = "by peer: its process"})
+          .add("placement", &Scenario::placement, {.help = "the process of each peer"})
           .add("policy", &Scenario::policy,
-               {.help = "whom a mix waits for", .choices = policy_names()})
+               {.help = "which neighbours a mix waits for", .choices = policy_names()})
           .add("staleness", &Scenario::staleness,
-               {.help = "of policy stale", .minimum = 1, .maximum = 1000})
+               {.help = "rounds that a peer may be ahead, under policy stale",
+                .minimum = 1,
+                .maximum = 1000})
           .add("algorithm", &Scenario::algorithm,
                {.help = "one that mixes, async_push_sum or ad_psgd"})
           .add("order", &Scenario::order,
-               {.help = "of dpsgd and gradient_tracking", .choices = {"atc", "awc"}})
+               {.help = "order of dpsgd and gradient_tracking", .choices = {"atc", "awc"}})
           .add("codec", &Scenario::codec,
-               {.help = "that rows are mixed through", .choices = codec_names()})
+               {.help = "what rows are mixed through", .choices = codec_names()})
           .add("local_steps", &Scenario::local_steps,
-               {.help = "of those that take several", .minimum = 1, .maximum = 100})
+               {.help = "local steps a round, of algorithms that take several",
+                .minimum = 1,
+                .maximum = 100})
           .add("rounds", &Scenario::rounds,
                {.help = "rounds to run", .minimum = 1, .maximum = 100000})
           .add("rate", &Scenario::rate, {.help = "step size", .minimum = 0, .maximum = 1})
           .add("length", &Scenario::length, {.help = "d", .minimum = 1, .maximum = 100000})
           .add("chunk_values", &Scenario::chunk_values,
                {.help = "values of a chunk", .minimum = 1, .maximum = 100000})
-          .add(
-              "window", &Scenario::window,
-              {.help = "chunks that a receiver holds of a connection", .minimum = 1, .maximum = 64})
+          .add("window", &Scenario::window,
+               {.help = "chunks of a connection that its receiver holds",
+                .minimum = 1,
+                .maximum = 64})
           .add("buffer_chunks", &Scenario::buffer_chunks,
-               {.help = "chunks on their way on a connection", .minimum = 1, .maximum = 1000})
+               {.help = "chunks in flight on a connection", .minimum = 1, .maximum = 1000})
           .add("step_ms", &Scenario::step_ms,
-               {.help = "of a local step, the mean", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+               {.help = "mean time of a local step", .minimum = 0, .maximum = 1e6, .unit = "ms"})
           .add("step_spread", &Scenario::step_spread,
-               {.help = "of step times, log-normal", .minimum = 0, .maximum = 1})
+               {.help = "spread of step times, log-normal", .minimum = 0, .maximum = 1})
           .add("latency_ms", &Scenario::latency_ms,
-               {.help = "of every connection, one way", .minimum = 0, .maximum = 1e6, .unit = "ms"})
+               {.help = "latency of every connection, one way",
+                .minimum = 0,
+                .maximum = 1e6,
+                .unit = "ms"})
           .add("jitter_ms", &Scenario::jitter_ms,
-               {.help = "chunks come up to so much later",
+               {.help = "chunks arrive up to so much later",
                 .minimum = 0,
                 .maximum = 1e6,
                 .unit = "ms"})
           .add("loss", &Scenario::loss,
-               {.help = "part of the packets that are lost, and sent again",
+               {.help = "probability that a packet is lost; it is then sent again",
                 .minimum = 0,
                 .maximum = 0.3})
           .add("duplication", &Scenario::duplication,
-               {.help = "part of the packets that travel twice", .minimum = 0, .maximum = 0.5})
+               {.help = "probability that a packet travels twice", .minimum = 0, .maximum = 0.5})
           .add("bandwidth_mbit_s", &Scenario::bandwidth_mbit_s,
-               {.help = "of every connection; 0: without limit",
+               {.help = "bandwidth of every connection; 0: without limit",
                 .minimum = 0,
                 .maximum = 1e6,
                 .unit = "Mbit/s"})
-          .add(
-              "silence", &Scenario::silence,
-              {.help = "after which a peer is lost", .minimum = 0.01, .maximum = 1000, .unit = "s"})
-          .add("call_again", &Scenario::call_again,
-               {.help = "pause before a lost connection is called again, at most",
+          .add("failure_timeout", &Scenario::failure_timeout,
+               {.help = "time without a byte after which a link is lost",
+                .minimum = 0.01,
+                .maximum = 1000,
+                .unit = "s"})
+          .add("reconnect_delay", &Scenario::reconnect_delay,
+               {.help = "longest pause before a lost connection is redialled",
                 .minimum = 0.001,
                 .maximum = 1000,
                 .unit = "s"})
           .add("checkpoint_every", &Scenario::checkpoint_every,
-               {.help = "rounds after which processes that need it write a checkpoint",
-                .minimum = 1,
-                .maximum = 100000})
-          .add("faults", &Scenario::faults, {.help = "what goes wrong, and when"});
+               {.help = "rounds between two checkpoints", .minimum = 1, .maximum = 100000})
+          .add("faults", &Scenario::faults, {.help = "the faults and their times"});
   return set;
 }
 
@@ -194,7 +204,7 @@ ParameterValues values_of(const Scenario& s) {
           {"topology", s.topology},
           {"lazy", s.lazy},
           {"peers", whole(s.peers)},
-          {"homes", std::vector<std::int64_t>(s.homes.begin(), s.homes.end())},
+          {"placement", std::vector<std::int64_t>(s.placement.begin(), s.placement.end())},
           {"policy", s.policy},
           {"staleness", whole(s.staleness)},
           {"algorithm", s.algorithm},
@@ -214,8 +224,8 @@ ParameterValues values_of(const Scenario& s) {
           {"loss", s.loss},
           {"duplication", s.duplication},
           {"bandwidth_mbit_s", s.bandwidth_mbit_s},
-          {"silence", s.silence},
-          {"call_again", s.call_again},
+          {"failure_timeout", s.failure_timeout},
+          {"reconnect_delay", s.reconnect_delay},
           {"checkpoint_every", whole(s.checkpoint_every)},
           {"faults", s.faults}};
 }
@@ -247,35 +257,36 @@ std::string to_text(const Scenario& scenario) {
 
 Result<Scenario> scenario_of(const ParameterValues& values) {
   GOSSAMER_TRY(const Scenario scenario, scenario_parameters().read("scenario", values));
-  if (static_cast<int>(scenario.homes.size()) != scenario.peers)
-    return invalid(fmt::format("scenario.homes: {} processes for {} peers", scenario.homes.size(),
-                               scenario.peers));
-  std::vector<int> homes = scenario.homes;
-  std::ranges::sort(homes);
-  homes.erase(std::ranges::unique(homes).begin(), homes.end());
-  for (std::size_t k = 0; k < homes.size(); ++k)
-    if (homes[k] != static_cast<int>(k))
-      return invalid("scenario.homes: processes are numbered from 0 without a gap");
+  if (static_cast<int>(scenario.placement.size()) != scenario.peers)
+    return invalid(fmt::format("scenario.placement: {} entries for {} peers",
+                               scenario.placement.size(), scenario.peers));
+  std::vector<int> processes_used = scenario.placement;
+  std::ranges::sort(processes_used);
+  processes_used.erase(std::ranges::unique(processes_used).begin(), processes_used.end());
+  for (std::size_t k = 0; k < processes_used.size(); ++k)
+    if (processes_used[k] != static_cast<int>(k))
+      return invalid("scenario.placement: processes are numbered from 0 without a gap");
   for (const std::string& text : scenario.faults) {
     GOSSAMER_TRY(const Fault fault, parse_fault(text));
-    const auto processes = static_cast<int>(homes.size());
-    const bool parts = fault.kind == FaultKind::partition || fault.kind == FaultKind::deafness;
-    const bool itself = form_of(fault.kind).other && fault.other == fault.process;
-    if (fault.process >= processes - (parts ? 1 : 0) || fault.other >= processes || itself)
+    const auto processes = static_cast<int>(processes_used.size());
+    const bool divides =
+        fault.kind == FaultKind::partition || fault.kind == FaultKind::one_way_partition;
+    const bool itself = spec_of(fault.kind).other && fault.other == fault.process;
+    if (fault.process >= processes - (divides ? 1 : 0) || fault.other >= processes || itself)
       return invalid(
-          fmt::format("scenario.faults: '{}': there are processes 0 to {}, another one is not "
-                      "itself, and nobody is "
-                      "beyond the last",
+          fmt::format("scenario.faults: '{}': processes are 0 to {}, a fault between two takes "
+                      "two, and a partition leaves one "
+                      "beyond",
                       text, processes - 1));
   }
-  auto parts = build(scenario);
-  if (!parts.ok()) return parts.error();
+  auto protocol = build_protocol(scenario);
+  if (!protocol.ok()) return protocol.error();
   return scenario;
 }
 
-Result<Parts> build(const Scenario& scenario) {
-  Parts parts;
-  parts.policy = policy_named(scenario.policy);
+Result<Protocol> build_protocol(const Scenario& scenario) {
+  Protocol protocol;
+  protocol.policy = policy_named(scenario.policy);
   ParameterValues values;
   for (const AlgorithmKind& kind : algorithms::catalog()) {
     if (kind.name != scenario.algorithm) continue;
@@ -286,42 +297,42 @@ Result<Parts> build(const Scenario& scenario) {
       if (spec.name == "length") values["length"] = static_cast<std::int64_t>(scenario.length);
     }
   }
-  GOSSAMER_TRY(parts.algorithm, make_algorithm(scenario.algorithm, values));
-  const AlgorithmNeeds needs = parts.algorithm->needs();
+  GOSSAMER_TRY(protocol.algorithm, make_algorithm(scenario.algorithm, values));
+  const AlgorithmRequirements needs = protocol.algorithm->requirements();
   if (!needs.tolerates_peer_loss && scenario.algorithm != "ad_psgd")
-    return invalid(fmt::format("scenario.algorithm: what {} does is not what the oracle knows",
-                               scenario.algorithm));
+    return invalid(
+        fmt::format("scenario.algorithm: the oracle does not know {}", scenario.algorithm));
   topology::WeightOptions weights{.lazy = scenario.lazy};
-  if (needs.only_columns) weights.automatic = "out_degree";
+  if (needs.column_stochastic) weights.automatic = "out_degree";
   GOSSAMER_TRY(
-      parts.schedule,
+      protocol.schedule,
       topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));
-  parts.rows = parts.algorithm->rows(*parts.schedule);
-  GOSSAMER_TRY(parts.codec, make_codec(scenario.codec, {}, {scenario.seed}));
+  protocol.rows = protocol.algorithm->rows(*protocol.schedule);
+  GOSSAMER_TRY(protocol.codec, make_codec(scenario.codec, {}, {scenario.seed}));
   const bool known = scenario.algorithm == "consensus" || scenario.algorithm == "dpsgd" ||
                      scenario.algorithm == "qg_momentum";
-  if (scenario.codec != "none" && (parts.policy != Policy::sync || !known))
-    return invalid("scenario.codec: goes with sync and with consensus, dpsgd and qg_momentum");
+  if (scenario.codec != "none" && (protocol.policy != Policy::sync || !known))
+    return invalid("scenario.codec: goes only with sync and with consensus, dpsgd and qg_momentum");
   bool symmetric = true;
-  for (int t = 0; t < std::max(parts.schedule->period(), 1); ++t)
-    symmetric = symmetric && parts.schedule->at(static_cast<Round>(t))->symmetric();
-  const bool mixes = std::ranges::any_of(parts.rows, &RowSpec::mixed);
-  const bool keeps_sums =
-      mixes && std::any_of(parts.rows.begin() + 1, parts.rows.end(),
+  for (int t = 0; t < std::max(protocol.schedule->period(), 1); ++t)
+    symmetric = symmetric && protocol.schedule->at(static_cast<Round>(t))->symmetric();
+  const bool mixes = std::ranges::any_of(protocol.rows, &RowSpec::mixed);
+  const bool conserves_sums =
+      mixes && std::any_of(protocol.rows.begin() + 1, protocol.rows.end(),
                            [](const RowSpec& row) { return row.conserved_sum; });
-  if ((parts.policy == Policy::stale || parts.policy == Policy::async) && keeps_sums)
+  if ((protocol.policy == Policy::stale || protocol.policy == Policy::async) && conserves_sums)
     return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
-  if (parts.policy != Policy::sync && (needs.only_columns ? mixes : !needs.mixing_matrix))
-    return invalid(fmt::format("scenario.policy: {} goes with sync", scenario.algorithm));
-  if (parts.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
+  if (protocol.policy != Policy::sync && (needs.column_stochastic ? mixes : !needs.mixing_matrix))
+    return invalid(fmt::format("scenario.policy: {} goes only with sync", scenario.algorithm));
+  if (protocol.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
     return invalid(
-        "scenario.policy: deadline takes a symmetric W, and an algorithm that bears a changed one");
-  if (needs.fixed_matrix && !(symmetric && parts.schedule->period() == 1))
-    return invalid("scenario.topology: the algorithm takes a symmetric W that stays the same");
-  if (needs.above > -1 && !scenario.lazy)
-    return invalid("scenario.lazy: the algorithm asks for it");
-  GOSSAMER_TRY_STATUS(parts.algorithm->check(*parts.schedule));
-  return parts;
+        "scenario.policy: deadline takes a symmetric W, and an algorithm that tolerates a changed "
+        "one");
+  if (needs.fixed_matrix && !(symmetric && protocol.schedule->period() == 1))
+    return invalid("scenario.topology: the algorithm takes a symmetric W that never changes");
+  if (needs.above > -1 && !scenario.lazy) return invalid("scenario.lazy: the algorithm needs it");
+  GOSSAMER_TRY_STATUS(protocol.algorithm->check(*protocol.schedule));
+  return protocol;
 }
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

@@ -1,6 +1,6 @@
-// What one run of the simulator is: peers, processes, links, policy, algorithm, and what goes wrong
-// when. A seed expands to one; its text can be read again, so that a scenario that was made smaller
-// can be repeated.
+// A scenario: peers, processes, links, policy, algorithm, and the faults with their times. A seed
+// expands to one scenario (generator.hpp). Its text can be read back, so that a scenario that was
+// shrunk can be repeated.
 #pragma once
 
 #include <cstdint>
@@ -13,95 +13,92 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/codec.hpp"
 #include "gossip/exchange/exchange.hpp"
+#include "simulator/names.hpp"
 #include "topology/mixing_matrix.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 
 enum class FaultKind {
-  crash,    ///< the process ends; its connections are reset, and what of its chunks still comes
-            ///< differs from link to link
-  vanish,   ///< the machine ends: nobody is told, there is silence
-  restart,  ///< the process crashes, and is started again a while later, with an old state of its
-            ///< peers
-  reboot,   ///< the same, and it vanishes
-  pause,    ///< the process does nothing for a while, and what comes waits
+  crash,    ///< the process ends; its connections are reset, and on each link another part of its
+            ///< last chunks still arrives
+  vanish,   ///< the machine ends: no reset is sent, and its connections fall silent
+  restart,  ///< the process crashes and is restarted later, with an old state of its peers
+  reboot,   ///< the machine vanishes, and the process is restarted later
+  pause,    ///< the process does nothing for a while, and what arrives waits
   slow,     ///< from the start, the process's local steps take `amount` times as long
-  delay,    ///< for a while, chunks between two processes come `amount` seconds later
-  stall,    ///< for a while nothing passes from a process to another one, and what is sent waits
-  clog,     ///< for a while, each way between two processes is shut and opened by turns, for about
-            ///< `amount` seconds each time
-  partition,  ///< for a while nothing passes between the processes up to this one and those beyond
-  deafness,   ///< the same, but what those beyond send passes
-  cut,        ///< nothing passes between two processes any more
-  corrupt,  ///< the next frame of a connection from a process to another one is damaged, which its
-            ///< receiver sees
-  close,    ///< a process's connection to another one ends in the middle of a frame
+  delay,    ///< for a while, chunks between two processes arrive `amount` seconds later
+  stall,    ///< for a while nothing passes from one process to another; what is sent waits
+  clog,  ///< for a while, each direction between two processes is blocked and unblocked by turns,
+         ///< for about `amount` seconds each time
+  partition,          ///< for a while nothing passes between the processes up to this one and the
+                      ///< processes beyond
+  one_way_partition,  ///< the same, but what the processes beyond send passes
+  cut,                ///< from then on nothing passes between two processes
+  corrupt,  ///< the next frame from one process to another is damaged, and its receiver detects it
+  close,    ///< a process resets its connection to another one in the middle of a frame
   slow_reader,   ///< for a while the process takes `amount` bytes a second from its connections
-  not_finite,    ///< the next row that a process sends to another one begins with a NaN, as of a
-                 ///< sender that does not look
-  clock,         ///< the clock of a process's machine leaps ahead by `amount` seconds
-  failed_write,  ///< of the calls that the process's checkpoints ask of its disk, the one after
+  not_finite,    ///< the next row from one process to another begins with a NaN, as from a sender
+                 ///< that does not validate its rows
+  clock,         ///< the clock of the process's machine jumps ahead by `amount` seconds
+  failed_write,  ///< of the calls that the process's checkpoints make to its disk, the one after
                  ///< `amount` more fails
   torn_write,    ///< the same, and it writes half
-  killed_write,  ///< for a while, the same, and the process ends there; it is started again at the
-                 ///< end
+  killed_write,  ///< the same, and the process ends at that call; it is restarted at the end
 };
 
 struct Fault {
   FaultKind kind = FaultKind::crash;
   double at = 0;     ///< seconds
-  double lasts = 0;  ///< seconds; of those that last a while
+  double lasts = 0;  ///< seconds; of kinds that end
   int process = 0;
-  int other = 0;  ///< a process; of those that concern two
+  int other = 0;  ///< a process; of kinds that concern two
   double amount = 0;
   bool operator==(const Fault&) const = default;
 };
 
-/// What a kind of fault is called and which of a fault's fields it uses.
-struct FaultForm {
+/// The name of a kind of fault, and which of a fault's fields it uses.
+struct FaultSpec {
   FaultKind kind;
   const char* name;
   bool at, lasts, other, amount;
 };
-const std::vector<FaultForm>& fault_forms();
-const FaultForm& form_of(FaultKind kind);
+const std::vector<FaultSpec>& fault_specs();
+const FaultSpec& spec_of(FaultKind kind);
 /// "stall process=1 other=2 at=0.5 lasts=0.25"
 std::string to_string(const Fault& fault);
-/// The error (invalid) says which word is not understood.
+/// The error (invalid) names the word that is not understood.
 Result<Fault> parse_fault(const std::string& text);
 
 struct Scenario {
-  std::uint64_t seed =
-      0;  ///< keys jitter, step times, start rows, optima and what faults leave to chance
+  /// Keys jitter, step times, start rows, optima and all random choices of faults.
+  std::uint64_t seed = 0;
   std::string topology = "ring";
   bool lazy = false;
   int peers = 4;
-  std::vector<int> homes;  ///< by peer: its process; processes are numbered from 0 without a gap
+  std::vector<int> placement;  ///< by peer: its process; processes are numbered 0, 1, … without gap
   std::string policy = "sync";
   int staleness = 4;
-  std::string algorithm =
-      "dpsgd";                 ///< one that bears losses; or ad_psgd, whose run ends with the first
-  std::string order = "atc";   ///< of those that have one
-  std::string codec = "none";  ///< that rows are mixed through; under sync, of algorithms whose
-                               ///< rows the oracle has to the bit
-  int local_steps = 1;         ///< of those that take several
+  std::string algorithm = "dpsgd";  ///< one that tolerates loss; or ad_psgd, whose run then ends
+  std::string order = "atc";        ///< of algorithms that have an order
+  /// What rows are mixed through. Only under sync, and with algorithms of which the oracle knows
+  /// every row bit by bit.
+  std::string codec = "none";
+  int local_steps = 1;  ///< of algorithms that take several
   int rounds = 100;
   double rate = 0.1;
   int length = 8;  ///< values of a row
   int chunk_values = 8;
-  int window = 2;  ///< chunks that a receiver holds of a connection
-  int buffer_chunks =
-      2;  ///< chunks on their way on a connection; what is sent beyond waits at its sender
+  int window = 2;         ///< chunks of a connection that its receiver holds
+  int buffer_chunks = 2;  ///< chunks in flight on a connection; further ones wait at their sender
   double step_ms = 5, step_spread = 0;
   double latency_ms = 5, jitter_ms = 0;
-  double loss = 0;              ///< part of the packets that do not arrive, and are sent again
-  double duplication = 0;       ///< part of the packets that travel twice
+  double loss = 0;              ///< probability that a packet is lost; it is then sent again
+  double duplication = 0;       ///< probability that a packet travels twice
   double bandwidth_mbit_s = 0;  ///< of a connection; 0: without limit
-  double silence = 2;           ///< seconds
-  double call_again =
-      1;  ///< seconds: the longest pause before a connection that is gone is called again
-  int checkpoint_every =
-      10;  ///< rounds after which a process that a fault needs it of writes a checkpoint
+  double failure_timeout = 2;   ///< seconds without a byte after which a link is lost
+  double reconnect_delay = 1;  ///< seconds: the longest pause before a lost connection is redialled
+  int checkpoint_every = 10;   ///< rounds between two checkpoints of a process; only processes that
+                               ///< a fault restarts, or whose disk it strikes, write any
   std::vector<std::string> faults;  ///< to_string of each
 
   int processes() const;
@@ -115,11 +112,12 @@ const ParameterSet<Scenario>& scenario_parameters();
 ParameterValues values_of(const Scenario& scenario);
 /// TOML: a line for each field.
 std::string to_text(const Scenario& scenario);
-/// Reads and checks; the error (invalid) names the field.
+/// Reads and validates; the error (invalid) names the field.
 Result<Scenario> scenario_of(const ParameterValues& values);
 
-/// What a scenario is made of, built: the same for all its processes.
-struct Parts {
+/// What all processes of a scenario share: the schedule of W, the algorithm with its rows, the
+/// codec and the policy.
+struct Protocol {
   std::unique_ptr<topology::MixingSchedule> schedule;
   std::unique_ptr<Algorithm> algorithm;
   std::vector<RowSpec> rows;
@@ -127,6 +125,6 @@ struct Parts {
   Policy policy = Policy::sync;
 };
 /// The error (invalid) says what does not go together.
-Result<Parts> build(const Scenario& scenario);
+Result<Protocol> build_protocol(const Scenario& scenario);
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

@@ -2,34 +2,34 @@
 
 #include <utility>
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 
-void PerfectStorage::begin(int process, const std::vector<int>& hosted) {
-  Place& place = places_[process];
-  place.hosted = hosted.size();
-  place.killed = false;
-  place.pending.clear();
+void PerfectStorage::start(int process, const std::vector<int>& hosted) {
+  ProcessDisk& disk = disks_[process];
+  disk.hosted = hosted.size();
+  disk.killed = false;
+  disk.pending.clear();
 }
 
-Kept PerfectStorage::save(int process, const SavedState& state) {
-  Place& place = places_[process];
-  if (place.killed) return Kept::no;
-  if (const auto fault = std::exchange(place.struck, std::nullopt)) {
-    place.killed = *fault == DiskFault::kill;
-    place.pending.erase(state.round);
-    return Kept::no;
+SaveResult PerfectStorage::save(int process, const SavedState& state) {
+  ProcessDisk& disk = disks_[process];
+  if (disk.killed) return SaveResult::failed;
+  if (const auto fault = std::exchange(disk.fault, std::nullopt)) {
+    disk.killed = *fault == DiskFault::kill;
+    disk.pending.erase(state.round);
+    return SaveResult::failed;
   }
-  auto& states = place.pending[state.round];
+  auto& states = disk.pending[state.round];
   states[state.peer] = state;
-  if (states.size() < place.hosted) return Kept::not_yet;
-  std::erase_if(place.rounds, [&](const auto& entry) { return entry.first > state.round; });
-  place.rounds[state.round] = std::move(states);
-  place.pending.erase(state.round);
-  return Kept::yes;
+  if (states.size() < disk.hosted) return SaveResult::pending;
+  std::erase_if(disk.rounds, [&](const auto& entry) { return entry.first > state.round; });
+  disk.rounds[state.round] = std::move(states);
+  disk.pending.erase(state.round);
+  return SaveResult::saved;
 }
 
-std::vector<SavedState> PerfectStorage::find(int process, const std::vector<int>& hosted) {
-  const auto& rounds = places_[process].rounds;
+std::vector<SavedState> PerfectStorage::load(int process, const std::vector<int>& hosted) {
+  const auto& rounds = disks_[process].rounds;
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
     if (round->second.size() != hosted.size()) continue;
     std::vector<SavedState> states;
@@ -39,11 +39,11 @@ std::vector<SavedState> PerfectStorage::find(int process, const std::vector<int>
   return {};
 }
 
-void PerfectStorage::strike(int process, DiskFault fault, int) { places_[process].struck = fault; }
-void PerfectStorage::relent(int process) { places_[process].struck.reset(); }
+void PerfectStorage::inject(int process, DiskFault fault, int) { disks_[process].fault = fault; }
+void PerfectStorage::clear_fault(int process) { disks_[process].fault.reset(); }
 bool PerfectStorage::killed(int process) const {
-  const auto found = places_.find(process);
-  return found != places_.end() && found->second.killed;
+  const auto found = disks_.find(process);
+  return found != disks_.end() && found->second.killed;
 }
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

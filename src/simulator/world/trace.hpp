@@ -1,6 +1,6 @@
-// What a simulated run leaves behind for the oracle: what each peer logged, its rows at both ends
-// of each round, what its trainer did in between, and what its process found on its disk. Nothing
-// of it comes out of the exchange but the deviations that it logs.
+// The trace of a simulated run, for the oracle: what each peer logged, its rows at both ends of
+// each round, what its trainer did in between, and what its process found on its disk. The only
+// part that the exchange itself supplies are the deviations that it logs.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/trainer.hpp"
+#include "simulator/names.hpp"
 
-namespace gossamer::gossip::sim {
+namespace gossamer::simulator {
 
 using FloatRow = std::vector<float>;
 
 /// One operation of a peer's trainer: x before and after, and the gradient that it left.
-struct Trained {
+struct TrainRecord {
   TrainOperation operation;
   FloatRow before, gradient, after;
 };
@@ -27,69 +28,68 @@ struct Trained {
 struct RoundRecord {
   Round round = 0;
   Time began{0};
-  bool restarted = false;       ///< rows with a conserved sum began again before it
-  std::vector<int> reachable;   ///< peers that the peer held for within reach, ascending
-  std::vector<FloatRow> begin;  ///< by row of the algorithm, once rows began again
-  std::vector<Trained> trained;
+  bool reinitialised = false;   ///< rows with a conserved sum were reinitialised before it
+  std::vector<int> reachable;   ///< peers within reach by the peer's own view, ascending
+  std::vector<FloatRow> begin;  ///< by row of the algorithm, after reinitialisation
+  std::vector<TrainRecord> trained;
   std::vector<FloatRow> end;  ///< empty: the peer's process ended in this round
   std::vector<Deviation> deviations;
 };
 
-/// A link that was lost, or is there again, as one end was told of it.
+/// A link that was lost, or restored, when one end was notified.
 struct LinkRecord {
-  bool back = false;
-  int life = 0, other = 0;  ///< of Trace::lives
-  int opening = 0;          ///< which connection of the two: both ends count alike
-  Round round = 0;          ///< of `life` when it was told
+  bool restored = false;
+  int incarnation = 0, other = 0;  ///< this end and the other one: of Trace::incarnations
+  int connection = 0;  ///< number of the connection between the two peers; both ends count alike
+  Round round = 0;     ///< of `incarnation` when it was notified
   Time at{0};
 };
 
-/// What one peer did in one process. It has several where its process was started again.
-struct Life {
+/// What one peer did in one process. A peer whose process is restarted has several incarnations.
+struct Incarnation {
   int peer = 0;
-  bool joins = false;  ///< into a network that runs
+  bool joins = false;  ///< a network that runs
   std::vector<RoundRecord> rounds;
   std::vector<Deviation> skipped;  ///< logged for rounds that it left out
   bool alive = true;               ///< its process did not end before its last round
   bool finished = false;           ///< it did its last round
   Time finished_at{0};
-  std::uint64_t most_waiting_bytes =
-      0;  ///< that had come and were not taken, at most at any one time
+  std::uint64_t most_waiting_bytes = 0;  ///< the most that had arrived and was not consumed
 };
 
-/// A peer's state after so many rounds, as its process keeps it.
+/// A peer's state after a round, as its process saves it.
 struct SavedState {
   Round round = 0;
   int peer = 0;
-  std::uint64_t steps = 0;  ///< local ones
+  std::uint64_t steps = 0;  ///< local steps done
   std::vector<std::uint64_t> counters;
-  std::vector<FloatRow>
-      rows;  ///< by row of the algorithm; those that do not survive a round may be empty
+  /// By row of the algorithm; a row that does not survive a round may be empty.
+  std::vector<FloatRow> rows;
 };
 
-/// A look at what a process has kept.
+/// What a process loaded from its disk.
 struct DiskRecord {
   int process = 0;
-  Round said = 0;  ///< the newest round whose states had been said to be kept; 0: none
+  Round acknowledged = 0;  ///< the newest round whose states the disk had acknowledged; 0: none
   std::vector<SavedState> found;
 };
 
 struct Trace {
-  std::deque<Life> lives;  ///< the first n are those that the peers begin with, in their order
-  std::vector<LinkRecord> links;  ///< in the order of time
-  std::vector<DiskRecord>
-      disks;  ///< of those who keep states: when one began again, and in the end
-  /// By sender and receiver, of different processes: values of rows that waited at the sender, at
-  /// most at any one time.
+  std::deque<Incarnation> incarnations;  ///< the first n are the peers' first ones, in their order
+  std::vector<LinkRecord> links;         ///< in the order of time
+  /// Of processes that save states: at each restart, and at the end.
+  std::vector<DiskRecord> disks;
+  /// By sender and receiver, of different processes: the most values of rows that waited at the
+  /// sender.
   std::map<std::pair<int, int>, std::uint64_t> most_lent;
-  std::vector<std::string>
-      story;  ///< what happened to links and what peers said of it, a line each
-  std::vector<std::string>
-      complaints;  ///< faults that a process reported, and chunks that it refused undamaged
+  /// Losses and restorations of links, and the peers' messages about them, a line each.
+  std::vector<std::string> event_log;
+  /// Errors that a process reported, and undamaged chunks that it refused.
+  std::vector<std::string> errors;
   Time end{0};
   std::uint64_t events = 0;
-  bool out_of_time = false;  ///< virtual time ran out, or events, before all was quiet
+  bool out_of_time = false;  ///< virtual time or events ran out while work was left
   std::uint64_t hash = 0;    ///< of chunks delivered, rounds done and final rows
 };
 
-}  // namespace gossamer::gossip::sim
+}  // namespace gossamer::simulator

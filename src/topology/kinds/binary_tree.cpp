@@ -1,4 +1,4 @@
-// Binary tree: the fewest edges that connect everybody in few hops. What is far apart meets in the
+// Binary tree: the fewest edges that connect all peers in few hops. What is far apart meets in the
 // root alone: gap 1/n or so.
 #include "topology/building.hpp"
 

@@ -1,5 +1,5 @@
-// Complete: everybody hears everybody, and one round is the exact average. Every peer sends n − 1
-// rows for it.
+// Complete: every two peers are neighbours, and one round is the exact average. Every peer sends n
+// − 1 rows for it.
 #include <fmt/format.h>
 
 #include "topology/building.hpp"
@@ -15,7 +15,8 @@ TopologyKind complete() {
   TopologyKind kind;
   kind.name = "complete";
   kind.summary =
-      "everybody hears everybody: the exact average in one round, for n − 1 rows sent by each peer";
+      "every two peers are neighbours: the exact average in one round, for n − 1 rows sent by each "
+      "peer";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     const int n = context.peers;

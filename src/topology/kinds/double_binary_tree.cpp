@@ -1,5 +1,5 @@
 // Double binary trees: two binary trees over the same peers, so laid that an inner peer of one is a
-// leaf of the other. Reductions use both at once, at half the data each; gossip hears along both.
+// leaf of the other. Reductions use both at once, at half the data each; gossip mixes along both.
 #include <algorithm>
 
 #include "topology/building.hpp"

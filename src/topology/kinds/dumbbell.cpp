@@ -1,6 +1,6 @@
-// Dumbbell: two cliques and a single edge between them. Everybody hears half the network, and the
-// halves hardly agree: the graph on which degree and diameter say nothing, and the gap, about 4/n²
-// · 2, everything.
+// Dumbbell: two cliques and a single edge between them. Every peer has half the network as
+// neighbours, and the halves hardly agree: the graph on which degree and diameter say nothing, and
+// the gap, about 4/n² · 2, everything.
 #include <fmt/format.h>
 
 #include "topology/building.hpp"

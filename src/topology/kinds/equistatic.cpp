@@ -44,7 +44,7 @@ std::vector<int> draw_shifts(int n, int m, std::uint64_t seed) {
   }
 }
 
-/// W = 1/M Σ_m A(a_m), where in A(a) peer i gives (n − 1)/n to what it hears from i − a, and keeps
+/// W = 1/M Σ_m A(a_m), where in A(a) peer i weighs the row of i − a with (n − 1)/n, and keeps
 /// 1/n (Song et al. 2022, eq. 3 and 4); undirected half of it to i − a, half to i + a (eq. 6).
 WeightRows weigh_shifts(int n, const std::vector<int>& shifts, bool directed) {
   std::map<int, double> weight_of;  // by offset: shifts that were drawn twice weigh twice

@@ -1,5 +1,5 @@
-// Static exponential graph: everybody hears, in every round, all whom the one-peer exponential
-// graph has him hear in turn.
+// Static exponential graph: in every round, the in-neighbours of a peer are all those that it has
+// in turn in the one-peer exponential graph.
 #include <algorithm>
 
 #include "topology/building.hpp"
@@ -10,11 +10,13 @@ TopologyKind exponential() {
   TopologyKind kind;
   kind.name = "exponential";
   kind.summary =
-      "each peer hears those 1, 2, 4, … before it: degree ⌈log2 n⌉, gap 2/(1 + ⌈log2 n⌉) for even "
+      "the in-neighbours of a peer are 1, 2, 4, … before it: degree ⌈log2 n⌉, gap 2/(1 + ⌈log2 n⌉) "
+      "for even "
       "n; directed";
   kind.source = "Ying et al. 2021 (arXiv:2110.13363)";
-  // Peer i hears (i − 2^j) mod n, j = 0..⌈log2 n⌉ − 1. With weights 1/(1 + ⌈log2 n⌉) throughout,
-  // the gap for even n is 2/(1 + ⌈log2 n⌉) (Ying et al., Proposition 1), and for odd n it is wider.
+  // The in-neighbours of peer i are (i − 2^j) mod n, j = 0..⌈log2 n⌉ − 1. With weights 1/(1 + ⌈log2
+  // n⌉) throughout, the gap for even n is 2/(1 + ⌈log2 n⌉) (Ying et al., Proposition 1), and for
+  // odd n it is wider.
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     const int n = context.peers;

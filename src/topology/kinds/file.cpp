@@ -21,8 +21,9 @@ const ParameterSet<FileOptions>& parameters() {
               {.help = "edge list (a line: from to, or from to weight) or GraphML (.graphml, .xml)",
                .path = true})
           .add("directed", &FileOptions::directed,
-               {.help = "an edge list's edges go one way: the second peer hears the first. GraphML "
-                        "says so itself"});
+               {.help =
+                    "an edge list's edges go one way, from the first peer to the second. GraphML "
+                    "says so itself"});
   return set;
 }
 

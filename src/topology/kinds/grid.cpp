@@ -1,4 +1,5 @@
-// Grid: rows × cols peers, each hearing the two to four beside it; a torus whose edges were cut.
+// Grid: rows × cols peers, each with the two to four beside it as neighbours; a torus whose edges
+// were cut.
 #include "topology/building.hpp"
 
 namespace gossamer::topology::kinds {
@@ -12,7 +13,7 @@ TopologyKind grid() {
   kind.make = [](const TopologyContext& context,
                  const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const LayoutOptions options, layout_parameters().read("topology", values));
-    // Chosen by us, a side of 1 would pass a path off as a grid in somebody's study; asked for
+    // A default side of 1 would make a path that a study takes for a grid; asked for
     // (rows = 1), it is built.
     const LayoutRule rule{.kind = "grid",
                           .minimum_side = 1,

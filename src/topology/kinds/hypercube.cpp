@@ -1,4 +1,4 @@
-// Hypercube: peers are the corners of a cube of dimension log2 n and hear those whose number
+// Hypercube: peers are the corners of a cube of dimension log2 n; neighbours are peers whose number
 // differs in one bit.
 #include <bit>
 
@@ -15,7 +15,7 @@ TopologyKind hypercube() {
   TopologyKind kind;
   kind.name = "hypercube";
   kind.summary =
-      "peers whose numbers differ in one bit hear each other: degree and diameter log2 n; n a "
+      "peers whose numbers differ in one bit are neighbours: degree and diameter log2 n; n a "
       "power of two";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {

@@ -1,4 +1,4 @@
-// One-peer exponential graph: in round t everybody hears one other peer, 2^(t mod ⌈log2 n⌉) places
+// One-peer exponential graph: in round t every peer has one in-neighbour, 2^(t mod ⌈log2 n⌉) places
 // before. Each W_t is doubly stochastic though not symmetric, and for n a power of two a whole
 // period is the exact average.
 #include <bit>
@@ -19,11 +19,13 @@ class OnePeerExponential final : public Topology {
 
   std::vector<int> lattice() const override { return {peers_}; }
 
-  /// Peer i hears (i − 2^(t mod τ)) mod n and gives it half (Ying et al. 2021, Assran et al. 2019).
+  /// The in-neighbour of peer i is (i − 2^(t mod τ)) mod n, with weight ½ (Ying et al. 2021, Assran
+  /// et al. 2019).
   Graph graph(Round t) const override {
     Graph graph{std::vector<std::vector<int>>(static_cast<std::size_t>(peers_))};
     if (peers_ == 1) return graph;
-    const int shift = 1 << (t % static_cast<Round>(period()));  // < n, so nobody hears himself
+    const int shift =
+        1 << (t % static_cast<Round>(period()));  // < n, so no peer is its own neighbour
     for (int i = 0; i < peers_; ++i)
       graph.out[static_cast<std::size_t>(i)] = {(i + shift) % peers_};
     return graph;
@@ -39,7 +41,8 @@ TopologyKind one_peer_exponential() {
   TopologyKind kind;
   kind.name = "one_peer_exponential";
   kind.summary =
-      "in round t each peer hears the one 2^(t mod ⌈log2 n⌉) before it; exact average per period "
+      "in round t the in-neighbour of a peer is the one 2^(t mod ⌈log2 n⌉) before it; exact "
+      "average per period "
       "when n = 2^k";
   kind.source = "Assran et al. 2019 (arXiv:1811.10792); Ying et al. 2021 (arXiv:2110.13363)";
   kind.make = [](const TopologyContext& context,

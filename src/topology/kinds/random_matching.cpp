@@ -1,5 +1,5 @@
-// Random matching: in each round everybody is paired with one other, drawn anew, and pairs average.
-// One row sent a round.
+// Random matching: in each round every peer is paired with one other, drawn anew, and pairs
+// average. One row sent a round.
 #include <numeric>
 
 #include "base/philox.hpp"

@@ -1,4 +1,4 @@
-// Random regular graph: everybody has the same number of neighbours, drawn once. Nearly the best
+// Random regular graph: all peers have the same number of neighbours, drawn once. Nearly the best
 // gap that this degree can have, at any n: an expander (Friedman 2008: the second eigenvalue of its
 // edges is 2 √(d − 1) + ε, almost always).
 #include <fmt/format.h>

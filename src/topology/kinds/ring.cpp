@@ -1,4 +1,5 @@
-// Ring: every peer hears the one before and the one after. Two peers are one edge, not two.
+// Ring: the neighbours of a peer are the one before and the one after. Two peers are one edge, not
+// two.
 #include "topology/building.hpp"
 
 namespace gossamer::topology::kinds {

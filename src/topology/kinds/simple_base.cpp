@@ -1,4 +1,4 @@
-// Simple Base-(k+1): rounds of at most k neighbours after which everybody has the exact average,
+// Simple Base-(k+1): rounds of at most k neighbours after which every peer has the exact average,
 // for any number of peers.
 #include "topology/finite_time.hpp"
 

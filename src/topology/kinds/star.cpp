@@ -7,7 +7,7 @@ TopologyKind star() {
   TopologyKind kind;
   kind.name = "star";
   kind.summary =
-      "peer 0 hears everybody, everybody hears peer 0 alone; diameter 2, yet the gap is only 1/n";
+      "peer 0 is the only neighbour of every other peer; diameter 2, yet the gap is only 1/n";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     std::vector<Edge> edges;

@@ -1,5 +1,5 @@
-// Torus: a grid whose rows and columns are rings, so every peer hears four others and no peer is at
-// an edge.
+// Torus: a grid whose rows and columns are rings, so every peer has four neighbours and no peer is
+// at an edge.
 #include "topology/building.hpp"
 
 namespace gossamer::topology::kinds {

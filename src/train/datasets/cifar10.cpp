@@ -1,5 +1,5 @@
-// CIFAR-10 in its binary version: 60,000 colour photographs of 32×32 in ten classes. Not shipped:
-// people fetch it themselves from https://www.cs.toronto.edu/~kriz/cifar.html ("CIFAR-10 binary
+// CIFAR-10 in its binary version: 60,000 colour photographs of 32×32 in ten classes. Not shipped;
+// users download it from https://www.cs.toronto.edu/~kriz/cifar.html ("CIFAR-10 binary
 // version").
 //
 // A record is 1 byte of label and 3 × 1,024 bytes of pixels, red, green, blue, each row by row: the
@@ -48,16 +48,20 @@ const ParameterSet<Cifar10Options>& parameters() {
                 .path = true,
                 .local = true})
           .add("train_count", &Cifar10Options::train_count,
-               {.help = "train on the first so many; 0: all", .minimum = 0, .unit = "samples"})
+               {.help = "number of training samples, the first of the files; 0: all",
+                .minimum = 0,
+                .unit = "samples"})
           .add("test_count", &Cifar10Options::test_count,
-               {.help = "test on the first so many; 0: all", .minimum = 0, .unit = "samples"});
+               {.help = "number of test samples, the first of the file; 0: all",
+                .minimum = 0,
+                .unit = "samples"});
   return set;
 }
 
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// What a byte of each channel becomes.
+/// The value of each byte of each channel.
 using Values = std::array<std::array<float, 256>, kChannels>;
 
 Values normalised() {
@@ -69,7 +73,7 @@ Values normalised() {
   return values;
 }
 
-/// Appends the file's samples, `most` of them at most.
+/// Appends at most `most` of the file's samples.
 Status append(Dataset& data, const fs::path& file, std::size_t most, const Values& values) {
   auto read = read_bytes(file);
   if (!read.ok()) return bad(fmt::format("{}; {}", read.error().message, kRemedy));

@@ -53,7 +53,7 @@ const ParameterSet<CsvOptions>& parameters() {
           .add("separator", &CsvOptions::separator,
                {.help = "between two fields", .choices = {"comma", "semicolon", "tab"}})
           .add("test_fraction", &CsvOptions::test_fraction,
-               {.help = "of a single file: so much of it tests, chosen at random by split_seed",
+               {.help = "share of a single file that tests, chosen at random by split_seed",
                 .minimum = 0,
                 .maximum = 0.99})
           .add("split_seed", &CsvOptions::split_seed,
@@ -69,7 +69,7 @@ const ParameterSet<CsvOptions>& parameters() {
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// What the first line says of the columns, and which of them is the target.
+/// The columns, from the first line, and which of them is the target.
 struct Columns {
   std::size_t count = 0, target = 0;
   std::vector<std::string> names = {};  ///< empty: the file has no header
@@ -82,8 +82,8 @@ struct Columns {
 
 /// Samples as they stand in the files; labels are numbered as they first appear.
 struct Table {
-  std::vector<double> features;  ///< [count, columns − 1]; in double, so that standardising takes
-                                 ///< nothing off large offsets
+  std::vector<double> features;  ///< [count, columns − 1]; in double, so that standardising loses
+                                 ///< no digits to large offsets
   std::vector<float> targets;
   std::vector<std::int32_t> labels;
   std::map<std::string, std::int32_t> classes;
@@ -118,7 +118,7 @@ Result<Columns> read_columns(const CsvOptions& options, const std::string& file,
   return columns;
 }
 
-/// Reads one file after the other into one table; the first says what the columns are.
+/// Reads one file after the other into one table; the first file defines the columns.
 class Reader {
  public:
   explicit Reader(const CsvOptions& options) : options_(options) {}
@@ -139,7 +139,7 @@ class Reader {
       }
       if (columns_.names.empty()) return add(file, row);
       if (row.fields == columns_.names) return {};
-      return bad(fmt::format("{}:{}: its columns are {}, and those of {} are {}", file, row.line,
+      return bad(fmt::format("{}:{}: its columns are {}, but {} has the columns {}", file, row.line,
                              fmt::join(row.fields, ", "), options_.path,
                              fmt::join(columns_.names, ", ")));
     }));
@@ -190,11 +190,11 @@ class Reader {
   const CsvOptions& options_;
   Columns columns_;
   Table table_;
-  bool frozen_ = false;  // the training file has been read: its classes are all there are
+  bool frozen_ = false;  // the training file has been read, so no class is added
 };
 
-/// The number of each class in the data set, by the number it first had: classes ascend as numbers
-/// where all are, else as texts.
+/// The final number of each class, by its first number: classes ascend as numbers if all are
+/// numbers, otherwise as texts.
 std::vector<std::int32_t> ascending(const std::map<std::string, std::int32_t>& classes) {
   std::vector<std::pair<std::string, std::int32_t>> order(classes.begin(), classes.end());
   if (std::ranges::all_of(order,
@@ -207,8 +207,8 @@ std::vector<std::int32_t> ascending(const std::map<std::string, std::int32_t>& c
   return number;
 }
 
-/// Samples in the data set's order: those that train, and then those that test; each part as in its
-/// file.
+/// Samples in the data set's order: the training samples and then the test samples, each in the
+/// order of the file.
 Result<std::vector<std::size_t>> split(const CsvOptions& options, std::size_t count,
                                        std::size_t& train_count) {
   std::vector<std::uint32_t> order(count);
@@ -228,7 +228,7 @@ Result<std::vector<std::size_t>> split(const CsvOptions& options, std::size_t co
   return std::vector<std::size_t>(order.begin(), order.end());
 }
 
-/// What a feature is shifted and divided by.
+/// The numbers by which a feature is shifted and divided.
 struct Scale {
   double mean = 0, deviation = 1;
 };

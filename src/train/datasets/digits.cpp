@@ -20,7 +20,7 @@ constexpr int kClasses = 10;
 constexpr float kInk = 16;     // the darkest pixel: 4×4 black points
 constexpr int kTestEvery = 5;  // of each class, in the file's order, the 5th, 10th, … sample tests
 
-/// The samples' positions in the file: those that train, then those that test.
+/// The samples' positions in the file: the training samples, then the test samples.
 std::vector<std::uint32_t> split(std::span<const unsigned char> labels, std::size_t& train_count) {
   std::vector<std::uint32_t> order, test;
   std::array<int, kClasses> seen{};

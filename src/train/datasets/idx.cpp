@@ -1,5 +1,5 @@
 // Images from files in MNIST's IDX format, plain or gzip: MNIST itself, Fashion-MNIST, KMNIST,
-// EMNIST, or one's own.
+// EMNIST, or files of the user.
 #include <fmt/format.h>
 
 #include <array>
@@ -42,15 +42,18 @@ const ParameterSet<IdxOptions>& parameters() {
                {.help = "test labels; empty: named as the images are", .local = true})
           .add("classes", &IdxOptions::classes,
                {.help = "labels are below this", .minimum = 1, .maximum = 256})
-          .add("train_count", &IdxOptions::train_count,
-               {.help = "train on the first so many of the file; 0: all that do not test",
-                .minimum = 0,
-                .unit = "samples"})
-          .add("test_count", &IdxOptions::test_count,
-               {.help = "test on the first so many of the test file, or the last of the only file; "
-                        "0: all that do not train",
-                .minimum = 0,
-                .unit = "samples"})
+          .add(
+              "train_count", &IdxOptions::train_count,
+              {.help = "number of training samples, the first of the file; 0: all that do not test",
+               .minimum = 0,
+               .unit = "samples"})
+          .add(
+              "test_count", &IdxOptions::test_count,
+              {.help = "number of test samples, the first of the test file or the last of a single "
+                       "file; "
+                       "0: all that do not train",
+               .minimum = 0,
+               .unit = "samples"})
           .add("scale", &IdxOptions::scale,
                {.help = "a byte v becomes (v / scale - mean) / std",
                 .minimum = 0,
@@ -73,8 +76,8 @@ struct Pair {
 Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
 Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
-/// The image file named `prefix` + one of the spellings in use (LeCun's, Kaggle's); empty where
-/// there is none.
+/// The image file named `prefix` + one of the spellings in use (LeCun's, Kaggle's); empty if there
+/// is none.
 fs::path find_images(const fs::path& folder, const std::string& prefix) {
   std::error_code ignored;
   for (const char* name :
@@ -121,12 +124,12 @@ Result<Pair> read_pair(const fs::path& images, const fs::path& named_labels, con
   return pair;
 }
 
-/// Which samples of which pair are used.
+/// The samples of each pair that are used.
 struct Split {
   std::size_t train, test_begin, test;
 };
 
-/// With a test file, the counts are upper ends of either file; 0 is all of it.
+/// With a test file, each count is a prefix of its file; 0 is all of it.
 Result<Split> split_two(const IdxOptions& options, const Pair& train, const Pair& test) {
   const auto wanted_train = static_cast<std::size_t>(options.train_count);
   const auto wanted_test = static_cast<std::size_t>(options.test_count);
@@ -145,7 +148,7 @@ Result<Split> split_two(const IdxOptions& options, const Pair& train, const Pair
                wanted_test > 0 ? wanted_test : test.count()};
 }
 
-/// With one file the split must be said: no fixed rule would suit every file.
+/// With one file the user must give the split, because no fixed rule suits every file.
 Result<Split> split_one(const IdxOptions& options, const Pair& only) {
   const auto train = static_cast<std::size_t>(options.train_count),
              test = static_cast<std::size_t>(options.test_count);

@@ -1,9 +1,9 @@
 // Noisy linear regression, generated per peer, its optimum known:
-//   a ~ N(0, Σ),  y = w_i·a + noise · N(0, 1),  w_i = w* + heterogeneity · δ_i,  E‖δ_i‖² = 1,  ‖w*‖
-//   = 1
+//   a ~ N(0, Σ),  y = w_i·a + noise · N(0, 1),  w_i = w* + heterogeneity · δ_i,  E‖δ_i‖² = 1,
+//   ‖w*‖ = 1
 // Σ has eigenvalues from 1 down to 1/condition in random directions, the same for all peers. Test
-// samples come from the peers' distributions in turn. The optimum that is reported is that of the
-// training samples as drawn, not w*.
+// samples come from the peers' distributions in turn. The reported optimum is that of the training
+// samples as drawn, not w*.
 #include <cmath>
 
 #include "train/synthetic.hpp"
@@ -50,7 +50,7 @@ const ParameterSet<LinearOptions>& parameters() {
   return set;
 }
 
-/// What all peers share.
+/// The part of the law that all peers share.
 struct Law {
   MatrixXd root;     ///< Q Λ^½: covariance Σ = root rootᵀ
   VectorXd weights;  ///< w*
@@ -58,7 +58,7 @@ struct Law {
   std::uint64_t seed;
 };
 
-/// What a stream of a peer draws, by its step.
+/// The step numbers of a peer's streams, by what they draw.
 enum class Draw : std::uint64_t { weights = 0, train = 1, test = 2 };
 
 RandomStream peer_stream(const Law& law, std::size_t peer, Draw draw) {

@@ -1,12 +1,13 @@
 // Quadratic functions, one a peer: the textbook problem of distributed optimisation, with its
 // optimum known.
 //   f_i(x) = ½ (x − b_i)ᵀ A_i (x − b_i),   i = 0..n−1, x of d values
-// Told as linear regression: peer i has d samples, the rows of M_i = √d · U_i Λ^½ Q_iᵀ, with
+// As linear regression: peer i has d samples, the rows of M_i = √d · U_i Λ^½ Q_iᵀ, with
 // targets M_i b_i, so that the mean of ½ (m·x − y)² over them is f_i with A_i = M_iᵀ M_i / d = Q_i
-// Λ Q_iᵀ. U_i, a random rotation, gives every sample a part of every direction. Full gradients
-// (data.batch = 0) are those of f_i; smaller batches add sampling noise.
+// Λ Q_iᵀ. U_i, a random rotation, gives every sample a component in every direction. Full gradients
+// (data.batch = 0) are gradients of f_i; smaller batches add sampling noise.
 #include <cmath>
 
+#include "base/linear_algebra/dense.hpp"
 #include "train/synthetic.hpp"
 
 namespace gossamer::train {
@@ -46,7 +47,7 @@ const ParameterSet<QuadraticOptions>& parameters() {
 }
 
 /// The functions before they become samples. roots[i] = Λ^½ Q_iᵀ, so that A_i = roots[i]ᵀ roots[i];
-/// one root where all A_i are equal.
+/// one root if all A_i are equal.
 struct Functions {
   std::vector<MatrixXd> roots;
   std::vector<VectorXd> minimisers;  ///< b_i
@@ -62,24 +63,22 @@ struct Functions {
 MatrixXd scale_to_unit(std::vector<MatrixXd>& roots) {
   MatrixXd mean = MatrixXd::Zero(roots[0].cols(), roots[0].cols());
   for (const MatrixXd& root : roots)
-    mean += root.transpose() * root / static_cast<double>(roots.size());
-  const double largest = Eigen::SelfAdjointEigenSolver<MatrixXd>(mean, Eigen::EigenvaluesOnly)
-                             .eigenvalues()
-                             .maxCoeff();
+    mean += gram_of_columns(root) / static_cast<double>(roots.size());
+  const double largest = symmetric_eigenvalues(mean).maxCoeff();
   for (MatrixXd& root : roots) root /= std::sqrt(largest);
   return mean / largest;
 }
 
 /// b_i = x* + s (δ_i − δ*), δ_i standard normal, δ* = (Σ A_i)⁻¹ Σ A_i δ_i: then Σ A_i (x* − b_i) =
-/// 0, so x* is the optimum, and s makes the root mean square of ‖A_i (x* − b_i)‖ what was asked
-/// for. One peer has b_0 = x* whatever is asked.
+/// 0, so x* is the optimum, and s sets the root mean square of ‖A_i (x* − b_i)‖ to zeta. A single
+/// peer has b_0 = x* for any zeta.
 void place_minimisers(Functions& functions, const MatrixXd& mean_hessian, const VectorXd& optimum,
                       double heterogeneity) {
   const auto n = static_cast<double>(functions.minimisers.size());
   VectorXd moment = VectorXd::Zero(optimum.size());
   for (std::size_t p = 0; p < functions.minimisers.size(); ++p)
     moment += functions.times_hessian(p, functions.minimisers[p]) / n;
-  const VectorXd centre = mean_hessian.ldlt().solve(moment);
+  const VectorXd centre = solve_semidefinite(mean_hessian, moment);
   double square = 0;
   for (std::size_t p = 0; p < functions.minimisers.size(); ++p)
     square += functions.times_hessian(p, functions.minimisers[p] - centre).squaredNorm() / n;
@@ -116,7 +115,8 @@ void write_samples(Dataset& data, const Functions& functions, std::size_t peer,
   using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
   const std::size_t first = peer * static_cast<std::size_t>(d);
   Eigen::Map<RowMajor> features(data.features.data() + first * static_cast<std::size_t>(d), d, d);
-  features = (std::sqrt(d) * random_orthogonal(d, random) * functions.root(peer)).cast<float>();
+  features =
+      product(random_orthogonal(d, random), functions.root(peer), std::sqrt(d)).cast<float>();
   Eigen::Map<Eigen::VectorXf>(data.targets.data() + first, d) =
       (features.cast<double>() * functions.minimisers[peer]).cast<float>();
 }

@@ -1,6 +1,6 @@
 // A small convolutional network of LeNet's class: twice (convolution 5×5, group norm, relu,
-// max-pool 2×2), then dense. Group norm in place of none: it does not look across the samples of a
-// batch, so small non-IID batches do not hurt it (Hsieh et al. 2020).
+// max-pool 2×2), then dense. Group norm takes the place of no norm: it does not look across the
+// samples of a batch, so small non-IID batches do not hurt it (Hsieh et al. 2020).
 #include <fmt/format.h>
 
 #include "train/model.hpp"

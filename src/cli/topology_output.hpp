@@ -1,0 +1,38 @@
+// The output of `gossamer topology`: an analysed topology as text, as JSON, and as a row of a
+// table.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "peer/storage/json.hpp"
+#include "topology/convergence.hpp"
+#include "topology/report.hpp"
+
+namespace gossamer::cli {
+
+/// The analysis of a topology with a given number of peers.
+struct TopologyAnalysis {
+  std::shared_ptr<const topology::MixingSchedule> schedule;
+  topology::TopologyReport report;
+  topology::Convergence convergence;
+  std::vector<std::vector<std::vector<double>>>
+      matrices;  ///< W of each round; empty: not asked for
+};
+
+/// Prints the analysis to stdout. `parameters`: values in a row.
+void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters);
+
+peer::Json analysis_json(const TopologyAnalysis& analysis);
+
+using TableRow = std::vector<std::string>;
+TableRow table_header();
+TableRow table_row(const TopologyAnalysis& analysis);
+
+/// Prints rows of the same length to stdout. A column is as wide as its widest cell, in characters;
+/// columns 0 and 2 are aligned to the left, the others to the right.
+void print_table(const std::vector<TableRow>& rows);
+
+}  // namespace gossamer::cli

@@ -1,0 +1,89 @@
+// One peer's side of the exchange: its messenger, its view of the neighbours and its mixer, and the
+// round that it is in.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "gossip/exchange/process_context.hpp"
+#include "gossip/membership/peer_view.hpp"
+#include "gossip/messaging/coded_messenger.hpp"
+#include "gossip/messaging/messenger.hpp"
+#include "gossip/mixing/mixer.hpp"
+#include "gossip/task.hpp"
+
+namespace gossamer::gossip {
+
+/// Thread: the scheduler's.
+class Endpoint {
+ public:
+  /// The services outlive the endpoint.
+  Endpoint(const ProcessContext& process, int peer);
+
+  int peer() const { return view_.peer(); }
+  Messenger& messenger() { return messenger_; }
+  CodedMessenger& coded() { return coded_; }
+  PeerView& view() { return view_; }
+  Mixer& mixer() { return *mixer_; }
+
+  // ---- events
+  /// A chunk for this peer has arrived. An error names the protocol violation.
+  Status deliver(Chunk chunk);
+  /// The link to and from `peer` is lost: the mix under way continues without the values that have
+  /// not arrived, later mixes without its row; its weight falls to this peer. Only of an algorithm
+  /// that only mixes.
+  void on_link_lost(int peer);
+  /// `peer`, which was lost, takes part again in the rounds from `first` on, none of which has
+  /// begun.
+  void on_link_restored(int peer, Round first);
+  /// Receives the membership messages; without a receiver they are protocol violations.
+  std::function<Status(const ChunkHeader&)> on_membership_message;
+
+  // ---- rows for a joining peer
+  /// The channel of the rows that a donor sends, as messages of round 0.
+  Channel state_channel() const { return process_.options.channels; }
+  /// Accepts rows of `donor` on the state channel, and drops those of other peers.
+  void expect_state_from(std::optional<int> donor);
+
+  // ---- rounds
+  /// `first` is this peer's first round, of a resumed run or of a run that it joins. Before any
+  /// other round.
+  void begin_at(Round first);
+  /// Ends round t, and returns the round that follows: t + 1, unless the policy or skip_to_round()
+  /// skips rounds. At most `last`, the number of rounds, which is no round itself: the neighbours
+  /// need not wait for this peer then.
+  Round next_round(Round t, Round last);
+  /// The next round is `t` at least. Only of a peer without present neighbours until then.
+  void skip_to_round(Round t) { minimum_next_ = t; }
+  /// The first round that may follow this one.
+  Round earliest_next() const { return std::max(round_ + 1, minimum_next_); }
+  /// The round that this peer is in.
+  Round round() const { return round_; }
+
+  // ---- calls of the engine
+  /// After the last round: waits until the rows that were deferred for busy links are sent, or the
+  /// links lost.
+  task<void> flush_sends();
+  /// Waits for the device, and returns whether all coded messages could be decoded and all rows
+  /// that it checked were valid.
+  Status flush_checks() const;
+  /// The deviations from W since the last call.
+  std::vector<Deviation> take_deviations() { return view_.take_deviations(); }
+  /// Time spent in mixing arithmetic so far, in seconds of the scheduler's clock.
+  double mix_seconds() const { return mixer_->mix_seconds() + coded_.seconds(); }
+
+ private:
+  const ProcessContext& process_;
+  Messenger messenger_;
+  PeerView view_;
+  CodedMessenger coded_;
+  std::unique_ptr<Mixer> mixer_;
+  std::optional<int> donor_;
+  Round round_ = 0;
+  Round minimum_next_ = 0;
+};
+
+}  // namespace gossamer::gossip

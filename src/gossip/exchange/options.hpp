@@ -1,0 +1,46 @@
+// The options of an exchange: its policy, the sizes of its messages, and the bounds it enforces.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "gossip/codec.hpp"
+#include "gossip/links/link.hpp"
+
+namespace gossamer::gossip {
+
+/// When a mix takes a neighbour's row: gossip/mixing/ has a file for each.
+enum class Policy { sync, deadline, stale, async };
+
+struct ExchangeOptions {
+  Policy policy = Policy::sync;
+  Round staleness = 4;           ///< `stale`: rounds that a peer may be ahead of a neighbour
+  double deadline_slack = 0.25;  ///< `deadline`: the part of a round that a mix waits for a row
+                                 ///< beyond the usual time of arrival
+  std::size_t chunk_values = 1 << 18;         ///< largest number of values in a chunk: 1 MiB
+  std::vector<std::size_t> row_lengths = {};  ///< values of a row, by channel
+  Channel channels = 1;  ///< rows that may be mixed or sent; one more channel is for the rows sent
+                         ///< to a joining peer, and chunks of others are refused
+  std::function<int(int peer)> gpu_of = [](int) {
+    return 0;
+  };  ///< the GPU of the device on which a hosted peer's rows lie
+  const Codec* codec = nullptr;  ///< of mixed and coded rows; null: rows are sent as they are. Only
+                                 ///< under `sync`
+  std::uint64_t seed = 0;        ///< of the run: keys the random choices of algorithms
+  Round rounds = Round(1) << 40;  ///< of the run: rows of later rounds are refused, and control
+                                  ///< messages of far later ones
+  float largest_value = 1e18F;    ///< bound on the magnitude of values sent between peers; finite
+  std::vector<bool> conserves_sum = {};  ///< by channel: where a neighbour is absent, what is left
+                                         ///< of a directed W conserves the sum of such rows over
+                                         ///< the peers, and for other rows keeps consensus a fixed
+                                         ///< point; of a symmetric W, both. Only under `sync`
+};
+
+/// Whether mixed rows travel as messages of a codec that does not keep every bit.
+inline bool is_lossy(const ExchangeOptions& options) {
+  return options.codec != nullptr && options.codec->fidelity() != Fidelity::exact;
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,122 @@
+#include "gossip/membership/link_state_flooding.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer::gossip {
+
+LinkStateFlooding::LinkStateFlooding(Exchange& exchange, Node& node,
+                                     const MembershipOptions& options,
+                                     std::function<bool(int partner)> is_active)
+    : exchange_(exchange),
+      node_(node),
+      endpoint_(node.endpoint()),
+      options_(options),
+      is_active_(std::move(is_active)),
+      table_(endpoint_.peer(), options.partners),
+      reachable_(options.partners->size()) {}
+
+Status LinkStateFlooding::check(const ChunkHeader& header) const {
+  const LinkState& state = header.link_state;
+  if (table_.is_link({state.end, state.neighbour}) && state.version != 0 &&
+      is_lost(state.version) == (header.control == ControlMessage::link_lost))
+    return {};
+  return protocol_error(header, "it sends the state of a link that does not exist");
+}
+
+void LinkStateFlooding::receive(const ChunkHeader& header) {
+  const LinkState& state = header.link_state;
+  merge({{state.end, state.neighbour}, state.version, header.round, state.reachability_only},
+        header.from);
+}
+
+void LinkStateFlooding::publish(int peer, Round t, bool reachability_only) {
+  const LinkEnd end{endpoint_.peer(), peer};
+  merge({end, table_.next_version(end, !is_active_(peer)), t, reachability_only}, endpoint_.peer());
+}
+
+/// Stores an update from `from`, and forwards it to all other partners if it is new.
+void LinkStateFlooding::merge(const Update& update, int from) {
+  const auto [end, version, t, reachability_only] = update;
+  const bool newer = table_.merge(end, version), own = from == endpoint_.peer();
+  if (newer && node_.conserves_sums())
+    endpoint_.view().set_conserves_sums(table_.is_strongly_connected(exchange_.schedule()));
+  const Round due = t + static_cast<Round>(table_.peers()),
+              now = std::max(last_begun_, endpoint_.round());
+  const bool is_due = !reachability_only && due > now && due < exchange_.options().rounds;
+  const bool scheduled = is_due && reinitialisations_.insert(due).second;
+  if (!newer && !scheduled && !own) return;
+  for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
+    if (partner != from && is_active_(partner)) send(partner, update);
+  // The update's reinitialisation is past and no later one is scheduled: publish it as one of this
+  // round. Peers that are behind need the first one too, and before it; peers that are ahead do the
+  // same as this one.
+  if (newer && !reachability_only && due <= now &&
+      reinitialisations_.upper_bound(now) == reinitialisations_.end())
+    merge({end, version, now}, endpoint_.peer());
+  // An update of an earlier incarnation of this peer contradicts its own link: supersede it.
+  if (newer && end.first == endpoint_.peer() &&
+      is_lost(table_.version(end)) == is_active_(end.second))
+    publish(end.second, 0, true);
+  report_reachability();
+}
+
+void LinkStateFlooding::send(int to, const Update& update) {
+  ChunkHeader header{
+      endpoint_.peer(),
+      to,
+      update.round,
+      0,
+      0,
+      0,
+      is_lost(update.version) ? ControlMessage::link_lost : ControlMessage::link_restored};
+  header.link_state = {update.end.first, update.end.second, update.version,
+                       update.reachability_only};
+  endpoint_.messenger().send_control(header);
+}
+
+void LinkStateFlooding::send_all(int peer) {
+  for (const auto& [end, version] : table_.versions()) send(peer, {end, version, 0, true});
+  // A reinitialisation outlives the link state that caused it, so it travels with the state of this
+  // peer's own end.
+  const LinkEnd own{endpoint_.peer(), peer};
+  for (const Round due : reinitialisations_)
+    send(peer, {own, table_.version(own), due - static_cast<Round>(table_.peers())});
+}
+
+void LinkStateFlooding::begin_lost() {
+  const int peer = endpoint_.peer();
+  for (const int partner : (*options_.partners)[static_cast<std::size_t>(peer)])
+    table_.merge({peer, partner}, 1);
+  reachable_ = 1;
+}
+
+bool LinkStateFlooding::begin_round(Round t) {
+  last_begun_ = t;
+  const auto end = reinitialisations_.upper_bound(t);
+  const bool any = end != reinitialisations_.begin();
+  reinitialisations_.erase(reinitialisations_.begin(), end);
+  return any;
+}
+
+void LinkStateFlooding::report_reachability() {
+  const std::vector<int> reached = table_.reachable();
+  if (reached.size() == std::exchange(reachable_, reached.size())) return;
+  std::vector<int> missing;
+  for (int peer = 0; peer < table_.peers(); ++peer)
+    if (!std::ranges::binary_search(reached, peer)) missing.push_back(peer);
+  report({MembershipEvent::Kind::reachability, endpoint_.round(), static_cast<int>(reached.size())},
+         missing.empty() ? fmt::format("all {} peers are within reach", table_.peers())
+                         : fmt::format("peer {} is out of reach; {} of {} peers go on",
+                                       fmt::join(missing, ", "), reached.size(), table_.peers()));
+}
+
+void LinkStateFlooding::report(const MembershipEvent& event, const std::string& text) {
+  options_.message(text);
+  options_.on_event(event);
+}
+
+}  // namespace gossamer::gossip

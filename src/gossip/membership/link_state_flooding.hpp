@@ -1,0 +1,96 @@
+// The flooding of link states: each peer publishes the state of its own link ends, and forwards
+// what is new to it, so that every reachable peer knows all states n rounds later. What follows
+// from a change is computed here: which peers are reachable, and when rows with a conserved sum are
+// reinitialised. docs/MEMBERSHIP.md specifies the protocol.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gossip/exchange/exchange.hpp"
+#include "gossip/membership/link_state_table.hpp"
+#include "gossip/node.hpp"
+
+namespace gossamer::gossip {
+
+/// A change of what a peer knows of links and peers.
+struct MembershipEvent {
+  enum class Kind {
+    link_lost,      ///< the link to peer `value` was lost in round `round`, the round under way
+    link_restored,  ///< the link to peer `value` takes effect again from round `round` on
+    reachability,   ///< `value` peers can be reached now, this one included
+  };
+  Kind kind = Kind::link_lost;
+  Round round = 0;
+  int value = 0;
+};
+
+struct MembershipOptions {
+  /// The links of the whole network: the partners of each peer, by peer, ascending.
+  std::shared_ptr<const std::vector<std::vector<int>>> partners;
+  /// Receives one line of text for people for each event.
+  std::function<void(const std::string&)> message = [](const std::string&) {};
+  /// Receives each event, for the log.
+  std::function<void(const MembershipEvent&)> on_event = [](const MembershipEvent&) {};
+};
+
+/// Thread: the scheduler's.
+class LinkStateFlooding {
+ public:
+  /// `is_active`: whether this peer's link to a partner takes part in mixing; updates are sent over
+  /// active links only. All references outlive this object.
+  LinkStateFlooding(Exchange& exchange, Node& node, const MembershipOptions& options,
+                    std::function<bool(int partner)> is_active);
+
+  /// Checks a link_lost or link_restored message. An error names the protocol violation.
+  Status check(const ChunkHeader& header) const;
+  /// Stores the state in a message that was checked, and forwards it if it is new.
+  void receive(const ChunkHeader& header);
+  /// Publishes the state of this peer's end of the link to `peer`, which changed in round t.
+  void publish(int peer, Round t) { publish(peer, t, false); }
+  /// Sends all states, and the reinitialisations that are due, to `peer`, whose link takes effect.
+  void send_all(int peer);
+  /// This peer joins: all of its links count as lost.
+  void begin_lost();
+
+  /// This peer begins round t. Returns whether a reinitialisation of rows is due since the last
+  /// call.
+  bool begin_round(Round t);
+  /// Passes an event and its text to the receivers of the options.
+  void report(const MembershipEvent& event, const std::string& text);
+
+  const LinkStateTable& table() const { return table_; }
+  /// Entries stored: at most two for each link of the network and one for each round of the run.
+  std::size_t stored_entries() const {
+    return table_.versions().size() + reinitialisations_.size();
+  }
+
+ private:
+  struct Update {
+    LinkEnd end;
+    LinkVersion version = 0;
+    Round round = 0;                 ///< reinitialise n rounds after this one
+    bool reachability_only = false;  ///< without a reinitialisation
+  };
+
+  void publish(int peer, Round t, bool reachability_only);
+  void merge(const Update& update, int from);
+  void send(int to, const Update& update);
+  void report_reachability();
+
+  Exchange& exchange_;
+  Node& node_;
+  Endpoint& endpoint_;
+  const MembershipOptions& options_;
+  std::function<bool(int partner)> is_active_;
+  LinkStateTable table_;
+  std::set<Round> reinitialisations_;  ///< rounds of those that are to come
+  Round last_begun_ = 0;               ///< of begin_round()
+  std::size_t reachable_;              ///< as last reported
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,64 @@
+#include "gossip/membership/link_state_table.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace gossamer::gossip {
+
+bool LinkStateTable::is_link(LinkEnd end) const {
+  const auto [peer, other] = end;
+  return std::min(peer, other) >= 0 && std::max(peer, other) < peers() &&
+         std::ranges::binary_search((*partners_)[static_cast<std::size_t>(peer)], other);
+}
+
+LinkVersion LinkStateTable::version(LinkEnd end) const {
+  const auto known = versions_.find(end);
+  return known == versions_.end() ? 0 : known->second;
+}
+
+bool LinkStateTable::merge(LinkEnd end, LinkVersion version) {
+  if (version <= this->version(end)) return false;
+  versions_[end] = version;
+  return true;
+}
+
+LinkVersion LinkStateTable::next_version(LinkEnd end, bool lost) const {
+  constexpr LinkVersion kMost = std::numeric_limits<LinkVersion>::max();
+  const LinkVersion known = version(end), step = is_lost(known) == lost ? 2 : 1;
+  // No run counts so high: such a version was invented by a faulty peer, and cannot be superseded.
+  return known <= kMost - step ? known + step : kMost - (lost ? 0 : 1);
+}
+
+// Random matchings have no period, and are undirected.
+bool LinkStateTable::is_strongly_connected(const topology::MixingSchedule& schedule) const {
+  std::vector<std::vector<int>> out_arcs(partners_->size()), in_arcs(partners_->size());
+  for (int t = 0; t < schedule.period(); ++t) {
+    const auto w = schedule.at(static_cast<std::uint64_t>(t));
+    for (int i = 0; i < peers(); ++i)
+      for (const topology::Neighbour& j : w->in_neighbours(i)) {
+        in_arcs[static_cast<std::size_t>(i)].push_back(j.peer);
+        out_arcs[static_cast<std::size_t>(j.peer)].push_back(i);
+      }
+  }
+  return reached_over(out_arcs) == reached_over(in_arcs);
+}
+
+/// The peers that arcs lead to from this one where their links are up, ascending.
+std::vector<int> LinkStateTable::reached_over(const std::vector<std::vector<int>>& arcs) const {
+  std::vector<bool> seen(arcs.size());
+  std::vector<int> reached{peer_};
+  seen[static_cast<std::size_t>(peer_)] = true;
+  const auto is_up = [this](int a, int b) {
+    return !is_lost(version({a, b})) && !is_lost(version({b, a}));
+  };
+  for (std::size_t k = 0; k < reached.size(); ++k)
+    for (const int next : arcs[static_cast<std::size_t>(reached[k])]) {
+      if (seen[static_cast<std::size_t>(next)] || !is_up(reached[k], next)) continue;
+      seen[static_cast<std::size_t>(next)] = true;
+      reached.push_back(next);
+    }
+  std::ranges::sort(reached);
+  return reached;
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,46 @@
+// Where the parts of the protocol report what they cannot continue after.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "base/result.hpp"
+#include "gossip/links/link.hpp"
+
+namespace gossamer::gossip {
+
+/// Thread: the scheduler's.
+class FaultReporter {
+ public:
+  using OnFault = std::function<void(Error)>;
+
+  /// `on_fault` is called once, with the first fault. `hosted`: the peers of this process; outlives
+  /// the reporter.
+  FaultReporter(const std::set<int>& hosted, OnFault on_fault)
+      : hosted_(hosted), on_fault_(std::move(on_fault)) {}
+
+  /// The run cannot continue. The operations concerned never complete.
+  void fault(Error error) {
+    if (!std::exchange(faulted_, true)) on_fault_(std::move(error));
+  }
+
+  /// A chunk turned out to break the protocol after deliver() had accepted it. The link from a peer
+  /// of another process is lost (on_protocol_violation); from a peer of this process, or where no
+  /// handler is set, the violation is a fault.
+  void protocol_violation(const ChunkHeader& header, Error why) {
+    if (on_protocol_violation && !hosted_.contains(header.from))
+      on_protocol_violation(header.to, header.from, why);
+    else fault(std::move(why));
+  }
+
+  /// Loses the link between `here` and `there`; later, from the scheduler's loop.
+  std::function<void(int here, int there, const Error& why)> on_protocol_violation;
+
+ private:
+  const std::set<int>& hosted_;
+  OnFault on_fault_;
+  bool faulted_ = false;
+};
+
+}  // namespace gossamer::gossip

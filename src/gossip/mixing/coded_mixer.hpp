@@ -1,0 +1,56 @@
+// Policy sync with a lossy codec.
+//
+// Rows travel as messages of the codec, and a mix of round t is
+//   x_i + Σ_j W_t[i][j] (Q(x_j) − Q(x_i)),
+// over the in-neighbours that are present, where Q(x) is what the message of x decodes to. The mix
+// waits for the message of round t of each of them, one after the other in ascending order. No
+// control messages are sent. Invariant: an edge adds at one end what it subtracts at the other,
+// whatever Q does, so the mean of the rows is kept, and consensus is a fixed point.
+//
+// Memory: two rows for each channel, beside the codec's messages (CodedMessenger).
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "gossip/mixing/lockstep_sharing.hpp"
+#include "gossip/mixing/mixer.hpp"
+
+namespace gossamer::gossip {
+
+class CodedMixer final : public Mixer {
+ public:
+  explicit CodedMixer(const MixerContext& context) : context_(context), sharing_(context) {}
+
+  task<void> begin(Round t, Channel channel, MixedRow& row) override;
+  task<void> finish(Channel channel, MixedRow& row) override;
+  task<std::vector<NeighbourRow>> share(SharedRow row) override;
+  void announce_last_share(Round, Channel) override {}
+  bool has_left(int) const override { return false; }
+  Status on_control_message(const ChunkHeader& header) override;
+  Status on_chunk(const ChunkHeader&) override { return {}; }
+  void on_link_lost(int) override {}
+  void on_link_restored(int, Round) override {}
+  void begin_at(Round) override {}
+  Round next_round(Round t) override { return t + 1; }
+  void on_rounds_skipped(Round, Round) override {}
+  bool has_unsent_rows() const override { return false; }
+  double mix_seconds() const override { return 0; }  // CodedMessenger::seconds()
+
+ private:
+  /// A mix of one row.
+  struct Mix {
+    bool active = false;
+    Round round = 0;
+    gpu::DeviceRows<float> decoded;  ///< Q(x_i), Q(x_j)
+  };
+
+  task<void> send_message(Round t, Channel channel, MixedRow& row);
+  task<void> mix_messages(Channel channel, MixedRow& row);
+
+  MixerContext context_;
+  std::map<Channel, Mix> mixes_;
+  LockstepSharing sharing_;
+};
+
+}  // namespace gossamer::gossip

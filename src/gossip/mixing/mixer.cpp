@@ -1,0 +1,23 @@
+#include "gossip/mixing/mixer.hpp"
+
+#include "base/check.hpp"
+#include "gossip/mixing/coded_mixer.hpp"
+#include "gossip/mixing/deadline_mixer.hpp"
+#include "gossip/mixing/freshest_mixer.hpp"
+#include "gossip/mixing/streaming_mixer.hpp"
+
+namespace gossamer::gossip {
+
+std::unique_ptr<Mixer> make_mixer(const MixerContext& context) {
+  const ExchangeOptions& options = context.process.options;
+  switch (options.policy) {
+    case Policy::deadline: return std::make_unique<DeadlineMixer>(context);
+    case Policy::stale: return std::make_unique<FreshestMixer>(context, options.staleness);
+    case Policy::async: return std::make_unique<FreshestMixer>(context, std::nullopt);
+    case Policy::sync: break;
+  }
+  if (is_lossy(options)) return std::make_unique<CodedMixer>(context);
+  return std::make_unique<StreamingMixer>(context);
+}
+
+}  // namespace gossamer::gossip

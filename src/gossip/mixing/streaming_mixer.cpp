@@ -1,0 +1,75 @@
+#include "gossip/mixing/streaming_mixer.hpp"
+
+namespace gossamer::gossip {
+
+task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
+  co_await row.back().writable();
+  const auto matrix = context_.process.schedule.at(t);
+  PeerView& view = context_.view;
+  context_.messenger.send(view.out_neighbours(*matrix, t), t, channel, row.values(), row.front());
+  view.record_absent(t, channel);
+  MixOperation::Stream stream{t, channel, row.values(), {}, row.values(), {}};
+  stream.neighbours = view.in_neighbours(*matrix, t);
+  const bool by_columns =
+      conserves_sum(channel) && !view.is_complete() && !view.is_mirrored(*matrix);
+  if (matrix->row_surplus(view.peer()) != 0 || by_columns) {
+    // own · x + Σ_j W[i][j] x_j, as differences to zero: differences to x would subtract from a
+    // peer with many neighbours what has to be added again.
+    stream.base = context_.process.zeros.like(row.values());
+    stream.own_weight = static_cast<float>(view.own_weight(*matrix, t));
+  }
+  // A peer without in-neighbours copies its row: its halves are then swapped when those of the
+  // others are, and a GPU's graphs, captured for the rows where they lie, are found again.
+  operation(channel).begin(stream, row.back().values());
+}
+
+task<void> StreamingMixer::finish(Channel channel, MixedRow& row) {
+  MixOperation& mix = operation(channel);
+  co_await mix.finished();
+  mix.end();
+  row.swap();
+}
+
+task<std::vector<NeighbourRow>> StreamingMixer::share(SharedRow row) {
+  std::vector<NeighbourRow> rows = co_await sharing_.share(row);
+  co_return rows;
+}
+
+Status StreamingMixer::on_control_message(const ChunkHeader& header) {
+  return protocol_error(header, "a control message of another policy");
+}
+
+void StreamingMixer::on_link_lost(int peer) {
+  for (auto& [channel, mix] : operations_)
+    if (const auto deviation = mix->drop_source(peer)) context_.view.record(*deviation);
+  for (auto& [channel, mix] : operations_) mix->advance();
+}
+
+void StreamingMixer::on_rounds_skipped(Round first, Round next) {
+  for (Round skipped = first; skipped < next; ++skipped) {
+    const auto matrix = context_.process.schedule.at(skipped);
+    for (const auto& [channel, mix] : operations_)
+      context_.view.record_skipped(*matrix, skipped, channel);
+  }
+}
+
+double StreamingMixer::mix_seconds() const {
+  double seconds = 0;
+  for (const auto& [channel, mix] : operations_) seconds += mix->seconds();
+  return seconds;
+}
+
+MixOperation& StreamingMixer::operation(Channel channel) {
+  auto& operation = operations_[channel];
+  if (!operation)
+    operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
+                                               context_.process.scheduler);
+  return *operation;
+}
+
+bool StreamingMixer::conserves_sum(Channel channel) const {
+  const std::vector<bool>& rows = context_.process.options.conserves_sum;
+  return context_.view.conserves_sums() && channel < rows.size() && rows[channel];
+}
+
+}  // namespace gossamer::gossip

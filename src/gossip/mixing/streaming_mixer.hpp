@@ -1,0 +1,54 @@
+// Policy sync, streaming.
+//
+// A mix of round t waits for the row of round t of every in-neighbour that is present, and mixes
+// its pieces as they arrive, without copying: memory is the row's back half and the chunks that the
+// links have lent, a window for each neighbour. No control messages are sent. Invariant: every row
+// of round t is used in the mix of round t or not at all, so all peers mix with the same W_t, and a
+// run has the same bits wherever its peers are. A peer is at most one round ahead of a neighbour.
+//
+// When a neighbour is lost, the mix under way continues without the values that have not arrived.
+// Mixing by differences leaves its weight with this peer's own row, so a symmetric W stays
+// symmetric and doubly stochastic without an agreement. What is left of a directed W keeps either
+// its row sums or its column sums equal to 1. Rows with a conserved sum are mixed by columns, the
+// others by rows: gradient tracking is then AB / push-pull (Xin and Khan 2018; Pu, Shi, Xu and
+// Nedić 2021), with its limit.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "gossip/mixing/lockstep_sharing.hpp"
+#include "gossip/mixing/mix_operation.hpp"
+#include "gossip/mixing/mixer.hpp"
+
+namespace gossamer::gossip {
+
+class StreamingMixer final : public Mixer {
+ public:
+  explicit StreamingMixer(const MixerContext& context) : context_(context), sharing_(context) {}
+
+  task<void> begin(Round t, Channel channel, MixedRow& row) override;
+  task<void> finish(Channel channel, MixedRow& row) override;
+  task<std::vector<NeighbourRow>> share(SharedRow row) override;
+  void announce_last_share(Round, Channel) override {}
+  bool has_left(int) const override { return false; }
+  Status on_control_message(const ChunkHeader& header) override;
+  Status on_chunk(const ChunkHeader&) override { return {}; }
+  void on_link_lost(int peer) override;
+  void on_link_restored(int, Round) override {}
+  void begin_at(Round) override {}
+  Round next_round(Round t) override { return t + 1; }
+  void on_rounds_skipped(Round first, Round next) override;
+  bool has_unsent_rows() const override { return false; }
+  double mix_seconds() const override;
+
+ private:
+  MixOperation& operation(Channel channel);
+  bool conserves_sum(Channel channel) const;
+
+  MixerContext context_;
+  std::map<Channel, std::unique_ptr<MixOperation>> operations_;
+  LockstepSharing sharing_;
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,25 @@
+// Arithmetic on rows on the CPU, one request at a time, on the calling thread. gpu/row_requests.hpp
+// has the formulas; mixing takes all requests of a call together (cpu/mix.hpp).
+#pragma once
+
+#include "gpu/row_requests.hpp"
+
+namespace gossamer::gpu {
+
+template <class Real>
+void run(const AxpyRequest<Real>& request);
+template <class Real>
+void run(const DifferenceRequest<Real>& request);
+template <class Real>
+void run(const ScaleRequest<Real>& request);
+template <class Real>
+void run(const DivideRequest<Real>& request);
+template <class Real>
+void run(const CopyRequest<Real>& request);
+template <class Real>
+void run(const FillRequest<Real>& request);
+template <class Real>
+void run(const SketchRequest<Real>& request);
+void run(const RangeCheckRequest& request);
+
+}  // namespace gossamer::gpu

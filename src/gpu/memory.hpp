@@ -1,0 +1,58 @@
+// Memory of a device, and copies between it and the host.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace gossamer::gpu {
+
+struct MemoryInfo {
+  std::size_t free = 0, total = 0;  ///< bytes
+};
+
+/// Memory of a device, and of the host for it. A device may consist of several GPUs, each with
+/// memory of its own; a GPU index counts them from 0. The CPU counts as one GPU. Thread: any.
+class Memory {
+ public:
+  virtual ~Memory() = default;
+
+  /// Number of GPUs, at least 1.
+  virtual int gpu_count() const { return 1; }
+  /// The GPU index of an address within memory from allocate().
+  virtual int gpu_of(const void* /*memory*/) const { return 0; }
+  /// `bytes` of zeros on one GPU, at a 64-byte boundary. Throws std::bad_alloc when memory is
+  /// short.
+  virtual void* allocate(std::size_t bytes, int gpu_index = 0) = 0;
+  /// Frees memory from allocate() after all operations that use it are done. Null is allowed.
+  virtual void release(void* memory) = 0;
+  virtual MemoryInfo memory_info(int gpu_index = 0) = 0;
+  /// Whether the host may read and write device memory, and requests may name host memory.
+  virtual bool host_accessible() const = 0;
+
+  /// Host memory from which copies to and from the device are fastest (pinned). Throws
+  /// std::bad_alloc when memory is short.
+  virtual void* allocate_host(std::size_t bytes) = 0;
+  /// Frees memory from allocate_host(). Null is allowed.
+  virtual void release_host(void* memory) = 0;
+
+  /// Copies `bytes` to the device, in the order of the calling thread's operations. `host` may
+  /// change when the call returns.
+  virtual void upload(void* device, const void* host, std::size_t bytes) = 0;
+  /// Copies `bytes` to the host, after the calling thread's earlier operations. The copy is
+  /// complete when the call returns.
+  virtual void download(void* host, const void* device, std::size_t bytes) = 0;
+
+  /// Copies beside the arithmetic: a copy starts when the calling thread's earlier operations are
+  /// done, and copies of one direction and one GPU are done in order. `host` lies in memory from
+  /// allocate_host() and belongs to the copy until `done` is called. `done` runs on any thread,
+  /// perhaps within the call, and must not call the device.
+  virtual void begin_upload(void* device, const void* host, std::size_t bytes,
+                            std::function<void()> done) = 0;
+  virtual void begin_download(void* host, const void* device, std::size_t bytes,
+                              std::function<void()> done) = 0;
+
+  /// Waits until every operation that the calling thread has asked for is done.
+  virtual void finish() = 0;
+};
+
+}  // namespace gossamer::gpu

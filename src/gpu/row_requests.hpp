@@ -1,0 +1,180 @@
+// Requests for arithmetic on rows. BasicDevice::execute (gpu/device.hpp) serves them.
+//
+// Every request states which memory it touches: visit_memory(visitor) calls visitor.writes(address)
+// for each row that the request writes, and then visitor.reads(address) for each row that it reads.
+// The GPU that holds the first of these rows serves the request.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace gossamer::gpu {
+
+/// One neighbour's row, or a piece of it, and its weight in W.
+template <class Real>
+struct BasicMixSource {
+  const Real* row = nullptr;
+  Real weight = 0;
+};
+using MixSource = BasicMixSource<float>;
+
+/// out ← x + Σ_j weight_j · (row_j − x), added in the order of `sources`. Element-wise, so rows may
+/// be mixed in pieces. `out` overlaps none of the inputs.
+template <class Real>
+struct BasicMixRequest {
+  const Real* x = nullptr;
+  Real* out = nullptr;
+  std::span<const BasicMixSource<Real>> sources;
+  std::size_t length = 0;  ///< values
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(out);
+    visitor.reads(x);
+    for (const BasicMixSource<Real>& source : sources) visitor.reads(source.row);
+  }
+};
+using MixRequest = BasicMixRequest<float>;
+
+/// y ← y + factor · x. x and y do not overlap.
+template <class Real>
+struct AxpyRequest {
+  Real factor = 0;
+  const Real* x = nullptr;
+  Real* y = nullptr;
+  std::size_t length = 0;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(y);
+    visitor.reads(x);
+  }
+};
+
+/// out ← out + factor · (a − b). `out` may be a or b itself, but overlaps neither of them partly.
+template <class Real>
+struct DifferenceRequest {
+  Real* out = nullptr;
+  const Real* a = nullptr;
+  const Real* b = nullptr;
+  std::size_t length = 0;
+  Real factor = 1;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(out);
+    visitor.reads(a);
+    visitor.reads(b);
+  }
+};
+
+/// y ← factor · y.
+template <class Real>
+struct ScaleRequest {
+  Real factor = 0;
+  Real* y = nullptr;
+  std::size_t length = 0;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(y);
+  }
+};
+
+/// out ← x / divisor. The divisor lies in device memory, where an earlier operation may have
+/// written it. `out` may be x itself, but does not overlap it partly; the divisor lies outside
+/// both.
+template <class Real>
+struct DivideRequest {
+  const Real* x = nullptr;
+  const Real* divisor = nullptr;  ///< [1]
+  Real* out = nullptr;
+  std::size_t length = 0;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(out);
+    visitor.reads(x);
+    visitor.reads(divisor);
+  }
+};
+
+/// to ← from. The rows do not overlap.
+template <class Real>
+struct CopyRequest {
+  const Real* from = nullptr;
+  Real* to = nullptr;
+  std::size_t length = 0;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(to);
+    visitor.reads(from);
+  }
+};
+
+/// y ← value.
+template <class Real>
+struct FillRequest {
+  Real value = 0;
+  Real* y = nullptr;
+  std::size_t length = 0;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(y);
+  }
+};
+
+/// Range check of a row: if a value is not finite, or beyond `largest` in magnitude, and `fault` is
+/// 0, then `fault` becomes `tag`. Several requests of a call may share one fault word, which then
+/// takes the tag of any row out of range. The word is set when Memory::finish() has returned, and
+/// may be set before.
+struct RangeCheckRequest {
+  const float* row = nullptr;
+  std::size_t length = 0;
+  float largest = 0;               ///< ≥ 0, finite
+  std::uint64_t* fault = nullptr;  ///< a FaultWord's (host memory)
+  std::uint64_t tag = 1;           ///< not 0; identifies the request
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.reads(row);
+  }
+};
+
+/// Most values of a sketch.
+inline constexpr std::size_t kSketchLength = 1024;
+
+/// Random projection of a row to m values, where m is kSketchLength or, for shorter rows, d rounded
+/// up to a power of two: s = Σ_b E_b H D_b x_b over the row's blocks x_b of m values, H the
+/// orthonormal Hadamard matrix, D_b and E_b diagonals of random signs (after Ailon and Chazelle
+/// 2009). The sketch is linear, and its signs depend on `seed` alone, so sketches of one run add
+/// and subtract as their rows do. E‖s‖² = ‖x‖²; the norm has a relative standard deviation of at
+/// most 1/sqrt(2m), 2.2 %, whatever the values are, and one block is exact. (A count-sketch moves
+/// each value to one place and is far off where two large values meet.) Computed in double. Signs
+/// are bits of the stream (seed, kNoPeer, Purpose::sketch), the highest bit of each number first, 0
+/// for
+/// +: block by block, m signs of D_b and then m signs of E_b.
+///
+/// The sketch is complete when the call returns.
+template <class Real>
+struct SketchRequest {
+  const Real* row = nullptr;
+  std::size_t length = 0;
+  std::uint64_t seed = 0;
+  double* sketch = nullptr;  ///< out: [sketch_length(length)] (host memory)
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.reads(row);
+  }
+};
+constexpr std::size_t sketch_length(std::size_t d) {
+  std::size_t m = 1;
+  while (m < d && m < kSketchLength) m *= 2;
+  return m;
+}
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,127 @@
+// Training as data: the samples, the optimizer's rule, and one peer's share of a call.
+// BasicDevice::train and BasicDevice::update (gpu/device.hpp) serve it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gpu/program.hpp"
+
+namespace gossamer::gpu {
+
+/// The samples that programs read. Device memory.
+struct SampleTable {
+  const float* features = nullptr;       ///< [count, channels, pixels]
+  const std::int32_t* labels = nullptr;  ///< [count], for softmax_cross_entropy
+  const float* targets = nullptr;        ///< [count], for squared_error
+};
+
+/// The rows of d values that an optimizer keeps for a peer from step to step, zero at the start:
+/// UpdateRule::state_rows() of them.
+template <class Real>
+using StateRows = std::array<Real*, 2>;
+
+/// The optimizer's constants. train/optimizer.hpp has the formulas.
+struct UpdateRule {
+  enum class Kind { sgd, adam, adamw };
+
+  double momentum = 0;  ///< sgd
+  bool nesterov = false;
+  double weight_decay = 0;
+  Kind kind = Kind::sgd;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  ///< adam, adamw
+
+  /// sgd: the momentum, if it is not 0; adam and adamw: both moments.
+  constexpr std::size_t state_rows() const { return kind != Kind::sgd ? 2 : momentum != 0 ? 1 : 0; }
+};
+
+/// The numbers of an optimizer that change from step to step: γ, and, for adam and adamw,
+/// 1 / (1 − β1^t) and 1 / (1 − β2^t) in the t-th step, t = step + 1.
+struct StepFactors {
+  double rate = 0, correction1 = 1, correction2 = 1;
+};
+constexpr StepFactors step_factors(const UpdateRule& rule, double rate, std::uint64_t step) {
+  if (rule.kind == UpdateRule::Kind::sgd) return {rate};
+  double power1 = rule.beta1, power2 = rule.beta2;
+  double square1 = rule.beta1, square2 = rule.beta2;
+  // Powers by squaring have the same bits on every device; a library's pow has not.
+  for (std::uint64_t rest = step; rest > 0; rest /= 2) {
+    if (rest % 2 == 1) power1 *= square1, power2 *= square2;
+    square1 *= square1, square2 *= square2;
+  }
+  return {rate, 1 / (1 - power1), 1 / (1 - power2)};
+}
+
+/// Normal noise on each coordinate of each gradient, from the stream (seed, peer,
+/// Purpose::gradient_noise, step).
+struct GradientNoise {
+  double deviation = 0;
+  std::uint64_t seed = 0;
+};
+
+/// What a training call does with each batch.
+enum class Pass {
+  evaluate,  ///< forward: losses and hits; parameters and gradients stay unchanged
+  gradient,  ///< forward and backward: the gradient, with its noise, and the loss
+  step       ///< forward, backward and update
+};
+
+/// One peer's share of a training call: `steps` batches, one after the other. All its device memory
+/// is on one GPU.
+template <class Real>
+struct Job {
+  /// A GPU runs the job as a captured graph, which cannot wait for other GPUs.
+  static constexpr bool kOneGpu = true;
+
+  Real* parameters = nullptr;  ///< written by Pass::step alone
+  StateRows<Real> state = {};  ///< the rule's rows; null beyond those that the rule keeps
+  Real* gradient = nullptr;    ///< gradient: out; step: scratch; evaluate: unused
+  const std::uint32_t* samples = nullptr;  ///< [steps, batch] indices into the table (host memory)
+  int batch = 0;                           ///< 1 … program.batch
+  int steps = 1;
+  const double* rates = nullptr;  ///< [steps], for Pass::step (host memory)
+  std::uint32_t peer = 0;         ///< key of the noise
+  std::uint64_t first_step = 0;   ///< number of the first step: key of the noise, and the rule's t
+  double* loss = nullptr;         ///< the mean loss of each batch is added to it, in order
+  std::int64_t* hits = nullptr;  ///< number of samples whose largest output is their label is added
+                                 ///< to it; may be null
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(parameters);
+    for (Real* row : state) visitor.writes(row);
+    visitor.writes(gradient);
+    visitor.writes(loss);
+    visitor.writes(hits);
+  }
+};
+
+/// x ← one optimizer step with a given gradient. Jobs of one call write to disjoint rows.
+template <class Real>
+struct UpdateJob {
+  Real* parameters = nullptr;
+  StateRows<Real> state = {};
+  const Real* gradient = nullptr;
+  std::size_t length = 0;
+  double rate = 0;
+  std::uint64_t step = 0;
+
+  template <class Visitor>
+  void visit_memory(Visitor&& visitor) const {
+    visitor.writes(parameters);
+    for (Real* row : state) visitor.writes(row);
+    visitor.reads(gradient);
+  }
+};
+
+/// The part of a training call that all its jobs share.
+struct Task {
+  const Program* program = nullptr;
+  std::vector<SampleTable> tables = {};  ///< the same samples on each GPU, by GPU index
+  UpdateRule rule = {};
+  GradientNoise noise = {};
+};
+
+}  // namespace gossamer::gpu

@@ -1,0 +1,272 @@
+#include "net/connection_manager.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace gossamer::net {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// The longest time for one attempt: a machine that is not there answers nothing at all.
+constexpr gossip::Time kLongestAttempt = 5s;
+// How often the files in the rendezvous folder are checked once all processes have joined.
+constexpr gossip::Time kRendezvousCheck = 1s;
+// A heartbeat is sent this many times within the shorter of both failure timeouts.
+constexpr int kHeartbeatsPerTimeout = 4;
+// The shortest failure timeout of the other end that heartbeats are adapted to.
+constexpr gossip::Time kShortestTimeout = 50ms;
+
+std::chrono::milliseconds milliseconds(gossip::Time time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time);
+}
+
+/// Never 0, which stands for a session that cannot be resumed.
+std::uint64_t random_session_id() {
+  std::random_device device;
+  std::uint64_t id = 0;
+  while (id == 0) id = std::uint64_t{device()} << 32 | device();
+  return id;
+}
+
+}  // namespace
+
+Status ConnectionManager::start() {
+  const NetOptions& options = state_.setup.options;
+  GOSSAMER_TRY(const Address listen, listen_address(options, state_.setup.hosted));
+  if (!is_loopback(listen))
+    state_.setup.message(
+        fmt::format("warning: links are not encrypted, and {} can be reached from other machines",
+                    to_string(listen)));
+  acceptor_ = std::make_unique<Acceptor>(state_.scheduler, acceptor_options());
+  GOSSAMER_TRY_STATUS(acceptor_->open(listen));
+  if (!options.rendezvous.empty()) {
+    rendezvous_.emplace(options.rendezvous, state_.setup.identity.run_id);
+    Address own = acceptor_->address();
+    if (own.host == "0.0.0.0" || own.host == "::") own.host = host_name();
+    GOSSAMER_TRY_STATUS(rendezvous_->announce(state_.setup.hosted, own));
+  }
+  for (auto& [pair, edge] : state_.edges)
+    if (edge.connects()) connect(edge);
+  return {};
+}
+
+void ConnectionManager::tick(gossip::Time now) {
+  if (!rendezvous_ || (state_.run.joined && now - rendezvous_checked_ < kRendezvousCheck)) return;
+  rendezvous_->restore(join_.running());
+  rendezvous_checked_ = now;
+}
+
+Result<Address> ConnectionManager::find_address(int peer) const {
+  const std::string configured = state_.configured_address(peer);
+  if (rendezvous_) {
+    auto found = rendezvous_->find(peer);
+    if (found.ok() || configured.empty()) return found;
+  }
+  return parse_address(configured);
+}
+
+// Outgoing connections.
+
+ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::Time pause) const {
+  ConnectorOptions options;
+  options.hello = {HandshakeResult::accepted, edge.local, edge.remote,
+                   milliseconds(state_.failure_timeout), state_.setup.identity};
+  options.running = [this] { return join_.running(); };
+  options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
+  options.pause = pause;
+  options.find = [this, peer = edge.remote] { return find_address(peer); };
+  options.address_may_be_stale = rendezvous_.has_value();
+  return options;
+}
+
+void ConnectionManager::connect(Edge& edge, gossip::Time pause) {
+  ConnectorOptions options = connector_options(edge, pause);
+  options.hello.session = edge.requested_session = random_session_id();
+  options.on_connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello& answer) {
+    const std::string address = edge.connector->address();
+    edge.connector.reset();
+    Hello hello = answer;
+    hello.session = edge.requested_session;
+    begin_session(edge, std::move(socket), hello, address);
+  };
+  options.on_rejected = [this, &edge](Error error) {
+    if (edge.lost) {  // a partner that was restarted wrongly does not end a network that runs
+      if (error.message != std::exchange(edge.last_rejection, error.message))
+        state_.setup.message(error.message);
+      return true;
+    }
+    edge.connector.reset();
+    shutdown_.end_run(std::move(error));
+    return false;
+  };
+  edge.connector = std::make_unique<Connector>(state_.scheduler, std::move(options));
+}
+
+void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
+  if (edge.connector || state_.run.error) return;
+  ConnectorOptions options = connector_options(edge, pause);
+  options.hello.session = edge.session->options().id;
+  options.hello.resumes = true;
+  options.on_connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello&) {
+    attach(edge, std::move(socket), true);
+  };
+  options.on_unreachable = [&edge] {
+    const auto connector = std::move(edge.connector);  // alive until this returns
+    edge.session->give_up();
+  };
+  options.on_rejected = [give_up = options.on_unreachable](const Error&) {
+    give_up();
+    return false;
+  };
+  edge.connector = std::make_unique<Connector>(state_.scheduler, std::move(options));
+}
+
+// Incoming connections.
+
+AcceptorOptions ConnectionManager::acceptor_options() {
+  AcceptorOptions options;
+  options.identity = state_.setup.identity;
+  options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
+  options.failure_timeout = milliseconds(state_.failure_timeout);
+  options.running = [this] { return join_.running(); };
+  options.admit = [this](const Hello& hello) { return admit(hello); };
+  options.on_admitted = [this](std::unique_ptr<Socket> socket, const Hello& hello,
+                               HandshakeResult result) {
+    on_admitted(std::move(socket), hello, result);
+  };
+  options.on_rejected = [this](const Hello& hello, HandshakeResult result,
+                               const std::string& clause) { on_rejected(hello, result, clause); };
+  options.message = state_.setup.message;
+  return options;
+}
+
+HandshakeResult ConnectionManager::admit(const Hello& hello) const {
+  const auto& hosted = state_.setup.hosted;
+  if (hello.from < 0 || hello.from >= state_.setup.identity.peers)
+    return HandshakeResult::unknown_id;
+  if (std::ranges::find(hosted, hello.to) == hosted.end()) return HandshakeResult::not_hosted;
+  if (std::ranges::find(hosted, hello.from) != hosted.end()) return HandshakeResult::duplicate_id;
+  const Edge* edge = state_.edges.find(hello.to, hello.from);
+  if (edge == nullptr) return HandshakeResult::not_a_partner;
+  const bool known = edge->has_session(hello.session) && !state_.run.error;
+  if (edge->connects()) {
+    if (!hello.resumes) return HandshakeResult::not_a_partner;
+    const bool requested = edge->connector && edge->requested_session == hello.session;
+    return known || requested ? HandshakeResult::callee_dials_back
+                              : HandshakeResult::unknown_session;
+  }
+  if (known) return HandshakeResult::resumed;
+  return hello.resumes ? HandshakeResult::unknown_session : admit_new_session(*edge);
+}
+
+HandshakeResult ConnectionManager::admit_new_session(const Edge& edge) const {
+  if (edge.attached())
+    return join_.running() ? HandshakeResult::still_connected : HandshakeResult::duplicate_id;
+  if (edge.connected() || state_.run.ending() || state_.scheduler.now() < edge.barred_until)
+    return HandshakeResult::retry_later;
+  // After its goodbye a peer has nothing more to send.
+  return edge.session && edge.session->remote().said_goodbye ? HandshakeResult::retry_later
+                                                             : HandshakeResult::accepted;
+}
+
+void ConnectionManager::on_admitted(std::unique_ptr<Socket> socket, const Hello& hello,
+                                    HandshakeResult result) {
+  Edge& edge = state_.edges.at(hello.to, hello.from);
+  if (result == HandshakeResult::resumed) return attach(edge, std::move(socket), true);
+  const std::string configured = state_.configured_address(hello.from);
+  const std::string address = configured.empty() ? socket->remote() : configured;
+  begin_session(edge, std::move(socket), hello, address);
+}
+
+void ConnectionManager::on_rejected(const Hello& hello, HandshakeResult result,
+                                    const std::string& clause) {
+  Edge* edge = state_.edges.find(hello.to, hello.from);
+  if (edge == nullptr) return;
+  if (result == HandshakeResult::callee_dials_back) return reconnect(*edge, 0ns);
+  if (edge->connects() || result == HandshakeResult::unknown_session) return;
+  if (hello.running && !state_.run.joined && result >= HandshakeResult::wrong_peers &&
+      result <= HandshakeResult::wrong_configuration)
+    return shutdown_.end_run(
+        {ErrorKind::rejected,
+         fmt::format("peer {} of a network that runs already connects: {}", hello.from, clause)});
+  edge->remote_attempt = "it connected and was rejected, " + clause;
+  if (!edge->connected()) return;
+  // A process that had the session would resume it: this is another process, or one that has given
+  // the session up.
+  if (!edge->attached()) return edge->session->give_up();
+  if (join_.running()) report_duplicate(*edge);
+}
+
+/// Another process claims the id of a connected peer. The connected one may have died and not be
+/// detected yet, so the report waits for the failure timeout.
+void ConnectionManager::report_duplicate(Edge& edge) {
+  const gossip::Time now = state_.scheduler.now();
+  if (!edge.duplicate_since) edge.duplicate_since = now;
+  if (edge.duplicate_reported || now - *edge.duplicate_since < state_.failure_timeout) return;
+  edge.duplicate_reported = true;
+  state_.setup.message(
+      fmt::format("another process connects as peer {}, although the connected one is alive, and "
+                  "must wait; was the peer started twice?",
+                  edge.remote));
+}
+
+// Sessions.
+
+/// The first connection of a session. If the answer to an earlier attempt was lost on the way, the
+/// other end may know the session already.
+void ConnectionManager::begin_session(Edge& edge, std::unique_ptr<Socket> socket,
+                                      const Hello& hello, const std::string& address) {
+  if (state_.run.ending()) return;
+  GOSSAMER_CHECK(!edge.connected(), "a second connection of a pair");
+  if (hello.running) join_.on_running();
+  if (state_.run.joined) edge.started_channels.emplace();
+  edge.duplicate_since.reset();
+  edge.duplicate_reported = false;
+  edge.last_rejection.clear();
+  edge.contributions.clear();  // of a process that is gone
+  // A session that was there before is closed and handles no frame: the scheduler's loop makes
+  // those calls, and this one.
+  edge.session = std::make_unique<Session>(state_.scheduler, session_options(edge, hello, address),
+                                           state_.traffic[edge.local], owner_);
+  const bool running = join_.running();  // before this connection completes the network
+  attach(edge, std::move(socket), hello.result == HandshakeResult::resumed);
+  if (running) edge.session->send_running();  // the first frame, for which the other end may wait
+}
+
+SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello,
+                                                  const std::string& address) {
+  SessionOptions options;
+  options.incoming = {short_run(state_.setup.identity.run_id), edge.remote, edge.local};
+  options.name = fmt::format("peer {} ({})", edge.remote, address);
+  options.id = hello.session;
+  options.window = state_.setup.options.window;
+  options.failure_timeout = state_.failure_timeout;
+  const gossip::Time theirs = std::max<gossip::Time>(hello.failure_timeout, kShortestTimeout);
+  options.heartbeat = std::min(state_.failure_timeout, theirs) / kHeartbeatsPerTimeout;
+  options.hold_data = !join_.chunks_released();
+  options.hashes = &state_.hashes;
+  options.chunk_memory = state_.setup.chunk_memory;
+  options.reconnect = [this, &edge](gossip::Time pause) { reconnect(edge, pause); };
+  options.message = state_.setup.message;
+  return options;
+}
+
+/// Gives the session of an edge a connection.
+void ConnectionManager::attach(Edge& edge, std::unique_ptr<Socket> socket, bool resumes) {
+  edge.connector.reset();
+  if (!edge.connected()) return;  // it ended meanwhile
+  SocketTraffic& traffic = state_.traffic[edge.local];
+  traffic.bytes_sent += kHelloBytes;
+  traffic.bytes_received += kHelloBytes;
+  edge.session->attach(std::move(socket), resumes);
+  join_.check();
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,60 @@
+// Makes the connections of a network: connects to the partners with a higher id, decides which
+// incoming connections to accept, and gives a session its first and every later connection.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "net/network_state.hpp"
+#include "net/shutdown.hpp"
+#include "net/startup/acceptor.hpp"
+#include "net/startup/join_phase.hpp"
+#include "net/startup/rendezvous.hpp"
+
+namespace gossamer::net {
+
+/// Thread: the scheduler's.
+class ConnectionManager {
+ public:
+  /// `owner` receives the events of every session. All references outlive the manager.
+  ConnectionManager(NetworkState& state, JoinPhase& join, Shutdown& shutdown, SessionOwner& owner)
+      : state_(state), join_(join), shutdown_(shutdown), owner_(owner) {}
+
+  /// Listens, announces the address in the rendezvous folder, and begins to connect. Errors: the
+  /// port is in use, the folder cannot be written.
+  Status start();
+  Address address() const { return acceptor_->address(); }
+  /// Looks after the files in the rendezvous folder.
+  void tick(gossip::Time now);
+
+  /// Connects an edge for a new session. The local peer of the edge must be the one to connect.
+  void connect(Edge& edge, gossip::Time pause = gossip::Time(0));
+  /// Makes another connection for the session of an edge. Where the other end is the one to
+  /// connect, this asks it to dial back, and finds out whether it still knows the session.
+  void reconnect(Edge& edge, gossip::Time pause);
+
+ private:
+  Result<Address> find_address(int peer) const;
+  ConnectorOptions connector_options(const Edge& edge, gossip::Time pause) const;
+  AcceptorOptions acceptor_options();
+  HandshakeResult admit(const Hello& hello) const;
+  HandshakeResult admit_new_session(const Edge& edge) const;
+  void on_admitted(std::unique_ptr<Socket> socket, const Hello& hello, HandshakeResult result);
+  void on_rejected(const Hello& hello, HandshakeResult result, const std::string& clause);
+  void report_duplicate(Edge& edge);
+  void begin_session(Edge& edge, std::unique_ptr<Socket> socket, const Hello& hello,
+                     const std::string& address);
+  SessionOptions session_options(Edge& edge, const Hello& hello, const std::string& address);
+  void attach(Edge& edge, std::unique_ptr<Socket> socket, bool resumes);
+
+  NetworkState& state_;
+  JoinPhase& join_;
+  Shutdown& shutdown_;
+  SessionOwner& owner_;
+  std::optional<Rendezvous> rendezvous_;
+  gossip::Time rendezvous_checked_{0};
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+}  // namespace gossamer::net

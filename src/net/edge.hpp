@@ -1,0 +1,87 @@
+// The edges of a network as one process sees them: for each pair of a hosted peer and a peer of
+// another process, its link, its session, and the attempts to connect it.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gossip/links/link.hpp"
+#include "net/session/session.hpp"
+#include "net/startup/connector.hpp"
+
+namespace gossamer::net {
+
+/// A pair and its connection. Of the two peers the one with the lower id connects.
+struct Edge final : gossip::Link {
+  int local = 0, remote = 0;
+  /// While an attempt is under way, for a first connection or for another one of the session.
+  std::unique_ptr<Connector> connector;
+  /// Once connected. A closed session stays until there is another.
+  std::unique_ptr<Session> session;
+  std::uint64_t requested_session = 0;  ///< id of the session that was last asked for
+  /// Why the last connection that the other end made did not last: a clause after "peer 3: ".
+  std::string remote_attempt;
+  /// Contributions that have come and are not merged yet: two at most.
+  std::deque<std::string> contributions;
+
+  /// The link carries nothing, and the layers above know that, or will ask. Set while the network
+  /// runs and there is no session, or none from which a frame has come: the other end may have
+  /// given up a connection while it was made.
+  bool lost = false;
+  /// Of a session that began after joining: the channels on which the beginning of a message was
+  /// sent over it.
+  std::optional<std::set<gossip::Channel>> started_channels;
+  gossip::Time barred_until{0};  ///< the other end violated the protocol: not admitted before then
+  /// Since when another process has claimed the id of the other end, while that is connected.
+  std::optional<gossip::Time> duplicate_since;
+  bool duplicate_reported = false;
+  std::string last_rejection;  ///< the last reason why the other end rejected this one
+
+  bool connects() const { return local < remote; }
+  /// There is a session, though perhaps without a connection at the moment.
+  bool connected() const { return session != nullptr && !session->closed(); }
+  bool attached() const { return connected() && session->attached(); }
+  bool carries() const { return connected() && !lost && !session->remote().said_goodbye; }
+  bool has_session(std::uint64_t id) const {
+    return id != 0 && connected() && session->options().id == id;
+  }
+
+  /// Drops the chunk if the link is lost, or if the beginning of its message was sent over a
+  /// session that is gone.
+  void send(gossip::Chunk chunk) override;
+};
+
+/// All edges of a process, by (local, remote). Edges keep their address.
+class EdgeTable {
+ public:
+  /// `pairs`: (hosted peer, peer of another process), each pair once.
+  explicit EdgeTable(const std::vector<std::pair<int, int>>& pairs);
+
+  auto begin() { return edges_.begin(); }
+  auto end() { return edges_.end(); }
+  auto begin() const { return edges_.begin(); }
+  auto end() const { return edges_.end(); }
+
+  /// Null if there is none.
+  Edge* find(int local, int remote);
+  const Edge* find(int local, int remote) const;
+  /// A pair that is not in the table is a bug.
+  Edge& at(int local, int remote);
+  const Edge& at(int local, int remote) const;
+  Edge& of(const Session& session);
+  /// Whether the predicate holds of every session that there is.
+  bool all_sessions(const std::function<bool(const Session&)>& predicate) const;
+
+ private:
+  std::map<std::pair<int, int>, Edge> edges_;
+};
+
+}  // namespace gossamer::net

@@ -1,0 +1,107 @@
+#include "net/edge_supervisor.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace gossamer::net {
+
+using namespace std::chrono_literals;
+
+EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(violation_timer_); }
+
+void EdgeSupervisor::report_protocol_violation(const Edge& edge, std::string why) {
+  if (!edge.connected()) return;
+  violations_.push_back({edge.local, edge.remote, edge.session->options().id, std::move(why)});
+  if (violations_.size() > 1) return;
+  // The caller may be in the middle of a mix, and is notified of the lost link.
+  violation_timer_ = state_.scheduler.after(0ns, [this] {
+    for (Violation& violation : std::exchange(violations_, {}))
+      if (Edge& edge = state_.edges.at(violation.local, violation.remote);
+          edge.has_session(violation.session))
+        edge.session->on_protocol_violation(std::move(violation.why));
+  });
+}
+
+Status EdgeSupervisor::on_chunk(gossip::Chunk chunk) {
+  return state_.receiver.deliver(std::move(chunk));
+}
+
+Status EdgeSupervisor::on_contribution(Session& session, std::string contribution) {
+  return all_gather_.on_contribution(session, std::move(contribution));
+}
+
+/// A link is restored no earlier than its first frame: the connection may have waited in a queue
+/// until its connector gave up.
+void EdgeSupervisor::on_alive(Session& session) {
+  Edge& edge = state_.edges.of(session);
+  if (!std::exchange(edge.lost, false)) return;
+  if (join_.has_begun()) state_.setup.link_restored(edge.local, edge.remote);
+}
+
+void EdgeSupervisor::on_goodbye(Session& session) {
+  if (state_.run.ending()) return;
+  const Edge& edge = state_.edges.of(session);
+  if (join_.has_begun() && !edge.lost) state_.setup.peer_left(edge.local, edge.remote);
+  else if (all_gather_.begun()) all_gather_.advance();
+}
+
+void EdgeSupervisor::on_running() { join_.on_running(); }
+
+void EdgeSupervisor::on_failure(Session& session, Error error) {
+  Edge& edge = state_.edges.of(session);
+  edge.connector.reset();
+  const RunProgress& run = state_.run;
+  if (run.ending()) {
+    if (!run.error) state_.setup.message(error.message + ", when this process was done");
+    return;
+  }
+  // A peer that violates the protocol, or that accepts connections and drops them, is not asked to
+  // do so without end.
+  const bool violated = session.remote().violated;
+  const bool slowly = violated || (edge.lost && !session.remote().alive);
+  const gossip::Time pause = slowly ? Connector::kLongestPause : 0ns;
+  if (violated) edge.barred_until = state_.scheduler.now() + pause;
+  if (!run.joined && !session.remote().latest_round) {
+    // No chunk was sent yet, so the peer may come again as if it had not been there.
+    edge.remote_attempt = "it connected, but was lost again";
+  } else if (!lose_link(edge, error)) {
+    return shutdown_.end_run(std::move(error));
+  }
+  connect_again(edge, pause);
+}
+
+void EdgeSupervisor::on_abort(Session& session, Error error) {
+  RunProgress& run = state_.run;
+  if (run.leaving) {
+    state_.setup.message("another process ended the run when this one was done: " + error.message);
+    return session.close();
+  }
+  Edge& edge = state_.edges.of(session);
+  // A network that was never whole does not go on, although the neighbours of this process were all
+  // there. A latecomer that did not come to its end is only a lost link.
+  const bool never_whole =
+      error.kind == ErrorKind::join_timeout || error.kind == ErrorKind::rejected;
+  const bool was_whole = edge.started_channels || (all_gather_.begun() && all_gather_.complete());
+  const Error ended{ErrorKind::lost_peer,
+                    fmt::format("{} has ended: {}", session.options().name, error.message)};
+  if (run.error || (never_whole && !was_whole) || !lose_link(edge, ended))
+    return shutdown_.end_run(std::move(error), &session);
+  session.close();
+  edge.connector.reset();
+  connect_again(edge, Connector::kLongestPause);
+}
+
+/// The session of an edge has ended. Returns whether the run goes on without the link.
+bool EdgeSupervisor::lose_link(Edge& edge, const Error& why) {
+  if (edge.lost) return true;
+  if (!join_.has_begun()) return edge.lost = state_.run.joined && state_.run.late;
+  edge.lost = true;
+  return state_.setup.link_lost(edge.local, edge.remote, why);
+}
+
+void EdgeSupervisor::connect_again(Edge& edge, gossip::Time pause) {
+  if (edge.connects() && !state_.run.ending()) connections_.connect(edge, pause);
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,61 @@
+// What the events of a session mean for its edge and for the run: whether a link is lost or
+// restored, whether to connect again, and whether the run ends.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "net/connection_manager.hpp"
+#include "net/network_state.hpp"
+#include "net/shutdown.hpp"
+#include "net/startup/all_gather_phase.hpp"
+#include "net/startup/join_phase.hpp"
+
+namespace gossamer::net {
+
+/// Thread: the scheduler's.
+class EdgeSupervisor final : public SessionOwner {
+ public:
+  /// All references outlive the supervisor.
+  EdgeSupervisor(NetworkState& state, JoinPhase& join, AllGatherPhase& all_gather,
+                 ConnectionManager& connections, Shutdown& shutdown)
+      : state_(state),
+        join_(join),
+        all_gather_(all_gather),
+        connections_(connections),
+        shutdown_(shutdown) {}
+  ~EdgeSupervisor() override;
+  EdgeSupervisor(const EdgeSupervisor&) = delete;
+  EdgeSupervisor& operator=(const EdgeSupervisor&) = delete;
+
+  /// Network::report_protocol_violation.
+  void report_protocol_violation(const Edge& edge, std::string why);
+
+  Status on_chunk(gossip::Chunk chunk) override;
+  Status on_contribution(Session& session, std::string contribution) override;
+  void on_alive(Session& session) override;
+  void on_goodbye(Session& session) override;
+  void on_running() override;
+  void on_failure(Session& session, Error error) override;
+  void on_abort(Session& session, Error error) override;
+
+ private:
+  struct Violation {
+    int local, remote;
+    std::uint64_t session;
+    std::string why;
+  };
+
+  bool lose_link(Edge& edge, const Error& why);
+  void connect_again(Edge& edge, gossip::Time pause);
+
+  NetworkState& state_;
+  JoinPhase& join_;
+  AllGatherPhase& all_gather_;
+  ConnectionManager& connections_;
+  Shutdown& shutdown_;
+  std::vector<Violation> violations_;  ///< to be handled at violation_timer_
+  gossip::Scheduler::TimerId violation_timer_;
+};
+
+}  // namespace gossamer::net

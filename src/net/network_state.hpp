@@ -1,0 +1,52 @@
+// What the parts of a network share: its setup, its edges, and how far the run has come.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "net/edge.hpp"
+#include "net/network.hpp"
+
+namespace gossamer::net {
+
+/// How far the run has come.
+struct RunProgress {
+  bool joined = false;         ///< all pairs are connected, or all that a latecomer waits for
+  bool blocking = false;       ///< within join() or all_gather(), which return an error themselves
+  bool late = false;           ///< the network had begun its rounds before this process joined
+  bool leaving = false;        ///< begin_leave() was called
+  std::optional<Error> error;  ///< what ended the run
+
+  bool ending() const { return leaving || error.has_value(); }
+};
+
+/// Owned by the network; its parts hold references.
+struct NetworkState {
+  NetworkState(RealScheduler& scheduler_in, NetworkSetup setup_in, gossip::Receiver& receiver_in)
+      : scheduler(scheduler_in),
+        setup(std::move(setup_in)),
+        receiver(receiver_in),
+        failure_timeout(seconds(setup.options.failure_timeout)),
+        edges(setup.pairs) {
+    for (const int peer : setup.hosted) traffic[peer];
+  }
+
+  /// The entry of a peer in net.peers; empty if there are none.
+  std::string configured_address(int peer) const {
+    const auto& peers = setup.options.peers;
+    return peers.empty() ? "" : peers[static_cast<std::size_t>(peer)];
+  }
+
+  RealScheduler& scheduler;
+  NetworkSetup setup;
+  gossip::Receiver& receiver;
+  gossip::Time failure_timeout;
+  HashMemo hashes;
+  std::map<int, SocketTraffic> traffic;  ///< by hosted peer
+  EdgeTable edges;
+  RunProgress run;
+};
+
+}  // namespace gossamer::net

@@ -1,0 +1,248 @@
+#include "net/session/frame_transport.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.hpp"
+
+namespace gossamer::net {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// The longest time that the owner of a row waits to write while the row is kept for an
+// acknowledgement alone.
+constexpr gossip::Time kWatchLeases = 2ms;
+
+FrameHeader make_header(const SessionOptions& options, const FrameBody& body) {
+  return {options.incoming.run, options.local(), options.remote(), 0, body};
+}
+
+}  // namespace
+
+FrameTransport::FrameTransport(gossip::Scheduler& scheduler, const SessionOptions& options,
+                               SocketTraffic& traffic, FailureDetector& detector,
+                               TransportUser& user)
+    : scheduler_(scheduler),
+      options_(options),
+      traffic_(traffic),
+      detector_(detector),
+      user_(user),
+      pool_(
+          static_cast<std::size_t>(options.window), [this] { on_buffer_returned(); },
+          options.chunk_memory),
+      reader_(options.incoming, pool_),
+      queue_(*options.hashes),
+      last_write_(scheduler.now()) {
+  reader_.hold_data(options.hold_data);
+}
+
+FrameTransport::~FrameTransport() {
+  GOSSAMER_CHECK(!handling_frames_, "a session is destroyed while it handles a frame");
+  close();
+}
+
+// Connections.
+
+void FrameTransport::attach(std::unique_ptr<Socket> socket, bool resumes) {
+  GOSSAMER_CHECK(mode_ != Mode::closed && !handling_frames_,
+                 "a connection for a session that is closed or handles a frame");
+  if (attached()) detach();
+  socket_ = std::move(socket);
+  socket_->set_user(this);
+  last_write_ = scheduler_.now();
+  detector_.on_attach(scheduler_.now());
+  if (resumes) {
+    // The hello of the other end may have come before this end knew that the connection is gone.
+    if (!queue_.is_interrupted()) queue_.interrupt();
+    acks_.on_resume();
+  }
+  read();
+  write();
+}
+
+void FrameTransport::detach() {
+  socket_.reset();
+  reading_ = false;
+  reader_.restart();
+  queue_.interrupt();
+  write_error_.clear();
+  acks_.on_detach();
+}
+
+void FrameTransport::disconnect() {
+  detach();
+  if (mode_ == Mode::open) watch_leases();
+}
+
+void FrameTransport::close() {
+  if (std::exchange(mode_, Mode::closed) == Mode::closed) return;
+  for (auto* timer : {&read_timer_, &lease_timer_}) {
+    if (*timer) scheduler_.cancel(**timer);
+    timer->reset();
+  }
+  socket_.reset();
+  queue_.drop();
+}
+
+void FrameTransport::abandon() {
+  mode_ = Mode::abandoned;
+  queue_.drop();
+}
+
+void FrameTransport::close_with(const Error* reason) {
+  mode_ = Mode::closing;
+  reader_.drop_data();
+  // A frame that the system has a part of must go out whole, or the bytes behind it cannot be read.
+  // The frames that a write under way may read stay too.
+  queue_.drop(true);
+  if (reason != nullptr)
+    send(AbortFrame{reason->kind}, {}, reason->message.substr(0, kMaxAbortBytes));
+  else if (!queue_.writing()) socket_->finish_sending();
+  read();
+}
+
+// Sending.
+
+void FrameTransport::send(const FrameBody& body, gossip::Chunk chunk, std::string text) {
+  if (abandoned()) return;
+  FrameHeader header = make_header(options_, body);
+  header.payload_bytes = static_cast<std::uint32_t>(
+      header.data() != nullptr ? chunk.values.size_bytes() : text.size());
+  queue_.push(header, std::move(chunk), std::move(text));
+  write();
+  if (queue_.is_interrupted()) watch_leases();
+}
+
+/// Writes what is queued, with an acknowledgement before it if one is due or worthwhile.
+void FrameTransport::write() {
+  if (!writable() || queue_.writing()) return;
+  if (mode_ != Mode::closing && (acks_.due() || (acks_.worth_sending() && !queue_.empty())))
+    queue_.push_first(make_header(options_, acks_.take(queue_.pushed())));
+  if (const auto areas = queue_.gather(); !areas.empty()) socket_->write(areas);
+}
+
+void FrameTransport::write_done(const Transfer& transfer) {
+  if (transfer.error) {
+    write_error_ = reason(transfer);
+    queue_.interrupt();
+    if (mode_ != Mode::open) return queue_.drop();
+    watch_leases();
+    return user_.on_write_failure();
+  }
+  last_write_ = scheduler_.now();
+  traffic_.bytes_sent += transfer.bytes;
+  queue_.written(transfer.bytes);
+  if (queue_.between_frames())
+    if (const auto ack = acks_.take_deferred()) on_ack(*ack);
+  write();
+  watch_leases();
+  if (mode_ == Mode::closing && attached() && !queue_.writing()) socket_->finish_sending();
+}
+
+/// Runs as long as something is leased that waits only for an acknowledgement.
+void FrameTransport::watch_leases() {
+  if (mode_ == Mode::closed || lease_timer_ || !queue_.has_leases()) return;
+  lease_timer_ = scheduler_.after(kWatchLeases, [this] {
+    lease_timer_.reset();
+    if (queue_.copy_for_writers()) watch_leases();
+  });
+}
+
+void FrameTransport::tick(gossip::Time now, bool heartbeats) {
+  if (!attached() || queue_.writing()) return;
+  if (!acks_.make_due() && heartbeats && now - last_write_ >= options_.heartbeat)
+    queue_.push_first(make_header(options_, HeartbeatFrame{}));
+  write();
+}
+
+// Receiving.
+
+void FrameTransport::read() {
+  if (!attached() || reading_ || handling_frames_) return;
+  if (!handle_frames()) return;
+  if (acks_.due()) write();
+  const auto areas = reader_.areas();
+  if (areas.empty()) return;  // no buffer is free: reading goes on when a lease ends
+  reading_ = true;
+  detector_.on_read_started();
+  socket_->read(areas);
+}
+
+/// A lease has ended, and with it perhaps the wait for a buffer. The owner of the lease may be in
+/// the middle of a change, so reading goes on from the scheduler's loop.
+void FrameTransport::on_buffer_returned() {
+  if (!attached() || reading_ || handling_frames_ || read_timer_) return;
+  read_timer_ = scheduler_.after(0ns, [this] {
+    read_timer_.reset();
+    read();
+  });
+}
+
+void FrameTransport::read_done(const Transfer& transfer) {
+  reading_ = false;
+  if (transfer.end || transfer.error) {
+    const bool torn = transfer.end && reader_.inside_frame();
+    const std::string why = write_error_.empty() ? reason(transfer) : write_error_;
+    return user_.on_connection_end(torn ? "the connection was closed in the middle of a frame"
+                                        : why);
+  }
+  detector_.on_bytes();
+  traffic_.bytes_received += transfer.bytes;
+  reader_.filled(transfer.bytes);
+  read();
+}
+
+/// Hands the frames that are whole to the user. False if that ended the connection.
+bool FrameTransport::handle_frames() {
+  std::optional<std::string> damage;
+  {
+    struct Handling {
+      bool& flag;
+      ~Handling() { flag = false; }
+    };
+    const Handling handling{handling_frames_ = true};
+    while (mode_ != Mode::closed) {
+      auto frame = reader_.next();
+      if (!frame.ok()) damage = frame.error().message;
+      if (damage || !frame->has_value()) break;
+      user_.on_frame(std::move(**frame));
+    }
+  }
+  if (damage) user_.on_damaged_frame(*damage);
+  return !damage && mode_ != Mode::closed;
+}
+
+void FrameTransport::count(const FrameHeader& header) {
+  acks_.on_received(header);
+  detector_.on_progress();
+}
+
+void FrameTransport::on_ack(const AckFrame& ack) {
+  if (mode_ != Mode::open) return;
+  if (acks_.resuming() && !queue_.between_frames()) return acks_.defer(ack);
+  const std::uint64_t before = queue_.acked();
+  const bool resumes = acks_.finish_resuming();
+  if (!(resumes ? queue_.resume(ack.received) : queue_.on_ack(ack.received)))
+    return user_.on_protocol_violation(
+        fmt::format("{} broke the protocol: it acknowledged {} frames, of {} that were sent and {} "
+                    "that it had acknowledged before",
+                    options_.name, ack.received, queue_.pushed(), before));
+  const bool nothing_due = resumes && queue_.fully_acked() && ack.sent == acks_.received();
+  if (ack.received > before || nothing_due) detector_.on_progress();
+  if (resumes) write();
+}
+
+void FrameTransport::hold_data(bool hold) {
+  reader_.hold_data(hold);
+  read();
+}
+
+void FrameTransport::drop_data() {
+  reader_.drop_data();
+  read();
+}
+
+}  // namespace gossamer::net

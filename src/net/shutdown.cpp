@@ -1,0 +1,73 @@
+#include "net/shutdown.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gossamer::net {
+
+void Shutdown::end_run(Error error, const Session* source) {
+  auto& reason = state_.run.error;
+  if (reason) return;
+  reason = std::move(error);
+  for (auto& [pair, edge] : state_.edges) {
+    edge.connector.reset();
+    if (!edge.session) continue;
+    // A process that was rejected is no part of the run: its partners go on waiting for the right
+    // one.
+    if (reason->kind == ErrorKind::rejected && source == nullptr) edge.session->close();
+    else edge.session->abort(edge.session.get() == source ? nullptr : &*reason);
+  }
+  if (!state_.run.blocking) state_.setup.fault(*reason);
+}
+
+void Shutdown::abort(Error error) {
+  if (!state_.run.leaving) return end_run(std::move(error));
+  for (auto& [pair, edge] : state_.edges)
+    if (edge.session) edge.session->close();
+}
+
+void Shutdown::begin_leave() {
+  if (std::exchange(state_.run.leaving, true)) return;
+  for (auto& [pair, edge] : state_.edges) {
+    if (!edge.connected()) edge.connector.reset();
+    if (!edge.session || state_.run.error) continue;
+    if (edge.lost) edge.session->close();
+    else edge.session->say_goodbye();
+  }
+}
+
+bool Shutdown::left() const {
+  return state_.edges.all_sessions([](const Session& session) { return session.finished(); });
+}
+
+void Shutdown::leave(gossip::Time patience) {
+  begin_leave();
+  RealScheduler& scheduler = state_.scheduler;
+  // A slow reader that is alive receives all that was sent to it, however long that takes: its last
+  // round may need it. The failure detector finds one that is not.
+  if (!state_.run.error)
+    scheduler.run_io_until([&] {
+      return state_.edges.all_sessions([](const Session& session) { return session.flushed(); });
+    });
+  bool timed_out = false;
+  const auto deadline = scheduler.after(patience, [&timed_out] { timed_out = true; });
+  scheduler.run_io_until([&] { return timed_out || left(); });
+  scheduler.cancel(deadline);
+  std::vector<std::string> waiting;
+  for (auto& [pair, edge] : state_.edges) {
+    if (!edge.session) continue;
+    // A partner that said goodbye may be gone before it acknowledged the goodbye of this process.
+    if (!edge.session->finished() && !edge.session->remote().said_goodbye)
+      waiting.push_back(edge.session->options().name);
+    edge.session->close();
+  }
+  if (!waiting.empty() && !state_.run.error)
+    state_.setup.message(
+        fmt::format("left before these said goodbye: {}", fmt::join(waiting, ", ")));
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,65 @@
+#include "net/startup/all_gather_phase.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer::net {
+
+void AllGatherPhase::begin(AllGather gather) {
+  gather_ = std::move(gather);
+  if (!complete()) send();
+  advance();
+}
+
+void AllGatherPhase::send() {
+  const std::string contribution = gather_->contribution();
+  for (auto& [pair, edge] : state_.edges)
+    if (edge.session) edge.session->send_contribution(contribution);
+}
+
+Status AllGatherPhase::on_contribution(Session& session, std::string contribution) {
+  if (state_.run.late) return {};  // the partner does not know that yet
+  Edge& edge = state_.edges.of(session);
+  if (complete() || edge.contributions.size() == 2)
+    return Error{ErrorKind::lost_peer,
+                 fmt::format("{} broke the protocol: it sent a contribution that no step waits for",
+                             session.options().name)};
+  edge.contributions.push_back(std::move(contribution));
+  if (begun() && state_.run.joined) advance();
+  return {};
+}
+
+void AllGatherPhase::advance() {
+  const auto step_is_here = [this] {
+    return std::ranges::none_of(
+        state_.edges, [](const auto& entry) { return entry.second.contributions.empty(); });
+  };
+  while (!state_.run.error && !complete() && step_is_here()) {
+    if (!merge_step()) return;
+    ++steps_done_;
+    if (!complete()) send();
+  }
+  if (state_.run.error || complete()) return;
+  for (const auto& [pair, edge] : state_.edges)
+    if (edge.contributions.empty() && edge.session && edge.session->remote().said_goodbye)
+      return shutdown_.end_run({ErrorKind::lost_peer, fmt::format("{} left before the run began",
+                                                                  edge.session->options().name)});
+}
+
+/// Merges one contribution of each partner. False if one makes no sense, which ends the run.
+bool AllGatherPhase::merge_step() {
+  for (auto& [pair, edge] : state_.edges) {
+    const Status merged = gather_->merge(edge.contributions.front());
+    edge.contributions.pop_front();
+    if (merged.ok()) continue;
+    shutdown_.end_run(
+        {ErrorKind::lost_peer, fmt::format("{} broke the protocol: {}",
+                                           edge.session->options().name, merged.error().message)});
+    return false;
+  }
+  return true;
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,133 @@
+#include "net/startup/join_phase.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace gossamer::net {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr gossip::Time kReportEvery = 5s;
+// Partners that run and know that the latecomer was lost try to connect at least this often.
+constexpr gossip::Time kGracePeriod = Connector::kLongestPause + 200ms;
+
+}  // namespace
+
+JoinPhase::~JoinPhase() {
+  for (const auto& timer : {report_timer_, release_timer_, grace_timer_})
+    state_.scheduler.cancel(timer);
+}
+
+bool JoinPhase::has_begun() const {
+  const RunProgress& run = state_.run;
+  return run.joined && (run.late || !all_gather_.begun() ? !run.blocking : all_gather_.complete());
+}
+
+Status JoinPhase::wait() {
+  RealScheduler& scheduler = state_.scheduler;
+  state_.run.blocking = true;
+  bool timed_out = false;
+  const auto deadline = scheduler.after(seconds(state_.setup.options.join_timeout),
+                                        [&timed_out] { timed_out = true; });
+  report_timer_ = scheduler.after(kReportEvery, [this] { report_missing(); });
+  scheduler.run_until([&] { return state_.run.joined || state_.run.error || timed_out; });
+  scheduler.cancel(deadline);
+  scheduler.cancel(report_timer_);
+  const Status status = outcome(timed_out);
+  state_.run.blocking = false;
+  if (state_.run.joined) schedule_release();
+  return status;
+}
+
+Status JoinPhase::outcome(bool timed_out) {
+  const RunProgress& run = state_.run;
+  if (run.error) return *run.error;
+  if (run.joined) return {};
+  if (!timed_out) return Error{ErrorKind::interrupted, "interrupted while waiting for other peers"};
+  // Other processes that wait for the same peers need not wait longer: they stop with this error
+  // too.
+  shutdown_.end_run({ErrorKind::join_timeout,
+                     fmt::format("after {:.3g} s (net.join_timeout) peer {} misses {}",
+                                 state_.setup.options.join_timeout, state_.setup.hosted.front(),
+                                 fmt::join(missing(), "; "))});
+  return *run.error;
+}
+
+void JoinPhase::check() {
+  RunProgress& run = state_.run;
+  if (run.joined || run.ending()) return;
+  const auto attached = [](const auto& entry) { return entry.second.attached(); };
+  const bool enough = run.late && grace_over_ && std::ranges::any_of(state_.edges, attached);
+  if (!enough && !std::ranges::all_of(state_.edges, attached)) return;
+  for (const std::string& line : missing())
+    state_.setup.message("the network runs already; joined it without " + line);
+  run.joined = true;
+  for (auto& [pair, edge] : state_.edges) edge.lost = !edge.connected();
+  if (!run.blocking) schedule_release();
+}
+
+/// Partners that assume that this process does not run must know too: they would wait for all of
+/// their partners, and then for contributions of this process.
+void JoinPhase::on_running() {
+  if (running()) return;
+  state_.run.late = true;
+  for (auto& [pair, edge] : state_.edges)
+    if (edge.session) edge.session->send_running();
+  grace_timer_ = state_.scheduler.after(kGracePeriod, [this] {
+    grace_over_ = true;
+    check();
+  });
+}
+
+void JoinPhase::hold_chunks() {
+  held_ = true;
+  released_ = false;
+  state_.scheduler.cancel(release_timer_);
+  for (auto& [pair, edge] : state_.edges)
+    if (edge.session) edge.session->hold_data(true);
+}
+
+void JoinPhase::release_chunks() {
+  held_ = false;
+  schedule_release();
+}
+
+/// Not at once: join() returns first.
+void JoinPhase::schedule_release() {
+  state_.scheduler.cancel(release_timer_);
+  if (held_) return;
+  release_timer_ = state_.scheduler.after(0ns, [this] {
+    released_ = true;
+    for (auto& [pair, edge] : state_.edges)
+      if (edge.session) edge.session->hold_data(false);
+  });
+}
+
+/// A line for each pair that is not connected, such as "peer 3 (10.0.0.7:7000): connection refused,
+/// 12 tries in 30 s".
+std::vector<std::string> JoinPhase::missing() const {
+  std::vector<std::string> lines;
+  for (const auto& [pair, edge] : state_.edges) {
+    if (edge.connected()) continue;
+    std::string address = edge.connector ? edge.connector->address() : std::string();
+    if (address.empty()) address = state_.configured_address(edge.remote);
+    std::string why = edge.remote_attempt.empty() ? "has not connected yet" : edge.remote_attempt;
+    if (edge.connector) why = edge.connector->failure();
+    std::string line = address.empty() ? fmt::format("peer {}: {}", edge.remote, why)
+                                       : fmt::format("peer {} ({}): {}", edge.remote, address, why);
+    if (std::ranges::find(lines, line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+void JoinPhase::report_missing() {
+  for (const std::string& line : missing()) state_.setup.message("waiting for " + line);
+  report_timer_ = state_.scheduler.after(kReportEvery, [this] { report_missing(); });
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,20 @@
+// The report and the edges of a topology as JSON, for headers of logs, summaries and `gossamer
+// topology --json`.
+#pragma once
+
+#include "peer/storage/json.hpp"
+#include "topology/mixing_matrix.hpp"
+#include "topology/report.hpp"
+
+namespace gossamer::peer {
+
+Json report_json(const topology::TopologyReport& report);
+
+/// Longest list of edges that edge_list() returns.
+inline constexpr std::int64_t kMaxEdges = 100000;
+
+/// The edges [i, j] of all rounds of the period, without duplicates; only i < j if the schedule is
+/// symmetric. Null if there are more than kMaxEdges.
+Json edge_list(const topology::MixingSchedule& schedule, const topology::TopologyReport& report);
+
+}  // namespace gossamer::peer

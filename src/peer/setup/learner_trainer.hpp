@@ -1,0 +1,54 @@
+// The protocol's interface to training (gossip/trainer.hpp), implemented over train::Learner.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gossip/trainer.hpp"
+#include "gpu/device_rows.hpp"
+#include "train/learner.hpp"
+
+namespace gossamer::peer {
+
+/// The batch losses of a peer since the last take_loss request.
+struct LossSum {
+  double sum = 0;
+  std::uint64_t count = 0;
+};
+
+/// Executes the protocol's training requests with a Learner. Accumulates each peer's batch losses
+/// on the device, and reads them only on request. Thread: as of Learner.
+class LearnerTrainer final : public gossip::Trainer {
+ public:
+  LearnerTrainer(train::Learner<float>& learner, gpu::Device& device, int peers);
+  void run(gossip::TrainOperation operation,
+           std::span<gossip::TrainRequest* const> requests) override;
+  double rate(int peer, std::uint64_t step) const override { return learner_.rate(peer, step); }
+  std::size_t shard_size(int peer) const override { return learner_.shard_size(peer); }
+  std::uint64_t batches_per_epoch(int peer) const override {
+    return learner_.batches_per_epoch(peer);
+  }
+  /// Trains peers one by one, so that the result of a peer does not depend on which other peers are
+  /// ready at the same time.
+  void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
+
+  /// Reads the loss sum of a peer without resetting it, for a checkpoint; and sets it, when the
+  /// checkpoint is restored. `x`: the peer's parameters, in device memory. Thread: as of run().
+  LossSum loss_sum(int peer) const;
+  void set_loss_sum(int peer, const LossSum& losses, const float* x);
+
+ private:
+  void train(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests);
+  void update(std::span<gossip::TrainRequest* const> requests);
+  void evaluate(std::span<gossip::TrainRequest* const> requests);
+  void take_losses(std::span<gossip::TrainRequest* const> requests);
+
+  train::Learner<float>& learner_;
+  gpu::Device& device_;
+  gpu::DeviceRows<double> loss_sums_;       ///< one row per GPU of the device, indexed by peer
+  std::vector<std::uint64_t> loss_counts_;  ///< losses in the sum, by peer
+  bool one_at_a_time_ = false;
+};
+
+}  // namespace gossamer::peer

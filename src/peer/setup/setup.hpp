@@ -1,0 +1,77 @@
+// Everything that a run is made of, built from its configuration: topology and checked mixing
+// matrices, algorithm, data, shards, model, device and trainer. All errors of a configuration are
+// found here, before anything starts.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/result.hpp"
+#include "gossip/algorithm.hpp"
+#include "gossip/links/network_model.hpp"
+#include "gpu/device.hpp"
+#include "peer/config/config.hpp"
+#include "peer/setup/device_choice.hpp"
+#include "peer/setup/learner_trainer.hpp"
+#include "topology/mixing_matrix.hpp"
+#include "topology/report.hpp"
+#include "train/dataset.hpp"
+#include "train/learner.hpp"
+
+namespace gossamer::peer {
+
+/// What the peers of a process share. Immutable, except for the workspaces of the trainer. The
+/// device is declared before everything that owns device memory.
+struct Setup {
+  Config config;
+  std::unique_ptr<topology::MixingSchedule> schedule;
+  topology::TopologyReport report;
+  std::unique_ptr<gossip::Algorithm> algorithm;
+  std::unique_ptr<gossip::Codec> codec;
+  gossip::NetworkModel network;  ///< the links of the simulated network, from [sim]
+  std::unique_ptr<gpu::Device> device;
+  std::string device_note;  ///< a message to print about the choice of the device; usually empty
+  std::shared_ptr<const train::Dataset> data;      ///< null if the algorithm trains nothing
+  std::unique_ptr<train::Learner<float>> learner;  ///< null if the algorithm trains nothing
+  std::unique_ptr<LearnerTrainer> trainer;         ///< null if the algorithm trains nothing
+  std::size_t parameters = 0;                      ///< values in a row, d
+
+  /// Number of nodes that train: run.peers, or 1 with `centralized`.
+  int workers() const { return algorithm->requirements().one_node ? 1 : config.run.peers; }
+  /// Whether the run continues after a peer is lost.
+  bool tolerates_peer_loss() const {
+    return algorithm->requirements().tolerates_peer_loss && config.net.on_loss == "continue";
+  }
+  /// Number of servers. Their ids follow the ids of the workers.
+  int servers() const { return algorithm->requirements().servers; }
+  /// Number of nodes of the run, in all processes.
+  int nodes() const { return workers() + servers(); }
+  bool is_server(int node) const { return node >= workers(); }
+  /// Whether the node's row is a whole model, which is evaluated and saved. With several servers,
+  /// each has only a part of the model.
+  bool holds_model(int node) const { return !is_server(node) || servers() == 1; }
+  /// Local steps of a peer in a round in which it takes part.
+  std::uint64_t steps_per_round(int peer) const;
+  /// Virtual time of a local step of a peer that is not slow, in milliseconds. For full batches,
+  /// all shards are taken to have the same size.
+  double step_ms() const;
+  /// Writes the initial parameters of a peer to `row`, of `parameters` values in host memory.
+  void initialise(int peer, std::span<float> row) const;
+  /// Hash of the layers' shapes, or of the row length where nothing is trained. Peers with the same
+  /// hash can exchange rows.
+  std::string model_hash() const;
+  /// Hash of the shared configuration and of the content of the data set. Reads all of the data.
+  std::string configuration_hash() const;
+};
+
+/// The mixing matrices that a configuration asks for, given the needs of `algorithm`.
+topology::ScheduleRequest schedule_request(const Config& config,
+                                           const gossip::Algorithm& algorithm);
+
+/// `local_rank`: this process among those that share the machine's GPUs; the default is one process
+/// that hosts all nodes. Errors (invalid; data if a file is missing or damaged) say which settings
+/// do not fit together, and which would.
+Result<Setup> make_setup(Config config, LocalRank local_rank = {});
+
+}  // namespace gossamer::peer

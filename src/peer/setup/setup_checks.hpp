@@ -1,0 +1,25 @@
+// Combinations of settings that cannot run. Each error (invalid) names the key, the reason, and
+// settings that would work. Internal to make_setup().
+#pragma once
+
+#include "base/result.hpp"
+#include "peer/setup/setup.hpp"
+
+namespace gossamer::peer {
+
+/// The algorithm against the policy, the weights, the initial parameters and the optimizer.
+Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
+                       const topology::MixingSchedule& schedule);
+
+/// The algorithm and the policy against the codec.
+Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
+                   const gossip::Codec& codec);
+
+/// The algorithm and the policy against the properties of W in setup.report.
+Status check_matrix(const Setup& setup);
+
+/// The duration of the run against the range of the virtual clock: it counts nanoseconds in 63
+/// bits, 292 years.
+Status check_virtual_time(const Setup& setup);
+
+}  // namespace gossamer::peer

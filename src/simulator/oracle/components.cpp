@@ -1,0 +1,107 @@
+#include "simulator/oracle/components.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "simulator/oracle/bounds.hpp"
+
+namespace gossamer::simulator {
+
+std::vector<Component> components_of(const TraceIndex& index) {
+  std::vector<int> left;
+  for (int a = 0; a < index.incarnations(); ++a)
+    if (index.incarnation(a).alive && !index.incarnation(a).rounds.empty()) left.push_back(a);
+  std::vector<Component> components;
+  std::set<int> seen;
+  for (const int a : left) {
+    if (!seen.insert(a).second) continue;
+    Component component{a};
+    for (std::size_t k = 0; k < component.size(); ++k)
+      for (const int b : left)
+        if (joined(index, component[k], b) && seen.insert(b).second) component.push_back(b);
+    std::ranges::sort(component);
+    components.push_back(component);
+  }
+  return components;
+}
+
+/// It lies beyond the rounds that are done while a proposal and its answer are in flight.
+Round latest_agreed_round(const TraceIndex& index, int a, Time when) {
+  const Time before = when - settling_time(index.scenario, index.protocol);
+  const Round now = index.round_at(a, when);
+  return now + (now - index.round_at(a, before)) + 4;
+}
+
+namespace {
+
+/// Links that counted, and were up by then, connect the component.
+bool was_connected(const TraceIndex& index, const Component& component, Time by) {
+  std::set<int> seen{component.front()};
+  std::vector<int> reached{component.front()};
+  for (std::size_t k = 0; k < reached.size(); ++k)
+    for (const int b : component) {
+      const LinkPeriod* link = index.final_link(reached[k], b);
+      if (link == nullptr || !(link->from_start || link->used) || link->restored_at > by ||
+          seen.contains(b))
+        continue;
+      seen.insert(b);
+      reached.push_back(b);
+    }
+  return reached.size() == component.size();
+}
+
+}  // namespace
+
+Quiescence quiescence_of(const TraceIndex& index, const Component& component) {
+  Quiescence quiet;
+  bool any_restored = false;
+  Time last_at{0};
+  const auto add = [&](Round round, Time at, bool counted) {
+    quiet.from = std::max(quiet.from, round);
+    quiet.since = std::max(quiet.since, at);
+    if (!counted || (quiet.last != kNever && round <= quiet.last)) return;
+    quiet.last = round;
+    last_at = at;
+  };
+  for (const auto& [ends, periods] : index.links()) {
+    if (!std::ranges::binary_search(component, ends.first)) continue;
+    for (const LinkPeriod& link : periods) {
+      // A link that only the other end used may not have been known to count here.
+      const bool counted = link.from_start || link.used;
+      if (link.lost != kNever) add(link.lost, link.lost_at, counted);
+      if (link.from_start) continue;
+      any_restored = true;
+      const LinkPeriod* other = index.other_end(ends.first, link);
+      add(link.entered == kNever ? link.restored : link.entered,
+          std::max(link.restored_at, other == nullptr ? Time(0) : other->restored_at), counted);
+    }
+  }
+  quiet.announced = quiet.last != kNever && was_connected(index, component, last_at);
+  if (!any_restored) return quiet;
+  quiet.since = std::max(quiet.since, faults_end(index.scenario)) +
+                settling_time(index.scenario, index.protocol);
+  for (const int a : component)
+    quiet.from = std::max(quiet.from, latest_agreed_round(index, a, quiet.since));
+  return quiet;
+}
+
+bool ended_unnoticed(const TraceIndex& index, const Component& component) {
+  return std::ranges::any_of(index.links(), [&](const auto& entry) {
+    const auto& [ends, periods] = entry;
+    if (periods.empty() || !std::ranges::binary_search(component, ends.first)) return false;
+    const LinkPeriod& last = periods.back();
+    return last.lost == kNever && !index.incarnation(last.other).rounds.empty() &&
+           !std::ranges::binary_search(component, last.other);
+  });
+}
+
+std::string names_of(const TraceIndex& index, const Component& component) {
+  std::string text;
+  for (const int a : component)
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", index.peer_of(a));
+  return text;
+}
+
+}  // namespace gossamer::simulator

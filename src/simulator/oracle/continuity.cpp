@@ -1,0 +1,114 @@
+// Checks of what lies between two rounds: rows stay as they are, or are reinitialised.
+#include <algorithm>
+
+#include "simulator/oracle/checks.hpp"
+#include "simulator/oracle/trace_index.hpp"
+#include "simulator/world/process.hpp"
+
+namespace gossamer::simulator {
+namespace {
+
+class Continuity {
+ public:
+  Continuity(const TraceIndex& index, Checks& checks) : index_(index), checks_(checks) {}
+
+  void check(int a) {
+    const RoundRecord* before = nullptr;
+    for (const RoundRecord& record : index_.incarnation(a).rounds) {
+      if (before == nullptr && index_.incarnation(a).joins)
+        checks_.expect(has_rows_of_donor(a, record), "continuity",
+                       "peer {} joined in round {} with rows that no partner had",
+                       index_.peer_of(a), record.round);
+      for (std::size_t k = 0; k < index_.protocol.rows.size(); ++k) check_row(a, before, record, k);
+      checks_.expect(is_next(a, before, record), "continuity", "peer {} did round {} out of order",
+                     index_.peer_of(a), record.round);
+      before = &record;
+    }
+  }
+
+ private:
+  /// A peer that joins begins with rows that a partner had at the beginning of its last round
+  /// before.
+  bool has_rows_of_donor(int a, const RoundRecord& first) const {
+    const std::vector<RowSpec>& rows = index_.protocol.rows;
+    const auto gave = [&](const Incarnation& donor) {
+      const RoundRecord* last = nullptr;
+      for (const RoundRecord& record : donor.rounds)
+        if (record.round < first.round) last = &record;
+      if (last == nullptr) return false;
+      for (std::size_t k = 0; k < rows.size(); ++k)
+        if (rows[k].is_transferred() && last->begin[k] != first.begin[k]) return false;
+      return true;
+    };
+    return std::ranges::any_of(index_.trace.incarnations, [&](const Incarnation& donor) {
+      return index_.link_at(a, donor.peer, first.round) != nullptr && gave(donor);
+    });
+  }
+
+  void check_row(int a, const RoundRecord* before, const RoundRecord& record, std::size_t k) {
+    const RowSpec& spec = index_.protocol.rows[k];
+    if (!spec.survives) return;
+    const bool joins = before == nullptr && index_.incarnation(a).joins;
+    const bool starts = before == nullptr && (!joins || !spec.is_transferred());
+    const bool reinitialised = record.reinitialised &&
+                               spec.rejoin == RowSpec::Rejoin::reinitialise &&
+                               std::ranges::any_of(index_.protocol.rows, &RowSpec::conserved_sum);
+    if (starts || reinitialised)
+      checks_.expect(record.begin[k] == initial_row(a, before, record, k), "continuity",
+                     "peer {} did not begin round {} with the initial values of row {}",
+                     index_.peer_of(a), record.round, spec.name);
+    else if (!joins)
+      checks_.expect(record.begin[k] == before->end[k], "continuity",
+                     "peer {} changed row {} between rounds {} and {}", index_.peer_of(a),
+                     spec.name, before->round, record.round);
+  }
+
+  FloatRow initial_row(int a, const RoundRecord* before, const RoundRecord& record,
+                       std::size_t k) const {
+    const RowSpec& spec = index_.protocol.rows[k];
+    const std::size_t width = index_.width(static_cast<Channel>(k));
+    FloatRow row;
+    if (spec.initial == RowSpec::Initial::parameters) {
+      const bool first = before == nullptr && !index_.incarnation(a).joins;
+      row = first ? start_of(index_.scenario, index_.peer_of(a)) : record.begin[0];
+      row.resize(static_cast<std::size_t>(index_.scenario.length));
+    }
+    row.resize(width - spec.extra, 0.0F);
+    row.resize(width, spec.extra_initial);
+    return row;
+  }
+
+  /// A round follows the one before. A peer under `deadline`, or without a link that counts, may
+  /// leave rounds out.
+  bool is_next(int a, const RoundRecord* before, const RoundRecord& record) const {
+    if (before == nullptr) return record.round == 0 || index_.incarnation(a).joins;
+    if (record.round <= before->round) return false;
+    if (index_.protocol.policy == Policy::deadline) return true;
+    for (Round t = before->round + 1; t < record.round; ++t)
+      if (!is_alone(a, t)) return false;
+    return true;
+  }
+
+  bool is_alone(int a, Round t) const {
+    for (const int j :
+         index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule))
+      if (const LinkPeriod* link = index_.link_at(a, j, t);
+          link != nullptr && link->covers(t) && t >= link->entered)
+        return false;
+    return true;
+  }
+
+  const TraceIndex& index_;
+  Checks& checks_;
+};
+
+}  // namespace
+
+void check_continuity(const TraceIndex& index, Checks& checks) {
+  const std::vector<std::string>& errors = index.trace.errors;
+  checks.expect(errors.empty(), "errors", "{}", errors.empty() ? "" : errors.front());
+  Continuity continuity(index, checks);
+  for (int a = 0; a < index.incarnations(); ++a) continuity.check(a);
+}
+
+}  // namespace gossamer::simulator
