@@ -2,7 +2,7 @@
 include_guard()
 
 # gossamer_library(name [COLD] DEPS a b … [HEADERS_OF room | HEADERS h …]): every source of src/<name>/ (plug-in folders
-# included) is one static library. src/gpu/cuda*/ are left out: cmake/cuda.cmake declares their libraries.
+# included) is one static library, compiled in batches. src/gpu/cuda*/ are left out: cmake/cuda.cmake declares their libraries.
 #   COLD        code whose speed does not matter is compiled with -O1, which takes a quarter less time
 #   HEADERS     headers that most sources of the room include are precompiled, beside the common ones
 #   HEADERS_OF  the precompiled headers of an earlier room are used; both rooms have the same compiler options
@@ -17,6 +17,7 @@ function(gossamer_library name)
   if(ARG_COLD)
     gossamer_cold(gossamer_${name})
   endif()
+  gossamer_batches(gossamer_${name} 8)
   if(ARG_HEADERS_OF)
     gossamer_precompile(gossamer_${name} REUSE_FROM gossamer_${ARG_HEADERS_OF})
   else()
@@ -43,17 +44,19 @@ function(gossamer_precompile target how)
   target_precompile_headers(${target} ${how} ${ARGN})
 endfunction()
 
-# gossamer_together(target): the target's sources are compiled in batches, so that the templates of JSON and CLI11 are
-# instantiated once a batch. Names in anonymous namespaces are unique within such a target.
-function(gossamer_together target)
+# gossamer_batches(target size): the target's sources are compiled in batches of `size`, so that headers are parsed and their
+# templates instantiated once a batch, which takes less than half of the time. Names in anonymous namespaces are therefore
+# unique within a target; GOSSAMER_PRECOMPILE=OFF compiles each source alone.
+function(gossamer_batches target size)
   if(GOSSAMER_PRECOMPILE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${size})
   endif()
 endfunction()
 
 # gossamer_catalog(name FOLDER kinds TYPE TopologyKind HEADER topology/kind.hpp NAMESPACE gossamer::topology)
-# Writes a source file that calls one function per file of src/<name>/<FOLDER>/, named as the file, and adds it to the
-# library: `std::vector<TYPE> NAMESPACE::FOLDER::catalog()`. Adding a kind is adding one file; a wrong name is a link error.
+# Writes a source file that calls `NAMESPACE::FOLDER::<file>::descriptor()` for every file of src/<name>/<FOLDER>/, and adds it
+# to the library: `std::vector<TYPE> NAMESPACE::FOLDER::catalog()`. Adding a kind is adding one file; a wrong namespace is a
+# link error.
 function(gossamer_catalog name)
   cmake_parse_arguments(ARG "" "FOLDER;TYPE;HEADER;NAMESPACE" "" ${ARGN})
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/${ARG_FOLDER}/*.cpp)
@@ -62,8 +65,8 @@ function(gossamer_catalog name)
   set(calls "")
   foreach(file ${files})
     get_filename_component(kind ${file} NAME_WE)
-    string(APPEND declarations "${ARG_TYPE} ${kind}();\n")
-    string(APPEND calls "  kinds.push_back(${kind}());\n")
+    string(APPEND declarations "namespace ${kind} { ${ARG_TYPE} descriptor(); }\n")
+    string(APPEND calls "  kinds.push_back(${kind}::descriptor());\n")
   endforeach()
   set(output ${PROJECT_BINARY_DIR}/catalogs/${name}_${ARG_FOLDER}.cpp)
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT
@@ -98,12 +101,12 @@ function(gossamer_embed name)
 "// Generated from ${ARG_FILE}.
 #include <span>
 namespace ${namespace} {
-namespace {
-constexpr unsigned char kBytes[] = {
-${bytes}};
-}  // namespace
 std::span<const unsigned char> ${function}();
-std::span<const unsigned char> ${function}() { return kBytes; }
+std::span<const unsigned char> ${function}() {
+  static constexpr unsigned char kBytes[] = {
+${bytes}};
+  return kBytes;
+}
 }  // namespace ${namespace}
 ")
   target_sources(gossamer_${name} PRIVATE ${output})

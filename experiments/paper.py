@@ -7,7 +7,7 @@
 
 The runs are sweeps in runs/papers/NAME. An interrupted study can be continued. results.json,
 figure.svg, the results in README.md and the index are written into the repository. With --full or
---set the study is a different one, and they are written into the folder of its sweeps.
+--set they are written into the folder of the study's sweeps instead.
 Exit status: 0, regardless of the claims; 1 if a run failed; 2 for an invalid command or study;
 130 if interrupted.
 """

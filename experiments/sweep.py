@@ -64,7 +64,7 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         help="a TOML file with named groups of settings, one more axis",
     )
     parser.add_argument(
-        "--only", action="append", help="with --variants: use only this one; may be repeated"
+        "--only", action="append", help="with --variants: use only this group; may be repeated"
     )
     parser.add_argument(
         "--select",

@@ -10,8 +10,6 @@
 namespace gossamer {
 namespace {
 
-Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 std::string trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t");
   if (first == std::string_view::npos) return {};
@@ -43,13 +41,15 @@ std::vector<std::string> split_list(std::string text) {
 Status check_range(const ParameterSpec& spec, double number) {
   const ParameterNotes& notes = spec.notes;
   const std::string unit = notes.unit.empty() ? "" : " " + notes.unit;
-  if (!std::isfinite(number)) return invalid(fmt::format("{} is not a finite number", number));
+  if (!std::isfinite(number))
+    return invalid_error(fmt::format("{} is not a finite number", number));
   if (notes.minimum_excluded ? number <= notes.minimum : number < notes.minimum)
-    return invalid(fmt::format("{} is too small, give {} {}{}", number,
-                               notes.minimum_excluded ? "more than" : "at least", notes.minimum,
-                               unit));
+    return invalid_error(fmt::format("{} is too small, give {} {}{}", number,
+                                     notes.minimum_excluded ? "more than" : "at least",
+                                     notes.minimum, unit));
   if (number > notes.maximum)
-    return invalid(fmt::format("{} is too large, give at most {}{}", number, notes.maximum, unit));
+    return invalid_error(
+        fmt::format("{} is too large, give at most {}{}", number, notes.maximum, unit));
   return {};
 }
 
@@ -94,7 +94,7 @@ std::string to_string(const ParameterValue& value) {
 
 Result<ParameterValue> parse_value(const ParameterSpec& spec, const std::string& raw) {
   const std::string text = trimmed(raw);
-  const Error mismatch = invalid(fmt::format("'{}' is not {}", text, to_string(spec.type)));
+  const Error mismatch = invalid_error(fmt::format("'{}' is not {}", text, to_string(spec.type)));
   switch (spec.type) {
     case ParameterType::boolean:
       if (text == "true") return ParameterValue(true);
@@ -127,7 +127,7 @@ Result<ParameterValue> parse_value(const ParameterSpec& spec, const std::string&
 
 Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterValue& value) {
   const Error mismatch =
-      invalid(fmt::format("'{}' is not {}", to_string(value), to_string(spec.type)));
+      invalid_error(fmt::format("'{}' is not {}", to_string(value), to_string(spec.type)));
   switch (spec.type) {
     case ParameterType::boolean:
       if (!std::holds_alternative<bool>(value)) return mismatch;
@@ -148,8 +148,8 @@ Result<ParameterValue> check_value(const ParameterSpec& spec, const ParameterVal
       const auto& choices = spec.notes.choices;
       if (!choices.empty() &&
           std::find(choices.begin(), choices.end(), std::get<std::string>(value)) == choices.end())
-        return invalid(fmt::format("'{}' is not one of {}", std::get<std::string>(value),
-                                   fmt::join(choices, ", ")));
+        return invalid_error(fmt::format("'{}' is not one of {}", std::get<std::string>(value),
+                                         fmt::join(choices, ", ")));
       return value;
     }
     case ParameterType::integer_list: {
@@ -182,13 +182,14 @@ Result<ParameterValues> check_values(const std::string& owner,
     if (spec == specs.end()) {
       std::vector<std::string> names;
       for (const ParameterSpec& known : specs) names.push_back(known.name);
-      return invalid(
+      return invalid_error(
           names.empty()
               ? fmt::format("{}.{}: unknown; it takes no parameters here", owner, name)
               : fmt::format("{}.{}: unknown; there are: {}", owner, name, fmt::join(names, ", ")));
     }
     auto result = check_value(*spec, value);
-    if (!result.ok()) return invalid(fmt::format("{}.{}: {}", owner, name, result.error().message));
+    if (!result.ok())
+      return invalid_error(fmt::format("{}.{}: {}", owner, name, result.error().message));
     checked.emplace(name, std::move(result).value());
   }
   return checked;

@@ -27,6 +27,11 @@ struct Error {
   std::string message;
 };
 
+/// Errors of the two kinds that most checks report: what the user asked for is not possible, and
+/// what a file or a log holds is not valid.
+inline Error invalid_error(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+inline Error data_error(std::string message) { return {ErrorKind::data, std::move(message)}; }
+
 /// Either a value or the reason why there is none. Immutable once made; copies and moves as its
 /// content does.
 template <class T>

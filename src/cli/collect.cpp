@@ -23,8 +23,8 @@ void add_collect(CLI::App& app, int& exit_code) {
       ->required();
   command
       ->add_option("--set", *overrides,
-                   "section.key=value: set where this machine has the data (data.path), or its "
-                   "threads; may be repeated")
+                   "section.key=value: override the place of the data on this machine (data.path) "
+                   "or its number of threads (local.threads); may be repeated")
       ->allow_extra_args(false);
   command->add_flag("--survivors", *survivors, "leave out peers that the network lost");
   command->add_flag("--json", *json, "print summary.json");

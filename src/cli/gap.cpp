@@ -20,9 +20,9 @@ void add_gap(CLI::App& app, int& exit_code) {
       ->add_option("folder", *folder, "the run folder, or a folder with one subfolder per process")
       ->required();
   command
-      ->add_option(
-          "--set", *overrides,
-          "section.key=value: set where this machine has the topology's file; may be repeated")
+      ->add_option("--set", *overrides,
+                   "section.key=value: override the place of the topology's file on this machine "
+                   "(topology.path); may be repeated")
       ->allow_extra_args(false);
   command->add_flag("--json", *json, "print one JSON object");
   command->callback([folder, overrides, json, &exit_code] {

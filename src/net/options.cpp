@@ -4,12 +4,6 @@
 
 namespace gossamer::net {
 
-namespace {
-
-Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
-}  // namespace
-
 const ParameterSet<NetOptions>& net_parameters() {
   static const auto set =
       ParameterSet<NetOptions>()
@@ -61,18 +55,19 @@ Result<Address> listen_address(const NetOptions& options, const std::vector<int>
 
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
   if (options.peers.empty() && options.rendezvous.empty())
-    return invalid(fmt::format(
+    return invalid_error(fmt::format(
         "net.peers: give the addresses of the {} peers, or a folder in net.rendezvous", peers));
   if (!options.peers.empty() && options.peers.size() != static_cast<std::size_t>(peers))
-    return invalid(
+    return invalid_error(
         fmt::format("net.peers: {} addresses for {} peers", options.peers.size(), peers));
 
   std::vector<Address> addresses;
   for (std::size_t i = 0; i < options.peers.size(); ++i) {
     auto address = parse_address(options.peers[i]);
-    if (!address.ok()) return invalid(fmt::format("net.peers[{}]: {}", i, address.error().message));
+    if (!address.ok())
+      return invalid_error(fmt::format("net.peers[{}]: {}", i, address.error().message));
     if (address->port == 0)
-      return invalid(fmt::format(
+      return invalid_error(fmt::format(
           "net.peers[{}]: port 0 cannot be called; give a port, or use net.rendezvous", i));
     addresses.push_back(*address);
   }
@@ -80,18 +75,18 @@ Status validate(const NetOptions& options, int peers, const std::vector<int>& ho
     for (int peer : hosted)
       if (addresses[static_cast<std::size_t>(peer)] !=
           addresses[static_cast<std::size_t>(hosted.front())])
-        return invalid(fmt::format(
+        return invalid_error(fmt::format(
             "net.peers: peers {} and {} are in one process but have two addresses; give them one, "
             "or set net.listen",
             hosted.front(), peer));
 
   auto listen = listen_address(options, hosted);
-  if (!listen.ok()) return invalid("net.listen: " + listen.error().message);
+  if (!listen.ok()) return invalid_error("net.listen: " + listen.error().message);
   if (listen->port == 0 && options.rendezvous.empty())
-    return invalid(
+    return invalid_error(
         "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
   if (!is_loopback(*listen) && !options.insecure)
-    return invalid(fmt::format(
+    return invalid_error(fmt::format(
         "net.listen: {} can be reached from other machines, and links are not encrypted yet; set "
         "net.insecure = true if you trust that network",
         to_string(*listen)));

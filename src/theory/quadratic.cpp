@@ -313,8 +313,8 @@ class Predictor {
     };
     if (run_.schedule.period() != 1 || run_.recipe.settled_rate != run_.recipe.rate(0) || leans_)
       return forget(
-          "what gradient noise adds is known where W, the step size and push-sum's weights stay as "
-          "they are");
+          "the effect of gradient noise is known only if W, the step size and the weights of "
+          "push-sum are constant");
     NoiseResponse response;
     if (modes_) {
       const double work =
@@ -328,7 +328,7 @@ class Predictor {
                          static_cast<Round>(kMostWork / work_of_round(run_, space_, probes)));
     }
     if (response.curve.size() != run_.rounds.size())
-      return forget("what gradient noise adds takes too long to settle");
+      return forget("the effect of gradient noise takes too long to converge");
     const auto with_noise = [this](const Distances& mean, const Squares& noise) {
       const Distances more = distances(run_.gradient_noise * run_.gradient_noise * noise, prepared_,
                                        run_.start.rows());

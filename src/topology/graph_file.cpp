@@ -22,12 +22,10 @@ Error wrong(const std::string& name, int line, const std::string& what) {
 /// What every edge must be, whatever the file's form.
 Status check_edge(const FileEdge& edge, bool weighted, const std::string& name) {
   if (edge.from == edge.to)
-    return wrong(
-        name, edge.line,
-        fmt::format(
-            "peer {} is its own neighbour; the weight on oneself is what is missing to 1, leave it "
-            "out",
-            edge.from));
+    return wrong(name, edge.line,
+                 fmt::format("peer {} is its own neighbour; leave this edge out: a peer's weight "
+                             "on itself is the rest to 1",
+                             edge.from));
   if (weighted && !(std::isfinite(edge.weight) && edge.weight > 0 && edge.weight <= 1))
     return wrong(name, edge.line,
                  fmt::format("{} is not a weight above 0 and up to 1", edge.weight));
@@ -167,7 +165,7 @@ Status read_tag(const Tags::Tag& tag, Document& document, const std::string& nam
   }
   if (tag.name == "edge") {
     const auto source = attribute(tag, "source"), target = attribute(tag, "target");
-    if (!source || !target) return wrong(name, tag.line, "an edge wants a source and a target");
+    if (!source || !target) return wrong(name, tag.line, "an edge needs a source and a target");
     const auto own = attribute(tag, "directed");
     const bool directed = own ? *own == "true" : document.directed_by_default;
     document.edges.push_back(

@@ -64,16 +64,14 @@ const ParameterSet<WeightOptions>& weight_parameters() {
       ParameterSet<WeightOptions>()
           .add("weights", &WeightOptions::weights,
                {.help = "metropolis: 1/(1 + the larger degree of an edge's ends); uniform: 1/(1 + "
-                        "the largest degree); "
-                        "best_constant: 2/(λ1 + λn−1) of the Laplacian; out_degree: 1/(1 + how "
-                        "many hear the sender), on any "
-                        "graph, for push_sum; given: those that the kind or its file prescribes; "
-                        "auto: given where there are "
-                        "some, else metropolis (for push_sum: out_degree)",
+                        "the largest degree); best_constant: 2/(λ1 + λn−1) of the Laplacian; "
+                        "out_degree: 1/(1 + the sender's out-degree), on any graph, for push_sum; "
+                        "given: the weights that the kind or its file prescribes; auto: given if "
+                        "there are any, else metropolis (for push_sum: out_degree)",
                 .choices = {"auto", "metropolis", "uniform", "best_constant", "out_degree",
                             "given"}})
           .add("lazy", &WeightOptions::lazy,
-               {.help = "mix with (I + W)/2: no negative eigenvalues, half the gap or so"});
+               {.help = "mix with (I + W)/2: no negative eigenvalues, about half the gap"});
   return set;
 }
 

@@ -20,8 +20,6 @@ namespace {
 constexpr int kEvaluationBatch = 64;
 constexpr std::size_t kEvaluationJobs = 1 << 16;
 
-Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 /// Memory of one GPU of the device, filled from the host.
 template <class Value>
 class DeviceCopy {
@@ -248,31 +246,31 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
 Status check_data(const Dataset& data) {
   const std::size_t labelled = data.classes > 0 ? data.labels.size() : data.targets.size();
   if (data.count == 0 || data.train_count == 0 || data.train_count > data.count)
-    return invalid(fmt::format("data {}: {} samples, {} of them to train on", data.name, data.count,
-                               data.train_count));
+    return invalid_error(fmt::format("data {}: {} samples, {} of them to train on", data.name,
+                                     data.count, data.train_count));
   if (data.features.size() != data.count * data.feature_count() || labelled != data.count)
-    return invalid(fmt::format(
+    return invalid_error(fmt::format(
         "data {}: {} samples of {} features, but {} feature values and {} labels or targets",
         data.name, data.count, data.feature_count(), data.features.size(), labelled));
   for (std::int32_t label : data.labels)
     if (label < 0 || label >= data.classes)
-      return invalid(fmt::format("data {}: label {} is not one of its {} classes", data.name, label,
-                                 data.classes));
+      return invalid_error(fmt::format("data {}: label {} is not one of its {} classes", data.name,
+                                       label, data.classes));
   return {};
 }
 
 Status check_shards(const LearnerRequest& request) {
-  if (request.shards.empty()) return invalid("no shards: a learner serves at least one peer");
+  if (request.shards.empty()) return invalid_error("no shards: a learner serves at least one peer");
   for (std::size_t p = 0; p < request.shards.size(); ++p) {
     const auto& shard = request.shards[p];
-    if (shard.empty()) return invalid(fmt::format("peer {}: its shard is empty", p));
+    if (shard.empty()) return invalid_error(fmt::format("peer {}: its shard is empty", p));
     if (request.sampling.batch < 0 ||
         static_cast<std::size_t>(request.sampling.batch) > shard.size())
-      return invalid(fmt::format("data.batch: {}, but peer {}'s shard has {} samples",
-                                 request.sampling.batch, p, shard.size()));
+      return invalid_error(fmt::format("data.batch: {}, but peer {}'s shard has {} samples",
+                                       request.sampling.batch, p, shard.size()));
     for (std::uint32_t sample : shard)
       if (sample >= request.data->train_count)
-        return invalid(
+        return invalid_error(
             fmt::format("peer {}: its shard names sample {}, but there are {} to train on", p,
                         sample, request.data->train_count));
   }

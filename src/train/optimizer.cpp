@@ -55,7 +55,7 @@ const ParameterSet<AdamOptions<kDecoupled>>& adam_parameters() {
                 .minimum = 0,
                 .minimum_excluded = true})
           .add("weight_decay", &Options::weight_decay,
-               {.help = kDecoupled ? "x ← x − rate · weight_decay · x, beside Adam's step"
+               {.help = kDecoupled ? "x ← x − rate · weight_decay · x, in addition to Adam's step"
                                    : "adds weight_decay · x to the gradient",
                 .minimum = 0});
   return set;
@@ -111,8 +111,8 @@ const ParameterSet<ScheduleOptions>& schedule_parameters() {
           .add("factor", &ScheduleOptions::factor,
                {.help = "step: see milestones", .minimum = 0, .minimum_excluded = true})
           .add("final_rate", &ScheduleOptions::final_rate,
-               {.help =
-                    "cosine: where the rate ends, along half a cosine over the run's local steps",
+               {.help = "cosine: the rate at the end; the rate follows half a cosine over the "
+                        "run's local steps",
                 .minimum = 0});
   return set;
 }
@@ -124,11 +124,11 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
        .source = "Kingma and Ba 2015, Alg. 1",
        .parameters = adam_parameters<false>().specs()},
       {.name = "adamw",
-       .summary = "Adam with the weight decay beside the gradient instead of in it",
+       .summary = "Adam with decoupled weight decay",
        .source = "Loshchilov and Hutter 2019, Alg. 2",
        .parameters = adam_parameters<true>().specs()},
       {.name = "sgd",
-       .summary = "stochastic gradient descent, with momentum where it is given",
+       .summary = "stochastic gradient descent, optionally with momentum or Nesterov momentum",
        .source = "Polyak 1964; Nesterov's form as in Sutskever et al. 2013",
        .parameters = sgd_parameters().specs()}};
   return kinds;

@@ -9,24 +9,23 @@
 namespace gossamer::train {
 namespace {
 
-Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
                    std::uint64_t seed) {
   if (!data.natural_shards.empty()) {
     if (data.natural_shards.size() != static_cast<std::size_t>(peers))
-      return refused(fmt::format("data: '{}' was made for {} peers, and the run has {}", data.name,
-                                 data.natural_shards.size(), peers));
+      return invalid_error(fmt::format("data: '{}' was made for {} peers, and the run has {}",
+                                       data.name, data.natural_shards.size(), peers));
     return data.natural_shards;
   }
   if (options.partition == "iid") return cut_iid(data, peers, seed);
   if (data.classes == 0)
-    return refused(fmt::format("data.partition: '{}' needs classes, and '{}' has none; use iid",
-                               options.partition, data.name));
+    return invalid_error(
+        fmt::format("data.partition: '{}' needs classes, and '{}' has none; use iid",
+                    options.partition, data.name));
   if (options.partition == "dirichlet") return cut_dirichlet(data, options.alpha, peers, seed);
   if (options.partition == "label")
     return cut_by_label(data, options.classes_per_peer, peers, seed);
-  return refused(
+  return invalid_error(
       fmt::format("data.partition: '{}' is not one of iid, dirichlet, label", options.partition));
 }
 
@@ -57,7 +56,7 @@ Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions
                                : fmt::format("has {} training samples", smallest->size());
   const std::string batch =
       options.batch > 0 ? fmt::format(", fewer than a batch of {}", options.batch) : "";
-  return refused(fmt::format(
+  return invalid_error(fmt::format(
       "data: peer {} {}{} ({} of {} peers have too few; {} samples in all); what helps: {}",
       smallest - shards.begin(), what, batch, few, peers, data.train_count,
       remedy(data, options, needed, peers)));
@@ -69,8 +68,8 @@ const ParameterSet<ShardOptions>& shard_parameters() {
   static const ParameterSet<ShardOptions> parameters =
       ParameterSet<ShardOptions>()
           .add("partition", &ShardOptions::partition,
-               {.help = "how training samples are dealt to the peers; ignored where they belong to "
-                        "peers by construction",
+               {.help = "how training samples are distributed over the peers; ignored for "
+                        "generated data, whose samples belong to peers",
                 .choices = {"iid", "dirichlet", "label"}})
           .add("alpha", &ShardOptions::alpha,
                {.help = "dirichlet: concentration of a peer's class mix; 0.1: one or two classes "
@@ -78,7 +77,7 @@ const ParameterSet<ShardOptions>& shard_parameters() {
                 .minimum = 1e-4,
                 .maximum = 1e6})
           .add("classes_per_peer", &ShardOptions::classes_per_peer,
-               {.help = "label: classes a peer holds", .minimum = 1, .maximum = 1e6})
+               {.help = "label: number of classes of each peer", .minimum = 1, .maximum = 1e6})
           .add("batch", &ShardOptions::batch,
                {.help = "samples a step; 0: the whole shard",
                 .minimum = 0,
@@ -89,7 +88,7 @@ const ParameterSet<ShardOptions>& shard_parameters() {
 
 Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers,
                            std::uint64_t seed) {
-  if (peers < 1) return refused(fmt::format("data: {} peers cannot share data", peers));
+  if (peers < 1) return invalid_error(fmt::format("data: {} peers cannot share data", peers));
   GOSSAMER_TRY(Shards shards, cut(data, options, peers, seed));
   for (auto& shard : shards) std::sort(shard.begin(), shard.end());
   GOSSAMER_TRY_STATUS(check_sizes(shards, data, options));

@@ -8,7 +8,7 @@ using namespace gossamer::train;
 
 namespace {
 
-constexpr ModelContext kImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
+constexpr ModelContext kTwoChannels{.channels = 2, .height = 6, .width = 6, .classes = 3};
 
 /// All kinds of layers.
 ModelSpec varied() {
@@ -51,14 +51,14 @@ TEST_CASE_TEMPLATE("GPU: five steps with every rule, with and without noise", Re
                     .rule = kind.rule,
                     .noise = kind.noise,
                     .first_step = 17};
-    check_parity<Real>(*gpu_device, varied(), kImage, plan, {4, 3}, 3, 5);
+    check_parity<Real>(*gpu_device, varied(), kTwoChannels, plan, {4, 3}, 3, 5);
   }
 }
 
 TEST_CASE_TEMPLATE("GPU: gradients with noise leave the parameters alone", Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
   const Plan plan{.pass = gpu::Pass::gradient, .noise = kNoise, .first_step = 1ULL << 40};
-  check_parity<Real>(*gpu_device, varied(), kImage, plan, {5}, 3);
+  check_parity<Real>(*gpu_device, varied(), kTwoChannels, plan, {5}, 3);
 }
 
 TEST_CASE_TEMPLATE("GPU: one update with a gradient from elsewhere", Real, float, double) {
@@ -148,7 +148,7 @@ TEST_CASE_TEMPLATE("GPU: Adam follows its recurrence for 100 steps", Real, float
 
 TEST_CASE("GPU: empty calls") {
   GOSSAMER_GPU(gpu_device);
-  const CompiledModel network = compiled(varied(), kImage, 2);
+  const CompiledModel network = compiled(varied(), kTwoChannels, 2);
   const gpu::Task task{.program = &network.program()};
   gpu_device->train(task, gpu::Pass::step, std::span<const gpu::Job<float>>());
   gpu_device->train(task, gpu::Pass::gradient, std::span<const gpu::Job<float>>());
@@ -186,8 +186,8 @@ TEST_CASE("GPU: a hit is a sample with its largest output, the first of equal on
 TEST_CASE_TEMPLATE("GPU: training twice gives the same bits, in calls of three steps or of one",
                    Real, float, double) {
   GOSSAMER_GPU_OF(Real, gpu_device);
-  const CompiledModel network = compiled(varied(), kImage, 5);
-  const Samples samples(kImage, 40);
+  const CompiledModel network = compiled(varied(), kTwoChannels, 5);
+  const Samples samples(kTwoChannels, 40);
   gpu::UpdateRule rule;
   const auto train = [&](gpu::BasicDevice<Real>& device, int steps) {
     Fleet<Real> fleet(device, network, samples, 5);
@@ -237,8 +237,8 @@ TEST_CASE("GPU: calls of all kinds and shapes, more than any cache holds, stay r
 
 TEST_CASE("GPU: rows that alternate between two places, as mixing has them") {
   GOSSAMER_GPU(gpu_device);
-  const CompiledModel network = compiled(varied(), kImage, 4);
-  const Samples samples(kImage, 40);
+  const CompiledModel network = compiled(varied(), kTwoChannels, 4);
+  const Samples samples(kTwoChannels, 40);
   GOSSAMER_GPU_OF(double, double_device);
   gpu::BasicCpuDevice<double> cpu(1);
   // The rows of peers 0–2 and 3–5 are used in turn, each copied to the other's place in between.

@@ -8,6 +8,7 @@
 #include "gpu/fault_word.hpp"
 #include "tests/cuda/training_test_util.hpp"
 #include "tests/cuda_emulation/control.hpp"
+#include "tests/text_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -19,7 +20,7 @@ namespace {
 
 constexpr ModelContext kImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
 
-ModelSpec varied() {
+ModelSpec layers_of_every_kind() {
   return {{Convolution{.channels = 6, .kernel = 3, .padding = 1},
            GroupNorm{.groups = 3, .activation = Activation::relu}, MaxPool{.size = 2},
            Dense{.units = 19, .activation = Activation::tanh}, Dense{.units = 3}},
@@ -35,12 +36,6 @@ std::unique_ptr<Device> device() {
   auto made = gpu::cuda::make_cuda_device({});
   if (!made.ok()) FAIL(made.error().message);
   return std::move(made).value();
-}
-
-bool says(const std::string& message, const std::string& words) {
-  CAPTURE(message);
-  CAPTURE(words);
-  return message.find(words) != std::string::npos;
 }
 
 /// The results of many operations, as numbers.
@@ -74,7 +69,7 @@ std::vector<double> everything(Device& device) {
   keep(scales.values());
   keep(out.values());
 
-  const CompiledModel network = compiled(varied(), kImage, 5);
+  const CompiledModel network = compiled(layers_of_every_kind(), kImage, 5);
   const Samples samples(kImage, 40);
   Fleet<float> fleet(device, network, samples, 4);
   fleet.run(kSteps, {5, 3});
@@ -155,7 +150,7 @@ TEST_CASE("emulated: a host far ahead writes over nothing that the GPU has yet t
 
 TEST_CASE("emulated: a round of training and mixing never waits, and its steps are replayed") {
   const auto gpu_device = device();
-  const CompiledModel network = compiled(varied(), kImage, 5);
+  const CompiledModel network = compiled(layers_of_every_kind(), kImage, 5);
   const Samples samples(kImage, 40);
   Fleet<float> fleet(*gpu_device, network, samples, 4);
   const Held<float> x(*gpu_device, std::vector<float>(1000, 1)), out(*gpu_device, 1000);
@@ -201,15 +196,15 @@ TEST_CASE("emulated: why there is no GPU, in one line") {
     const auto made = gpu::cuda::make_cuda_device({});
     REQUIRE_FALSE(made.ok());
     CHECK(made.error().kind == ErrorKind::invalid);
-    CHECK(says(made.error().message, discovery.problem));
+    CHECK(contains(made.error().message, discovery.problem));
     return discovery.problem;
   };
-  CHECK(says(problem({.driver_version = 0}), "driver"));
+  CHECK(contains(problem({.driver_version = 0}), "driver"));
   const std::string old = problem({.driver_version = 12040});
-  CHECK(says(old, "12.4"));
-  CHECK(says(old, "13.0"));
-  CHECK(says(problem({.gpus = 0}), "GPU"));
-  CHECK(says(problem({.blas_installed = false}), "cuBLAS"));
+  CHECK(contains(old, "12.4"));
+  CHECK(contains(old, "13.0"));
+  CHECK(contains(problem({.gpus = 0}), "GPU"));
+  CHECK(contains(problem({.blas_installed = false}), "cuBLAS"));
 }
 
 TEST_CASE("emulated: several GPUs") {
@@ -219,7 +214,7 @@ TEST_CASE("emulated: several GPUs") {
   CHECK(discovery.gpus[2].memory_total == 64 << 20);
   auto second = gpu::cuda::make_cuda_device({.gpus = {1}});
   REQUIRE(second.ok());
-  CHECK(says((*second)->description(), "cuda:1"));
+  CHECK(contains((*second)->description(), "cuda:1"));
   const auto first = device();
   CHECK(everything(**second) == everything(*first));
 }
@@ -238,7 +233,7 @@ TEST_CASE("emulated: a GPU that is too small says so, and lives on") {
 
 TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
   const auto gpu_device = device();
-  const CompiledModel network = compiled(varied(), kImage, 5);
+  const CompiledModel network = compiled(layers_of_every_kind(), kImage, 5);
   const Samples samples(kImage, 40);
   Fleet<float> fleet(*gpu_device, network, samples, 4);
   {
@@ -261,6 +256,6 @@ TEST_CASE("emulated: CUDA's errors come with the call's name and CUDA's words") 
   } catch (const std::exception& error) {
     message = error.what();
   }
-  CHECK(says(message, "cudaLaunchKernel"));
-  CHECK(says(message, "unspecified launch failure"));
+  CHECK(contains(message, "cudaLaunchKernel"));
+  CHECK(contains(message, "unspecified launch failure"));
 }

@@ -9,6 +9,7 @@
 #include "gpu/device_rows.hpp"
 #include "tests/cuda/multi_gpu_test_util.hpp"
 #include "tests/cuda_emulation/control.hpp"
+#include "tests/text_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::gpu;
@@ -20,12 +21,6 @@ std::unique_ptr<Device> device_of(std::vector<int> gpus) {
   auto made = cuda::make_cuda_device({.gpus = std::move(gpus)});
   if (!made.ok()) FAIL(made.error().message);
   return std::move(made).value();
-}
-
-bool says(const std::string& message, const std::string& words) {
-  CAPTURE(message);
-  CAPTURE(words);
-  return message.find(words) != std::string::npos;
 }
 
 /// The message of the exception that a call throws.
@@ -145,11 +140,11 @@ TEST_CASE("emulated GPUs: an error names the GPU") {
   for (const int gpu : {0, 1}) {
     emulation::fail("cudaLaunchKernel", cudaErrorLaunchFailure, gpu);
     const std::string message = thrown([&] { device->execute(both); });
-    CHECK(says(message,
-               "cuda:" + std::to_string(gpu) + ": cudaLaunchKernel: unspecified launch failure"));
+    CHECK(contains(
+        message, "cuda:" + std::to_string(gpu) + ": cudaLaunchKernel: unspecified launch failure"));
   }
   emulation::fail("cudaStreamSynchronize", cudaErrorLaunchFailure, 1);
-  CHECK(says(thrown([&] { device->finish(); }), "cuda:1: cudaStreamSynchronize"));
+  CHECK(contains(thrown([&] { device->finish(); }), "cuda:1: cudaStreamSynchronize"));
 }
 
 TEST_CASE("emulated GPUs: GPUs without peer access cannot be one device") {
@@ -159,7 +154,7 @@ TEST_CASE("emulated GPUs: GPUs without peer access cannot be one device") {
     const auto made = cuda::make_cuda_device({.gpus = {0, 1}});
     REQUIRE_FALSE(made.ok());
     CHECK(made.error().kind == ErrorKind::invalid);
-    CHECK(says(made.error().message, "cuda:0 cannot reach the memory of cuda:1"));
+    CHECK(contains(made.error().message, "cuda:0 cannot reach the memory of cuda:1"));
     CHECK(device_of({1})->gpu_count() == 1);
   }
   const With with({.gpus = 3});
@@ -168,6 +163,6 @@ TEST_CASE("emulated GPUs: GPUs without peer access cannot be one device") {
   emulation::fail("cudaDeviceEnablePeerAccess", cudaErrorUnknown);
   const auto made = cuda::make_cuda_device({.gpus = {0, 1}});
   REQUIRE_FALSE(made.ok());
-  CHECK(says(made.error().message,
-             "cuda:0-1 cannot be used: cudaDeviceEnablePeerAccess: unknown error"));
+  CHECK(contains(made.error().message,
+                 "cuda:0-1 cannot be used: cudaDeviceEnablePeerAccess: unknown error"));
 }

@@ -16,7 +16,7 @@ namespace {
 
 /// A circle with two more edges: strongly connected, and peer 0 has three out-neighbours and one
 /// in-neighbour.
-std::unique_ptr<topology::MixingSchedule> uneven() {
+std::unique_ptr<topology::MixingSchedule> uneven_schedule() {
   const topology::Graph graph{{{1, 2, 4}, {2}, {3}, {0, 4}, {5}, {0}}};
   auto made =
       topology::make_schedule(topology::static_topology(graph), {.weights = "out_degree"}, "");
@@ -163,7 +163,7 @@ TEST_CASE(
     for (const Round rounds : {Round{1}, Round{2}, Round{5}, Round{120}}) {
       CAPTURE(rounds);
       options.loses = losing(share);
-      Network network(uneven(), kLength, options);
+      Network network(uneven_schedule(), kLength, options);
       PushSumByTheClock reference(network.matrices(), options, trainer, share);
       const auto expected = reference.run(network.start, rounds);
       network.run("async_push_sum", {}, rounds, &trainer);
@@ -193,7 +193,7 @@ TEST_CASE(
     options.slow_factor = 3;
     options.loses = losing(each.lost);
     PullTrainer still(6, kLength, 0.0F);
-    Network network(uneven(), kLength, options);
+    Network network(uneven_schedule(), kLength, options);
     Values expected = sum_of(network.start);
     expected.push_back(6);
     double drift = 0;
@@ -229,7 +229,7 @@ TEST_CASE(
     options.slow_peers = 1;
     options.slow_factor = each.slow_factor;
     PullTrainer trainer(6, kLength, kRate);
-    Network network(uneven(), kLength, options);
+    Network network(uneven_schedule(), kLength, options);
     double least = 1;
     network.watch = [&](int peer, Round, Time) {
       const double weight = network.live[static_cast<std::size_t>(peer)]->row(1)[kLength];
@@ -247,7 +247,8 @@ TEST_CASE(
     "asynchronous push-sum in step is push-sum, and after twenty thousand rounds its sums are "
     "still what they were") {
   PullTrainer trainer(6, kLength, kRate), still(6, kLength, 0.0F);
-  Network ours(uneven(), kLength), theirs(uneven(), kLength), longer(uneven(), kLength);
+  Network ours(uneven_schedule(), kLength), theirs(uneven_schedule(), kLength),
+      longer(uneven_schedule(), kLength);
   ours.run("async_push_sum", {}, 200, &trainer);
   theirs.run("push_sum", {}, 200, &trainer);
   std::vector<Values> expected;
@@ -318,7 +319,7 @@ TEST_CASE(
     "asynchronous push-sum: where a network resumes from checkpoints, links that were in step do, "
     "and others begin anew") {
   const auto algorithm = make_algorithm("async_push_sum", {}).value();
-  const auto schedule = uneven();
+  const auto schedule = uneven_schedule();
   const int peer = 4;  // receives from 0 and 3, so it keeps two numbers of each, and one of its own
   REQUIRE(algorithm->counters(peer, *schedule) == 5);
   constexpr std::uint64_t kAnew = ~std::uint64_t{0};

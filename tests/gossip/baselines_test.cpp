@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kLength = 100;
+constexpr std::size_t kBaselineLength = 100;
 
 ParameterValues form(const std::string& name) { return {{"form", name}}; }
 ParameterValues servers(std::int64_t count) { return {{"servers", count}}; }
@@ -76,16 +76,16 @@ TEST_CASE(
 
 TEST_CASE("bytes: rows through the root, all to all, and each server's part of them") {
   constexpr int n = 5;
-  PullTrainer trainer(n, kLength, 0.1F);
-  const auto row = static_cast<std::uint64_t>(message_bytes(kLength));
-  Alike root(n, kLength);
+  PullTrainer trainer(n, kBaselineLength, 0.1F);
+  const auto row = static_cast<std::uint64_t>(message_bytes(kBaselineLength));
+  Alike root(n, kBaselineLength);
   root.run("allreduce", form("root"), 3, &trainer);
   CHECK(root.bytes_sent ==
         std::vector<std::uint64_t>{3 * (n - 1) * row, 3 * row, 3 * row, 3 * row, 3 * row});
-  Alike all(n, kLength);
+  Alike all(n, kBaselineLength);
   all.run("allreduce", form("all_to_all"), 3, &trainer);
   for (std::uint64_t bytes : all.bytes_sent) CHECK(bytes == 3 * (n - 1) * row);
-  Alike served(n, kLength);
+  Alike served(n, kBaselineLength);
   served.run("server", servers(2), 3,
              &trainer);  // 7 lines of 16 values: 3 and 4, the last of them of 4 values
   const auto low = static_cast<std::uint64_t>(message_bytes(48)),
@@ -103,8 +103,9 @@ TEST_CASE("a server's down-link is what its workers wait for; a ring's time does
   const double chunk = message_bytes(10) / 1e6, row = 10 * chunk;
   for (int n : {3, 8, 20}) {
     CAPTURE(n);
-    PullTrainer trainer(n, kLength, 0.1F);
-    Alike served(n, kLength, options), ring(n, kLength, options), reduced(n, kLength, options);
+    PullTrainer trainer(n, kBaselineLength, 0.1F);
+    Alike served(n, kBaselineLength, options), ring(n, kBaselineLength, options),
+        reduced(n, kBaselineLength, options);
     served.run("server", {}, 1, &trainer);
     CHECK(seconds(served.virtual_time) ==
           doctest::Approx(2 * n * row));  // n rows in, then n rows out
@@ -121,7 +122,7 @@ TEST_CASE(
     "then the latency") {
   for (std::size_t chunk : {std::size_t{8}, std::size_t{100}}) {
     const double frames = std::ceil(100.0 / static_cast<double>(chunk));
-    const double bytes = static_cast<double>(kLength * sizeof(float)) +
+    const double bytes = static_cast<double>(kBaselineLength * sizeof(float)) +
                          frames * static_cast<double>(kFrameOverheadBytes);
     struct Case {
       double up, link, down;
@@ -132,7 +133,7 @@ TEST_CASE(
       options.chunk_values = chunk;
       options.links = {5ms, c.link};
       options.ports = {c.up, c.down};
-      Network network(schedule("path", 2), kLength, options);
+      Network network(schedule("path", 2), kBaselineLength, options);
       network.run("consensus", {}, 1);
       CHECK(seconds(network.virtual_time) == doctest::Approx(0.005 + bytes / 1e6));
     }
@@ -145,10 +146,10 @@ TEST_CASE("slow senders share a fast down-link side by side") {
   NetworkOptions options;
   options.links = {0ms, 1e6};
   options.ports = {0, 5e6};
-  PullTrainer trainer(5, kLength, 0.1F);
-  Alike network(5, kLength, options);
+  PullTrainer trainer(5, kBaselineLength, 0.1F);
+  Alike network(5, kBaselineLength, options);
   network.run("server", {}, 1, &trainer);
-  CHECK(seconds(network.virtual_time) == doctest::Approx(2 * message_bytes(kLength) / 1e6));
+  CHECK(seconds(network.virtual_time) == doctest::Approx(2 * message_bytes(kBaselineLength) / 1e6));
 }
 
 TEST_CASE("shared capacities, latencies and slow peers change no bit") {
@@ -166,9 +167,9 @@ TEST_CASE("shared capacities, latencies and slow peers change no bit") {
                                                             {"server", servers(2)},
                                                             {"fedavg", {{"fraction", 0.5}}}}) {
     CAPTURE(kind);
-    PullTrainer trainer(6, kLength, 0.1F);
-    CHECK(Alike(6, kLength, slow).run(kind, values, 6, &trainer).rows ==
-          Alike(6, kLength).run(kind, values, 6, &trainer).rows);
+    PullTrainer trainer(6, kBaselineLength, 0.1F);
+    CHECK(Alike(6, kBaselineLength, slow).run(kind, values, 6, &trainer).rows ==
+          Alike(6, kBaselineLength).run(kind, values, 6, &trainer).rows);
   }
 }
 
@@ -191,8 +192,8 @@ TEST_CASE(
 }
 
 TEST_CASE("an asynchronous server with one worker is plain SGD") {
-  PullTrainer trainer(1, kLength, 0.1F);
-  Alike served(1, kLength), alone(1, kLength);
+  PullTrainer trainer(1, kBaselineLength, 0.1F);
+  Alike served(1, kBaselineLength), alone(1, kBaselineLength);
   served.run("async_server", {}, 15, &trainer);
   alone.run("dpsgd", {}, 15, &trainer);
   CHECK(served.rows[0] == alone.rows[0]);
@@ -205,10 +206,10 @@ TEST_CASE(
     "an asynchronous server: staleness is what others updated meanwhile, and a fast worker's is a "
     "slow one's lack") {
   // In step: each worker's push meets the n − 1 others'.
-  PullTrainer trainer(4, kLength, 0.02F);
+  PullTrainer trainer(4, kBaselineLength, 0.02F);
   NetworkOptions options;
   options.step_time = 1ms;
-  Alike even(4, kLength, options);
+  Alike even(4, kBaselineLength, options);
   even.run("async_server", {}, 50, &trainer);
   CHECK(even.staleness.pushes == 200);
   CHECK(even.staleness.largest == 3);
@@ -217,14 +218,14 @@ TEST_CASE(
   options.step_time = 1ms;
   options.slow_peers = 1;
   options.slow_factor = 10;
-  Alike uneven(4, kLength, options);
+  Alike uneven(4, kBaselineLength, options);
   uneven.run("async_server", {}, 50, &trainer);
   CHECK(uneven.virtual_time == 500ms);
   CHECK(uneven.staleness.largest >= 28);
   CHECK(uneven.staleness.largest <= 31);
   CHECK(uneven.run("async_server", {}, 50, &trainer).staleness.sum ==
         uneven.staleness.sum);  // deterministic
-  Alike split(4, kLength, options);
+  Alike split(4, kBaselineLength, options);
   split.run("async_server", servers(3), 50, &trainer);
   CHECK(split.finished == 7);
 }
@@ -239,20 +240,20 @@ TEST_CASE(
   options.slow_peers = 1;
   options.slow_factor = 10;
   for (std::int64_t bound : {1, 3}) {
-    PullTrainer trainer(n, kLength, 0.02F);
-    Alike network(n, kLength, options);
+    PullTrainer trainer(n, kBaselineLength, 0.02F);
+    Alike network(n, kBaselineLength, options);
     network.run("async_server", {{"staleness_bound", bound}}, 40, &trainer);
     CHECK(network.finished == n + 1);
     CHECK(network.virtual_time == 400ms);
     CHECK(network.staleness.largest ==
           static_cast<std::uint64_t>((bound + 1) * (n - 1)));  // before the slow one's first push
   }
-  PullTrainer sum(n, kLength, 0.02F), mean(n, kLength, 0.08F);
-  Alike bounded(n, kLength, options), synchronous(n, kLength);
+  PullTrainer sum(n, kBaselineLength, 0.02F), mean(n, kBaselineLength, 0.08F);
+  Alike bounded(n, kBaselineLength, options), synchronous(n, kBaselineLength);
   bounded.run("async_server", {{"staleness_bound", std::int64_t{0}}}, 30, &sum);
   synchronous.run("server", {}, 30, &mean);
   CHECK(bounded.staleness.largest == n - 1);
-  for (std::size_t k = 0; k < kLength; ++k)
+  for (std::size_t k = 0; k < kBaselineLength; ++k)
     CHECK(bounded.rows[0][k] == doctest::Approx(synchronous.rows[0][k]).epsilon(1e-5));
 }
 
@@ -323,8 +324,8 @@ TEST_CASE(
     "federated averaging is the papers' iteration, round by round: fractions, clients that vanish, "
     "the proximal term") {
   constexpr int n = 7;
-  constexpr float kRate = 0.1F;
-  PullTrainer trainer(n, 20, kRate);
+  constexpr float kServerRate = 0.1F;
+  PullTrainer trainer(n, 20, kServerRate);
   struct Case {
     double fraction, dropout, prox;
     int local_steps;  // 0: two epochs of two batches
@@ -332,7 +333,8 @@ TEST_CASE(
   for (const Case& c :
        {Case{1, 0, 0, 1}, Case{1, 0, 0, 5}, Case{0.3, 0, 0, 3}, Case{0.5, 0.4, 0, 2},
         Case{0.1, 0.5, 0.7, 4}, Case{1, 0, 2, 0}, Case{1, 1, 0, 1}}) {
-    Federation paper{c.fraction, c.dropout, c.local_steps > 0 ? c.local_steps : 4, c.prox, kRate};
+    Federation paper{c.fraction, c.dropout, c.local_steps > 0 ? c.local_steps : 4, c.prox,
+                     kServerRate};
     for (Round rounds : {1, 2, 3, 10, 40}) {
       CAPTURE(rounds);
       Alike network(n, 20);
@@ -360,16 +362,17 @@ TEST_CASE(
 
 TEST_CASE("federated averaging: bytes are those of the chosen and of the reporting clients") {
   constexpr int n = 10;
-  PullTrainer trainer(n, kLength, 0.1F);
+  PullTrainer trainer(n, kBaselineLength, 0.1F);
   const Federation paper{0.3, 0.5, 1, 0, 0.1};
-  Alike network(n, kLength);
+  Alike network(n, kBaselineLength);
   network.run("fedavg", {{"fraction", 0.3}, {"dropout", 0.5}}, 20, &trainer);
   std::vector<std::uint64_t> expected(n + 1);
   for (Round t = 0; t < 20; ++t) {
-    expected[n] += 3 * static_cast<std::uint64_t>(message_bytes(kLength));
+    expected[n] += 3 * static_cast<std::uint64_t>(message_bytes(kBaselineLength));
     for (int k : paper.chosen(n, t))
       if (paper.comes(k, t))
-        expected[static_cast<std::size_t>(k)] += static_cast<std::uint64_t>(message_bytes(kLength));
+        expected[static_cast<std::size_t>(k)] +=
+            static_cast<std::uint64_t>(message_bytes(kBaselineLength));
   }
   CHECK(network.bytes_sent == expected);
 }

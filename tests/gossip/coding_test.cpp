@@ -15,7 +15,7 @@ NetworkOptions with_codec(const CodecCase& codec) {
   return options;
 }
 
-LinkModel uneven(int from, int to) {
+LinkModel uneven_coded_link(int from, int to) {
   return {1ms * ((from * 7 + to * 3) % 11), 1e6 * (1 + (from + to) % 3)};
 }
 
@@ -176,7 +176,7 @@ TEST_CASE(
       NetworkOptions small_chunks = with_codec(codec), slow = small_chunks, threads = small_chunks,
                      misaligned = small_chunks;
       small_chunks.chunk_values = 7;
-      slow.link_model = uneven;
+      slow.link_model = uneven_coded_link;
       slow.chunk_values = 100;
       threads.threads = 3;
       misaligned.row_offset = 1;

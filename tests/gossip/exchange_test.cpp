@@ -23,7 +23,7 @@ constexpr Case kCases[] = {
     {"ring", 2}, {"ring", 1}};
 
 /// Latencies that differ by link, so that neighbours' rows come in any order.
-LinkModel uneven(int from, int to) {
+LinkModel uneven_link(int from, int to) {
   return {1ms * ((from * 7 + to * 3) % 11), 1e6 * (1 + (from + to) % 3)};
 }
 
@@ -42,7 +42,7 @@ TEST_CASE(
 
     NetworkOptions small_chunks, slow, threads, misaligned;
     small_chunks.chunk_values = 7;
-    slow.link_model = uneven;
+    slow.link_model = uneven_link;
     slow.chunk_values = 100;
     threads.threads = 3;
     misaligned.row_offset = 1;
@@ -132,7 +132,7 @@ TEST_CASE("async is deterministic in virtual time") {
   NetworkOptions options;
   options.policy = Policy::async;
   options.step_time = 1ms;
-  options.link_model = uneven;
+  options.link_model = uneven_link;
   options.chunk_values = 3;
   PullTrainer trainer(6, 10, 0.05F);
   Network first("star", 6, 10, options), second("star", 6, 10, options);

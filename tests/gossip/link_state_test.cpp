@@ -15,14 +15,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kLength = 10;
+constexpr std::size_t kFloodedLength = 10;
 
 /// Peer `here` of a path of two; the test sends the messages of the other end.
 struct LonePeer {
   explicit LonePeer(int here_in) : here(here_in) { exchange.connect(here, 1 - here, dead_end); }
   static ExchangeOptions of_hundred_rounds() {
-    ExchangeOptions options{Policy::sync, 16, kLength, 1};
-    options.row_lengths = {kLength};
+    ExchangeOptions options{Policy::sync, 16, kFloodedLength, 1};
+    options.row_lengths = {kFloodedLength};
     options.rounds = 100;
     return options;
   }
@@ -40,7 +40,7 @@ struct LonePeer {
   Exchange exchange{scheduler, compute, *matrices, options, {here}, [](const Error&) {}};
   SimulatedPort port;
   SimulatedLink dead_end{scheduler, exchange, {1h, 0}, port, port, [](const Error&) {}};
-  Rows<float> rows{2, kLength};
+  Rows<float> rows{2, kFloodedLength};
   std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
   Node node{exchange, here, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
   Membership membership{exchange,
@@ -124,14 +124,14 @@ TEST_CASE("an update is forwarded once, and one that is late is published as one
   gpu::CpuDevice device{1};
   Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
   const auto matrices = schedule("path", 4);
-  ExchangeOptions options{Policy::sync, 16, kLength, 1};
-  options.row_lengths = {kLength};
+  ExchangeOptions options{Policy::sync, 16, kFloodedLength, 1};
+  options.row_lengths = {kFloodedLength};
   options.rounds = 100;
   Exchange exchange{scheduler, compute, *matrices, options, {1}, [](const Error&) {}};
   ReceivingLink first, third;
   exchange.connect(1, 0, first);
   exchange.connect(1, 2, third);
-  Rows<float> rows{4, kLength};
+  Rows<float> rows{4, kFloodedLength};
   std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
   Node node{exchange, 1, 4, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
   using Partners = std::vector<std::vector<int>>;

@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kLength = 10;
+constexpr std::size_t kTestLength = 10;
 
 /// A network in which peers die at given times: their links end on both sides, what is under way on
 /// them with it.
@@ -37,9 +37,9 @@ struct Dying {
 
 /// The mean over the survivors of what they pull towards.
 std::vector<double> optimum_of(const PullTrainer& trainer, const std::vector<int>& peers) {
-  std::vector<double> mean(kLength);
+  std::vector<double> mean(kTestLength);
   for (const int i : peers)
-    for (std::size_t k = 0; k < kLength; ++k)
+    for (std::size_t k = 0; k < kTestLength; ++k)
       mean[k] += trainer.target(i)[k] / static_cast<double>(peers.size());
   return mean;
 }
@@ -84,8 +84,8 @@ TEST_CASE("any one of eight peers dies, at any time: the others continue, under 
       CAPTURE(static_cast<int>(policy));
       CAPTURE(victim);
       Dying dying{.deaths = {{victim, 100ms + 1ms * victim}}};
-      PullTrainer trainer(8, kLength, 0.05F);
-      Network network("ring", 8, kLength, dying.options(policy));
+      PullTrainer trainer(8, kTestLength, 0.05F);
+      Network network("ring", 8, kTestLength, dying.options(policy));
       network.run("dpsgd", {}, 60, &trainer);
       CHECK(network.fault == "");
       CHECK(network.finished == 7);
@@ -96,8 +96,8 @@ TEST_CASE("tracked gradients, D² and EXTRA end at the survivors' optimum") {
   for (const char* algorithm : {"gradient_tracking", "d2", "extra"}) {
     CAPTURE(algorithm);
     Dying dying{.deaths = {{3, 305ms}, {6, 311ms}}};
-    PullTrainer trainer(9, kLength, 0.05F);
-    Network network("torus", 9, kLength, dying.options(), {.lazy = true});
+    PullTrainer trainer(9, kTestLength, 0.05F);
+    Network network("torus", 9, kTestLength, dying.options(), {.lazy = true});
     network.run(algorithm, {}, 1500, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 7);
@@ -115,8 +115,8 @@ TEST_CASE(
   for (const char* order : {"atc", "awc"}) {
     CAPTURE(order);
     Dying dying{.deaths = {{2, 305ms}, {6, 511ms}}};
-    PullTrainer trainer(8, kLength, 0.05F);
-    Network network("exponential", 8, kLength, dying.options());
+    PullTrainer trainer(8, kTestLength, 0.05F);
+    Network network("exponential", 8, kTestLength, dying.options());
     network.run("gradient_tracking", {{"order", std::string(order)}}, 1500, &trainer);
     CHECK(network.fault == "");
     const auto optimum = optimum_of(trainer, survivors);
@@ -127,17 +127,17 @@ TEST_CASE(
   for (const char* weights : {"auto", "out_degree"}) {
     CAPTURE(weights);
     Dying dying{.deaths = {{2, 1ms}, {6, 1ms}}};
-    PullTrainer still(8, kLength, 0);
-    Network network("exponential", 8, kLength, dying.options(), {.weights = weights});
+    PullTrainer still(8, kTestLength, 0);
+    Network network("exponential", 8, kTestLength, dying.options(), {.weights = weights});
     network.run("push_sum", {}, 300, &still);
     CHECK(network.fault == "");
-    std::vector<double> sum(kLength + 1);
+    std::vector<double> sum(kTestLength + 1);
     for (const int i : survivors)
-      for (std::size_t k = 0; k <= kLength; ++k)
+      for (std::size_t k = 0; k <= kTestLength; ++k)
         sum[k] += network.every_row[1][static_cast<std::size_t>(i)][k];
-    CHECK(sum[kLength] == doctest::Approx(6).epsilon(1e-5));
+    CHECK(sum[kTestLength] == doctest::Approx(6).epsilon(1e-5));
     for (const int i : survivors)
-      for (std::size_t k = 0; k < kLength; ++k)
+      for (std::size_t k = 0; k < kTestLength; ++k)
         CHECK(network.rows[static_cast<std::size_t>(i)][k] ==
               doctest::Approx(sum[k] / 6).epsilon(1e-4));
   }
@@ -147,21 +147,21 @@ TEST_CASE(
     "push-sum: the survivors' weights stay what they are worth, and their ratio ends at their "
     "optimum's neighbourhood") {
   Dying dying{.deaths = {{2, 205ms}}};
-  PullTrainer trainer(7, kLength, 0.05F);
-  Network network("exponential", 7, kLength, dying.options(), {.weights = "out_degree"});
+  PullTrainer trainer(7, kTestLength, 0.05F);
+  Network network("exponential", 7, kTestLength, dying.options(), {.weights = "out_degree"});
   network.run("push_sum", {}, 600, &trainer);
   CHECK(network.fault == "");
   CHECK(network.finished == 6);
   double weights = 0;
   for (const int i : {0, 1, 3, 4, 5, 6})
-    weights += network.every_row[1][static_cast<std::size_t>(i)][kLength];
+    weights += network.every_row[1][static_cast<std::size_t>(i)][kTestLength];
   CHECK(weights == doctest::Approx(6).epsilon(1e-5));
 }
 
 TEST_CASE("what is left of W keeps the survivors' mean: replayed in double, to 1e-12") {
   Dying dying{.deaths = {{4, 203ms}}};
-  PullTrainer still(8, kLength, 0.0F);
-  Network network("hypercube", 8, kLength, dying.options());
+  PullTrainer still(8, kTestLength, 0.0F);
+  Network network("hypercube", 8, kTestLength, dying.options());
   network.run("dpsgd", {}, 100, &still);
   std::map<std::tuple<int, Round, int>, std::uint64_t> missing;
   Round first = 100;
@@ -173,16 +173,16 @@ TEST_CASE("what is left of W keeps the survivors' mean: replayed in double, to 1
   CHECK(missing.size() >= 3 * (100 - first) - 3);
   std::vector<std::vector<double>> rows;
   for (const auto& row : network.start) rows.emplace_back(row.begin(), row.end());
-  std::vector<double> mean_before(kLength), mean_after(kLength);
+  std::vector<double> mean_before(kTestLength), mean_after(kTestLength);
   for (Round t = 0; t < 100; ++t) {
     if (t == first + 1)
       for (std::size_t i = 0; i < 8; ++i)
-        for (std::size_t k = 0; k < kLength && i != 4; ++k) mean_before[k] += rows[i][k] / 7;
+        for (std::size_t k = 0; k < kTestLength && i != 4; ++k) mean_before[k] += rows[i][k] / 7;
     const auto before = rows;
     for (int i = 0; i < 8; ++i)
       for (const topology::Neighbour& j : network.matrices().at(t)->in_neighbours(i)) {
         const auto left_out = missing.find({i, t, j.peer});
-        const std::size_t used = left_out == missing.end() ? kLength : left_out->second;
+        const std::size_t used = left_out == missing.end() ? kTestLength : left_out->second;
         for (std::size_t k = 0; k < used; ++k)
           rows[static_cast<std::size_t>(i)][k] +=
               j.weight * (before[static_cast<std::size_t>(j.peer)][k] -
@@ -190,33 +190,34 @@ TEST_CASE("what is left of W keeps the survivors' mean: replayed in double, to 1
       }
   }
   for (std::size_t i = 0; i < 8; ++i)
-    for (std::size_t k = 0; k < kLength && i != 4; ++k) {
+    for (std::size_t k = 0; k < kTestLength && i != 4; ++k) {
       mean_after[k] += rows[i][k] / 7;
       CHECK(network.rows[i][k] == doctest::Approx(rows[i][k]).epsilon(1e-5));
     }
-  for (std::size_t k = 0; k < kLength; ++k) CHECK(std::abs(mean_after[k] - mean_before[k]) < 1e-12);
+  for (std::size_t k = 0; k < kTestLength; ++k)
+    CHECK(std::abs(mean_after[k] - mean_before[k]) < 1e-12);
 }
 
 TEST_CASE(
     "a ring that loses two peers falls apart: both parts continue, and report the peers that are "
     "out of reach") {
   Dying dying{.deaths = {{0, 100ms}, {4, 100ms}}};
-  PullTrainer trainer(8, kLength, 0.05F);
-  Network network("ring", 8, kLength, dying.options());
+  PullTrainer trainer(8, kTestLength, 0.05F);
+  Network network("ring", 8, kTestLength, dying.options());
   network.run("dpsgd", {}, 50, &trainer);
   CHECK(network.finished == 6);
   CHECK(std::ranges::count(dying.messages,
-                           "peer 0, 4, 5, 6, 7 is out of reach; 3 of 8 peers go on") == 3);
+                           "peer 0, 4, 5, 6, 7 is out of reach; 3 of 8 peers continue") == 3);
   CHECK(std::ranges::count(dying.messages,
-                           "peer 0, 1, 2, 3, 4 is out of reach; 3 of 8 peers go on") == 3);
+                           "peer 0, 1, 2, 3, 4 is out of reach; 3 of 8 peers continue") == 3);
 }
 
 TEST_CASE("a codec that rounds: survivors continue too") {
   Dying dying{.deaths = {{3, 103ms}}};
   NetworkOptions options = dying.options();
   options.codec = "bf16";
-  PullTrainer trainer(8, kLength, 0.05F);
-  Network network("ring", 8, kLength, options);
+  PullTrainer trainer(8, kTestLength, 0.05F);
+  Network network("ring", 8, kTestLength, options);
   network.run("dpsgd", {}, 50, &trainer);
   CHECK(network.fault == "");
   CHECK(network.finished == 7);
@@ -228,8 +229,8 @@ TEST_CASE(
   for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async}) {
     CAPTURE(static_cast<int>(policy));
     Dying world{.cuts = {{0, 1, 103ms, 301ms}}};
-    PullTrainer trainer(8, kLength, 0.05F);
-    Network network("ring", 8, kLength, world.options(policy));
+    PullTrainer trainer(8, kTestLength, 0.05F);
+    Network network("ring", 8, kTestLength, world.options(policy));
     network.run("dpsgd", {}, 80, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
@@ -254,8 +255,8 @@ TEST_CASE(
   for (const char* algorithm : {"gradient_tracking", "d2", "extra"}) {
     CAPTURE(algorithm);
     Dying world{.cuts = {{0, 7, 205ms, 903ms}, {3, 4, 203ms, 905ms}}};
-    PullTrainer trainer(8, kLength, 0.05F);
-    Network network("ring", 8, kLength, world.options(), {.lazy = true});
+    PullTrainer trainer(8, kTestLength, 0.05F);
+    Network network("ring", 8, kTestLength, world.options(), {.lazy = true});
     network.run(algorithm, {}, 2500, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
@@ -272,8 +273,8 @@ TEST_CASE(
       CAPTURE(algorithm);
       CAPTURE(joiner);
       Dying world{.joins = {{joiner, 303ms}}};
-      PullTrainer trainer(9, kLength, 0.05F);
-      Network network("torus", 9, kLength, world.options(), {.lazy = true});
+      PullTrainer trainer(9, kTestLength, 0.05F);
+      Network network("torus", 9, kTestLength, world.options(), {.lazy = true});
       network.run(algorithm, {}, 1500, &trainer);
       CHECK(network.fault == "");
       CHECK(network.finished == 9);
@@ -286,8 +287,8 @@ TEST_CASE(
   for (const Policy policy : {Policy::sync, Policy::deadline, Policy::stale, Policy::async}) {
     CAPTURE(static_cast<int>(policy));
     Dying world{.joins = {{2, 303ms}, {3, 303ms}, {6, 52ms}}};
-    PullTrainer trainer(8, kLength, 0.05F);
-    Network network("ring", 8, kLength, world.options(policy));
+    PullTrainer trainer(8, kTestLength, 0.05F);
+    Network network("ring", 8, kTestLength, world.options(policy));
     network.run("dpsgd", {}, 120, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
@@ -300,7 +301,7 @@ TEST_CASE(
     "late") {
   int late = 0, in_time = 0;
   Time end = 0ms;
-  PullTrainer trainer(8, kLength, 0.05F);
+  PullTrainer trainer(8, kTestLength, 0.05F);
   const auto run = [&](Network& network) { network.run("dpsgd", {}, 30, &trainer); };
   Dying world;
   const auto joining = [&](Time when) {
@@ -309,13 +310,13 @@ TEST_CASE(
     options.step_spread = 0.5;  // not all do their last round at the same time
     return options;
   };
-  Network never("ring", 8, kLength, joining(1000s));
+  Network never("ring", 8, kTestLength, joining(1000s));
   never.watch = [&](int, Round, Time now) { end = now; };
   run(never);
   CHECK(never.stranded.contains(3));
   for (Time when = end - 100ms; when < end + 2ms; when += 1ms) {
     CAPTURE(when.count());
-    Network network("ring", 8, kLength, joining(when));
+    Network network("ring", 8, kTestLength, joining(when));
     run(network);
     CHECK(network.fault == "");
     const bool stranded = network.stranded.contains(3);
@@ -331,8 +332,8 @@ TEST_CASE("a peer that was cut off from all and is connected again skips to the 
   NetworkOptions options = world.options();
   options.slow_peers = 1;  // peer 0: the others wait for it, the one that is alone does not
   options.slow_factor = 3;
-  PullTrainer trainer(8, kLength, 0.05F);
-  Network network("ring", 8, kLength, options);
+  PullTrainer trainer(8, kTestLength, 0.05F);
+  Network network("ring", 8, kTestLength, options);
   network.run("dpsgd", {}, 200, &trainer);
   CHECK(network.fault == "");
   CHECK(network.finished == 8);
@@ -363,8 +364,8 @@ TEST_CASE(
       });
     NetworkOptions options = world.options(seed % 4 == 3 ? Policy::deadline : Policy::sync);
     options.step_spread = 0.5;
-    PullTrainer trainer(8, kLength, 0.05F);
-    Network network("ring", 8, kLength, options, {.lazy = true});
+    PullTrainer trainer(8, kTestLength, 0.05F);
+    Network network("ring", 8, kTestLength, options, {.lazy = true});
     network.run(seed % 2 == 0 || seed % 4 == 3 ? "dpsgd" : "gradient_tracking", {}, 1200, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 8);

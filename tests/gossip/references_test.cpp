@@ -14,8 +14,8 @@ namespace {
 
 using Matrix = std::vector<std::vector<double>>;
 
-constexpr std::size_t kLength = 7;
-constexpr double kRate = 0.1;
+constexpr std::size_t kReferenceLength = 7;
+constexpr double kReferenceRate = 0.1;
 
 /// x_i as the algorithm's rows are at the start.
 Matrix start_of(const Network& network) {
@@ -36,7 +36,7 @@ class Functions {
   void step(int i, std::vector<double>& x, int steps) const {
     for (int s = 0; s < steps; ++s) {
       const auto g = gradient(i, x);
-      for (std::size_t k = 0; k < x.size(); ++k) x[k] -= kRate * g[k];
+      for (std::size_t k = 0; k < x.size(); ++k) x[k] -= kReferenceRate * g[k];
     }
   }
 
@@ -67,7 +67,7 @@ Matrix product(const Matrix& w, const Matrix& x) {
 
 /// A circle with two more edges: strongly connected, and peer 0 has three out-neighbours and one
 /// in-neighbour.
-topology::Graph uneven() { return {{{1, 2, 4}, {2}, {3}, {0, 4}, {5}, {0}}}; }
+topology::Graph uneven_graph() { return {{{1, 2, 4}, {2}, {3}, {0, 4}, {5}, {0}}}; }
 
 std::unique_ptr<topology::MixingSchedule> pushed(const topology::Graph& graph, bool lazy = false) {
   auto made = topology::make_schedule(topology::static_topology(graph),
@@ -79,32 +79,33 @@ std::unique_ptr<topology::MixingSchedule> pushed(const topology::Graph& graph, b
 }  // namespace
 
 TEST_CASE("push-sum is its paper's iteration, one local step and several") {
-  const topology::Graph graph = uneven();
+  const topology::Graph graph = uneven_graph();
   const Matrix w = push_matrix(graph);
   for (const int steps : {1, 3}) {
-    PullTrainer trainer(6, kLength, static_cast<float>(kRate));
+    PullTrainer trainer(6, kReferenceLength, static_cast<float>(kReferenceRate));
     const Functions functions(trainer);
-    Network network(pushed(graph), kLength);
+    Network network(pushed(graph), kReferenceLength);
     Matrix x = start_of(network), z = x, weight(6, {1.0});
     for (Round t = 1; t <= 40; ++t) {
       for (int i = 0; i < 6; ++i)
         for (int s = 0; s < steps; ++s) {
           auto& mine = x[static_cast<std::size_t>(i)];
           const auto g = functions.gradient(i, z[static_cast<std::size_t>(i)]);
-          for (std::size_t k = 0; k < kLength; ++k) {
-            mine[k] -= kRate * g[k];
+          for (std::size_t k = 0; k < kReferenceLength; ++k) {
+            mine[k] -= kReferenceRate * g[k];
             z[static_cast<std::size_t>(i)][k] = mine[k] / weight[static_cast<std::size_t>(i)][0];
           }
         }
       x = product(w, x), weight = product(w, weight);
       for (std::size_t i = 0; i < 6; ++i)
-        for (std::size_t k = 0; k < kLength; ++k) z[i][k] = x[i][k] / weight[i][0];
+        for (std::size_t k = 0; k < kReferenceLength; ++k) z[i][k] = x[i][k] / weight[i][0];
       if (t > 3 && t != 40) continue;
       CAPTURE(t);
       network.run("push_sum", {{"local_steps", std::int64_t{steps}}}, t, &trainer);
       CHECK(largest_difference(network.rows, z) < 3e-6);
       for (std::size_t i = 0; i < 6; ++i)
-        CHECK(network.every_row[1][i][kLength] == doctest::Approx(weight[i][0]).epsilon(1e-6));
+        CHECK(network.every_row[1][i][kReferenceLength] ==
+              doctest::Approx(weight[i][0]).epsilon(1e-6));
     }
   }
 }
@@ -112,22 +113,22 @@ TEST_CASE("push-sum is its paper's iteration, one local step and several") {
 TEST_CASE(
     "push-sum agrees on the true mean where mixing alone agrees on another, and keeps its sums") {
   for (const bool lazy : {false, true}) {
-    PullTrainer still(6, kLength, 0.0F);
-    Network network(pushed(uneven(), lazy), kLength);
+    PullTrainer still(6, kReferenceLength, 0.0F);
+    Network network(pushed(uneven_graph(), lazy), kReferenceLength);
     const auto sums_of = [](const std::vector<std::vector<float>>& rows) {
-      std::vector<double> sums(kLength + 1);
+      std::vector<double> sums(kReferenceLength + 1);
       for (const auto& row : rows)
         for (std::size_t k = 0; k < row.size(); ++k) sums[k] += row[k];
       return sums;
     };
     std::vector<double> sums = sums_of(network.start);
-    sums[kLength] = 6;
+    sums[kReferenceLength] = 6;
     network.run("push_sum", {}, 300, &still);
     const auto kept = sums_of(network.every_row[1]);
-    for (std::size_t k = 0; k <= kLength; ++k)
+    for (std::size_t k = 0; k <= kReferenceLength; ++k)
       CHECK(kept[k] == doctest::Approx(sums[k]).epsilon(1e-5).scale(1));
     double apart = 0;
-    for (std::size_t k = 0; k < kLength; ++k)
+    for (std::size_t k = 0; k < kReferenceLength; ++k)
       for (std::size_t i = 0; i < 6; ++i) {
         CHECK(network.rows[i][k] == doctest::Approx(sums[k] / 6).epsilon(1e-5).scale(1));
         apart = std::max(apart, std::abs(network.every_row[1][i][k] - sums[k] / 6));
@@ -139,15 +140,16 @@ TEST_CASE(
 TEST_CASE(
     "push-sum on a large star, whose centre holds a third of all there is: the mean stays for "
     "thousands of rounds") {
-  PullTrainer still(50, kLength, 0.0F);
-  Network network("star", 50, kLength, {}, {.weights = "out_degree"});
-  std::vector<double> mean(kLength);
+  PullTrainer still(50, kReferenceLength, 0.0F);
+  Network network("star", 50, kReferenceLength, {}, {.weights = "out_degree"});
+  std::vector<double> mean(kReferenceLength);
   for (const auto& row : network.start)
-    for (std::size_t k = 0; k < kLength; ++k) mean[k] += row[k] / 50.0;
+    for (std::size_t k = 0; k < kReferenceLength; ++k) mean[k] += row[k] / 50.0;
   network.run("push_sum", {}, 5000, &still);
   CHECK(largest_difference(network.rows, Matrix(50, mean)) < 2e-6);
   // A leaf's weight settles where w = w/2 + c/50, c the centre's.
-  CHECK(network.every_row[1][0][kLength] == doctest::Approx(50 / (1 + 49.0 / 25)).epsilon(1e-4));
+  CHECK(network.every_row[1][0][kReferenceLength] ==
+        doctest::Approx(50 / (1 + 49.0 / 25)).epsilon(1e-4));
 }
 
 TEST_CASE(
@@ -166,8 +168,8 @@ TEST_CASE(
   };
   auto made = topology::make_schedule(std::make_unique<InTurn>(), {.weights = "out_degree"}, "");
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
-  PullTrainer still(3, kLength, 0.0F);
-  Network network(std::move(made).value(), kLength);
+  PullTrainer still(3, kReferenceLength, 0.0F);
+  Network network(std::move(made).value(), kReferenceLength);
   Matrix x = start_of(network);
   for (auto& row : x) row.push_back(1);
   for (Round t = 0; t < 5; ++t) x = product(push_matrix(InTurn().graph(t)), x);
@@ -178,8 +180,9 @@ TEST_CASE(
 TEST_CASE("push-sum on a W whose rows sum to 1 is D-PSGD, bit by bit") {
   for (const char* graph : {"ring", "one_peer_exponential", "random_matching"}) {
     CAPTURE(graph);
-    PullTrainer trainer(8, kLength, static_cast<float>(kRate));
-    Network push(graph, 8, kLength, {}, {.weights = "out_degree"}), gossip(graph, 8, kLength);
+    PullTrainer trainer(8, kReferenceLength, static_cast<float>(kReferenceRate));
+    Network push(graph, 8, kReferenceLength, {}, {.weights = "out_degree"}),
+        gossip(graph, 8, kReferenceLength);
     CHECK(push.run("push_sum", {}, 20, &trainer).rows ==
           gossip.run("dpsgd", {}, 20, &trainer).rows);
   }
@@ -189,16 +192,16 @@ TEST_CASE("RelaySGD is its paper's algorithm, with counters that travel") {
   for (const char* graph : {"path", "star", "binary_tree"}) {
     CAPTURE(graph);
     const int n = 7;
-    PullTrainer trainer(n, kLength, static_cast<float>(kRate));
+    PullTrainer trainer(n, kReferenceLength, static_cast<float>(kReferenceRate));
     const Functions functions(trainer);
-    Network network(graph, n, kLength);
+    Network network(graph, n, kReferenceLength);
     const auto tree = network.matrices().at(0);
     Matrix x = start_of(network);
     std::map<std::pair<int, int>, std::vector<double>> messages;
     std::map<std::pair<int, int>, int> counts;
     for (int i = 0; i < n; ++i)
       for (const int j : tree->out_neighbours(i))
-        messages[{i, j}] = std::vector<double>(kLength), counts[{i, j}] = 0;
+        messages[{i, j}] = std::vector<double>(kReferenceLength), counts[{i, j}] = 0;
     for (Round t = 1; t <= 30; ++t) {
       auto next = messages;
       auto next_counts = counts;
@@ -208,7 +211,8 @@ TEST_CASE("RelaySGD is its paper's algorithm, with counters that travel") {
           next[{i, j}] = x[static_cast<std::size_t>(i)], next_counts[{i, j}] = 1;
           for (const int other : tree->out_neighbours(i)) {
             if (other == j) continue;
-            for (std::size_t k = 0; k < kLength; ++k) next[{i, j}][k] += messages[{other, i}][k];
+            for (std::size_t k = 0; k < kReferenceLength; ++k)
+              next[{i, j}][k] += messages[{other, i}][k];
             next_counts[{i, j}] += counts[{other, i}];
           }
         }
@@ -217,7 +221,7 @@ TEST_CASE("RelaySGD is its paper's algorithm, with counters that travel") {
       for (int i = 0; i < n; ++i) {
         int models = 1;
         for (const int j : tree->out_neighbours(i)) models += counts[{j, i}];
-        for (std::size_t k = 0; k < kLength; ++k) {
+        for (std::size_t k = 0; k < kReferenceLength; ++k) {
           for (const int j : tree->out_neighbours(i))
             x[static_cast<std::size_t>(i)][k] += messages[{j, i}][k];
           x[static_cast<std::size_t>(i)][k] /= models;
@@ -234,19 +238,19 @@ TEST_CASE("RelaySGD is its paper's algorithm, with counters that travel") {
 TEST_CASE("DiLoCo is its paper's algorithm with the Nesterov step of the usual libraries") {
   const int n = 5;
   const double rate = 0.6, momentum = 0.8;
-  PullTrainer trainer(n, kLength, static_cast<float>(kRate));
+  PullTrainer trainer(n, kReferenceLength, static_cast<float>(kReferenceRate));
   const Functions functions(trainer);
-  Network network("complete", n, kLength);
+  Network network("complete", n, kReferenceLength);
   std::fill(network.start.begin(), network.start.end(), network.start.front());
-  std::vector<double> phi = start_of(network).front(), v(kLength);
+  std::vector<double> phi = start_of(network).front(), v(kReferenceLength);
   for (Round t = 1; t <= 30; ++t) {
-    std::vector<double> outer(kLength);
+    std::vector<double> outer(kReferenceLength);
     for (int i = 0; i < n; ++i) {
       std::vector<double> theta = phi;
       functions.step(i, theta, 4);
-      for (std::size_t k = 0; k < kLength; ++k) outer[k] += (phi[k] - theta[k]) / n;
+      for (std::size_t k = 0; k < kReferenceLength; ++k) outer[k] += (phi[k] - theta[k]) / n;
     }
-    for (std::size_t k = 0; k < kLength; ++k) {
+    for (std::size_t k = 0; k < kReferenceLength; ++k) {
       v[k] = momentum * v[k] + outer[k];
       phi[k] -= rate * (outer[k] + momentum * v[k]);
     }
@@ -266,11 +270,11 @@ TEST_CASE(
   for (const double pull : {0.7, 0.9}) {
     const int n = 5;
     const double rate = 0.7, momentum = 0.5;
-    PullTrainer trainer(n, kLength, static_cast<float>(kRate));
+    PullTrainer trainer(n, kReferenceLength, static_cast<float>(kReferenceRate));
     const Functions functions(trainer);
-    Network network("random_matching", n, kLength);
+    Network network("random_matching", n, kReferenceLength);
     Matrix phi = start_of(network),
-           delta(static_cast<std::size_t>(n), std::vector<double>(kLength));
+           delta(static_cast<std::size_t>(n), std::vector<double>(kReferenceLength));
     for (Round t = 1; t <= 30; ++t) {
       Matrix theta = phi;
       for (int i = 0; i < n; ++i) functions.step(i, theta[static_cast<std::size_t>(i)], 4);
@@ -281,7 +285,7 @@ TEST_CASE(
         const std::size_t other = w->in_neighbours(i).empty()
                                       ? me
                                       : static_cast<std::size_t>(w->in_neighbours(i)[0].peer);
-        for (std::size_t k = 0; k < kLength; ++k) {
+        for (std::size_t k = 0; k < kReferenceLength; ++k) {
           const double way =
               (theta[me][k] - before[me][k] + theta[other][k] - before[other][k]) / 2;
           const double apart = before[me][k] - (before[me][k] + before[other][k]) / 2;
@@ -309,8 +313,8 @@ TEST_CASE("peers that agree and have nothing to learn stay exactly where they ar
   for (const auto& [algorithm, graph] :
        {Case{"diloco", "complete"}, {"noloco", "random_matching"}, {"push_sum", "star"}}) {
     CAPTURE(algorithm);
-    PullTrainer still(6, kLength, 0.0F);
-    Network network(graph, 6, kLength);
+    PullTrainer still(6, kReferenceLength, 0.0F);
+    Network network(graph, 6, kReferenceLength);
     std::fill(network.start.begin(), network.start.end(), network.start.front());
     CHECK(network.run(algorithm, {}, 10, &still).rows == network.start);
   }

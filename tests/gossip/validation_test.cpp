@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t kLength = 40, kChunk = 7;
+constexpr std::size_t kValidatedLength = 40, kChunk = 7;
 constexpr int kPeers = 6;
 constexpr float kBound = 1e18F;
 
@@ -72,7 +72,7 @@ class PoisonedTrainer final : public Trainer {
   std::size_t shard_size(int peer) const override { return inner.shard_size(peer); }
   std::uint64_t batches_per_epoch(int peer) const override { return inner.batches_per_epoch(peer); }
 
-  PullTrainer inner{kPeers, kLength, 0.1F};
+  PullTrainer inner{kPeers, kValidatedLength, 0.1F};
 
  private:
   int victim_;
@@ -80,7 +80,7 @@ class PoisonedTrainer final : public Trainer {
   float value_;
 };
 
-struct Case {
+struct Judged {
   std::string algorithm, graph, codec = "none";
   Policy policy = Policy::sync;
   bool tolerates_peer_loss = false;
@@ -100,12 +100,13 @@ struct Case {
 };
 
 /// Every algorithm under every policy, and with every codec, that it takes.
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
+std::vector<Judged> all_cases() {
+  std::vector<Judged> cases;
   for (const AlgorithmKind& kind : algorithms::catalog()) {
-    Case each{kind.name, ""};
+    Judged each{kind.name, ""};
     for (const ParameterSpec& spec : kind.parameters)
-      if (spec.name == "length") each.values["length"] = static_cast<std::int64_t>(kLength);
+      if (spec.name == "length")
+        each.values["length"] = static_cast<std::int64_t>(kValidatedLength);
     auto made = kind.make(each.values);
     REQUIRE(made.ok());
     const AlgorithmRequirements needs = (*made)->requirements();
@@ -145,7 +146,7 @@ TEST_CASE(
     "a peer that sends what is not finite, or too large: it is named, and no other peer's rows "
     "ever have it") {
   std::uint32_t number = 0;
-  for (const Case& each : all_cases())
+  for (const Judged& each : all_cases())
     for (const float value : bad_values()) {
       RandomStream random(21, number++, Purpose::test);
       Hostile hostile{static_cast<int>(random.next_u32() % kPeers), 2 + random.next_u32() % 4,
@@ -154,10 +155,10 @@ TEST_CASE(
       CAPTURE(static_cast<int>(each.policy));
       CAPTURE(each.codec);
       CAPTURE(value);
-      PullTrainer trainer(kPeers, kLength, 0.05F);
+      PullTrainer trainer(kPeers, kValidatedLength, 0.05F);
       NetworkOptions options = each.options();
       options.tamper = hostile.tamper();
-      Network network(each.graph, kPeers, kLength, options);
+      Network network(each.graph, kPeers, kValidatedLength, options);
       network.run(each.algorithm, each.values, 12, &trainer);
       if (hostile.receiver < 0) continue;  // one that sends little
       check_all_sound(network);
@@ -187,7 +188,7 @@ TEST_CASE(
     "the reason; "
     "the others continue") {
   std::uint32_t number = 0;
-  for (const Case& each : all_cases())
+  for (const Judged& each : all_cases())
     for (const float value : bad_values()) {
       if (each.algorithm == "consensus") continue;  // it does not train
       RandomStream random(22, number++, Purpose::test);
@@ -206,7 +207,7 @@ TEST_CASE(
         sound = sound &&
                 (*codec)->first_beyond({values, head.offset, head.total}, kBound) == values.size();
       };
-      Network network(each.graph, kPeers, kLength, options);
+      Network network(each.graph, kPeers, kValidatedLength, options);
       network.run(each.algorithm, each.values, 12, &trainer);
       CHECK(sound);
       check_all_sound(network, victim);
@@ -224,7 +225,7 @@ TEST_CASE(
     "peers of one process on a GPU: the first that diverges is named, however its row was shared, "
     "and the run ends") {
   std::uint32_t number = 0;
-  for (const Case& each : all_cases())
+  for (const Judged& each : all_cases())
     for (const float value : bad_values()) {
       if (each.algorithm == "consensus") continue;
       RandomStream random(23, number++, Purpose::test);
@@ -238,7 +239,7 @@ TEST_CASE(
       NetworkOptions options = each.options();
       options.apart = options.tolerates_peer_loss = false;
       options.on_gpu = true;
-      Network network(each.graph, kPeers, kLength, options);
+      Network network(each.graph, kPeers, kValidatedLength, options);
       network.run(each.algorithm, each.values, 40, &trainer);
       CHECK_MESSAGE(network.fault.find(fmt::format("peer {} diverged: in round ", victim)) == 0,
                     network.fault);
@@ -336,23 +337,23 @@ TEST_CASE(
       CAPTURE(hostile);
       PoisonedTrainer trainer(hostile ? -1 : 4, 30, std::numeric_limits<float>::quiet_NaN());
       Hostile sender{4, 30, 3, std::numeric_limits<float>::infinity()};
-      Case each{algorithm, "complete"};
+      Judged each{algorithm, "complete"};
       each.tolerates_peer_loss = true;
       NetworkOptions options = each.options();
       if (hostile) options.tamper = sender.tamper();
-      Network network("complete", kPeers, kLength, options);
+      Network network("complete", kPeers, kValidatedLength, options);
       network.run(algorithm, {}, 800, &trainer);
       CHECK(network.finished == (hostile ? kPeers : kPeers - 1));
       CHECK(network.refused.size() == (hostile ? 1 : 0));
-      std::vector<double> optimum(kLength);
+      std::vector<double> optimum(kValidatedLength);
       for (int i = 0; i < kPeers; ++i)
-        for (std::size_t k = 0; k < kLength; ++k)
+        for (std::size_t k = 0; k < kValidatedLength; ++k)
           if (hostile || i != 4)
             optimum[k] += trainer.inner.target(i)[k] / (hostile ? kPeers : kPeers - 1);
       for (int i = 0; i < kPeers; ++i) {
         if (!hostile && i == 4) continue;
         double distance = 0;
-        for (std::size_t k = 0; k < kLength; ++k)
+        for (std::size_t k = 0; k < kValidatedLength; ++k)
           distance = std::max(distance,
                               std::abs(network.rows[static_cast<std::size_t>(i)][k] - optimum[k]));
         CHECK(distance < 1e-4);
@@ -362,11 +363,11 @@ TEST_CASE(
 
 TEST_CASE("a row of which a part had come is on record with how much of it was mixed") {
   Hostile hostile{1, 5, 4, std::numeric_limits<float>::quiet_NaN()};
-  Case each{"consensus",  "path", "none",
-            Policy::sync, true,   {{"length", static_cast<std::int64_t>(kLength)}}};
+  Judged each{"consensus",  "path", "none",
+              Policy::sync, true,   {{"length", static_cast<std::int64_t>(kValidatedLength)}}};
   NetworkOptions options = each.options();
   options.tamper = hostile.tamper();
-  Network network("path", 2, kLength, options);
+  Network network("path", 2, kValidatedLength, options);
   network.run("consensus", each.values, 8);
   REQUIRE(network.refused.size() == 1);
   CHECK(network.refused.front() ==
@@ -426,15 +427,15 @@ TEST_CASE("rows handed over to a peer that joins are judged as they are, with a 
   for (const char* codec : {"none", "int8", "bf16"}) {
     CAPTURE(codec);
     int given = 0;
-    Case each{"dpsgd", "complete", codec, Policy::sync, true};
+    Judged each{"dpsgd", "complete", codec, Policy::sync, true};
     NetworkOptions options = each.options();
     options.joins = {{3, 100ms}};
     options.tamper = [&](const ChunkHeader& head, std::span<float> values) {
-      if (head.to == 3 && head.total == kLength && head.round == 0 && ++given == 2)
+      if (head.to == 3 && head.total == kValidatedLength && head.round == 0 && ++given == 2)
         values[0] = std::numeric_limits<float>::quiet_NaN();
     };
-    PullTrainer trainer(kPeers, kLength, 0.05F);
-    Network network("complete", kPeers, kLength, options);
+    PullTrainer trainer(kPeers, kValidatedLength, 0.05F);
+    Network network("complete", kPeers, kValidatedLength, options);
     network.run("dpsgd", {}, 60, &trainer);
     CHECK(given > 2);  // the first donor was refused, and another one asked
     REQUIRE(network.refused.size() == 1);

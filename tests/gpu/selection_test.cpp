@@ -16,7 +16,7 @@ using namespace gossamer::gpu;
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity(),
+constexpr float kUnbounded = std::numeric_limits<float>::infinity(),
                 kNan = std::numeric_limits<float>::quiet_NaN();
 
 /// Values with many ties: multiples of 1/8.
@@ -72,7 +72,7 @@ TEST_CASE(
 }
 
 TEST_CASE("values that are not finite are largest: NaN before infinity before numbers") {
-  const std::vector<float> row{1, -kInfinity, 3e38F, kNan, 0, kInfinity};
+  const std::vector<float> row{1, -kUnbounded, 3e38F, kNan, 0, kUnbounded};
   CHECK(top_k_of(row, 1).indices == std::vector<std::uint32_t>{3});
   CHECK(top_k_of(row, 2).indices == std::vector<std::uint32_t>{1, 3});
   CHECK(top_k_of(row, 4).indices == std::vector<std::uint32_t>{1, 2, 3, 5});
@@ -167,7 +167,7 @@ TEST_CASE("signs: the mean magnitude of each block, with each value's sign") {
 }
 
 TEST_CASE("int8: a block with a value that is not finite comes back as NaN, the others unchanged") {
-  for (const float bad : {kInfinity, -kInfinity, kNan}) {
+  for (const float bad : {kUnbounded, -kUnbounded, kNan}) {
     std::vector<float> row(2 * kInt8Block, 127), scales(2), back(row.size());
     row[3] = bad;
     std::vector<std::int8_t> coded(row.size());

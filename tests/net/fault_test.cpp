@@ -36,12 +36,6 @@ struct Pair {
   std::unique_ptr<RawClient> zero;
 };
 
-std::vector<std::byte> data(std::size_t count, gossip::Round round = 0, std::uint64_t damage = 0) {
-  const Row row(count);
-  return frame_bytes(data_header(0, 1, count, 0, round), std::as_bytes(std::span(row.values)),
-                     damage);
-}
-
 bool names(const std::string& message, const std::string& rest) {
   return message.starts_with("peer 0 (127.0.0.1:") && message.ends_with(") " + rest);
 }
@@ -51,13 +45,13 @@ bool names(const std::string& message, const std::string& rest) {
 TEST_CASE(
     "a connection that closes between frames or inside one fails the session with the reason") {
   Pair first;
-  first.zero->say(data(100, 12));
+  first.zero->say(data_frame(100, 12));
   first.world.run_until([&] { return first.one->memory.bytes == 400; });
   first.zero->close();
   CHECK(names(first.fault(), "was lost in round 12: the connection was closed"));
 
   Pair second;
-  const auto torn = data(100, 12);
+  const auto torn = data_frame(100, 12);
   second.zero->say(std::span(torn).first(200)).close();
   CHECK(
       names(second.fault(),
@@ -111,7 +105,7 @@ TEST_CASE("bytes that violate the protocol end the run with an error that names 
     pair.zero->say(bytes);
     return pair.fault();
   };
-  CHECK(names(fault_after(data(10, 0, 1)),
+  CHECK(names(fault_after(data_frame(10, 0, 1)),
               "broke the protocol: it sent a frame whose checksum does not match: it was damaged "
               "on the way"));
   CHECK(names(fault_after(garbage()), "broke the protocol: it sent bytes that are no frame"));
@@ -123,7 +117,7 @@ TEST_CASE("bytes that violate the protocol end the run with an error that names 
   CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>(4))),
               "broke the protocol: it sent a frame of another run"));
   auto speaks_on = frame_bytes(frame_header(0, 1, GoodbyeFrame{}), {});
-  const auto more = data(1);
+  const auto more = data_frame(1);
   speaks_on.insert(speaks_on.end(), more.begin(), more.end());
   CHECK(names(fault_after(speaks_on), "broke the protocol: it sent a frame after its goodbye"));
 }
@@ -131,7 +125,7 @@ TEST_CASE("bytes that violate the protocol end the run with an error that names 
 TEST_CASE("an error of the receiver ends the run") {
   Pair pair;
   pair.one->memory.refuse = "peer 0 sent round 3 again";
-  pair.zero->say(data(10));
+  pair.zero->say(data_frame(10));
   CHECK(pair.fault() == "peer 0 sent round 3 again");
 }
 
@@ -222,7 +216,7 @@ TEST_CASE("the last frames of a peer are read although it has closed and writes 
     Pair pair;
     Process& one = *pair.one;
     one.memory.hold = true;
-    for (gossip::Round round = 0; round < 3; ++round) pair.zero->say(data(100, round));
+    for (gossip::Round round = 0; round < 3; ++round) pair.zero->say(data_frame(100, round));
     const std::string sentence = "peer 7 has diverged";
     pair.zero
         ->say(aborts ? frame_bytes(frame_header(0, 1, AbortFrame{ErrorKind::diverged}),

@@ -61,7 +61,7 @@ struct Stream {
   std::vector<gossip::Lease> leases;
 };
 
-std::vector<std::byte> data_frame(std::size_t count, std::uint64_t damage = 0) {
+std::vector<std::byte> frame_of_data(std::size_t count, std::uint64_t damage = 0) {
   const Row row(count);
   return frame_bytes(data_header(3, 5, count), std::as_bytes(std::span(row.values)), damage);
 }
@@ -74,13 +74,13 @@ std::vector<std::byte> conversation() {
   auto add = [&all](const std::vector<std::byte>& bytes) {
     all.insert(all.end(), bytes.begin(), bytes.end());
   };
-  add(data_frame(5));
+  add(frame_of_data(5));
   add(frame_bytes(header_of(RunningFrame{}), {}));
   add(frame_bytes(header_of(HeartbeatFrame{}), {}));
-  add(data_frame(300));
-  add(data_frame(0));
+  add(frame_of_data(300));
+  add(frame_of_data(0));
   add(frame_bytes(header_of(AbortFrame{}), std::as_bytes(std::span("peer 9 was lost", 15))));
-  add(data_frame(9000));
+  add(frame_of_data(9000));
   add(frame_bytes(header_of(ContributionFrame{}), std::as_bytes(std::span("what I have", 11))));
   add(frame_bytes(header_of(GoodbyeFrame{}), {}));
   return all;
@@ -186,14 +186,14 @@ TEST_CASE("bytes that are no frame, or a damaged frame, are rejected") {
   CHECK_FALSE(noise.feed(garbage()));
   CHECK(noise.error == "bytes that are no frame");
 
-  auto long_header = data_frame(1);
+  auto long_header = frame_of_data(1);
   long_header[4] = std::byte{200};
   Stream header;
   CHECK_FALSE(header.feed(long_header));
   CHECK(header.error == "a header of 200 words instead of 7");
 
   Stream damaged;
-  CHECK_FALSE(damaged.feed(data_frame(10, 1)));
+  CHECK_FALSE(damaged.feed(frame_of_data(10, 1)));
   CHECK(damaged.error == "a frame whose checksum does not match: it was damaged on the way");
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("a reader without a free buffer stops, and resumes when one is returne
   stream.keep = true;
   std::vector<std::byte> bytes;
   for (int i = 0; i < 3; ++i) {
-    const auto frame = data_frame(100);
+    const auto frame = frame_of_data(100);
     bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
   stream.feed(bytes);
@@ -218,7 +218,7 @@ TEST_CASE("a buffer may be returned after its reader is destroyed") {
   {
     Stream stream;
     stream.keep = true;
-    stream.feed(data_frame(100));
+    stream.feed(frame_of_data(100));
     survivor = std::move(stream.leases.front());
   }
   survivor.end();

@@ -7,11 +7,7 @@ using namespace gossamer;
 using namespace gossamer::net;
 using namespace gossamer::net::words;
 
-namespace {
-
-const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("any process of a running network may end and be restarted") {
   for (int peer : {0, 1, 2}) {

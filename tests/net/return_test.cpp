@@ -11,8 +11,6 @@ using namespace gossamer::net::words;
 
 namespace {
 
-const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
-
 /// Peer 1 of a network of two that runs and tolerates losses, and raw clients in the place of peer
 /// 0.
 struct Host {
@@ -40,12 +38,6 @@ struct Host {
 
 std::vector<std::byte> frame(const FrameBody& body) {
   return frame_bytes(frame_header(0, 1, body), {});
-}
-
-std::vector<std::byte> data(std::size_t count, gossip::Round round, std::uint64_t damage = 0) {
-  const Row row(count);
-  return frame_bytes(data_header(0, 1, count, 0, round), std::as_bytes(std::span(row.values)),
-                     damage);
 }
 
 }  // namespace
@@ -194,7 +186,7 @@ TEST_CASE(
   Process& one = *host.one;
   auto zero = host.admitted();
   world.run_until([&] { return one.network->joined(); });
-  const auto torn = data(100'000, 3);
+  const auto torn = data_frame(100'000, 3);
   zero->say(std::span(torn).first(200'000)).close();
   world.run_until([&] { return one.count("lost 1-0") == 1; });
 
@@ -213,7 +205,7 @@ TEST_CASE(
   CHECK_FALSE(one.network->connected(1, 0));
   CHECK(one.journal == Journal{"lost 1-0"});
   CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::still_connected);
-  zero->say(data(5, 8));
+  zero->say(data_frame(5, 8));
   world.run_until([&] { return one.memory.heads.size() == 1; });
   CHECK(one.journal == Journal{"lost 1-0", "back 1-0", "chunk 8.0"});
   CHECK(one.memory.received == std::vector<float>{0, 1, 2, 3, 4});
@@ -245,7 +237,7 @@ TEST_CASE("a peer that violated the protocol is admitted again after a pause") {
   auto zero = host.admitted();
   host.world.run_until([&] { return host.one->network->joined(); });
   const gossip::Time begin = host.world.scheduler.now();
-  zero->say(data(10, 0, 1));
+  zero->say(data_frame(10, 0, 1));
   host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
   CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
   zero = host.admitted();

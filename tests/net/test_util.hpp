@@ -232,6 +232,8 @@ class World {
   int peers_;
 };
 
+inline const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
+
 /// A raw client: connects and sends the bytes that the test wants.
 class RawClient {
  public:
@@ -317,6 +319,15 @@ inline FrameHeader frame_header(int from, int to, const FrameBody& body) {
 inline FrameHeader data_header(int from, int to, std::uint64_t total, std::uint64_t offset = 0,
                                gossip::Round round = 0) {
   return frame_header(from, to, DataFrame{round, 0, offset, total});
+}
+
+/// The bytes of a data frame from 0 to 1: `count` zero values of a row of that length, with
+/// `damage` as of frame_bytes.
+inline std::vector<std::byte> data_frame(std::size_t count, gossip::Round round = 0,
+                                         std::uint64_t damage = 0) {
+  const Row row(count);
+  return frame_bytes(data_header(0, 1, count, 0, round), std::as_bytes(std::span(row.values)),
+                     damage);
 }
 
 }  // namespace gossamer::net::words

@@ -18,8 +18,6 @@ namespace {
 constexpr std::size_t kLength = 5000, kChunk = 700;
 constexpr int kPeers = 3, kHostile = 1;
 constexpr gossip::Round kRounds = 30, kBad = 7;
-const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
-
 /// An honest peer in a process of its own, which averages with the others.
 class Honest final : private gossip::EngineHooks {
  public:
@@ -163,7 +161,7 @@ TEST_CASE(
       meeting.run(
           [&] { meeting.send(0, meeting.spoiled, kBad); },
           fmt::format("(round {}, channel 0): {} {} of its row is not finite, or beyond", kBad,
-                      std::string_view(kind) == "none" ? "value" : "what is coded in word",
+                      std::string_view(kind) == "none" ? "value" : "a value encoded in word",
                       last + 5));
     }
 }

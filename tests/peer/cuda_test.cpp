@@ -9,6 +9,7 @@
 #include "peer/setup/memory_check.hpp"
 #include "tests/cuda_emulation/control.hpp"
 #include "tests/peer/test_util.hpp"
+#include "tests/text_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::peer;
@@ -43,11 +44,6 @@ std::string run_refusal(const Overrides& overrides) {
   REQUIRE_FALSE(outcome.ok());
   CHECK_FALSE(fs::exists(request.folder));
   return outcome.error().message;
-}
-
-bool contains(const std::string& message, const std::string& words) {
-  CAPTURE(message);
-  return message.find(words) != std::string::npos;
 }
 
 const Overrides kTopK{"algorithm.kind=choco", "codec.kind=topk"};

@@ -110,10 +110,11 @@ TEST_CASE(
     return all_gather(setup, rounds).back().outcome(false).error().message;
   };
   CHECK(sentence({{40, 60}, {20, 40}, {60, 80}, {80, 100}, {80, 100}})
-            .find("all processes can resume from: peer 1 has those of rounds 40, 20, peer 3 has "
-                  "those of rounds 100, 80;") != std::string::npos);
+            .find("all processes can resume from: peer 1 has the checkpoints of rounds 40, 20, "
+                  "peer 3 has the checkpoints of rounds 100, 80;") != std::string::npos);
   CHECK(sentence({{40, 60}, {0}, {60}, {60}, {0}})
-            .find("from: peer 1 has none, peer 2 has that of round 60;") != std::string::npos);
+            .find("from: peer 1 has none, peer 2 has the checkpoint of round 60;") !=
+        std::string::npos);
 }
 
 TEST_CASE(
@@ -141,7 +142,8 @@ TEST_CASE(
   const auto unknown =
       all_gather(setup, {{1, 2}, {1, 2}, {1, 2}, too_many, {1, 2}}).front().outcome(true);
   REQUIRE_FALSE(unknown.ok());  // all but one might have round 10 too
-  CHECK(unknown.error().message.find("peer 0 has older ones, peer 3 has those of rounds ") !=
+  CHECK(unknown.error().message.find(
+            "peer 0 has older checkpoints, peer 3 has the checkpoints of rounds ") !=
         std::string::npos);
   const auto new_disks = agreed({{0}, {0}, {80, 100}, {0}, {0}});
   CHECK(new_disks.round == 100);

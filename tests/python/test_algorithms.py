@@ -307,7 +307,7 @@ def test_error_messages_name_a_valid_choice(problem: Problem) -> None:
         "dpsgd", "file", *uneven, "topology.weights=out_degree"
     )
     one_way = edge_list(problem, "one-way", [(i, i + 1) for i in range(PEERS - 1)])
-    assert "what peer 1 says never reaches peer 0" in problem.error("push_sum", "file", *one_way)
+    assert "the row of peer 1 never reaches peer 0" in problem.error("push_sum", "file", *one_way)
     assert "choose path, star, binary_tree" in problem.error("relay_sgd", "ring")
     assert "choose complete" in problem.error("diloco", "ring")
     assert "choose random_matching" in problem.error("noloco", "ring")

@@ -305,7 +305,7 @@ def test_check_warns_if_checkpoints_may_have_no_common_round(
 ) -> None:
     net = network(8, "topology.kind=path")
     for sets, warning in (
-        (("checkpoint.every=6",), "checkpoint.every = 7 or more makes it certain"),
+        (("checkpoint.every=6",), "checkpoint.every = 7 or more guarantees one"),
         (
             ("checkpoint.every=6", "checkpoint.keep=1"),
             "checkpoint.keep = 2 and checkpoint.every = 7",

@@ -66,7 +66,7 @@ def test_any_one_of_eight_may_be_killed(network: NetworkFactory, victim: int) ->
     for k in ((victim - 1) % 8, (victim + 1) % 8):
         peers[k].wait_for_message(f"peer {victim} (127.0.0.1:")
     for peer in survivors:
-        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers go on")
+        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers continue")
     wait_for_rounds(net, survivors)
     stop(survivors)
     assert "(--survivors leaves it out)" in net.collect().stderr
@@ -113,7 +113,7 @@ def test_a_silent_peer_is_lost_after_the_failure_timeout(network: NetworkFactory
     peers[1].process.send_signal(signal.SIGSTOP)
     survivors = [peers[k] for k in (0, 2, 3)]
     for peer in survivors:
-        peer.wait_for_message("peer 1 is out of reach; 3 of 4 peers go on")
+        peer.wait_for_message("peer 1 is out of reach; 3 of 4 peers continue")
     wait_for_rounds(net, survivors)
     peers[1].process.send_signal(signal.SIGCONT)
     for other in (0, 2):  # it was only stopped: it reconnects by itself
@@ -152,7 +152,7 @@ def test_a_diverging_peer_ends_and_the_others_continue(
     survivors = [peer for peer in peers if peer is not diverged]
     for peer in survivors:
         peer.wait_for_message(f"has ended: peer {diverged.ids} diverged: in round ")
-        peer.wait_for_message(f"peer {diverged.ids} is out of reach; 4 of 5 peers go on")
+        peer.wait_for_message(f"peer {diverged.ids} is out of reach; 4 of 5 peers continue")
     wait_for_rounds(net, survivors)
     stop(survivors)
     for peer in survivors:  # the diverged row did not reach the survivors
@@ -176,7 +176,7 @@ def test_a_restarted_process_joins_the_network(network: NetworkFactory, victim: 
     peers[victim].process.kill()
     survivors = [peer for peer in peers if peer is not peers[victim]]
     for peer in survivors:
-        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers go on")
+        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers continue")
     wait_for_rounds(net, survivors, 20)
     peers[victim] = restart(net, victim)
     for peer in survivors:
@@ -249,7 +249,7 @@ def test_a_peer_that_is_terminated_leaves(network: NetworkFactory) -> None:
     peers[3].process.send_signal(signal.SIGTERM)
     assert peers[3].wait() == 130
     peers[2].wait_for_message(
-        "has ended: peer 3 was stopped by its operator (SIGTERM); peer 2 goes on without it"
+        "has ended: peer 3 was stopped by its operator (SIGTERM); peer 2 continues without it"
     )
     wait_for_rounds(net, peers[:3])
     stop(peers[:3])

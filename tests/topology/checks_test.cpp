@@ -120,7 +120,7 @@ TEST_CASE(
   const auto torn = check_jointly_connected(std::vector{pairs, pairs});
   REQUIRE_FALSE(torn.ok());
   const std::string wanted =
-      "joint connectivity check failed: over 2 round(s), what peer 0 says never reaches peer 2";
+      "joint connectivity check failed: over 2 round(s), the row of peer 0 never reaches peer 2";
   CHECK(torn.error().message.find(wanted) != std::string::npos);
 }
 
@@ -131,7 +131,8 @@ TEST_CASE(
       {{0, 1.0}}, {{0, 0.5}, {1, 0.5}}};  // not doubly stochastic: this check looks at reach alone
   const auto verdict = check_jointly_connected(std::vector<WeightRows>{one_way});
   REQUIRE_FALSE(verdict.ok());
-  CHECK(verdict.error().message.find("what peer 1 says never reaches peer 0") != std::string::npos);
+  CHECK(verdict.error().message.find("the row of peer 1 never reaches peer 0") !=
+        std::string::npos);
   const WeightRows nothing = {{{0, 1.0}, {1, 0.0}}, {{0, 0.0}, {1, 1.0}}};
   CHECK_FALSE(check_jointly_connected(std::vector<WeightRows>{nothing}).ok());
 }

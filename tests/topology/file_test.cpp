@@ -111,7 +111,7 @@ TEST_CASE("what is wrong in an edge list is said with its line") {
   CHECK(edges_error("\n# nothing\n") == "g.edges:2: no edge in the whole file");
   CHECK(edges_error("") == "g.edges:1: no edge in the whole file");
   CHECK(network("file", 4).refusal() ==
-        "topology.path: topology file wants the path of an edge list or a GraphML file");
+        "topology.path: topology file needs the path of an edge list or a GraphML file");
   CHECK(network("file", 4).set("path", std::string("/nowhere/g")).refusal() ==
         "/nowhere/g: the file cannot be read");
 }
@@ -156,7 +156,7 @@ TEST_CASE("what is wrong in GraphML is said with its line") {
   CHECK(xml_error("0 1\n1 2\n").starts_with("g.graphml:1: not GraphML"));
   CHECK(xml_error("<graphml>\n<graph>\n<node/>") == "g.graphml:3: a node without id");
   CHECK(xml_error("<graphml>\n<edge source=\"0\"/>") ==
-        "g.graphml:2: an edge wants a source and a target");
+        "g.graphml:2: an edge needs a source and a target");
   CHECK(xml_error("<graphml>\n<edge source=\"0\" target=\"0\"/>")
             .starts_with("g.graphml:2: peer 0 is its own neighbour"));
   CHECK(xml_error("<graphml>\n<graph>\n<edge source=\"0\" ") ==

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/text_test_util.hpp"
 #include "train/dataset.hpp"
 
 namespace gossamer::train {
@@ -65,11 +66,5 @@ class Folder {
 
 inline ParameterValue number(std::int64_t value) { return value; }
 inline ParameterValue text(const std::string& value) { return value; }
-
-inline bool contains(const std::string& whole, const std::string& part) {
-  const bool found = whole.find(part) != std::string::npos;
-  if (!found) MESSAGE(whole);
-  return found;
-}
 
 }  // namespace gossamer::train

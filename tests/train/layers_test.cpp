@@ -18,7 +18,7 @@ void check_layer(const std::vector<Layer>& layers, const ModelContext& shape, in
 }
 
 constexpr ModelContext kVector{.channels = 1, .height = 1, .width = 7};
-constexpr ModelContext kImage{.channels = 1, .height = 6, .width = 5};
+constexpr ModelContext kOneChannel{.channels = 1, .height = 6, .width = 5};
 constexpr ModelContext kColour{.channels = 3, .height = 5, .width = 6};
 
 }  // namespace
@@ -38,7 +38,7 @@ TEST_CASE("dense layers: every activation, with and without bias, widths around 
 TEST_CASE("convolutions: paddings, kernels, channels, one behind the other") {
   for (int kernel : {1, 3, 4})
     for (int padding = 0; padding < std::min(kernel, 3); ++padding)
-      for (const ModelContext& shape : {kImage, kColour}) {
+      for (const ModelContext& shape : {kOneChannel, kColour}) {
         CAPTURE(kernel);
         CAPTURE(padding);
         check_layer({Convolution{.channels = 5,
@@ -57,7 +57,7 @@ TEST_CASE("convolutions: paddings, kernels, channels, one behind the other") {
 TEST_CASE("max-pool routes the gradient to the maximum, windows that do not fill included") {
   for (int size : {1, 2, 3})
     check_layer({Convolution{.channels = 3, .kernel = 3, .padding = 1}, MaxPool{.size = size}},
-                kImage);
+                kOneChannel);
 }
 
 TEST_CASE("group norm: from instance norm to layer norm") {
@@ -68,7 +68,7 @@ TEST_CASE("group norm: from instance norm to layer norm") {
                   kColour);
   check_layer({Convolution{.channels = 20, .kernel = 2},
                GroupNorm{.groups = 5, .activation = Activation::relu}, MaxPool{.size = 2}},
-              kImage);
+              kOneChannel);
 }
 
 TEST_CASE("squared error") {

@@ -8,6 +8,7 @@
 #include "base/philox.hpp"
 #include "base/rows.hpp"
 #include "gpu/cpu_device.hpp"
+#include "tests/text_test_util.hpp"
 #include "train/learner.hpp"
 
 using namespace gossamer;
@@ -96,11 +97,6 @@ std::string refusal(LearnerRequest request) {
   const auto made = make_learner<float>(std::move(request), device);
   REQUIRE_FALSE(made.ok());
   return made.error().message;
-}
-
-bool says(const std::string& message, const std::string& words) {
-  CAPTURE(message);
-  return message.find(words) != std::string::npos;
 }
 
 }  // namespace
@@ -291,14 +287,15 @@ TEST_CASE("data, shards and models that do not fit each other are refused") {
     r.data = data;
     return refusal(std::move(r));
   };
-  CHECK(says(changed([](auto& r, auto&) { r.shards.clear(); }), "no shards"));
-  CHECK(says(changed([](auto& r, auto&) { r.shards[1].clear(); }), "peer 1"));
-  CHECK(says(changed([](auto& r, auto&) { r.shards[1] = {125}; }), "batch"));
-  CHECK(says(changed([](auto& r, auto&) { r.shards[1].push_back(125); }), "sample 125"));
-  CHECK(says(changed([](auto& r, auto&) { r.sampling.batch = 61; }), "61"));
-  CHECK(says(changed([](auto&, auto& d) { d.labels[7] = 3; }), "label 3"));
-  CHECK(says(changed([](auto&, auto& d) { d.features.pop_back(); }), "feature values"));
-  CHECK(says(changed([](auto&, auto& d) { d.train_count = 0; }), "to train on"));
-  CHECK(says(changed([](auto& r, auto&) { r.model.loss = Loss::squared_error; }), "classes"));
-  CHECK(says(changed([](auto& r, auto&) { r.model.layers = {Dense{.units = 4}}; }), "4 values"));
+  CHECK(contains(changed([](auto& r, auto&) { r.shards.clear(); }), "no shards"));
+  CHECK(contains(changed([](auto& r, auto&) { r.shards[1].clear(); }), "peer 1"));
+  CHECK(contains(changed([](auto& r, auto&) { r.shards[1] = {125}; }), "batch"));
+  CHECK(contains(changed([](auto& r, auto&) { r.shards[1].push_back(125); }), "sample 125"));
+  CHECK(contains(changed([](auto& r, auto&) { r.sampling.batch = 61; }), "61"));
+  CHECK(contains(changed([](auto&, auto& d) { d.labels[7] = 3; }), "label 3"));
+  CHECK(contains(changed([](auto&, auto& d) { d.features.pop_back(); }), "feature values"));
+  CHECK(contains(changed([](auto&, auto& d) { d.train_count = 0; }), "to train on"));
+  CHECK(contains(changed([](auto& r, auto&) { r.model.loss = Loss::squared_error; }), "classes"));
+  CHECK(
+      contains(changed([](auto& r, auto&) { r.model.layers = {Dense{.units = 4}}; }), "4 values"));
 }

@@ -44,8 +44,8 @@ OptimizerOptions scheduled(double rate, ScheduleOptions schedule) {
   return {.rate = rate, .schedule = std::move(schedule)};
 }
 
-std::string refusal(const std::string& kind, const ParameterValues& own,
-                    const ParameterValues& schedule = {}) {
+std::string optimizer_refusal(const std::string& kind, const ParameterValues& own,
+                              const ParameterValues& schedule = {}) {
   const auto made = make_optimizer(kind, own, schedule);
   REQUIRE_FALSE(made.ok());
   CHECK(made.error().kind == ErrorKind::invalid);
@@ -215,22 +215,23 @@ TEST_CASE("options are checked as they are read, and each kind has its own") {
     CHECK(kind.summary.size() > 20);
     CHECK(kind.source.size() > 10);
     for (const ParameterSpec& parameter : kind.parameters) CHECK(parameter.notes.help.size() > 5);
-    CHECK(refusal(kind.name, {{"rate", 0.0}}).starts_with("optimizer.rate"));
-    CHECK(refusal(kind.name, {{"weight_decay", -0.1}}).starts_with("optimizer.weight_decay"));
-    CHECK(refusal(kind.name, {{"rates", 0.5}}).starts_with("optimizer.rates"));
+    CHECK(optimizer_refusal(kind.name, {{"rate", 0.0}}).starts_with("optimizer.rate"));
+    CHECK(optimizer_refusal(kind.name, {{"weight_decay", -0.1}})
+              .starts_with("optimizer.weight_decay"));
+    CHECK(optimizer_refusal(kind.name, {{"rates", 0.5}}).starts_with("optimizer.rates"));
   }
-  CHECK(refusal("sgd", {{"momentum", 1.0}}).starts_with("optimizer.momentum"));
-  CHECK(refusal("adam", {{"momentum", 0.9}}).starts_with("optimizer.momentum: unknown"));
-  CHECK(refusal("adam", {{"beta2", 1.0}}).starts_with("optimizer.beta2"));
-  CHECK(refusal("adam", {{"epsilon", 0.0}}).starts_with("optimizer.epsilon"));
-  CHECK(refusal("lion", {}) ==
+  CHECK(optimizer_refusal("sgd", {{"momentum", 1.0}}).starts_with("optimizer.momentum"));
+  CHECK(optimizer_refusal("adam", {{"momentum", 0.9}}).starts_with("optimizer.momentum: unknown"));
+  CHECK(optimizer_refusal("adam", {{"beta2", 1.0}}).starts_with("optimizer.beta2"));
+  CHECK(optimizer_refusal("adam", {{"epsilon", 0.0}}).starts_with("optimizer.epsilon"));
+  CHECK(optimizer_refusal("lion", {}) ==
         "optimizer.kind: there is no optimizer 'lion', only adam, adamw, sgd");
-  CHECK(refusal("sgd", {}, {{"schedule", std::string("warmup")}}).find("constant, step, cosine") !=
-        std::string::npos);
-  CHECK(refusal("sgd", {}, {{"warmup_steps", std::int64_t{-1}}})
+  CHECK(optimizer_refusal("sgd", {}, {{"schedule", std::string("warmup")}})
+            .find("constant, step, cosine") != std::string::npos);
+  CHECK(optimizer_refusal("sgd", {}, {{"warmup_steps", std::int64_t{-1}}})
             .starts_with("optimizer.warmup_steps"));
-  CHECK(
-      refusal("sgd", {}, {{"schedule", std::string("step")}}).starts_with("optimizer.milestones"));
-  CHECK(refusal("sgd", {}, {{"milestones", std::vector<std::int64_t>{0}}})
+  CHECK(optimizer_refusal("sgd", {}, {{"schedule", std::string("step")}})
+            .starts_with("optimizer.milestones"));
+  CHECK(optimizer_refusal("sgd", {}, {{"milestones", std::vector<std::int64_t>{0}}})
             .starts_with("optimizer.milestones"));
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/philox.hpp"
+#include "tests/text_test_util.hpp"
 
 using namespace gossamer;
 using namespace gossamer::train;
@@ -27,7 +28,7 @@ Dataset labelled(int classes, int per_class) {
   return data;
 }
 
-Dataset digits() { return make_dataset("digits", {}, {}).value(); }
+Dataset digits_data() { return make_dataset("digits", {}, {}).value(); }
 
 ShardOptions dirichlet(double alpha, int batch = 1) {
   return {.partition = "dirichlet", .alpha = alpha, .batch = batch};
@@ -43,8 +44,8 @@ Shards cut(const Dataset& data, const ShardOptions& options, int peers, std::uin
   return *shards;
 }
 
-std::string refusal(const Dataset& data, const ShardOptions& options, int peers,
-                    std::uint64_t seed = 0) {
+std::string shards_refusal(const Dataset& data, const ShardOptions& options, int peers,
+                           std::uint64_t seed = 0) {
   const auto shards = make_shards(data, options, peers, seed);
   REQUIRE_FALSE(shards.ok());
   CHECK(shards.error().kind == ErrorKind::invalid);
@@ -89,15 +90,11 @@ double concentration(const Shards& shards, const Dataset& data) {
   return sum / static_cast<double>(shards.size());
 }
 
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE(
     "every rule puts every training sample into exactly one shard, and depends on the seed alone") {
-  for (const Dataset& data : {labelled(3, 40), labelled(10, 100), digits()})
+  for (const Dataset& data : {labelled(3, 40), labelled(10, 100), digits_data()})
     for (int peers : {1, 2, 7, 16})
       for (const ShardOptions& options :
            {iid(), dirichlet(1e-4), dirichlet(0.1), dirichlet(1e6), by_label(1), by_label(3)})
@@ -116,7 +113,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Dirichlet at 0.1 gives each of 16 peers a batch of 16 digits, whatever the seed") {
-  const Dataset data = digits();
+  const Dataset data = digits_data();
   for (std::uint64_t seed = 0; seed < 100; ++seed)
     for (double alpha : {1e-4, 0.1, 1.0})
       check_partition(cut(data, dirichlet(alpha, 16), 16, seed), data, 16);
@@ -140,7 +137,7 @@ TEST_CASE("a peer's class mix is as concentrated as its Dirichlet distribution s
 
 TEST_CASE(
     "by label: k classes a peer, each class held by as many peers as every other, and cut evenly") {
-  const Dataset data = digits();
+  const Dataset data = digits_data();
   for (int peers : {5, 10, 16, 40})
     for (int k : {2, 3, 10}) {
       const Shards shards = cut(data, by_label(k), peers, 3);
@@ -189,28 +186,28 @@ TEST_CASE("natural shards are kept, whatever the partition") {
   data.natural_shards = {{5, 1}, {0, 2, 3, 4}};
   for (const ShardOptions& options : {iid(), dirichlet(0.1), by_label(9)})
     CHECK(cut(data, options, 2) == Shards{{1, 5}, {0, 2, 3, 4}});
-  CHECK(contains(refusal(data, iid(), 3), "made for 2 peers, and the run has 3"));
-  CHECK(
-      contains(refusal(data, iid(3), 2), "peer 0 has 2 training samples, fewer than a batch of 3"));
+  CHECK(contains(shards_refusal(data, iid(), 3), "made for 2 peers, and the run has 3"));
+  CHECK(contains(shards_refusal(data, iid(3), 2),
+                 "peer 0 has 2 training samples, fewer than a batch of 3"));
 }
 
 TEST_CASE("a refusal gives the peer, the numbers and what would help") {
   const Dataset data = labelled(10, 10);
-  const std::string text = refusal(data, iid(16), 8);
+  const std::string text = shards_refusal(data, iid(16), 8);
   CHECK(contains(text, "has 12 training samples, fewer than a batch of 16"));
   CHECK(contains(text, "at most 6 peers"));
   CHECK(contains(text, "a smaller data.batch"));
-  CHECK(contains(refusal(data, iid(0), 101), "peer 100 has no training sample"));
-  CHECK(
-      contains(refusal(data, by_label(11), 4), "11 classes a peer, and 'labelled' has 10 classes"));
-  const std::string few = refusal(data, by_label(2), 4);
+  CHECK(contains(shards_refusal(data, iid(0), 101), "peer 100 has no training sample"));
+  CHECK(contains(shards_refusal(data, by_label(11), 4),
+                 "11 classes a peer, and 'labelled' has 10 classes"));
+  const std::string few = shards_refusal(data, by_label(2), 4);
   CHECK(contains(few, "4 peers with 2 classes each hold at most 8 of the 10 classes"));
   CHECK(contains(few, "at least 3 classes a peer or 5 peers"));
   Dataset regression = labelled(2, 10);
   regression.classes = 0;
-  CHECK(contains(refusal(regression, dirichlet(1), 2), "needs classes"));
-  CHECK(contains(refusal(data, {.partition = "zipf"}, 2), "'zipf' is not one of"));
-  CHECK(contains(refusal(data, iid(), 0), "0 peers"));
+  CHECK(contains(shards_refusal(regression, dirichlet(1), 2), "needs classes"));
+  CHECK(contains(shards_refusal(data, {.partition = "zipf"}, 2), "'zipf' is not one of"));
+  CHECK(contains(shards_refusal(data, iid(), 0), "0 peers"));
 }
 
 TEST_CASE(

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/linear_algebra/dense.hpp"
+#include "tests/train/data_test_util.hpp"
 #include "train/shards.hpp"
 
 using namespace gossamer;
@@ -20,8 +21,6 @@ Dataset made(const char* kind, int peers, const ParameterValues& values = {},
   REQUIRE_MESSAGE(data.ok(), (data.ok() ? "" : data.error().message));
   return *data;
 }
-
-ParameterValue number(std::int64_t value) { return value; }
 
 VectorXd optimum_of(const Dataset& data) {
   REQUIRE(data.optimum.has_value());

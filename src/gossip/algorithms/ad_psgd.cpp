@@ -24,7 +24,7 @@
 #include "gossip/node.hpp"
 #include "topology/graph.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::ad_psgd {
 namespace {
 
 struct Options {
@@ -242,17 +242,17 @@ class AdPsgd final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind ad_psgd() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "local_steps", &Options::local_steps,
-      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"});
   return {.name = "ad_psgd",
           .summary =
-              "AD-PSGD: gradients at each peer's own pace, and averages of pairs meanwhile; "
-              "undirected graphs",
+              "AD-PSGD, asynchronous D-PSGD: each peer computes gradients at its own pace and "
+              "averages with one neighbour at a time; undirected graphs",
           .source = "Lian, Zhang, Zhang and Liu 2018, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<AdPsgd>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::ad_psgd

@@ -7,7 +7,7 @@
 #include "gossip/node.hpp"
 #include "gossip/row_slice.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::allreduce {
 namespace {
 
 struct Options {
@@ -142,7 +142,7 @@ class AllReduce final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind allreduce() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "form", &Options::form,
       {.help = "how the mean is made: ring reduce-scatter and all-gather; reduce to peer 0 and "
@@ -155,4 +155,4 @@ AlgorithmKind allreduce() {
           .make = make_with<AllReduce>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::allreduce

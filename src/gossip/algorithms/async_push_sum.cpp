@@ -33,7 +33,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::async_push_sum {
 namespace {
 
 struct Options {
@@ -218,17 +218,17 @@ class AsyncPushSum final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind async_push_sum() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "local_steps", &Options::local_steps,
-      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"});
   return {.name = "async_push_sum",
           .summary =
-              "push-sum by running sums, which loses nothing to late or lost messages; for the "
-              "policies async and stale",
+              "asynchronous push-sum with running sums: late or lost messages lose nothing; for "
+              "the policies async and stale",
           .source = "Spiridonoff, Olshevsky and Paschalidis 2020, Alg. 3",
           .parameters = parameters.specs(),
           .make = make_with<AsyncPushSum>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::async_push_sum

@@ -10,7 +10,7 @@
 #include "gossip/node.hpp"
 #include "gossip/row_slice.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::async_server {
 namespace {
 
 constexpr int kUnbounded = -1;
@@ -126,7 +126,7 @@ class AsyncServer final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind async_server() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("servers", &Options::servers,
@@ -144,11 +144,11 @@ AlgorithmKind async_server() {
   return {
       .name = "async_server",
       .summary =
-          "asynchronous parameter server: each worker pushes and pulls alone, every push is a step "
-          "of its own",
+          "asynchronous parameter server: each worker pushes and pulls independently, and every "
+          "push is one step",
       .source = "Dean et al. 2012 (Downpour SGD); Recht et al. 2011; Ho et al. 2013 for the bound",
       .parameters = parameters.specs(),
       .make = make_with<AsyncServer>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::async_server

@@ -4,7 +4,7 @@
 
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::centralized {
 namespace {
 
 enum Row { kX, kMean };
@@ -35,12 +35,12 @@ class Centralized final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind centralized() {
+AlgorithmKind descriptor() {
   return {.name = "centralized",
-          .summary = "SGD on one model with the union of the peers' batches: the yardstick",
+          .summary = "SGD on one model with the union of the peers' batches: the reference",
           .source = "",
           .parameters = {},
           .make = make_plain<Centralized>};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::centralized

@@ -13,7 +13,7 @@
 
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::choco {
 namespace {
 
 struct Options {
@@ -79,26 +79,27 @@ class Choco final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind choco() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("consensus_rate", &Options::consensus_rate,
-               {.help = "γ_c: how far a peer goes towards its neighbours' estimates. Too large for "
-                        "a codec, it diverges: on a ring of 16, "
-                        "topk with fraction 0.1 bears 0.4 and randk 0.1; smaller fractions and "
-                        "sparser graphs want less",
+               {.help = "γ_c: step size towards the neighbours' estimates. The run diverges if it "
+                        "is too large for the codec: on a ring of 16 with fraction 0.1, 0.4 is "
+                        "stable with topk and 0.1 with randk; smaller fractions and sparser graphs "
+                        "need smaller values",
                 .minimum = 0,
                 .maximum = 1,
                 .minimum_excluded = true})
-          .add("local_steps", &Options::local_steps,
-               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+          .add(
+              "local_steps", &Options::local_steps,
+              {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"});
   return {.name = "choco",
           .summary =
-              "CHOCO-SGD: mixing with coded messages whose errors are fed back, with every codec; "
-              "a W that stays",
+              "CHOCO-SGD: mixes encoded messages with error feedback, with every codec; needs a "
+              "static symmetric W",
           .source = "Koloskova, Stich and Jaggi 2019, Alg. 2; Koloskova et al. 2020",
           .parameters = parameters.specs(),
           .make = make_with<Choco>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::choco

@@ -2,7 +2,7 @@
 // 2004).
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::consensus {
 namespace {
 
 struct Options {
@@ -38,15 +38,15 @@ class Consensus final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind consensus() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "length", &Options::length,
       {.help = "d, the length of a row", .minimum = 1, .maximum = 2e9, .unit = "values"});
   return {.name = "consensus",
-          .summary = "mixing alone: x ← W x, from rows that differ",
+          .summary = "mixing alone: x ← W x, from random initial rows",
           .source = "Xiao and Boyd 2004",
           .parameters = parameters.specs(),
           .make = make_with<Consensus>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::consensus

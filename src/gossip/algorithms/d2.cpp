@@ -8,7 +8,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::d2 {
 namespace {
 
 enum Row { kX, kCorrection };
@@ -44,14 +44,13 @@ class D2 final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind d2() {
+AlgorithmKind descriptor() {
   return {
       .name = "d2",
-      .summary =
-          "D² / Exact Diffusion: no bias from data that differ between peers, for one row a round",
+      .summary = "D² / Exact Diffusion: no bias from heterogeneous data, with one row per round",
       .source = "Tang et al. 2018; Yuan, Ying, Zhao and Sayed 2019",
       .parameters = {},
       .make = make_plain<D2>};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::d2

@@ -10,7 +10,7 @@
 #include "gossip/node.hpp"
 #include "topology/checks.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::diloco {
 namespace {
 
 struct Options {
@@ -76,22 +76,22 @@ class DiLoCo final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind diloco() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("local_steps", &Options::local_steps,
-               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"})
+               {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"})
           .add("outer_rate", &Options::outer_rate,
                {.help = "η of the outer step", .minimum = 0, .maximum = 10})
           .add("outer_momentum", &Options::outer_momentum,
                {.help = "μ of the outer step, by Nesterov", .minimum = 0, .maximum = 0.9999});
   return {.name = "diloco",
           .summary =
-              "DiLoCo: many local steps, then an outer Nesterov step with the mean of all; on the "
-              "complete graph",
+              "DiLoCo: many local steps, then an outer Nesterov step with the mean of all peers; "
+              "on the complete graph",
           .source = "Douillard et al. 2023, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<DiLoCo>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::diloco

@@ -5,7 +5,7 @@
 
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::dpsgd {
 namespace {
 
 struct Options {
@@ -64,15 +64,16 @@ class Dpsgd final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind dpsgd() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("order", &Options::order,
                {.help =
                     "adapt-then-combine, or adapt-while-communicate: training and mixing overlap",
                 .choices = {"atc", "awc"}})
-          .add("local_steps", &Options::local_steps,
-               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+          .add(
+              "local_steps", &Options::local_steps,
+              {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"});
   return {.name = "dpsgd",
           .summary = "D-PSGD: local SGD steps, then the weighted average with the neighbours",
           .source = "Lian et al. 2017, Alg. 1; Sayed 2014 for the order",
@@ -80,4 +81,4 @@ AlgorithmKind dpsgd() {
           .make = make_with<Dpsgd>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::dpsgd

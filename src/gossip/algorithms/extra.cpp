@@ -7,7 +7,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::extra {
 namespace {
 
 enum Row { kX, kCorrection, kDifference };
@@ -50,14 +50,14 @@ class Extra final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind extra() {
+AlgorithmKind descriptor() {
   return {.name = "extra",
           .summary =
-              "EXTRA: no bias from data that differ between peers, one row a round, which travels "
-              "during the gradient",
+              "EXTRA: no bias from heterogeneous data, with one row per round, sent while the "
+              "gradient is computed",
           .source = "Shi, Ling, Wu and Yin 2015",
           .parameters = {},
           .make = make_plain<Extra>};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::extra

@@ -13,7 +13,7 @@
 #include "base/philox.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::fedavg {
 namespace {
 
 struct Options {
@@ -159,7 +159,7 @@ class FedAvg final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind fedavg() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("fraction", &Options::fraction,
@@ -168,8 +168,7 @@ AlgorithmKind fedavg() {
                 .maximum = 1,
                 .minimum_excluded = true})
           .add("dropout", &Options::dropout,
-               {.help =
-                    "probability that a chosen client vanishes for the round: it does not report",
+               {.help = "probability that a chosen client fails in the round and returns no model",
                 .minimum = 0,
                 .maximum = 1})
           .add("local_epochs", &Options::local_epochs,
@@ -177,22 +176,24 @@ AlgorithmKind fedavg() {
                 .minimum = 1,
                 .maximum = 1e4,
                 .unit = "epochs"})
-          .add("local_steps", &Options::local_steps,
-               {.help = "number of steps instead; 0: local_epochs decides",
-                .minimum = 0,
-                .maximum = 1e6,
-                .unit = "steps"})
+          .add(
+              "local_steps", &Options::local_steps,
+              {.help =
+                   "steps of a client in a round, instead of local_epochs; 0: local_epochs decides",
+               .minimum = 0,
+               .maximum = 1e6,
+               .unit = "steps"})
           .add("prox", &Options::prox,
-               {.help = "μ of FedProx: adds μ/2 |x − x_server|² to what a client minimises",
+               {.help = "μ of FedProx: adds μ/2 |x − x_server|² to a client's loss",
                 .minimum = 0,
                 .maximum = 1e6});
   return {.name = "fedavg",
           .summary =
-              "federated averaging: a fraction of the clients train a server's model each round, "
-              "which becomes their average",
+              "federated averaging: in each round a fraction of the clients trains the server's "
+              "model, and the average of their models replaces it",
           .source = "McMahan et al. 2017, Alg. 1; Li et al. 2020 for the proximal term",
           .parameters = parameters.specs(),
           .make = make_with<FedAvg>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::fedavg

@@ -5,7 +5,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::gradient_tracking {
 namespace {
 
 struct Options {
@@ -72,19 +72,17 @@ class GradientTracking final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind gradient_tracking() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>().add("order", &Options::order,
                                   {.help = "adapt-then-combine, or adapt-while-communicate "
                                            "(DIGing), which is stable for smaller rates only",
                                    .choices = {"atc", "awc"}});
-  return {
-      .name = "gradient_tracking",
-      .summary =
-          "gradient tracking: no bias from data that differ between peers, for two rows a round",
-      .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
-      .parameters = parameters.specs(),
-      .make = make_with<GradientTracking>(parameters)};
+  return {.name = "gradient_tracking",
+          .summary = "gradient tracking: no bias from heterogeneous data, with two rows per round",
+          .source = "Di Lorenzo and Scutari 2016 (atc); Nedić, Olshevsky and Shi 2017 (awc)",
+          .parameters = parameters.specs(),
+          .make = make_with<GradientTracking>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::gradient_tracking

@@ -14,7 +14,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::noloco {
 namespace {
 
 struct Options {
@@ -96,26 +96,26 @@ class NoLoCo final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind noloco() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>()
           .add("local_steps", &Options::local_steps,
-               {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"})
+               {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"})
           .add("outer_rate", &Options::outer_rate,
                {.help = "β of the outer step", .minimum = 0, .maximum = 10})
           .add("outer_momentum", &Options::outer_momentum,
                {.help = "α of the outer step", .minimum = 0, .maximum = 0.9999})
           .add("pull", &Options::pull,
-               {.help = "γ, how far each of a pair goes towards their mean",
+               {.help = "γ: step size of each peer towards the mean of its pair",
                 .minimum = 0.001,
                 .maximum = 3});
-  return {
-      .name = "noloco",
-      .summary =
-          "NoLoCo: DiLoCo by pairs, with a momentum that pulls them together; on random matchings",
-      .source = "Kolehmainen et al. 2025, eq. 2",
-      .parameters = parameters.specs(),
-      .make = make_with<NoLoCo>(parameters)};
+  return {.name = "noloco",
+          .summary =
+              "NoLoCo: DiLoCo in pairs, with an outer momentum that pulls each pair together; on "
+              "random matchings",
+          .source = "Kolehmainen et al. 2025, eq. 2",
+          .parameters = parameters.specs(),
+          .make = make_with<NoLoCo>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::noloco

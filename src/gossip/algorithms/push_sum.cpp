@@ -5,7 +5,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::push_sum {
 namespace {
 
 struct Options {
@@ -49,15 +49,17 @@ class PushSum final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind push_sum() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "local_steps", &Options::local_steps,
-      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"});
   return {.name = "push_sum",
-          .summary = "SGP: D-PSGD for directed graphs, balanced or not, by push-sum's weights",
+          .summary =
+              "SGP: D-PSGD on any strongly connected directed graph, corrected by the weights of "
+              "push-sum",
           .source = "Assran et al. 2019, Alg. 1; Kempe, Dobra and Gehrke 2003",
           .parameters = parameters.specs(),
           .make = make_with<PushSum>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::push_sum

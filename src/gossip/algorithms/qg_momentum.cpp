@@ -4,7 +4,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::qg_momentum {
 namespace {
 
 struct Options {
@@ -51,17 +51,17 @@ class QuasiGlobalMomentum final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind qg_momentum() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "momentum", &Options::momentum,
       {.help = "μ; leave optimizer.momentum at 0", .minimum = 0, .maximum = 0.9999});
   return {.name = "qg_momentum",
           .summary =
-              "D-PSGD with a momentum that follows the mixed parameters: for data that differ "
-              "between peers",
+              "D-PSGD with quasi-global momentum, which follows the mixed parameters: for "
+              "heterogeneous data",
           .source = "Lin, Karimireddy, Stich and Jaggi 2021, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<QuasiGlobalMomentum>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::qg_momentum

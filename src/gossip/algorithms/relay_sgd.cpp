@@ -13,7 +13,7 @@
 #include "gossip/node.hpp"
 #include "topology/graph.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::relay_sgd {
 namespace {
 
 struct Options {
@@ -136,17 +136,17 @@ class RelaySgd final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind relay_sgd() {
+AlgorithmKind descriptor() {
   static const auto parameters = ParameterSet<Options>().add(
       "local_steps", &Options::local_steps,
-      {.help = "H", .minimum = 1, .maximum = 1e6, .unit = "steps a round"});
+      {.help = "H: local steps in a round", .minimum = 1, .maximum = 1e6, .unit = "steps"});
   return {.name = "relay_sgd",
           .summary =
-              "RelaySGD: on a tree, the exact mean of all peers' models, each as old as its way "
-              "is long",
+              "RelaySGD: on a tree, the exact mean of all peers' models, each delayed by one round "
+              "per hop",
           .source = "Vogels et al. 2021, Alg. 1",
           .parameters = parameters.specs(),
           .make = make_with<RelaySgd>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::relay_sgd

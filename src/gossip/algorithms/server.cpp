@@ -5,7 +5,7 @@
 #include "gossip/node.hpp"
 #include "gossip/row_slice.hpp"
 
-namespace gossamer::gossip::algorithms {
+namespace gossamer::gossip::algorithms::server {
 namespace {
 
 struct Options {
@@ -58,7 +58,7 @@ class Server final : public Algorithm {
 
 }  // namespace
 
-AlgorithmKind server() {
+AlgorithmKind descriptor() {
   static const auto parameters =
       ParameterSet<Options>().add("servers", &Options::servers,
                                   {.help = "s: each owns a contiguous part of the parameters",
@@ -68,10 +68,11 @@ AlgorithmKind server() {
   return {
       .name = "server",
       .summary =
-          "synchronous parameter server: gradients to servers, which take the step with their mean",
+          "synchronous parameter server: peers send gradients to servers, which step with the mean "
+          "gradient",
       .source = "Li et al. 2014 (Scaling distributed machine learning with the parameter server)",
       .parameters = parameters.specs(),
       .make = make_with<Server>(parameters)};
 }
 
-}  // namespace gossamer::gossip::algorithms
+}  // namespace gossamer::gossip::algorithms::server

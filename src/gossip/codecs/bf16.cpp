@@ -5,7 +5,7 @@
 #include "base/magnitude.hpp"
 #include "gossip/codec.hpp"
 
-namespace gossamer::gossip::codecs {
+namespace gossamer::gossip::codecs::bf16 {
 namespace {
 
 class Bf16 final : public Codec {
@@ -37,7 +37,7 @@ class Bf16 final : public Codec {
 
 }  // namespace
 
-CodecKind bf16() {
+CodecKind descriptor() {
   return {.name = "bf16",
           .summary = "the upper half of each float, rounded: 2 bytes a value",
           .source = "Kalamkar et al. 2019",
@@ -45,4 +45,4 @@ CodecKind bf16() {
           .make = make_plain_codec<Bf16>};
 }
 
-}  // namespace gossamer::gossip::codecs
+}  // namespace gossamer::gossip::codecs::bf16

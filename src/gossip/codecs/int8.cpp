@@ -2,7 +2,7 @@
 // message: all scales, then all bytes. A value is off by half its block's scale at most.
 #include "gossip/codec.hpp"
 
-namespace gossamer::gossip::codecs {
+namespace gossamer::gossip::codecs::int8 {
 namespace {
 
 class Int8 final : public Codec {
@@ -35,12 +35,12 @@ class Int8 final : public Codec {
 
 }  // namespace
 
-CodecKind int8() {
+CodecKind descriptor() {
   return {.name = "int8",
-          .summary = "one byte a value, and a scale for every 256",
+          .summary = "one byte a value, and a scale for each block of 256 values",
           .source = "Dettmers 2016 (blocks: Dettmers et al. 2022)",
           .parameters = {},
           .make = make_plain_codec<Int8>};
 }
 
-}  // namespace gossamer::gossip::codecs
+}  // namespace gossamer::gossip::codecs::int8

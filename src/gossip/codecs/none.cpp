@@ -1,7 +1,7 @@
 // No codec: the row itself, 4 bytes a value.
 #include "gossip/codec.hpp"
 
-namespace gossamer::gossip::codecs {
+namespace gossamer::gossip::codecs::none {
 namespace {
 
 class None final : public Codec {
@@ -28,12 +28,12 @@ class None final : public Codec {
 
 }  // namespace
 
-CodecKind none() {
+CodecKind descriptor() {
   return {.name = "none",
-          .summary = "rows as they are, 4 bytes a value",
+          .summary = "no encoding: 4 bytes a value",
           .source = "",
           .parameters = {},
           .make = make_plain_codec<None>};
 }
 
-}  // namespace gossamer::gossip::codecs
+}  // namespace gossamer::gossip::codecs::none

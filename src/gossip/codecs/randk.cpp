@@ -4,7 +4,7 @@
 // least, E‖C(x) − x‖² ≤ (1 − 1/⌈d/k⌉) ‖x‖², as with any k where k divides d.
 #include "gossip/codec.hpp"
 
-namespace gossamer::gossip::codecs {
+namespace gossamer::gossip::codecs::randk {
 namespace {
 
 class RandK final : public Codec {
@@ -46,9 +46,9 @@ class RandK final : public Codec {
 
 }  // namespace
 
-CodecKind randk() {
+CodecKind descriptor() {
   return {.name = "randk",
-          .summary = "values at random places that both ends know, 4 bytes each",
+          .summary = "values at random indices that both ends know, 4 bytes each",
           .source = "Stich, Cordonnier and Jaggi 2018",
           .parameters = fraction_parameters().specs(),
           .make = [](const ParameterValues& values,
@@ -59,4 +59,4 @@ CodecKind randk() {
           }};
 }
 
-}  // namespace gossamer::gossip::codecs
+}  // namespace gossamer::gossip::codecs::randk

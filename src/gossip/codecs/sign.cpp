@@ -2,7 +2,7 @@
 // The message: all scales, then all bits. ‖C(x) − x‖² = ‖x‖² − ‖x‖₁² / d in each block of d values.
 #include "gossip/codec.hpp"
 
-namespace gossamer::gossip::codecs {
+namespace gossamer::gossip::codecs::sign {
 namespace {
 
 class Sign final : public Codec {
@@ -34,12 +34,12 @@ class Sign final : public Codec {
 
 }  // namespace
 
-CodecKind sign() {
+CodecKind descriptor() {
   return {.name = "sign",
-          .summary = "one bit a value, and the mean size of every 1,024",
+          .summary = "one bit a value, and the mean magnitude of each block of 1,024 values",
           .source = "Karimireddy et al. 2019",
           .parameters = {},
           .make = make_plain_codec<Sign>};
 }
 
-}  // namespace gossamer::gossip::codecs
+}  // namespace gossamer::gossip::codecs::sign

@@ -2,7 +2,7 @@
 // values, then k indices of 4 bytes, ascending. ‖C(x) − x‖² ≤ (1 − k/d) ‖x‖².
 #include "gossip/codec.hpp"
 
-namespace gossamer::gossip::codecs {
+namespace gossamer::gossip::codecs::topk {
 namespace {
 
 class TopK final : public Codec {
@@ -47,9 +47,9 @@ class TopK final : public Codec {
 
 }  // namespace
 
-CodecKind topk() {
+CodecKind descriptor() {
   return {.name = "topk",
-          .summary = "the values of largest magnitude, 8 bytes each with their indices",
+          .summary = "the values of largest magnitude with their indices, 8 bytes each",
           .source = "Aji and Heafield 2017; Stich, Cordonnier and Jaggi 2018",
           .parameters = fraction_parameters().specs(),
           .make = [](const ParameterValues& values,
@@ -60,4 +60,4 @@ CodecKind topk() {
           }};
 }
 
-}  // namespace gossamer::gossip::codecs
+}  // namespace gossamer::gossip::codecs::topk

@@ -110,7 +110,7 @@ void LinkStateFlooding::report_reachability() {
     if (!std::ranges::binary_search(reached, peer)) missing.push_back(peer);
   report({MembershipEvent::Kind::reachability, endpoint_.round(), static_cast<int>(reached.size())},
          missing.empty() ? fmt::format("all {} peers are within reach", table_.peers())
-                         : fmt::format("peer {} is out of reach; {} of {} peers go on",
+                         : fmt::format("peer {} is out of reach; {} of {} peers continue",
                                        fmt::join(missing, ", "), reached.size(), table_.peers()));
 }
 

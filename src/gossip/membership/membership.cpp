@@ -54,7 +54,7 @@ void Membership::on_link_lost(int peer, const std::string& why) {
   }
   if (!active) return;
   flooding_.report({Event::Kind::link_lost, t, peer},
-                   fmt::format("{}; peer {} goes on without it", why, endpoint_.peer()));
+                   fmt::format("{}; peer {} continues without it", why, endpoint_.peer()));
   flooding_.publish(peer, t);
 }
 

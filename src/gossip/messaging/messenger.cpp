@@ -121,7 +121,8 @@ task<void> Messenger::receive(int from, Round t, Channel channel, std::span<floa
   if (whole) co_return;
   process_.faults.fault(
       {ErrorKind::lost_peer,
-       fmt::format("peer {} was lost, and what peer {} does needs its part", from, peer_)});
+       fmt::format("peer {} was lost, and peer {} cannot continue without its values", from,
+                   peer_)});
   co_await std::suspend_always{};  // the run ends; this coroutine is destroyed
 }
 

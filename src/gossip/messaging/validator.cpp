@@ -45,8 +45,9 @@ std::optional<std::string> Validator::violation(const ChunkHeader& header,
       coded ? options_.codec->first_beyond({values, header.offset, header.total}, largest)
             : first_beyond(values, largest);
   if (at == values.size()) return std::nullopt;
-  return beyond(fmt::format("{} {}", coded ? "what is coded in word" : "value", header.offset + at),
-                largest);
+  return beyond(
+      fmt::format("{} {}", coded ? "a value encoded in word" : "value", header.offset + at),
+      largest);
 }
 
 Status Validator::validate_incoming(const ChunkHeader& header,

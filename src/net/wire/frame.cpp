@@ -16,8 +16,8 @@ namespace gossamer::net {
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x66534F47;  // "GOSf"
-constexpr std::size_t kHeaderWords = 7;       // the root pointer and six words of fields
+constexpr std::uint32_t kFrameMagic = 0x66534F47;  // "GOSf"
+constexpr std::size_t kHeaderWords = 7;            // the root pointer and six words of fields
 using Segment = std::array<capnp::word, kHeaderWords>;
 
 // Little-endian, as all supported machines are.
@@ -211,7 +211,7 @@ void encode_header(const FrameHeader& header, std::uint64_t payload_hash,
   const auto segments = message.getSegmentsForOutput();
   GOSSAMER_CHECK(segments.size() == 1 && segments[0].size() == kHeaderWords,
                  "the header does not have its fixed size");
-  const Prefix prefix{kMagic, kHeaderWords, hash_of(segment) ^ payload_hash};
+  const Prefix prefix{kFrameMagic, kHeaderWords, hash_of(segment) ^ payload_hash};
   std::memcpy(bytes.data(), &prefix, sizeof prefix);
   std::memcpy(bytes.data() + sizeof prefix, segment.data(), sizeof segment);
 }
@@ -220,7 +220,7 @@ Result<DecodedHeader> decode_header(std::span<const std::byte, kFrameHeaderBytes
                                     const FrameParties& parties) {
   Prefix prefix;
   std::memcpy(&prefix, bytes.data(), sizeof prefix);
-  if (prefix.magic != kMagic) return bad("bytes that are no frame");
+  if (prefix.magic != kFrameMagic) return bad("bytes that are no frame");
   if (prefix.header_words != kHeaderWords)
     return bad(
         fmt::format("a header of {} words instead of {}", prefix.header_words, kHeaderWords));

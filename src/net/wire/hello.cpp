@@ -10,8 +10,8 @@ namespace gossamer::net {
 
 namespace {
 
-constexpr std::uint32_t kMagic = 0x68534F47;  // "GOSh"
-constexpr std::size_t kTextBytes = 64;        // with a zero at the end
+constexpr std::uint32_t kHelloMagic = 0x68534F47;  // "GOSh"
+constexpr std::size_t kTextBytes = 64;             // with a zero at the end
 
 // Little-endian, as all supported machines are.
 struct Wire {
@@ -54,7 +54,7 @@ std::string differ(const char* what, const std::string& theirs, const std::strin
 
 std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello) {
   Wire wire{};
-  wire.magic = kMagic;
+  wire.magic = kHelloMagic;
   wire.version = hello.identity.protocol;
   wire.result = static_cast<std::uint16_t>(hello.result);
   wire.from = hello.from;
@@ -80,14 +80,14 @@ std::optional<HelloPrefix> decode_hello_prefix(
   std::uint16_t words[2];
   std::memcpy(&magic, bytes.data(), sizeof magic);
   std::memcpy(words, bytes.data() + sizeof magic, sizeof words);
-  if (magic != kMagic) return std::nullopt;
+  if (magic != kHelloMagic) return std::nullopt;
   return HelloPrefix{words[0], static_cast<HandshakeResult>(words[1])};
 }
 
 std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes) {
   Wire wire;
   std::memcpy(&wire, bytes.data(), sizeof wire);
-  if (wire.magic != kMagic || wire.version != kProtocolVersion) return std::nullopt;
+  if (wire.magic != kHelloMagic || wire.version != kProtocolVersion) return std::nullopt;
   Hello hello;
   hello.result = static_cast<HandshakeResult>(wire.result);
   hello.from = wire.from;

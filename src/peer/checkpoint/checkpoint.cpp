@@ -7,6 +7,7 @@
 #include "base/hash.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/setup/node_tensors.hpp"
+#include "peer/storage/files.hpp"
 #include "peer/version.hpp"
 
 namespace gossamer::peer {
@@ -16,10 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
 constexpr const char* kChecksum = "checksum";
-
-Error damaged(const fs::path& path, const std::string& what) {
-  return {ErrorKind::data, fmt::format("{} is damaged: {}", path.string(), what)};
-}
 
 /// Names of the rows of the optimizer's state, in its order.
 std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
@@ -104,23 +101,25 @@ Status check_tensors(const Setup& setup, const Manifest& manifest, SafetensorsFi
   const auto& infos = file.header().tensors;
   if (hash_hex(file.header().bytes) != manifest.header_hash ||
       infos.size() != manifest.tensors.size())
-    return damaged(file.path(), "its header does not match its manifest");
+    return damaged_file(file.path(), "its header does not match its manifest");
   std::vector<float> values;
   for (std::size_t i = 0; i < infos.size(); ++i) {
     values.resize(infos[i].values);
     GOSSAMER_TRY_STATUS(file.read(infos[i], 0, values));
     if (manifest.tensors[i].first != infos[i].name ||
         manifest.tensors[i].second != hash_hex(values))
-      return damaged(file.path(), fmt::format("the hash of tensor {} does not match its manifest",
-                                              infos[i].name));
+      return damaged_file(
+          file.path(),
+          fmt::format("the hash of tensor {} does not match its manifest", infos[i].name));
   }
   for (const NodeState& state : manifest.nodes)
     for (const StateTensor& tensor : state_tensors(setup, state.node)) {
       const TensorInfo* info = file.header().find(tensor.name);
       if (info == nullptr || info->shape != tensor.shape)
-        return damaged(file.path(),
-                       fmt::format("tensor {} is missing, or its shape is not that of this version",
-                                   tensor.name));
+        return damaged_file(
+            file.path(),
+            fmt::format("tensor {} is missing, or its shape is not that of this version",
+                        tensor.name));
     }
   return {};
 }
@@ -177,21 +176,21 @@ std::string manifest_text(const Manifest& manifest) {
 Result<Manifest> read_manifest(const fs::path& path) {
   GOSSAMER_TRY(const std::string content, read_file(path));
   Json json = Json::parse(content, nullptr, false);
-  if (!json.is_object()) return damaged(path, "it is not JSON");
+  if (!json.is_object()) return damaged_file(path, "it is not JSON");
   if (const auto format = json.find("format"); format != json.end() && *format != kFormat)
     return Error{ErrorKind::data,
                  fmt::format("{} has format {}, and this version of gossamer ({}) reads format {}",
                              path.string(), text_of(*format), kVersion, kFormat)};
   const auto checksum = json.find(kChecksum);
   if (checksum == json.end() || !checksum->is_string())
-    return damaged(path, "its checksum is missing");
+    return damaged_file(path, "its checksum is missing");
   const std::string expected = *checksum;
   json.erase(kChecksum);
-  if (checksum_of(json) != expected) return damaged(path, "its checksum does not match");
+  if (checksum_of(json) != expected) return damaged_file(path, "its checksum does not match");
   try {
     return manifest_from(json);
   } catch (const Json::exception& error) {
-    return damaged(path, error.what());
+    return damaged_file(path, error.what());
   }
 }
 

@@ -21,8 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMaxConfigBytes = 16 << 20;  // typical: a few hundred
 
-Error config_error(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 /// An unchecked value and its origin. Values from TOML have a type; values from --set are text
 /// until their key is known.
 struct RawValue {
@@ -41,7 +39,7 @@ Result<const Section*> find_section(const std::string& origin, const std::string
     if (section.name == name) return &section;
     names.push_back(section.name);
   }
-  return config_error(
+  return invalid_error(
       fmt::format("{}: unknown section [{}]; there are: {}", origin, name, fmt::join(names, ", ")));
 }
 
@@ -59,9 +57,9 @@ Result<ParameterValue> from_toml(const toml::node& node) {
     }
     if (integers.size() == array->size()) return ParameterValue(std::move(integers));
     if (texts.size() == array->size()) return ParameterValue(std::move(texts));
-    return config_error("a list contains either integers or texts");
+    return invalid_error("a list contains either integers or texts");
   }
-  return config_error("this is not a boolean, a number, a text or a list");
+  return invalid_error("this is not a boolean, a number, a text or a list");
 }
 
 Status read_section(const std::string& file, const std::string& name, const toml::node& node,
@@ -73,7 +71,7 @@ Status read_section(const std::string& file, const std::string& name, const toml
   }());
   const toml::table* table = node.as_table();
   if (table == nullptr)
-    return config_error(
+    return invalid_error(
         fmt::format("{}: {} is a section: write [{}] above its keys", origin, name, name));
   for (const auto& [key, value] : *table) {
     RawValue entry;
@@ -81,7 +79,7 @@ Status read_section(const std::string& file, const std::string& name, const toml
     entry.folder = fs::path(file).parent_path();
     auto parsed = from_toml(value);
     if (!parsed.ok())
-      return config_error(
+      return invalid_error(
           fmt::format("{}: {}.{}: {}", entry.origin, name, key.str(), parsed.error().message));
     entry.value = std::move(parsed).value();
     raw[name][std::string(key.str())] = std::move(entry);
@@ -97,7 +95,7 @@ Result<RawConfig> read_toml(const std::string& path) {
     for (const auto& [name, node] : root)
       GOSSAMER_TRY_STATUS(read_section(path, std::string(name.str()), node, raw));
   } catch (const toml::parse_error& error) {
-    return config_error(
+    return invalid_error(
         fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
   }
   return raw;
@@ -106,7 +104,7 @@ Result<RawConfig> read_toml(const std::string& path) {
 Status apply_override(const Override& override, RawConfig& raw) {
   const std::size_t equals = override.find('='), dot = override.find('.');
   if (equals == std::string::npos || dot == std::string::npos || dot > equals)
-    return config_error(fmt::format("--set {}: write it as section.key=value", override));
+    return invalid_error(fmt::format("--set {}: write it as section.key=value", override));
   const std::string section = override.substr(0, dot),
                     key = override.substr(dot + 1, equals - dot - 1);
   auto known = find_section("--set " + override, section);
@@ -122,8 +120,8 @@ Result<KindSpec> chosen_kind(const Section& section, const RawSection& raw) {
     const RawValue& entry = found->second;
     prefix = entry.origin + ": ";
     if (entry.value && !std::holds_alternative<std::string>(*entry.value))
-      return config_error(fmt::format("{}{}.kind: '{}' is not a text", prefix, section.name,
-                                      to_string(*entry.value)));
+      return invalid_error(fmt::format("{}{}.kind: '{}' is not a text", prefix, section.name,
+                                       to_string(*entry.value)));
     kind = entry.value ? std::get<std::string>(*entry.value) : entry.text;
   }
   std::vector<std::string> names;
@@ -131,8 +129,8 @@ Result<KindSpec> chosen_kind(const Section& section, const RawSection& raw) {
     if (spec.name == kind) return std::move(spec);
     names.push_back(spec.name);
   }
-  return config_error(fmt::format("{}{}.kind: there is no '{}'; there are: {}", prefix,
-                                  section.name, kind, fmt::join(names, ", ")));
+  return invalid_error(fmt::format("{}{}.kind: there is no '{}'; there are: {}", prefix,
+                                   section.name, kind, fmt::join(names, ", ")));
 }
 
 /// The checked values of a section, with defaults.
@@ -170,8 +168,8 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
         const RawValue& entry = found->second;
         auto value = entry.value ? check_value(spec, *entry.value) : parse_value(spec, entry.text);
         if (!value.ok())
-          return config_error(fmt::format("{}: {}.{}: {}", entry.origin, section.name, spec.name,
-                                          value.error().message));
+          return invalid_error(fmt::format("{}: {}.{}: {}", entry.origin, section.name, spec.name,
+                                           value.error().message));
         into[spec.name] =
             spec.notes.path ? absolute_path(entry.folder, *value) : std::move(value).value();
       }
@@ -185,7 +183,7 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
   if (!section.catalog) known.erase("kind");
   for (const auto& [key, entry] : raw)
     if (!known.contains(key))
-      return config_error(
+      return invalid_error(
           fmt::format("{}: {}.{}: unknown{}; there are: {}", entry.origin, section.name, key,
                       read.kind.empty() ? "" : " for kind " + read.kind, fmt::join(known, ", ")));
   return read;
@@ -209,7 +207,7 @@ Status check_run_id(const std::string& id) {
     return c < 128 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
   });
   if (plain && id.size() <= 63 && !id.starts_with('.')) return {};
-  return config_error(
+  return invalid_error(
       "run.id: use at most 63 letters, digits, '.', '_' and '-', and do not begin with '.'");
 }
 

@@ -181,8 +181,8 @@ const ParameterSet<PolicyOptions>& policy_parameters() {
           .add("policy", &PolicyOptions::policy,
                {.help = "which rows a mix waits for: sync: the rows of the same round from all "
                         "neighbours; deadline: rows that arrive in time, as agreed by both ends of "
-                        "an edge; stale: neighbours that would fall more than staleness rounds "
-                        "behind; async: none, the newest rows are used",
+                        "an edge; stale: rows of neighbours that would fall more than staleness "
+                        "rounds behind; async: none, the newest rows are used",
                 .choices = {"sync", "deadline", "stale", "async"}})
           .add("staleness", &PolicyOptions::staleness,
                {.help = "policy stale: rounds by which a peer may be ahead of a neighbour",

@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error data_error(std::string message) { return {ErrorKind::data, std::move(message)}; }
-
 /// Checks that the logs belong to one run and contain each node at most once, and all nodes unless
 /// `survivors`. Returns the missing peers.
 Result<std::vector<int>> missing_peers(const fs::path& folder, const std::vector<ProcessLog>& logs,

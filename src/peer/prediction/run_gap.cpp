@@ -21,8 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error data_error(std::string message) { return {ErrorKind::data, std::move(message)}; }
-
 /// The last logged round of each peer. All logs must belong to one run, and none may be missing.
 Result<std::map<int, std::uint64_t>> last_rounds(const fs::path& folder,
                                                  const std::vector<ProcessLog>& logs) {

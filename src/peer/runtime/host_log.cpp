@@ -150,7 +150,7 @@ std::uint64_t HostLog::bytes_sent() const {
 
 Error with_advice(const Setup& setup, Error error) {
   if (error.kind == ErrorKind::diverged && setup.trainer)
-    error.message += fmt::format("; a smaller optimizer.rate than {} is what usually helps",
+    error.message += fmt::format("; a smaller optimizer.rate than {} usually helps",
                                  setup.config.optimizer.rate);
   return error;
 }

@@ -20,12 +20,12 @@ constexpr std::size_t kRoundBytes =
     32;  // of a round in a contribution, beside a digit for every four nodes
 
 std::string words_for(std::size_t peer, std::vector<Round> rounds) {
-  if (rounds.empty()) return fmt::format("peer {} has older ones", peer);
+  if (rounds.empty()) return fmt::format("peer {} has older checkpoints", peer);
   std::erase(rounds, Round(0));
   if (rounds.empty()) return fmt::format("peer {} has none", peer);
   std::ranges::reverse(rounds);
   return fmt::format("peer {} has {} {}", peer,
-                     rounds.size() == 1 ? "that of round" : "those of rounds",
+                     rounds.size() == 1 ? "the checkpoint of round" : "the checkpoints of rounds",
                      fmt::join(rounds, ", "));
 }
 
@@ -188,24 +188,22 @@ std::string agreement_warning(const Setup& setup) {
   const auto lead = largest_lead(setup);
   const char* otherwise =
       setup.tolerates_peer_loss()
-          ? ", and those without the round that most have would start with the rows of others"
+          ? ", and then processes without the most common round start with a neighbour's rows"
           : "";
   if (!lead)
     return fmt::format(
         "in a network, peers may be any number of rounds ahead of each other here: if all "
-        "processes die at once, it is "
-        "likely (the more, the larger checkpoint.every and checkpoint.keep) but not certain that "
-        "they find checkpoints "
-        "of one round{}",
+        "processes are killed at once, they may have no checkpoints of a common round (less likely "
+        "with a larger checkpoint.every or checkpoint.keep){}",
         otherwise);
   const auto every = static_cast<std::uint64_t>(options.every),
              kept = static_cast<std::uint64_t>(options.keep - 1);
   if (kept * every >= *lead) return {};
   const std::string mend = kept == 0 ? "checkpoint.keep = 2 and " : "";
   return fmt::format(
-      "in a network, peers may be {} rounds ahead of each other here: if all processes die at "
-      "once, they may find "
-      "no checkpoints of one round{}; {}checkpoint.every = {} or more makes it certain",
+      "in a network, peers may be {} rounds ahead of each other here: if all processes are killed "
+      "at once, they may have no checkpoints of a common round{}; {}checkpoint.every = {} or more "
+      "guarantees one",
       *lead, otherwise, mend,
       (*lead + std::max<std::uint64_t>(kept, 1) - 1) / std::max<std::uint64_t>(kept, 1));
 }

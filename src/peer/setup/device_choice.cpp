@@ -16,8 +16,6 @@ namespace {
 
 constexpr std::string_view kNumbered = "cuda:";
 
-Error device_error(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 /// The N of "cuda:N".
 std::optional<int> gpu_number(std::string_view name) {
   if (!name.starts_with(kNumbered)) return std::nullopt;
@@ -54,7 +52,7 @@ bool can_access_each_other(const gpu::cuda::Discovery& discovery, const std::vec
 
 Status check_device_name(const std::string& name) {
   if (name == "auto" || name == "cpu" || name == "cuda" || gpu_number(name)) return {};
-  return device_error(
+  return invalid_error(
       fmt::format("local.device: '{}' is not one of auto, cpu, cuda, cuda:0, cuda:1, …", name));
 }
 
@@ -81,7 +79,7 @@ Result<DeviceChoice> choose_device(const LocalOptions& local, const LocalRank& l
   if (!discovery.problem.empty() || gpus == 0) {
     const std::string reason = discovery.problem.empty() ? "no GPU was found" : discovery.problem;
     if (local.device != "auto")
-      return device_error(
+      return invalid_error(
           fmt::format("local.device: '{}' is not available: {}; use cpu, or see gossamer doctor",
                       local.device, reason));
     choice.device = cpu(local);
@@ -90,7 +88,7 @@ Result<DeviceChoice> choose_device(const LocalOptions& local, const LocalRank& l
   }
   const std::optional<int> gpu = gpu_number(local.device);
   if (gpu && *gpu >= gpus)
-    return device_error(
+    return invalid_error(
         fmt::format("local.device: '{}' is not available: there {} here ({})", local.device,
                     gpus == 1 ? "is one GPU" : fmt::format("are {} GPUs", gpus),
                     gpus == 1 ? "cuda:0" : fmt::format("cuda:0 to cuda:{}", gpus - 1)));

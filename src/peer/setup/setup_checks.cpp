@@ -10,15 +10,13 @@
 namespace gossamer::peer {
 namespace {
 
-Error unsupported(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 /// All eigenvalues of a static symmetric W exceed `above`.
 Status check_eigenvalues(const Setup& setup, double above) {
   constexpr double kRounding = 1e-9;
   if (above <= -1 || setup.config.run.peers < 2) return {};
   const auto ends = topology::symmetric_ends(*setup.schedule->at(0), setup.schedule->lattice());
   if (!ends || ends->low > above + kRounding) return {};
-  return unsupported(
+  return invalid_error(
       fmt::format("topology.lazy: '{}' needs a W whose eigenvalues are above {:.3f}, and the "
                   "lowest eigenvalue of '{}' with {} weights is {:.3f}; set topology.lazy = true",
                   setup.config.algorithm.kind, above, setup.config.topology.kind,
@@ -32,7 +30,7 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
   const gossip::AlgorithmRequirements needs = algorithm.requirements();
   const std::string &policy = config.exchange.policy, &name = config.algorithm.kind;
   if (policy != "sync" && !needs.mixing_matrix)
-    return unsupported(
+    return invalid_error(
         fmt::format("algorithm.policy: a policy applies to mixing, and '{}' does not mix; set "
                     "algorithm.policy = sync, or choose an algorithm that mixes (dpsgd)",
                     name));
@@ -41,35 +39,35 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
                                           [](const auto& row) { return row.conserved_sum; }) &&
                               std::ranges::any_of(rows, &gossip::RowSpec::mixed);
   if ((policy == "async" || policy == "stale") && conserves_sums)
-    return unsupported(
+    return invalid_error(
         fmt::format("algorithm.policy: '{}' conserves sums over the peers, and late or missing "
                     "rows would break them; set algorithm.policy = sync, or choose an algorithm "
                     "without such sums (dpsgd)",
                     name));
   if (policy == "deadline" && needs.fixed_matrix)
-    return unsupported(
+    return invalid_error(
         fmt::format("algorithm.policy: '{}' needs a W that is the same in every round, and a "
                     "deadline changes it; set algorithm.policy = sync, or choose an algorithm that "
                     "accepts any W (dpsgd, gradient_tracking)",
                     name));
   if (policy != "sync" && needs.synchronous)
-    return unsupported(
+    return invalid_error(
         fmt::format("algorithm.policy: '{}' needs all rows of the same round; set algorithm.policy "
                     "= sync, or choose an algorithm that accepts late rows (dpsgd)",
                     name));
   if (schedule.weighing().only_columns() && !needs.column_stochastic && needs.mixing_matrix)
-    return unsupported(
+    return invalid_error(
         fmt::format("topology.weights: with out_degree only the columns of W sum to 1, and '{}' "
                     "does not correct for that; choose other weights (auto), or algorithm.kind = "
                     "push_sum",
                     name));
   if (config.run.init == "different" && needs.common_start)
-    return unsupported(
+    return invalid_error(
         fmt::format("run.init: '{}' needs the same initial parameters at all peers; set run.init = "
                     "same, or choose an algorithm that mixes (dpsgd)",
                     name));
   if (needs.linear_steps && config.optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
-    return unsupported(
+    return invalid_error(
         fmt::format("optimizer.kind: '{}' needs steps that are linear in the gradient, and the "
                     "steps of '{}' are not; set optimizer.kind = sgd, or choose an algorithm that "
                     "works with any optimizer (gradient_tracking, allreduce)",
@@ -83,19 +81,19 @@ Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
   const Fidelity needed = algorithm.requirements().codec;
   const std::string &kind = config.codec.kind, &name = config.algorithm.kind;
   if (codec.fidelity() > needed && needed == Fidelity::exact)
-    return unsupported(
+    return invalid_error(
         fmt::format("codec.kind: '{}' sends its rows unencoded, so '{}' would have no effect; set "
                     "codec.kind = none, or choose an algorithm that mixes (dpsgd) or one with "
                     "error feedback (choco)",
                     name, kind));
   if (codec.fidelity() > needed)
-    return unsupported(
+    return invalid_error(
         fmt::format("codec.kind: '{}' omits so much of a row that '{}' does not converge with it; "
                     "set algorithm.kind = choco, which has error feedback, or choose a codec that "
                     "rounds (bf16, int8)",
                     kind, name));
   if (codec.fidelity() != Fidelity::exact && config.exchange.policy != "sync")
-    return unsupported(
+    return invalid_error(
         fmt::format("codec.kind: under policy {} rows are sent unencoded, not as '{}'; set "
                     "algorithm.policy = sync, or codec.kind = none",
                     config.exchange.policy, kind));
@@ -106,7 +104,7 @@ Status check_matrix(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const std::string& topology = setup.config.topology.kind;
   if (setup.config.exchange.policy == "deadline" && !setup.report.symmetric)
-    return unsupported(
+    return invalid_error(
         fmt::format("algorithm.policy: under deadline both ends of an edge skip an exchange "
                     "together, which needs a symmetric W, and the W of '{}' is not symmetric; "
                     "choose another topology, or policy stale",
@@ -114,7 +112,7 @@ Status check_matrix(const Setup& setup) {
   if (!needs.fixed_matrix) return {};
   if (setup.report.symmetric && setup.report.period == 1)
     return check_eigenvalues(setup, needs.above);
-  return unsupported(
+  return invalid_error(
       fmt::format("topology.kind: '{}' needs a symmetric W that is the same in every round, and "
                   "the W of '{}' {}; choose another topology, or an algorithm that accepts any W "
                   "(dpsgd, gradient_tracking)",
@@ -139,7 +137,7 @@ Status check_virtual_time(const Setup& setup) {
   const double round = computing + 2 * n * (setup.network.longest_latency() + sending);
   const double whole = round * static_cast<double>(setup.config.run.rounds);
   if (whole <= kLongest) return {};
-  return unsupported(
+  return invalid_error(
       fmt::format("run.rounds, sim: {} rounds may take {:.2g} s of virtual time, and the virtual "
                   "clock ends at {:.2g} s; use fewer rounds or a faster network",
                   setup.config.run.rounds, whole, kLongest));

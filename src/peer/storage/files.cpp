@@ -40,6 +40,10 @@ Result<std::ifstream> open_to_read(const fs::path& path) {
 
 }  // namespace
 
+Error damaged_file(const std::filesystem::path& path, const std::string& what) {
+  return data_error(fmt::format("{} is damaged: {}", path.string(), what));
+}
+
 Result<AtomicFile> AtomicFile::create(const fs::path& path, Disk& disk) {
   fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporarySuffix);
   const int descriptor = disk.create(temporary);

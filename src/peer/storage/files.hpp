@@ -16,6 +16,9 @@
 
 namespace gossamer::peer {
 
+/// Error (data): the content of `path` is not what its format demands; `what` says where.
+Error damaged_file(const std::filesystem::path& path, const std::string& what);
+
 /// A file that is replaced atomically: it gets its name only after all of its content is on the
 /// disk (temporary file, fsync, rename, fsync of the folder). Until then, the file that had the
 /// name before is unchanged. Errors (data) name the path and the system's reason. Thread: any, one

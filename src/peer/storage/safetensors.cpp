@@ -37,10 +37,6 @@ std::string_view bytes_of(std::span<const float> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
 
-Error damaged(const fs::path& path, const std::string& what) {
-  return {ErrorKind::data, fmt::format("{} is damaged: {}", path.string(), what)};
-}
-
 }  // namespace
 
 const TensorInfo* SafetensorsHeader::find(const std::string& name) const {
@@ -99,15 +95,15 @@ Status SafetensorsFile::read_header(std::uint64_t file_bytes) {
     return Error{ErrorKind::data,
                  fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno))};
   std::uint64_t length = 0;
-  if (file_bytes < sizeof length) return damaged(path_, "it is shorter than its first field");
+  if (file_bytes < sizeof length) return damaged_file(path_, "it is shorter than its first field");
   stream_.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (length > file_bytes - sizeof length) return damaged(path_, "its header is truncated");
+  if (length > file_bytes - sizeof length) return damaged_file(path_, "its header is truncated");
   header_.bytes.resize(sizeof length + length);
   std::memcpy(header_.bytes.data(), &length, sizeof length);
   stream_.read(header_.bytes.data() + sizeof length, static_cast<std::streamsize>(length));
-  if (!stream_) return damaged(path_, "its header cannot be read");
+  if (!stream_) return damaged_file(path_, "its header cannot be read");
   const Json header = Json::parse(header_.bytes.substr(sizeof length), nullptr, false);
-  if (!header.is_object()) return damaged(path_, "its header is not JSON");
+  if (!header.is_object()) return damaged_file(path_, "its header is not JSON");
   const std::uint64_t start = header_.bytes.size(), room = file_bytes - start;
   std::uint64_t covered = 0;
   try {
@@ -117,24 +113,24 @@ Status SafetensorsFile::read_header(std::uint64_t file_bytes) {
         continue;
       }
       if (entry.at("dtype") != "F32")
-        return damaged(path_, fmt::format("tensor {} is not F32", name));
+        return damaged_file(path_, fmt::format("tensor {} is not F32", name));
       const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>(),
                  end = entry.at("data_offsets").at(1).get<std::uint64_t>();
       if (begin > end || end > room || begin % sizeof(float) != 0 ||
           (end - begin) % sizeof(float) != 0)
-        return damaged(path_,
-                       fmt::format("tensor {} lies outside the file (is it truncated?)", name));
+        return damaged_file(
+            path_, fmt::format("tensor {} lies outside the file (is it truncated?)", name));
       header_.add({name, entry.at("shape").get<std::vector<std::int64_t>>(), start + begin,
                    static_cast<std::size_t>((end - begin) / sizeof(float))});
       if (!fits(header_.tensors.back()))
-        return damaged(path_,
-                       fmt::format("tensor {} has another number of values than its shape", name));
+        return damaged_file(
+            path_, fmt::format("tensor {} has another number of values than its shape", name));
       covered += end - begin;
     }
   } catch (const Json::exception& error) {
-    return damaged(path_, error.what());
+    return damaged_file(path_, error.what());
   }
-  if (covered != room) return damaged(path_, "its tensors do not fill the file");
+  if (covered != room) return damaged_file(path_, "its tensors do not fill the file");
   return {};
 }
 
@@ -143,8 +139,9 @@ Status SafetensorsFile::read(const TensorInfo& tensor, std::size_t first, std::s
   stream_.seekg(static_cast<std::streamoff>(tensor.begin + first * sizeof(float)));
   stream_.read(reinterpret_cast<char*>(into.data()),
                static_cast<std::streamsize>(into.size_bytes()));
-  return stream_ ? Status()
-                 : Status(damaged(path_, fmt::format("tensor {} cannot be read", tensor.name)));
+  return stream_
+             ? Status()
+             : Status(damaged_file(path_, fmt::format("tensor {} cannot be read", tensor.name)));
 }
 
 Result<TensorFile> read_safetensors(const fs::path& path) {

@@ -39,7 +39,7 @@ Round last_change(const TraceIndex& index, const Quiescence& quiet) {
   return changed;
 }
 
-void check_component(const TraceIndex& index, const Component& component, Checks& checks) {
+void check_sums_of(const TraceIndex& index, const Component& component, Checks& checks) {
   const Quiescence quiet = quiescence_of(index, component);
   if (quiet.since == Time(0)) return;
   const auto n = static_cast<Round>(index.peers());
@@ -69,7 +69,7 @@ void check_reinitialisation(const TraceIndex& index, Checks& checks) {
       !index.protocol.algorithm->requirements().tolerates_peer_loss)
     return;
   check_causes(index, checks);
-  for (const Component& component : components_of(index)) check_component(index, component, checks);
+  for (const Component& component : components_of(index)) check_sums_of(index, component, checks);
 }
 
 }  // namespace gossamer::simulator

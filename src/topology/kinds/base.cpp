@@ -2,14 +2,15 @@
 // then one another.
 #include "topology/finite_time.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::base {
 
-TopologyKind base() {
+TopologyKind descriptor() {
   TopologyKind kind = finite_time_kind(base_graph);
   kind.name = "base";
   kind.summary =
-      "Base-(k+1) graph: exact average in a period of rounds of k neighbours or fewer, for any n";
+      "Base-(k+1) graph: the exact average after a period of rounds with at most k neighbours "
+      "each, for any n";
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::base

@@ -2,9 +2,9 @@
 // root alone: gap 1/n or so.
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::binary_tree {
 
-TopologyKind binary_tree() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "binary_tree";
   kind.summary =
@@ -19,4 +19,4 @@ TopologyKind binary_tree() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::binary_tree

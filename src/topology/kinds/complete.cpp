@@ -4,14 +4,14 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::complete {
 namespace {
 
 constexpr int kMostPeers = 8192;  // n² weights of 16 bytes: 1 GiB
 
 }  // namespace
 
-TopologyKind complete() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "complete";
   kind.summary =
@@ -34,4 +34,4 @@ TopologyKind complete() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::complete

@@ -4,7 +4,7 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::double_binary_tree {
 namespace {
 
 /// Parent of peer i > 0 in the tree of in-order numbering with root 0: with b the lowest bit of i,
@@ -17,12 +17,12 @@ int parent_of(int i, int peers) {
 
 }  // namespace
 
-TopologyKind double_binary_tree() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "double_binary_tree";
   kind.summary =
-      "two binary trees at once, an inner peer of one a leaf of the other: at most 4 neighbours, "
-      "O(log n) hops";
+      "two binary trees at once, where an inner peer of one tree is a leaf of the other: at most 4 "
+      "neighbours, O(log n) hops";
   kind.source = "Sanders, Speck, Träff 2009 (Parallel Computing 35); layout as in NCCL 2.4";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
@@ -48,4 +48,4 @@ TopologyKind double_binary_tree() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::double_binary_tree

@@ -5,17 +5,17 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::dumbbell {
 namespace {
 
 constexpr int kMostPeers = 8192;  // n²/2 weights of 16 bytes: 512 MiB
 
 }  // namespace
 
-TopologyKind dumbbell() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "dumbbell";
-  kind.summary = "two cliques of n/2 joined by one edge: diameter 3, and a gap of 8/n² or so";
+  kind.summary = "two cliques of n/2 peers joined by one edge: diameter 3, and a gap of about 8/n²";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     const int n = context.peers, middle = n / 2;
@@ -33,4 +33,4 @@ TopologyKind dumbbell() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::dumbbell

@@ -9,7 +9,7 @@
 #include "topology/building.hpp"
 #include "topology/weights.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::equistatic {
 namespace {
 
 struct EquistaticOptions {
@@ -21,11 +21,11 @@ const ParameterSet<EquistaticOptions>& parameters() {
   static const auto set =
       ParameterSet<EquistaticOptions>()
           .add("m", &EquistaticOptions::m,
-               {.help = "shifts M that are averaged; 0: ⌈log2 n⌉ directed, half of it undirected",
+               {.help = "number M of averaged shifts; 0: ⌈log2 n⌉ if directed, else half of it",
                 .minimum = 0,
                 .maximum = 4096})
           .add("directed", &EquistaticOptions::directed,
-               {.help = "D-EquiStatic; else U-EquiStatic, (W + Wᵀ)/2"});
+               {.help = "true: D-EquiStatic; false: U-EquiStatic, (W + Wᵀ)/2"});
   return set;
 }
 
@@ -66,7 +66,7 @@ WeightRows weigh_shifts(int n, const std::vector<int>& shifts, bool directed) {
 
 }  // namespace
 
-TopologyKind equistatic() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "equistatic";
   kind.summary =
@@ -89,4 +89,4 @@ TopologyKind equistatic() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::equistatic

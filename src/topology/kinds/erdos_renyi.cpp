@@ -8,7 +8,7 @@
 #include "base/philox.hpp"
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::erdos_renyi {
 namespace {
 
 constexpr int kMostDraws = 100;
@@ -49,11 +49,11 @@ Graph draw(int n, double p, RandomStream random) {
 
 }  // namespace
 
-TopologyKind erdos_renyi() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "erdos_renyi";
   kind.summary =
-      "every pair is an edge with probability p (2 ln(n)/n), drawn from the seed, connected";
+      "every pair is an edge with probability p; drawn from the seed until the graph is connected";
   kind.source = "Erdős and Rényi 1959; Gilbert 1959";
   kind.parameters = parameters().specs();
   kind.make = [](const TopologyContext& context,
@@ -83,4 +83,4 @@ TopologyKind erdos_renyi() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::erdos_renyi

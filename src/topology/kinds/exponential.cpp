@@ -4,15 +4,14 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::exponential {
 
-TopologyKind exponential() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "exponential";
   kind.summary =
-      "the in-neighbours of a peer are 1, 2, 4, … before it: degree ⌈log2 n⌉, gap 2/(1 + ⌈log2 n⌉) "
-      "for even "
-      "n; directed";
+      "the in-neighbours of a peer are the peers 1, 2, 4, … before it: degree ⌈log2 n⌉, gap 2/(1 + "
+      "⌈log2 n⌉) for even n; directed";
   kind.source = "Ying et al. 2021 (arXiv:2110.13363)";
   // The in-neighbours of peer i are (i − 2^j) mod n, j = 0..⌈log2 n⌉ − 1. With weights 1/(1 + ⌈log2
   // n⌉) throughout, the gap for even n is 2/(1 + ⌈log2 n⌉) (Ying et al., Proposition 1), and for
@@ -31,4 +30,4 @@ TopologyKind exponential() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::exponential

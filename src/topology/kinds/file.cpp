@@ -5,7 +5,7 @@
 #include "topology/building.hpp"
 #include "topology/graph_file.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::file {
 namespace {
 
 struct FileOptions {
@@ -21,19 +21,18 @@ const ParameterSet<FileOptions>& parameters() {
               {.help = "edge list (a line: from to, or from to weight) or GraphML (.graphml, .xml)",
                .path = true})
           .add("directed", &FileOptions::directed,
-               {.help =
-                    "an edge list's edges go one way, from the first peer to the second. GraphML "
-                    "says so itself"});
+               {.help = "edge list: edges are directed, from the first peer to the second; a "
+                        "GraphML file states this itself"});
   return set;
 }
 
 }  // namespace
 
-TopologyKind file() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "file";
   kind.summary =
-      "the graph in a file, an edge list or GraphML, with the weights it gives or without";
+      "the graph in a file (edge list or GraphML), with the weights of the file if it has any";
   kind.parameters = parameters().specs();
   kind.needs_values = true;
   kind.make = [](const TopologyContext& context,
@@ -41,7 +40,7 @@ TopologyKind file() {
     GOSSAMER_TRY(const FileOptions options, parameters().read("topology", values));
     if (options.path.empty())
       return Error{ErrorKind::invalid,
-                   "topology.path: topology file wants the path of an edge list or a GraphML file"};
+                   "topology.path: topology file needs the path of an edge list or a GraphML file"};
     GOSSAMER_TRY(const FileGraph read, read_graph_file(options.path, options.directed));
     if (read.peers != context.peers)
       return cannot_build("file", context.peers, fmt::format("{} has {}", options.path, read.peers),
@@ -58,4 +57,4 @@ TopologyKind file() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::file

@@ -2,13 +2,13 @@
 // were cut.
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::grid {
 
-TopologyKind grid() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "grid";
   kind.summary =
-      "rows by cols peers, each hearing those left, right, above and below; no wrap-around";
+      "rows × cols peers, each with the neighbours left, right, above and below; no wrap-around";
   kind.parameters = layout_parameters().specs();
   kind.make = [](const TopologyContext& context,
                  const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
@@ -33,4 +33,4 @@ TopologyKind grid() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::grid

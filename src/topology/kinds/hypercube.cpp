@@ -4,14 +4,14 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::hypercube {
 namespace {
 
 bool is_power_of_two(int n) { return std::has_single_bit(static_cast<unsigned>(n)); }
 
 }  // namespace
 
-TopologyKind hypercube() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "hypercube";
   kind.summary =
@@ -32,4 +32,4 @@ TopologyKind hypercube() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::hypercube

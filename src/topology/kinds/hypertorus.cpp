@@ -6,7 +6,7 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::hypertorus {
 namespace {
 
 constexpr int kShortest = 3;  // with a side of 2, the wrap-around edge falls on the grid's own
@@ -20,12 +20,12 @@ const ParameterSet<HypertorusOptions>& parameters() {
   static const auto set =
       ParameterSet<HypertorusOptions>()
           .add("dimensions", &HypertorusOptions::dimensions,
-               {.help = "rings that are multiplied, their sides as equal as n allows; 0: 3, or 2 "
-                        "where n has no 3 such sides",
+               {.help = "number of dimensions, with sides as equal as n allows; 0: 3, or 2 if n is "
+                        "no product of 3 sides of 3 or more",
                 .minimum = 0,
                 .maximum = 10})
           .add("sides", &HypertorusOptions::sides,
-               {.help = "peers along each dimension; empty: chosen", .minimum = kShortest});
+               {.help = "peers along each dimension; empty: chosen for n", .minimum = kShortest});
   return set;
 }
 
@@ -73,11 +73,11 @@ Result<std::vector<int>> choose_sides(int n, const HypertorusOptions& options) {
 
 }  // namespace
 
-TopologyKind hypertorus() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "hypertorus";
   kind.summary =
-      "torus of any dimension: degree 2 dimensions everywhere; the gap shrinks as "
+      "torus of any dimension: 2 · dimensions neighbours everywhere; the gap shrinks as "
       "n^(−2/dimensions)";
   kind.parameters = parameters().specs();
   kind.make = [](const TopologyContext& context,
@@ -97,4 +97,4 @@ TopologyKind hypertorus() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::hypertorus

@@ -5,7 +5,7 @@
 
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::one_peer_exponential {
 namespace {
 
 class OnePeerExponential final : public Topology {
@@ -37,13 +37,12 @@ class OnePeerExponential final : public Topology {
 
 }  // namespace
 
-TopologyKind one_peer_exponential() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "one_peer_exponential";
   kind.summary =
-      "in round t the in-neighbour of a peer is the one 2^(t mod ⌈log2 n⌉) before it; exact "
-      "average per period "
-      "when n = 2^k";
+      "in round t the in-neighbour of a peer is the peer 2^(t mod ⌈log2 n⌉) before it; the exact "
+      "average after a period if n = 2^k";
   kind.source = "Assran et al. 2019 (arXiv:1811.10792); Ying et al. 2021 (arXiv:2110.13363)";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
@@ -52,4 +51,4 @@ TopologyKind one_peer_exponential() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::one_peer_exponential

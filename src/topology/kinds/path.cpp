@@ -1,12 +1,14 @@
 // Path: a ring with one edge cut, the worst-connected graph that a person would still build.
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::path {
 
-TopologyKind path() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "path";
-  kind.summary = "peers in a line, each hearing the ones beside it; the gap shrinks as 1/n²";
+  kind.summary =
+      "a line of peers: each is a neighbour of the previous and of the next peer; the gap shrinks "
+      "as 1/n²";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
     std::vector<Edge> edges;
@@ -16,4 +18,4 @@ TopologyKind path() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::path

@@ -5,7 +5,7 @@
 #include "base/philox.hpp"
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::random_matching {
 namespace {
 
 class RandomMatching final : public Topology {
@@ -37,12 +37,12 @@ class RandomMatching final : public Topology {
 
 }  // namespace
 
-TopologyKind random_matching() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "random_matching";
   kind.summary =
-      "each round pairs all peers at random, and pairs average: one neighbour a round, E‖x‖² "
-      "halves or so";
+      "each round pairs all peers at random, and each pair averages: one neighbour per round; the "
+      "expected squared consensus distance is about halved";
   kind.source = "Boyd, Ghosh, Prabhakar, Shah 2006 (all pairs at once)";
   kind.make = [](const TopologyContext& context,
                  const ParameterValues&) -> Result<std::unique_ptr<Topology>> {
@@ -51,4 +51,4 @@ TopologyKind random_matching() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::random_matching

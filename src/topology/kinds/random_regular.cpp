@@ -9,7 +9,7 @@
 #include "base/philox.hpp"
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::random_regular {
 namespace {
 
 constexpr int kMostDraws = 100, kLeastDegree = 3, kMostDegree = 256;
@@ -89,12 +89,12 @@ Graph draw(int n, int degree, RandomStream random) {
 
 }  // namespace
 
-TopologyKind random_regular() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "random_regular";
   kind.summary =
-      "a random graph in which each peer has `degree` neighbours, connected: an expander, its gap "
-      "holds at any n";
+      "a random connected graph in which each peer has `degree` neighbours: an expander, whose gap "
+      "does not shrink with n";
   kind.source = "Steger and Wormald 1999; Friedman 2008 (arXiv:cs/0405020)";
   kind.parameters = parameters().specs();
   kind.make = [](const TopologyContext& context,
@@ -124,4 +124,4 @@ TopologyKind random_regular() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::random_regular

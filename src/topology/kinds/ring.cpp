@@ -2,9 +2,9 @@
 // two.
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::ring {
 
-TopologyKind ring() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "ring";
   kind.summary = "each peer and its two neighbours on a circle; the gap shrinks as 1/n²";
@@ -19,4 +19,4 @@ TopologyKind ring() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::ring

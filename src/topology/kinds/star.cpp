@@ -1,9 +1,9 @@
 // Star: everything goes through peer 0. What a server would be, were it one of the peers.
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::star {
 
-TopologyKind star() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "star";
   kind.summary =
@@ -17,4 +17,4 @@ TopologyKind star() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::star

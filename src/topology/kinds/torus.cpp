@@ -2,14 +2,14 @@
 // at an edge.
 #include "topology/building.hpp"
 
-namespace gossamer::topology::kinds {
+namespace gossamer::topology::kinds::torus {
 
-TopologyKind torus() {
+TopologyKind descriptor() {
   TopologyKind kind;
   kind.name = "torus";
   kind.summary =
-      "rows by cols peers, rows and columns closed to rings: degree 4 everywhere; the gap shrinks "
-      "as 1/n";
+      "rows × cols peers, where every row and column is a ring: degree 4 everywhere; the gap "
+      "shrinks as 1/n";
   kind.parameters = layout_parameters().specs();
   kind.make = [](const TopologyContext& context,
                  const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
@@ -36,4 +36,4 @@ TopologyKind torus() {
   return kind;
 }
 
-}  // namespace gossamer::topology::kinds
+}  // namespace gossamer::topology::kinds::torus

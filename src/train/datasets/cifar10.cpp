@@ -13,7 +13,7 @@
 #include "train/data_file.hpp"
 #include "train/dataset.hpp"
 
-namespace gossamer::train {
+namespace gossamer::train::datasets::cifar10 {
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,8 +43,8 @@ const ParameterSet<Cifar10Options>& parameters() {
   static const ParameterSet<Cifar10Options> set =
       ParameterSet<Cifar10Options>()
           .add("path", &Cifar10Options::path,
-               {.help = "the folder of the binary version, cifar-10-batches-bin, or the one that "
-                        "holds it",
+               {.help =
+                    "the folder of the binary version, cifar-10-batches-bin, or its parent folder",
                 .path = true,
                 .local = true})
           .add("train_count", &Cifar10Options::train_count,
@@ -57,9 +57,6 @@ const ParameterSet<Cifar10Options>& parameters() {
                 .unit = "samples"});
   return set;
 }
-
-Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
-Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// The value of each byte of each channel.
 using Values = std::array<std::array<float, 256>, kChannels>;
@@ -76,10 +73,10 @@ Values normalised() {
 /// Appends at most `most` of the file's samples.
 Status append(Dataset& data, const fs::path& file, std::size_t most, const Values& values) {
   auto read = read_bytes(file);
-  if (!read.ok()) return bad(fmt::format("{}; {}", read.error().message, kRemedy));
+  if (!read.ok()) return data_error(fmt::format("{}; {}", read.error().message, kRemedy));
   const std::vector<unsigned char>& bytes = *read;
   if (bytes.empty() || bytes.size() % kRecord != 0)
-    return bad(
+    return data_error(
         fmt::format("{}: {} bytes, which is no whole number of records of {} (a label and 3 × 32 × "
                     "32 pixels): cut short, "
                     "or another data set; {}",
@@ -88,7 +85,7 @@ Status append(Dataset& data, const fs::path& file, std::size_t most, const Value
   for (std::size_t i = 0; i < count; ++i) {
     const unsigned char* record = bytes.data() + i * kRecord;
     if (record[0] >= kClasses)
-      return bad(fmt::format(
+      return data_error(fmt::format(
           "{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}",
           file.string(), i, record[0], kRemedy));
     data.labels.push_back(record[0]);
@@ -102,12 +99,13 @@ Status append(Dataset& data, const fs::path& file, std::size_t most, const Value
 
 Status check_count(const char* key, std::int64_t wanted, std::size_t there) {
   if (static_cast<std::size_t>(wanted) <= there) return {};
-  return refused(fmt::format("data.{}: {} samples, and the files have {}", key, wanted, there));
+  return invalid_error(
+      fmt::format("data.{}: {} samples, and the files have {}", key, wanted, there));
 }
 
 Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
   GOSSAMER_TRY(const Cifar10Options options, parameters().read("data", given));
-  if (options.path.empty()) return refused(fmt::format("data.path: empty; {}", kRemedy));
+  if (options.path.empty()) return invalid_error(fmt::format("data.path: empty; {}", kRemedy));
   std::error_code ignored;
   const fs::path inner = fs::path(options.path) / "cifar-10-batches-bin";
   const fs::path folder = fs::is_directory(inner, ignored) ? inner : fs::path(options.path);
@@ -135,20 +133,17 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& given) {
 
 }  // namespace
 
-namespace datasets {
-DatasetKind cifar10() {
-  return {
-      .name = "cifar10",
-      .summary =
-          "CIFAR-10's 50,000 training and 10,000 test photographs of 3×32×32, from its binary "
-          "files; each channel "
-          "normalised, no augmentation",
-      .source =
-          "A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009; files from "
-          "https://www.cs.toronto.edu/~kriz/cifar.html, none come with the program",
-      .parameters = parameters().specs(),
-      .make = make};
+DatasetKind descriptor() {
+  return {.name = "cifar10",
+          .summary =
+              "CIFAR-10's 50,000 training and 10,000 test photographs of 3×32×32, from its binary "
+              "files; each channel "
+              "normalised, no augmentation",
+          .source =
+              "A. Krizhevsky: Learning Multiple Layers of Features from Tiny Images, 2009; files "
+              "from https://www.cs.toronto.edu/~kriz/cifar.html, not included",
+          .parameters = parameters().specs(),
+          .make = make};
 }
-}  // namespace datasets
 
-}  // namespace gossamer::train
+}  // namespace gossamer::train::datasets::cifar10

@@ -16,7 +16,7 @@
 #include "train/data_file.hpp"
 #include "train/dataset.hpp"
 
-namespace gossamer::train {
+namespace gossamer::train::datasets::csv {
 namespace {
 
 struct CsvOptions {
@@ -40,34 +40,32 @@ const ParameterSet<CsvOptions>& parameters() {
                 .path = true,
                 .local = true})
           .add("target", &CsvOptions::target,
-               {.help = "the column to learn: its name, or its number, the first being 1 and the "
-                        "last -1"})
+               {.help =
+                    "the column to predict: its name, or its number (the first is 1, the last -1)"})
           .add("task", &CsvOptions::task,
                {.help = "classification: each distinct text of the target is a class, in ascending "
                         "order",
                 .choices = {"classification", "regression"}})
           .add("header", &CsvOptions::header,
-               {.help = "whether the first line names the columns; auto: it does where none of its "
-                        "fields is a number",
+               {.help = "whether the first line names the columns; auto: yes if none of its fields "
+                        "is a number",
                 .choices = {"auto", "yes", "no"}})
           .add("separator", &CsvOptions::separator,
                {.help = "between two fields", .choices = {"comma", "semicolon", "tab"}})
           .add("test_fraction", &CsvOptions::test_fraction,
-               {.help = "share of a single file that tests, chosen at random by split_seed",
+               {.help = "fraction of a single file that is used for testing, chosen at random by "
+                        "split_seed",
                 .minimum = 0,
                 .maximum = 0.99})
           .add("split_seed", &CsvOptions::split_seed,
-               {.help = "which samples test; apart from run.seed, so that runs of other seeds have "
-                        "the same",
+               {.help = "seed of the choice of test samples; independent of run.seed, so that runs "
+                        "with other seeds have the same test samples",
                 .minimum = 0})
           .add("standardise", &CsvOptions::standardise,
                {.help = "each feature becomes (x − mean) / standard deviation, both of the "
-                        "training samples; a constant one 0"});
+                        "training samples; a constant feature becomes 0"});
   return set;
 }
-
-Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
-Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// The columns, from the first line, and which of them is the target.
 struct Columns {
@@ -98,7 +96,7 @@ Result<Columns> read_columns(const CsvOptions& options, const std::string& file,
   if (options.header == "yes" || (options.header == "auto" && !numbers))
     columns.names = first.fields;
   if (columns.count < 2)
-    return bad(fmt::format(
+    return data_error(fmt::format(
         "{}:{}: one column, and a feature and a target are needed; is data.separator = {} right?",
         file, first.line, options.separator));
   const auto named = std::ranges::find(columns.names, options.target);
@@ -109,7 +107,7 @@ Result<Columns> read_columns(const CsvOptions& options, const std::string& file,
   const auto number = finite_number(options.target);
   const auto last = static_cast<double>(columns.count);
   if (!number || *number != std::floor(*number) || *number == 0 || std::abs(*number) > last)
-    return refused(fmt::format(
+    return invalid_error(fmt::format(
         "data.target: '{}' is no column of {}: give {}a number from 1 to {}, or -1 for the last",
         options.target, file,
         columns.names.empty() ? "" : fmt::format("one of {}, ", fmt::join(columns.names, ", ")),
@@ -139,11 +137,11 @@ class Reader {
       }
       if (columns_.names.empty()) return add(file, row);
       if (row.fields == columns_.names) return {};
-      return bad(fmt::format("{}:{}: its columns are {}, but {} has the columns {}", file, row.line,
-                             fmt::join(row.fields, ", "), options_.path,
-                             fmt::join(columns_.names, ", ")));
+      return data_error(fmt::format("{}:{}: its columns are {}, but {} has the columns {}", file,
+                                    row.line, fmt::join(row.fields, ", "), options_.path,
+                                    fmt::join(columns_.names, ", ")));
     }));
-    if (table_.count == before) return bad(fmt::format("{}: no samples in it", file));
+    if (table_.count == before) return data_error(fmt::format("{}: no samples in it", file));
     frozen_ = true;
     return {};
   }
@@ -154,21 +152,22 @@ class Reader {
  private:
   Status add(const std::string& file, const CsvRow& row) {
     if (row.fields.size() != columns_.count)
-      return bad(fmt::format("{}:{}: {} fields, and the first line has {}", file, row.line,
-                             row.fields.size(), columns_.count));
+      return data_error(fmt::format("{}:{}: {} fields, and the first line has {}", file, row.line,
+                                    row.fields.size(), columns_.count));
     for (std::size_t c = 0; c < columns_.count; ++c) {
       const std::string& field = row.fields[c];
       if (field.empty())
-        return bad(fmt::format("{}:{}: {} is empty: fill in what is missing, or leave the line out",
-                               file, row.line, columns_.name(c)));
+        return data_error(
+            fmt::format("{}:{}: {} is empty: fill in what is missing, or leave the line out", file,
+                        row.line, columns_.name(c)));
       if (c == columns_.target && options_.task == "classification") {
         GOSSAMER_TRY_STATUS(add_label(file, row.line, field));
         continue;
       }
       const auto number = finite_number(field);
       if (!number || !std::isfinite(static_cast<float>(*number)))
-        return bad(fmt::format("{}:{}: {}: '{}' is not a number that a float can hold", file,
-                               row.line, columns_.name(c), field));
+        return data_error(fmt::format("{}:{}: {}: '{}' is not a number that a float can hold", file,
+                                      row.line, columns_.name(c), field));
       if (c == columns_.target) table_.targets.push_back(static_cast<float>(*number));
       else table_.features.push_back(*number);
     }
@@ -181,8 +180,9 @@ class Reader {
     const auto found =
         frozen_ ? table_.classes.find(text) : table_.classes.emplace(text, next).first;
     if (found == table_.classes.end())
-      return bad(fmt::format("{}:{}: {}: class '{}' is not in {}, so nothing could learn it", file,
-                             line, columns_.name(columns_.target), text, options_.path));
+      return data_error(
+          fmt::format("{}:{}: {}: class '{}' is not in {}, so no model could learn it", file, line,
+                      columns_.name(columns_.target), text, options_.path));
     table_.labels.push_back(found->second);
     return {};
   }
@@ -217,7 +217,7 @@ Result<std::vector<std::size_t>> split(const CsvOptions& options, std::size_t co
     const auto tests =
         static_cast<std::size_t>(std::llround(options.test_fraction * static_cast<double>(count)));
     if (tests >= count)
-      return refused(
+      return invalid_error(
           fmt::format("data.test_fraction: {} of the {} samples of {} would test, and none train",
                       tests, count, options.path));
     RandomStream(options.split_seed, kNoPeer, Purpose::data).shuffle(order);
@@ -273,7 +273,7 @@ Dataset assemble(const CsvOptions& options, const Table& table, const Columns& c
 
 Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   GOSSAMER_TRY(const CsvOptions options, parameters().read("data", values));
-  if (options.path.empty()) return refused("data.path: give the file with the samples");
+  if (options.path.empty()) return invalid_error("data.path: give the file with the samples");
   Reader reader(options);
   GOSSAMER_TRY_STATUS(reader.read(options.path));
   std::size_t train_count = reader.table().count;
@@ -282,10 +282,11 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   const std::size_t width = reader.columns().count - 1;
   if (table.count > std::numeric_limits<std::uint32_t>::max() ||
       width > std::numeric_limits<std::int32_t>::max())
-    return bad(fmt::format("{}: {} samples of {} features are more than this program can number",
-                           options.path, table.count, width));
+    return data_error(
+        fmt::format("{}: {} samples of {} features are more than this program can number",
+                    options.path, table.count, width));
   if (table.classes.size() * 2 > table.count)
-    return refused(fmt::format(
+    return invalid_error(fmt::format(
         "data.task: {} of {} has {} distinct values in {} samples, too many for classes; is it a "
         "regression?",
         reader.columns().name(reader.columns().target), options.path, table.classes.size(),
@@ -297,15 +298,14 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
 
 }  // namespace
 
-namespace datasets {
-DatasetKind csv() {
+DatasetKind descriptor() {
   return {
       .name = "csv",
-      .summary = "a table of numbers from a text file, one column the class or the value to learn",
+      .summary =
+          "a table of numbers from a text file; one column is the class or the value to predict",
       .source = "your file, its licence; format: RFC 4180, Y. Shafranovich 2005",
       .parameters = parameters().specs(),
       .make = make};
 }
-}  // namespace datasets
 
-}  // namespace gossamer::train
+}  // namespace gossamer::train::datasets::csv

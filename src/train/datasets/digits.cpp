@@ -7,13 +7,12 @@
 #include "train/dataset.hpp"
 #include "train/idx_file.hpp"
 
-namespace gossamer::train {
-
-namespace embedded {  // written by the build from data/digits/
+namespace gossamer::train::embedded {  // written by the build from data/digits/
 std::span<const unsigned char> digits_images();
 std::span<const unsigned char> digits_labels();
-}  // namespace embedded
+}  // namespace gossamer::train::embedded
 
+namespace gossamer::train::datasets::digits {
 namespace {
 
 constexpr int kClasses = 10;
@@ -58,8 +57,7 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
 
 }  // namespace
 
-namespace datasets {
-DatasetKind digits() {
+DatasetKind descriptor() {
   return {.name = "digits",
           .summary =
               "1,797 handwritten digits of 8×8 pixels, built in; 1,442 train, 355 test (every "
@@ -71,6 +69,5 @@ DatasetKind digits() {
           .parameters = {},
           .make = make};
 }
-}  // namespace datasets
 
-}  // namespace gossamer::train
+}  // namespace gossamer::train::datasets::digits

@@ -10,7 +10,7 @@
 #include "train/dataset.hpp"
 #include "train/idx_file.hpp"
 
-namespace gossamer::train {
+namespace gossamer::train::datasets::idx {
 namespace {
 
 namespace fs = std::filesystem;
@@ -33,34 +33,35 @@ const ParameterSet<IdxOptions>& parameters() {
                {.help = "training images, a name in the folder; empty: MNIST's usual names",
                 .local = true})
           .add("labels", &IdxOptions::labels,
-               {.help = "training labels; empty: named as the images are", .local = true})
+               {.help =
+                    "training labels; empty: the name of the images with labels in place of images",
+                .local = true})
           .add("test_images", &IdxOptions::test_images,
-               {.help = "test images; empty: MNIST's usual names, and where there are none, a part "
-                        "of the only file",
+               {.help = "test images; empty: MNIST's usual names, or a part of the training file "
+                        "if there are none",
                 .local = true})
           .add("test_labels", &IdxOptions::test_labels,
-               {.help = "test labels; empty: named as the images are", .local = true})
+               {.help = "test labels; empty: as labels, from the name of the test images",
+                .local = true})
           .add("classes", &IdxOptions::classes,
                {.help = "labels are below this", .minimum = 1, .maximum = 256})
-          .add(
-              "train_count", &IdxOptions::train_count,
-              {.help = "number of training samples, the first of the file; 0: all that do not test",
-               .minimum = 0,
-               .unit = "samples"})
-          .add(
-              "test_count", &IdxOptions::test_count,
-              {.help = "number of test samples, the first of the test file or the last of a single "
-                       "file; "
-                       "0: all that do not train",
-               .minimum = 0,
-               .unit = "samples"})
+          .add("train_count", &IdxOptions::train_count,
+               {.help = "number of training samples, the first of the file; 0: all that are not "
+                        "test samples",
+                .minimum = 0,
+                .unit = "samples"})
+          .add("test_count", &IdxOptions::test_count,
+               {.help = "number of test samples, the first of the test file or the last of a "
+                        "single file; 0: all that are not training samples",
+                .minimum = 0,
+                .unit = "samples"})
           .add("scale", &IdxOptions::scale,
                {.help = "a byte v becomes (v / scale - mean) / std",
                 .minimum = 0,
                 .minimum_excluded = true})
-          .add("mean", &IdxOptions::mean, {.help = "of the scaled pixels; MNIST: 0.1307"})
+          .add("mean", &IdxOptions::mean, {.help = "mean of the scaled pixels; MNIST: 0.1307"})
           .add("std", &IdxOptions::std,
-               {.help = "of the scaled pixels; MNIST: 0.3081",
+               {.help = "standard deviation of the scaled pixels; MNIST: 0.3081",
                 .minimum = 0,
                 .minimum_excluded = true});
   return set;
@@ -72,9 +73,6 @@ struct Pair {
   IdxArray images, labels;
   std::size_t count() const { return images.dimensions[0]; }
 };
-
-Error bad(std::string message) { return {ErrorKind::data, std::move(message)}; }
-Error refused(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 /// The image file named `prefix` + one of the spellings in use (LeCun's, Kaggle's); empty if there
 /// is none.
@@ -108,19 +106,19 @@ Result<Pair> read_pair(const fs::path& images, const fs::path& named_labels, con
                        int classes) {
   const fs::path labels = named_labels.empty() ? labels_beside(images) : named_labels;
   if (labels.empty())
-    return bad(
+    return data_error(
         fmt::format("{}: no 'images' in its name, so its labels cannot be guessed; give data.{}",
                     images.string(), key));
   Pair pair{images.string(), {}, {}};
   GOSSAMER_TRY(pair.images, read_idx(images, 3));
   GOSSAMER_TRY(pair.labels, read_idx(labels, 1));
   if (pair.labels.values.size() != pair.count())
-    return bad(fmt::format("{}: {} labels, and {} has {} images", labels.string(),
-                           pair.labels.values.size(), images.string(), pair.count()));
+    return data_error(fmt::format("{}: {} labels, and {} has {} images", labels.string(),
+                                  pair.labels.values.size(), images.string(), pair.count()));
   for (std::size_t i = 0; i < pair.count(); ++i)
     if (pair.labels.values[i] >= classes)
-      return bad(fmt::format("{}: sample {} has label {}, not below data.classes = {}",
-                             labels.string(), i, pair.labels.values[i], classes));
+      return data_error(fmt::format("{}: sample {} has label {}, not below data.classes = {}",
+                                    labels.string(), i, pair.labels.values[i], classes));
   return pair;
 }
 
@@ -134,16 +132,16 @@ Result<Split> split_two(const IdxOptions& options, const Pair& train, const Pair
   const auto wanted_train = static_cast<std::size_t>(options.train_count);
   const auto wanted_test = static_cast<std::size_t>(options.test_count);
   if (wanted_train > train.count())
-    return refused(fmt::format("data.train_count: {} samples, and {} has {}", wanted_train,
-                               train.name, train.count()));
+    return invalid_error(fmt::format("data.train_count: {} samples, and {} has {}", wanted_train,
+                                     train.name, train.count()));
   if (wanted_test > test.count())
-    return refused(fmt::format("data.test_count: {} samples, and {} has {}", wanted_test, test.name,
-                               test.count()));
+    return invalid_error(fmt::format("data.test_count: {} samples, and {} has {}", wanted_test,
+                                     test.name, test.count()));
   if (test.images.dimensions[1] != train.images.dimensions[1] ||
       test.images.dimensions[2] != train.images.dimensions[2])
-    return bad(fmt::format("{}: images of {}×{}, and {} has {}×{}", test.name,
-                           test.images.dimensions[1], test.images.dimensions[2], train.name,
-                           train.images.dimensions[1], train.images.dimensions[2]));
+    return data_error(fmt::format("{}: images of {}×{}, and {} has {}×{}", test.name,
+                                  test.images.dimensions[1], test.images.dimensions[2], train.name,
+                                  train.images.dimensions[1], train.images.dimensions[2]));
   return Split{wanted_train > 0 ? wanted_train : train.count(), 0,
                wanted_test > 0 ? wanted_test : test.count()};
 }
@@ -154,17 +152,17 @@ Result<Split> split_one(const IdxOptions& options, const Pair& only) {
              test = static_cast<std::size_t>(options.test_count);
   const std::size_t count = only.count();
   if (train == 0 && test == 0)
-    return refused(
+    return invalid_error(
         fmt::format("{}: its {} samples must train and test; give data.train_count, "
                     "data.test_count or both, or "
                     "data.test_images",
                     only.name, count));
   if (train > count || test > count - train || (train == 0 && test == count))
-    return refused(fmt::format(
+    return invalid_error(fmt::format(
         "data.train_count, data.test_count: {} samples to train and {} to test, and {} has {}",
         train, test, only.name, count));
   if (train == count)
-    return refused(fmt::format(
+    return invalid_error(fmt::format(
         "data.train_count: all {} samples of {} would train and none test; keep some back, or give "
         "data.test_images",
         count, only.name));
@@ -194,8 +192,8 @@ Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pai
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   const std::size_t height = train.images.dimensions[1], width = train.images.dimensions[2];
   if (split.train + split.test > kMost || height * width > std::numeric_limits<std::int32_t>::max())
-    return bad(fmt::format("{}: {} samples of {}×{} are more than this program can number",
-                           train.name, split.train + split.test, height, width));
+    return data_error(fmt::format("{}: {} samples of {}×{} are more than this program can number",
+                                  train.name, split.train + split.test, height, width));
   Dataset data;
   data.name = "idx";
   data.height = static_cast<int>(height);
@@ -213,16 +211,16 @@ Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pai
 Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   GOSSAMER_TRY(const IdxOptions options, parameters().read("data", values));
   if (!std::isfinite(scaled(0, options)) || !std::isfinite(scaled(255, options)))
-    return refused(
+    return invalid_error(
         "data.scale, data.mean, data.std: with these a pixel is beyond what a float holds");
-  if (options.path.empty()) return refused("data.path: give the folder of the IDX files");
+  if (options.path.empty()) return invalid_error("data.path: give the folder of the IDX files");
   std::error_code ignored;
   if (!fs::exists(options.path, ignored))
-    return bad(fmt::format("data.path: {}: no such file or folder", options.path));
+    return data_error(fmt::format("data.path: {}: no such file or folder", options.path));
   const bool is_folder = fs::is_directory(options.path, ignored);
   if (!is_folder && !options.images.empty())
-    return refused(fmt::format("data.images: data.path, {}, is a file already; give its folder",
-                               options.path));
+    return invalid_error(fmt::format(
+        "data.images: data.path, {}, is a file already; give its folder", options.path));
   const fs::path folder = is_folder ? fs::path(options.path) : fs::path(options.path).parent_path();
   const auto named = [&folder](const std::string& name) {
     return name.empty() ? fs::path() : folder / name;
@@ -232,7 +230,7 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
   if (images.empty()) images = find_images(folder, "train-");
   if (images.empty()) images = find_images(folder, "");
   if (images.empty())
-    return bad(fmt::format(
+    return data_error(fmt::format(
         "{}: no images in MNIST's usual names (train-images-idx3-ubyte, images-idx3-ubyte, with or "
         "without .gz); give data.images",
         folder.string()));
@@ -254,8 +252,7 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
 
 }  // namespace
 
-namespace datasets {
-DatasetKind idx() {
+DatasetKind descriptor() {
   return {.name = "idx",
           .summary = "images and labels from files in MNIST's IDX format, plain or gzip",
           .source =
@@ -264,6 +261,5 @@ DatasetKind idx() {
           .parameters = parameters().specs(),
           .make = make};
 }
-}  // namespace datasets
 
-}  // namespace gossamer::train
+}  // namespace gossamer::train::datasets::idx

@@ -8,7 +8,7 @@
 
 #include "train/synthetic.hpp"
 
-namespace gossamer::train {
+namespace gossamer::train::datasets::linear {
 namespace {
 
 using Eigen::MatrixXd;
@@ -44,7 +44,7 @@ const ParameterSet<LinearOptions>& parameters() {
           .add("samples", &LinearOptions::samples,
                {.help = "training samples of each peer", .minimum = 1, .maximum = 1e9})
           .add("test_samples", &LinearOptions::test_samples,
-               {.help = "test samples in all, drawn from the peers' distributions in turn",
+               {.help = "total number of test samples, drawn from the peers' distributions in turn",
                 .minimum = 0,
                 .maximum = 1e9});
   return set;
@@ -114,8 +114,7 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
 
 }  // namespace
 
-namespace datasets {
-DatasetKind linear() {
+DatasetKind descriptor() {
   return {
       .name = "linear",
       .summary = "noisy linear regression generated per peer, with its optimum in closed form",
@@ -123,6 +122,5 @@ DatasetKind linear() {
       .parameters = parameters().specs(),
       .make = make};
 }
-}  // namespace datasets
 
-}  // namespace gossamer::train
+}  // namespace gossamer::train::datasets::linear

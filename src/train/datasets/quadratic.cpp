@@ -10,7 +10,7 @@
 #include "base/linear_algebra/dense.hpp"
 #include "train/synthetic.hpp"
 
-namespace gossamer::train {
+namespace gossamer::train::datasets::quadratic {
 namespace {
 
 using Eigen::MatrixXd;
@@ -28,7 +28,9 @@ const ParameterSet<QuadraticOptions>& parameters() {
   static const ParameterSet<QuadraticOptions> set =
       ParameterSet<QuadraticOptions>()
           .add("dimension", &QuadraticOptions::dimension,
-               {.help = "d: values of x, and samples a peer", .minimum = 1, .maximum = 4096})
+               {.help = "d: length of x, and number of samples of each peer",
+                .minimum = 1,
+                .maximum = 4096})
           .add("condition", &QuadraticOptions::condition,
                {.help = "largest over smallest eigenvalue of each A_i",
                 .minimum = 1,
@@ -39,7 +41,7 @@ const ParameterSet<QuadraticOptions>& parameters() {
                 .minimum = 0,
                 .maximum = 1e3})
           .add("different_hessians", &QuadraticOptions::different_hessians,
-               {.help = "each A_i with eigenvectors of its own; else one A for all"})
+               {.help = "true: each A_i has eigenvectors of its own; false: all A_i are equal"})
           .add("gradient_noise", &QuadraticOptions::gradient_noise,
                {.help = "standard deviation of normal noise in each coordinate of each gradient",
                 .minimum = 0});
@@ -136,17 +138,15 @@ Result<Dataset> make(const DatasetContext& context, const ParameterValues& value
 
 }  // namespace
 
-namespace datasets {
-DatasetKind quadratic() {
+DatasetKind descriptor() {
   return {
       .name = "quadratic",
       .summary =
-          "one quadratic function a peer, generated: optimum, condition, heterogeneity and noise "
-          "known",
+          "generated quadratic functions, one per peer, with known optimum; condition, "
+          "heterogeneity and noise are parameters",
       .source = "after Koloskova et al. 2020 (A unified theory of decentralized SGD), section 6",
       .parameters = parameters().specs(),
       .make = make};
 }
-}  // namespace datasets
 
-}  // namespace gossamer::train
+}  // namespace gossamer::train::datasets::quadratic

@@ -5,7 +5,7 @@
 
 #include "train/model.hpp"
 
-namespace gossamer::train::models {
+namespace gossamer::train::models::cnn {
 namespace {
 
 struct CnnOptions {
@@ -28,27 +28,25 @@ const ParameterSet<CnnOptions>& cnn_parameters() {
   return set;
 }
 
-Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
-
 Result<ModelSpec> make(const ModelContext& context, const ParameterValues& values) {
   GOSSAMER_TRY_STATUS(require_classes("cnn", context));
   GOSSAMER_TRY(const CnnOptions options, cnn_parameters().read("model", values));
   if (context.height < 2 || context.width < 2)
-    return invalid(fmt::format(
+    return invalid_error(fmt::format(
         "model.kind: cnn needs images, but a sample of these data is {} × {} (give softmax or mlp)",
         context.height, context.width));
   if (options.channels.empty())
-    return invalid("model.channels: empty; give the channels of at least one convolution");
+    return invalid_error("model.channels: empty; give the channels of at least one convolution");
   ModelSpec spec;
   int height = context.height, width = context.width;
   for (int channels : options.channels) {
     if (height < 2 || width < 2)
-      return invalid(fmt::format(
+      return invalid_error(fmt::format(
           "model.channels: {} convolutions, each followed by a 2 × 2 pool, are too many for images "
           "of {} × {}",
           options.channels.size(), context.height, context.width));
     if (channels % options.groups != 0)
-      return invalid(
+      return invalid_error(
           fmt::format("model.groups: {} does not divide {} channels", options.groups, channels));
     spec.layers.push_back(Convolution{.channels = channels, .kernel = 5, .padding = 2});
     spec.layers.push_back(GroupNorm{.groups = options.groups, .activation = Activation::relu});
@@ -61,7 +59,7 @@ Result<ModelSpec> make(const ModelContext& context, const ParameterValues& value
 
 }  // namespace
 
-ModelKind cnn() {
+ModelKind descriptor() {
   return {.name = "cnn",
           .summary =
               "LeNet-class network: (convolution 5×5, group norm, relu, max-pool) twice, dense; "
@@ -71,4 +69,4 @@ ModelKind cnn() {
           .make = make};
 }
 
-}  // namespace gossamer::train::models
+}  // namespace gossamer::train::models::cnn

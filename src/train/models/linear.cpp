@@ -4,7 +4,7 @@
 
 #include "train/model.hpp"
 
-namespace gossamer::train::models {
+namespace gossamer::train::models::linear {
 namespace {
 
 struct LinearOptions {
@@ -20,7 +20,7 @@ const ParameterSet<LinearOptions>& linear_parameters() {
 
 }  // namespace
 
-ModelKind linear() {
+ModelKind descriptor() {
   const auto make = [](const ModelContext& context,
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY(const LinearOptions options, linear_parameters().read("model", values));
@@ -38,4 +38,4 @@ ModelKind linear() {
           .make = make};
 }
 
-}  // namespace gossamer::train::models
+}  // namespace gossamer::train::models::linear

@@ -3,7 +3,7 @@
 
 #include "train/model.hpp"
 
-namespace gossamer::train::models {
+namespace gossamer::train::models::mlp {
 namespace {
 
 struct MlpOptions {
@@ -25,7 +25,7 @@ const ParameterSet<MlpOptions>& mlp_parameters() {
 
 }  // namespace
 
-ModelKind mlp() {
+ModelKind descriptor() {
   const auto make = [](const ModelContext& context,
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("mlp", context));
@@ -45,4 +45,4 @@ ModelKind mlp() {
           .make = make};
 }
 
-}  // namespace gossamer::train::models
+}  // namespace gossamer::train::models::mlp

@@ -2,9 +2,9 @@
 // decentralised SGD.
 #include "train/model.hpp"
 
-namespace gossamer::train::models {
+namespace gossamer::train::models::softmax {
 
-ModelKind softmax() {
+ModelKind descriptor() {
   const auto make = [](const ModelContext& context,
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY_STATUS(require_classes("softmax", context));
@@ -18,4 +18,4 @@ ModelKind softmax() {
           .make = make};
 }
 
-}  // namespace gossamer::train::models
+}  // namespace gossamer::train::models::softmax
