@@ -2,18 +2,21 @@
 # Builds and runs every test, and prints at the end the result and the minutes of each part.
 #   ./test.sh          format check; release build, C++ and Python tests; then what a sanitizer can find and the release
 #                      build cannot: tests of rooms that handle memory and bytes under AddressSanitizer and UBSan, tests
-#                      of the protocol and the network under ThreadSanitizer
+#                      of rooms with threads under ThreadSanitizer
 #   ./test.sh --fast   the format check and the release part; with --times 20, the tests so many times
+#   ./test.sh --long   everything, the simulator under AddressSanitizer, its seeds 0..19999, and every planted bug
 set -uo pipefail
 cd "$(dirname "$0")" || exit
 
 fast=false
+long=false
 times=1
 while [ $# -gt 0 ]; do
   case "$1" in
     --fast) fast=true ;;
+    --long) long=true ;;
     --times) shift; times=${1:-} ;;
-    *) echo "test.sh: unknown option '$1' (there are --fast and --times N)" >&2; exit 2 ;;
+    *) echo "test.sh: unknown option '$1' (there are --fast, --long and --times N)" >&2; exit 2 ;;
   esac
   shift || true
 done
@@ -98,18 +101,27 @@ if build release all; then
 fi
 
 if ! $fast; then
-  # topology and theory compute on standard containers and on Eigen's matrices, in one thread.
-  asan_rooms=(base gpu cuda train gossip net peer simulator)
+  asan_rooms=(base gpu cuda train gossip net peer)
+  if $long; then asan_rooms+=(simulator); fi
   say "asan: build with AddressSanitizer and UBSan (several minutes the first time)"
   if build asan "${asan_rooms[@]/#/test_}"; then
     say "asan: C++ tests"
     ctest_in asan -R "^($(IFS='|'; printf '%s' "${asan_rooms[*]}"))/"
   fi
-  say "tsan: build the network tests with ThreadSanitizer (several minutes the first time)"
-  if build tsan test_gossip test_net; then
-    say "tsan: network tests"
-    ctest_in tsan -R "^(gossip|net)/"
+  say "tsan: build with ThreadSanitizer (several minutes the first time)"
+  if build tsan test_gpu test_net; then
+    say "tsan: tests of the CPU device's threads and of the network"
+    ctest_in tsan -R "^(gpu|net)/"
   fi
+fi
+
+if $long; then
+  say "simulator: seeds 0..19999"
+  build/release/bin/gossamer-simulator --seeds 0..19999
+  note simulator $? "seeds 0..19999"
+  say "planted bugs"
+  .venv/bin/python tests/planted_bugs.py --work build/planted
+  note "planted bugs" $? ""
 fi
 
 say "summary"

@@ -148,7 +148,7 @@ std::string report_text(const SimulationReport& report, const std::string& fault
 }
 
 Result<Scenario> read_scenario(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, peer::read_file(path, kMostScenarioBytes));
+  GOSSAMER_TRY(const std::string content, read_file(path, kMostScenarioBytes));
   ParameterValues values;
   try {
     for (const auto& [name, node] : toml::parse(content, path)) {

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 
+#include "base/input_file.hpp"
 #include "base/tokens.hpp"
 #include "topology/weights.hpp"
 
@@ -17,6 +16,13 @@ namespace {
 
 Error wrong(const std::string& name, int line, const std::string& what) {
   return {ErrorKind::data, fmt::format("{}:{}: {}", name, line, what)};
+}
+
+constexpr std::uint64_t kMaxGraphBytes = 128 << 20;
+constexpr std::size_t kMaxFileEdges = 4'000'000;  // of 32 bytes each
+
+Error too_many_edges(const std::string& name, int line) {
+  return wrong(name, line, fmt::format("more than {} edges", kMaxFileEdges));
 }
 
 /// What every edge must be, whatever the file's form.
@@ -167,6 +173,7 @@ Status read_tag(const Tags::Tag& tag, Document& document, const std::string& nam
     const auto source = attribute(tag, "source"), target = attribute(tag, "target");
     if (!source || !target) return wrong(name, tag.line, "an edge needs a source and a target");
     const auto own = attribute(tag, "directed");
+    if (document.edges.size() == kMaxFileEdges) return too_many_edges(name, tag.line);
     const bool directed = own ? *own == "true" : document.directed_by_default;
     document.edges.push_back(
         {document.index(*source), document.index(*target), 0, directed, tag.line});
@@ -217,6 +224,7 @@ Result<FileGraph> parse_edge_list(std::string_view text, const std::string& name
       edge.weight = *weight;
     }
     GOSSAMER_TRY_STATUS(check_edge(edge, weighted, name));
+    if (graph.edges.size() == kMaxFileEdges) return too_many_edges(name, line);
     graph.peers = std::max({graph.peers, edge.from + 1, edge.to + 1});
     graph.edges.push_back(edge);
   }
@@ -233,15 +241,14 @@ Result<FileGraph> parse_graphml(std::string_view text, const std::string& name) 
     if (!tag) break;
     graphml = graphml || tag->name == "graphml";
     GOSSAMER_TRY_STATUS(read_tag(*tag, document, name));
+    if (document.ids.size() > kMaximumPeers)
+      return wrong(name, tag->line, fmt::format("more than {} nodes", kMaximumPeers));
   }
   if (!graphml)
     return wrong(
         name, 1,
         "not GraphML: there is no <graphml> (an edge list's name ends otherwise, say .edges)");
   if (document.ids.empty()) return wrong(name, 1, "no node in the whole file");
-  if (document.ids.size() > kMaximumPeers)
-    return wrong(name, 1,
-                 fmt::format("{} nodes, give at most {}", document.ids.size(), kMaximumPeers));
 
   const std::vector<int> peers = peers_of(document.ids);
   FileGraph graph{static_cast<int>(document.ids.size()), false, std::move(document.edges)};
@@ -259,13 +266,10 @@ Result<FileGraph> parse_graphml(std::string_view text, const std::string& name) 
 }
 
 Result<FileGraph> read_graph_file(const std::string& path, bool directed) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf()))
-    return Error{ErrorKind::data, fmt::format("{}: the file cannot be read", path)};
+  GOSSAMER_TRY(const std::string text, read_file(path, kMaxGraphBytes));
   return path.ends_with(".graphml") || path.ends_with(".xml")
-             ? parse_graphml(text.str(), path)
-             : parse_edge_list(text.str(), path, directed);
+             ? parse_graphml(text, path)
+             : parse_edge_list(text, path, directed);
 }
 
 Result<WeightRows> rows_of(const FileGraph& graph, const std::string& name) {

@@ -4,6 +4,9 @@
 
 #include <charconv>
 #include <cmath>
+#include <utility>
+
+#include "base/input_file.hpp"
 
 namespace gossamer::train {
 namespace {
@@ -43,28 +46,31 @@ Result<std::string> read_field(std::string_view line, char separator, std::size_
 
 }  // namespace
 
-Status read_csv(const std::string& name, std::string_view text, char separator,
+Status read_csv(const std::filesystem::path& path, char separator,
                 const std::function<Status(const CsvRow&)>& take) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  GOSSAMER_TRY(InputFile file, InputFile::open(path));
+  LineReader lines(std::move(file));
   CsvRow row;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
-    ++row.line;
+  while (true) {
+    GOSSAMER_TRY(const std::optional<std::string_view> next, lines.next());
+    if (!next) return {};
+    std::string_view line = *next;
+    if (row.line++ == 0 && line.starts_with("\xEF\xBB\xBF")) line.remove_prefix(3);
     if (trimmed(line).empty()) continue;
     row.fields.clear();
     for (std::size_t at = 0;; ++at) {
+      if (row.fields.size() == kMaxCsvFields)
+        return data_error(
+            fmt::format("{}:{}: more than {} fields", path.string(), row.line, kMaxCsvFields));
       auto field = read_field(line, separator, at);
       if (!field.ok())
-        return Error{ErrorKind::data, fmt::format("{}:{}: field {}: {}", name, row.line,
-                                                  row.fields.size() + 1, field.error().message)};
+        return data_error(fmt::format("{}:{}: field {}: {}", path.string(), row.line,
+                                      row.fields.size() + 1, field.error().message));
       row.fields.push_back(std::move(field).value());
       if (at == line.size()) break;
     }
     GOSSAMER_TRY_STATUS(take(row));
   }
-  return {};
 }
 
 std::optional<double> finite_number(std::string_view text) {

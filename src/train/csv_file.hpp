@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,10 +21,12 @@ struct CsvRow {
 };
 
 /// Calls `take` for each line that is not blank, in order, until `take` fails. A byte order mark
-/// and carriage returns at line ends are skipped. Errors: those of `take`, and (data, beginning
-/// with `name`:line) a quote that is not closed, or text after a closing quote.
-Status read_csv(const std::string& name, std::string_view text, char separator,
+/// and carriage returns at line ends are skipped. Memory: one line. Errors: those of `take`; those
+/// of LineReader; and (data, beginning with the path and the line) more than kMaxCsvFields fields,
+/// a quote that is not closed, or text after a closing quote.
+Status read_csv(const std::filesystem::path& path, char separator,
                 const std::function<Status(const CsvRow&)>& take);
+inline constexpr std::size_t kMaxCsvFields = 65'536;
 
 /// The finite number that the whole text denotes; empty if it denotes none.
 std::optional<double> finite_number(std::string_view text);

@@ -56,6 +56,8 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name,
     z.next_out = piece.data();
     z.avail_out = static_cast<uInt>(std::min(piece.size(), limit - content.size()));
     const int outcome = inflate(&z, Z_NO_FLUSH);
+    if (content.size() + piece.size() > content.capacity())  // doubling never exceeds the limit
+      content.reserve(std::min(limit, 2 * (content.size() + piece.size())));
     content.insert(content.end(), piece.data(), z.next_out);
     if (outcome == Z_STREAM_END) {
       inflateReset(&z);

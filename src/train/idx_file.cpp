@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
-#include "train/data_file.hpp"
+#include "base/input_file.hpp"
 #include "train/gzip.hpp"
 
 namespace gossamer::train {
 namespace {
 
 using Bytes = std::span<const unsigned char>;
+
+constexpr std::uint64_t kPrefixBytes = 1 << 16;  // more than any header, packed or not
 
 template <class... Parts>
 Error damaged(const std::string& name, fmt::format_string<Parts...> format, Parts&&... parts) {
@@ -57,34 +60,79 @@ Result<std::size_t> total_bytes(const std::string& name, const std::vector<std::
   return 4 + 4 * sizes.size() + values;
 }
 
+/// The most bytes that packed content may unpack to: 32 times its size, above what images reach,
+/// so that a small file cannot fill the memory.
+std::size_t most_unpacked(std::size_t packed) { return (std::size_t{16} << 20) + 32 * packed; }
+
+/// What a file's first bytes claim, checked against the file's size before the rest is read.
+struct Claim {
+  std::vector<std::size_t> sizes;
+  std::size_t total = 0;  ///< bytes of header and values
+};
+Result<Claim> claim_of(const std::string& name, Bytes prefix, std::size_t file_bytes,
+                       int dimensions) {
+  const std::size_t header_bytes = 4 + 4 * static_cast<std::size_t>(dimensions);
+  std::vector<unsigned char> unpacked;
+  Bytes header = prefix;
+  if (is_gzip(prefix)) {
+    GOSSAMER_TRY(unpacked, gunzip(name, prefix, header_bytes));
+    header = unpacked;
+  }
+  Claim claim;
+  GOSSAMER_TRY(claim.sizes, parse_header(name, header, dimensions));
+  GOSSAMER_TRY(claim.total, total_bytes(name, claim.sizes));
+  if (is_gzip(prefix)) {
+    if (claim.total > most_unpacked(file_bytes))
+      return damaged(name,
+                     "its header claims {} bytes, and {} bytes of gzip may unpack to {}; unpack it "
+                     "with gunzip if it is what you expect",
+                     claim.total, file_bytes, most_unpacked(file_bytes));
+    if (file_bytes > 2 * claim.total + (1 << 16))
+      return damaged(name, "{} bytes of gzip, where its header claims {} unpacked bytes",
+                     file_bytes, claim.total);
+  } else if (file_bytes < claim.total) {
+    return damaged(name, "cut short: its header claims {} bytes in all, and there are {}",
+                   claim.total, file_bytes);
+  } else if (file_bytes > claim.total) {
+    return damaged(name, "bytes after its end: its header claims {} bytes in all", claim.total);
+  }
+  return claim;
+}
+
+/// The array whose header has been checked, from its file's bytes.
+Result<IdxArray> array_of(const std::string& name, Bytes bytes, Claim claim) {
+  std::vector<unsigned char> unpacked;
+  if (is_gzip(bytes)) {
+    GOSSAMER_TRY(unpacked, gunzip(name, bytes, claim.total + 1));
+    if (unpacked.size() < claim.total)
+      return damaged(name, "cut short: its header claims {} bytes in all, and there are {}",
+                     claim.total, unpacked.size());
+    if (unpacked.size() > claim.total)
+      return damaged(name, "bytes after its end: its header claims {} bytes in all", claim.total);
+    bytes = unpacked;
+  }
+  const auto header_bytes = static_cast<std::ptrdiff_t>(4 + 4 * claim.sizes.size());
+  return IdxArray{std::move(claim.sizes), {bytes.begin() + header_bytes, bytes.end()}};
+}
+
 }  // namespace
 
 Result<IdxArray> parse_idx(const std::string& name, Bytes bytes, int dimensions) {
-  const std::size_t header_bytes = 4 + 4 * static_cast<std::size_t>(dimensions);
-  std::vector<unsigned char> unpacked;
-  Bytes content = bytes;
-  if (is_gzip(bytes)) {
-    GOSSAMER_TRY(unpacked, gunzip(name, bytes, header_bytes));
-    content = unpacked;
-  }
-  GOSSAMER_TRY(std::vector<std::size_t> sizes, parse_header(name, content, dimensions));
-  GOSSAMER_TRY(const std::size_t expected, total_bytes(name, sizes));
-  if (is_gzip(bytes)) {
-    GOSSAMER_TRY(unpacked, gunzip(name, bytes, expected + 1));
-    content = unpacked;
-  }
-  if (content.size() < expected)
-    return damaged(name, "cut short: its header claims {} bytes in all, and there are {}", expected,
-                   content.size());
-  if (content.size() > expected)
-    return damaged(name, "bytes after its end: its header claims {} bytes in all", expected);
-  return IdxArray{std::move(sizes),
-                  {content.begin() + static_cast<std::ptrdiff_t>(header_bytes), content.end()}};
+  GOSSAMER_TRY(Claim claim, claim_of(name, bytes, bytes.size(), dimensions));
+  return array_of(name, bytes, std::move(claim));
 }
 
-Result<IdxArray> read_idx(const std::filesystem::path& file, int dimensions) {
-  GOSSAMER_TRY(const std::vector<unsigned char> bytes, read_bytes(file));
-  return parse_idx(file.string(), bytes, dimensions);
+Result<IdxArray> read_idx(const std::filesystem::path& path, int dimensions) {
+  GOSSAMER_TRY(const InputFile file, InputFile::open(path));
+  const auto read = [&](std::size_t count) -> Result<std::vector<unsigned char>> {
+    std::vector<unsigned char> bytes(count);
+    GOSSAMER_TRY_STATUS(file.read_exactly(0, {reinterpret_cast<char*>(bytes.data()), count}));
+    return bytes;
+  };
+  GOSSAMER_TRY(const auto prefix, read(std::min<std::uint64_t>(file.bytes(), kPrefixBytes)));
+  GOSSAMER_TRY(Claim claim, claim_of(path.string(), prefix, file.bytes(), dimensions));
+  GOSSAMER_TRY(const auto bytes, read(file.bytes()));
+  return array_of(path.string(), bytes, std::move(claim));
 }
 
 }  // namespace gossamer::train

@@ -22,7 +22,8 @@ struct IdxArray {
 
 /// Reads an array of exactly `dimensions` dimensions. Errors (data, beginning with `name`): neither
 /// IDX nor gzip, another type or number of dimensions, empty, cut short, too long. The sizes that
-/// the header claims are compared with the size of the content before memory is allocated for it.
+/// the header claims are compared with the size of the content before memory is allocated for it;
+/// gzip may unpack to 32 times its size plus 16 MiB.
 Result<IdxArray> parse_idx(const std::string& name, std::span<const unsigned char> bytes,
                            int dimensions);
 

@@ -60,7 +60,7 @@ TEST_CASE(
 TEST_CASE("links that the network does not have are none") {
   const LinkStateTable table = path_of_four(0);
   CHECK(table.is_link({2, 3}));
-  for (const LinkEnd end : {LinkEnd{0, 2}, LinkEnd{3, 4}, LinkEnd{4, 3}, LinkEnd{-1, 0}})
+  for (const LinkEnd& end : {LinkEnd{0, 2}, LinkEnd{3, 4}, LinkEnd{4, 3}, LinkEnd{-1, 0}})
     CHECK_FALSE(table.is_link(end));
 }
 

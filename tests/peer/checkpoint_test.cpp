@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/hash.hpp"
 #include "peer/checkpoint/checkpoint_store.hpp"
 #include "peer/checkpoint/checkpointer.hpp"
 #include "simulator/storage/failing_disk.hpp"
@@ -224,6 +225,43 @@ TEST_CASE(
     CHECK(process.newest() == 10);
     written(path, whole);
   }
+}
+
+TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at numbers beyond it") {
+  const Folder folder;
+  simulator::FailingDisk disk;
+  Process process(folder.path, disk);
+  REQUIRE(process.save(20).ok());
+  const fs::path path = checkpoint_path(folder.path / "checkpoints", 20, 0);
+  const Json whole = Json::parse(content_of(path));
+  const auto refusal_with = [&](const char* pointer, const Json& value) {
+    Json forged = whole;
+    forged.at(Json::json_pointer(pointer)) = value;
+    forged.erase("checksum");
+    forged["checksum"] = hash_hex(text_of(forged));
+    written(path, text_of(forged, 1) + "\n");
+    const auto manifest = verify_checkpoint(process.setup, path);
+    return manifest.ok() ? std::string() : manifest.error().message;
+  };
+  CHECK(refusal_with("/round", 20) == "");
+  CHECK(refusal_with("/round", process.setup.config.run.rounds) == "");
+  const auto beyond = [&](const char* pointer, const Json& value) {
+    CAPTURE(pointer);
+    CAPTURE(text_of(value));
+    CHECK(refusal_with(pointer, value).starts_with(path.string() + " is damaged: "));
+  };
+  for (const char* pointer : {"/round", "/nodes/0/local_steps", "/nodes/1/node"}) {
+    beyond(pointer, std::uint64_t{1} << 63);
+    beyond(pointer, ~std::uint64_t{0});
+    for (const Json& value : {Json(-1), Json(0.5), Json("1"), Json(true), Json(), Json::array()})
+      beyond(pointer, value);
+  }
+  beyond("/round", process.setup.config.run.rounds + 1);
+  beyond("/nodes/1/node", process.setup.nodes());
+  beyond("/nodes/1/node", 0);
+  beyond("/nodes/0/bytes_sent", -1);
+  beyond("/nodes/0/counters", Json::array({-1}));
+  beyond("/tensors", Json::array({1}));
 }
 
 TEST_CASE(

@@ -194,7 +194,7 @@ TEST_CASE("a device, or a file larger than the limit, is refused") {
   const fs::path pipe = folder.path / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   for (const fs::path& path : {fs::path("/dev/zero"), pipe, folder.path}) {
-    const auto content = read_file(path);
+    const auto content = read_file(path, 100);
     REQUIRE_FALSE(content.ok());
     CHECK(content.error().kind == ErrorKind::data);
     CHECK(content.error().message.find(path.string()) != std::string::npos);

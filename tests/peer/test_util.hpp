@@ -45,7 +45,7 @@ inline std::string written(const fs::path& path, const std::string& content) {
 }
 
 inline std::string content_of(const fs::path& path) {
-  auto content = read_file(path);
+  auto content = read_file(path, 1 << 30);
   REQUIRE_MESSAGE(content.ok(), (content.ok() ? "" : content.error().message));
   return *content;
 }

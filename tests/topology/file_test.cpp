@@ -113,7 +113,7 @@ TEST_CASE("what is wrong in an edge list is said with its line") {
   CHECK(network("file", 4).refusal() ==
         "topology.path: topology file needs the path of an edge list or a GraphML file");
   CHECK(network("file", 4).set("path", std::string("/nowhere/g")).refusal() ==
-        "/nowhere/g: the file cannot be read");
+        "cannot read /nowhere/g: No such file or directory");
 }
 
 TEST_CASE(

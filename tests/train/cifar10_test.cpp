@@ -86,7 +86,7 @@ TEST_CASE("errors name the file, and the source of CIFAR-10") {
     return contains(message, words) && contains(message, "cs.toronto.edu/~kriz/cifar");
   };
   CHECK(contains(folder.refusal({{"path", text("")}}), "data.path: empty"));
-  CHECK(refused(folder.path("data_batch_1.bin") + ": no such file"));
+  CHECK(refused(folder.path("data_batch_1.bin") + ": No such file"));
   write_files(folder);
   Bytes cut = records(5);
   cut.pop_back();
@@ -101,7 +101,7 @@ TEST_CASE("errors name the file, and the source of CIFAR-10") {
   CHECK(refused("data_batch_3.bin: record 2 has label 10"));
   folder.file("data_batch_3.bin", records(5));
   fs::remove(folder.path("test_batch.bin"));
-  CHECK(refused("test_batch.bin: no such file"));
+  CHECK(refused("test_batch.bin: No such file"));
   CHECK(contains(folder.refusal({{"train_counts", number(1)}}), "data.train_counts"));
 }
 

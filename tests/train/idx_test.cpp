@@ -125,8 +125,7 @@ TEST_CASE("sizes that a header claims are never allocated") {
   CHECK(contains(parse_refusal(gzipped(bytes)), "more values than any file holds"));
   const Bytes large = {0, 0, 8, 3, 0, 0, 0x40, 0, 0, 0, 0x40, 0, 0, 0, 0x40, 0};  // 2^42 bytes
   CHECK(contains(parse_refusal(large), "claims 4398046511120 bytes in all, and there are 16"));
-  CHECK(contains(parse_refusal(gzipped(large)),
-                 "claims 4398046511120 bytes in all, and there are 16"));
+  CHECK(contains(parse_refusal(gzipped(large)), "claims 4398046511120 bytes, and "));
 }
 
 TEST_CASE("any byte changed and any length gives an error or a valid array") {
@@ -282,7 +281,7 @@ TEST_CASE("files that do not fit each other are refused by name") {
                  "/no/such/folder: no such file or folder"));
   CHECK(contains(folder.refusal({{"path", text("")}}), "data.path: give the folder"));
   folder.file("train-images-idx3-ubyte", idx_bytes({6, 2, 3}));
-  CHECK(contains(folder.refusal(), folder.path("train-labels-idx1-ubyte") + ": no such file"));
+  CHECK(contains(folder.refusal(), folder.path("train-labels-idx1-ubyte") + ": No such file"));
   folder.file("train-labels-idx1-ubyte", idx_bytes({5}));
   CHECK(contains(folder.refusal(),
                  "5 labels, and " + folder.path("train-images-idx3-ubyte") + " has 6 images"));
@@ -296,6 +295,6 @@ TEST_CASE("files that do not fit each other are refused by name") {
   CHECK(contains(folder.refusal(), "images of 3×3, and"));
   CHECK(
       contains(folder.refusal({{"images", text(".")}, {"labels", text("t10k-labels-idx1-ubyte")}}),
-               "not a regular file"));
+               "Is a directory"));
   CHECK(contains(folder.refusal({{"imags", text("a")}}), "data.imags"));
 }

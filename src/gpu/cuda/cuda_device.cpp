@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <exception>
 #include <new>
-#include <optional>
 #include <stdexcept>
 
 #include "base/check.hpp"
@@ -36,19 +35,21 @@ class Footprint {
   void writes(const void* memory) { touch(memory); }
   void reads(const void* memory) { touch(memory); }
   /// The GPU that holds the first row of the request.
-  std::size_t server() const { return server_.value_or(0); }
+  std::size_t server() const { return server_ == kNone ? 0 : server_; }
 
  private:
   void touch(const void* memory) {
     if (memory == nullptr) return;
     const std::size_t gpu_index = addresses_.gpu_of(memory);
-    if (!server_) server_ = gpu_index;
-    else if (gpu_index != *server_) on_other_(gpu_index, *server_);
+    if (server_ == kNone) server_ = gpu_index;
+    else if (gpu_index != server_) on_other_(gpu_index, server_);
   }
+
+  static constexpr auto kNone = static_cast<std::size_t>(-1);
 
   AddressMap::Reader& addresses_;
   OnOther on_other_;
-  std::optional<std::size_t> server_;
+  std::size_t server_ = kNone;
 };
 
 /// Whether all memory of such a request must be on one GPU.

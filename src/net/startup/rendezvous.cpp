@@ -5,8 +5,17 @@
 
 #include <algorithm>
 #include <fstream>
+#include <string_view>
+
+#include "base/input_file.hpp"
 
 namespace gossamer::net {
+
+namespace {
+
+constexpr std::uint64_t kMaxFileBytes = 4096;  // an address and a run id
+
+}  // namespace
 
 namespace fs = std::filesystem;
 
@@ -70,10 +79,15 @@ void Rendezvous::restore(bool overwrite) {
 }
 
 Result<Address> Rendezvous::find(int peer) const {
-  std::ifstream in(file(peer));
-  std::string address, run_id;
-  if (!std::getline(in, address) || !std::getline(in, run_id))
+  const auto content = read_file(file(peer), kMaxFileBytes);
+  if (!content.ok() && fs::exists(file(peer)))  // a pipe, say, or a file of another kind
+    return Error{ErrorKind::network, content.error().message};
+  const std::string_view text = content.ok() ? std::string_view(*content) : std::string_view();
+  const std::size_t first = text.find('\n'), second = text.find('\n', first + 1);
+  if (first == text.npos || second == text.npos)
     return Error{ErrorKind::network, fmt::format("{} is not there yet", file(peer).string())};
+  const std::string address(text.substr(0, first)),
+      run_id(text.substr(first + 1, second - first - 1));
   if (run_id != run_id_)
     return Error{
         ErrorKind::network,

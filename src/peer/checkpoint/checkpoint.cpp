@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/hash.hpp"
 #include "peer/config/config_json.hpp"
@@ -15,7 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
+constexpr std::uint64_t kMaxManifestBytes = 64 << 20;  // 0.5 KiB a node and 60 bytes a tensor
+constexpr std::uint64_t kMaxLocalSteps = std::uint64_t{1} << 53;
 constexpr const char* kChecksum = "checksum";
 
 /// Names of the rows of the optimizer's state, in its order.
@@ -43,19 +46,23 @@ Json to_json(const NodeState& state) {
            {{"pushes", staleness.pushes}, {"sum", staleness.sum}, {"largest", staleness.largest}}}};
 }
 
+/// A number ≥ 0. Throws Json::exception for anything else: Json would convert −1 to 2⁶⁴ − 1.
+std::uint64_t count(const Json& json) { return json.get_ref<const std::uint64_t&>(); }
+
 NodeState node_from(const Json& json) {
   NodeState state;
   NodeMetrics& metrics = state.metrics;
-  json.at("node").get_to(state.node);
-  json.at("local_steps").get_to(state.steps);
-  json.at("counters").get_to(state.counters);
+  state.node = static_cast<int>(std::min<std::uint64_t>(
+      count(json.at("node")), std::numeric_limits<int>::max()));  // check_nodes refuses that one
+  state.steps = count(json.at("local_steps"));
+  for (const Json& counter : json.at("counters")) state.counters.push_back(count(counter));
   metrics.time = gossip::Time(json.at("nanoseconds").get<std::int64_t>());
-  json.at("bytes_sent").get_to(metrics.traffic.bytes_sent);
-  json.at("bytes_received").get_to(metrics.traffic.bytes_received);
+  metrics.traffic.bytes_sent = count(json.at("bytes_sent"));
+  metrics.traffic.bytes_received = count(json.at("bytes_received"));
   json.at("train_seconds").get_to(metrics.times.train_seconds);
   json.at("wait_seconds").get_to(metrics.times.wait_seconds);
   json.at("mix_seconds").get_to(metrics.mix_seconds);
-  json.at("steps_recorded").get_to(metrics.steps_recorded);
+  metrics.steps_recorded = count(json.at("steps_recorded"));
   json.at("loss_sum").get_to(metrics.loss.sum);
   json.at("loss_count").get_to(metrics.loss.count);
   const Json& staleness = json.at("staleness");
@@ -69,15 +76,15 @@ std::string checksum_of(const Json& json) { return hash_hex(text_of(json)); }
 
 Manifest manifest_from(const Json& json) {
   Manifest manifest;
-  json.at("round").get_to(manifest.round);
+  manifest.round = count(json.at("round"));
   json.at("run_id").get_to(manifest.run_id);
   json.at("configuration").get_to(manifest.configuration);
   manifest.config = json.at("config");
   json.at("wall_seconds").get_to(manifest.wall_seconds);
   for (const Json& node : json.at("nodes")) manifest.nodes.push_back(node_from(node));
   json.at("header_hash").get_to(manifest.header_hash);
-  for (const auto& [name, hash] : json.at("tensors").items())
-    manifest.tensors.emplace_back(name, hash.get<std::string>());
+  for (const Json& tensor : json.at("tensors"))
+    manifest.tensors.emplace_back(tensor.at(0).get<std::string>(), tensor.at(1).get<std::string>());
   return manifest;
 }
 
@@ -94,6 +101,23 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
       fmt::format("{} is from another configuration: {}; use the configuration that wrote it, or "
                   "choose another folder (checkpoint.folder, --out)",
                   path.string(), what)};
+}
+
+/// A checksum is no signature, so the numbers that the run will count on are checked too.
+Status check_nodes(const Setup& setup, const fs::path& path, const Manifest& manifest) {
+  if (manifest.round > setup.config.run.rounds)
+    return damaged_file(path, fmt::format("it is of round {}, and the run has {} rounds",
+                                          manifest.round, setup.config.run.rounds));
+  int lowest = 0;
+  for (const NodeState& state : manifest.nodes) {
+    if (state.node < lowest || state.node >= setup.nodes())
+      return damaged_file(
+          path, fmt::format("node {} is out of order, or the run has no such node", state.node));
+    if (state.steps > kMaxLocalSteps)
+      return damaged_file(path, fmt::format("node {} has {} local steps", state.node, state.steps));
+    lowest = state.node + 1;
+  }
+  return {};
 }
 
 /// Checks the hash of every tensor, and that every tensor of the nodes' states exists.
@@ -167,16 +191,18 @@ std::string manifest_text(const Manifest& manifest) {
   json["nodes"] = Json::array();
   for (const NodeState& state : manifest.nodes) json["nodes"].push_back(to_json(state));
   json["header_hash"] = manifest.header_hash;
-  json["tensors"] = Json::object();
-  for (const auto& [name, hash] : manifest.tensors) json["tensors"][name] = hash;
+  json["tensors"] = Json::array();
+  for (const auto& [name, hash] : manifest.tensors) json["tensors"].push_back({name, hash});
   json[kChecksum] = checksum_of(json);
   return text_of(json, 1) + "\n";
 }
 
 Result<Manifest> read_manifest(const fs::path& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path));
-  Json json = Json::parse(content, nullptr, false);
-  if (!json.is_object()) return damaged_file(path, "it is not JSON");
+  GOSSAMER_TRY(const std::string content, read_file(path, kMaxManifestBytes));
+  auto parsed = parse_json(content);
+  if (!parsed.ok()) return damaged_file(path, parsed.error().message);
+  Json json = std::move(*parsed);
+  if (!json.is_object()) return damaged_file(path, "it is not a JSON object");
   if (const auto format = json.find("format"); format != json.end() && *format != kFormat)
     return Error{ErrorKind::data,
                  fmt::format("{} has format {}, and this version of gossamer ({}) reads format {}",
@@ -201,6 +227,7 @@ fs::path tensors_path(const fs::path& manifest) {
 Result<Manifest> verify_checkpoint(const Setup& setup, const fs::path& path) {
   GOSSAMER_TRY(Manifest manifest, read_manifest(path));
   GOSSAMER_TRY_STATUS(check_configuration(setup, path, manifest));
+  GOSSAMER_TRY_STATUS(check_nodes(setup, path, manifest));
   GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(tensors_path(path)));
   GOSSAMER_TRY_STATUS(check_tensors(setup, manifest, file));
   return manifest;

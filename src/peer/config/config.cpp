@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMaxConfigBytes = 16 << 20;  // typical: a few hundred
+constexpr std::uintmax_t kMaxConfigBytes = 2 << 20;  // typical: a few hundred
+constexpr std::size_t kMaxKeyDots = 64;              // a key of ours has one
 
 /// An unchecked value and its origin. Values from TOML have a type; values from --set are text
 /// until their key is known.
@@ -87,8 +88,29 @@ Status read_section(const std::string& file, const std::string& name, const toml
   return {};
 }
 
+/// The first line with a key of absurdly many parts, or 0. The parser makes a table for each part,
+/// and their number bounds its stack; it bounds the depth of values itself.
+std::size_t line_of_deep_key(std::string_view text) {
+  std::size_t line = 1, dots = 0;
+  char quote = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote == 0 && c == '#') i = std::min(text.find('\n', i), text.size()) - 1;
+    else if (c == '\n') ++line, dots = 0, quote = 0;  // strings of several lines hold no key
+    else if (quote == '"' && c == '\\') ++i;
+    else if (quote != 0) quote = c == quote ? char{0} : quote;
+    else if (c == '"' || c == '\'') quote = c;
+    else if (c == '=' || c == ',' || c == '[' || c == '{') dots = 0;
+    else if (c == '.' && ++dots > kMaxKeyDots) return line;
+  }
+  return 0;
+}
+
 Result<RawConfig> read_toml(const std::string& path) {
   GOSSAMER_TRY(const std::string content, read_file(path, kMaxConfigBytes));
+  if (const std::size_t line = line_of_deep_key(content); line > 0)
+    return invalid_error(
+        fmt::format("{}:{}: a key of more than {} parts", path, line, kMaxKeyDots));
   RawConfig raw;
   try {
     const toml::table root = toml::parse(content, path);

@@ -138,7 +138,7 @@ Status Recorder::resume_at(gossip::Round round) {
   const std::string config = setup_.config.to_toml();
   // Usually unchanged. While a process joins a network, its neighbours wait for it, so a write to a
   // slow disk is avoided.
-  if (const auto there = read_file(resolved); !there.ok() || *there != config)
+  if (const auto there = read_file(resolved, config.size()); !there.ok() || *there != config)
     GOSSAMER_TRY_STATUS(write_file(resolved, config));
   GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
   log_.emplace(std::move(log));

@@ -29,7 +29,8 @@ ResumedLog::Line ResumedLog::line_of(const ProcessLog& log, const Json& record) 
 
 Result<std::optional<ResumedLog>> ResumedLog::read(const fs::path& path, int lowest) {
   ResumedLog result;
-  GOSSAMER_TRY(result.size_, regular_file_size(path));
+  GOSSAMER_TRY(const InputFile file, InputFile::open(path));
+  result.size_ = file.bytes();
   GOSSAMER_TRY(std::optional<ProcessLog> log,
                read_log(
                    path, lowest,

@@ -81,8 +81,9 @@ Result<std::optional<ProcessLog>> read_log(
   std::size_t line_number = 0;
   bool ended = false;
   const auto parse_line = [&](std::string_view line) -> Problem {
-    Json record = Json::parse(line, nullptr, false);
-    if (record.is_discarded()) return "not JSON";
+    auto parsed = parse_json(line);
+    if (!parsed.ok()) return parsed.error().message;
+    Json record = std::move(*parsed);
     if (log.header.is_null()) return read_header(log, std::move(record));
     if (ended) return "record: there is a record after the end of the log";
     if (Problem problem = check_record(record, log.hosted, log.models.size())) return problem;

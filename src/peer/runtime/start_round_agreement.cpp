@@ -87,7 +87,9 @@ std::string StartRoundAgreement::contribution() const {
 
 Status StartRoundAgreement::merge(const std::string& text) {
   const Error nonsense{ErrorKind::lost_peer, "its list of checkpoints makes no sense"};
-  const Json rounds = Json::parse(text, nullptr, false);
+  const auto parsed = parse_json(text);
+  if (!parsed.ok()) return nonsense;
+  const Json& rounds = *parsed;
   if (!rounds.is_array() || rounds.empty() || rounds.size() > most_rounds(static_cast<int>(nodes_)))
     return nonsense;
   std::map<Round, Nodes> theirs;

@@ -42,20 +42,24 @@ struct Model {
   std::string name;  ///< "a.safetensors", or "a.safetensors, peer 3"
   SafetensorsFile* file = nullptr;
   std::vector<std::pair<std::string, const TensorInfo*>> tensors;
+  std::map<std::string, const TensorInfo*, std::less<>> by_name;
 
-  const TensorInfo* find(const std::string& name) const {
-    const auto found =
-        std::ranges::find(tensors, name, &std::pair<std::string, const TensorInfo*>::first);
-    return found == tensors.end() ? nullptr : found->second;
+  void add(std::string_view tensor, const TensorInfo* info) {
+    tensors.emplace_back(tensor, info);
+    by_name.emplace(tensor, info);
+  }
+  const TensorInfo* find(const std::string& tensor) const {
+    const auto found = by_name.find(tensor);
+    return found == by_name.end() ? nullptr : found->second;
   }
 };
 
 std::vector<Model> models_in(SafetensorsFile& file) {
-  Model whole{file.path().string(), &file, {}};
+  Model whole{file.path().string(), &file, {}, {}};
   std::map<int, Model> peers;
   bool has_nodes = false;
   for (const TensorInfo& info : file.header().tensors) {
-    whole.tensors.emplace_back(info.name, &info);
+    whole.add(info.name, &info);
     const auto owner = owner_of(info.name);
     if (!owner) continue;
     has_nodes = true;
@@ -63,7 +67,7 @@ std::vector<Model> models_in(SafetensorsFile& file) {
     Model& model = peers[owner->node];
     model.name = fmt::format("{}, peer {}", file.path().string(), owner->node);
     model.file = &file;
-    model.tensors.emplace_back(owner->tensor, &info);
+    model.add(owner->tensor, &info);
   }
   if (!has_nodes) return {std::move(whole)};
   std::vector<Model> models;

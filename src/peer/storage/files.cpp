@@ -7,8 +7,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 namespace gossamer::peer {
@@ -16,26 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error cannot(const char* action, const fs::path& path, int reason) {
-  return {ErrorKind::data,
-          fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(reason))};
-}
-
 Status write_all(int descriptor, const fs::path& path, std::string_view content) {
   while (!content.empty()) {
     const ssize_t written = ::write(descriptor, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return cannot("write", path, errno);
+    if (written < 0) return file_error("write", path, errno);
     content.remove_prefix(static_cast<std::size_t>(written));
   }
   return {};
-}
-
-Result<std::ifstream> open_to_read(const fs::path& path) {
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) return cannot("read", path, errno == 0 ? EIO : errno);
-  return stream;
 }
 
 }  // namespace
@@ -47,7 +33,7 @@ Error damaged_file(const std::filesystem::path& path, const std::string& what) {
 Result<AtomicFile> AtomicFile::create(const fs::path& path, Disk& disk) {
   fs::path temporary = path.string() + fmt::format(".{}{}", ::getpid(), kTemporarySuffix);
   const int descriptor = disk.create(temporary);
-  if (descriptor < 0) return cannot("create", temporary, -descriptor);
+  if (descriptor < 0) return file_error("create", temporary, -descriptor);
   return AtomicFile(path, std::move(temporary), descriptor, disk);
 }
 
@@ -65,8 +51,8 @@ AtomicFile::~AtomicFile() {
 Status AtomicFile::write(std::uint64_t offset, std::string_view bytes) {
   while (!bytes.empty()) {
     const std::int64_t written = disk_->write(descriptor_, offset, bytes);
-    if (written < 0) return cannot("write", path_, static_cast<int>(-written));
-    if (written == 0) return cannot("write", path_, EIO);
+    if (written < 0) return file_error("write", path_, static_cast<int>(-written));
+    if (written == 0) return file_error("write", path_, EIO);
     offset += static_cast<std::uint64_t>(written);
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
@@ -75,14 +61,14 @@ Status AtomicFile::write(std::uint64_t offset, std::string_view bytes) {
 
 Status AtomicFile::commit() {
   if (const int failed = disk_->sync(descriptor_); failed < 0)
-    return cannot("write", path_, -failed);
+    return file_error("write", path_, -failed);
   if (const int failed = disk_->close(std::exchange(descriptor_, -1)); failed < 0)
-    return cannot("write", path_, -failed);
+    return file_error("write", path_, -failed);
   if (const int failed = disk_->rename(temporary_, path_); failed < 0)
-    return cannot("rename to", path_, -failed);
+    return file_error("rename to", path_, -failed);
   temporary_.clear();
   if (const int failed = disk_->sync_path(path_.parent_path()); failed < 0)
-    return cannot("sync the folder of", path_, -failed);
+    return file_error("sync the folder of", path_, -failed);
   return {};
 }
 
@@ -92,51 +78,27 @@ Status write_file(const fs::path& path, std::string_view content, Disk& disk) {
   return file.commit();
 }
 
-Result<std::uint64_t> regular_file_size(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (fs::is_directory(status)) return cannot("read", path, EISDIR);
-  if (fs::exists(status) && !fs::is_regular_file(status))  // reading one might not end, or block
-    return Error{
-        ErrorKind::data,
-        fmt::format("cannot read {}: it is a device or a pipe, not a file", path.string())};
-  const std::uintmax_t bytes = fs::file_size(path, error);
-  return error ? Result<std::uint64_t>(cannot("read", path, error.value()))
-               : Result<std::uint64_t>(bytes);
-}
-
-Result<std::string> read_file(const fs::path& path, std::uint64_t max_bytes) {
-  GOSSAMER_TRY(const std::uint64_t bytes, regular_file_size(path));
-  if (bytes > max_bytes)
-    return Error{ErrorKind::data,
-                 fmt::format("cannot read {}: it has {} bytes, and at most {} are allowed",
-                             path.string(), bytes, max_bytes)};
-  GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
-  std::stringstream content;
-  if (stream.peek() != std::ifstream::traits_type::eof()) content << stream.rdbuf();
-  if (stream.bad()) return cannot("read", path, EIO);
-  return content.str();
-}
-
 Status read_lines(const fs::path& path,
                   const std::function<Status(std::string_view line)>& on_line) {
-  GOSSAMER_TRY_STATUS(regular_file_size(path));
-  GOSSAMER_TRY(std::ifstream stream, open_to_read(path));
-  std::string line;
-  while (std::getline(stream, line) && !stream.eof()) GOSSAMER_TRY_STATUS(on_line(line));
-  return stream.bad() ? Status(cannot("read", path, EIO)) : Status();
+  GOSSAMER_TRY(InputFile file, InputFile::open(path));
+  LineReader lines(std::move(file));
+  while (true) {
+    GOSSAMER_TRY(const std::optional<std::string_view> line, lines.next());
+    if (!line || !lines.complete()) return {};
+    GOSSAMER_TRY_STATUS(on_line(*line));
+  }
 }
 
 Result<bool> truncate_file(const fs::path& path, std::uint64_t old_bytes, std::uint64_t new_bytes) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-  if (descriptor < 0) return cannot("open", path, errno);
+  if (descriptor < 0) return file_error("open", path, errno);
   Result<bool> done = ::flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
                       ::lseek(descriptor, 0, SEEK_END) == static_cast<off_t>(old_bytes);
   // Without the sync, a power cut could leave records that are appended next in the middle of the
   // old content.
   if (*done && old_bytes > new_bytes &&
       (::ftruncate(descriptor, static_cast<off_t>(new_bytes)) != 0 || ::fsync(descriptor) != 0))
-    done = cannot("truncate", path, errno);
+    done = file_error("truncate", path, errno);
   ::close(descriptor);
   return done;
 }
@@ -144,13 +106,13 @@ Result<bool> truncate_file(const fs::path& path, std::uint64_t old_bytes, std::u
 Result<RecordFile> RecordFile::create(const fs::path& path) {
   const int descriptor =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
-  if (descriptor < 0) return cannot("create", path, errno);
+  if (descriptor < 0) return file_error("create", path, errno);
   return RecordFile(path, descriptor);
 }
 
 Result<RecordFile> RecordFile::append(const fs::path& path) {
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (descriptor < 0) return cannot("open", path, errno);
+  if (descriptor < 0) return file_error("open", path, errno);
   return RecordFile(path, descriptor);
 }
 
@@ -173,7 +135,7 @@ RecordFile::~RecordFile() {
 
 Status RecordFile::write(const Json& record) {
   if (!failed_.ok()) return failed_;
-  if (descriptor_ < 0) return cannot("write", path_, EBADF);
+  if (descriptor_ < 0) return file_error("write", path_, EBADF);
   const std::string line = text_of(record) + "\n";
   failed_ = write_all(descriptor_, path_, line);
   if (failed_.ok()) complete_bytes_ += static_cast<std::int64_t>(line.size());
@@ -187,8 +149,8 @@ Status RecordFile::close() {
   if (descriptor < 0) return {};
   const bool synced = ::fsync(descriptor) == 0;
   const int reason = errno;
-  if (::close(descriptor) != 0) return cannot("write", path_, errno);
-  return synced ? Status() : Status(cannot("write", path_, reason));
+  if (::close(descriptor) != 0) return file_error("write", path_, errno);
+  return synced ? Status() : Status(file_error("write", path_, reason));
 }
 
 }  // namespace gossamer::peer

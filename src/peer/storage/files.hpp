@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "base/input_file.hpp"
 #include "base/result.hpp"
 #include "peer/storage/disk.hpp"
 #include "peer/storage/json.hpp"
@@ -54,17 +54,10 @@ inline constexpr std::string_view kTemporarySuffix = ".part";
 /// Writes `content` to `path` atomically. Errors as of AtomicFile.
 Status write_file(const std::filesystem::path& path, std::string_view content,
                   Disk& disk = real_disk());
-/// Size of a regular file in bytes. Errors (data) name the path and the reason: the file is
-/// missing, or it is a folder or a device.
-Result<std::uint64_t> regular_file_size(const std::filesystem::path& path);
-/// The content of a regular file. Errors as of regular_file_size, or (data) the file is larger than
-/// `max_bytes`.
-Result<std::string> read_file(const std::filesystem::path& path,
-                              std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max());
 
 /// Calls `on_line` with each line of a regular file, without its line end. An error of `on_line`
 /// ends the reading and is returned. A last line without a line end is incomplete and is skipped.
-/// Errors as of regular_file_size.
+/// Errors as of LineReader.
 Status read_lines(const std::filesystem::path& path,
                   const std::function<Status(std::string_view line)>& on_line);
 

@@ -1,13 +1,31 @@
 // The JSON type of logs, summaries and manifests, and how it becomes text.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+
+#include "base/result.hpp"
 
 namespace gossamer::peer {
 
 /// Keeps the order in which fields were added.
 using Json = nlohmann::ordered_json;
+
+/// Limits on JSON text from a file or a peer, which bound the memory and the stack that its value
+/// takes.
+struct JsonLimits {
+  int depth = 32;                  ///< arrays and objects within each other
+  std::size_t values = 4'000'000;  ///< values in all, of about 16 bytes each
+  std::size_t object_fields =
+      4096;  ///< fields of one object: Json compares each with all before it
+};
+/// Errors (data): the text goes beyond a limit, which the message names. A text that is not JSON
+/// may pass. Time: linear in the text.
+Status check_json_limits(std::string_view text, const JsonLimits& limits = {});
+/// The value of a text. Errors (data): as of check_json_limits, or "not JSON".
+Result<Json> parse_json(std::string_view text);
 
 /// The value; null if it is NaN or infinite, which JSON cannot represent.
 Json finite_or_null(double value);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
+#include <limits>
+#include <string_view>
+#include <utility>
 
 #include "peer/storage/files.hpp"
 
@@ -12,6 +15,10 @@ namespace gossamer::peer {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxHeaderBytes = 16 << 20;  // some 200,000 tensors
+constexpr JsonLimits kHeaderLimits{.values = 2'000'000,
+                                   .object_fields = std::numeric_limits<std::size_t>::max()};
 
 static_assert(std::endian::native == std::endian::little, "safetensors are little-endian");
 
@@ -53,18 +60,18 @@ SafetensorsHeader make_safetensors_header(const std::vector<Tensor>& tensors,
                                           const Metadata& metadata) {
   SafetensorsHeader result;
   result.metadata = metadata;
-  Json json;
-  json["__metadata__"] = metadata;
+  // Field by field, because Json would compare each name with all before it.
+  std::string text = "{\"__metadata__\":" + text_of(Json(metadata));
   std::uint64_t offset = 0;
   for (const Tensor& tensor : tensors) {
     const std::size_t values = values_of(tensor.shape);
     result.add({tensor.name, tensor.shape, offset, values});
     const std::uint64_t end = offset + values * sizeof(float);
-    json[tensor.name] = {
-        {"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    const Json entry = {{"dtype", "F32"}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    text += fmt::format(",{}:{}", text_of(Json(tensor.name)), text_of(entry));
     offset = end;
   }
-  std::string text = text_of(json);
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');  // the values begin at a multiple of 8
   const std::uint64_t length = text.size();
   result.bytes.assign(reinterpret_cast<const char*>(&length), sizeof length);
@@ -84,28 +91,35 @@ Status write_safetensors(const fs::path& path, const std::vector<Tensor>& tensor
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const fs::path& path) {
-  GOSSAMER_TRY(const std::uint64_t bytes, regular_file_size(path));
-  SafetensorsFile file(path);
-  GOSSAMER_TRY_STATUS(file.read_header(bytes));
+  GOSSAMER_TRY(InputFile opened, InputFile::open(path));
+  SafetensorsFile file(std::move(opened));
+  GOSSAMER_TRY_STATUS(file.read_header());
   return file;
 }
 
-Status SafetensorsFile::read_header(std::uint64_t file_bytes) {
-  if (!stream_)
-    return Error{ErrorKind::data,
-                 fmt::format("cannot read {}: {}", path_.string(), std::strerror(errno))};
-  std::uint64_t length = 0;
-  if (file_bytes < sizeof length) return damaged_file(path_, "it is shorter than its first field");
-  stream_.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (length > file_bytes - sizeof length) return damaged_file(path_, "its header is truncated");
-  header_.bytes.resize(sizeof length + length);
-  std::memcpy(header_.bytes.data(), &length, sizeof length);
-  stream_.read(header_.bytes.data() + sizeof length, static_cast<std::streamsize>(length));
-  if (!stream_) return damaged_file(path_, "its header cannot be read");
-  const Json header = Json::parse(header_.bytes.substr(sizeof length), nullptr, false);
-  if (!header.is_object()) return damaged_file(path_, "its header is not JSON");
+Status SafetensorsFile::read_header() {
+  const fs::path& path = file_.path();
+  const std::uint64_t file_bytes = file_.bytes();
+  std::array<char, sizeof(std::uint64_t)> prefix;
+  if (file_bytes < prefix.size()) return damaged_file(path, "it is shorter than its first field");
+  GOSSAMER_TRY_STATUS(file_.read_exactly(0, prefix));
+  const auto length = std::bit_cast<std::uint64_t>(prefix);
+  if (length > file_bytes - prefix.size()) return damaged_file(path, "its header is truncated");
+  if (length > kMaxHeaderBytes)
+    return damaged_file(path, fmt::format("its header has {} bytes, and at most {} are read",
+                                          length, kMaxHeaderBytes));
+  header_.bytes.assign(prefix.begin(), prefix.end());
+  header_.bytes.resize(prefix.size() + length);
+  const std::span<char> text = std::span(header_.bytes).subspan(prefix.size());
+  GOSSAMER_TRY_STATUS(file_.read_exactly(prefix.size(), text));
+  if (const Status fits = check_json_limits({text.data(), text.size()}, kHeaderLimits); !fits.ok())
+    return damaged_file(path, "its header is " + fits.error().message);
+  // Not Json, whose objects are lists: a header is one object with a field for each tensor.
+  const auto header = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+  if (!header.is_object()) return damaged_file(path, "its header is not JSON");
   const std::uint64_t start = header_.bytes.size(), room = file_bytes - start;
   std::uint64_t covered = 0;
+  std::vector<TensorInfo> tensors;
   try {
     for (const auto& [name, entry] : header.items()) {
       if (name == "__metadata__") {
@@ -113,35 +127,35 @@ Status SafetensorsFile::read_header(std::uint64_t file_bytes) {
         continue;
       }
       if (entry.at("dtype") != "F32")
-        return damaged_file(path_, fmt::format("tensor {} is not F32", name));
+        return damaged_file(path, fmt::format("tensor {} is not F32", name));
       const auto begin = entry.at("data_offsets").at(0).get<std::uint64_t>(),
                  end = entry.at("data_offsets").at(1).get<std::uint64_t>();
       if (begin > end || end > room || begin % sizeof(float) != 0 ||
           (end - begin) % sizeof(float) != 0)
         return damaged_file(
-            path_, fmt::format("tensor {} lies outside the file (is it truncated?)", name));
-      header_.add({name, entry.at("shape").get<std::vector<std::int64_t>>(), start + begin,
-                   static_cast<std::size_t>((end - begin) / sizeof(float))});
-      if (!fits(header_.tensors.back()))
+            path, fmt::format("tensor {} lies outside the file (is it truncated?)", name));
+      tensors.push_back({name, entry.at("shape").get<std::vector<std::int64_t>>(), start + begin,
+                         static_cast<std::size_t>((end - begin) / sizeof(float))});
+      if (!fits(tensors.back()))
         return damaged_file(
-            path_, fmt::format("tensor {} has another number of values than its shape", name));
+            path, fmt::format("tensor {} has another number of values than its shape", name));
       covered += end - begin;
     }
-  } catch (const Json::exception& error) {
-    return damaged_file(path_, error.what());
+  } catch (const nlohmann::json::exception& error) {
+    return damaged_file(path, error.what());
   }
-  if (covered != room) return damaged_file(path_, "its tensors do not fill the file");
+  if (covered != room) return damaged_file(path, "its tensors do not fill the file");
+  std::ranges::sort(tensors, {}, [](const TensorInfo& tensor) {
+    return std::pair<std::uint64_t, std::string_view>(tensor.begin, tensor.name);
+  });
+  for (TensorInfo& tensor : tensors) header_.add(std::move(tensor));
   return {};
 }
 
-Status SafetensorsFile::read(const TensorInfo& tensor, std::size_t first, std::span<float> into) {
-  stream_.clear();
-  stream_.seekg(static_cast<std::streamoff>(tensor.begin + first * sizeof(float)));
-  stream_.read(reinterpret_cast<char*>(into.data()),
-               static_cast<std::streamsize>(into.size_bytes()));
-  return stream_
-             ? Status()
-             : Status(damaged_file(path_, fmt::format("tensor {} cannot be read", tensor.name)));
+Status SafetensorsFile::read(const TensorInfo& tensor, std::size_t first,
+                             std::span<float> into) const {
+  return file_.read_exactly(tensor.begin + first * sizeof(float),
+                            {reinterpret_cast<char*>(into.data()), into.size_bytes()});
 }
 
 Result<TensorFile> read_safetensors(const fs::path& path) {

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/input_file.hpp"
 #include "base/result.hpp"
 #include "peer/storage/disk.hpp"
 
@@ -59,18 +59,16 @@ class SafetensorsFile {
   static Result<SafetensorsFile> open(const std::filesystem::path& path);
 
   const SafetensorsHeader& header() const { return header_; }
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
   /// Reads into.size() values, starting at value `first` of the tensor. The range lies within the
   /// tensor.
-  Status read(const TensorInfo& tensor, std::size_t first, std::span<float> into);
+  Status read(const TensorInfo& tensor, std::size_t first, std::span<float> into) const;
 
  private:
-  explicit SafetensorsFile(std::filesystem::path path)
-      : path_(std::move(path)), stream_(path_, std::ios::binary) {}
-  Status read_header(std::uint64_t file_bytes);
+  explicit SafetensorsFile(InputFile file) : file_(std::move(file)) {}
+  Status read_header();
 
-  std::filesystem::path path_;
-  std::ifstream stream_;
+  InputFile file_;
   SafetensorsHeader header_;
 };
 

@@ -10,7 +10,6 @@
 #include <array>
 #include <filesystem>
 
-#include "train/data_file.hpp"
 #include "train/dataset.hpp"
 
 namespace gossamer::train::datasets::cifar10 {
@@ -72,18 +71,20 @@ Values normalised() {
 
 /// Appends at most `most` of the file's samples.
 Status append(Dataset& data, const fs::path& file, std::size_t most, const Values& values) {
-  auto read = read_bytes(file);
-  if (!read.ok()) return data_error(fmt::format("{}; {}", read.error().message, kRemedy));
-  const std::vector<unsigned char>& bytes = *read;
-  if (bytes.empty() || bytes.size() % kRecord != 0)
+  const auto opened = InputFile::open(file);
+  if (!opened.ok()) return data_error(fmt::format("{}; {}", opened.error().message, kRemedy));
+  const std::uint64_t bytes = opened->bytes();
+  if (bytes == 0 || bytes % kRecord != 0)
     return data_error(
         fmt::format("{}: {} bytes, which is no whole number of records of {} (a label and 3 × 32 × "
                     "32 pixels): cut short, "
                     "or another data set; {}",
-                    file.string(), bytes.size(), kRecord, kRemedy));
-  const std::size_t count = std::min(most, bytes.size() / kRecord);
+                    file.string(), bytes, kRecord, kRemedy));
+  const std::size_t count = std::min<std::uint64_t>(most, bytes / kRecord);
+  std::array<unsigned char, kRecord> record;
   for (std::size_t i = 0; i < count; ++i) {
-    const unsigned char* record = bytes.data() + i * kRecord;
+    GOSSAMER_TRY_STATUS(
+        opened->read_exactly(i * kRecord, {reinterpret_cast<char*>(record.data()), record.size()}));
     if (record[0] >= kClasses)
       return data_error(fmt::format(
           "{}: record {} has label {}, not one of 0 to 9: damaged, or another data set; {}",

@@ -13,7 +13,6 @@
 
 #include "base/philox.hpp"
 #include "train/csv_file.hpp"
-#include "train/data_file.hpp"
 #include "train/dataset.hpp"
 
 namespace gossamer::train::datasets::csv {
@@ -122,14 +121,12 @@ class Reader {
   explicit Reader(const CsvOptions& options) : options_(options) {}
 
   Status read(const std::string& file) {
-    GOSSAMER_TRY(const std::vector<unsigned char> bytes, read_bytes(file));
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     const char separator = options_.separator == "tab"         ? '\t'
                            : options_.separator == "semicolon" ? ';'
                                                                : ',';
     const std::size_t before = table_.count;
     bool first = true;
-    GOSSAMER_TRY_STATUS(read_csv(file, text, separator, [&](const CsvRow& row) -> Status {
+    GOSSAMER_TRY_STATUS(read_csv(file, separator, [&](const CsvRow& row) -> Status {
       if (!std::exchange(first, false)) return add(file, row);
       if (columns_.count == 0) {
         GOSSAMER_TRY(columns_, read_columns(options_, file, row));

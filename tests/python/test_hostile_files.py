@@ -1,0 +1,203 @@
+"""Files from strangers: each is refused by name, with little memory and processor time."""
+
+import json
+import os
+import re
+import resource
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+MOST_MEMORY = 256 << 20  # bytes that are resident at the peak
+MOST_PROCESSOR_SECONDS = 10  # 2 on an idle machine; the limit stops what does not end
+
+
+def limit_time() -> None:
+    seconds = MOST_PROCESSOR_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+
+
+def refused(program: Path, *arguments: str | Path) -> str:
+    """The message with which the program refuses; its exit code and its memory are checked."""
+    command = [str(program), *map(str, arguments)]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=limit_time
+    ) as process:
+        assert process.stderr is not None
+        message = process.stderr.read().decode()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode in (2, 3), (process.returncode, message[-2000:])
+    assert usage.ru_maxrss * 1024 <= MOST_MEMORY, (usage.ru_maxrss, message)
+    return message
+
+
+def run_with(program: Path, folder: Path, *sets: str) -> str:
+    """Refusal of a run with these settings, each "section.key=value"."""
+    overrides = [argument for each in sets for argument in ("--set", each)]
+    return refused(program, "run", "--quiet", "--out", folder / "out", *overrides)
+
+
+def gzip_of_zeros(start: bytes, mebibytes: int) -> bytes:
+    """gzip data of `start` and then zeros. A full flush makes all blocks of zeros the same bytes."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    packed = packer.compress(start) + packer.flush(zlib.Z_FULL_FLUSH)
+    packed += packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    block = packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
+    return packed + block * (mebibytes - 1)
+
+
+def sparse(path: Path, start: bytes = b"", size: int = 100 << 30) -> Path:
+    """A file of `size` bytes of which only `start` is on the disk."""
+    with path.open("wb") as file:
+        file.write(start)
+        file.truncate(size)
+    return path
+
+
+def test_configuration_nested_deeply(gossamer: Path, tmp_path: Path) -> None:
+    deep = 100_000
+    texts = {
+        "key": ".".join(["a"] * deep) + " = 1\n",
+        "section": "[" + ".".join(["a"] * deep) + "]\n",
+        "list": "[net]\npeers = " + "[" * deep + "]" * deep + "\n",
+        "table": "[net]\npeers = " + "{a=" * deep + "1" + "}" * deep + "\n",
+    }
+    for name, text in texts.items():
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text, encoding="utf-8")
+        assert f"{path}:" in refused(gossamer, "run", path)
+    # Neither a long comment, a text with points, nor a list of numbers is a deep key.
+    path.write_text(
+        "# " + "." * 1000 + '\n[run]\nid = "' + "." * 100 + '"\n[net]\npeers = ['
+        + ", ".join(['"a.b:1"'] * 100) + "]\n[run.x]\n",
+        encoding="utf-8",
+    )
+    assert "parts" not in refused(gossamer, "run", path)
+
+
+def test_json_nested_deeply_or_too_wide(gossamer: Path, tmp_path: Path) -> None:
+    deep = b"[" * 1_000_000
+    wide = b"{" + b",".join(b'"%d":0' % i for i in range(1_000_000)) + b"}"
+    checkpoints = tmp_path / "checkpoints"
+    checkpoints.mkdir()
+    manifest = checkpoints / "round-00000005-0.json"
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    log = logs / "log-0.jsonl"
+    tensors = tmp_path / "model.safetensors"
+    for text in (deep, b'{"a":' * 1_000_000, wide):
+        manifest.write_bytes(text)
+        assert "JSON" in refused(
+            gossamer, "run", "--quiet", "--out", tmp_path / "out", "--resume", manifest
+        )
+        log.write_bytes(text + b"\n")
+        for command in (["collect"], ["gap"], ["export", "--csv"]):
+            assert str(log) in refused(gossamer, *command, logs)
+        tensors.write_bytes(struct.pack("<Q", len(text)) + text)
+        assert str(tensors) in refused(
+            gossamer, "average", tensors, tensors, "--output", tmp_path / "mean"
+        )
+
+
+def test_average_of_many_tensors_takes_time_in_proportion(gossamer: Path, tmp_path: Path) -> None:
+    header = {
+        f"tensor{i}": {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]}
+        for i in range(100_000)
+    }
+    text = json.dumps(header).encode()
+    files = []
+    for name, last in (("a", b""), ("b", b"\0\0\0\0")):
+        path = tmp_path / name
+        path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(400_000) + last)
+        files.append(path)
+    assert "do not fill the file" in refused(gossamer, "average", *files, "--output", tmp_path / "m")
+    done = subprocess.run(
+        [gossamer, "average", files[0], files[0], "--output", tmp_path / "m"],
+        preexec_fn=limit_time, capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_packed_images_that_claim_gigabytes(gossamer: Path, tmp_path: Path) -> None:
+    labels = tmp_path / "labels"
+    labels.write_bytes(struct.pack(">HBBI", 0, 8, 1, 10) + bytes(10))
+    images = tmp_path / "images"
+    sets = ("data.kind=idx", f"data.path={images}", f"data.labels={labels}", "data.train_count=5")
+    claim = struct.pack(">HBBIII", 0, 8, 3, 1 << 22, 32, 32)  # 4 GiB
+    images.write_bytes(gzip_of_zeros(claim, 4096))
+    assert "may unpack to" in run_with(gossamer, tmp_path, *sets)
+    small = struct.pack(">HBBIII", 0, 8, 3, 10, 2, 2)
+    images.write_bytes(gzip_of_zeros(small, 4096))
+    assert str(images) in run_with(gossamer, tmp_path, *sets)
+    for start in (claim, small, b"\x1f\x8b\x08\0\0\0\0\0\0\3", b""):
+        assert str(images) in run_with(gossamer, sparse(images, start).parent, *sets)
+
+
+def test_tables_of_commas_or_without_lines(gossamer: Path, tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    sets = ("data.kind=csv", f"data.path={table}")
+    table.write_bytes(b"," * (40 << 20))
+    assert "fields" in run_with(gossamer, tmp_path, *sets)
+    assert "line of more than" in run_with(gossamer, sparse(table).parent, *sets)
+
+
+def test_files_of_many_gigabytes(gossamer: Path, tmp_path: Path) -> None:
+    big = sparse(tmp_path / "big")
+    assert str(big) in refused(gossamer, "run", big)
+    assert str(big) in run_with(gossamer, tmp_path, "topology.kind=file", f"topology.path={big}")
+    assert str(big) in refused(gossamer, "average", big, big, "--output", tmp_path / "mean")
+    photographs = tmp_path / "data_batch_1.bin"
+    for size in (100 << 30, 3073 << 25):  # neither is read before a record says what it is
+        sparse(photographs, b"\x0b", size)
+        assert str(photographs) in run_with(
+            gossamer, tmp_path, "data.kind=cifar10", f"data.path={tmp_path}"
+        )
+    sparse(tmp_path / "log-0.jsonl")
+    assert "log-0.jsonl" in refused(gossamer, "collect", tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["edges", "graphml"])
+def test_graphs_of_many_edges(gossamer: Path, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"graph.{kind}"
+    if kind == "edges":
+        path.write_bytes(b"0 1\n" * 5_000_000)
+    else:
+        path.write_bytes(b"<graphml><graph>" + b'<edge source="0" target="1"/>' * 4_100_000)
+    assert f"{path}:" in run_with(gossamer, tmp_path, "topology.kind=file", f"topology.path={path}")
+
+
+def test_pipes_do_not_block(gossamer: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    message = f"cannot read {re.escape(str(pipe))}: it is a device or a pipe"
+    for refusal in (
+        refused(gossamer, "run", pipe),
+        run_with(gossamer, tmp_path, "topology.kind=file", f"topology.path={pipe}"),
+        run_with(gossamer, tmp_path, "data.kind=csv", f"data.path={pipe}"),
+        run_with(gossamer, tmp_path, "data.kind=idx", f"data.path={pipe}", "data.labels=x"),
+        run_with(gossamer, tmp_path, f"sim.latency_file={pipe}"),
+        refused(gossamer, "average", pipe, pipe, "--output", tmp_path / "mean"),
+    ):
+        assert re.search(message, refusal), refusal
+
+
+def test_pipe_in_the_place_of_an_address(gossamer: Path, tmp_path: Path) -> None:
+    """A peer that waits for another's address times out; it does not block on the pipe."""
+    (tmp_path / "meet").mkdir()
+    os.mkfifo(tmp_path / "meet" / "peer-1.addr")
+    config = tmp_path / "run.toml"
+    config.write_text(
+        '[run]\npeers = 2\nrounds = 1\n[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\n'
+        "join_timeout = 1\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [gossamer, "peer", config, "--id", "0", "--out", tmp_path / "out"],
+        preexec_fn=limit_time, capture_output=True, text=True, check=False, timeout=60,
+    )
+    assert done.returncode == 4, done.stderr
+    assert "peer-1.addr" in done.stderr
