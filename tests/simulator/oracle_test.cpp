@@ -205,7 +205,7 @@ TEST_CASE("the oracle detects queues that are longer than a row, at senders and 
     CAPTURE(policy);
     Scenario scenario = ring("dpsgd");
     scenario.policy = policy;
-    scenario.buffer_chunks = 1;
+    scenario.network.buffer_chunks = 1;
     const auto length = static_cast<std::uint64_t>(scenario.length);
     CHECK(checked_after(scenario, [&](Trace& trace) {
             CHECK(trace.most_lent.at({1, 2}) == length);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "simulator/oracle/bounds.hpp"
-#include "simulator/world/shrink.hpp"
+#include "simulator/scenario/shrink.hpp"
 #include "simulator/world/simulation.hpp"
 
 namespace gossamer::simulator {
@@ -30,8 +30,8 @@ inline Scenario ring(const std::string& algorithm, std::vector<std::string> faul
 inline Scenario restoring(const std::string& algorithm, std::vector<std::string> faults) {
   Scenario scenario = ring(algorithm, std::move(faults));
   scenario.rounds = 200;
-  scenario.failure_timeout = 0.2;
-  scenario.reconnect_delay = 0.02;
+  scenario.network.failure_timeout = 0.2;
+  scenario.network.reconnect_delay = 0.02;
   return scenario;
 }
 

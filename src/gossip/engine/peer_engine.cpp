@@ -36,8 +36,7 @@ void PeerEngine::restore(const PeerState& state) {
   algorithm_.resume(id(), state.round, node_.counters(), exchange_.schedule());
   node_.set_steps_done(state.steps);
   round_ = state.round;
-  const Policy policy = exchange_.options().policy;
-  reinitialises_ = policy == Policy::stale || policy == Policy::async;
+  reinitialises_ = node_.endpoint().mixer().uses_earlier_rows();
 }
 
 void PeerEngine::join() {

@@ -3,7 +3,7 @@
 
 #include "simulator/oracle/checks.hpp"
 #include "simulator/oracle/trace_index.hpp"
-#include "simulator/world/process.hpp"
+#include "simulator/world/recording_trainer.hpp"
 
 namespace gossamer::simulator {
 namespace {
@@ -41,7 +41,7 @@ class Continuity {
       return true;
     };
     return std::ranges::any_of(index_.trace.incarnations, [&](const Incarnation& donor) {
-      return index_.link_at(a, donor.peer, first.round) != nullptr && gave(donor);
+      return index_.links().at(a, donor.peer, first.round) != nullptr && gave(donor);
     });
   }
 
@@ -92,7 +92,7 @@ class Continuity {
   bool is_alone(int a, Round t) const {
     for (const int j :
          index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule))
-      if (const LinkPeriod* link = index_.link_at(a, j, t);
+      if (const LinkPeriod* link = index_.links().at(a, j, t);
           link != nullptr && link->covers(t) && t >= link->entered)
         return false;
     return true;

@@ -40,7 +40,7 @@ std::uint64_t waiting_bound(const TraceIndex& index, const Incarnation& receiver
   for (const int j : protocol.algorithm->partners(receiver.peer, *protocol.schedule)) {
     if (home(receiver.peer) != home(j)) {
       bound +=
-          static_cast<std::uint64_t>(scenario.window) *
+          static_cast<std::uint64_t>(scenario.network.window) *
           (kFrameOverheadBytes + static_cast<std::uint64_t>(scenario.chunk_values) * sizeof(float));
       continue;
     }

@@ -14,7 +14,7 @@ namespace {
 Scenario in_one_process(Scenario scenario) {
   scenario.placement.assign(static_cast<std::size_t>(scenario.peers), 0);
   scenario.faults.clear();
-  scenario.step_ms = scenario.step_spread = 0;
+  scenario.steps.step_ms = scenario.steps.step_spread = 0;
   scenario.chunk_values = scenario.length;
   return scenario;
 }

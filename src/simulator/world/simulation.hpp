@@ -3,7 +3,7 @@
 #pragma once
 
 #include "simulator/oracle/oracle.hpp"
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 #include "simulator/world/storage.hpp"
 #include "simulator/world/trace.hpp"
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 #include "simulator/world/trace.hpp"
 
 namespace gossamer::simulator {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 namespace gossamer::simulator {
 
 using FloatRow = std::vector<float>;
+inline FloatRow copy_of(std::span<const float> row) { return {row.begin(), row.end()}; }
 
 /// One operation of a peer's trainer: x before and after, and the gradient that it left.
 struct TrainRecord {

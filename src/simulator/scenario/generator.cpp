@@ -1,4 +1,4 @@
-#include "simulator/world/generator.hpp"
+#include "simulator/scenario/generator.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -84,8 +84,8 @@ void draw_network(Scenario& s, Draws& draw) {
   s.algorithm = draw.one_of(kAlgorithms);
   s.order = draw.chance(0.5) ? "atc" : "awc";
   s.codec = draw.chance(0.8) ? "none" : draw.one_of(codec_names());
-  s.local_steps = draw.whole(1, 3);
-  s.rate = draw.wide(0.03, 0.2);
+  s.steps.local_steps = draw.whole(1, 3);
+  s.steps.rate = draw.wide(0.03, 0.2);
   s.length = draw.whole(1, 24);
   s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
 }
@@ -129,7 +129,7 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   if (spec.other) fault.other = (fault.process + draw.whole(1, s.processes() - 1)) % s.processes();
   if (spec.at) fault.at = draw.real(0, horizon);
   // Mostly shorter than the failure timeout, and at times longer.
-  if (spec.lasts) fault.lasts = draw.wide(0.02, 3 * s.failure_timeout);
+  if (spec.lasts) fault.lasts = draw.wide(0.02, 3 * s.network.failure_timeout);
   if (kind == FaultKind::slow) fault.amount = draw.wide(1.5, 10);
   if (kind == FaultKind::delay) fault.amount = draw.wide(0.001, 0.5);
   if (kind == FaultKind::slow_reader) fault.amount = draw.wide(200, 20000);
@@ -137,7 +137,7 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   if (kind == FaultKind::failed_write || kind == FaultKind::torn_write ||
       kind == FaultKind::killed_write)
     fault.amount = draw.whole(0, 60);  // about as many calls as two checkpoints take
-  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.failure_timeout;
+  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.network.failure_timeout;
   if (kind == FaultKind::partition || kind == FaultKind::one_way_partition)
     fault.process = draw.whole(0, s.processes() - 2);
   return fault;
@@ -155,29 +155,30 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   draw_asynchronous(s);
   draw_placement(s, draw);
   s.rounds = draw.whole(30, 150);
-  s.window = draw.whole(1, 4);
-  s.buffer_chunks = draw.whole(1, 6);
-  s.step_ms = draw.wide(1, 20);
-  s.step_spread = draw.chance(0.5) ? draw.real(0, 0.5) : 0;
-  s.latency_ms = draw.wide(0.1, 40);
-  s.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
-  s.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
+  s.network.window = draw.whole(1, 4);
+  s.network.buffer_chunks = draw.whole(1, 6);
+  s.steps.step_ms = draw.wide(1, 20);
+  s.steps.step_spread = draw.chance(0.5) ? draw.real(0, 0.5) : 0;
+  s.network.latency_ms = draw.wide(0.1, 40);
+  s.network.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
+  s.network.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
   if (!families.empty()) {
-    s.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
-    s.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
+    s.network.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
+    s.network.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
   }
   // Some tens of rounds each, so that no run is over before its links are lost, or before they are
   // restored.
-  const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
-  s.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
-  s.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
+  const double round_seconds =
+      (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
+  s.network.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
+  s.network.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
   const int first_rounds = s.rounds;
   // An exact algorithm reaches its optimum only after a number of rounds that depends on its step
   // size.
   const bool exact =
       s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
-  if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.rate));
+  if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.steps.rate));
   if (families.empty() || s.processes() < 2) return s;
   const double horizon = std::max(0.01, 0.5 * first_rounds * round_seconds);
   int deaths = 0;

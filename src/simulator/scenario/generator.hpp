@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {
 
