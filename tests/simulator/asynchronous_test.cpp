@@ -11,6 +11,9 @@ using namespace gossamer;
 using namespace gossamer::gossip;
 using namespace gossamer::simulator;
 
+/// Rows of asynchronous push-sum.
+enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
+
 TEST_CASE(
     "asynchronous push-sum: sums are what was kept and what arrived, whatever links are lost and "
     "restored") {

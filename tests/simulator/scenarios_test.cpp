@@ -192,9 +192,10 @@ TEST_CASE("packets that are lost, or travel twice, arrive later and change no bi
   plain.network.bandwidth_mbit_s = 0.05;
   const Protocol protocol = build_protocol(plain).value();
   const Trace trace = run_scenario(plain, protocol);
-  for (double Scenario::* part : {&Scenario::loss, &Scenario::duplication}) {
+  for (double NetworkConditions::* part :
+       {&NetworkConditions::loss, &NetworkConditions::duplication}) {
     Scenario scenario = plain;
-    scenario.*part = 0.3;
+    scenario.network.*part = 0.3;
     const Outcome outcome = simulate(scenario);
     CHECK(outcome.report.violations == std::vector<std::string>{});
     CHECK(outcome.losses == 0);
@@ -290,9 +291,6 @@ TEST_CASE("the oracle detects what is wrong with joining peers and restored link
                              }),
                "liveness"));
 }
-
-/// Rows of asynchronous push-sum.
-enum : std::size_t { kSum = 1, kGiven = 3, kFirstUsed = 4 };
 
 TEST_CASE(
     "clocks that jump ahead lose no link, and change no bit where peers wait for each other") {
