@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kForever = 1e6;  // seconds
 
-Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+Error unreadable(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
 
 }  // namespace
 
@@ -66,8 +66,8 @@ Result<Fault> parse_fault(const std::string& text) {
                         ? fault_specs().end()
                         : std::ranges::find(fault_specs(), words.front(), &FaultSpec::name);
   if (spec == fault_specs().end())
-    return invalid(fmt::format("faults: '{}' does not begin with a kind of fault: {}", text,
-                               fmt::join(names, ", ")));
+    return unreadable(fmt::format("faults: '{}' does not begin with a kind of fault: {}", text,
+                                  fmt::join(names, ", ")));
   Fault fault{.kind = spec->kind};
   bool process = false, other = !spec->other, at = !spec->at, lasts = !spec->lasts,
        amount = !spec->amount;
@@ -94,10 +94,10 @@ Result<Fault> parse_fault(const std::string& text) {
                             : key == "amount" ? number(spec->amount, amount, fault.amount)
                                               : false;
     if (!understood)
-      return invalid(fmt::format("faults: '{}': '{}' is not understood", text, word));
+      return unreadable(fmt::format("faults: '{}': '{}' is not understood", text, word));
   }
   if (!process || !other || !at || !lasts || !amount)
-    return invalid(fmt::format("faults: '{}' lacks a field of {}", text, spec->name));
+    return unreadable(fmt::format("faults: '{}' lacks a field of {}", text, spec->name));
   return fault;
 }
 
