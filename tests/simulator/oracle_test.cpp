@@ -95,11 +95,11 @@ TEST_CASE(
   const Protocol protocol = build_protocol(calm).value();
   Trace trace = run_scenario(calm, protocol);
   CheckReport same, other;
-  check_further_runs(calm, protocol, trace, trace, same);
+  check_further_runs(calm, protocol, {trace}, {trace}, same);
   CHECK(same.ok());
   CHECK(same.checked.at("bits") == 1);
   trace.incarnations[3].rounds.back().end[0][2] *= 1.0000001F;
-  check_further_runs(calm, protocol, trace, trace, other);
+  check_further_runs(calm, protocol, {trace}, {trace}, other);
   CHECK(violates(other, "bits"));
 }
 

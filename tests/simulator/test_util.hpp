@@ -2,6 +2,8 @@
 // was tampered with.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -42,6 +44,16 @@ CheckReport checked_after(const Scenario& scenario, Tamper tamper) {
   Trace trace = run_scenario(scenario, protocol);
   tamper(trace);
   return check_trace(scenario, protocol, trace);
+}
+
+/// The same on the parts of a run of a network that is stopped as a whole and resumes.
+template <class Tamper>
+CheckReport checked_part_after(const Scenario& scenario, std::size_t part, Tamper tamper) {
+  const Protocol protocol = build_protocol(scenario).value();
+  std::vector<Trace> parts = run_parts(scenario, protocol);
+  REQUIRE(part < parts.size());
+  tamper(parts[part]);
+  return check_trace(scenario, protocol, parts[part]);
 }
 
 inline bool violates(const CheckReport& report, const std::string& property) {

@@ -89,11 +89,12 @@ class AsyncPushSum {
     const LinkPeriod* link = index_.links().at(a, j, record.round);
     if (link == nullptr || !link->covers(record.round)) return Share::kept;
     const Incarnation& other = index_.incarnation(link->other);
-    if (other.finished && std::max(other.finished_at, faults_end(index_.scenario)) +
-                                  settling_time(index_.scenario, index_.protocol) <
-                              record.began)
+    const bool announced = other.finished || other.stopped;
+    if (announced && std::max(other.finished_at, faults_end(index_.scenario)) +
+                             settling_time(index_.scenario, index_.protocol) <
+                         record.began)
       return Share::kept;
-    if (record.round == link->lost || (other.finished && other.finished_at <= end_of(a, record)))
+    if (record.round == link->lost || (announced && other.finished_at <= end_of(a, record)))
       return Share::either;
     if (link->from_start) return Share::given;
     const auto used = last.find(j);
@@ -292,7 +293,9 @@ bool add_change(const Incarnation& peer, Row& change, Averages& averages, Checks
 
 }  // namespace
 
+/// Which of its neighbours' sums a peer had used when it stopped is in no trace of the resumed run.
 void check_async_push_sum(const TraceIndex& index, Checks& checks) {
+  if (index.trace.resumption) return;
   if (index.shared()) AsyncPushSum(index, checks).check();
 }
 

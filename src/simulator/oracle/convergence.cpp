@@ -32,8 +32,9 @@ class Convergence {
         (!index_.symmetric() && (policy != Policy::sync || !strongly_connected())))
       return;
     const Quiescence quiet = quiescence_of(index_, component_);
-    const Round begin =
-        quiet.since == Time(0) ? 0 : quiet.from + static_cast<Round>(index_.peers()) + 1;
+    const Round begin = quiet.since == Time(0)
+                            ? index_.trace.first_round()
+                            : quiet.from + static_cast<Round>(index_.peers()) + 1;
     if (begin >= index_.rounds() || ended_unnoticed(index_, component_)) return;
     for (const int a : component_)
       if (!index_.incarnation(a).finished || !index_.completed(a, index_.rounds() - 1) ||

@@ -34,7 +34,8 @@ LinkHistory::LinkHistory(const Scenario& scenario, const Protocol& protocol, con
     : trace_(trace) {
   for (int a = 0; a < scenario.peers; ++a)
     for (const int j : protocol.algorithm->partners(a, *protocol.schedule))
-      periods_[{a, j}] = {{.other = j, .from_start = true, .entered = 0}};
+      if (!trace.incarnations[static_cast<std::size_t>(a)].joins)
+        periods_[{a, j}] = {{.other = j, .from_start = true, .entered = 0}};
   for (const LinkRecord& link : trace.links) {
     first_change_.try_emplace(link.incarnation, link.round);
     std::vector<LinkPeriod>& periods = periods_[{link.incarnation, peer_of(link.other)}];

@@ -40,6 +40,8 @@ const std::vector<FaultSpec>& fault_specs() {
       {FaultKind::failed_write, "failed_write", true, false, false, true},
       {FaultKind::torn_write, "torn_write", true, false, false, true},
       {FaultKind::killed_write, "killed_write", true, true, false, true},
+      {FaultKind::interrupt, "interrupt", true, true, false, false},
+      {FaultKind::interrupt_all, "interrupt_all", true, true, false, false},
   };
   return specs;
 }
@@ -101,10 +103,14 @@ Result<Fault> parse_fault(const std::string& text) {
   return fault;
 }
 
+bool is_interrupt(FaultKind kind) {
+  return kind == FaultKind::interrupt || kind == FaultKind::interrupt_all;
+}
+
 bool needs_checkpoints(FaultKind kind) {
   using enum FaultKind;
-  return kind == restart || kind == reboot || kind == failed_write || kind == torn_write ||
-         kind == killed_write;
+  return is_interrupt(kind) || kind == restart || kind == reboot || kind == failed_write ||
+         kind == torn_write || kind == killed_write;
 }
 
 }  // namespace gossamer::simulator

@@ -34,6 +34,10 @@ enum class FaultKind {
                  ///< `amount` more fails
   torn_write,    ///< the same, and it writes half
   killed_write,  ///< the same, and the process ends at that call; it is restarted at the end
+  interrupt,  ///< the process is asked to stop: it ends once the rounds that its peers have begun
+              ///< are done and saved, and is restarted after a while
+  interrupt_all,  ///< all processes are asked to stop; a while after the last one has ended, they
+                  ///< resume from the newest round that most of them have saved
 };
 
 struct Fault {
@@ -58,6 +62,9 @@ const FaultSpec& spec_of(FaultKind kind);
 std::string to_string(const Fault& fault);
 /// The error (invalid) names the word that is not understood.
 Result<Fault> parse_fault(const std::string& text);
+/// Whether processes are asked to stop: such families have random numbers of their own, and a
+/// scenario has one fault of each at most.
+bool is_interrupt(FaultKind kind);
 /// Whether the fault's process writes checkpoints: the fault restarts it, or strikes its disk.
 bool needs_checkpoints(FaultKind kind);
 

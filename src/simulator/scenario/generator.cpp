@@ -21,7 +21,10 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
     // testing").
     RandomStream random(seed, kNoPeer, Purpose::scenario, 1);
     for (const FaultSpec& spec : fault_specs())
-      if (random.below(2) == 1) families.push_back(spec.kind);
+      if (!is_interrupt(spec.kind) && random.below(2) == 1) families.push_back(spec.kind);
+    RandomStream interrupts(seed, kNoPeer, Purpose::scenario, 6);
+    for (const FaultSpec& spec : fault_specs())
+      if (is_interrupt(spec.kind) && interrupts.below(8) == 0) families.push_back(spec.kind);
     return families;
   }
   for (const std::string& name : names) {
@@ -143,9 +146,25 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   return fault;
 }
 
+/// One fault of each family of interrupts. These draws have a stream of their own, so that all
+/// other scenarios stay what they were.
+void draw_interrupts(const std::vector<FaultKind>& families, double horizon, Scenario& s) {
+  if (!build_protocol(s).value().algorithm->requirements().tolerates_peer_loss) return;
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 7);
+  Draws draw(random);
+  for (const FaultKind kind : families) {
+    Fault fault = draw_fault(kind, horizon, s, draw);
+    if (kind == FaultKind::interrupt_all) fault.process = 0;
+    s.faults.push_back(to_string(fault));
+  }
+}
+
 }  // namespace
 
-Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families) {
+Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_families) {
+  std::vector<FaultKind> families, interrupts;
+  for (const FaultKind kind : all_families)
+    (is_interrupt(kind) ? interrupts : families).push_back(kind);
   RandomStream random(seed, kNoPeer, Purpose::scenario);
   Draws draw(random);
   Scenario s;
@@ -179,15 +198,16 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   const bool exact =
       s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
   if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.steps.rate));
-  if (families.empty() || s.processes() < 2) return s;
   const double horizon = std::max(0.01, 0.5 * first_rounds * round_seconds);
   int deaths = 0;
-  for (int k = draw.whole(1, 6); k > 0; --k) {
+  const bool faulty = !families.empty() && s.processes() > 1;
+  for (int k = faulty ? draw.whole(1, 6) : 0; k > 0; --k) {
     const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);
     const bool death = fault.kind == FaultKind::crash || fault.kind == FaultKind::vanish;
     if (death && ++deaths >= s.processes()) continue;  // one process at least survives
     s.faults.push_back(to_string(fault));
   }
+  draw_interrupts(interrupts, horizon, s);
   return s;
 }
 

@@ -98,14 +98,14 @@ bool Connection::may_exit(int end) const {
 
 void Connection::close_received(int end) {
   end_of(end).peer_closed = true;
-  if (!closes(end)) world_.process_of(end).on_peer_left(end, other(end).peer);
+  if (!closes(end)) world_.process_of(end).engine(end).on_peer_left(other(end).peer);
 }
 
-void Connection::process_restarted(int end) {
-  if (end == ends_[0].peer) redial_later();
+void Connection::begin_down() {
+  for (const int end : ends()) take_down(end, false, false);
+  redial_later();
 }
 
-/// One attempt at a time.
 void Connection::redial_later() {
   if (std::exchange(dialling_, true)) return;
   const Time pause =
@@ -155,7 +155,7 @@ void Connection::hello_received(int end) {
   end_of(end).state = State::up;
   if (end == ends_[0].peer) wire(end).send_hello();  // before any other frame
   record(end, true);
-  world_.process_of(end).on_link_restored(end, other(end).peer);
+  if (world_.tolerates_loss()) world_.process_of(end).engine(end).on_link_restored(other(end).peer);
 }
 
 }  // namespace gossamer::simulator

@@ -51,8 +51,10 @@ class Connection {
   void process_ended(int end, bool resets);
   /// The first frame of the other end has arrived.
   void hello_received(int end);
-  /// The process of peer `end` was restarted.
-  void process_restarted(int end);
+  /// It is down from the start: an end of it joins.
+  void begin_down();
+  /// The end with the lower id dials again after a while, one attempt at a time.
+  void redial_later();
   /// Peer `end` has done its rounds: it sends nothing more, and reads nothing more.
   void close(int end);
   bool closes(int end) const { return end_of(end).closes; }
@@ -83,7 +85,6 @@ class Connection {
   bool take_down(int end, bool resets, bool truncates);
   void record(int end, bool restored);
   bool accepts() const;
-  void redial_later();
   void dial();
   void accept();
 

@@ -1,10 +1,12 @@
-// The disks of a simulated world's processes: what each was asked to save, what it acknowledged and
-// what was found again go into the trace.
+// The disks of a scenario's processes: their checkpoints and logs. They outlive a world, for a
+// network that is stopped as a whole and resumes.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
+#include "simulator/world/run_log.hpp"
 #include "simulator/world/storage.hpp"
 #include "simulator/world/trace_recorder.hpp"
 
@@ -12,19 +14,25 @@ namespace gossamer::simulator {
 
 class Disks {
  public:
-  /// `recorder` outlives the disks.
-  Disks(std::unique_ptr<Storage> storage, int processes, TraceRecorder& recorder);
+  Disks(std::unique_ptr<Storage> storage, int processes);
 
   Storage& storage() { return *storage_; }
+  RunLog& log(int process) { return logs_[static_cast<std::size_t>(process)]; }
+  /// The newest round whose states the process's disk has acknowledged; 0: none.
+  Round acknowledged(int process) const { return acknowledged_[static_cast<std::size_t>(process)]; }
+
   /// Saves a peer's state. A disk fault may kill the process in it.
-  void save(int process, const SavedState& state);
-  /// What the process has saved.
-  std::vector<SavedState> load(int process, const std::vector<int>& hosted);
+  void save(int process, const SavedState& state, TraceRecorder& recorder);
+  /// What the process has saved, by round. What it finds newest goes into the trace.
+  std::map<Round, std::vector<SavedState>> load(int process, const std::vector<int>& hosted,
+                                                TraceRecorder& recorder);
+  /// The process resumes from this round: what it saved and recorded of later rounds is gone.
+  void resume_at(int process, const std::vector<int>& hosted, Round round);
 
  private:
   std::unique_ptr<Storage> storage_;
-  TraceRecorder& recorder_;
-  std::vector<Round> acknowledged_;  ///< by process: the newest round whose states were saved
+  std::vector<RunLog> logs_;         ///< by process
+  std::vector<Round> acknowledged_;  ///< by process
 };
 
 }  // namespace gossamer::simulator

@@ -94,14 +94,14 @@ void schedule_process_fault(World& world, const Fault& fault, Time begin, Time e
     case FaultKind::crash:
     case FaultKind::vanish:
       return world.at(begin, [&world, &process, fault] {
-        world.end_process(process, fault.kind == FaultKind::crash);
+        world.control().end_process(process, fault.kind == FaultKind::crash);
       });
     case FaultKind::restart:
     case FaultKind::reboot:
       return world.at(begin, [&world, &process, fault, end] {
         if (!process.alive()) return;
-        world.end_process(process, fault.kind == FaultKind::restart);
-        world.at(end, [&world, &process] { world.restart(process); });
+        world.control().end_process(process, fault.kind == FaultKind::restart);
+        world.at(end, [&world, &process] { world.control().restart(process); });
       });
     case FaultKind::pause:
       return world.at(begin, [&world, &process, end] { pause(world, process, end); });
@@ -114,8 +114,15 @@ void schedule_process_fault(World& world, const Fault& fault, Time begin, Time e
       world.at(begin, [&world, fault] { inject(world, fault); });
       return world.at(end, [&world, &process] {
         world.disks().storage().clear_fault(process.number());
-        if (world.disks().storage().killed(process.number())) world.restart(process);
+        if (world.disks().storage().killed(process.number())) world.control().restart(process);
       });
+    case FaultKind::interrupt:
+      return world.at(begin, [&world, &process, pause = end - begin] {
+        world.control().interrupt(process, pause);
+      });
+    case FaultKind::interrupt_all:
+      return world.at(begin,
+                      [&world, pause = end - begin] { world.control().interrupt_all(pause); });
     case FaultKind::slow_reader:
       world.at(begin, [&process, fault] { process.read_bytes_per_second = fault.amount; });
       return world.at(end, [&process] { process.read_bytes_per_second = 0; });
@@ -174,6 +181,7 @@ void schedule_link_fault(World& world, const Fault& fault, Time begin, Time end)
 
 void schedule_fault(World& world, const Fault& fault) {
   const Time begin = from_seconds(fault.at), end = begin + from_seconds(fault.lasts);
+  if (begin < world.now()) return;  // it belongs to the time before the network was stopped
   if (fault.kind == FaultKind::partition || fault.kind == FaultKind::one_way_partition) {
     const bool both_ways = fault.kind == FaultKind::partition;
     const auto set = [&world, fault, both_ways](bool blocked) {

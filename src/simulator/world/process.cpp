@@ -15,15 +15,33 @@ Process::Process(World& world, int number)
 
 Process::~Process() = default;
 
-void Process::start(bool joins) {
+void Process::start() {
   GOSSAMER_CHECK(!runtime_, "a process is started that has not ended");
-  paused_ = false;
+  paused_ = interrupted_ = false;
   runtime_ = std::make_unique<Runtime>(world_, plan_, lead_, hooks_);
   if (plan_.saves_states) world_.disks().storage().start(number_, plan_.hosted);
-  std::vector<SavedState> found;
-  if (joins) found = world_.disks().load(number_, plan_.hosted);
-  runtime_->start(found, joins);
+  const auto& resumption = world_.recorder().trace().resumption;
+  if (world_.recorder().incarnation(plan_.hosted.front()).joins) {
+    const auto found = world_.disks().load(number_, plan_.hosted, world_.recorder());
+    runtime_->join(found.empty() ? std::vector<SavedState>() : found.rbegin()->second);
+  } else if (resumption) {
+    world_.disks().resume_at(number_, plan_.hosted, resumption->round);
+    runtime_->resume(*resumption);
+  } else {
+    runtime_->start();
+  }
   ready_ = true;
+}
+
+bool Process::interrupt() {
+  interrupted_ = std::ranges::none_of(plan_.hosted, [this](int peer) {
+    return world_.recorder().incarnation(peer).rounds.empty();
+  });
+  return interrupted_;
+}
+
+void Process::after_round() {
+  if (interrupted_) runtime_->group().interrupt();
 }
 
 bool Process::done() const {
@@ -62,20 +80,10 @@ PeerEngine& Process::engine(int peer) {
   return runtime_->group().engine(peer);
 }
 
-bool Process::tolerates_loss() const {
-  return world_.protocol().algorithm->requirements().tolerates_peer_loss;
-}
-
 void Process::on_link_lost(int peer, int other, const std::string& why) {
-  if (tolerates_loss()) return engine(peer).on_link_lost(other, why);
-  if (!done()) world_.give_up(*this);
+  if (world_.tolerates_loss()) return engine(peer).on_link_lost(other, why);
+  if (!done()) world_.control().give_up(*this);
 }
-
-void Process::on_link_restored(int peer, int other) {
-  if (tolerates_loss()) engine(peer).on_link_restored(other);
-}
-
-void Process::on_peer_left(int peer, int other) { engine(peer).on_peer_left(other); }
 
 Round Process::round_of(int peer) const {
   return runtime_->group().exchange().endpoint(peer).round();

@@ -22,9 +22,9 @@ class Process {
   bool saves_states() const { return plan_.saves_states; }
   bool alive() const { return runtime_ != nullptr; }
 
-  /// Starts its peers. `joins`: after its end, as a new process, which finds an old state of its
-  /// peers, and joins.
-  void start(bool joins);
+  /// Starts its peers. As the trace says, they begin in round 0; or resume from a saved round; or
+  /// join, though the process finds an old state of them.
+  void start();
   /// All its peers have done their last rounds.
   bool done() const;
   /// It ends once all that it has sent has arrived.
@@ -32,6 +32,14 @@ class Process {
   bool closes() const { return closes_; }
   /// Ends here and now, with its coroutines, timers and leases.
   void end() { runtime_.reset(); }
+
+  /// It is asked to stop, as by SIGTERM: it ends once its peers have done the rounds that any of
+  /// them has begun. False: a peer has begun none, and may wait for its first one for ever.
+  bool interrupt();
+  /// A round is done: an interrupt takes effect.
+  void after_round();
+  /// Its peers have ended their loops of rounds.
+  bool ended_rounds() const { return runtime_->group().finished(); }
 
   void pause(bool paused) { paused_ = paused, ready_ |= !paused; }
   bool paused() const { return paused_; }
@@ -49,12 +57,11 @@ class Process {
 
   /// Delivers a chunk to a peer of this process.
   Status deliver(Chunk chunk);
-  /// A peer's connection to `other` is lost, or restored. A process whose algorithm does not
-  /// tolerate loss gives up.
+  /// A peer's connection to `other` is lost. A process whose algorithm does not tolerate loss gives
+  /// up.
   void on_link_lost(int peer, int other, const std::string& why);
-  void on_link_restored(int peer, int other);
-  /// Peer `other` has done its last round and closes its link to `peer`.
-  void on_peer_left(int peer, int other);
+  /// A peer of this process, which is woken for it.
+  PeerEngine& engine(int peer);
   /// The round that a peer of this process is in.
   Round round_of(int peer) const;
 
@@ -63,14 +70,11 @@ class Process {
   Time reads_again{0};
 
  private:
-  PeerEngine& engine(int peer);
-  bool tolerates_loss() const;
-
   World& world_;
   int number_;
   ProcessPlan plan_;
   Time lead_{0};  ///< of its machine's clock over the world's
-  bool paused_ = false, ready_ = false, closes_ = false;
+  bool paused_ = false, ready_ = false, closes_ = false, interrupted_ = false;
   RoundRecorder hooks_;
   std::unique_ptr<Runtime> runtime_;  ///< null: the process has ended
 };

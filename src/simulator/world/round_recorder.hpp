@@ -14,6 +14,7 @@ class RoundRecorder final : public EngineHooks {
   /// Both outlive the recorder.
   RoundRecorder(World& world, Process& process) : world_(world), process_(process) {}
 
+  bool joined(PeerEngine& engine) override;
   void before_round(PeerEngine& engine, bool reinitialised) override;
   bool after_round(PeerEngine& engine) override;
   task<void> save(PeerEngine& engine) override;

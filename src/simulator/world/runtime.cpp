@@ -17,7 +17,7 @@ ProcessPlan plan_of(const Scenario& scenario, int process) {
                 .spread = {.width = scenario.steps.step_spread},
                 .seed = scenario.seed};
   for (const Fault& fault : scenario.fault_list()) {
-    if (fault.process != process) continue;
+    if (fault.process != process && fault.kind != FaultKind::interrupt_all) continue;
     if (fault.kind == FaultKind::slow)
       plan.times.each =
           Time(std::llround(static_cast<double>(plan.times.each.count()) * fault.amount));
@@ -64,20 +64,55 @@ GroupRequest Runtime::request(const ProcessPlan& plan) {
   return request;
 }
 
-void Runtime::start(const std::vector<SavedState>& found, bool joins) {
-  for (const auto& engine : group_.engines()) restore(*engine, found);
+void Runtime::start() {
   tolerate_loss();
-  if (joins) join();
   for (const auto& engine : group_.engines()) engine->start();
 }
 
-/// Sets the engine's state to its peer's in `found`, if there is one.
-void Runtime::restore(PeerEngine& engine, const std::vector<SavedState>& found) {
-  const auto saved = std::ranges::find(found, engine.id(), &SavedState::peer);
-  if (saved == found.end()) return;
-  const std::vector<std::span<float>> rows = engine.state_rows();
-  for (std::size_t k = 0; k < rows.size(); ++k) std::ranges::copy(saved->rows[k], rows[k].begin());
-  engine.restore({saved->round, saved->steps, saved->counters});
+void Runtime::resume(const Resumption& resumption) {
+  tolerate_loss();
+  for (const auto& engine : group_.engines()) engine->begin_at(resumption.round);
+  TraceRecorder& recorder = world_.recorder();
+  for (const int here : group_.hosted())
+    for (const int there :
+         world_.protocol().algorithm->partners(here, *world_.protocol().schedule)) {
+      if (!std::ranges::binary_search(resumption.without, there)) continue;
+      recorder.trace().links.push_back({false, recorder.incarnation_of(here),
+                                        recorder.incarnation_of(there), 0, resumption.round,
+                                        world_.now()});
+      group_.engine(here).on_link_lost(
+          there, fmt::format("peer {} has no checkpoint of round {}", there, resumption.round));
+    }
+  restore(resumption.states);
+  for (const auto& engine : group_.engines()) {
+    engine->begin_at(engine->round());
+    engine->start();
+  }
+}
+
+void Runtime::join(const std::vector<SavedState>& found) {
+  restore(found);
+  tolerate_loss();
+  TraceRecorder& recorder = world_.recorder();
+  for (const int here : group_.hosted())
+    for (const int there : world_.protocol().algorithm->partners(here, *world_.protocol().schedule))
+      if (group_.hosts(there))
+        recorder.trace().links.push_back({true, recorder.incarnation_of(here),
+                                          recorder.incarnation_of(there), 0, 0, world_.now()});
+  group_.join({});
+  for (const auto& engine : group_.engines()) engine->start();
+}
+
+/// Sets the peers to their states in `states`, where there is one.
+void Runtime::restore(const std::vector<SavedState>& states) {
+  for (const auto& engine : group_.engines()) {
+    const auto saved = std::ranges::find(states, engine->id(), &SavedState::peer);
+    if (saved == states.end()) continue;
+    const std::vector<std::span<float>> rows = engine->state_rows();
+    for (std::size_t k = 0; k < rows.size(); ++k)
+      std::ranges::copy(saved->rows[k], rows[k].begin());
+    engine->restore({saved->round, saved->steps, saved->counters});
+  }
 }
 
 /// Gives the peers their membership, and their links to peers of other processes.
@@ -94,16 +129,6 @@ void Runtime::tolerate_loss() {
     for (const int to : (*partners)[static_cast<std::size_t>(peer)])
       if (!group_.hosts(to))
         group_.exchange().connect(peer, to, world_.connections().link(peer, to));
-}
-
-void Runtime::join() {
-  TraceRecorder& recorder = world_.recorder();
-  for (const int here : group_.hosted())
-    for (const int there : world_.protocol().algorithm->partners(here, *world_.protocol().schedule))
-      if (group_.hosts(there))
-        recorder.trace().links.push_back({true, recorder.incarnation_of(here),
-                                          recorder.incarnation_of(there), 0, 0, world_.now()});
-  group_.join({});
 }
 
 }  // namespace gossamer::simulator

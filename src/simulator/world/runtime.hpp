@@ -47,15 +47,17 @@ class Runtime {
   ProcessScheduler& scheduler() { return scheduler_; }
   PeerGroup& group() { return group_; }
 
-  /// Starts the peers, from `found` where there is a state of theirs. `joins`: they join a network
-  /// that runs.
-  void start(const std::vector<SavedState>& found, bool joins);
+  /// Starts the peers in round 0.
+  void start();
+  /// Starts them from the saved round, as the program's Host does.
+  void resume(const Resumption& resumption);
+  /// They join a network that runs. `found`: old states of theirs.
+  void join(const std::vector<SavedState>& found);
 
  private:
   GroupRequest request(const ProcessPlan& plan);
-  void restore(PeerEngine& engine, const std::vector<SavedState>& found);
+  void restore(const std::vector<SavedState>& states);
   void tolerate_loss();
-  void join();
 
   World& world_;
   ProcessScheduler scheduler_;

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "simulator/world/connection_table.hpp"
 #include "simulator/world/disks.hpp"
 #include "simulator/world/event_queue.hpp"
+#include "simulator/world/process_control.hpp"
 #include "simulator/world/trace_recorder.hpp"
 
 namespace gossamer::simulator {
@@ -25,23 +27,30 @@ class Process;
 
 class World {
  public:
-  /// `protocol` is the scenario's, and outlives the world.
-  World(const Scenario& scenario, const Protocol& protocol, std::unique_ptr<Storage> storage);
+  /// All references outlive the world. `protocol` is the scenario's. `resumption`: the network was
+  /// stopped as a whole, and resumes; `disks` are as it left them.
+  World(const Scenario& scenario, const Protocol& protocol, Disks& disks,
+        std::optional<Resumption> resumption = {});
   ~World();
 
-  /// Runs until no event is left or `limit` is reached. Once.
-  Trace run(Time limit);
+  /// Runs until no event is left, the network has stopped, or `limit` is reached. Once. The trace
+  /// is complete but for what the disks hold.
+  void run(Time limit);
 
   const Scenario& scenario() const { return scenario_; }
   const Protocol& protocol() const { return protocol_; }
   TraceRecorder& recorder() { return recorder_; }
   Disks& disks() { return disks_; }
   ConnectionTable& connections() { return *connections_; }
+  ProcessControl& control() { return control_; }
   Process& process_of(int peer) {
     return *processes_[static_cast<std::size_t>(
         scenario_.placement[static_cast<std::size_t>(peer)])];
   }
+  const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
   Process& process(int number) { return *processes_[static_cast<std::size_t>(number)]; }
+
+  bool tolerates_loss() const { return protocol_.algorithm->requirements().tolerates_peer_loss; }
 
   Time now() const { return events_.now(); }
   /// EventQueue::at().
@@ -49,20 +58,8 @@ class World {
   /// A random number in [0, 1), drawn in the order of the run.
   double random() { return random_.next_double(); }
 
-  // ---- the ends of processes
-  /// A process has done all its rounds: it ends once all that it has sent has arrived.
-  void close(Process& process);
-  /// A process cannot go on, and ends as soon as its call has returned.
-  void give_up(Process& process);
-  /// The same, if a disk fault killed the process while it wrote the checkpoint of `round`.
-  void end_if_killed(Process& process, Round round);
-  /// A process ends here and now. `resets`: its machine goes on, and resets its connections.
-  void end_process(Process& process, bool resets);
-  /// Restarts a process that has ended; its peers join. Does nothing where no running peer is left.
-  void restart(Process& process);
-
  private:
-  void try_exit(Process& process);
+  void start();
   void run_ready();
   bool step(Time limit);
 
@@ -70,10 +67,11 @@ class World {
   const Protocol& protocol_;
   EventQueue events_;
   TraceRecorder recorder_;
-  Disks disks_;
+  Disks& disks_;
   RandomStream random_;
   std::vector<std::unique_ptr<Process>> processes_;
   std::unique_ptr<ConnectionTable> connections_;  ///< made after the processes
+  ProcessControl control_;
 };
 
 }  // namespace gossamer::simulator
