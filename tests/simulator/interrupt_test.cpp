@@ -43,7 +43,7 @@ TEST_CASE(
   auto disks = SimulatedDisks::create();
   REQUIRE(disks.ok());
   for (const char* policy : {"sync", "deadline", "stale", "async"})
-    for (const char* algorithm : {"dpsgd", "consensus"}) {
+    for (const char* algorithm : {"dpsgd", "qg_momentum"}) {
       CAPTURE(policy);
       CAPTURE(algorithm);
       const Scenario scenario =
@@ -57,6 +57,8 @@ TEST_CASE(
       REQUIRE(parts.size() == 2);
       REQUIRE(parts[1].resumption);
       CHECK(parts[1].resumption->round > 0);
+      // The log of a peer that joins the others lacks the rounds before.
+      if (!parts[1].resumption->without.empty()) continue;
       for (const std::vector<LogRecord>& log : parts[1].logs)
         CHECK(log.size() % (static_cast<std::size_t>(scenario.rounds) + 1) == 0);
     }

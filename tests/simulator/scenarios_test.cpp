@@ -57,7 +57,8 @@ TEST_CASE("every family of faults has its effect, and is tolerated") {
     const Outcome outcome = simulate(scenario);
     CHECK(outcome.report.violations == std::vector<std::string>{});
     using enum FaultKind;
-    const auto tolerated = {slow, delay, clog, slow_reader, clock, failed_write, torn_write};
+    const auto tolerated = {slow,  delay,        clog,       slow_reader,
+                            clock, failed_write, torn_write, interrupt_all};
     CHECK((outcome.losses > 0) == (std::ranges::find(tolerated, spec.kind) == tolerated.end()));
     scenario.faults.clear();
     CHECK(simulate(scenario).hash != outcome.hash);

@@ -4,7 +4,7 @@
 
 #include "simulator/oracle/oracle.hpp"
 #include "simulator/scenario/scenario.hpp"
-#include "simulator/world/storage.hpp"
+#include "simulator/storage/storage.hpp"
 #include "simulator/world/trace.hpp"
 
 namespace gossamer::simulator {

@@ -15,8 +15,8 @@
 
 #include "base/philox.hpp"
 #include "simulator/scenario/scenario.hpp"
+#include "simulator/storage/disks.hpp"
 #include "simulator/world/connection_table.hpp"
-#include "simulator/world/disks.hpp"
 #include "simulator/world/event_queue.hpp"
 #include "simulator/world/process_control.hpp"
 #include "simulator/world/trace_recorder.hpp"

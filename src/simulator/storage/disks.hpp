@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "simulator/world/run_log.hpp"
-#include "simulator/world/storage.hpp"
+#include "simulator/storage/run_log.hpp"
+#include "simulator/storage/storage.hpp"
 #include "simulator/world/trace_recorder.hpp"
 
 namespace gossamer::simulator {

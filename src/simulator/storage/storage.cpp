@@ -1,4 +1,4 @@
-#include "simulator/world/storage.hpp"
+#include "simulator/storage/storage.hpp"
 
 #include <utility>
 

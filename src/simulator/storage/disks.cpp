@@ -1,4 +1,4 @@
-#include "simulator/world/disks.hpp"
+#include "simulator/storage/disks.hpp"
 
 #include <fmt/format.h>
 
