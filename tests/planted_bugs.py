@@ -92,7 +92,7 @@ def main() -> int:
         help=f"for {STEP} seeds; a longer run counts as a violation",
     )
     options = parser.parse_args()
-    patches = sorted((ROOT / "tests" / "bugs").glob("*.patch"))
+    patches = sorted((ROOT / "tests" / "bugs").rglob("*.patch"), key=lambda path: path.name)
     if unknown := set(options.names) - {patch.stem for patch in patches}:
         parser.error(f"there is no bug {', '.join(sorted(unknown))}")
     tree = options.work / "tree"

@@ -74,12 +74,17 @@ class ParameterSet {
  public:
   template <class Field>
   ParameterSet& add(std::string name, Field Options::* field, ParameterNotes notes) {
-    specs_.push_back(
-        {std::move(name), type_of<Field>(), to_value(Options{}.*field), std::move(notes)});
-    assign_.push_back([field](Options& options, const ParameterValue& value) {
-      from_value(value, options.*field);
-    });
-    return *this;
+    return declare<Field>(
+        std::move(name), [field](auto& options) -> auto& { return options.*field; },
+        std::move(notes));
+  }
+  /// A field of a part of the options.
+  template <class Part, class Field>
+  ParameterSet& add(std::string name, Part Options::* part, Field Part::* field,
+                    ParameterNotes notes) {
+    return declare<Field>(
+        std::move(name), [part, field](auto& options) -> auto& { return options.*part.*field; },
+        std::move(notes));
   }
 
   const std::vector<ParameterSpec>& specs() const { return specs_; }
@@ -95,7 +100,28 @@ class ParameterSet {
     return options;
   }
 
+  /// The values of all parameters: read() gives the same options back.
+  ParameterValues values(const Options& options) const {
+    ParameterValues values;
+    for (std::size_t i = 0; i < specs_.size(); ++i) values[specs_[i].name] = value_[i](options);
+    return values;
+  }
+
  private:
+  /// `field(options)`: the parameter's field of the options.
+  template <class Field, class Access>
+  ParameterSet& declare(std::string name, Access field, ParameterNotes notes) {
+    const Options defaults{};
+    specs_.push_back(
+        {std::move(name), type_of<Field>(), to_value(field(defaults)), std::move(notes)});
+    assign_.push_back([field](Options& options, const ParameterValue& value) {
+      from_value(value, field(options));
+    });
+    value_.push_back(
+        [field](const Options& options) -> ParameterValue { return to_value(field(options)); });
+    return *this;
+  }
+
   template <class Field>
   static constexpr ParameterType type_of() {
     if constexpr (std::is_same_v<Field, bool>) return ParameterType::boolean;
@@ -135,6 +161,7 @@ class ParameterSet {
 
   std::vector<ParameterSpec> specs_;
   std::vector<std::function<void(Options&, const ParameterValue&)>> assign_;
+  std::vector<std::function<ParameterValue(const Options&)>> value_;
 };
 
 }  // namespace gossamer

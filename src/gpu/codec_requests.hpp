@@ -16,11 +16,7 @@ struct EncodeBf16Request {
   std::uint16_t* coded = nullptr;  ///< out: [length]
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(coded);
-    visitor.reads(values);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(coded).reads(values); }
 };
 /// bf16 → float, exact.
 struct DecodeBf16Request {
@@ -29,11 +25,7 @@ struct DecodeBf16Request {
   std::size_t length = 0;
   bool add = false;  ///< add to `values` instead of replacing them
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(values);
-    visitor.reads(coded);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(values).reads(coded); }
 };
 
 /// Values that share a scale in the int8 format; the last block of a row may be shorter.
@@ -50,12 +42,7 @@ struct EncodeInt8Request {
   float* scales = nullptr;       ///< out: [int8_blocks(length)]
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(coded);
-    visitor.writes(scales);
-    visitor.reads(values);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(coded, scales).reads(values); }
 };
 /// int8 → float: x' = scale · q. A block whose scale is NaN becomes NaN.
 struct DecodeInt8Request {
@@ -65,12 +52,7 @@ struct DecodeInt8Request {
   std::size_t length = 0;
   bool add = false;  ///< add to `values` instead of replacing them
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(values);
-    visitor.reads(coded);
-    visitor.reads(scales);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(values).reads(coded, scales); }
 };
 
 /// Values that share a scale in the sign format; the last block of a row may be shorter.
@@ -90,12 +72,7 @@ struct EncodeSignsRequest {
   float* scales = nullptr;        ///< out: [sign_blocks(length)]
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(bits);
-    visitor.writes(scales);
-    visitor.reads(values);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(bits, scales).reads(values); }
 };
 /// Signs → float: x' = ±scale. No value is finite in a block whose scale is not finite.
 struct DecodeSignsRequest {
@@ -105,12 +82,7 @@ struct DecodeSignsRequest {
   std::size_t length = 0;
   bool add = false;  ///< add to `values` instead of replacing them
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(values);
-    visitor.reads(bits);
-    visitor.reads(scales);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(values).reads(bits, scales); }
 };
 
 /// The `count` values of largest magnitude with their indices, in ascending order of index. Exact:
@@ -123,12 +95,7 @@ struct TopKRequest {
   std::uint32_t* indices = nullptr;  ///< out: [count]
   std::size_t count = 0;             ///< 1 … length
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(chosen);
-    visitor.writes(indices);
-    visitor.reads(values);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(chosen, indices).reads(values); }
 };
 
 /// values[indices[i]] ← values[indices[i]] + chosen[i], if the indices ascend strictly and lie
@@ -144,12 +111,7 @@ struct ScatterAddRequest {
                                    ///< call; null: the fault is not reported
   std::uint64_t tag = 1;           ///< not 0; identifies the request
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(values);
-    visitor.reads(chosen);
-    visitor.reads(indices);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(values).reads(chosen, indices); }
 };
 
 /// Random choice of one value from each of `count` strata of a row: stratum i is [i · length /
@@ -178,11 +140,7 @@ struct SampleRequest {
   float* chosen = nullptr;  ///< out: [sample.count]
   StratifiedSample sample = {};
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(chosen);
-    visitor.reads(values);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(chosen).reads(values); }
 };
 /// The i-th sampled value ← itself + chosen[i].
 struct AddSampledRequest {
@@ -191,11 +149,7 @@ struct AddSampledRequest {
   std::size_t length = 0;  ///< below 2³²
   StratifiedSample sample = {};
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(values);
-    visitor.reads(chosen);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(values).reads(chosen); }
 };
 
 }  // namespace gossamer::gpu

@@ -1,8 +1,8 @@
 // Requests for arithmetic on rows. BasicDevice::execute (gpu/device.hpp) serves them.
 //
-// Every request states which memory it touches: visit_memory(visitor) calls visitor.writes(address)
-// for each row that the request writes, and then visitor.reads(address) for each row that it reads.
-// The GPU that holds the first of these rows serves the request.
+// Every request states which memory it touches: visit_memory(memory) calls memory.writes(address,
+// …) with the rows that the request writes, and then memory.reads(address, …) with those that it
+// reads. The GPU that holds the first of these rows serves the request.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,9 @@ struct BasicMixRequest {
   std::span<const BasicMixSource<Real>> sources;
   std::size_t length = 0;  ///< values
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(out);
-    visitor.reads(x);
-    for (const BasicMixSource<Real>& source : sources) visitor.reads(source.row);
+  void visit_memory(auto&& memory) const {
+    memory.writes(out).reads(x);
+    for (const BasicMixSource<Real>& source : sources) memory.reads(source.row);
   }
 };
 using MixRequest = BasicMixRequest<float>;
@@ -45,11 +43,7 @@ struct AxpyRequest {
   Real* y = nullptr;
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(y);
-    visitor.reads(x);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(y).reads(x); }
 };
 
 /// out ← out + factor · (a − b). `out` may be a or b itself, but overlaps neither of them partly.
@@ -61,12 +55,7 @@ struct DifferenceRequest {
   std::size_t length = 0;
   Real factor = 1;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(out);
-    visitor.reads(a);
-    visitor.reads(b);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(out).reads(a, b); }
 };
 
 /// y ← factor · y.
@@ -76,10 +65,7 @@ struct ScaleRequest {
   Real* y = nullptr;
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(y);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(y); }
 };
 
 /// out ← x / divisor. The divisor lies in device memory, where an earlier operation may have
@@ -92,12 +78,7 @@ struct DivideRequest {
   Real* out = nullptr;
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(out);
-    visitor.reads(x);
-    visitor.reads(divisor);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(out).reads(x, divisor); }
 };
 
 /// to ← from. The rows do not overlap.
@@ -107,11 +88,7 @@ struct CopyRequest {
   Real* to = nullptr;
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(to);
-    visitor.reads(from);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(to).reads(from); }
 };
 
 /// y ← value.
@@ -121,10 +98,7 @@ struct FillRequest {
   Real* y = nullptr;
   std::size_t length = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(y);
-  }
+  void visit_memory(auto&& memory) const { memory.writes(y); }
 };
 
 /// Range check of a row: if a value is not finite, or beyond `largest` in magnitude, and `fault` is
@@ -138,10 +112,7 @@ struct RangeCheckRequest {
   std::uint64_t* fault = nullptr;  ///< a FaultWord's (host memory)
   std::uint64_t tag = 1;           ///< not 0; identifies the request
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.reads(row);
-  }
+  void visit_memory(auto&& memory) const { memory.reads(row); }
 };
 
 /// Most values of a sketch.
@@ -166,10 +137,7 @@ struct SketchRequest {
   std::uint64_t seed = 0;
   double* sketch = nullptr;  ///< out: [sketch_length(length)] (host memory)
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.reads(row);
-  }
+  void visit_memory(auto&& memory) const { memory.reads(row); }
 };
 constexpr std::size_t sketch_length(std::size_t d) {
   std::size_t m = 1;

@@ -88,13 +88,10 @@ struct Job {
   std::int64_t* hits = nullptr;  ///< number of samples whose largest output is their label is added
                                  ///< to it; may be null
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(parameters);
-    for (Real* row : state) visitor.writes(row);
-    visitor.writes(gradient);
-    visitor.writes(loss);
-    visitor.writes(hits);
+  void visit_memory(auto&& memory) const {
+    memory.writes(parameters);
+    for (Real* row : state) memory.writes(row);
+    memory.writes(gradient, loss, hits);
   }
 };
 
@@ -108,11 +105,10 @@ struct UpdateJob {
   double rate = 0;
   std::uint64_t step = 0;
 
-  template <class Visitor>
-  void visit_memory(Visitor&& visitor) const {
-    visitor.writes(parameters);
-    for (Real* row : state) visitor.writes(row);
-    visitor.reads(gradient);
+  void visit_memory(auto&& memory) const {
+    memory.writes(parameters);
+    for (Real* row : state) memory.writes(row);
+    memory.reads(gradient);
   }
 };
 

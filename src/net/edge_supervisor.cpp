@@ -36,13 +36,13 @@ Status EdgeSupervisor::on_contribution(Session& session, std::string contributio
 void EdgeSupervisor::on_alive(Session& session) {
   Edge& edge = state_.edges.of(session);
   if (!std::exchange(edge.lost, false)) return;
-  if (join_.has_begun()) state_.setup.link_restored(edge.local, edge.remote);
+  if (join_.has_begun()) state_.setup.on_link_restored(edge.local, edge.remote);
 }
 
 void EdgeSupervisor::on_goodbye(Session& session) {
   if (state_.run.ending()) return;
   const Edge& edge = state_.edges.of(session);
-  if (join_.has_begun() && !edge.lost) state_.setup.peer_left(edge.local, edge.remote);
+  if (join_.has_begun() && !edge.lost) state_.setup.on_peer_left(edge.local, edge.remote);
   else if (all_gather_.begun()) all_gather_.advance();
 }
 
@@ -65,7 +65,7 @@ void EdgeSupervisor::on_failure(Session& session, Error error) {
   if (!run.joined && !session.remote().latest_round) {
     // No chunk was sent yet, so the peer may come again as if it had not been there.
     edge.remote_attempt = "it connected, but was lost again";
-  } else if (!lose_link(edge, error)) {
+  } else if (!on_session_end(edge, error)) {
     return shutdown_.end_run(std::move(error));
   }
   connect_again(edge, pause);
@@ -85,7 +85,7 @@ void EdgeSupervisor::on_abort(Session& session, Error error) {
   const bool was_whole = edge.started_channels || (all_gather_.begun() && all_gather_.complete());
   const Error ended{ErrorKind::lost_peer,
                     fmt::format("{} has ended: {}", session.options().name, error.message)};
-  if (run.error || (never_whole && !was_whole) || !lose_link(edge, ended))
+  if (run.error || (never_whole && !was_whole) || !on_session_end(edge, ended))
     return shutdown_.end_run(std::move(error), &session);
   session.close();
   edge.connector.reset();
@@ -93,11 +93,11 @@ void EdgeSupervisor::on_abort(Session& session, Error error) {
 }
 
 /// The session of an edge has ended. Returns whether the run goes on without the link.
-bool EdgeSupervisor::lose_link(Edge& edge, const Error& why) {
+bool EdgeSupervisor::on_session_end(Edge& edge, const Error& why) {
   if (edge.lost) return true;
   if (!join_.has_begun()) return edge.lost = state_.run.joined && state_.run.late;
   edge.lost = true;
-  return state_.setup.link_lost(edge.local, edge.remote, why);
+  return state_.setup.on_link_lost(edge.local, edge.remote, why);
 }
 
 void EdgeSupervisor::connect_again(Edge& edge, gossip::Time pause) {

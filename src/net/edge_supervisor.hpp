@@ -46,7 +46,7 @@ class EdgeSupervisor final : public SessionOwner {
     std::string why;
   };
 
-  bool lose_link(Edge& edge, const Error& why);
+  bool on_session_end(Edge& edge, const Error& why);
   void connect_again(Edge& edge, gossip::Time pause);
 
   NetworkState& state_;

@@ -33,20 +33,20 @@ struct NetworkSetup {
   /// Lines for people: missing peers, rejected connections.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   /// A link is lost, after join() and all_gather(). Returns whether the run goes on without it.
-  /// What is sent over the link is dropped from then on, until `link_restored`.
-  std::function<bool(int here, int there, const Error&)> link_lost = [](int, int, const Error&) {
+  /// What is sent over the link is dropped from then on, until `on_link_restored`.
+  std::function<bool(int here, int there, const Error&)> on_link_lost = [](int, int, const Error&) {
     return false;
   };
   /// A link that was lost, or that a latecomer did not have when join() returned, carries again.
   /// The chunks sent over link(here, there) from now on go out, and the chunks that come were sent
   /// over the new connection. In each direction the first chunk of a channel begins a message; the
   /// rest of a message that was begun before is dropped. Called from the scheduler's loop before
-  /// any chunk of the new connection is delivered, never from within send() or `link_lost`. It may
-  /// do what `fault` may.
-  std::function<void(int here, int there)> link_restored = [](int, int) {};
+  /// any chunk of the new connection is delivered, never from within send() or `on_link_lost`. It
+  /// may do what `fault` may.
+  std::function<void(int here, int there)> on_link_restored = [](int, int) {};
   /// The peer at the other end of a link that is not lost has finished its run and left: all that
-  /// it sent has been delivered, and nothing follows. Called as `link_restored` is.
-  std::function<void(int here, int there)> peer_left = [](int, int) {};
+  /// it sent has been delivered, and nothing follows. Called as `on_link_restored` is.
+  std::function<void(int here, int there)> on_peer_left = [](int, int) {};
   /// The run has ended, called once: a lost peer, a protocol violation, an abort of another
   /// process. Not called for an error that join() returns, nor after leave() began. It may call
   /// stop() and the like, not destroy the network.
@@ -89,7 +89,7 @@ class Network {
 
   /// This process is a latecomer: a partner said that its network had begun before this process
   /// joined. A latecomer takes no part in all_gather(), and has the links for which connected()
-  /// holds; the others come with NetworkSetup::link_restored. Known when join() returns. Only if
+  /// holds; the others come with NetworkSetup::on_link_restored. Known when join() returns. Only if
   /// all partners are latecomers themselves may it turn out later, within all_gather().
   virtual bool late() const = 0;
   /// The link of a pair of the setup (any other pair is a bug) carries, and its other end has not

@@ -13,9 +13,9 @@
 #include "base/tokens.hpp"
 #include "cli/program.hpp"
 #include "peer/version.hpp"
+#include "simulator/scenario/generator.hpp"
+#include "simulator/scenario/shrink.hpp"
 #include "simulator/storage/simulated_disks.hpp"
-#include "simulator/world/generator.hpp"
-#include "simulator/world/shrink.hpp"
 
 namespace gossamer::simulator {
 namespace {

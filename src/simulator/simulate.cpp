@@ -11,9 +11,9 @@
 #include <thread>
 
 #include "base/hash.hpp"
+#include "simulator/scenario/generator.hpp"
 #include "simulator/session/session_trial.hpp"
 #include "simulator/storage/simulated_disks.hpp"
-#include "simulator/world/generator.hpp"
 
 namespace gossamer::simulator {
 

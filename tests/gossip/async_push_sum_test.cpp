@@ -32,8 +32,8 @@ bool lost_by_chance(int from, int to, Round number, double share) {
 
 std::function<bool(const ChunkHeader&)> losing(double share) {
   const auto sent = std::make_shared<std::map<std::pair<int, int>, Round>>();
-  return [=](const ChunkHeader& head) {
-    return lost_by_chance(head.from, head.to, (*sent)[{head.from, head.to}]++, share);
+  return [=](const ChunkHeader& header) {
+    return lost_by_chance(header.from, header.to, (*sent)[{header.from, header.to}]++, share);
   };
 }
 

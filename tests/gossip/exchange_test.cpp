@@ -149,8 +149,8 @@ TEST_CASE("what breaks the protocol is an error that names the sender, never a c
   Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 8, 10, 2}, {1},
                     [&](Error error) { fault = error.message; });
   std::vector<float> values(8, 1.0F);
-  const auto deliver = [&](ChunkHeader head, std::size_t count) {
-    const Status status = exchange.deliver(Chunk(head, std::span(values).first(count), Lease()));
+  const auto deliver = [&](ChunkHeader header, std::size_t count) {
+    const Status status = exchange.deliver(Chunk(header, std::span(values).first(count), Lease()));
     return status.ok() ? std::string() : status.error().message;
   };
   CHECK(deliver({2, 1, 0, 0, 0, 10}, 8) == "");
@@ -206,7 +206,8 @@ TEST_CASE(
   gpu::CpuDevice device(1);
   Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("path", 2);
-  for (const ChunkHeader& head : {ChunkHeader{1, 0, 5, 0, 0, 10}, ChunkHeader{1, 0, 0, 0, 0, 9}}) {
+  for (const ChunkHeader& header :
+       {ChunkHeader{1, 0, 5, 0, 0, 10}, ChunkHeader{1, 0, 0, 0, 0, 9}}) {
     std::string fault;
     Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0},
                       [&](Error error) { fault = error.message; });
@@ -216,8 +217,8 @@ TEST_CASE(
     Rows<float> rows(2, 10);
     const std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
     NodeMemory memory{{rows.row(0)}, {rows.row(1)}, {}, {}};
-    std::vector<float> values(head.total);
-    CHECK(exchange.deliver(Chunk(head, values, Lease())).ok());
+    std::vector<float> values(header.total);
+    CHECK(exchange.deliver(Chunk(header, values, Lease())).ok());
     Node node(exchange, 0, 2, specs, memory);
     task<void> mixing = node.mix(0, 0);
     mixing.start(scheduler);

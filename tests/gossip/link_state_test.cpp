@@ -245,8 +245,8 @@ TEST_CASE(
       CHECK(peer.receive(k % 2 == 0 ? ControlMessage::link_restored : ControlMessage::link_lost,
                          since, k % 4 < 2 ? LinkState{0, 1, k} : LinkState{1, 0, k})
                 .ok());
-  CHECK(peer.membership.stored_entries() <= 2 + peer.options.rounds);
-  CHECK(peer.membership.stored_entries() > 50);
+  CHECK(peer.membership.flooding().stored_entries() <= 2 + peer.options.rounds);
+  CHECK(peer.membership.flooding().stored_entries() > 50);
 }
 
 TEST_CASE(

@@ -6,7 +6,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,74 +17,10 @@
 #include "gossip/compute.hpp"
 #include "gossip/engine/peer_group.hpp"
 #include "gossip/links/simulated_link.hpp"
+#include "tests/gossip/network_options.hpp"
 #include "tests/gossip/test_util.hpp"
 
 namespace gossamer::gossip::testing {
-
-struct NetworkOptions {
-  LinkModel links = {};
-  NodeModel ports = {};
-  Policy policy = Policy::sync;
-  Round staleness = 4;
-  std::size_t chunk_values = 1 << 18;
-  std::size_t row_offset = 0;
-  int threads = 1;
-  Time step_time{0};
-  int slow_peers = 0;
-  double slow_factor = 1;
-  double step_spread = 0;
-  std::function<LinkModel(int from, int to)> link_model = {};  ///< instead of `links`
-  /// Messages, of one chunk each, that never arrive.
-  std::function<bool(const ChunkHeader&)> loses = {};
-  bool tolerates_peer_loss = false;
-  /// Peers that end at a time: from then on they do nothing, and their links are lost at both ends.
-  std::map<int, Time> deaths = {};
-  /// Links that are cut, with what is under way on them, and restored later.
-  struct Cut {
-    int a = 0, b = 0;
-    Time from{0}, until{0};
-  };
-  std::vector<Cut> cuts = {};
-  bool goodbyes = false;  ///< what a peer sends after its drain is dropped
-  /// Peers that join at a time: before it their links are lost.
-  std::map<int, Time> joins = {};
-  /// Messages of the memberships.
-  std::function<void(const std::string&)> message = [](const std::string&) {};
-  /// Every peer is a process of its own: incoming values are validated, and the peer that causes a
-  /// fault ends, while the others go on.
-  bool apart = false;
-  bool on_gpu = false;
-  /// May change the values of chunks on their way.
-  std::function<void(const ChunkHeader&, std::span<float>)> tamper = {};
-  std::string codec = "none";
-  ParameterValues codec_values = {};
-};
-
-/// Counts the values that are sent over a link.
-class CountedLink final : public Link {
- public:
-  CountedLink(Link& link, std::function<bool(const ChunkHeader&)> loses)
-      : link_(link), loses_(std::move(loses)) {}
-  void send(Chunk chunk) override {
-    if (cut || (loses_ && chunk.header.control == ControlMessage::none && loses_(chunk.header)))
-      return;
-    values += chunk.values.size();
-    if (tamper && !chunk.values.empty()) {
-      std::vector<float>& copy = copies_.emplace_back(chunk.values.begin(), chunk.values.end());
-      tamper(chunk.header, copy);
-      chunk = Chunk(chunk.header, copy, {});
-    }
-    link_.send(std::move(chunk));
-  }
-  std::uint64_t values = 0;
-  std::function<void(const ChunkHeader&, std::span<float>)> tamper;
-  bool cut = false;  ///< nothing more goes out
-
- private:
-  Link& link_;
-  std::deque<std::vector<float>> copies_;
-  std::function<bool(const ChunkHeader&)> loses_;
-};
 
 class Network {
  public:
@@ -312,13 +247,13 @@ class Network::Run final : private EngineHooks {
   }
   void lose_link(int a, int b) {
     set_cut(a, b, true);
-    engine(a).lose_link(b, fmt::format("peer {} is cut off", b));
-    engine(b).lose_link(a, fmt::format("peer {} is cut off", a));
+    engine(a).on_link_lost(b, fmt::format("peer {} is cut off", b));
+    engine(b).on_link_lost(a, fmt::format("peer {} is cut off", a));
   }
   void restore_link(int a, int b) {
     set_cut(a, b, false);
-    engine(a).restore_link(b);
-    engine(b).restore_link(a);
+    engine(a).on_link_restored(b);
+    engine(b).on_link_restored(a);
   }
   void plan_losses() {
     for (const NetworkOptions::Cut& cut : options_.cuts) {
@@ -333,7 +268,8 @@ class Network::Run final : private EngineHooks {
   void plan_join(int joiner, Time when) {
     for (const int other : algorithm_.partners(joiner, *network_.schedule_)) {
       const auto joins_too = options_.joins.find(other);
-      if (joins_too == options_.joins.end()) engine(other).lose_link(joiner, "it is not there yet");
+      if (joins_too == options_.joins.end())
+        engine(other).on_link_lost(joiner, "it is not there yet");
       else if (other < joiner) continue;  // the link between the two is made once
       set_cut(joiner, other, true);
       const Time both =
@@ -351,18 +287,18 @@ class Network::Run final : private EngineHooks {
       set_cut(victim, other, true);
       scheduler_.after(options_.links.latency, [this, victim, other] {
         if (!dead_.contains(other))
-          engine(other).lose_link(victim, fmt::format("peer {} died", victim));
+          engine(other).on_link_lost(victim, fmt::format("peer {} died", victim));
         if (options_.apart)
-          engine(victim).lose_link(other, "it died");  // and with it what had come to it
+          engine(victim).on_link_lost(other, "it died");  // and with it what had come to it
       });
     }
   }
   /// The receiver ends the connection, and the sender sees that.
   void refuse(int from, int to) {
     set_cut(from, to, true);
-    engine(to).lose_link(from, network_.refused.back());
+    engine(to).on_link_lost(from, network_.refused.back());
     scheduler_.after(Time(0), [this, from, to] {
-      engine(from).lose_link(to, fmt::format("peer {} closed the connection", to));
+      engine(from).on_link_lost(to, fmt::format("peer {} closed the connection", to));
     });
   }
 
@@ -381,7 +317,7 @@ class Network::Run final : private EngineHooks {
     for (const int other : nodes_)
       if (this->engine(other).tolerates_loss() && counted_.contains({id, other}))
         scheduler_.after(options_.links.latency,
-                         [this, other, id] { this->engine(other).close_link(id); });
+                         [this, other, id] { this->engine(other).on_peer_left(id); });
     ++network_.finished;
   }
 

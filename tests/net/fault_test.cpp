@@ -45,14 +45,14 @@ bool names(const std::string& message, const std::string& rest) {
 TEST_CASE(
     "a connection that closes between frames or inside one fails the session with the reason") {
   Pair first;
-  first.zero->say(data_frame(100, 12));
+  first.zero->send(data_frame(100, 12));
   first.world.run_until([&] { return first.one->memory.bytes == 400; });
   first.zero->close();
   CHECK(names(first.fault(), "was lost in round 12: the connection was closed"));
 
   Pair second;
   const auto torn = data_frame(100, 12);
-  second.zero->say(std::span(torn).first(200)).close();
+  second.zero->send(std::span(torn).first(200)).close();
   CHECK(
       names(second.fault(),
             "was lost before its first round: the connection was closed in the middle of a frame"));
@@ -93,7 +93,7 @@ TEST_CASE("a process that was suspended counts no idle time for that period") {
     while (world.scheduler.now() < until) {  // as if the process were suspended
     }
     a.network->link(0, 1).send(row.chunk(0, 1, static_cast<gossip::Round>(time)));
-    world.run_until([&] { return b.memory.heads.size() == static_cast<std::size_t>(time); });
+    world.run_until([&] { return b.memory.headers.size() == static_cast<std::size_t>(time); });
   }
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
   world.leave();
@@ -102,19 +102,19 @@ TEST_CASE("a process that was suspended counts no idle time for that period") {
 TEST_CASE("bytes that violate the protocol end the run with an error that names the peer") {
   auto fault_after = [](std::span<const std::byte> bytes) {
     Pair pair;
-    pair.zero->say(bytes);
+    pair.zero->send(bytes);
     return pair.fault();
   };
   CHECK(names(fault_after(data_frame(10, 0, 1)),
               "broke the protocol: it sent a frame whose checksum does not match: it was damaged "
               "on the way"));
   CHECK(names(fault_after(garbage()), "broke the protocol: it sent bytes that are no frame"));
-  FrameHeader head = data_header(0, 1, 2 << 20);
-  CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>((4 << 20) + 4))),
+  FrameHeader header = data_header(0, 1, 2 << 20);
+  CHECK(names(fault_after(frame_bytes(header, std::vector<std::byte>((4 << 20) + 4))),
               "broke the protocol: it sent a chunk of 4194308 bytes, where 4194304 is the limit"));
-  head = data_header(0, 1, 1);
-  head.run = short_run("run-2");
-  CHECK(names(fault_after(frame_bytes(head, std::vector<std::byte>(4))),
+  header = data_header(0, 1, 1);
+  header.run = short_run("run-2");
+  CHECK(names(fault_after(frame_bytes(header, std::vector<std::byte>(4))),
               "broke the protocol: it sent a frame of another run"));
   auto speaks_on = frame_bytes(frame_header(0, 1, GoodbyeFrame{}), {});
   const auto more = data_frame(1);
@@ -125,7 +125,7 @@ TEST_CASE("bytes that violate the protocol end the run with an error that names 
 TEST_CASE("an error of the receiver ends the run") {
   Pair pair;
   pair.one->memory.refuse = "peer 0 sent round 3 again";
-  pair.zero->say(data_frame(10));
+  pair.zero->send(data_frame(10));
   CHECK(pair.fault() == "peer 0 sent round 3 again");
 }
 
@@ -206,8 +206,8 @@ TEST_CASE("a flood of small frames is delivered") {
         frame_bytes(i % 2 == 0 ? frame_header(0, 1, HeartbeatFrame{}) : data_header(0, 1, 0), {});
     bytes.insert(bytes.end(), frame.begin(), frame.end());
   }
-  pair.zero->say(bytes);
-  pair.world.run_until([&] { return pair.one->memory.heads.size() == 10000; });
+  pair.zero->send(bytes);
+  pair.world.run_until([&] { return pair.one->memory.headers.size() == 10000; });
   CHECK(pair.one->faults.empty());
 }
 
@@ -216,12 +216,12 @@ TEST_CASE("the last frames of a peer are read although it has closed and writes 
     Pair pair;
     Process& one = *pair.one;
     one.memory.hold = true;
-    for (gossip::Round round = 0; round < 3; ++round) pair.zero->say(data_frame(100, round));
+    for (gossip::Round round = 0; round < 3; ++round) pair.zero->send(data_frame(100, round));
     const std::string sentence = "peer 7 has diverged";
     pair.zero
-        ->say(aborts ? frame_bytes(frame_header(0, 1, AbortFrame{ErrorKind::diverged}),
-                                   std::as_bytes(std::span(sentence)))
-                     : frame_bytes(frame_header(0, 1, GoodbyeFrame{}), {}))
+        ->send(aborts ? frame_bytes(frame_header(0, 1, AbortFrame{ErrorKind::diverged}),
+                                    std::as_bytes(std::span(sentence)))
+                      : frame_bytes(frame_header(0, 1, GoodbyeFrame{}), {}))
         .close();
     pair.world.run_until([&] {
       return one.memory.held.size() == 2;
@@ -233,8 +233,8 @@ TEST_CASE("the last frames of a peer are read although it has closed and writes 
     }
     CHECK(one.faults.empty());
     one.memory.held.clear();
-    CHECK(one.memory.heads.size() == 2);  // nothing is delivered from within the end of a lease
-    pair.world.run_until([&] { return one.memory.heads.size() == 3; });
+    CHECK(one.memory.headers.size() == 2);  // nothing is delivered from within the end of a lease
+    pair.world.run_until([&] { return one.memory.headers.size() == 3; });
     if (aborts) {
       pair.world.run_until([&] { return !one.faults.empty(); });
       CHECK(one.faults[0].kind == ErrorKind::diverged);
@@ -284,85 +284,6 @@ TEST_CASE(
   CHECK(b.faults.empty());
 }
 
-TEST_CASE("leave() waits for its patience although the scheduler is stopped") {
-  World world(2);
-  Process& a = world.add({0}, {{0, 1}});
-  world.add({1}, {{0, 1}});
-  world.join();
-  world.scheduler.stop();
-  a.network->leave(50ms);  // no peer answers: only the deadline ends it
-  CHECK(a.said("said goodbye"));
-}
-
-TEST_CASE("a process hosts several peers, each with its own connections and bytes") {
-  World world(4);
-  const World::Pairs complete = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
-  Process& a = world.add({0, 2}, complete);
-  Process& b = world.add({1, 3}, complete);
-  world.join();
-  Row row(100);
-  a.network->link(0, 1).send(row.chunk(0, 1));
-  a.network->link(2, 3).send(row.chunk(2, 3));
-  a.network->link(2, 1).send(row.chunk(2, 1));
-  world.run_until([&] { return b.memory.heads.size() == 3; });
-  CHECK(a.network->traffic(0).data_bytes_sent == 472);
-  CHECK(a.network->traffic(2).data_bytes_sent == 944);
-  CHECK(b.network->traffic(1).data_bytes_received == 944);
-  world.leave();
-}
-
-TEST_CASE("other threads reach the scheduler, and signals do") {
-  RealScheduler scheduler;
-  int calls = 0;
-  std::thread worker([&] {
-    for (int i = 0; i < 1000; ++i) scheduler.post_external([&] { ++calls; });
-  });
-  scheduler.run_until([&] { return calls == 1000; });
-  worker.join();
-  int got = 0;
-  scheduler.on_interrupt([&](int signal) { got = signal; });
-  ::kill(::getpid(), SIGTERM);
-  scheduler.run_until([&] { return got != 0; });
-  CHECK(got == SIGTERM);
-}
-
-TEST_CASE("networks on threads of their own") {
-  Folder folder;
-  constexpr int kPeers = 4;
-  std::vector<std::string> problems(kPeers);
-  auto peer = [&](int id) {
-    RealScheduler scheduler;
-    Memory memory;
-    NetworkSetup setup;
-    setup.options.rendezvous = folder.path();
-    setup.identity = identity(kPeers);
-    setup.hosted = {id};
-    for (int other : {(id + 1) % kPeers, (id + kPeers - 1) % kPeers})
-      setup.pairs.push_back({id, other});
-    setup.fault = [&](const Error& error) {
-      problems[static_cast<std::size_t>(id)] = error.message;
-      scheduler.stop();
-    };
-    auto network = std::move(Network::make(scheduler, std::move(setup), memory)).value();
-    if (const Status joined = network->join(); !joined.ok()) {
-      problems[static_cast<std::size_t>(id)] = joined.error().message;
-      return;
-    }
-    Row row(10000, static_cast<float>(id));
-    for (gossip::Round round = 0; round < 50; ++round) {
-      for (int other : {(id + 1) % kPeers, (id + kPeers - 1) % kPeers})
-        network->link(id, other).send(row.chunk(id, other, round));
-      scheduler.run_until([&] { return memory.heads.size() >= 2 * (round + 1); });
-    }
-    network->leave();
-    if (row.leases != 0) problems[static_cast<std::size_t>(id)] = "a lease is out";
-  };
-  std::vector<std::thread> threads;
-  for (int id = 0; id < kPeers; ++id) threads.emplace_back(peer, id);
-  for (auto& thread : threads) thread.join();
-  for (const auto& problem : problems) CHECK(problem == "");
-}
-
 TEST_CASE("a process that dies is detected although all buffers are leased and nothing is read") {
   World world(2);
   world.tolerates_loss = true;
@@ -397,7 +318,7 @@ TEST_CASE("a network that has begun is whole: a join_timeout of one process does
     world.kill(*world.processes[1]);
     Row row(10);
     zero.network->link(0, 2).send(row.chunk(0, 2));
-    world.run_until([&] { return two.memory.heads.size() == 1; });
+    world.run_until([&] { return two.memory.headers.size() == 1; });
   }
 }
 

@@ -72,8 +72,8 @@ TEST_CASE("the acceptor answers other implementations with typed results") {
   // Another protocol version is rejected by the 8 bytes that all versions share.
   RawClient future(world, address);
   other.protocol = 9;
-  future.say(encode_hello({HandshakeResult::accepted, 0, 1, 5000ms, other}));
-  const auto answer = future.hear(kHelloPrefixBytes);
+  future.send(encode_hello({HandshakeResult::accepted, 0, 1, 5000ms, other}));
+  const auto answer = future.receive(kHelloPrefixBytes);
   const auto prefix = decode_hello_prefix(std::span(answer).first<kHelloPrefixBytes>());
   REQUIRE(prefix.has_value());
   CHECK(prefix->version == kProtocolVersion);
@@ -170,8 +170,8 @@ TEST_CASE("a peer that disconnects before its first frame may connect again") {
   }
   world.run_until([&] {
     RawClient second(world, one.network->address());
-    second.say(encode_hello({HandshakeResult::accepted, 0, 1, 60'000ms, identity(3)}));
-    const auto answer = second.hear(kHelloBytes);
+    second.send(encode_hello({HandshakeResult::accepted, 0, 1, 60'000ms, identity(3)}));
+    const auto answer = second.receive(kHelloBytes);
     return answer.size() == kHelloBytes &&
            decode_hello(std::span(answer).first<kHelloBytes>())->result ==
                HandshakeResult::accepted;
@@ -211,11 +211,11 @@ TEST_CASE(
   const Address address = one.network->address();
 
   RawClient browser(world, address);
-  browser.say("GET / HTTP/1.1\r\n\r\n");
+  browser.send("GET / HTTP/1.1\r\n\r\n");
   world.run_until([&] { return one.said("it does not speak this protocol"); });
   RawClient half(world, address);
   const auto hello = encode_hello({HandshakeResult::accepted, 0, 1, 0ms, identity(2)});
-  half.say(std::span(hello).first(100));
+  half.send(std::span(hello).first(100));
   half.close();
   world.run_until([&] { return one.said("the connection was closed before its hello"); });
   RawClient mute(world, address);

@@ -27,7 +27,7 @@ TEST_CASE("any process of a running network may end and be restarted") {
       CHECK(newcomer.network->connected(peer, id));
       world.run_until([&] { return other.journal.size() == 2; });
       CHECK(other.journal ==
-            Journal{fmt::format("lost {}-{}", id, peer), fmt::format("back {}-{}", id, peer)});
+            Journal{fmt::format("lost {}-{}", id, peer), fmt::format("restored {}-{}", id, peer)});
       CHECK_FALSE(other.network->late());
       check_carries(world, newcomer, peer, other, id);
       check_carries(world, other, id, newcomer, peer);
@@ -49,14 +49,14 @@ TEST_CASE(
   world.kill(*world.processes[1]);
   Process& zero = *world.processes[0];
   Row early(10);
-  zero.on_back = [&] { zero.network->link(0, 1).send(early.chunk(0, 1, 4)); };
+  zero.on_restored = [&] { zero.network->link(0, 1).send(early.chunk(0, 1, 4)); };
   Process& one = world.again(1, kTriangle);
   CHECK(one.network->late());
   CHECK(one.network->connected(1, 0));
   CHECK_FALSE(one.network->connected(1, 2));
   CHECK(one.journal.empty());  // chunks that came while it waited for peer 2 wait for its join
   world.run_until([&] { return one.journal == Journal{"chunk 4.0"}; });
-  zero.on_back = [] {};
+  zero.on_restored = [] {};
   one.journal.clear();
   CHECK(one.said("the network runs already; joined it without peer 2: "));
   Row row(10);
@@ -68,8 +68,9 @@ TEST_CASE(
   CHECK(two.network->late());
   CHECK(two.network->connected(2, 0));
   CHECK(two.network->connected(2, 1));
-  world.run_until([&] { return one.count("back 1-2") == 1 && zero.count("back 0-2") == 1; });
-  CHECK(one.journal == Journal{"back 1-2"});
+  world.run_until(
+      [&] { return one.count("restored 1-2") == 1 && zero.count("restored 0-2") == 1; });
+  CHECK(one.journal == Journal{"restored 1-2"});
   check_carries(world, one, 1, two, 2);
   check_carries(world, two, 2, one, 1);
   CHECK(std::ranges::count_if(zero.journal,
@@ -111,7 +112,8 @@ TEST_CASE(
   front = std::make_unique<Rendezvous>(common + "/front", "run-1");
   REQUIRE(front->announce({1}, one->network->address()).ok());
   world.run_until([&] {
-    return two->network->all_gathered() && one->network->joined() && zero.count("back 0-1") == 1;
+    return two->network->all_gathered() && one->network->joined() &&
+           zero.count("restored 0-1") == 1;
   });
   CHECK(two->network->late());
   CHECK(one->network->late());
@@ -129,14 +131,14 @@ TEST_CASE("a contribution that a latecomer receives is ignored") {
   REQUIRE(two.network->start().ok());
   RawClient fresh(world, two.network->address()), runs(world, two.network->address());
   fresh.hello(0, 2, identity(3));
-  runs.say(encode_hello({HandshakeResult::accepted, 1, 2, 60'000ms, identity(3), true}));
-  const auto first = fresh.hear(kFrameHeaderBytes);
+  runs.send(encode_hello({HandshakeResult::accepted, 1, 2, 60'000ms, identity(3), true}));
+  const auto first = fresh.receive(kFrameHeaderBytes);
   CHECK(decode_header(std::span(first).first<kFrameHeaderBytes>(), {short_run("run-1"), 2, 0})
             ->header.kind() == FrameKind::running);
-  fresh.say(frame_bytes(data_header(0, 2, 0), {}))
-      .say(frame_bytes(frame_header(0, 2, ContributionFrame{}), garbage()))
-      .say(frame_bytes(data_header(0, 2, 0), {}));
-  world.run_until([&] { return two.memory.heads.size() == 2; });
+  fresh.send(frame_bytes(data_header(0, 2, 0), {}))
+      .send(frame_bytes(frame_header(0, 2, ContributionFrame{}), garbage()))
+      .send(frame_bytes(data_header(0, 2, 0), {}));
+  world.run_until([&] { return two.memory.headers.size() == 2; });
   CHECK(two.network->late());
   CHECK(two.faults.empty());
 }
@@ -213,7 +215,7 @@ TEST_CASE("a partner that is restarted with another configuration is rejected, a
   CHECK(zero.said(" rejected this peer: its model is cnn 1111, ours is mlp 0102"));
   world.kill(wrong);
   Process& right = world.again(1, {{0, 1}});
-  world.run_until([&] { return zero.count("back 0-1") == 1; });
+  world.run_until([&] { return zero.count("restored 0-1") == 1; });
   check_carries(world, zero, 0, right, 1);
   world.leave();
   CHECK(zero.lines.size() == 1);
@@ -234,7 +236,7 @@ TEST_CASE("a latecomer that fails to join ends no other process") {
   REQUIRE_FALSE(joined.ok());
   CHECK(joined.error().kind == ErrorKind::join_timeout);
   CHECK(one.network->late());
-  world.run_until([&] { return zero.count("lost 0-1") == zero.count("back 0-1") + 1; });
+  world.run_until([&] { return zero.count("lost 0-1") == zero.count("restored 0-1") + 1; });
   world.kill(one);
   world.options.join_timeout = 20;
   check_carries(world, zero, 0, world.again(1, kTriangle), 1);

@@ -23,7 +23,7 @@ TEST_CASE("a ring joins in any order, carries a row each way, and leaves") {
             rows[static_cast<std::size_t>(from)].chunk(from, to));
     }
     world.run_until(
-        [&] { return world.all([](Process& p) { return p.memory.heads.size() == 2; }); });
+        [&] { return world.all([](Process& p) { return p.memory.headers.size() == 2; }); });
     world.leave();
     for (const Row& row : rows) CHECK(row.leases == 0);
     CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
@@ -44,11 +44,11 @@ TEST_CASE("chunks of many sizes arrive in order and intact, and their leases end
     sent.insert(sent.end(), rows.back()->values.begin(), rows.back()->values.end());
     a.network->link(0, 1).send(rows.back()->chunk(0, 1, i));
   }
-  world.run_until([&] { return b.memory.heads.size() == sizes.size(); });
+  world.run_until([&] { return b.memory.headers.size() == sizes.size(); });
   CHECK(b.memory.received == sent);
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    CHECK(b.memory.heads[i].round == i);
-    CHECK(b.memory.heads[i].total == sizes[i]);
+    CHECK(b.memory.headers[i].round == i);
+    CHECK(b.memory.headers[i].total == sizes[i]);
   }
   world.run_until(
       [&] { return std::ranges::all_of(rows, [](auto& row) { return row->leases == 0; }); });
@@ -73,30 +73,30 @@ TEST_CASE(
   World world(4);
   for (int peer = 0; peer < 4; ++peer) world.add({peer}, path);
   world.join();
-  std::vector<int> known{4, 7, 2, 9}, heard(4);
+  std::vector<int> known{4, 7, 2, 9}, merged(4);
   for (std::size_t i = 0; i < 4; ++i) {
     AllGather gather;
     gather.steps = 3;
     gather.contribution = [&known, i] { return std::to_string(known[i]); };
-    gather.merge = [&known, &heard, i](const std::string& contribution) {
+    gather.merge = [&known, &merged, i](const std::string& contribution) {
       known[i] = std::max(known[i], std::stoi(contribution));
-      ++heard[i];
+      ++merged[i];
       return Status();
     };
     world.processes[i]->network->begin_all_gather(std::move(gather));
   }
   world.run_until([&] { return world.all([](Process& p) { return p.network->all_gathered(); }); });
   CHECK(known == std::vector<int>{9, 9, 9, 9});
-  CHECK(heard == std::vector<int>{3, 6, 6, 3});
+  CHECK(merged == std::vector<int>{3, 6, 6, 3});
   Row row(100);
   Process &one = *world.processes[1], &two = *world.processes[2];
   one.network->release_chunks();
   one.network->link(1, 2).send(row.chunk(1, 2));
   two.network->link(2, 1).send(row.chunk(2, 1));
-  world.run_until([&] { return one.memory.heads.size() == 1; });
-  CHECK(two.memory.heads.empty());
+  world.run_until([&] { return one.memory.headers.size() == 1; });
+  CHECK(two.memory.headers.empty());
   two.network->release_chunks();
-  world.run_until([&] { return two.memory.heads.size() == 1; });
+  world.run_until([&] { return two.memory.headers.size() == 1; });
   world.leave();
   CHECK(world.all([](Process& p) { return p.faults.empty() && p.lines.empty(); }));
 }
@@ -111,7 +111,7 @@ TEST_CASE("a goodbye is received while chunks are held, and the held chunks are 
   a.network->link(0, 1).send(row.chunk(0, 1));
   world.leave();
   CHECK(world.all(
-      [](Process& p) { return p.faults.empty() && p.lines.empty() && p.memory.heads.empty(); }));
+      [](Process& p) { return p.faults.empty() && p.lines.empty() && p.memory.headers.empty(); }));
 }
 
 TEST_CASE("the reason of an abort is received behind held chunks, although its sender is gone") {
@@ -177,13 +177,13 @@ TEST_CASE("contributions of a process that died are not taken for those of its s
     REQUIRE(process.network->start().ok());
     return process;
   };
-  std::vector<std::string> heard;
+  std::vector<std::string> merged;
   const auto begin = [&](Process& process, std::string says) {
     AllGather gather;
     gather.steps = 2;
     gather.contribution = [says = std::move(says)] { return says; };
-    gather.merge = [&heard](const std::string& contribution) {
-      heard.push_back(contribution);
+    gather.merge = [&merged](const std::string& contribution) {
+      merged.push_back(contribution);
       return Status();
     };
     process.network->begin_all_gather(std::move(gather));
@@ -200,12 +200,12 @@ TEST_CASE("contributions of a process that died are not taken for those of its s
   }
   Process &zero = start(0), &two = start(2);
   world.run_until([&] { return world.all([](Process& p) { return p.network->joined(); }); });
-  heard.clear();
+  merged.clear();
   for (Process* process : {&zero, &one, &two}) begin(*process, "lives");
   world.run_until([&] {
     return world.all([](Process& p) { return p.network->all_gathered() || !p.faults.empty(); });
   });
-  CHECK(heard == std::vector<std::string>(8, "lives"));
+  CHECK(merged == std::vector<std::string>(8, "lives"));
   world.leave();
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
 }

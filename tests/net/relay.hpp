@@ -145,14 +145,14 @@ struct Cuttable {
     world.run_until([&] { return zero->network->joined() && one->network->joined(); });
   }
   /// For a while no connection can replace one that breaks.
-  void lose(long times) {
+  void lose_link(long times) {
     relay->shut();
     world.run_until(
         [&] { return zero->count("lost 0-1") == times && one->count("lost 1-0") == times; });
     relay->open();
   }
-  bool both_back(long times) const {
-    return zero->count("back 0-1") == times && one->count("back 1-0") == times;
+  bool both_restored(long times) const {
+    return zero->count("restored 0-1") == times && one->count("restored 1-0") == times;
   }
 
   World world;

@@ -13,16 +13,17 @@ using namespace gossamer::net::words;
 namespace {
 
 struct Carried {
-  std::vector<std::string> heads;
+  std::vector<std::string> headers;
   std::vector<float> values;
   bool operator==(const Carried&) const = default;
 };
 
 Carried carried(const Process& process) {
   Carried all;
-  for (const auto& head : process.memory.heads)
-    all.heads.push_back(fmt::format("{}.{}.{} of {}, note {}", head.round, head.channel,
-                                    head.offset, head.total, static_cast<int>(head.control)));
+  for (const auto& header : process.memory.headers)
+    all.headers.push_back(fmt::format("{}.{}.{} of {}, note {}", header.round, header.channel,
+                                      header.offset, header.total,
+                                      static_cast<int>(header.control)));
   all.values = process.memory.received;
   return all;
 }
@@ -52,7 +53,7 @@ std::pair<Carried, Carried> exchange(Cuttable& pair, int rounds,
     }
     const std::size_t all = due * static_cast<std::size_t>(t + 1);
     pair.world.run_until([&] {
-      return pair.zero->memory.heads.size() >= all && pair.one->memory.heads.size() >= all;
+      return pair.zero->memory.headers.size() >= all && pair.one->memory.headers.size() >= all;
     });
   }
   pair.world.leave();
@@ -156,14 +157,14 @@ TEST_CASE("the death of a process is detected at once, and its successor has ano
     REQUIRE(other.network->start().ok());
     REQUIRE(pair.front.announce({1}, other.network->address()).ok());
     pair.world.run_until(
-        [&] { return pair.zero->count("back 0-1") == 1 && other.network->joined(); });
+        [&] { return pair.zero->count("restored 0-1") == 1 && other.network->joined(); });
     CHECK(pair.zero->count("lost 0-1") == 1);
     check_carries(pair.world, *pair.zero, 0, other, 1);
   }
   SUBCASE("another one calls") {
     pair.world.kill(*pair.zero);
     Process& other = pair.world.again(0, {{0, 1}});
-    pair.world.run_until([&] { return pair.one->count("back 1-0") == 1; });
+    pair.world.run_until([&] { return pair.one->count("restored 1-0") == 1; });
     CHECK(pair.one->count("lost 1-0") == 1);
     check_carries(pair.world, other, 0, *pair.one, 1);
   }
@@ -179,10 +180,10 @@ TEST_CASE("a session whose connections carry nothing fails after the failure tim
   pair.world.run_until(
       [&] { return pair.zero->count("lost 0-1") == 1 && pair.one->count("lost 1-0") == 1; });
   CHECK(row.leases == 0);
-  CHECK(pair.one->memory.heads.empty());
+  CHECK(pair.one->memory.headers.empty());
   CHECK(pair.relay->connections < 40);
   pair.relay->life = [](int) { return SIZE_MAX; };
-  pair.world.run_until([&] { return pair.both_back(1); });
+  pair.world.run_until([&] { return pair.both_restored(1); });
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);
 }
 
@@ -204,7 +205,7 @@ TEST_CASE("a damaged frame is requested once more; a second corruption is a prot
   Row row(1000);
   pair.zero->network->link(0, 1).send(row.chunk(0, 1));
   pair.world.run_until([&] { return pair.one->count("lost 1-0") == 1; });
-  CHECK(pair.one->memory.heads.empty());
+  CHECK(pair.one->memory.headers.empty());
   CHECK(pair.one->lines.size() == 1);
 }
 
@@ -233,8 +234,8 @@ TEST_CASE("requests to resume an unknown session are rejected, and many of them 
     hello.session = static_cast<std::uint64_t>(i);
     hello.resumes = true;
     RawClient client(pair.world, pair.one->network->address());
-    client.say(encode_hello(hello));
-    const auto answer = client.hear(kHelloBytes);
+    client.send(encode_hello(hello));
+    const auto answer = client.receive(kHelloBytes);
     CHECK(decode_hello(std::span(answer).first<kHelloBytes>())->result ==
           HandshakeResult::unknown_session);
   }
@@ -361,15 +362,15 @@ TEST_CASE("an acknowledgement that arrives before ours is written is handled") {
     if (hello.resumes) bytes.insert(bytes.end(), ack.begin(), ack.end());
     RawClient& client =
         *lives.emplace_back(std::make_unique<RawClient>(world, one.network->address()));
-    client.say(bytes);
-    REQUIRE(client.hear(kHelloBytes).size() == kHelloBytes);
+    client.send(bytes);
+    REQUIRE(client.receive(kHelloBytes).size() == kHelloBytes);
     if (life == 0) {
       world.run_until([&] { return one.network->joined(); });
       one.network->link(1, 0).send(row.chunk(1, 0, 3));
     } else {
-      CHECK(client.hear(kFrameHeaderBytes).size() == kFrameHeaderBytes);  // the acknowledgement
+      CHECK(client.receive(kFrameHeaderBytes).size() == kFrameHeaderBytes);  // the acknowledgement
     }
-    CHECK(client.hear(kFrameHeaderBytes + 40).size() ==
+    CHECK(client.receive(kFrameHeaderBytes + 40).size() ==
           kFrameHeaderBytes + 40);  // the row, sent again each time
   }
   CHECK(one.faults.empty());

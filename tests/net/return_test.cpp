@@ -61,8 +61,8 @@ TEST_CASE("a lost link is restored at both ends, and carries from the beginning 
   pair.one->memory.held.clear();
   world.run_until([&] { return pair.one->count("lost 1-0") == 1; });
   pair.relay->open();
-  world.run_until([&] { return pair.both_back(1); });
-  CHECK(pair.zero->journal == Journal{"lost 0-1", "back 0-1"});
+  world.run_until([&] { return pair.both_restored(1); });
+  CHECK(pair.zero->journal == Journal{"lost 0-1", "restored 0-1"});
   CHECK(pair.zero->network->connected(0, 1));
 
   // The rest of a message that began on the old connection, on its channel; then a whole message on
@@ -76,20 +76,20 @@ TEST_CASE("a lost link is restored at both ends, and carries from the beginning 
   link.send(fresh.chunk(0, 1, 8, 0, 400));
   link.send(fresh.chunk(0, 1, 8, 400));
   world.run_until([&] { return pair.one->count("chunk 8.400") == 1; });
-  const auto back = std::ranges::find(pair.one->journal, "back 1-0");
+  const auto back = std::ranges::find(pair.one->journal, "restored 1-0");
   CHECK(Journal(back - 1, pair.one->journal.end()) ==
-        Journal{"lost 1-0", "back 1-0", "chunk 7.0", "chunk 8.0", "chunk 8.400"});
+        Journal{"lost 1-0", "restored 1-0", "chunk 7.0", "chunk 8.0", "chunk 8.400"});
   // The chunks of the old row came before that, in order.
   std::uint64_t expected = 0;
-  for (std::size_t i = 0; i + 3 < pair.one->memory.heads.size(); ++i, expected += step)
-    CHECK(pair.one->memory.heads[i].offset == expected);
+  for (std::size_t i = 0; i + 3 < pair.one->memory.headers.size(); ++i, expected += step)
+    CHECK(pair.one->memory.headers[i].offset == expected);
   check_carries(world, *pair.one, 1, *pair.zero, 0);
   CHECK(old.leases == 0);
   // The same for a message that began on the second connection.
   link.send(fresh.chunk(0, 1, 9, 0, 400));
   world.run_until([&] { return pair.one->count("chunk 9.0") == 1; });
-  pair.lose(2);
-  world.run_until([&] { return pair.both_back(2); });
+  pair.lose_link(2);
+  world.run_until([&] { return pair.both_restored(2); });
   link.send(fresh.chunk(0, 1, 9, 400));
   check_carries(world, *pair.zero, 0, *pair.one, 1);
   CHECK(pair.one->count("chunk 9.400") == 0);
@@ -108,16 +108,16 @@ TEST_CASE("fifty losses leave no buffer, lease or connection behind") {
       pair.one->network->link(1, 0).send(back.chunk(1, 0));
       pair.zero->memory.hold = pair.one->memory.hold =
           i % 2 == 0;  // a chunk may outlive its connection
-      if (i % 3 != 0) pair.world.run_until([&] { return !pair.one->memory.heads.empty(); });
-      pair.lose(i);
-      pair.world.run_until([&] { return pair.both_back(i); });
+      if (i % 3 != 0) pair.world.run_until([&] { return !pair.one->memory.headers.empty(); });
+      pair.lose_link(i);
+      pair.world.run_until([&] { return pair.both_restored(i); });
       CHECK(pair.zero->count("lost 0-1") == i);
       CHECK(pair.one->count("lost 1-0") == i);
       CHECK(there.leases == 0);
       CHECK(back.leases == 0);
       for (Process* process : {pair.zero, pair.one}) {
         process->memory.held.clear();
-        process->memory.heads.clear();
+        process->memory.headers.clear();
       }
       most = std::max(most, pair.world.buffers);
     }
@@ -163,14 +163,14 @@ TEST_CASE("a process that is leaving answers retry_later") {
   host.one->network->begin_leave();
   CHECK(host.one->network->left());
   CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
-  CHECK(host.one->count("back 1-0") == 0);
+  CHECK(host.one->count("restored 1-0") == 0);
 }
 
 TEST_CASE("no link is restored after a goodbye") {
   Host host;
   const auto first = host.admitted();
   host.world.run_until([&] { return host.one->network->joined(); });
-  first->say(frame(GoodbyeFrame{})).close();
+  first->send(frame(GoodbyeFrame{})).close();
   host.world.run_until(
       [&] { return host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later; });
   CHECK(host.one->leaves == std::vector<std::string>{"1-0"});
@@ -187,12 +187,12 @@ TEST_CASE(
   auto zero = host.admitted();
   world.run_until([&] { return one.network->joined(); });
   const auto torn = data_frame(100'000, 3);
-  zero->say(std::span(torn).first(200'000)).close();
+  zero->send(std::span(torn).first(200'000)).close();
   world.run_until([&] { return one.count("lost 1-0") == 1; });
 
   // Connections that were abandoned while they waited in a queue: they are answered, and closed.
   for (int i = 0; i < 3; ++i) host.admitted()->close();
-  host.admitted()->say(frame(AbortFrame{ErrorKind{0}})).close();
+  host.admitted()->send(frame(AbortFrame{ErrorKind{0}})).close();
   world.run_until([&] {
     zero = host.client();
     const Hello answer = zero->ask(0, 1, identity(2));
@@ -205,23 +205,23 @@ TEST_CASE(
   CHECK_FALSE(one.network->connected(1, 0));
   CHECK(one.journal == Journal{"lost 1-0"});
   CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::still_connected);
-  zero->say(data_frame(5, 8));
-  world.run_until([&] { return one.memory.heads.size() == 1; });
-  CHECK(one.journal == Journal{"lost 1-0", "back 1-0", "chunk 8.0"});
+  zero->send(data_frame(5, 8));
+  world.run_until([&] { return one.memory.headers.size() == 1; });
+  CHECK(one.journal == Journal{"lost 1-0", "restored 1-0", "chunk 8.0"});
   CHECK(one.memory.received == std::vector<float>{0, 1, 2, 3, 4});
   CHECK(one.network->connected(1, 0));
   one.network->link(1, 0).send(row.chunk(1, 0, 9));
   // Its frames: first that it runs, then the row, perhaps with an acknowledgement between.
-  const auto heard = [&] {
-    const auto bytes = zero->hear(kFrameHeaderBytes);
+  const auto next_frame = [&] {
+    const auto bytes = zero->receive(kFrameHeaderBytes);
     return decode_header(std::span(bytes).first<kFrameHeaderBytes>(), {short_run("run-1"), 1, 0})
         ->header;
   };
-  CHECK(heard().kind() == FrameKind::running);
-  FrameHeader next = heard();
+  CHECK(next_frame().kind() == FrameKind::running);
+  FrameHeader next = next_frame();
   if (next.kind() == FrameKind::ack) {
     CHECK(std::get<AckFrame>(next.body).received == 1);
-    next = heard();
+    next = next_frame();
   }
   REQUIRE(next.data() != nullptr);
   CHECK(next.data()->round == 9);
@@ -237,13 +237,13 @@ TEST_CASE("a peer that violated the protocol is admitted again after a pause") {
   auto zero = host.admitted();
   host.world.run_until([&] { return host.one->network->joined(); });
   const gossip::Time begin = host.world.scheduler.now();
-  zero->say(data_frame(10, 0, 1));
+  zero->send(data_frame(10, 0, 1));
   host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
   CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
   zero = host.admitted();
   CHECK(host.world.scheduler.now() - begin >= Connector::kLongestPause);
-  zero->say(frame(HeartbeatFrame{}));
-  host.world.run_until([&] { return host.one->count("back 1-0") == 1; });
+  zero->send(frame(HeartbeatFrame{}));
+  host.world.run_until([&] { return host.one->count("restored 1-0") == 1; });
   CHECK(host.one->faults.empty());
 }
 
@@ -255,7 +255,7 @@ TEST_CASE("the connecting end pauses after a protocol violation") {
   pair.one->network->link(1, 0).send(row.chunk(1, 0));
   pair.world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
   pair.zero->memory.refuse.clear();
-  pair.world.run_until([&] { return pair.both_back(1); });
+  pair.world.run_until([&] { return pair.both_restored(1); });
   CHECK(pair.world.scheduler.now() - begin >= Connector::kLongestPause);
   check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
 }
@@ -276,9 +276,9 @@ TEST_CASE("noise on pending connections of a running network changes nothing") {
   CHECK(RawClient(world, address).ask(7, 1, identity(3)).result == HandshakeResult::unknown_id);
   CHECK(RawClient(world, address).ask(2, 1, identity(3)).result ==
         HandshakeResult::not_a_partner);  // peer 1 connects to that peer
-  RawClient(world, address).say(garbage());
+  RawClient(world, address).send(garbage());
   const auto hello = encode_hello({HandshakeResult::accepted, 0, 1, 0ms, identity(3)});
-  RawClient(world, address).say(std::span(hello).first(100)).close();
+  RawClient(world, address).send(std::span(hello).first(100)).close();
   check_carries(world, *world.processes[0], 0, one, 1);
   check_carries(world, one, 1, *world.processes[2], 2);
   world.kill(*world.processes[0]);

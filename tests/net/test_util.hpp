@@ -66,7 +66,7 @@ struct Row final : gossip::BufferOwner {
 struct Memory final : gossip::Receiver {
   Status deliver(gossip::Chunk chunk) override {
     if (receiver != nullptr) return receiver->deliver(std::move(chunk));
-    heads.push_back(chunk.header);
+    headers.push_back(chunk.header);
     if (journal != nullptr)
       journal->push_back(fmt::format("chunk {}.{}", chunk.header.round, chunk.header.offset));
     bytes += chunk.values.size_bytes();
@@ -75,7 +75,7 @@ struct Memory final : gossip::Receiver {
     return refuse.empty() ? Status() : Status(Error{ErrorKind::lost_peer, refuse});
   }
 
-  std::vector<gossip::ChunkHeader> heads;
+  std::vector<gossip::ChunkHeader> headers;
   std::vector<float> received;
   std::vector<gossip::Chunk> held;
   std::size_t bytes = 0;
@@ -96,10 +96,10 @@ struct Process {
   Memory memory;
   std::vector<std::string> lines;
   std::vector<Error> faults;
-  std::function<void()> on_back = [] {};
+  std::function<void()> on_restored = [] {};
   std::function<void(int other, const Error& why)> on_lost = [](int, const Error&) {};
   std::vector<std::string> leaves;  ///< of partners that left: "0-1"
-  Journal journal;  ///< in order: "lost 0-1", "back 0-1", and "chunk <round>.<offset>"
+  Journal journal;  ///< in order: "lost 0-1", "restored 0-1", and "chunk <round>.<offset>"
   std::unique_ptr<Network> network;
 
   /// How often the journal has the entry.
@@ -151,16 +151,16 @@ class World {
     setup.hosted = std::move(hosted);
     setup.message = [&process](const std::string& line) { process.lines.push_back(line); };
     process.memory.journal = &process.journal;
-    setup.link_lost = [&process, borne = tolerates_loss](int here, int there, const Error& why) {
+    setup.on_link_lost = [&process, borne = tolerates_loss](int here, int there, const Error& why) {
       process.journal.push_back(fmt::format("lost {}-{}", here, there));
       process.on_lost(there, why);
       return borne;
     };
-    setup.link_restored = [&process](int here, int there) {
-      process.journal.push_back(fmt::format("back {}-{}", here, there));
-      process.on_back();
+    setup.on_link_restored = [&process](int here, int there) {
+      process.journal.push_back(fmt::format("restored {}-{}", here, there));
+      process.on_restored();
     };
-    setup.peer_left = [&process](int here, int there) {
+    setup.on_peer_left = [&process](int here, int there) {
       process.leaves.push_back(fmt::format("{}-{}", here, there));
     };
     setup.chunk_memory = {[this, memory = setup.chunk_memory](std::size_t bytes) {
@@ -249,15 +249,15 @@ class RawClient {
   }
   ~RawClient() { close(); }
 
-  RawClient& say(std::span<const std::byte> bytes) {
+  RawClient& send(std::span<const std::byte> bytes) {
     bool said = false;
     stream_->write(bytes, [&] { said = true; });
     world_.run_until([&] { return said || !ended.empty(); });
     return *this;
   }
-  RawClient& say(std::string_view text) { return say(std::as_bytes(std::span(text))); }
+  RawClient& send(std::string_view text) { return send(std::as_bytes(std::span(text))); }
   /// The next `count` bytes; empty if the other end closes before.
-  std::vector<std::byte> hear(std::size_t count) {
+  std::vector<std::byte> receive(std::size_t count) {
     std::vector<std::byte> bytes;
     stream_->read(count,
                   [&](std::span<const std::byte> got) { bytes.assign(got.begin(), got.end()); });
@@ -266,8 +266,8 @@ class RawClient {
   }
   /// Sends a hello as peer `from`; returns the answer.
   Hello ask(int from, int to, const Identity& who) {
-    say(encode_hello({HandshakeResult::accepted, from, to, 60'000ms, who}));
-    const auto answer = hear(kHelloBytes);
+    send(encode_hello({HandshakeResult::accepted, from, to, 60'000ms, who}));
+    const auto answer = receive(kHelloBytes);
     REQUIRE(answer.size() == kHelloBytes);
     return *decode_hello(std::span(answer).first<kHelloBytes>());
   }
@@ -291,11 +291,11 @@ class RawClient {
 /// A row from a to b arrives whole, and its lease ends.
 inline void check_carries(World& world, Process& a, int from, Process& b, int to) {
   Row row(1000, static_cast<float>(from));
-  const std::size_t chunks = b.memory.heads.size();
+  const std::size_t chunks = b.memory.headers.size();
   b.memory.received.clear();
   a.network->link(from, to).send(row.chunk(from, to, 0, 0, 400));
   a.network->link(from, to).send(row.chunk(from, to, 0, 400));
-  world.run_until([&] { return b.memory.heads.size() == chunks + 2 && row.leases == 0; });
+  world.run_until([&] { return b.memory.headers.size() == chunks + 2 && row.leases == 0; });
   CHECK(b.memory.received == row.values);
 }
 

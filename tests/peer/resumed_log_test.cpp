@@ -11,21 +11,24 @@ using namespace gossamer::peer::testing;
 namespace {
 
 const std::string kHeaderLine =
-    R"({"record":"header","schema":1,"run_id":"x","peers":3,"servers":0,"hosted":[1,2],"parameters":4,)"
-    R"("device":"cpu","time":"real","started":"","topology":{},"config":{"algorithm":{"kind":"dpsgd"}}})"
+    R"({"record":"header","schema":1,"run_id":"x","peers":3,"servers":0,"hosted":[1,2],)"
+    R"("parameters":4,"device":"cpu","time":"real","started":"","topology":{},)"
+    R"("config":{"algorithm":{"kind":"dpsgd"}}})"
     "\n";
 
 std::string round_line(std::uint64_t round, int peer, const std::string& train_loss) {
   return fmt::format(
-      R"({{"round":{},"record":"round","peer":{},"seconds":1e0,"train_loss":{},"test_loss":null,"test_accuracy":null,)"
-      R"("bytes_sent":0,"bytes_received":0,"train_seconds":0.0,"wait_seconds":0.0,"mix_seconds":0.0}})"
+      R"({{"round":{},"record":"round","peer":{},"seconds":1e0,"train_loss":{},"test_loss":null,)"
+      R"("test_accuracy":null,"bytes_sent":0,"bytes_received":0,"train_seconds":0.0,)"
+      R"("wait_seconds":0.0,"mix_seconds":0.0}})"
       "\n",
       round, peer, train_loss);
 }
 
 const std::string kEndLine =
-    R"({"record":"end","reason":"finished","message":"","rounds":3,"seconds":1.0,"wall_seconds":1.0,)"
-    R"("node_steps":6,"bytes_sent":0,"row_hashes":["0000000000000000","0000000000000000"]})"
+    R"({"record":"end","reason":"finished","message":"","rounds":3,"seconds":1.0,)"
+    R"("wall_seconds":1.0,"node_steps":6,"bytes_sent":0,)"
+    R"("row_hashes":["0000000000000000","0000000000000000"]})"
     "\n";
 
 /// Writes a log of `lines` to the folder, and reads it as a resumed run does.

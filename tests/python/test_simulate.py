@@ -4,7 +4,6 @@ import json
 import subprocess
 from pathlib import Path
 
-
 # The least number of checks of each property in seeds 0 to 499: about two thirds of the present
 # number, so that a property that is no longer checked is noticed.
 LEAST_CHECKED = {
@@ -123,7 +122,7 @@ def test_invalid_options_are_rejected_with_a_message(simulator: Path, tmp_path: 
 
 def test_every_planted_bug_still_applies() -> None:
     root = Path(__file__).resolve().parents[2]
-    for patch in sorted((root / "tests" / "bugs").glob("*.patch")):
+    for patch in sorted((root / "tests" / "bugs").rglob("*.patch")):
         done = subprocess.run(
             ["git", "apply", "--check", str(patch)],
             cwd=root,

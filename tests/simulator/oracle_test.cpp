@@ -95,11 +95,11 @@ TEST_CASE(
   const Protocol protocol = build_protocol(calm).value();
   Trace trace = run_scenario(calm, protocol);
   CheckReport same, other;
-  check_further_runs(calm, protocol, trace, trace, same);
+  check_further_runs(calm, protocol, {trace}, {trace}, same);
   CHECK(same.ok());
   CHECK(same.checked.at("bits") == 1);
   trace.incarnations[3].rounds.back().end[0][2] *= 1.0000001F;
-  check_further_runs(calm, protocol, trace, trace, other);
+  check_further_runs(calm, protocol, {trace}, {trace}, other);
   CHECK(violates(other, "bits"));
 }
 
@@ -205,7 +205,7 @@ TEST_CASE("the oracle detects queues that are longer than a row, at senders and 
     CAPTURE(policy);
     Scenario scenario = ring("dpsgd");
     scenario.policy = policy;
-    scenario.buffer_chunks = 1;
+    scenario.network.buffer_chunks = 1;
     const auto length = static_cast<std::uint64_t>(scenario.length);
     CHECK(checked_after(scenario, [&](Trace& trace) {
             CHECK(trace.most_lent.at({1, 2}) == length);

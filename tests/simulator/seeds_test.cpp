@@ -22,8 +22,8 @@ Scenario scenario_of(const std::string& algorithm, std::vector<std::string> faul
   scenario.algorithm = algorithm;
   scenario.lazy = true;
   scenario.rounds = 120;
-  scenario.failure_timeout = 0.1;
-  scenario.reconnect_delay = 0.02;
+  scenario.network.failure_timeout = 0.1;
+  scenario.network.reconnect_delay = 0.02;
   scenario.checkpoint_every = 4;
   scenario.faults = std::move(faults);
   return scenario;

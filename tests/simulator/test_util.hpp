@@ -2,13 +2,15 @@
 // was tampered with.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "simulator/oracle/bounds.hpp"
-#include "simulator/world/shrink.hpp"
+#include "simulator/scenario/shrink.hpp"
 #include "simulator/world/simulation.hpp"
 
 namespace gossamer::simulator {
@@ -30,8 +32,8 @@ inline Scenario ring(const std::string& algorithm, std::vector<std::string> faul
 inline Scenario restoring(const std::string& algorithm, std::vector<std::string> faults) {
   Scenario scenario = ring(algorithm, std::move(faults));
   scenario.rounds = 200;
-  scenario.failure_timeout = 0.2;
-  scenario.reconnect_delay = 0.02;
+  scenario.network.failure_timeout = 0.2;
+  scenario.network.reconnect_delay = 0.02;
   return scenario;
 }
 
@@ -42,6 +44,16 @@ CheckReport checked_after(const Scenario& scenario, Tamper tamper) {
   Trace trace = run_scenario(scenario, protocol);
   tamper(trace);
   return check_trace(scenario, protocol, trace);
+}
+
+/// The same on the parts of a run of a network that is stopped as a whole and resumes.
+template <class Tamper>
+CheckReport checked_part_after(const Scenario& scenario, std::size_t part, Tamper tamper) {
+  const Protocol protocol = build_protocol(scenario).value();
+  std::vector<Trace> parts = run_parts(scenario, protocol);
+  REQUIRE(part < parts.size());
+  tamper(parts[part]);
+  return check_trace(scenario, protocol, parts[part]);
 }
 
 inline bool violates(const CheckReport& report, const std::string& property) {

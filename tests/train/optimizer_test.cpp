@@ -86,8 +86,8 @@ TEST_CASE(
               {1 - 0.1 * 2 / 2.5});
   check_close(trajectory(0.1, {.weight_decay = 0.5, .kind = Kind::adamw, .epsilon = 0.25}, 1),
               {1 - 0.1 / 1.25 - 0.05});
-  // β1 = ½, β2 = ¾, ε → 0: g = 1, x = 0.9; g = 0.9: m̂ = (0.25 + 0.45) / 0.75, v̂ = (0.1875 + 0.25 ·
-  // 0.81) / 0.4375.
+  // β1 = ½, β2 = ¾, ε → 0: g = 1, x = 0.9; g = 0.9: m̂ = (0.25 + 0.45) / 0.75,
+  // v̂ = (0.1875 + 0.25 · 0.81) / 0.4375.
   const double second = 0.9 - 0.1 * (0.7 / 0.75) / std::sqrt(0.39 / 0.4375);
   check_close(
       trajectory(0.1, {.kind = Kind::adam, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 1e-300}, 2),

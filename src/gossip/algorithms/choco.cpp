@@ -54,8 +54,8 @@ class Choco final : public Algorithm {
     return {neighbour_volume(w, d)};
   }
 
-  // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;  x ← x +
-  // γ_c Σ_j W[i,j] (x̂_j − x̂)
+  // x ← x − γ ∇f(x; batch), H times;  q = C(x − x̂), sent;  x̂_j ← x̂_j + q_j, its own too;
+  // x ← x + γ_c Σ_j W[i,j] (x̂_j − x̂)
   task<void> round(Node& node, Round t) const override {
     const std::span<float> x = node.x(), own = node.row(kEstimate),
                            difference = node.row(kGradientRow);

@@ -1,9 +1,9 @@
 // EXTRA: the first exact first-order method for one row a round. The row travels while the gradient
 // is computed, so it is adapt-while-communicate by its nature.
 //
-// With W̃ = (I + W)/2 the textbook form is x⁺ = (I + W) x − W̃ x⁻ − γ(g − g⁻). Summed up, with D_t =
-// ½ Σ_{s<t} (x_s − mix(x_s)) kept as a row of its own, it is the form below, whose fixed point is
-// exact in float32 too.
+// With W̃ = (I + W)/2 the textbook form is x⁺ = (I + W) x − W̃ x⁻ − γ(g − g⁻). Summed up,
+// with D_t = ½ Σ_{s<t} (x_s − mix(x_s)) kept as a row of its own, it is the form below, whose fixed
+// point is exact in float32 too.
 #include "gossip/algorithm.hpp"
 #include "gossip/node.hpp"
 

@@ -36,8 +36,7 @@ void PeerEngine::restore(const PeerState& state) {
   algorithm_.resume(id(), state.round, node_.counters(), exchange_.schedule());
   node_.set_steps_done(state.steps);
   round_ = state.round;
-  const Policy policy = exchange_.options().policy;
-  reinitialises_ = policy == Policy::stale || policy == Policy::async;
+  reinitialises_ = node_.endpoint().mixer().uses_earlier_rows();
 }
 
 void PeerEngine::join() {
@@ -54,8 +53,12 @@ Round PeerEngine::last() const {
   return std::min(options_.rounds, stop_after_.value_or(options_.rounds));
 }
 
+/// A state in which a part of a conserved sum is missing is not saved: a run that is resumed does
+/// not know that the rows were to be reinitialised.
 bool PeerEngine::saves_here() const {
-  return options_.save_every > 0 && (round_ % options_.save_every == 0 || stops_here());
+  const bool whole =
+      !membership_ || !node_.conserves_sums() || membership_->flooding().sums_are_whole(round_);
+  return options_.save_every > 0 && (round_ % options_.save_every == 0 || stops_here()) && whole;
 }
 
 task<void> PeerEngine::run() {

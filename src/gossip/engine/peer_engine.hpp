@@ -79,12 +79,12 @@ class PeerEngine {
   /// The first round is `round`: links may be lost and restored from then on.
   void begin_at(Round round);
   /// Counters, local steps and the round are those of `state`; the rows are written to
-  /// state_rows() by the caller, before or after. From any one thread. Under `stale` and `async`
-  /// the rows that account for messages under way are reinitialised at the start, because those
-  /// messages are in no saved state.
+  /// state_rows() by the caller, before or after. From any one thread. Where mixes take rows of
+  /// earlier rounds (Mixer::uses_earlier_rows()), the rows that account for messages under way are
+  /// reinitialised at the start, because those messages are in no saved state.
   void restore(const PeerState& state);
   /// The peer begins where the network is, with the rows of a neighbour: its links count as lost
-  /// until restore_link().
+  /// until on_link_restored().
   void join();
 
   /// Starts the loop of rounds at round(); of a peer that joins, as soon as it is admitted.
@@ -94,11 +94,11 @@ class PeerEngine {
 
   // ---- links to other peers; of an engine that tolerates loss
   /// The link to peer `other` is lost. `why`: a whole sentence.
-  void lose_link(int other, const std::string& why) { membership().on_link_lost(other, why); }
+  void on_link_lost(int other, const std::string& why) { membership().on_link_lost(other, why); }
   /// The link to peer `other`, which was lost, carries messages again.
-  void restore_link(int other) { membership().on_link_restored(other); }
+  void on_link_restored(int other) { membership().on_link_restored(other); }
   /// Peer `other` has done its last round and closes the link in an orderly way.
-  void close_link(int other) { membership().on_peer_left(other); }
+  void on_peer_left(int other) { membership().on_peer_left(other); }
   bool tolerates_loss() const { return membership_.has_value(); }
   Membership& membership();
 

@@ -59,10 +59,10 @@ void PeerGroup::tolerate_loss(const std::function<Membership::Options(int node)>
 
 void PeerGroup::join(const std::vector<std::pair<int, int>>& connected) {
   for (const auto& engine : engines_) engine->join();
-  for (const auto& [here, there] : connected) engine(here).restore_link(there);
+  for (const auto& [here, there] : connected) engine(here).on_link_restored(there);
   for (const int here : hosted_)
     for (const int there : algorithm_.partners(here, exchange_.schedule()))
-      if (hosts(there)) engine(here).restore_link(there);
+      if (hosts(there)) engine(here).on_link_restored(there);
 }
 
 void PeerGroup::interrupt() {

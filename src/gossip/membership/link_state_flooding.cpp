@@ -46,6 +46,8 @@ void LinkStateFlooding::merge(const Update& update, int from) {
     endpoint_.view().set_conserves_sums(table_.is_strongly_connected(exchange_.schedule()));
   const Round due = t + static_cast<Round>(table_.peers()),
               now = std::max(last_begun_, endpoint_.round());
+  if (!reachability_only && (newer || due > now))
+    reinitialised_from_ = std::max(reinitialised_from_, due + 1);
   const bool is_due = !reachability_only && due > now && due < exchange_.options().rounds;
   const bool scheduled = is_due && reinitialisations_.insert(due).second;
   if (!newer && !scheduled && !own) return;

@@ -63,6 +63,9 @@ class LinkStateFlooding {
   /// Passes an event and its text to the receivers of the options.
   void report(const MembershipEvent& event, const std::string& text);
 
+  /// Whether after t rounds no reinitialisation is outstanding: the sums over the peers are whole.
+  bool sums_are_whole(Round t) const { return reinitialised_from_ <= t; }
+
   const LinkStateTable& table() const { return table_; }
   /// Entries stored: at most two for each link of the network and one for each round of the run.
   std::size_t stored_entries() const {
@@ -89,6 +92,7 @@ class LinkStateFlooding {
   std::function<bool(int partner)> is_active_;
   LinkStateTable table_;
   std::set<Round> reinitialisations_;  ///< rounds of those that are to come
+  Round reinitialised_from_ = 0;       ///< rounds of which the last reinitialisation is the first
   Round last_begun_ = 0;               ///< of begin_round()
   std::size_t reachable_;              ///< as last reported
 };

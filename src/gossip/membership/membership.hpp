@@ -62,8 +62,7 @@ class Membership {
   // ---- queries
   /// LinkStateTable::reachable().
   std::vector<int> reachable() const { return flooding_.table().reachable(); }
-  /// LinkStateFlooding::stored_entries().
-  std::size_t stored_entries() const { return flooding_.stored_entries(); }
+  const LinkStateFlooding& flooding() const { return flooding_; }
 
  private:
   /// This peer's view of its own link to one partner.

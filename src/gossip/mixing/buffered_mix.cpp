@@ -120,10 +120,6 @@ task<void> BufferedMixer::begin(Round t, Channel channel, MixedRow& row) {
 }
 
 task<void> BufferedMixer::finish(Channel channel, MixedRow& row) {
-  co_await mix_rows(channel, row);
-}
-
-task<void> BufferedMixer::mix_rows(Channel channel, MixedRow& row) {
   BufferedMix& buffered = mix(channel, row.values().size());
   co_await buffered.decided();
   WholeRows rows = buffered.take();

@@ -133,6 +133,7 @@ class BufferedMixer : public Mixer {
   void on_link_restored(int peer, Round first) override;
   void begin_at(Round) override {}
   Round next_round(Round t) override { return t + 1; }
+  bool uses_earlier_rows() const override { return false; }
   void on_rounds_skipped(Round first, Round next) override;
   double mix_seconds() const override;
 
@@ -146,7 +147,6 @@ class BufferedMixer : public Mixer {
  private:
   BufferedMix& mix(Channel channel, std::size_t length);
   std::size_t length_of(Channel channel) const;
-  task<void> mix_rows(Channel channel, MixedRow& row);
 
   std::map<Channel, std::unique_ptr<BufferedMix>> mixes_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;

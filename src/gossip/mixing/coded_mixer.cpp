@@ -4,10 +4,6 @@ namespace gossamer::gossip {
 
 task<void> CodedMixer::begin(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
-  co_await send_message(t, channel, row);
-}
-
-task<void> CodedMixer::send_message(Round t, Channel channel, MixedRow& row) {
   const auto matrix = context_.process.schedule.at(t);
   const bool receives = !matrix->in_neighbours(context_.peer()).empty();
   if (!receives && matrix->out_neighbours(context_.peer()).empty()) co_return;
@@ -26,10 +22,6 @@ task<void> CodedMixer::send_message(Round t, Channel channel, MixedRow& row) {
 }
 
 task<void> CodedMixer::finish(Channel channel, MixedRow& row) {
-  co_await mix_messages(channel, row);
-}
-
-task<void> CodedMixer::mix_messages(Channel channel, MixedRow& row) {
   Mix& mix = mixes_[channel];
   if (!mix.active) co_return;  // no in-neighbours in this round
   const std::span<float> out = row.back().values(), own = mix.decoded.row(0),
@@ -50,15 +42,6 @@ task<void> CodedMixer::mix_messages(Channel channel, MixedRow& row) {
   }
   mix.active = false;
   row.swap();
-}
-
-task<std::vector<NeighbourRow>> CodedMixer::share(SharedRow row) {
-  std::vector<NeighbourRow> rows = co_await sharing_.share(row);
-  co_return rows;
-}
-
-Status CodedMixer::on_control_message(const ChunkHeader& header) {
-  return protocol_error(header, "a control message of another policy");
 }
 
 }  // namespace gossamer::gossip

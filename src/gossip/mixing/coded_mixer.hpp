@@ -11,30 +11,19 @@
 #pragma once
 
 #include <map>
-#include <memory>
 
-#include "gossip/mixing/lockstep_sharing.hpp"
-#include "gossip/mixing/mixer.hpp"
+#include "gossip/mixing/lockstep_mixer.hpp"
 
 namespace gossamer::gossip {
 
-class CodedMixer final : public Mixer {
+class CodedMixer final : public LockstepMixer {
  public:
-  explicit CodedMixer(const MixerContext& context) : context_(context), sharing_(context) {}
+  using LockstepMixer::LockstepMixer;
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
-  task<std::vector<NeighbourRow>> share(SharedRow row) override;
-  void announce_last_share(Round, Channel) override {}
-  bool has_left(int) const override { return false; }
-  Status on_control_message(const ChunkHeader& header) override;
-  Status on_chunk(const ChunkHeader&) override { return {}; }
   void on_link_lost(int) override {}
-  void on_link_restored(int, Round) override {}
-  void begin_at(Round) override {}
-  Round next_round(Round t) override { return t + 1; }
   void on_rounds_skipped(Round, Round) override {}
-  bool has_unsent_rows() const override { return false; }
   double mix_seconds() const override { return 0; }  // CodedMessenger::seconds()
 
  private:
@@ -45,12 +34,7 @@ class CodedMixer final : public Mixer {
     gpu::DeviceRows<float> decoded;  ///< Q(x_i), Q(x_j)
   };
 
-  task<void> send_message(Round t, Channel channel, MixedRow& row);
-  task<void> mix_messages(Channel channel, MixedRow& row);
-
-  MixerContext context_;
   std::map<Channel, Mix> mixes_;
-  LockstepSharing sharing_;
 };
 
 }  // namespace gossamer::gossip

@@ -56,6 +56,7 @@ class FreshestMixer final : public BufferedMixer {
       : BufferedMixer(context), staleness_(staleness) {}
 
   bool has_left(int peer) const override;
+  bool uses_earlier_rows() const override { return true; }
   bool has_unsent_rows() const override;
 
  private:

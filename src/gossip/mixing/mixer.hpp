@@ -86,6 +86,9 @@ class Mixer {
   virtual Round next_round(Round t) = 0;
   /// This peer skips the rounds first … next−1, of which there may be none.
   virtual void on_rounds_skipped(Round first, Round next) = 0;
+  /// Whether a mix may take a row of an earlier round. Rows with which messages under way are
+  /// accounted for then fit no saved state.
+  virtual bool uses_earlier_rows() const = 0;
   /// Whether a row is still to be sent once a busy link is free.
   virtual bool has_unsent_rows() const = 0;
 

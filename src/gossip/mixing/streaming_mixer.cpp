@@ -30,15 +30,6 @@ task<void> StreamingMixer::finish(Channel channel, MixedRow& row) {
   row.swap();
 }
 
-task<std::vector<NeighbourRow>> StreamingMixer::share(SharedRow row) {
-  std::vector<NeighbourRow> rows = co_await sharing_.share(row);
-  co_return rows;
-}
-
-Status StreamingMixer::on_control_message(const ChunkHeader& header) {
-  return protocol_error(header, "a control message of another policy");
-}
-
 void StreamingMixer::on_link_lost(int peer) {
   for (auto& [channel, mix] : operations_)
     if (const auto deviation = mix->drop_source(peer)) context_.view.record(*deviation);

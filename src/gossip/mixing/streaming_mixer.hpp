@@ -17,38 +17,26 @@
 #include <map>
 #include <memory>
 
-#include "gossip/mixing/lockstep_sharing.hpp"
+#include "gossip/mixing/lockstep_mixer.hpp"
 #include "gossip/mixing/mix_operation.hpp"
-#include "gossip/mixing/mixer.hpp"
 
 namespace gossamer::gossip {
 
-class StreamingMixer final : public Mixer {
+class StreamingMixer final : public LockstepMixer {
  public:
-  explicit StreamingMixer(const MixerContext& context) : context_(context), sharing_(context) {}
+  using LockstepMixer::LockstepMixer;
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
-  task<std::vector<NeighbourRow>> share(SharedRow row) override;
-  void announce_last_share(Round, Channel) override {}
-  bool has_left(int) const override { return false; }
-  Status on_control_message(const ChunkHeader& header) override;
-  Status on_chunk(const ChunkHeader&) override { return {}; }
   void on_link_lost(int peer) override;
-  void on_link_restored(int, Round) override {}
-  void begin_at(Round) override {}
-  Round next_round(Round t) override { return t + 1; }
   void on_rounds_skipped(Round first, Round next) override;
-  bool has_unsent_rows() const override { return false; }
   double mix_seconds() const override;
 
  private:
   MixOperation& operation(Channel channel);
   bool conserves_sum(Channel channel) const;
 
-  MixerContext context_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
-  LockstepSharing sharing_;
 };
 
 }  // namespace gossamer::gossip

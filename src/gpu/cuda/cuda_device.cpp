@@ -32,8 +32,8 @@ class Footprint {
   Footprint(AddressMap::Reader& addresses, OnOther on_other)
       : addresses_(addresses), on_other_(on_other) {}
 
-  void writes(const void* memory) { touch(memory); }
-  void reads(const void* memory) { touch(memory); }
+  Footprint& writes(const auto*... memory) { return (touch(memory), ..., *this); }
+  Footprint& reads(const auto*... memory) { return (touch(memory), ..., *this); }
   /// The GPU that holds the first row of the request.
   std::size_t server() const { return server_ == kNone ? 0 : server_; }
 

@@ -30,12 +30,21 @@ FrameTransport::FrameTransport(gossip::Scheduler& scheduler, const SessionOption
       traffic_(traffic),
       detector_(detector),
       user_(user),
+      // A lease has ended, and with it perhaps the wait for a buffer. The owner of the lease may be
+      // in the middle of a change, so reading goes on from the scheduler's loop.
       pool_(
-          static_cast<std::size_t>(options.window), [this] { on_buffer_returned(); },
+          static_cast<std::size_t>(options.window),
+          [this] {
+            if (attached() && !reading_ && !handling_frames_) read_later_.call_after(0ns);
+          },
           options.chunk_memory),
       reader_(options.incoming, pool_),
+      read_later_(scheduler, [this] { read(); }),
       queue_(*options.hashes),
-      last_write_(scheduler.now()) {
+      last_write_(scheduler.now()),
+      lease_check_(scheduler, [this] {
+        if (queue_.copy_for_writers()) watch_leases();
+      }) {
   reader_.hold_data(options.hold_data);
 }
 
@@ -79,10 +88,8 @@ void FrameTransport::disconnect() {
 
 void FrameTransport::close() {
   if (std::exchange(mode_, Mode::closed) == Mode::closed) return;
-  for (auto* timer : {&read_timer_, &lease_timer_}) {
-    if (*timer) scheduler_.cancel(**timer);
-    timer->reset();
-  }
+  read_later_.cancel();
+  lease_check_.cancel();
   socket_.reset();
   queue_.drop();
 }
@@ -130,7 +137,9 @@ void FrameTransport::write_done(const Transfer& transfer) {
     queue_.interrupt();
     if (mode_ != Mode::open) return queue_.drop();
     watch_leases();
-    return user_.on_write_failure();
+    // Bytes that the other end sent before it was gone may lie unread: reading goes on while
+    // another connection is made.
+    return options_.reconnect(0ns);
   }
   last_write_ = scheduler_.now();
   traffic_.bytes_sent += transfer.bytes;
@@ -144,11 +153,7 @@ void FrameTransport::write_done(const Transfer& transfer) {
 
 /// Runs as long as something is leased that waits only for an acknowledgement.
 void FrameTransport::watch_leases() {
-  if (mode_ == Mode::closed || lease_timer_ || !queue_.has_leases()) return;
-  lease_timer_ = scheduler_.after(kWatchLeases, [this] {
-    lease_timer_.reset();
-    if (queue_.copy_for_writers()) watch_leases();
-  });
+  if (mode_ != Mode::closed && queue_.has_leases()) lease_check_.call_after(kWatchLeases);
 }
 
 void FrameTransport::tick(gossip::Time now, bool heartbeats) {
@@ -169,16 +174,6 @@ void FrameTransport::read() {
   reading_ = true;
   detector_.on_read_started();
   socket_->read(areas);
-}
-
-/// A lease has ended, and with it perhaps the wait for a buffer. The owner of the lease may be in
-/// the middle of a change, so reading goes on from the scheduler's loop.
-void FrameTransport::on_buffer_returned() {
-  if (!attached() || reading_ || handling_frames_ || read_timer_) return;
-  read_timer_ = scheduler_.after(0ns, [this] {
-    read_timer_.reset();
-    read();
-  });
 }
 
 void FrameTransport::read_done(const Transfer& transfer) {
@@ -235,13 +230,9 @@ void FrameTransport::on_ack(const AckFrame& ack) {
   if (resumes) write();
 }
 
-void FrameTransport::hold_data(bool hold) {
-  reader_.hold_data(hold);
-  read();
-}
-
-void FrameTransport::drop_data() {
-  reader_.drop_data();
+void FrameTransport::set_data_mode(DataMode mode) {
+  if (mode == DataMode::drop) reader_.drop_data();
+  else reader_.hold_data(mode == DataMode::hold);
   read();
 }
 

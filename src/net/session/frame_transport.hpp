@@ -8,10 +8,10 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "net/session/ack_state.hpp"
+#include "net/session/deferred_call.hpp"
 #include "net/session/failure_detector.hpp"
 #include "net/session/send_queue.hpp"
 #include "net/session/session_options.hpp"
@@ -21,7 +21,7 @@
 namespace gossamer::net {
 
 /// Receives the events of a transport. Calls come from the scheduler's loop, or from within
-/// attach(), drop_data() and hold_data(). The transport stays alive in them.
+/// attach() and set_data_mode(). The transport stays alive in them.
 class TransportUser {
  public:
   virtual ~TransportUser() = default;
@@ -32,10 +32,15 @@ class TransportUser {
   virtual void on_damaged_frame(const std::string& what) = 0;
   /// The connection is at its end; `why` is a clause.
   virtual void on_connection_end(const std::string& why) = 0;
-  /// Writing to the connection failed; reading goes on, because unread bytes may still come.
-  virtual void on_write_failure() = 0;
   /// The other end violated the protocol; `sentence` says how.
   virtual void on_protocol_violation(std::string sentence) = 0;
+};
+
+/// What becomes of incoming data and control frames.
+enum class DataMode {
+  deliver,
+  hold,  ///< they are not read, nor frames behind them
+  drop,  ///< for good: their values are read and discarded
 };
 
 /// Thread: the scheduler's.
@@ -69,10 +74,7 @@ class FrameTransport final : public SocketUser {
   /// writable().
   void close_with(const Error* reason);
 
-  /// While true, data and control frames are not read, nor frames behind them.
-  void hold_data(bool hold);
-  /// From now on incoming values are read and discarded.
-  void drop_data();
+  void set_data_mode(DataMode mode);
   /// Looks after acknowledgements, and after heartbeats if `heartbeats`.
   void tick(gossip::Time now, bool heartbeats);
 
@@ -96,7 +98,6 @@ class FrameTransport final : public SocketUser {
   void write();
   void read();
   bool handle_frames();
-  void on_buffer_returned();
   void watch_leases();
 
   gossip::Scheduler& scheduler_;
@@ -109,15 +110,15 @@ class FrameTransport final : public SocketUser {
 
   BufferPool pool_;
   FrameReader reader_;
-  bool reading_ = false;                                  ///< a read is under way
-  bool handling_frames_ = false;                          ///< the user may be in on_frame()
-  std::optional<gossip::Scheduler::TimerId> read_timer_;  ///< reading goes on when it fires
+  bool reading_ = false;          ///< a read is under way
+  bool handling_frames_ = false;  ///< the user may be in on_frame()
+  DeferredCall read_later_;
 
   SendQueue queue_;
   AckState acks_;
   std::string write_error_;  ///< why no more can be written to this connection; empty: it can
   gossip::Time last_write_{0};
-  std::optional<gossip::Scheduler::TimerId> lease_timer_;
+  DeferredCall lease_check_;
 };
 
 }  // namespace gossamer::net

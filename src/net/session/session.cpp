@@ -106,7 +106,8 @@ void Session::send_running() {
 }
 
 void Session::hold_data(bool hold) {
-  if (state_ == State::open) transport_.hold_data(hold);  // else incoming values are discarded
+  if (state_ != State::open) return;  // incoming values are discarded
+  transport_.set_data_mode(hold ? DataMode::hold : DataMode::deliver);
 }
 
 // Receiving.
@@ -142,12 +143,8 @@ void Session::on_frame(Frame frame) {
       return;
     }
     case FrameKind::data:
-    case FrameKind::control: return deliver(std::move(frame));
+    case FrameKind::control: break;
   }
-}
-
-/// Of a chunk or a control message.
-void Session::deliver(Frame frame) {
   const gossip::ChunkHeader header = chunk_header(frame.header);
   traffic_.data_bytes_received += kFrameHeaderBytes + frame.header.payload_bytes;
   remote_.latest_round = std::max(remote_.latest_round.value_or(0), header.round);
@@ -181,10 +178,6 @@ void Session::on_connection_end(const std::string& why) {
   if (state_ == State::aborting || finished()) return close();
   reconnect_or_end(loss(options_, remote_, why));
 }
-
-/// Bytes that the other end sent before it was gone may lie unread: reading goes on while another
-/// connection is made.
-void Session::on_write_failure() { options_.reconnect(0ns); }
 
 /// The connection broke. `sentence`: the reason, should the session end by it.
 void Session::reconnect_or_end(std::string sentence) {
@@ -223,7 +216,7 @@ void Session::say_goodbye() {
   if (state_ != State::open) return;
   state_ = State::leaving;
   transport_.send(GoodbyeFrame{});
-  transport_.drop_data();
+  transport_.set_data_mode(DataMode::drop);
 }
 
 void Session::abort(const Error* reason) {

@@ -111,10 +111,8 @@ class Session final : private TransportUser {
   void on_frame(Frame frame) override;
   void on_damaged_frame(const std::string& what) override;
   void on_connection_end(const std::string& why) override;
-  void on_write_failure() override;
 
   bool may_send() const;
-  void deliver(Frame frame);
   void reconnect_or_end(std::string sentence);
   void end(std::string sentence);
 

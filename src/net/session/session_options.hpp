@@ -26,7 +26,7 @@ struct SessionOptions {
   int window = 2;                   ///< chunks that are buffered
   gossip::Time failure_timeout{0};  ///< FailureDetector
   gossip::Time heartbeat{0};        ///< longest time without a write
-  bool hold_data = false;           ///< FrameTransport::hold_data, at first
+  bool hold_data = false;           ///< Session::hold_data(), at first
   HashMemo* hashes = nullptr;       ///< shared by the sessions of a process
   BufferMemory chunk_memory = BufferMemory::ordinary();
   /// The connection broke, or nothing comes over it: attach() another one, `pause` from now, or

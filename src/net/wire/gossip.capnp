@@ -1,7 +1,8 @@
-# The header of every frame on a connection between two peers. On the wire a frame is: 4 bytes of magic, 4 bytes with the
-# length of the header in words, 8 bytes of checksum, this message's only segment, and then `payloadBytes` raw bytes.
-# Cap'n Proto serves as a format only: a header is one segment without pointers and always has the same size. Each kind of
-# frame has a group of its own in the union, so every field has one meaning. docs/WIRE.md describes the kinds.
+# The header of every frame on a connection between two peers. On the wire a frame is: 4 bytes of
+# magic, 4 bytes with the length of the header in words, 8 bytes of checksum, this message's only
+# segment, and then `payloadBytes` raw bytes. Cap'n Proto serves as a format only: a header is one
+# segment without pointers and always has the same size. Each kind of frame has a group of its own
+# in the union, so every field has one meaning. docs/WIRE.md describes the kinds.
 @0xd1f7c0a4b96e3825;
 
 using Cxx = import "/capnp/c++.capnp";
@@ -15,18 +16,18 @@ struct FrameHeader {
 
   union {
     unknown @4 :Void;
-    data :group {                   # a chunk of a message; the payload is little-endian float32 values
+    data :group {                   # a chunk of a message; payload: little-endian float32 values
       round @5 :UInt64;
       offset @6 :UInt64;            # values before this chunk in its message
       total @7 :UInt64;             # values of the whole message
       channel @8 :UInt16;
     }
     heartbeat @9 :Void;             # nothing else was sent for a while
-    goodbye @10 :Void;              # the sender sends no more frames, and closes when all are acknowledged
+    goodbye @10 :Void;              # no more frames follow; the sender closes when all are acked
     abort :group {                  # the run ends; the payload is the reason as text
       errorKind @11 :UInt16;        # gossamer::ErrorKind
     }
-    control :group {                # a control message of the gossip protocol (gossip/links/link.hpp)
+    control :group {                # a control message of the protocol (gossip/links/link.hpp)
       message @12 :UInt16;          # gossip::ControlMessage
       channel @13 :UInt16;
       round @14 :UInt64;
@@ -36,7 +37,7 @@ struct FrameHeader {
       linkNeighbour @18 :UInt16;
       reachabilityOnly @19 :Bool;
     }
-    contribution @20 :Void;         # a contribution to the all-gather at the start; the payload is its text
+    contribution @20 :Void;         # to the all-gather at the start; the payload is its text
     running @21 :Void;              # the network of the sender has begun its rounds
     ack :group {                    # an acknowledgement
       received @22 :UInt64;         # counted frames that the sender of this frame has received

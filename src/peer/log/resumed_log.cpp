@@ -53,7 +53,8 @@ Result<std::vector<double>> ResumedLog::truncate(gossip::Round round) const {
   const auto first = std::ranges::find_if(lines_, dropped);
   bool truncated = false;
   if (std::all_of(first, lines_.end(), dropped)) {
-    GOSSAMER_TRY(truncated, truncate_file(log_.path, size_, first == lines_.end() ? log_.bytes : first->begin));
+    const std::uint64_t end = first == lines_.end() ? log_.bytes : first->begin;
+    GOSSAMER_TRY(truncated, truncate_file(log_.path, size_, end));
   }
   if (!truncated) GOSSAMER_TRY_STATUS(rewrite(round));
   return losses;

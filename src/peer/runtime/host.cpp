@@ -92,7 +92,7 @@ gossip::GroupRequest Host::group_request() {
 void Host::begin_at(gossip::Round round, const std::vector<std::pair<int, int>>& joiners) {
   for (const auto& engine : group_.engines()) engine->begin_at(round);
   for (const auto& [here, there] : joiners)
-    group_.engine(here).lose_link(
+    group_.engine(here).on_link_lost(
         there, fmt::format("peer {} has no checkpoint of round {}", there, round));
 }
 

@@ -1,15 +1,21 @@
 #include "peer/runtime/network_run.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <utility>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <string>
 
 #include "net/options.hpp"
-#include "peer/runtime/networked_run.hpp"
+#include "peer/setup/host_view.hpp"
 #include "peer/setup/memory_check.hpp"
 
 namespace gossamer::peer {
 namespace {
+
+using Pairs = std::vector<std::pair<int, int>>;
 
 Status check_hosted(const Setup& setup, const std::vector<int>& hosted) {
   const int n = setup.config.run.peers, s = setup.servers();
@@ -40,6 +46,45 @@ Status check_addresses(const Setup& setup) {
                                                setup.config.algorithm.kind)};
 }
 
+Pairs pairs_of(const Setup& setup, const std::vector<int>& hosted) {
+  Pairs pairs;
+  for (int here : hosted)
+    for (int there : setup.algorithm->partners(here, *setup.schedule))
+      if (!std::binary_search(hosted.begin(), hosted.end(), there)) pairs.emplace_back(here, there);
+  return pairs;
+}
+
+net::Identity identity_of(const Setup& setup) {
+  net::Identity identity;
+  identity.run_id = setup.config.run_id();
+  identity.peers = setup.nodes();
+  identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
+  identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
+  identity.configuration = setup.configuration_hash();
+  return identity;
+}
+
+/// The error as other processes report it: trouble with the files of this machine is trouble of
+/// this peer.
+Error for_others(Error error, const std::vector<int>& hosted) {
+  if (error.kind == ErrorKind::data || error.kind == ErrorKind::internal)
+    error.message = fmt::format("peer {} failed: {}", fmt::join(hosted, ", "), error.message);
+  return error;
+}
+
+Error cannot_join(const Setup& setup) {
+  return {ErrorKind::rejected,
+          fmt::format("the network runs already, and no process can join it: {}",
+                      setup.config.net.on_loss == "stop"
+                          ? std::string("net.on_loss is stop")
+                          : fmt::format("algorithm '{}' needs every peer from the start",
+                                        setup.config.algorithm.kind))};
+}
+
+const char* name_of(int signal) {
+  return signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "SIGINT";
+}
+
 }  // namespace
 
 Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
@@ -50,7 +95,232 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message}));
-  return NetworkedRun(setup, request, std::move(startup)).run();
+  return NetworkRun(setup, request, std::move(startup)).run();
+}
+
+NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup)
+    : setup_(setup),
+      request_(request),
+      startup_(std::move(startup)),
+      pairs_(pairs_of(setup, request.hosted)) {
+  startup_.recorder().on_progress = request.on_progress;
+  thread_ =
+      std::make_unique<ComputeThread>(scheduler_, *setup.device, [this](const std::string& what) {
+        fail({ErrorKind::internal,
+              fmt::format("computing on {} failed: {}", setup_.device->description(), what)});
+      });
+  host_ = std::make_unique<Host>(setup, scheduler_, *thread_, startup_.recorder(), host_request());
+  if (!setup.device->host_accessible())
+    staging_ = std::make_unique<Staging>(*setup.device, host_->group().exchange(), staging_hooks());
+}
+
+HostRequest NetworkRun::host_request() {
+  HostRequest request;
+  request.hosted = request_.hosted;
+  request.remote_traffic = [this](int peer) {
+    const net::SocketTraffic traffic = network_->traffic(peer);
+    return gossip::ByteCounters{traffic.data_bytes_sent, traffic.data_bytes_received};
+  };
+  request.on_arrival = [this](gossip::Round first) { return startup_.join_at(first); };
+  request.on_finished = [this] { scheduler_.stop(); };
+  request.checkpointer = startup_.checkpointer();
+  request.message = request_.message;
+  return request;
+}
+
+Staging::Hooks NetworkRun::staging_hooks() {
+  Staging::Hooks hooks;
+  hooks.post = [this](std::function<void()> report) {
+    scheduler_.post_external(std::move(report));
+  };
+  hooks.on_protocol_violation = [this](const gossip::ChunkHeader& header, Error why) {
+    host_->group().exchange().faults().protocol_violation(header, std::move(why));
+  };
+  hooks.validate_incoming = [this](const gossip::Chunk& chunk) {
+    return host_->group().exchange().validator().validate_incoming(chunk.header, chunk.values);
+  };
+  hooks.validate_outgoing = [this](const gossip::Chunk& chunk) {
+    return host_->group().exchange().validator().validate_outgoing_chunk(chunk.header,
+                                                                         chunk.values);
+  };
+  hooks.on_fault = [this](Error error) { fail(with_advice(setup_, std::move(error))); };
+  hooks.gpu_of = [this](int peer) { return host_->group().gpu_of(peer); };
+  return hooks;
+}
+
+net::NetworkSetup NetworkRun::network_setup() {
+  net::NetworkSetup network;
+  network.options = setup_.config.net;
+  network.identity = identity_of(setup_);
+  network.hosted = request_.hosted;
+  network.pairs = pairs_;
+  network.message = request_.message;
+  network.fault = [this](const Error& error) { host_->fail(error); };
+  network.on_link_lost = [this](int here, int there, const Error& why) {
+    if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_link_lost(there, why.message);
+    return setup_.tolerates_peer_loss();
+  };
+  network.on_link_restored = [this](int here, int there) {
+    host_->group().engine(here).on_link_restored(there);
+  };
+  network.on_peer_left = [this](int here, int there) {
+    if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_peer_left(there);
+  };
+  if (staging_)
+    network.chunk_memory = {
+        [&device = *setup_.device](std::size_t bytes) { return device.allocate_host(bytes); },
+        [&device = *setup_.device](void* memory) { device.release_host(memory); }};
+  return network;
+}
+
+Status NetworkRun::make_network() {
+  gossip::Receiver& receiver =
+      staging_ ? static_cast<gossip::Receiver&>(*staging_) : host_->group().exchange();
+  GOSSAMER_TRY(network_, net::Network::make(scheduler_, network_setup(), receiver));
+  host_->group().exchange().faults().on_protocol_violation = [this](int here, int there,
+                                                                    const Error& why) {
+    network_->report_protocol_violation(here, there, why);
+  };
+  scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
+  return {};
+}
+
+/// Gives the exchange its links to other processes. Before any link is lost: partners are notified
+/// of a loss over the others.
+void NetworkRun::connect_links() {
+  for (const auto& [here, there] : pairs_) {
+    gossip::Link& link = network_->link(here, there);
+    host_->group().exchange().connect(here, there,
+                                      staging_ ? staging_->link(here, there, link) : link);
+  }
+}
+
+Status NetworkRun::run() {
+  if (Status made = make_network(); !made.ok()) {
+    startup_.recorder().discard();
+    return made;
+  }
+  const Status joined = network_->join();
+  if (!joined.ok() && !host_->error()) host_->fail(joined.error());
+  connect_links();
+  Start start = Start::by_joining;
+  if (!host_->error() && !network_->late()) {
+    const auto chosen = choose_start();
+    if (chosen.ok()) start = *chosen;
+    else if (!host_->error()) fail(chosen.error());
+  }
+  if (!host_->error() && start == Start::by_joining && !setup_.tolerates_peer_loss())
+    host_->fail(cannot_join(setup_));
+  const bool began = !host_->error();
+  if (began) train(start);
+  if (host_->error()) network_->abort(for_others(*host_->error(), request_.hosted));
+  network_->leave();
+  return finish(began);
+}
+
+/// Agrees with the other processes on the round to start at. This process joins the others instead
+/// if they have begun, or resume from a round of which it has no states.
+Result<NetworkRun::Start> NetworkRun::choose_start() {
+  StartRoundAgreement agreement(request_.hosted, setup_.nodes(), startup_.rounds());
+  net::AllGather gather;
+  gather.steps = steps_to_reach_all(setup_);
+  gather.contribution = [&agreement] { return agreement.contribution(); };
+  gather.merge = [&agreement](const std::string& contribution) {
+    return agreement.merge(contribution);
+  };
+  GOSSAMER_TRY_STATUS(network_->all_gather(std::move(gather)));
+  if (network_->late()) return Start::by_joining;
+  GOSSAMER_TRY(const StartRoundAgreement::Outcome agreed,
+               agreement.outcome(setup_.tolerates_peer_loss()));
+  return start_at(agreed);
+}
+
+Result<NetworkRun::Start> NetworkRun::start_at(const StartRoundAgreement::Outcome& agreed) {
+  if (std::ranges::binary_search(agreed.without, request_.hosted.front())) {
+    request_.message(fmt::format(
+        "{} of {} nodes resume from their checkpoints of round {}; this process has none of that "
+        "round, and joins them",
+        setup_.nodes() - static_cast<int>(agreed.without.size()), setup_.nodes(), agreed.round));
+    return Start::by_joining;
+  }
+  Pairs joiners = pairs_;
+  std::erase_if(joiners, [&](const auto& pair) {
+    return !std::ranges::binary_search(agreed.without, pair.second);
+  });
+  host_->begin_at(agreed.round, joiners);
+  for (const auto& [here, there] : connected(std::move(joiners)))
+    host_->group().engine(here).on_link_restored(there);
+  GOSSAMER_TRY_STATUS(restore(agreed.round));
+  startup_.announce(agreed.round);
+  return Start::at_agreed_round;
+}
+
+/// Puts the nodes to the agreed round, on the thread that computes: reading may take long, and
+/// heartbeats are sent meanwhile.
+Status NetworkRun::restore(gossip::Round round) {
+  struct Reading {
+    Status status;
+    bool done = false;
+  };
+  const auto reading = std::make_shared<Reading>();  // an interrupt may end the wait before it
+  thread_->execute([this, reading, round] { reading->status = startup_.restore(round, *host_); },
+                   [reading] { reading->done = true; });
+  scheduler_.run_until([&] { return reading->done || host_->error(); });
+  return reading->done ? reading->status : Status(*host_->error());
+}
+
+void NetworkRun::train(Start start) {
+  if (start == Start::by_joining) host_->join(connected(pairs_));
+  else host_->start(Host::Clock::real_time);
+  network_->release_chunks();
+  try {
+    scheduler_.run();
+    if (staging_) scheduler_.run_io_until([this] { return staging_->idle() || host_->error(); });
+  } catch (const std::exception& failure) {
+    // Memory or a device: the other processes are notified, and the rows as they stand are kept.
+    fail({ErrorKind::internal,
+          fmt::format("peer {} failed: {}", fmt::join(request_.hosted, ", "), failure.what())});
+  }
+}
+
+/// Writes the final record. A run that did not begin leaves nothing.
+Status NetworkRun::finish(bool began) {
+  thread_.reset();  // a run that ended early may compute a step, which writes the rows read below
+  if (staging_) staging_->close();
+  Recorder& recorder = startup_.recorder();
+  if (!began || was_never_whole()) {
+    recorder.discard();
+    return *host_->error();
+  }
+  const HostView rows(*setup_.device, host_->parameter_rows());
+  const double seconds = std::chrono::duration<double>(scheduler_.now()).count();
+  const Status written = recorder.end(host_->end_metrics(seconds, host_->error()), rows.rows());
+  return host_->error() ? Status(*host_->error()) : written;
+}
+
+void NetworkRun::fail(Error error) {
+  host_->fail(std::move(error));
+  network_->abort(for_others(*host_->error(), request_.hosted));
+}
+
+void NetworkRun::on_signal(int signal) {
+  fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})",
+                                            fmt::join(request_.hosted, ", "), name_of(signal))});
+}
+
+NetworkRun::Pairs NetworkRun::connected(Pairs pairs) const {
+  std::erase_if(pairs,
+                [this](const auto& pair) { return !network_->connected(pair.first, pair.second); });
+  return pairs;
+}
+
+/// The network ended before all of it had joined. A process whose own neighbours had joined may
+/// have started by then.
+bool NetworkRun::was_never_whole() const {
+  if (!host_->error() || host_->rounds_done() > host_->first_round()) return false;
+  const ErrorKind kind = host_->error()->kind;
+  return kind == ErrorKind::join_timeout || kind == ErrorKind::rejected ||
+         kind == ErrorKind::network || kind == ErrorKind::interrupted;
 }
 
 }  // namespace gossamer::peer

@@ -3,11 +3,19 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "net/network.hpp"
 #include "peer/checkpoint/resume.hpp"
 #include "peer/log/recorder.hpp"
+#include "peer/runtime/compute_thread.hpp"
+#include "peer/runtime/host.hpp"
+#include "peer/runtime/staging.hpp"
+#include "peer/runtime/start_round_agreement.hpp"
+#include "peer/runtime/startup.hpp"
 #include "peer/setup/setup.hpp"
 
 namespace gossamer::peer {
@@ -25,5 +33,53 @@ struct NetworkRunRequest {
 /// ended early. If the network was whole, the log and the parameters as they stand are written even
 /// so; if it never was, nothing is left and the run may be tried again.
 Status run_networked(const Setup& setup, const NetworkRunRequest& request);
+
+/// One run of this process as part of a network: its scheduler, its host, its network, and the
+/// thread that computes, and the phases that take them from joining to the final record. Thread:
+/// the one that calls it; it runs the scheduler.
+class NetworkRun {
+ public:
+  /// Setup and request outlive the run. Throws std::bad_alloc.
+  NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup);
+  NetworkRun(const NetworkRun&) = delete;
+  NetworkRun& operator=(const NetworkRun&) = delete;
+
+  /// run_networked(), once.
+  Status run();
+
+ private:
+  using Pairs = std::vector<std::pair<int, int>>;
+  enum class Start { at_agreed_round, by_joining };
+
+  HostRequest host_request();
+  Staging::Hooks staging_hooks();
+  Status make_network();
+  net::NetworkSetup network_setup();
+  void connect_links();
+
+  Result<Start> choose_start();
+  Result<Start> start_at(const StartRoundAgreement::Outcome& agreed);
+  Status restore(gossip::Round round);
+  void train(Start start);
+  Status finish(bool began);
+
+  void fail(Error error);
+  void on_signal(int signal);
+  Pairs connected(Pairs pairs) const;
+  bool was_never_whole() const;
+
+  const Setup& setup_;
+  const NetworkRunRequest& request_;
+  Startup startup_;
+  Pairs pairs_;  ///< (hosted node, node of another process) that exchange rows
+
+  // Destroyed in reverse order: the thread first, then the network, then the rows that both read,
+  // then the buffers between the two.
+  net::RealScheduler scheduler_;
+  std::unique_ptr<Staging> staging_;  ///< null if the network can read the rows
+  std::unique_ptr<Host> host_;
+  std::unique_ptr<net::Network> network_;
+  std::unique_ptr<ComputeThread> thread_;
+};
 
 }  // namespace gossamer::peer

@@ -13,7 +13,8 @@ Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
                                                       options.folder, options.message));
   const bool is_new = options.resume.kind == ResumeChoice::Kind::none;
   const char* clock = options.clock == Host::Clock::virtual_time ? "virtual" : "real";
-  GOSSAMER_TRY(startup.recorder_, (is_new ? Recorder::create : Recorder::reopen)(setup, options.hosted, options.folder, clock));
+  const auto open_log = is_new ? Recorder::create : Recorder::reopen;
+  GOSSAMER_TRY(startup.recorder_, open_log(setup, options.hosted, options.folder, clock));
   if (setup.config.checkpoint.every > 0)
     startup.checkpointer_ = std::make_unique<Checkpointer>(
         setup, CheckpointerRequest{.hosted = options.hosted,

@@ -86,14 +86,15 @@ class AsyncPushSum {
   /// has used a sum of a round in which the other end received from it.
   Share share_of(int a, int j, const RoundRecord& record,
                  const std::map<int, LastUse>& last) const {
-    const LinkPeriod* link = index_.link_at(a, j, record.round);
+    const LinkPeriod* link = index_.links().at(a, j, record.round);
     if (link == nullptr || !link->covers(record.round)) return Share::kept;
     const Incarnation& other = index_.incarnation(link->other);
-    if (other.finished && std::max(other.finished_at, faults_end(index_.scenario)) +
-                                  settling_time(index_.scenario, index_.protocol) <
-                              record.began)
+    const bool announced = other.finished || other.stopped;
+    if (announced && std::max(other.finished_at, faults_end(index_.scenario)) +
+                             settling_time(index_.scenario, index_.protocol) <
+                         record.began)
       return Share::kept;
-    if (record.round == link->lost || (other.finished && other.finished_at <= end_of(a, record)))
+    if (record.round == link->lost || (announced && other.finished_at <= end_of(a, record)))
       return Share::either;
     if (link->from_start) return Share::given;
     const auto used = last.find(j);
@@ -121,7 +122,7 @@ class AsyncPushSum {
 
   Account account_of(int a, const RoundRecord& record, std::map<int, LastUse>& last) {
     Account account;
-    const auto steps = static_cast<std::size_t>(index_.scenario.local_steps);
+    const auto steps = static_cast<std::size_t>(index_.scenario.steps.local_steps);
     const FloatRow& after_steps = record.trained[2 * steps - 1].after;
     account.stepped.assign(after_steps.begin(), after_steps.end());
     account.stepped.push_back(record.begin[kSum].back());
@@ -148,7 +149,7 @@ class AsyncPushSum {
       const Row before = both_parts(record.begin[kUsed + place]),
                 after = both_parts(record.end[kUsed + place]);
       ++place;
-      const LinkPeriod* link = index_.link_at(a, j.peer, record.round);
+      const LinkPeriod* link = index_.links().at(a, j.peer, record.round);
       if (used.values == 0 || link == nullptr) continue;  // without a link, the log is wrong
       const LastUse before_this = std::exchange(last[j.peer], {link, used.round});
       // The first sum over a restored link only says where to begin.
@@ -292,7 +293,9 @@ bool add_change(const Incarnation& peer, Row& change, Averages& averages, Checks
 
 }  // namespace
 
+/// Which of its neighbours' sums a peer had used when it stopped is in no trace of the resumed run.
 void check_async_push_sum(const TraceIndex& index, Checks& checks) {
+  if (index.trace.resumption) return;
   if (index.shared()) AsyncPushSum(index, checks).check();
 }
 

@@ -23,11 +23,12 @@ Durations durations_of(const Scenario& scenario, const Protocol& protocol) {
     if (fault.kind == FaultKind::slow) slowest *= std::max(fault.amount, 1.0);
   Durations durations;
   durations.frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
-  const double copies = scenario.duplication > 0 ? 2 : 1;
-  const double narrowest =
-      scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 / copies : 1e12;
+  const double copies = scenario.network.duplication > 0 ? 2 : 1;
+  const double narrowest = scenario.network.bandwidth_mbit_s > 0
+                               ? scenario.network.bandwidth_mbit_s * 1e6 / 8 / copies
+                               : 1e12;
   const double spread =
-      std::exp(4 * scenario.step_spread);  // no step of a run is slower by this factor
+      std::exp(4 * scenario.steps.step_spread);  // no step of a run is slower by this factor
   double mixes = 0, chunks = 0;
   const auto matrix = protocol.schedule->at(0);
   for (const ExchangeVolume& load : protocol.algorithm->communication(
@@ -37,11 +38,13 @@ Durations durations_of(const Scenario& scenario, const Protocol& protocol) {
     mixes += in_turn;
     chunks += in_turn * std::ceil(static_cast<double>(load.message) / scenario.chunk_values);
   }
-  const double resends = scenario.loss > 0 ? 2.0 * kLongestResend : 0;
-  const double passage = (1 + resends) * (scenario.latency_ms + scenario.jitter_ms) / 1e3;
+  const double resends = scenario.network.loss > 0 ? 2.0 * kLongestResend : 0;
+  const double passage =
+      (1 + resends) * (scenario.network.latency_ms + scenario.network.jitter_ms) / 1e3;
   // With a full window, or full buffers, a chunk waits until one before it has arrived.
-  const double trips = 2 * mixes + chunks / std::min(scenario.window, scenario.buffer_chunks);
-  durations.round = scenario.local_steps * scenario.step_ms / 1e3 * slowest * spread +
+  const double trips =
+      2 * mixes + chunks / std::min(scenario.network.window, scenario.network.buffer_chunks);
+  durations.round = scenario.steps.local_steps * scenario.steps.step_ms / 1e3 * slowest * spread +
                     trips * passage + chunks * durations.frame / narrowest;
   const double words = static_cast<double>(scenario.peers) * scenario.peers;
   durations.trip =
@@ -82,10 +85,10 @@ double mean_round(const Scenario& scenario, const Protocol& protocol) {
   // The largest of n standard normals z is sqrt(2 ln n) at most on average, and steps are spread as
   // exp(width z).
   const double spread =
-      std::exp(scenario.step_spread * std::sqrt(2 * std::log(std::max(scenario.peers, 2))));
-  const double steps = scenario.local_steps * scenario.step_ms / 1e3 * slowest * spread;
+      std::exp(scenario.steps.step_spread * std::sqrt(2 * std::log(std::max(scenario.peers, 2))));
+  const double steps = scenario.steps.local_steps * scenario.steps.step_ms / 1e3 * slowest * spread;
   if (protocol.policy == Policy::async) return steps;  // no peer waits for another
-  const int room = std::min(scenario.window, scenario.buffer_chunks);
+  const int room = std::min(scenario.network.window, scenario.network.buffer_chunks);
   const auto matrix = protocol.schedule->at(0);
   std::size_t most_heard = 1;
   for (int i = 0; i < scenario.peers; ++i)
@@ -111,14 +114,16 @@ double mean_round(const Scenario& scenario, const Protocol& protocol) {
     packets += static_cast<double>(matrix->in_neighbours(i).size()) * room;
   // One of these packets is lost k times in a row with probability min(1, packets p^k), and is then
   // 2^(k-1) round trips later than a packet that is lost k - 1 times.
-  const double one_way = (scenario.latency_ms + scenario.jitter_ms) / 1e3;
+  const double one_way = (scenario.network.latency_ms + scenario.network.jitter_ms) / 1e3;
   double late = 0;
   for (int k = 1; k <= kMostLosses; ++k)
-    late += 2 * one_way * (1 << (k - 1)) * std::min(1.0, packets * std::pow(scenario.loss, k));
-  const double copies = scenario.duplication > 0 ? 2 : 1;
+    late +=
+        2 * one_way * (1 << (k - 1)) * std::min(1.0, packets * std::pow(scenario.network.loss, k));
+  const double copies = scenario.network.duplication > 0 ? 2 : 1;
   const double frame = static_cast<double>(kFrameOverheadBytes) + 4.0 * scenario.chunk_values;
-  const double narrowest =
-      scenario.bandwidth_mbit_s > 0 ? scenario.bandwidth_mbit_s * 1e6 / 8 / copies : 1e12;
+  const double narrowest = scenario.network.bandwidth_mbit_s > 0
+                               ? scenario.network.bandwidth_mbit_s * 1e6 / 8 / copies
+                               : 1e12;
   return steps + turns * (one_way + late) + chunks * frame / narrowest;
 }
 
@@ -145,7 +150,8 @@ Time time_limit(const Scenario& scenario, const Protocol& protocol) {
       delayed += fault.amount;  // what was sent last arrives so much later
     if (fault.kind == FaultKind::slow_reader) delayed += frame / std::max(fault.amount, 1.0);
     if (breaks_links(fault.kind))
-      delayed += 2 * scenario.failure_timeout + scenario.reconnect_delay + seconds(kResetTime);
+      delayed += 2 * scenario.network.failure_timeout + scenario.network.reconnect_delay +
+                 seconds(kResetTime);
   }
   if (protocol.policy == Policy::async)
     delayed += seconds(settling_time(scenario, protocol));  // for answers of a peer that is back

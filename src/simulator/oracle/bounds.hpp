@@ -1,7 +1,7 @@
 // Bounds of virtual time that the oracle holds a run to.
 #pragma once
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {
 

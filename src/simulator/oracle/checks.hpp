@@ -60,6 +60,8 @@ void check_reachability(const TraceIndex& index, Checks& checks);
 void check_liveness(const TraceIndex& index, Checks& checks);
 /// `sums`, `consensus`, `descent`, `optimum` of each component that is left. (convergence.cpp)
 void check_convergence(const TraceIndex& index, Checks& checks);
+/// `recording`: what processes logged, and where they stopped. (recording.cpp)
+void check_recording(const TraceIndex& index, Checks& checks);
 /// `termination`, `queues`, `durability`. (final_state.cpp)
 void check_final_state(const TraceIndex& index, Checks& checks);
 

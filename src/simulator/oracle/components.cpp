@@ -42,7 +42,7 @@ bool was_connected(const TraceIndex& index, const Component& component, Time by)
   std::vector<int> reached{component.front()};
   for (std::size_t k = 0; k < reached.size(); ++k)
     for (const int b : component) {
-      const LinkPeriod* link = index.final_link(reached[k], b);
+      const LinkPeriod* link = index.links().at_the_end(reached[k], b);
       if (link == nullptr || !(link->from_start || link->used) || link->restored_at > by ||
           seen.contains(b))
         continue;
@@ -65,7 +65,7 @@ Quiescence quiescence_of(const TraceIndex& index, const Component& component) {
     quiet.last = round;
     last_at = at;
   };
-  for (const auto& [ends, periods] : index.links()) {
+  for (const auto& [ends, periods] : index.links().periods()) {
     if (!std::ranges::binary_search(component, ends.first)) continue;
     for (const LinkPeriod& link : periods) {
       // A link that only the other end used may not have been known to count here.
@@ -73,7 +73,7 @@ Quiescence quiescence_of(const TraceIndex& index, const Component& component) {
       if (link.lost != kNever) add(link.lost, link.lost_at, counted);
       if (link.from_start) continue;
       any_restored = true;
-      const LinkPeriod* other = index.other_end(ends.first, link);
+      const LinkPeriod* other = index.links().other_end(ends.first, link);
       add(link.entered == kNever ? link.restored : link.entered,
           std::max(link.restored_at, other == nullptr ? Time(0) : other->restored_at), counted);
     }
@@ -88,7 +88,7 @@ Quiescence quiescence_of(const TraceIndex& index, const Component& component) {
 }
 
 bool ended_unnoticed(const TraceIndex& index, const Component& component) {
-  return std::ranges::any_of(index.links(), [&](const auto& entry) {
+  return std::ranges::any_of(index.links().periods(), [&](const auto& entry) {
     const auto& [ends, periods] = entry;
     if (periods.empty() || !std::ranges::binary_search(component, ends.first)) return false;
     const LinkPeriod& last = periods.back();

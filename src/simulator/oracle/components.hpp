@@ -34,7 +34,7 @@ bool ended_unnoticed(const TraceIndex& index, const Component& component);
 Round latest_agreed_round(const TraceIndex& index, int a, Time when);
 /// Whether the two are joined by a link at the end.
 inline bool joined(const TraceIndex& index, int a, int b) {
-  return index.final_link(a, b) != nullptr;
+  return index.links().at_the_end(a, b) != nullptr;
 }
 /// "0, 1, 4": the peers.
 std::string names_of(const TraceIndex& index, const Component& component);

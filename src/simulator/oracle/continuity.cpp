@@ -3,7 +3,7 @@
 
 #include "simulator/oracle/checks.hpp"
 #include "simulator/oracle/trace_index.hpp"
-#include "simulator/world/process.hpp"
+#include "simulator/world/recording_trainer.hpp"
 
 namespace gossamer::simulator {
 namespace {
@@ -41,7 +41,7 @@ class Continuity {
       return true;
     };
     return std::ranges::any_of(index_.trace.incarnations, [&](const Incarnation& donor) {
-      return index_.link_at(a, donor.peer, first.round) != nullptr && gave(donor);
+      return index_.links().at(a, donor.peer, first.round) != nullptr && gave(donor);
     });
   }
 
@@ -49,7 +49,9 @@ class Continuity {
     const RowSpec& spec = index_.protocol.rows[k];
     if (!spec.survives) return;
     const bool joins = before == nullptr && index_.incarnation(a).joins;
-    const bool starts = before == nullptr && (!joins || !spec.is_transferred());
+    const SavedState* saved = before == nullptr && !joins ? saved_state(a) : nullptr;
+    const bool keeps = saved != nullptr && (spec.is_transferred() || !uses_earlier_rows());
+    const bool starts = before == nullptr && !keeps && (!joins || !spec.is_transferred());
     const bool reinitialised = record.reinitialised &&
                                spec.rejoin == RowSpec::Rejoin::reinitialise &&
                                std::ranges::any_of(index_.protocol.rows, &RowSpec::conserved_sum);
@@ -57,10 +59,27 @@ class Continuity {
       checks_.expect(record.begin[k] == initial_row(a, before, record, k), "continuity",
                      "peer {} did not begin round {} with the initial values of row {}",
                      index_.peer_of(a), record.round, spec.name);
+    else if (keeps)
+      checks_.expect(record.begin[k] == saved->rows[k], "continuity",
+                     "peer {} resumed in round {} with values of row {} that it had not saved",
+                     index_.peer_of(a), record.round, spec.name);
     else if (!joins)
       checks_.expect(record.begin[k] == before->end[k], "continuity",
                      "peer {} changed row {} between rounds {} and {}", index_.peer_of(a),
                      spec.name, before->round, record.round);
+  }
+
+  /// The state from which the incarnation resumed; null where it resumed from none.
+  const SavedState* saved_state(int a) const {
+    if (!index_.trace.resumption || a >= index_.peers()) return nullptr;
+    const std::vector<SavedState>& states = index_.trace.resumption->states;
+    const auto found = std::ranges::find(states, index_.peer_of(a), &SavedState::peer);
+    return found == states.end() ? nullptr : &*found;
+  }
+
+  /// Rows that are accounted with messages under way are then reinitialised when a peer resumes.
+  bool uses_earlier_rows() const {
+    return index_.protocol.policy == Policy::stale || index_.protocol.policy == Policy::async;
   }
 
   FloatRow initial_row(int a, const RoundRecord* before, const RoundRecord& record,
@@ -69,7 +88,8 @@ class Continuity {
     const std::size_t width = index_.width(static_cast<Channel>(k));
     FloatRow row;
     if (spec.initial == RowSpec::Initial::parameters) {
-      const bool first = before == nullptr && !index_.incarnation(a).joins;
+      const bool first =
+          before == nullptr && !index_.incarnation(a).joins && saved_state(a) == nullptr;
       row = first ? start_of(index_.scenario, index_.peer_of(a)) : record.begin[0];
       row.resize(static_cast<std::size_t>(index_.scenario.length));
     }
@@ -81,7 +101,8 @@ class Continuity {
   /// A round follows the one before. A peer under `deadline`, or without a link that counts, may
   /// leave rounds out.
   bool is_next(int a, const RoundRecord* before, const RoundRecord& record) const {
-    if (before == nullptr) return record.round == 0 || index_.incarnation(a).joins;
+    if (before == nullptr)
+      return record.round == index_.trace.first_round() || index_.incarnation(a).joins;
     if (record.round <= before->round) return false;
     if (index_.protocol.policy == Policy::deadline) return true;
     for (Round t = before->round + 1; t < record.round; ++t)
@@ -92,7 +113,7 @@ class Continuity {
   bool is_alone(int a, Round t) const {
     for (const int j :
          index_.protocol.algorithm->partners(index_.peer_of(a), *index_.protocol.schedule))
-      if (const LinkPeriod* link = index_.link_at(a, j, t);
+      if (const LinkPeriod* link = index_.links().at(a, j, t);
           link != nullptr && link->covers(t) && t >= link->entered)
         return false;
     return true;

@@ -6,7 +6,7 @@
 #include "base/linear_algebra/dense.hpp"
 #include "simulator/oracle/checks.hpp"
 #include "simulator/oracle/components.hpp"
-#include "simulator/world/process.hpp"
+#include "simulator/world/recording_trainer.hpp"
 
 namespace gossamer::simulator {
 namespace {
@@ -32,8 +32,9 @@ class Convergence {
         (!index_.symmetric() && (policy != Policy::sync || !strongly_connected())))
       return;
     const Quiescence quiet = quiescence_of(index_, component_);
-    const Round begin =
-        quiet.since == Time(0) ? 0 : quiet.from + static_cast<Round>(index_.peers()) + 1;
+    const Round begin = quiet.since == Time(0)
+                            ? index_.trace.first_round()
+                            : quiet.from + static_cast<Round>(index_.peers()) + 1;
     if (begin >= index_.rounds() || ended_unnoticed(index_, component_)) return;
     for (const int a : component_)
       if (!index_.incarnation(a).finished || !index_.completed(a, index_.rounds() - 1) ||
@@ -154,8 +155,8 @@ class Convergence {
                    after = distance(last(), true, optimum);
       // No closed form holds for all three. Of the components of 20,000 seeds the slowest converged
       // at 0.24 of the smaller of gap and step size.
-      const double shrunk = std::exp(-0.2 * rounds * std::min(gap, scenario_.rate));
-      checks_.expect(after <= shrunk * (before + 1) + floor / scenario_.rate, "optimum",
+      const double shrunk = std::exp(-0.2 * rounds * std::min(gap, scenario_.steps.rate));
+      checks_.expect(after <= shrunk * (before + 1) + floor / scenario_.steps.rate, "optimum",
                      "{}'s peers {} are {:.3g} from their optimum after {} rounds without a fault, "
                      "where they were {:.3g} before and {:.3g} is due",
                      name, names_of(index_, component_), after, rounds, before,
@@ -163,10 +164,12 @@ class Convergence {
     }
     // The f_i differ in their optima only, so the mean of D-PSGD's rows approaches the component's.
     if (name == "dpsgd") {
-      const double shrunk = std::pow(1 - scenario_.rate, rounds * scenario_.local_steps);
+      const double shrunk =
+          std::pow(1 - scenario_.steps.rate, rounds * scenario_.steps.local_steps);
       const double before = norm_between(mean(begin, false), optimum),
                    after = norm_between(mean(last(), true), optimum);
-      checks_.expect(after <= shrunk * before * (1 + 1e-3) + floor / scenario_.rate, "descent",
+      checks_.expect(after <= shrunk * before * (1 + 1e-3) + floor / scenario_.steps.rate,
+                     "descent",
                      "the mean of the peers {} is {:.3g} from their optimum, where {:.3g} was due",
                      names_of(index_, component_), after, shrunk * before);
     }

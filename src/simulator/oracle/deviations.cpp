@@ -15,7 +15,7 @@ class Deviations {
   void check_log() {
     for (const auto& [key, used] : index_.used()) {
       const auto& [a, t, channel, j] = key;
-      const LinkPeriod* link = index_.link_at(a, j, t);
+      const LinkPeriod* link = index_.links().at(a, j, t);
       const bool linked = link != nullptr && link->covers(t);
       if (!linked)
         checks_.expect(used.values == 0, "log",
@@ -43,8 +43,8 @@ class Deviations {
       const std::size_t theirs = back == nullptr || back->incarnation != a ? 0 : back->values;
       // An end that is notified of the loss in this round uses what has arrived by then, and the
       // other end may have received all of it. This is possible in no other round.
-      const LinkPeriod* ours = index_.link_at(a, j, t);
-      const LinkPeriod* less = used.values < theirs ? ours : index_.other_end(a, *ours);
+      const LinkPeriod* ours = index_.links().at(a, j, t);
+      const LinkPeriod* less = used.values < theirs ? ours : index_.links().other_end(a, *ours);
       checks_.expect(used.values == theirs || (less != nullptr && less->lost == t), "agreement",
                      "in round {} peer {} used {} values of peer {}, which used {} of the other's "
                      "(channel {})",

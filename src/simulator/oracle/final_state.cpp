@@ -14,7 +14,8 @@ void check_termination(const TraceIndex& index, Checks& checks) {
   checks.expect(!trace.out_of_time, "termination",
                 "the run was not over after {:.3f} s of virtual time and {} events",
                 seconds(trace.end), trace.events);
-  const Time limit = time_limit(index.scenario, index.protocol);
+  const Time limit = time_limit(index.scenario, index.protocol) +
+                     (trace.resumption ? trace.resumption->at : Time(0));
   for (const Incarnation& each : trace.incarnations) {
     if (!each.alive || (each.joins && each.rounds.empty())) continue;
     checks.expect(each.finished, "termination",
@@ -40,7 +41,7 @@ std::uint64_t waiting_bound(const TraceIndex& index, const Incarnation& receiver
   for (const int j : protocol.algorithm->partners(receiver.peer, *protocol.schedule)) {
     if (home(receiver.peer) != home(j)) {
       bound +=
-          static_cast<std::uint64_t>(scenario.window) *
+          static_cast<std::uint64_t>(scenario.network.window) *
           (kFrameOverheadBytes + static_cast<std::uint64_t>(scenario.chunk_values) * sizeof(float));
       continue;
     }
@@ -90,16 +91,31 @@ void check_queues(const TraceIndex& index, Checks& checks) {
   }
 }
 
+bool same_rows(const TraceIndex& index, const std::vector<FloatRow>& rows,
+               const SavedState& state) {
+  for (std::size_t k = 0; k < index.protocol.rows.size(); ++k)
+    if (index.protocol.rows[k].survives && rows[k] != state.rows[k]) return false;
+  return true;
+}
+
+/// Whether this state was on a disk when the network resumed.
+bool resumed_with(const TraceIndex& index, const SavedState& state) {
+  const auto is_same = [&](const SavedState& each) {
+    return each.round == state.round && each.peer == state.peer &&
+           same_rows(index, each.rows, state);
+  };
+  const auto& resumption = index.trace.resumption;
+  return resumption && (std::ranges::any_of(resumption->states, is_same) ||
+                        std::ranges::any_of(resumption->kept, is_same));
+}
+
 /// Whether the incarnation had this state after its round.
 bool had(const TraceIndex& index, const Incarnation& incarnation, const SavedState& state) {
   if (incarnation.peer != state.peer) return false;
   const RoundRecord* last = nullptr;  // it may have left out rounds since
   for (const RoundRecord& record : incarnation.rounds)
     if (record.round < state.round && !record.end.empty()) last = &record;
-  if (last == nullptr) return false;
-  for (std::size_t k = 0; k < index.protocol.rows.size(); ++k)
-    if (index.protocol.rows[k].survives && last->end[k] != state.rows[k]) return false;
-  return true;
+  return last != nullptr && same_rows(index, last->end, state);
 }
 
 void check_durability(const TraceIndex& index, Checks& checks) {
@@ -108,14 +124,14 @@ void check_durability(const TraceIndex& index, Checks& checks) {
     checks.expect(found >= disk.acknowledged, "durability",
                   "process {} finds round {} on its disk, which had acknowledged round {}",
                   disk.process, found, disk.acknowledged);
-    for (const SavedState& state : disk.found)
-      checks.expect(state.round == found && std::ranges::any_of(index.trace.incarnations,
-                                                                [&](const Incarnation& each) {
-                                                                  return had(index, each, state);
-                                                                }),
-                    "durability",
+    for (const SavedState& state : disk.found) {
+      const bool kept = std::ranges::any_of(index.trace.incarnations, [&](const Incarnation& each) {
+        return had(index, each, state);
+      });
+      checks.expect(state.round == found && (kept || resumed_with(index, state)), "durability",
                     "process {} finds rows on its disk that peer {} did not have after {} rounds",
                     disk.process, state.peer, found);
+    }
   }
 }
 

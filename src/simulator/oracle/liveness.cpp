@@ -57,7 +57,8 @@ class Liveness {
     if (index_.protocol.policy != Policy::deadline ||
         !index_.protocol.algorithm->requirements().trainer)
       return;
-    if (way_ms() > index_.scenario.step_ms * index_.protocol.algorithm->steps_per_round()) return;
+    if (way_ms() > index_.scenario.steps.step_ms * index_.protocol.algorithm->steps_per_round())
+      return;
     const std::map<Round, bool> counts = counting_rounds();
     const std::size_t enough = 32 + 2 * static_cast<std::size_t>(index_.peers());
     std::size_t unused = 0;
@@ -115,9 +116,10 @@ class Liveness {
       if (index_.travels(c))
         bytes += static_cast<double>(index_.width(c)) *
                  (4 + static_cast<double>(kFrameOverheadBytes) / scenario.chunk_values);
-    const double passage_ms =
-        scenario.bandwidth_mbit_s > 0 ? 2 * bytes * 8e-3 / scenario.bandwidth_mbit_s : 0;
-    return scenario.latency_ms + scenario.jitter_ms + passage_ms;
+    const double passage_ms = scenario.network.bandwidth_mbit_s > 0
+                                  ? 2 * bytes * 8e-3 / scenario.network.bandwidth_mbit_s
+                                  : 0;
+    return scenario.network.latency_ms + scenario.network.jitter_ms + passage_ms;
   }
 
   /// The rounds in which W joins two partners of the component, and whether any such link counts.

@@ -76,7 +76,7 @@ class Means {
 
   /// Whether `a` detected in this round that its link to peer j is lost, or ended in it.
   bool breaks(int a, int j, Round t) const {
-    const LinkPeriod* link = index_.link_at(a, j, t);
+    const LinkPeriod* link = index_.links().at(a, j, t);
     const RoundRecord* record = index_.record(a, t);
     return (link != nullptr && link->lost == t) || (record != nullptr && record->end.empty());
   }

@@ -19,6 +19,7 @@ CheckReport check_trace(const Scenario& scenario, const Protocol& protocol, cons
   check_liveness(index, checks);
   check_reachability(index, checks);
   check_convergence(index, checks);
+  check_recording(index, checks);
   check_final_state(index, checks);
   return std::move(checks.report);
 }

@@ -41,6 +41,10 @@
 //   durability       what a process finds on its disk is what its peers had after some round, and
 //   no
 //                    older than what the disk had acknowledged
+//   recording        the log of a process has a record of each peer for each number of rounds that
+//                    it completed, once each, however often the process was stopped and resumed;
+//                    the peers of a process that is asked to stop do so after one round, which is
+//                    saved
 //   errors           no process reports an error, or refuses an undamaged chunk
 //
 // Two further properties take a second run (simulation.hpp): `determinism` and `bits`.
@@ -51,7 +55,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 #include "simulator/world/trace.hpp"
 
 namespace gossamer::simulator {

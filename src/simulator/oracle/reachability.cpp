@@ -19,7 +19,7 @@ struct Donors {
 
 Donors donors_of(const TraceIndex& index, int a) {
   Donors donors{{}, faults_end(index.scenario)};
-  for (const auto& [ends, periods] : index.links())
+  for (const auto& [ends, periods] : index.links().periods())
     for (const LinkPeriod& link : periods) {
       if (ends.first != a && link.other != a) continue;
       donors.due =

@@ -153,13 +153,13 @@ class ReferenceBuilder {
     Row due = begin(1);
     for (double& value : due) value *= kMomentum;
     same("the momentum", end(1),
-         plus_difference(due, (1 - kMomentum) / scenario_.rate, begin(0), end(0)),
-         largest(due) + (largest(begin(0)) + largest(end(0))) / scenario_.rate);
+         plus_difference(due, (1 - kMomentum) / scenario_.steps.rate, begin(0), end(0)),
+         largest(due) + (largest(begin(0)) + largest(end(0))) / scenario_.steps.rate);
   }
 
   // x ← x − γ ∇f_i(z), z ← x/w, H times;  (x, w) ← Σ_j W_ij (x_j, w_j);  z ← x/w
   void push_sum() {
-    const auto steps = static_cast<std::size_t>(scenario_.local_steps);
+    const auto steps = static_cast<std::size_t>(scenario_.steps.local_steps);
     const TrainRecord* update = trained(2 * steps - 1, TrainOperation::update);
     if (update != nullptr)
       if (auto wrong = wrong_push_sum_steps(scenario_, record_)) round_.errors.push_back(*wrong);
@@ -186,7 +186,7 @@ class ReferenceBuilder {
 
 std::optional<std::string> wrong_push_sum_steps(const Scenario& scenario,
                                                 const RoundRecord& record) {
-  const auto steps = static_cast<std::size_t>(scenario.local_steps);
+  const auto steps = static_cast<std::size_t>(scenario.steps.local_steps);
   if (record.trained.size() != 2 * steps)
     return fmt::format("trained {} times, where {} are due", record.trained.size(), 2 * steps);
   const double weight = record.begin[1].back();

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 #include "simulator/world/trace.hpp"
 
 namespace gossamer::simulator {

@@ -14,7 +14,7 @@ void check_causes(const TraceIndex& index, Checks& checks) {
   const auto n = static_cast<Round>(index.peers());
   std::set<Round> due;
   for (const LinkRecord& link : index.trace.links) due.insert(link.round + n);
-  for (int a = 0; a < index.incarnations() && !index.any_restored(); ++a)
+  for (int a = 0; a < index.incarnations() && !index.links().any_restored(); ++a)
     for (const RoundRecord& record : index.incarnation(a).rounds)
       if (record.reinitialised)
         checks.expect(due.contains(record.round), "reinitialisation",
@@ -28,7 +28,7 @@ void check_causes(const TraceIndex& index, Checks& checks) {
 /// does a round that was agreed on for a link which was lost again before.
 Round last_change(const TraceIndex& index, const Quiescence& quiet) {
   Round changed = quiet.from;
-  for (const auto& [ends, periods] : index.links())
+  for (const auto& [ends, periods] : index.links().periods())
     for (const LinkPeriod& link : periods) {
       const Time lost_at = std::min(link.lost_at, index.trace.end);
       changed = std::max(changed, link.entered != kNever

@@ -10,7 +10,7 @@
 namespace gossamer::simulator {
 
 Share Replay::share_of(int a, int j, Round t) const {
-  const LinkPeriod* link = index_.link_at(a, j, t);
+  const LinkPeriod* link = index_.links().at(a, j, t);
   if (link == nullptr || !link->covers(t)) return Share::kept;
   if (t == link->lost) return Share::either;
   return t >= link->entered ? Share::given : Share::either;
@@ -41,7 +41,7 @@ KeptSum Replay::kept_sum(int a, Round t, Channel channel) const {
   if (index_.protocol.policy != Policy::sync ||
       !rows_with_conserved_sum(index_.protocol.rows)[channel])
     return KeptSum::row;
-  const bool whole = !index_.incarnation(a).joins && t < index_.first_change(a);
+  const bool whole = !index_.incarnation(a).joins && t < index_.links().first_change(a);
   return whole ? KeptSum::row : KeptSum::either;
 }
 

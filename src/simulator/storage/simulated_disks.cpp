@@ -79,18 +79,24 @@ class CheckpointStorage final : public Storage {
                                                : SaveResult::saved;
   }
 
-  std::vector<SavedState> load(int process, const std::vector<int>& hosted) override {
-    auto found =
+  std::map<Round, std::vector<SavedState>> load(int process,
+                                                const std::vector<int>& hosted) override {
+    std::map<Round, std::vector<SavedState>> all;
+    const auto found =
         peer::find_states(setup_, folder_of(process), hosted, {}, [](const std::string&) {});
-    if (!found.ok() || found->empty()) return {};
-    const peer::SavedStates& newest = found->rbegin()->second;
-    std::vector<SavedState> states;
-    for (const peer::SavedStates::Node& node : newest.nodes) {
-      auto state = read(newest.round, node);
-      if (!state.ok()) return {};  // verified a moment ago: the oracle reports it as missing
-      states.push_back(std::move(state).value());
-    }
-    return states;
+    if (!found.ok()) return all;
+    for (const auto& [round, saved] : *found)
+      for (const peer::SavedStates::Node& node : saved.nodes) {
+        auto state = read(round, node);
+        if (!state.ok()) return {};  // verified a moment ago: the oracle reports it as missing
+        all[round].push_back(std::move(state).value());
+      }
+    return all;
+  }
+
+  void resume_at(int process, const std::vector<int>& hosted, Round round) override {
+    peer::remove_later_checkpoints(folder_of(process), hosted.front(), round,
+                                   disks_.at(process).files);
   }
 
   void end(int process, Outage outage) override {

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/result.hpp"
-#include "simulator/world/storage.hpp"
+#include "simulator/storage/storage.hpp"
 
 namespace gossamer::simulator {
 

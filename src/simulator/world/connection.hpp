@@ -33,30 +33,31 @@ class Connection {
   ~Connection();
 
   /// The current wire from a peer; a new one after each reconnection.
-  Wire& wire(int from) { return *wires_[index(from)]; }
+  Wire& wire(int from) { return *end_of(from).wire; }
   /// What peer `from` sends on; while its end is down, chunks are dropped.
   Link& link(int from);
-  std::array<int, 2> ends() const { return ends_; }
+  std::array<int, 2> ends() const { return {ends_[0].peer, ends_[1].peer}; }
 
   /// From one peer to the other nothing passes, or what waited passes again. Blocks are counted.
   void block(int from);
   void unblock(int from);
   /// Chunks arrive so much later.
-  void add_delay(int from, Time more) { paths_[index(from)].delay += more; }
+  void add_delay(int from, Time more) { end_of(from).path.delay += more; }
 
-  /// Peer `end` detects that the connection is lost, and the other end will.
-  void lose(int end, const std::string& why);
+  /// Peer `end` detects that the connection is lost, and the other end will. `truncates`: in the
+  /// middle of a frame.
+  void lose(int end, const std::string& why, bool truncates = false);
   /// The process of peer `end` has ended. `resets`: its machine sends a reset to the other end.
   void process_ended(int end, bool resets);
-  /// Peer `end` resets it in the middle of a frame.
-  void reset_by(int end);
   /// The first frame of the other end has arrived.
   void hello_received(int end);
-  /// The process of peer `end` was restarted.
-  void process_restarted(int end);
+  /// It is down from the start: an end of it joins.
+  void begin_down();
+  /// The end with the lower id dials again after a while, one attempt at a time.
+  void redial_later();
   /// Peer `end` has done its rounds: it sends nothing more, and reads nothing more.
   void close(int end);
-  bool closes(int end) const { return closes_[index(end)]; }
+  bool closes(int end) const { return end_of(end).closes; }
   /// Nothing on this connection keeps the process of peer `end` from its exit.
   bool may_exit(int end) const;
   /// The close frame of its partner has arrived at peer `end`.
@@ -66,28 +67,31 @@ class Connection {
   class Gate;
   enum class State { up, opening, down };
 
-  std::size_t index(int end) const { return end == ends_[0] ? 0 : 1; }
-  int other(int end) const { return end == ends_[0] ? ends_[1] : ends_[0]; }
-  State& state(int end) { return states_[index(end)]; }
+  /// What one peer has of the connection, and what it sends on.
+  struct End {
+    int peer = 0;
+    int incarnation = 0;  ///< that the connection belongs to
+    State state = State::up;
+    bool closes = false;       ///< it has closed its end
+    bool peer_closed = false;  ///< it has received the other end's close frame
+    Path path;                 ///< to the other end
+    std::unique_ptr<Wire> wire;
+    std::unique_ptr<Gate> gate;
+  };
+
+  End& end_of(int peer) { return ends_[peer == ends_[0].peer ? 0 : 1]; }
+  const End& end_of(int peer) const { return ends_[peer == ends_[0].peer ? 0 : 1]; }
+  End& other(int peer) { return ends_[peer == ends_[0].peer ? 1 : 0]; }
   bool take_down(int end, bool resets, bool truncates);
-  void detect_loss(int end, bool truncates, const std::string& why);
   void record(int end, bool restored);
   bool accepts() const;
-  void redial_later();
   void dial();
   void accept();
 
   World& world_;
-  std::array<int, 2> ends_;
-  std::array<int, 2> incarnations_;  ///< that the connection is between
-  std::array<Path, 2> paths_;
-  std::array<std::unique_ptr<Wire>, 2> wires_;
+  std::array<End, 2> ends_;
   std::vector<std::unique_ptr<Wire>> old_wires_;  ///< chunks may be leased from them, events be due
-  std::array<std::unique_ptr<Gate>, 2> gates_;
-  std::array<State, 2> states_{State::up, State::up};
-  std::array<bool, 2> closes_{};       ///< has closed its end
-  std::array<bool, 2> peer_closed_{};  ///< has received the other end's close frame
-  int number_ = 0;                     ///< of the current connection, from 0
+  int number_ = 0;                                ///< of the current connection, from 0
   bool dialling_ = false;
 };
 

@@ -1,5 +1,7 @@
 #include "simulator/world/faults.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <functional>
 #include <vector>
@@ -16,7 +18,7 @@ using OnConnection = std::function<void(Connection& connection, int here, int th
 
 void for_each_connection(World& world, const Fault& fault, const OnConnection& act) {
   const auto number_of = [&world](int peer) { return world.process_of(peer).number(); };
-  for (Connection* connection : world.connections_of(fault.process)) {
+  for (Connection* connection : world.connections().of(fault.process)) {
     const auto [a, b] = connection->ends();
     if (number_of(a) != fault.other && number_of(b) != fault.other) continue;
     if (number_of(a) == fault.process) act(*connection, a, b);
@@ -32,7 +34,7 @@ void at(World& world, Time when, const Fault& fault, OnConnection act) {
 /// Blocks or unblocks the ways between the processes up to `last` and the processes beyond; or only
 /// those from the former to the latter.
 void set_partition(World& world, int last, bool both_ways, bool blocked) {
-  for (Connection* connection : world.connections())
+  for (Connection* connection : world.connections().all())
     for (const int from : connection->ends()) {
       const auto [a, b] = connection->ends();
       const int to = from == a ? b : a;
@@ -61,7 +63,7 @@ void clog(World& world, Connection& connection, int from, Time end, Time mean) {
 void pause(World& world, Process& process, Time until) {
   if (!process.alive() || process.paused()) return;
   const auto update_silence = [&world, &process] {
-    for (Connection* connection : world.connections_of(process.number()))
+    for (Connection* connection : world.connections().of(process.number()))
       for (const int end : connection->ends()) connection->wire(end).update_silence();
   };
   process.pause(true);
@@ -70,7 +72,7 @@ void pause(World& world, Process& process, Time until) {
     process.pause(false);
     if (!process.alive()) return;
     update_silence();
-    for (Connection* connection : world.connections_of(process.number()))
+    for (Connection* connection : world.connections().of(process.number()))
       for (const int end : connection->ends()) {
         if (&world.process_of(end) != &process) connection->wire(end).restart_failure_timer();
         connection->wire(end).deliver_arrived();
@@ -83,7 +85,7 @@ void inject(World& world, const Fault& fault) {
   const DiskFault what = fault.kind == FaultKind::failed_write ? DiskFault::fail
                          : fault.kind == FaultKind::torn_write ? DiskFault::tear
                                                                : DiskFault::kill;
-  world.storage().inject(fault.process, what, static_cast<int>(fault.amount));
+  world.disks().storage().inject(fault.process, what, static_cast<int>(fault.amount));
 }
 
 void schedule_process_fault(World& world, const Fault& fault, Time begin, Time end) {
@@ -92,14 +94,14 @@ void schedule_process_fault(World& world, const Fault& fault, Time begin, Time e
     case FaultKind::crash:
     case FaultKind::vanish:
       return world.at(begin, [&world, &process, fault] {
-        world.end_process(process, fault.kind == FaultKind::crash);
+        world.control().end_process(process, fault.kind == FaultKind::crash);
       });
     case FaultKind::restart:
     case FaultKind::reboot:
       return world.at(begin, [&world, &process, fault, end] {
         if (!process.alive()) return;
-        world.end_process(process, fault.kind == FaultKind::restart);
-        world.at(end, [&world, &process] { world.restart(process); });
+        world.control().end_process(process, fault.kind == FaultKind::restart);
+        world.at(end, [&world, &process] { world.control().restart(process); });
       });
     case FaultKind::pause:
       return world.at(begin, [&world, &process, end] { pause(world, process, end); });
@@ -111,9 +113,16 @@ void schedule_process_fault(World& world, const Fault& fault, Time begin, Time e
     case FaultKind::killed_write:
       world.at(begin, [&world, fault] { inject(world, fault); });
       return world.at(end, [&world, &process] {
-        world.storage().clear_fault(process.number());
-        if (world.storage().killed(process.number())) world.restart(process);
+        world.disks().storage().clear_fault(process.number());
+        if (world.disks().storage().killed(process.number())) world.control().restart(process);
       });
+    case FaultKind::interrupt:
+      return world.at(begin, [&world, &process, pause = end - begin] {
+        world.control().interrupt(process, pause);
+      });
+    case FaultKind::interrupt_all:
+      return world.at(begin,
+                      [&world, pause = end - begin] { world.control().interrupt_all(pause); });
     case FaultKind::slow_reader:
       world.at(begin, [&process, fault] { process.read_bytes_per_second = fault.amount; });
       return world.at(end, [&process] { process.read_bytes_per_second = 0; });
@@ -161,8 +170,9 @@ void schedule_link_fault(World& world, const Fault& fault, Time begin, Time end)
       return world.at(begin, [&world, fault] {
         const Process& process = world.process(fault.process);
         if (!process.alive() || process.paused()) return;
-        for_each_connection(
-            world, fault, [](Connection& connection, int here, int) { connection.reset_by(here); });
+        for_each_connection(world, fault, [](Connection& connection, int here, int there) {
+          connection.lose(here, fmt::format("the connection to peer {} broke", there), true);
+        });
       });
   }
 }
@@ -171,6 +181,7 @@ void schedule_link_fault(World& world, const Fault& fault, Time begin, Time end)
 
 void schedule_fault(World& world, const Fault& fault) {
   const Time begin = from_seconds(fault.at), end = begin + from_seconds(fault.lasts);
+  if (begin < world.now()) return;  // it belongs to the time before the network was stopped
   if (fault.kind == FaultKind::partition || fault.kind == FaultKind::one_way_partition) {
     const bool both_ways = fault.kind == FaultKind::partition;
     const auto set = [&world, fault, both_ways](bool blocked) {

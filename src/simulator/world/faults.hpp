@@ -1,7 +1,7 @@
 // The faults of a scenario, carried out on a world.
 #pragma once
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {
 

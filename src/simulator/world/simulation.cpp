@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "base/hash.hpp"
 #include "simulator/oracle/bounds.hpp"
+#include "simulator/world/resumption.hpp"
 #include "simulator/world/world.hpp"
 
 namespace gossamer::simulator {
@@ -14,7 +16,7 @@ namespace {
 Scenario in_one_process(Scenario scenario) {
   scenario.placement.assign(static_cast<std::size_t>(scenario.peers), 0);
   scenario.faults.clear();
-  scenario.step_ms = scenario.step_spread = 0;
+  scenario.steps.step_ms = scenario.steps.step_spread = 0;
   scenario.chunk_values = scenario.length;
   return scenario;
 }
@@ -27,48 +29,87 @@ std::vector<FloatRow> final_rows(const Trace& trace) {
   return rows;
 }
 
+std::uint64_t hash_of(const std::vector<Trace>& parts) {
+  if (parts.size() == 1) return parts.front().hash;
+  std::vector<std::uint64_t> hashes;
+  for (const Trace& part : parts) hashes.push_back(part.hash);
+  return hash64(std::as_bytes(std::span<const std::uint64_t>(hashes)));
+}
+
+/// Nothing was lost, and all peers did all rounds, or stopped.
+bool is_undisturbed(const Trace& trace) {
+  return trace.links.empty() && std::ranges::all_of(trace.incarnations, [](const auto& each) {
+           return (each.alive && each.finished) || each.stopped;
+         });
+}
+
+void add(const CheckReport& part, CheckReport& whole) {
+  whole.violations.insert(whole.violations.end(), part.violations.begin(), part.violations.end());
+  for (const auto& [property, count] : part.checked) whole.checked[property] += count;
+  whole.drift = std::max(whole.drift, part.drift);
+  whole.rounding = std::max(whole.rounding, part.rounding);
+  whole.one_sided += part.one_sided;
+}
+
 }  // namespace
 
+std::vector<Trace> run_parts(const Scenario& scenario, const Protocol& protocol,
+                             const MakeStorage& storage) {
+  Disks disks(storage ? storage(scenario) : std::make_unique<PerfectStorage>(),
+              scenario.processes());
+  std::vector<Trace> parts;
+  std::optional<Resumption> resumption;
+  do {
+    const Time begin = resumption ? resumption->at : Time(0);
+    World world(scenario, protocol, disks, std::move(resumption));
+    world.run(begin + run_limit(scenario, protocol));
+    resumption = complete(world);
+    parts.push_back(world.recorder().take());
+  } while (resumption);
+  return parts;
+}
+
 Trace run_scenario(const Scenario& scenario, const Protocol& protocol, const MakeStorage& storage) {
-  World world(scenario, protocol, storage ? storage(scenario) : std::make_unique<PerfectStorage>());
-  return world.run(run_limit(scenario, protocol));
+  return std::move(run_parts(scenario, protocol, storage).back());
 }
 
 Outcome simulate(const Scenario& scenario, const MakeStorage& storage) {
   const Protocol protocol = build_protocol(scenario).value();
-  const Trace trace = run_scenario(scenario, protocol, storage);
+  const std::vector<Trace> parts = run_parts(scenario, protocol, storage);
   Outcome outcome;
-  outcome.report = check_trace(scenario, protocol, trace);
-  outcome.hash = trace.hash;
-  outcome.virtual_seconds = seconds(trace.end);
-  outcome.events = trace.events;
-  outcome.event_log = trace.event_log;
-  for (const LinkRecord& link : trace.links)
-    ++(link.restored ? outcome.restorations : outcome.losses);
-  for (const Incarnation& incarnation : trace.incarnations)
-    outcome.joins += incarnation.joins && !incarnation.rounds.empty() ? 1 : 0;
-  check_further_runs(scenario, protocol, trace, run_scenario(scenario, protocol, storage),
+  outcome.hash = hash_of(parts);
+  outcome.virtual_seconds = seconds(parts.back().end);
+  for (const Trace& trace : parts) {
+    add(check_trace(scenario, protocol, trace), outcome.report);
+    outcome.events += trace.events;
+    outcome.event_log.insert(outcome.event_log.end(), trace.event_log.begin(),
+                             trace.event_log.end());
+    for (const LinkRecord& link : trace.links)
+      ++(link.restored ? outcome.restorations : outcome.losses);
+    for (const Incarnation& incarnation : trace.incarnations)
+      outcome.joins += incarnation.joins && !incarnation.rounds.empty() ? 1 : 0;
+    outcome.stops += trace.stops.size();
+    outcome.resumptions += trace.resumption ? 1 : 0;
+  }
+  check_further_runs(scenario, protocol, parts, run_parts(scenario, protocol, storage),
                      outcome.report);
   return outcome;
 }
 
-void check_further_runs(const Scenario& scenario, const Protocol& protocol, const Trace& trace,
-                        const Trace& second, CheckReport& report) {
+void check_further_runs(const Scenario& scenario, const Protocol& protocol,
+                        const std::vector<Trace>& parts, const std::vector<Trace>& second,
+                        CheckReport& report) {
   const auto expect = [&](bool holds, const char* property, const std::string& sentence) {
     ++report.checked[property];
     if (!holds) report.violations.push_back(fmt::format("{}: {}", property, sentence));
   };
-  expect(second.hash == trace.hash, "determinism",
-         fmt::format("a second run gives the trace {:016x} instead of {:016x}", second.hash,
-                     trace.hash));
-  const bool undisturbed =
-      trace.links.empty() && std::ranges::all_of(trace.incarnations, [](const Incarnation& each) {
-        return each.alive && each.finished;
-      });
-  if (protocol.policy == Policy::sync && undisturbed &&
+  expect(hash_of(second) == hash_of(parts), "determinism",
+         fmt::format("a second run gives the trace {:016x} instead of {:016x}", hash_of(second),
+                     hash_of(parts)));
+  if (protocol.policy == Policy::sync && std::ranges::all_of(parts, is_undisturbed) &&
       protocol.algorithm->requirements().lockstep) {
     const Scenario single = in_one_process(scenario);
-    expect(final_rows(run_scenario(single, protocol)) == final_rows(trace), "bits",
+    expect(final_rows(run_scenario(single, protocol)) == final_rows(parts.back()), "bits",
            "the rows differ from those of the same network in one process");
   }
 }

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +19,7 @@
 namespace gossamer::simulator {
 
 using FloatRow = std::vector<float>;
+inline FloatRow copy_of(std::span<const float> row) { return {row.begin(), row.end()}; }
 
 /// One operation of a peer's trainer: x before and after, and the gradient that it left.
 struct TrainRecord {
@@ -51,9 +54,11 @@ struct Incarnation {
   bool joins = false;  ///< a network that runs
   std::vector<RoundRecord> rounds;
   std::vector<Deviation> skipped;  ///< logged for rounds that it left out
+  std::vector<Round> recorded;     ///< numbers of rounds after which it wrote a record, in order
   bool alive = true;               ///< its process did not end before its last round
   bool finished = false;           ///< it did its last round
-  Time finished_at{0};
+  bool stopped = false;            ///< it ended its rounds early, because of an interrupt
+  Time finished_at{0};             ///< when it did its last round, or stopped
   std::uint64_t most_waiting_bytes = 0;  ///< the most that had arrived and was not consumed
 };
 
@@ -74,11 +79,41 @@ struct DiskRecord {
   std::vector<SavedState> found;
 };
 
+/// A record of a process's log: a peer after `round` rounds.
+struct LogRecord {
+  Round round = 0;
+  int peer = 0;
+  bool joined = false;  ///< the first one of a peer that joined a network that ran
+};
+
+/// A process that stopped because of an interrupt.
+struct StopRecord {
+  int process = 0;
+  std::vector<Round> rounds;  ///< that each of its peers had completed
+  Round acknowledged = 0;     ///< the newest round whose states the disk had acknowledged
+};
+
+/// How a network that was stopped as a whole resumes.
+struct Resumption {
+  Time at{0};
+  Round round = 0;                 ///< from which it resumes
+  std::vector<int> without;        ///< peers without a state of that round, which join; ascending
+  std::vector<SavedState> states;  ///< of the other peers; none in round 0
+  std::vector<SavedState> kept;    ///< of other rounds, that disks may keep until they save more
+};
+
 struct Trace {
+  /// In which the network began, or resumed.
+  Round first_round() const { return resumption ? resumption->round : 0; }
+
+  std::optional<Resumption> resumption;  ///< of a network that was stopped before
   std::deque<Incarnation> incarnations;  ///< the first n are the peers' first ones, in their order
   std::vector<LinkRecord> links;         ///< in the order of time
   /// Of processes that save states: at each restart, and at the end.
   std::vector<DiskRecord> disks;
+  std::vector<StopRecord> stops;
+  /// By process, at the end: its log, beginning with what it wrote before it was restarted.
+  std::vector<std::vector<LogRecord>> logs;
   /// By sender and receiver, of different processes: the most values of rows that waited at the
   /// sender.
   std::map<std::pair<int, int>, std::uint64_t> most_lent;

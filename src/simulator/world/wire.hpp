@@ -7,8 +7,11 @@
 // the last one of a peer that has done its rounds; and reset, after which nothing follows.
 #pragma once
 
+#include <algorithm>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "gossip/links/capacity.hpp"
@@ -30,11 +33,48 @@ struct Path {
   int blocks = 0;  ///< nothing passes while this is above 0
 };
 
+/// The buffers of a connection's receiver, a window of them: each holds a chunk until the exchange
+/// has consumed it.
+class ReceiveWindow {
+ public:
+  ReceiveWindow(int buffers, std::function<void()> on_free);
+  ~ReceiveWindow();
+
+  bool has_room() const;
+  /// A chunk with these values, in a buffer that is free.
+  Chunk hold(const ChunkHeader& header, std::vector<float> values);
+
+ private:
+  class Buffer;
+
+  std::function<void()> on_free_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
+/// When packets arrive that are sent one after the other on a path.
+class Transit {
+ public:
+  Transit(World& world, const Path& path);
+
+  /// Of a packet that is sent now. A packet behind a late one waits for it, as TCP delivers in
+  /// order. A packet that travels twice costs bandwidth, and nothing else.
+  Time arrival_of(std::uint64_t bytes);
+  /// Of a packet that would arrive at `time`, and overtakes none.
+  Time not_before_the_last(Time time) { return last_ = std::max(last_, time); }
+
+ private:
+  Time resend_delay();
+
+  World& world_;
+  const Path& path_;
+  Capacity capacity_;
+  Time last_{0};
+};
+
 class Wire {
  public:
   /// All references outlive the wire.
   Wire(World& world, const Path& path, int from, int to);
-  ~Wire();
 
   void send(Chunk chunk);
   void send_hello();
@@ -68,9 +108,8 @@ class Wire {
   void restart_failure_timer();
 
  private:
-  class Buffer;
   struct Frame {
-    ChunkHeader head;
+    ChunkHeader header;
     std::vector<float> values;
     Time arrives{0};
     bool reset = false, hello = false, close = false, poisoned = false;
@@ -78,16 +117,12 @@ class Wire {
   };
 
   bool is_silent() const;
-  bool has_free_buffer() const;
-  Buffer* free_buffer();
   void on_buffer_free();
   void deliver_later(Time when);
   void deliver(Frame frame);
   void set_failure_timer();
   void transmit_soon();
   void send_control(bool Frame::* kind);
-  Time arrival_of(std::uint64_t bytes);
-  Time resend_delay();
 
   World& world_;
   const Path& path_;
@@ -95,15 +130,14 @@ class Wire {
   std::deque<Chunk> queue_;          ///< the sender's
   std::uint64_t queued_values_ = 0;  ///< values of these chunks
   std::deque<Frame> in_flight_;
-  Capacity capacity_;
-  Time last_arrival_{0};
-  std::vector<std::unique_ptr<Buffer>> buffers_;  ///< the receiver's
+  Transit transit_;
+  ReceiveWindow window_;
   bool sending_ended_ = false, reading_stopped_ = false;
   bool corrupts_ = false, poisons_ = false;
   bool transmit_due_ = false, delivery_due_ = false;
   bool close_due_ = false, close_sent_ = false;
-  bool silent_ = false;
-  Time silent_since_{0};  ///< while silent: the last arrival, or the restart of the timer
+  /// While the sender is silent: its last arrival, or the restart of the timer.
+  std::optional<Time> silent_since_;
 };
 
 }  // namespace gossamer::simulator

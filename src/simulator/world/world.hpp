@@ -1,6 +1,6 @@
-// The simulated world: processes, the connections between their peers, and one virtual clock.
-// Events happen in the order of time, and events of one time in a fixed order, so a scenario always
-// gives the same trace.
+// The simulated world: processes, the connections between their peers, their disks, and one virtual
+// clock. Events happen in the order of time, and events of one time in a fixed order, so a scenario
+// always gives the same trace.
 //
 // A process runs when it is woken: a message arrived, a timer fired, or a pause ended. Only one
 // process runs at a time, and it acts on others through the world's events alone. It may end
@@ -8,99 +8,70 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
-#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "base/philox.hpp"
-#include "gossip/scheduler.hpp"
-#include "simulator/world/scenario.hpp"
-#include "simulator/world/storage.hpp"
-#include "simulator/world/trace.hpp"
+#include "simulator/scenario/scenario.hpp"
+#include "simulator/storage/disks.hpp"
+#include "simulator/world/connection_table.hpp"
+#include "simulator/world/event_queue.hpp"
+#include "simulator/world/process_control.hpp"
+#include "simulator/world/trace_recorder.hpp"
 
 namespace gossamer::simulator {
 
-class Connection;
 class Process;
 
 class World {
  public:
-  /// `protocol` is the scenario's, and outlives the world.
-  World(const Scenario& scenario, const Protocol& protocol, std::unique_ptr<Storage> storage);
+  /// All references outlive the world. `protocol` is the scenario's. `resumption`: the network was
+  /// stopped as a whole, and resumes; `disks` are as it left them.
+  World(const Scenario& scenario, const Protocol& protocol, Disks& disks,
+        std::optional<Resumption> resumption = {});
   ~World();
 
-  /// Runs until no event is left or `limit` is reached. Once.
-  Trace run(Time limit);
+  /// Runs until no event is left, the network has stopped, or `limit` is reached. Once. The trace
+  /// is complete but for what the disks hold.
+  void run(Time limit);
 
-  // ---- for processes and connections
-  Time now() const { return now_; }
   const Scenario& scenario() const { return scenario_; }
   const Protocol& protocol() const { return protocol_; }
-  Trace& trace() { return trace_; }
-  /// The index in Trace::incarnations of the peer's current incarnation, or of its last one.
-  int incarnation_of(int peer) const { return current_[static_cast<std::size_t>(peer)]; }
-  Incarnation& incarnation(int peer) {
-    return trace_.incarnations[static_cast<std::size_t>(incarnation_of(peer))];
-  }
-  /// No peer is left that has begun and has rounds to do: a peer that joined would wait for ever.
-  bool is_over() const;
-  /// Calls back at `when`, or as soon after as possible; equal times in the order of the calls.
-  void at(Time when, std::function<void()> event);
-  /// Adds to the trace's hash.
-  void add_to_hash(std::initializer_list<std::uint64_t> words);
-  /// Adds a line to the event log.
-  void log_event(const std::string& line);
-  /// A process saves a peer's state; a disk fault may kill it there.
-  void save(Process& process, const SavedState& state);
-  /// What a process has saved. The trace records it too.
-  std::vector<SavedState> load_states(const Process& process);
-  Storage& storage() { return *storage_; }
-  /// A process has done all its rounds: it ends once all that it has sent has arrived.
-  void close(Process& process);
-  /// A process cannot go on, and ends.
-  void give_up(Process& process);
-
-  // ---- for faults
-  /// A process ends here and now. `resets`: its machine goes on, and resets its connections.
-  void end_process(Process& process, bool resets);
-  /// Restarts a process that has ended; its peers join. Does nothing where no running peer is left.
-  void restart(Process& process);
-  std::vector<Connection*> connections();
-  std::vector<Connection*> connections_of(int process);
-  /// A random number in [0, 1), drawn in the order of the run.
-  double random() { return random_.next_double(); }
+  TraceRecorder& recorder() { return recorder_; }
+  Disks& disks() { return disks_; }
+  ConnectionTable& connections() { return *connections_; }
+  ProcessControl& control() { return control_; }
   Process& process_of(int peer) {
     return *processes_[static_cast<std::size_t>(
         scenario_.placement[static_cast<std::size_t>(peer)])];
   }
+  const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
   Process& process(int number) { return *processes_[static_cast<std::size_t>(number)]; }
-  Connection& connection(int a, int b);
-  /// The link from → to, of different processes.
-  Link& link(int from, int to);
+
+  bool tolerates_loss() const { return protocol_.algorithm->requirements().tolerates_peer_loss; }
+
+  Time now() const { return events_.now(); }
+  /// EventQueue::at().
+  void at(Time when, std::function<void()> event) { events_.at(when, std::move(event)); }
+  /// A random number in [0, 1), drawn in the order of the run.
+  double random() { return random_.next_double(); }
 
  private:
-  void connect();
-  void try_exit(Process& process);
+  void start();
   void run_ready();
   bool step(Time limit);
-  /// act(connection, end) for each end that the process has.
-  template <class Act>
-  void for_each_end(const Process& process, Act act);
 
   const Scenario& scenario_;
   const Protocol& protocol_;
-  Time now_{0};
-  Trace trace_;
-  std::unique_ptr<Storage> storage_;
-  std::vector<Round> acknowledged_;  ///< by process: the newest round whose states were saved
-  std::vector<int> current_;         ///< by peer: its last of Trace::incarnations
+  EventQueue events_;
+  TraceRecorder recorder_;
+  Disks& disks_;
   RandomStream random_;
-  std::map<Scheduler::TimerId, std::function<void()>> events_;
-  std::uint64_t events_made_ = 0;
-  std::map<std::pair<int, int>, std::unique_ptr<Connection>> connections_;  ///< by peers, ascending
   std::vector<std::unique_ptr<Process>> processes_;
+  std::unique_ptr<ConnectionTable> connections_;  ///< made after the processes
+  ProcessControl control_;
 };
 
 }  // namespace gossamer::simulator

@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 #include "simulator/world/trace.hpp"
 
 namespace gossamer::simulator {
@@ -45,9 +45,12 @@ class Storage {
   /// Adds a peer's state. When the last peer of the process has saved a round, states of later
   /// rounds, which are of an earlier incarnation, are gone.
   virtual SaveResult save(int process, const SavedState& state) = 0;
-  /// By peer, ascending, the newest states of one round that the process can read; empty where
-  /// there are none.
-  virtual std::vector<SavedState> load(int process, const std::vector<int>& hosted) = 0;
+  /// By round, the states that the process can read, of every round of which it has those of all
+  /// its peers; by peer, ascending.
+  virtual std::map<Round, std::vector<SavedState>> load(int process,
+                                                        const std::vector<int>& hosted) = 0;
+  /// The process resumes from this round, and removes the states of later rounds.
+  virtual void resume_at(int process, const std::vector<int>& hosted, Round round) = 0;
   virtual void end(int process, Outage outage) = 0;
 
   /// The call of the process's disk after `calls` more fails.
@@ -65,7 +68,9 @@ class PerfectStorage final : public Storage {
  public:
   void start(int process, const std::vector<int>& hosted) override;
   SaveResult save(int process, const SavedState& state) override;
-  std::vector<SavedState> load(int process, const std::vector<int>& hosted) override;
+  std::map<Round, std::vector<SavedState>> load(int process,
+                                                const std::vector<int>& hosted) override;
+  void resume_at(int process, const std::vector<int>& hosted, Round round) override;
   void end(int, Outage) override {}
   void inject(int process, DiskFault fault, int calls) override;
   void clear_fault(int process) override;

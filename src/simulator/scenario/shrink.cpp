@@ -1,4 +1,4 @@
-#include "simulator/world/shrink.hpp"
+#include "simulator/scenario/shrink.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -30,12 +30,12 @@ std::vector<Scenario> smaller(const Scenario& s) {
   if (s.length > 1) change([](Scenario& c) { c.length = 1, c.chunk_values = 1; });
   if (s.length > 2) change([](Scenario& c) { c.length = 2, c.chunk_values = 1; });
   if (s.chunk_values < s.length) change([](Scenario& c) { c.chunk_values = c.length; });
-  if (s.local_steps > 1) change([](Scenario& c) { c.local_steps = 1; });
-  if (s.jitter_ms > 0) change([](Scenario& c) { c.jitter_ms = 0; });
-  if (s.loss > 0) change([](Scenario& c) { c.loss = 0; });
-  if (s.duplication > 0) change([](Scenario& c) { c.duplication = 0; });
-  if (s.step_spread > 0) change([](Scenario& c) { c.step_spread = 0; });
-  if (s.bandwidth_mbit_s > 0) change([](Scenario& c) { c.bandwidth_mbit_s = 0; });
+  if (s.steps.local_steps > 1) change([](Scenario& c) { c.steps.local_steps = 1; });
+  if (s.network.jitter_ms > 0) change([](Scenario& c) { c.network.jitter_ms = 0; });
+  if (s.network.loss > 0) change([](Scenario& c) { c.network.loss = 0; });
+  if (s.network.duplication > 0) change([](Scenario& c) { c.network.duplication = 0; });
+  if (s.steps.step_spread > 0) change([](Scenario& c) { c.steps.step_spread = 0; });
+  if (s.network.bandwidth_mbit_s > 0) change([](Scenario& c) { c.network.bandwidth_mbit_s = 0; });
   if (s.codec != "none") change([](Scenario& c) { c.codec = "none"; });
   if (s.algorithm != "consensus") change([](Scenario& c) { c.algorithm = "consensus"; });
   if (s.algorithm != "consensus" && s.algorithm != "dpsgd")
@@ -54,7 +54,7 @@ Scenario shrink(Scenario scenario, const std::function<bool(const Scenario&)>& f
   for (bool shrunk = true; shrunk;) {
     shrunk = false;
     for (const Scenario& candidate : smaller(scenario)) {
-      if (!scenario_of(values_of(candidate)).ok()) continue;
+      if (!scenario_of(scenario_parameters().values(candidate)).ok()) continue;
       if (runs-- == 0) return scenario;
       if (!fails(candidate)) continue;
       scenario = candidate;

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {
 

@@ -1,4 +1,4 @@
-#include "simulator/world/storage.hpp"
+#include "simulator/storage/storage.hpp"
 
 #include <utility>
 
@@ -28,15 +28,18 @@ SaveResult PerfectStorage::save(int process, const SavedState& state) {
   return SaveResult::saved;
 }
 
-std::vector<SavedState> PerfectStorage::load(int process, const std::vector<int>& hosted) {
-  const auto& rounds = disks_[process].rounds;
-  for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
-    if (round->second.size() != hosted.size()) continue;
-    std::vector<SavedState> states;
-    for (const auto& [peer, state] : round->second) states.push_back(state);
-    return states;
+std::map<Round, std::vector<SavedState>> PerfectStorage::load(int process,
+                                                              const std::vector<int>& hosted) {
+  std::map<Round, std::vector<SavedState>> found;
+  for (const auto& [round, states] : disks_[process].rounds) {
+    if (states.size() != hosted.size()) continue;
+    for (const auto& [peer, state] : states) found[round].push_back(state);
   }
-  return {};
+  return found;
+}
+
+void PerfectStorage::resume_at(int process, const std::vector<int>&, Round round) {
+  std::erase_if(disks_[process].rounds, [round](const auto& entry) { return entry.first > round; });
 }
 
 void PerfectStorage::inject(int process, DiskFault fault, int) { disks_[process].fault = fault; }

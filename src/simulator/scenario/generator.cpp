@@ -1,4 +1,4 @@
-#include "simulator/world/generator.hpp"
+#include "simulator/scenario/generator.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -21,7 +21,10 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
     // testing").
     RandomStream random(seed, kNoPeer, Purpose::scenario, 1);
     for (const FaultSpec& spec : fault_specs())
-      if (random.below(2) == 1) families.push_back(spec.kind);
+      if (!is_interrupt(spec.kind) && random.below(2) == 1) families.push_back(spec.kind);
+    RandomStream interrupts(seed, kNoPeer, Purpose::scenario, 6);
+    for (const FaultSpec& spec : fault_specs())
+      if (is_interrupt(spec.kind) && interrupts.below(8) == 0) families.push_back(spec.kind);
     return families;
   }
   for (const std::string& name : names) {
@@ -84,8 +87,8 @@ void draw_network(Scenario& s, Draws& draw) {
   s.algorithm = draw.one_of(kAlgorithms);
   s.order = draw.chance(0.5) ? "atc" : "awc";
   s.codec = draw.chance(0.8) ? "none" : draw.one_of(codec_names());
-  s.local_steps = draw.whole(1, 3);
-  s.rate = draw.wide(0.03, 0.2);
+  s.steps.local_steps = draw.whole(1, 3);
+  s.steps.rate = draw.wide(0.03, 0.2);
   s.length = draw.whole(1, 24);
   s.chunk_values = draw.chance(0.3) ? s.length : draw.whole(1, s.length);
 }
@@ -129,7 +132,7 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   if (spec.other) fault.other = (fault.process + draw.whole(1, s.processes() - 1)) % s.processes();
   if (spec.at) fault.at = draw.real(0, horizon);
   // Mostly shorter than the failure timeout, and at times longer.
-  if (spec.lasts) fault.lasts = draw.wide(0.02, 3 * s.failure_timeout);
+  if (spec.lasts) fault.lasts = draw.wide(0.02, 3 * s.network.failure_timeout);
   if (kind == FaultKind::slow) fault.amount = draw.wide(1.5, 10);
   if (kind == FaultKind::delay) fault.amount = draw.wide(0.001, 0.5);
   if (kind == FaultKind::slow_reader) fault.amount = draw.wide(200, 20000);
@@ -137,15 +140,31 @@ Fault draw_fault(FaultKind kind, double horizon, const Scenario& s, Draws& draw)
   if (kind == FaultKind::failed_write || kind == FaultKind::torn_write ||
       kind == FaultKind::killed_write)
     fault.amount = draw.whole(0, 60);  // about as many calls as two checkpoints take
-  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.failure_timeout;
+  if (kind == FaultKind::clog) fault.amount = draw.wide(0.05, 2) * s.network.failure_timeout;
   if (kind == FaultKind::partition || kind == FaultKind::one_way_partition)
     fault.process = draw.whole(0, s.processes() - 2);
   return fault;
 }
 
+/// One fault of each family of interrupts. These draws have a stream of their own, so that all
+/// other scenarios stay what they were.
+void draw_interrupts(const std::vector<FaultKind>& families, double horizon, Scenario& s) {
+  if (!build_protocol(s).value().algorithm->requirements().tolerates_peer_loss) return;
+  RandomStream random(s.seed, kNoPeer, Purpose::scenario, 7);
+  Draws draw(random);
+  for (const FaultKind kind : families) {
+    Fault fault = draw_fault(kind, horizon, s, draw);
+    if (kind == FaultKind::interrupt_all) fault.process = 0;
+    s.faults.push_back(to_string(fault));
+  }
+}
+
 }  // namespace
 
-Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families) {
+Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_families) {
+  std::vector<FaultKind> families, interrupts;
+  for (const FaultKind kind : all_families)
+    (is_interrupt(kind) ? interrupts : families).push_back(kind);
   RandomStream random(seed, kNoPeer, Purpose::scenario);
   Draws draw(random);
   Scenario s;
@@ -155,38 +174,40 @@ Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& familie
   draw_asynchronous(s);
   draw_placement(s, draw);
   s.rounds = draw.whole(30, 150);
-  s.window = draw.whole(1, 4);
-  s.buffer_chunks = draw.whole(1, 6);
-  s.step_ms = draw.wide(1, 20);
-  s.step_spread = draw.chance(0.5) ? draw.real(0, 0.5) : 0;
-  s.latency_ms = draw.wide(0.1, 40);
-  s.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
-  s.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
+  s.network.window = draw.whole(1, 4);
+  s.network.buffer_chunks = draw.whole(1, 6);
+  s.steps.step_ms = draw.wide(1, 20);
+  s.steps.step_spread = draw.chance(0.5) ? draw.real(0, 0.5) : 0;
+  s.network.latency_ms = draw.wide(0.1, 40);
+  s.network.jitter_ms = draw.chance(0.5) ? draw.wide(0.01, 20) : 0;
+  s.network.bandwidth_mbit_s = draw.chance(0.5) ? draw.wide(0.1, 20) : 0;
   if (!families.empty()) {
-    s.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
-    s.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
+    s.network.loss = draw.chance(0.3) ? draw.real(0, 0.3) : 0;
+    s.network.duplication = draw.chance(0.3) ? draw.real(0, 0.5) : 0;
   }
   // Some tens of rounds each, so that no run is over before its links are lost, or before they are
   // restored.
-  const double round_seconds = (s.step_ms * s.local_steps + s.latency_ms + s.jitter_ms) / 1e3;
-  s.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
-  s.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
+  const double round_seconds =
+      (s.steps.step_ms * s.steps.local_steps + s.network.latency_ms + s.network.jitter_ms) / 1e3;
+  s.network.failure_timeout = std::clamp(draw.wide(4, 60) * round_seconds, 0.05, 2.0);
+  s.network.reconnect_delay = std::clamp(draw.wide(0.5, 30) * round_seconds, 0.005, 1.0);
   s.checkpoint_every = draw.whole(3, 20);
   const int first_rounds = s.rounds;
   // An exact algorithm reaches its optimum only after a number of rounds that depends on its step
   // size.
   const bool exact =
       s.algorithm == "gradient_tracking" || s.algorithm == "d2" || s.algorithm == "extra";
-  if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.rate));
-  if (families.empty() || s.processes() < 2) return s;
+  if (exact && s.policy == "sync") s.rounds += static_cast<int>(std::min(300.0, 20 / s.steps.rate));
   const double horizon = std::max(0.01, 0.5 * first_rounds * round_seconds);
   int deaths = 0;
-  for (int k = draw.whole(1, 6); k > 0; --k) {
+  const bool faulty = !families.empty() && s.processes() > 1;
+  for (int k = faulty ? draw.whole(1, 6) : 0; k > 0; --k) {
     const Fault fault = draw_fault(draw.one_of(families), horizon, s, draw);
     const bool death = fault.kind == FaultKind::crash || fault.kind == FaultKind::vanish;
     if (death && ++deaths >= s.processes()) continue;  // one process at least survives
     s.faults.push_back(to_string(fault));
   }
+  draw_interrupts(interrupts, horizon, s);
   return s;
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "simulator/world/scenario.hpp"
+#include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {
 
@@ -15,6 +15,6 @@ namespace gossamer::simulator {
 Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& names,
                                               std::uint64_t seed);
 /// The seed's scenario, with faults of these families. The same on every machine.
-Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& families);
+Scenario draw_scenario(std::uint64_t seed, const std::vector<FaultKind>& all_families);
 
 }  // namespace gossamer::simulator

@@ -1,8 +1,8 @@
-#include "gossip/mixing/lockstep_sharing.hpp"
+#include "gossip/mixing/lockstep_mixer.hpp"
 
 namespace gossamer::gossip {
 
-task<std::vector<NeighbourRow>> LockstepSharing::share(SharedRow row) {
+task<std::vector<NeighbourRow>> LockstepMixer::share(SharedRow row) {
   const auto matrix = context_.process.schedule.at(row.t);
   PeerView& view = context_.view;
   context_.messenger.send(view.out_neighbours(*matrix, row.t), row.t, row.channel, row.values,
@@ -24,8 +24,11 @@ task<std::vector<NeighbourRow>> LockstepSharing::share(SharedRow row) {
   co_return rows;
 }
 
-std::shared_ptr<BufferedRow> LockstepSharing::buffer(int peer, Channel channel,
-                                                     std::size_t length) {
+Status LockstepMixer::on_control_message(const ChunkHeader& header) {
+  return protocol_error(header, "a control message of another policy");
+}
+
+std::shared_ptr<BufferedRow> LockstepMixer::buffer(int peer, Channel channel, std::size_t length) {
   auto& buffer = buffers_[{peer, channel}];
   if (!buffer)
     buffer = std::make_shared<BufferedRow>(context_.process.device(), context_.gpu(), length);

@@ -1,0 +1,40 @@
+// What the mixers of policy sync have in common: a mix or a share of round t takes exactly the row
+// of round t of every in-neighbour that is present. No control messages are sent, and no round is
+// skipped.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gossip/mixing/mixer.hpp"
+
+namespace gossamer::gossip {
+
+/// Memory: one row for each in-neighbour and channel on which rows are shared.
+class LockstepMixer : public Mixer {
+ public:
+  explicit LockstepMixer(const MixerContext& context) : context_(context) {}
+
+  task<std::vector<NeighbourRow>> share(SharedRow row) override;
+  void announce_last_share(Round, Channel) override {}
+  bool has_left(int) const override { return false; }
+  Status on_control_message(const ChunkHeader& header) override;
+  Status on_chunk(const ChunkHeader&) override { return {}; }
+  void on_link_restored(int, Round) override {}
+  void begin_at(Round) override {}
+  Round next_round(Round t) override { return t + 1; }
+  bool uses_earlier_rows() const override { return false; }
+  bool has_unsent_rows() const override { return false; }
+
+ protected:
+  MixerContext context_;
+
+ private:
+  std::shared_ptr<BufferedRow> buffer(int peer, Channel channel, std::size_t length);
+
+  std::map<std::pair<int, Channel>, std::shared_ptr<BufferedRow>> buffers_;
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,112 @@
+#include "simulator/scenario/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gossip/engine/exchange_options.hpp"
+#include "topology/spectrum.hpp"
+
+namespace gossamer::simulator {
+namespace {
+
+Error invalid(std::string message) { return {ErrorKind::invalid, std::move(message)}; }
+
+}  // namespace
+
+const std::vector<std::string>& codec_names() {
+  static const std::vector<std::string> names{"none", "bf16", "int8"};
+  return names;
+}
+
+int Scenario::processes() const {
+  return placement.empty() ? 0 : *std::ranges::max_element(placement) + 1;
+}
+
+std::vector<Fault> Scenario::fault_list() const {
+  std::vector<Fault> list;
+  for (const std::string& text : faults) list.push_back(parse_fault(text).value());
+  return list;
+}
+
+Result<Scenario> scenario_of(const ParameterValues& values) {
+  GOSSAMER_TRY(const Scenario scenario, scenario_parameters().read("scenario", values));
+  if (static_cast<int>(scenario.placement.size()) != scenario.peers)
+    return invalid(fmt::format("scenario.placement: {} entries for {} peers",
+                               scenario.placement.size(), scenario.peers));
+  std::vector<int> processes_used = scenario.placement;
+  std::ranges::sort(processes_used);
+  processes_used.erase(std::ranges::unique(processes_used).begin(), processes_used.end());
+  for (std::size_t k = 0; k < processes_used.size(); ++k)
+    if (processes_used[k] != static_cast<int>(k))
+      return invalid("scenario.placement: processes are numbered from 0 without a gap");
+  for (const std::string& text : scenario.faults) {
+    GOSSAMER_TRY(const Fault fault, parse_fault(text));
+    const auto processes = static_cast<int>(processes_used.size());
+    const bool divides =
+        fault.kind == FaultKind::partition || fault.kind == FaultKind::one_way_partition;
+    const bool itself = spec_of(fault.kind).other && fault.other == fault.process;
+    if (fault.process >= processes - (divides ? 1 : 0) || fault.other >= processes || itself)
+      return invalid(
+          fmt::format("scenario.faults: '{}': processes are 0 to {}, a fault between two takes "
+                      "two, and a partition leaves one "
+                      "beyond",
+                      text, processes - 1));
+  }
+  auto protocol = build_protocol(scenario);
+  if (!protocol.ok()) return protocol.error();
+  return scenario;
+}
+
+Result<Protocol> build_protocol(const Scenario& scenario) {
+  Protocol protocol;
+  protocol.policy = policy_named(scenario.policy);
+  ParameterValues values;
+  for (const AlgorithmKind& kind : algorithms::catalog()) {
+    if (kind.name != scenario.algorithm) continue;
+    for (const ParameterSpec& spec : kind.parameters) {
+      if (spec.name == "order") values["order"] = scenario.order;
+      if (spec.name == "local_steps")
+        values["local_steps"] = static_cast<std::int64_t>(scenario.steps.local_steps);
+      if (spec.name == "length") values["length"] = static_cast<std::int64_t>(scenario.length);
+    }
+  }
+  GOSSAMER_TRY(protocol.algorithm, make_algorithm(scenario.algorithm, values));
+  const AlgorithmRequirements needs = protocol.algorithm->requirements();
+  if (!needs.tolerates_peer_loss && scenario.algorithm != "ad_psgd")
+    return invalid(
+        fmt::format("scenario.algorithm: the oracle does not know {}", scenario.algorithm));
+  topology::WeightOptions weights{.lazy = scenario.lazy};
+  if (needs.column_stochastic) weights.automatic = "out_degree";
+  GOSSAMER_TRY(
+      protocol.schedule,
+      topology::make_schedule({scenario.topology, {}, weights, {scenario.peers, scenario.seed}}));
+  protocol.rows = protocol.algorithm->rows(*protocol.schedule);
+  GOSSAMER_TRY(protocol.codec, make_codec(scenario.codec, {}, {scenario.seed}));
+  const bool known = scenario.algorithm == "consensus" || scenario.algorithm == "dpsgd" ||
+                     scenario.algorithm == "qg_momentum";
+  if (scenario.codec != "none" && (protocol.policy != Policy::sync || !known))
+    return invalid("scenario.codec: goes only with sync and with consensus, dpsgd and qg_momentum");
+  bool symmetric = true;
+  for (int t = 0; t < std::max(protocol.schedule->period(), 1); ++t)
+    symmetric = symmetric && protocol.schedule->at(static_cast<Round>(t))->symmetric();
+  const bool mixes = std::ranges::any_of(protocol.rows, &RowSpec::mixed);
+  const bool conserves_sums =
+      mixes && std::any_of(protocol.rows.begin() + 1, protocol.rows.end(),
+                           [](const RowSpec& row) { return row.conserved_sum; });
+  if ((protocol.policy == Policy::stale || protocol.policy == Policy::async) && conserves_sums)
+    return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
+  if (protocol.policy != Policy::sync && (needs.column_stochastic ? mixes : !needs.mixing_matrix))
+    return invalid(fmt::format("scenario.policy: {} goes only with sync", scenario.algorithm));
+  if (protocol.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
+    return invalid(
+        "scenario.policy: deadline takes a symmetric W, and an algorithm that tolerates a changed "
+        "one");
+  if (needs.fixed_matrix && !(symmetric && protocol.schedule->period() == 1))
+    return invalid("scenario.topology: the algorithm takes a symmetric W that never changes");
+  if (needs.above > -1 && !scenario.lazy) return invalid("scenario.lazy: the algorithm needs it");
+  GOSSAMER_TRY_STATUS(protocol.algorithm->check(*protocol.schedule));
+  return protocol;
+}
+
+}  // namespace gossamer::simulator

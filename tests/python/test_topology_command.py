@@ -1,0 +1,81 @@
+"""The command `gossamer topology`: files, the table of all kinds, large networks, exit codes."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+
+
+def run(gossamer: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(gossamer), "topology", *arguments], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_files(gossamer: Path, tmp_path: Path) -> None:
+    """Reads GraphML and edge lists that networkx has written, with and without weights."""
+    graph = nx.les_miserables_graph()
+    heaviest = max(weight for _, weight in graph.degree(weight="weight"))
+    for _, _, data in graph.edges(data=True):
+        data["weight"] = data["weight"] / (1 + heaviest)
+    nx.write_graphml(graph, tmp_path / "g.graphml")
+    numbered = nx.convert_node_labels_to_integers(graph)
+    nx.write_weighted_edgelist(numbered, tmp_path / "g.edges")
+    n = graph.number_of_nodes()
+    expected = nx.to_numpy_array(graph)
+    expected += np.diag(1 - expected.sum(axis=1))
+    for name in ("g.graphml", "g.edges"):
+        result = run(
+            gossamer, "file", "-n", str(n), "--json", "--matrix", "--set", f"path={tmp_path / name}"
+        )
+        assert result.returncode == 0, result.stderr
+        report = json.loads(result.stdout)
+        np.testing.assert_allclose(report["matrix"][0], expected, rtol=0, atol=1e-13)
+        assert report["weights"] == "given"
+    (tmp_path / "bad.edges").write_text("0 1\n1 1\n", encoding="utf-8")
+    rejected = run(gossamer, "file", "-n", "2", "--set", f"path={tmp_path / 'bad.edges'}")
+    assert rejected.returncode == 3
+    assert "bad.edges:2: peer 1 is its own neighbour" in rejected.stderr
+
+
+def test_table(gossamer: Path) -> None:
+    result = run(gossamer, "--all", "-n", "14", "--set", "k=2")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].split()[:3] == ["topology", "n", "weights"]
+    assert any(line.startswith("base ") for line in lines)
+    assert any(line.startswith("left out: topology torus") for line in lines)
+    assert run(gossamer, "ring", "star", "-n", "8", "--set", "k=2").returncode == 2
+    assert run(gossamer, "torus", "hypercube", "-n", "14").returncode == 2
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "ring",
+        "path",
+        "grid",
+        "star",
+        "random_regular",
+        "base",
+        "one_peer_exponential",
+        "erdos_renyi",
+    ],
+)
+def test_large_networks_are_examined_quickly(gossamer: Path, kind: str) -> None:
+    result = run(gossamer, kind, "-n", "4096", "--json")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["spectral_gap"] > 0
+
+
+def test_exit_codes(gossamer: Path) -> None:
+    assert run(gossamer, "torus", "-n", "16", "--json").returncode == 0
+    rejected = run(gossamer, "torus", "-n", "14", "--json")
+    assert rejected.returncode == 2
+    assert "n = 15" in rejected.stderr
+    unknown = run(gossamer, "rign", "-n", "16", "--json")
+    assert unknown.returncode == 2
+    assert "ring" in unknown.stderr
