@@ -1,6 +1,8 @@
 // The log of a resumed run, truncated at the round from which the run resumes.
 #include <cmath>
+#include <sstream>
 
+#include "peer/log/recorder.hpp"
 #include "peer/log/resumed_log.hpp"
 #include "tests/peer/test_util.hpp"
 
@@ -129,4 +131,33 @@ TEST_CASE("a resumed log: ends within its header, damaged, missing") {
   REQUIRE_FALSE(damaged.ok());
   CHECK(damaged.error().message.find("log-1.jsonl:2: not JSON") != std::string::npos);
   CHECK_FALSE(ResumedLog::read(folder.path / "log-9.jsonl", 9).ok());
+}
+
+TEST_CASE("a log that is resumed at a round takes no records of earlier rounds") {
+  const Folder folder;
+  const Setup setup = set_up({"run.peers=3", "run.rounds=20", "log.every=1", "log.sketch=off"});
+  const auto record = [](Recorder& recorder, gossip::Round round) {
+    RoundMetrics metrics;
+    metrics.round = round;
+    metrics.peer = 1;
+    CHECK(recorder.round(metrics).ok());
+  };
+  const auto rounds_recorded = [&folder] {
+    std::vector<std::uint64_t> rounds;
+    std::istringstream lines(content_of(folder.path / "run" / "log-1.jsonl"));
+    for (std::string line; std::getline(lines, line);)
+      if (const Json each = Json::parse(line); each.contains("round"))
+        rounds.push_back(each["round"]);
+    return rounds;
+  };
+  {
+    auto recorder = Recorder::create(setup, {1}, folder.path / "run", "real");
+    REQUIRE(recorder.ok());
+    for (const gossip::Round round : {0, 1, 2, 3, 4}) record(**recorder, round);
+  }
+  auto recorder = Recorder::reopen(setup, {1}, folder.path / "run", "real");
+  REQUIRE(recorder.ok());
+  REQUIRE((*recorder)->resume_at(3).ok());
+  for (const gossip::Round round : {1, 2, 3, 4}) record(**recorder, round);
+  CHECK(rounds_recorded() == std::vector<std::uint64_t>{0, 1, 2, 3, 4});
 }

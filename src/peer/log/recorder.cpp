@@ -143,6 +143,7 @@ Status Recorder::resume_at(gossip::Round round) {
   GOSSAMER_TRY(RecordFile log, RecordFile::append(log_path_));
   log_.emplace(std::move(log));
   resumed_log_.reset();
+  first_round_ = round;
   return {};
 }
 
@@ -268,6 +269,8 @@ void Recorder::discard() {
 }
 
 Status Recorder::write(const Json& record) {
+  const auto round = record.find("round");
+  if (round != record.end() && round->get<gossip::Round>() < first_round_) return {};
   const Status status = log_->write(record);
   if (status.ok()) return status;
   return Error{status.error().kind,

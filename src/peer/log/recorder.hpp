@@ -84,7 +84,9 @@ class Recorder {
                                                   const std::filesystem::path& folder,
                                                   const std::string& clock);
   /// Drops the records of `round` and later rounds from the reopened log, and appends to it from
-  /// now on. Called before any record is written; does nothing if the log is new.
+  /// now on. Called before any record is written; does nothing if the log is new. A node that then
+  /// begins in an earlier round, because it joined another part of the network, is not recorded
+  /// before `round`: no record is repeated.
   Status resume_at(gossip::Round round);
 
   /// Writes the record of a node, and that of the network after the last node's. Errors (data) name
@@ -137,6 +139,7 @@ class Recorder {
   std::optional<RecordFile> log_;
   std::optional<ResumedLog> resumed_log_;  ///< the existing log, until resume_at()
   bool appends_ = false;                   ///< whether the log existed before
+  gossip::Round first_round_ = 0;          ///< the existing log has the records of earlier rounds
   std::map<gossip::Round, Snapshot> snapshots_;
   std::vector<double> train_losses_;
 };

@@ -44,7 +44,8 @@ Status Startup::restore(gossip::Round round, Host& host) {
 }
 
 /// Other peers of this process may start in an earlier round: by at most the number of rounds that
-/// a link state update takes through the network. Existing checkpoints, which may be of later
+/// a link state update takes through the network, unless they join another part of it. Existing
+/// checkpoints, which may be of later
 /// rounds if the process was ahead while it was cut off, are kept until it has written a new one.
 Status Startup::join_at(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
