@@ -30,7 +30,7 @@ void check_log(const std::vector<LogRecord>& log, Checks& checks) {
   std::map<int, Round> due;
   for (const LogRecord& record : log) {
     const Round next = due[record.peer];
-    checks.expect(record.joined ? record.round >= next : record.round == next, "recording",
+    checks.expect(record.gap ? record.round >= next : record.round == next, "recording",
                   "the log has a record of peer {} after round {}, where that of round {} is due",
                   record.peer, record.round, next);
     due[record.peer] = record.round + 1;

@@ -35,7 +35,7 @@ void Disks::resume_at(int process, const std::vector<int>& hosted, Round round) 
   Round& acknowledged = acknowledged_[static_cast<std::size_t>(process)];
   acknowledged = std::min(acknowledged, round);
   if (round > 0) storage_->resume_at(process, hosted, round);
-  log(process).resume_at(round);
+  log(process).resume_at(round, hosted, false);
 }
 
 }  // namespace gossamer::simulator

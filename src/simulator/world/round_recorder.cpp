@@ -19,7 +19,9 @@ bool RoundRecorder::joined(PeerEngine& engine) {
   });
   const Round n = process_.peers().size() == 1 ? 0 : static_cast<Round>(world_.scenario().peers);
   if (first)
-    world_.disks().log(process_.number()).resume_at(engine.round() - std::min(engine.round(), n));
+    world_.disks()
+        .log(process_.number())
+        .resume_at(engine.round() - std::min(engine.round(), n), process_.peers(), true);
   return true;
 }
 

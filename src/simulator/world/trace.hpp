@@ -83,7 +83,7 @@ struct DiskRecord {
 struct LogRecord {
   Round round = 0;
   int peer = 0;
-  bool joined = false;  ///< the first one of a peer that joined a network that ran
+  bool gap = false;  ///< records before it may be missing: the peer joined a network that ran
 };
 
 /// A process that stopped because of an interrupt.
