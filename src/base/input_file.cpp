@@ -25,7 +25,7 @@ Result<InputFile> InputFile::open(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return file_error("read", path, errno);
   InputFile file(path, descriptor, 0);
-  struct stat status {};
+  struct stat status{};
   if (::fstat(descriptor, &status) != 0) return file_error("read", path, errno);
   if (S_ISDIR(status.st_mode)) return file_error("read", path, EISDIR);
   if (!S_ISREG(status.st_mode))
@@ -55,8 +55,8 @@ Result<std::size_t> InputFile::read(std::uint64_t offset, std::span<char> into) 
 Status InputFile::read_exactly(std::uint64_t offset, std::span<char> into) const {
   GOSSAMER_TRY(const std::size_t done, read(offset, into));
   if (done < into.size())
-    return data_error(fmt::format("cannot read {}: it ends after {} bytes", path_.string(),
-                                  offset + done));
+    return data_error(
+        fmt::format("cannot read {}: it ends after {} bytes", path_.string(), offset + done));
   return {};
 }
 

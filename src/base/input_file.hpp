@@ -1,5 +1,5 @@
-// Reading regular files. A path may name anything, so opening one never blocks (as a pipe would), and
-// every reader states the most that it takes into memory.
+// Reading regular files. A path may name anything, so opening one never blocks (as a pipe would),
+// and every reader states the most that it takes into memory.
 #pragma once
 
 #include <cstdint>
@@ -60,9 +60,9 @@ class LineReader {
 
  private:
   InputFile file_;
-  std::string buffer_;       ///< bytes that have been read, from the present line on
-  std::size_t begin_ = 0;    ///< where the next line begins in buffer_
-  std::uint64_t offset_ = 0; ///< of the first byte of the file that is not in buffer_ yet
+  std::string buffer_;        ///< bytes that have been read, from the present line on
+  std::size_t begin_ = 0;     ///< where the next line begins in buffer_
+  std::uint64_t offset_ = 0;  ///< of the first byte of the file that is not in buffer_ yet
   bool complete_ = false;
 };
 

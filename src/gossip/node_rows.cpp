@@ -59,6 +59,12 @@ std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size
   return lengths;
 }
 
+std::vector<bool> mixed_rows(const std::vector<RowSpec>& rows) {
+  std::vector<bool> mixed;
+  for (const RowSpec& row : rows) mixed.push_back(row.mixed);
+  return mixed;
+}
+
 std::vector<bool> rows_with_conserved_sum(const std::vector<RowSpec>& rows) {
   std::vector<bool> conserved;
   for (const RowSpec& row : rows) conserved.push_back(!conserved.empty() && row.conserved_sum);

@@ -97,7 +97,10 @@ void ConnectionManager::connect(Edge& edge, gossip::Time pause) {
     begin_session(edge, std::move(socket), hello, address);
   };
   options.on_rejected = [this, &edge](Error error) {
-    if (edge.lost) {  // a partner that was restarted wrongly does not end a network that runs
+    // What answers at an address need not be a peer of this run. It ends this process only where
+    // no other peer has accepted it: a process with a wrong configuration is accepted by none.
+    const auto connected = [](const auto& entry) { return entry.second.connected(); };
+    if (edge.lost || std::ranges::any_of(state_.edges, connected)) {
       if (error.message != std::exchange(edge.last_rejection, error.message))
         state_.setup.message(error.message);
       return true;
@@ -133,6 +136,7 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
 AcceptorOptions ConnectionManager::acceptor_options() {
   AcceptorOptions options;
   options.identity = state_.setup.identity;
+  options.pairs = state_.setup.pairs.size();
   options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
   options.failure_timeout = milliseconds(state_.failure_timeout);
   options.running = [this] { return join_.running(); };
@@ -191,11 +195,6 @@ void ConnectionManager::on_rejected(const Hello& hello, HandshakeResult result,
   if (edge == nullptr) return;
   if (result == HandshakeResult::callee_dials_back) return reconnect(*edge, 0ns);
   if (edge->connects() || result == HandshakeResult::unknown_session) return;
-  if (hello.running && !state_.run.joined && result >= HandshakeResult::wrong_peers &&
-      result <= HandshakeResult::wrong_configuration)
-    return shutdown_.end_run(
-        {ErrorKind::rejected,
-         fmt::format("peer {} of a network that runs already connects: {}", hello.from, clause)});
   edge->remote_attempt = "it connected and was rejected, " + clause;
   if (!edge->connected()) return;
   // A process that had the session would resume it: this is another process, or one that has given

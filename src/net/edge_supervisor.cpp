@@ -85,8 +85,12 @@ void EdgeSupervisor::on_abort(Session& session, Error error) {
   const bool was_whole = edge.started_channels || (all_gather_.begun() && all_gather_.complete());
   const Error ended{ErrorKind::lost_peer,
                     fmt::format("{} has ended: {}", session.options().name, error.message)};
-  if (run.error || (never_whole && !was_whole) || !on_session_end(edge, ended))
+  if (run.error || (never_whole && !was_whole) || !on_session_end(edge, ended)) {
+    if (!run.error)
+      state_.setup.message(
+          fmt::format("{} ends the run: {}", session.options().name, error.message));
     return shutdown_.end_run(std::move(error), &session);
+  }
   session.close();
   edge.connector.reset();
   connect_again(edge, Connector::kLongestPause);

@@ -43,20 +43,35 @@ void RealScheduler::run() {
 void RealScheduler::run_until(const std::function<bool()>& done) {
   while (!stopped() && !done()) {
     bool busy = turn();
-    while (!stopped() && fire_due(now())) busy = true;
+    busy |= fire_timers(true);
     if (stopped() || (busy && done())) return;
     poll(busy);
   }
 }
 
 void RealScheduler::run_io_until(const std::function<bool()>& done) {
-  while (!done()) poll(fire_due(now()));
+  while (!done()) poll(fire_timers(false));
+}
+
+bool RealScheduler::fire_timers(bool until_stop) {
+  const gossip::Time due = now();
+  bool any = false;
+  while (!(until_stop && stopped()) && fire_due(due)) any = true;
+  return any;
 }
 
 void RealScheduler::poll(bool busy) {
-  if (busy) io_->context.poll();
-  else if (next_timer() == gossip::Time::max()) io_->context.run_one();
-  else io_->context.run_one_until(io_->start + next_timer());
+  if (busy) {
+    // Not asio's poll(): it returns when no handler is ready, and a peer that sends without a pause
+    // keeps one ready.
+    const auto end = Clock::now() + kTurnTime;
+    for (int handlers = 0; handlers < kHandlersPerTurn; ++handlers)
+      if (io_->context.poll_one() == 0 || Clock::now() >= end) return;
+  } else if (next_timer() == gossip::Time::max()) {
+    io_->context.run_one();
+  } else {
+    io_->context.run_one_until(io_->start + next_timer());
+  }
 }
 
 void RealScheduler::post_external(Callback callback) {

@@ -4,6 +4,7 @@
 // post_external(), so that heartbeats are sent meanwhile.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 
@@ -32,6 +33,12 @@ class RealScheduler final : public gossip::Scheduler {
   /// stop() has no effect. For the end of a run.
   void run_io_until(const std::function<bool()>& done);
 
+  /// The most that one turn of the loop does for sockets before timers and coroutines have their
+  /// turn: this many handlers, and no further one after this time. A handler of a session handles
+  /// the bytes of one read.
+  static constexpr int kHandlersPerTurn = 64;
+  static constexpr gossip::Time kTurnTime = std::chrono::milliseconds(1);
+
   /// Calls `callback` on the scheduler's thread. Any thread, while the scheduler exists.
   void post_external(Callback callback);
   /// Calls `callback` with each SIGINT, SIGTERM or SIGHUP that the process receives, until the
@@ -42,7 +49,10 @@ class RealScheduler final : public gossip::Scheduler {
   asio::io_context& context();
 
  private:
-  /// Polls sockets and timers once; blocks on them unless `busy`.
+  /// Fires the timers that are due now; timers that these callbacks set wait for the next turn.
+  /// Returns whether any was due.
+  bool fire_timers(bool until_stop);
+  /// Polls sockets within the bounds of a turn; blocks on them and on timers unless `busy`.
   void poll(bool busy);
 
   struct Io;

@@ -17,12 +17,20 @@ namespace {
 
 constexpr std::size_t kFloodedLength = 10;
 
-/// Peer `here` of a path of two; the test sends the messages of the other end.
+/// Peer `here` of a path of two or three; the test sends the messages of peer 0, or of the other of
+/// two.
 struct LonePeer {
-  explicit LonePeer(int here_in) : here(here_in) { exchange.connect(here, 1 - here, dead_end); }
+  explicit LonePeer(int here_in, int peers_in = 2) : here(here_in), peers(peers_in) {
+    if (peers == 2) exchange.connect(here, 1 - here, dead_end);
+  }
+  std::vector<std::vector<int>> partners() const {
+    if (peers == 2) return {{1}, {0}};
+    return {{1}, {0, 2}, {1}};
+  }
   static ExchangeOptions of_hundred_rounds() {
     ExchangeOptions options{Policy::sync, 16, kFloodedLength, 1};
     options.row_lengths = {kFloodedLength};
+    options.mixed = {true};
     options.rounds = 100;
     return options;
   }
@@ -30,23 +38,21 @@ struct LonePeer {
     return exchange.deliver(Chunk({1 - here, here, round, 0, 0, 0, message, state}, {}, {}));
   }
 
-  int here;
+  int here, peers;
   VirtualScheduler scheduler;
   InlineExecutor executor;
   gpu::CpuDevice device{1};
   Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
-  std::unique_ptr<topology::MixingSchedule> matrices = schedule("path", 2);
+  std::unique_ptr<topology::MixingSchedule> matrices = schedule("path", peers);
   ExchangeOptions options = of_hundred_rounds();
   Exchange exchange{scheduler, compute, *matrices, options, {here}, [](const Error&) {}};
   SimulatedPort port;
   SimulatedLink dead_end{scheduler, exchange, {1h, 0}, port, port, [](const Error&) {}};
   Rows<float> rows{2, kFloodedLength};
   std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
-  Node node{exchange, here, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
-  Membership membership{exchange,
-                        node,
-                        {std::make_shared<const std::vector<std::vector<int>>>(
-                            std::vector<std::vector<int>>{{1}, {0}})}};
+  Node node{exchange, here, peers, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}}};
+  Membership membership{
+      exchange, node, {std::make_shared<const std::vector<std::vector<int>>>(partners())}};
 };
 
 }  // namespace
@@ -100,6 +106,51 @@ TEST_CASE(
     CHECK(attending.done());
     CHECK_FALSE(peer.node.endpoint().view().is_present(1 - c.here));
   }
+}
+
+TEST_CASE(
+    "a proposal or a resync never takes a peer to the end of its run, and skips are counted") {
+  for (const int here : {0, 1}) {
+    const ControlMessage message =
+        here == 0 ? ControlMessage::resync : ControlMessage::propose_round;
+    for (const Round round : {Round{40}, Round{100}, Round{100} + kLargestMargin}) {
+      LonePeer peer(here);
+      peer.membership.on_link_lost(1 - here, "its connection broke");
+      peer.membership.on_link_restored(1 - here);
+      peer.exchange.endpoint(here).begin_at(3);
+      REQUIRE(peer.receive(message, round).ok());
+      Endpoint& endpoint = peer.exchange.endpoint(here);
+      const Round next = endpoint.next_round(3, 100);
+      CHECK(next == (round >= 100 ? 4 : here == 0 ? 42 : 40));
+      CHECK(endpoint.rounds_left_out() == next - 4);
+    }
+  }
+}
+
+TEST_CASE("a control message of a round far beyond the run is a protocol violation") {
+  LonePeer peer(1);
+  peer.membership.on_link_lost(0, "its connection broke");
+  peer.membership.on_link_restored(0);
+  const Status status = peer.receive(ControlMessage::propose_round, 100 + kLargestMargin + 2);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message.ends_with("the run has 100 rounds"));
+}
+
+TEST_CASE("a row of a round that no neighbour can have reached is a protocol violation") {
+  LonePeer peer(1);
+  peer.exchange.endpoint(1).begin_at(3);
+  const std::vector<float> row(kFloodedLength);
+  struct Owner final : BufferOwner {
+    void on_lease_end() override {}
+  } owner;
+  const auto receive = [&](Round round) {
+    return peer.exchange.deliver(Chunk({0, 1, round, 0, 0, kFloodedLength}, row, Lease(owner)));
+  };
+  CHECK(receive(4).ok());
+  const Status status = receive(6);
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message.ends_with(
+      "this peer is in round 3, and a neighbour is at most 2 rounds ahead"));
 }
 
 namespace {
@@ -240,13 +291,40 @@ TEST_CASE(
   LonePeer peer(1);
   ReceivingLink other;
   peer.exchange.connect(1, 0, other);
-  for (std::uint32_t k = 1; k <= 5000; ++k)
-    for (const Round since : {Round{k}, Round{20 * k}, (Round{1} << 40) - k})
-      CHECK(peer.receive(k % 2 == 0 ? ControlMessage::link_restored : ControlMessage::link_lost,
-                         since, k % 4 < 2 ? LinkState{0, 1, k} : LinkState{1, 0, k})
-                .ok());
+  Status status;
+  std::uint32_t sent = 0;
+  for (std::uint32_t k = 1; k <= 5000 && status.ok(); ++k)
+    for (const Round since : {Round{k}, Round{20 * k}, kLargestMargin - k}) {
+      status = peer.receive(k % 2 == 0 ? ControlMessage::link_restored : ControlMessage::link_lost,
+                            since, k % 4 < 2 ? LinkState{0, 1, k} : LinkState{1, 0, k});
+      if (!status.ok()) break;
+      ++sent;
+    }
   CHECK(peer.membership.flooding().stored_entries() <= 2 + peer.options.rounds);
   CHECK(peer.membership.flooding().stored_entries() > 50);
+  CHECK(sent > 1000);  // and then its sender is charged
+  REQUIRE_FALSE(status.ok());
+  CHECK(status.error().message.starts_with("peer 0 broke the protocol"));
+  CHECK(status.error().message.ends_with("it sends more than 1088 changes of links in 10 s"));
+}
+
+TEST_CASE("link states that one neighbour invents are forwarded no faster than others accept") {
+  LonePeer middle(1, 3);
+  ReceivingLink other, back;
+  middle.exchange.connect(1, 2, other);
+  middle.exchange.connect(1, 0, back);
+  for (std::uint32_t k = 1; k <= 1000; ++k)
+    REQUIRE(middle
+                .receive(k % 2 == 0 ? ControlMessage::link_restored : ControlMessage::link_lost, 0,
+                         LinkState{0, 1, k, true})
+                .ok());
+  const double burst = 1024 + 16 * (3 + 4);
+  CHECK(static_cast<double>(other.states.size()) <= burst / 2);
+  CHECK(other.states.size() > 500);
+  CHECK(other.states.back().version < 1000);
+  other.states.clear();
+  middle.scheduler.run();  // the rest is forwarded later, as the newest state alone
+  CHECK(other.states == std::vector<LinkState>{{0, 1, 1000, true}});
 }
 
 TEST_CASE(

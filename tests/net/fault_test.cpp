@@ -192,9 +192,9 @@ TEST_CASE(
   CHECK(world.all([](Process& p) { return p.faults.empty(); }));
   b.memory.hold = false;
   b.memory.held.clear();
-  world.run_until([&] { return b.memory.bytes == row.values.size() * sizeof(float); });
+  world.run_until(
+      [&] { return b.memory.bytes == row.values.size() * sizeof(float) && row.leases == 0; });
   CHECK(b.memory.received == row.values);
-  CHECK(row.leases == 0);
   world.leave();
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("the last frames of a peer are read although it has closed and writes 
     }
     pair.world.leave();
     CHECK(one.faults.size() == (aborts ? 1 : 0));
-    CHECK(one.lines.empty());
+    CHECK(one.lines.size() == (aborts ? 1 : 0));
   }
 }
 

@@ -233,10 +233,7 @@ TEST_CASE("requests to resume an unknown session are rejected, and many of them 
     Hello hello{HandshakeResult::accepted, 0, 1, 60'000ms, identity(2)};
     hello.session = static_cast<std::uint64_t>(i);
     hello.resumes = true;
-    RawClient client(pair.world, pair.one->network->address());
-    client.send(encode_hello(hello));
-    const auto answer = client.receive(kHelloBytes);
-    CHECK(decode_hello(std::span(answer).first<kHelloBytes>())->result ==
+    CHECK(RawClient(pair.world, pair.one->network->address()).ask(hello).result ==
           HandshakeResult::unknown_session);
   }
   check_carries(pair.world, *pair.zero, 0, *pair.one, 1);

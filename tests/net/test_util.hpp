@@ -264,12 +264,24 @@ class RawClient {
     world_.run_until([&] { return !bytes.empty() || !ended.empty(); });
     return bytes;
   }
+  /// Sends a hello; returns the answer, of which a rejection has the result alone.
+  Hello ask(const Hello& hello) {
+    send(encode_hello(hello));
+    auto answer = receive(kHelloPrefixBytes);
+    REQUIRE(answer.size() == kHelloPrefixBytes);
+    const auto prefix = decode_hello_prefix(std::span(answer).first<kHelloPrefixBytes>());
+    REQUIRE(prefix.has_value());
+    Hello rejection;
+    rejection.result = prefix->result;
+    if (!is_accepted(prefix->result)) return rejection;
+    const auto rest = receive(kHelloBytes - kHelloPrefixBytes);
+    REQUIRE(rest.size() == kHelloBytes - kHelloPrefixBytes);
+    answer.insert(answer.end(), rest.begin(), rest.end());
+    return *decode_hello(std::span(answer).first<kHelloBytes>());
+  }
   /// Sends a hello as peer `from`; returns the answer.
   Hello ask(int from, int to, const Identity& who) {
-    send(encode_hello({HandshakeResult::accepted, from, to, 60'000ms, who}));
-    const auto answer = receive(kHelloBytes);
-    REQUIRE(answer.size() == kHelloBytes);
-    return *decode_hello(std::span(answer).first<kHelloBytes>());
+    return ask({HandshakeResult::accepted, from, to, 60'000ms, who});
   }
   /// Sends a hello as peer `from` and requires that it is accepted.
   RawClient& hello(int from, int to, const Identity& who) {

@@ -317,7 +317,17 @@ TEST_CASE(
   CHECK_FALSE(process.save(40).ok());
   CHECK(process.files() == files_of({80, 100}));
   REQUIRE(process.save(50).ok());
-  CHECK(process.files() == files_of({50}));
+  auto aside = files_of({80, 100});  // other processes chose the earlier round: nothing is lost
+  const auto with_aside = [&](auto expected) {
+    for (const std::string& name : aside) expected.insert(name + ".aside");
+    return expected;
+  };
+  CHECK(process.files() == with_aside(files_of({50})));
   REQUIRE(process.save(60).ok());
-  CHECK(process.files() == files_of({50, 60}));
+  CHECK(process.files() == with_aside(files_of({50, 60})));
+  CHECK(set_later_checkpoints_aside(folder.path / "checkpoints", 0, 50, disk) == 1);
+  REQUIRE(process.save(60).ok());
+  REQUIRE(process.save(55).ok());  // a second checkpoint of one name is set aside beside the first
+  CHECK(process.files().contains("round-00000060-0.json.aside"));
+  CHECK(process.files().contains("round-00000060-0.json.aside-2"));
 }

@@ -328,11 +328,13 @@ TEST_CASE(
   run_in(folder.path, base);
   for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder.path / name);
   const Setup setup = set_up(base);
-  auto startup = Startup::prepare(setup, {{0, 1, 2},
-                                          folder.path,
-                                          resume_choice("auto"),
-                                          Host::Clock::virtual_time,
-                                          [](const std::string&) {}});
+  std::vector<std::string> messages;
+  auto startup =
+      Startup::prepare(setup, {{0, 1, 2},
+                               folder.path,
+                               resume_choice("auto"),
+                               Host::Clock::virtual_time,
+                               [&](const std::string& line) { messages.push_back(line); }});
   REQUIRE_MESSAGE(startup.ok(), (startup.ok() ? "" : startup.error().message));
   CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 20);
   const auto rounds = [&] {
@@ -355,6 +357,19 @@ TEST_CASE(
     CHECK(rounds().front() == (node.state.node < 2 ? 20 : 12));
   }
   CHECK(rounds() == std::vector<gossip::Round>{12, 8, 4});
+  // What the network made this process leave is kept beside: the checkpoints of 16 and 20, and the
+  // records of round 6 on (three nodes may start in rounds that are three apart).
+  for (const int round : {16, 20})
+    for (const char* kind : {"json", "safetensors"})
+      CHECK(fs::exists(folder.path / "checkpoints" /
+                       fmt::format("round-{:08}-0.{}.aside", round, kind)));
+  const std::string aside = read_file(folder.path / "log-0.jsonl.aside").value();
+  CHECK(aside.find("\"round\":20") != std::string::npos);
+  CHECK(aside.find("\"round\":5,") == std::string::npos);
+  CHECK(read_file(folder.path / "log-0.jsonl").value().find("\"round\":20,") == std::string::npos);
+  CHECK(std::ranges::any_of(messages, [&](const std::string& line) {
+    return line.ends_with("are set aside in " + (folder.path / "log-0.jsonl.aside").string());
+  }));
 }
 
 TEST_CASE(

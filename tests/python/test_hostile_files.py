@@ -72,8 +72,13 @@ def test_configuration_nested_deeply(gossamer: Path, tmp_path: Path) -> None:
         assert f"{path}:" in refused(gossamer, "run", path)
     # Neither a long comment, a text with points, nor a list of numbers is a deep key.
     path.write_text(
-        "# " + "." * 1000 + '\n[run]\nid = "' + "." * 100 + '"\n[net]\npeers = ['
-        + ", ".join(['"a.b:1"'] * 100) + "]\n[run.x]\n",
+        "# "
+        + "." * 1000
+        + '\n[run]\nid = "'
+        + "." * 100
+        + '"\n[net]\npeers = ['
+        + ", ".join(['"a.b:1"'] * 100)
+        + "]\n[run.x]\n",
         encoding="utf-8",
     )
     assert "parts" not in refused(gossamer, "run", path)
@@ -114,10 +119,15 @@ def test_average_of_many_tensors_takes_time_in_proportion(gossamer: Path, tmp_pa
         path = tmp_path / name
         path.write_bytes(struct.pack("<Q", len(text)) + text + bytes(400_000) + last)
         files.append(path)
-    assert "do not fill the file" in refused(gossamer, "average", *files, "--output", tmp_path / "m")
+    assert "do not fill the file" in refused(
+        gossamer, "average", *files, "--output", tmp_path / "m"
+    )
     done = subprocess.run(
         [gossamer, "average", files[0], files[0], "--output", tmp_path / "m"],
-        preexec_fn=limit_time, capture_output=True, text=True, check=False,
+        preexec_fn=limit_time,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -197,7 +207,11 @@ def test_pipe_in_the_place_of_an_address(gossamer: Path, tmp_path: Path) -> None
     )
     done = subprocess.run(
         [gossamer, "peer", config, "--id", "0", "--out", tmp_path / "out"],
-        preexec_fn=limit_time, capture_output=True, text=True, check=False, timeout=60,
+        preexec_fn=limit_time,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert done.returncode == 4, done.stderr
     assert "peer-1.addr" in done.stderr

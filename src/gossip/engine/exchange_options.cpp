@@ -22,6 +22,7 @@ ExchangeOptions exchange_options(const std::vector<RowSpec>& rows, std::size_t l
                                  ExchangeOptions chosen) {
   chosen.channels = channel_count(rows);
   chosen.row_lengths = row_lengths(rows, length);
+  chosen.mixed = mixed_rows(rows);
   chosen.conserves_sum = rows_with_conserved_sum(rows);
   return chosen;
 }

@@ -83,6 +83,13 @@ Round PeerGroup::rounds_done() const {
   return least;
 }
 
+Round PeerGroup::rounds_left_out() const {
+  Round most = 0;
+  for (const auto& engine : engines_)
+    most = std::max(most, engine->node().endpoint().rounds_left_out());
+  return most;
+}
+
 std::shared_ptr<const std::vector<std::vector<int>>> partners_of_all(
     const Algorithm& algorithm, const topology::MixingSchedule& schedule, int nodes) {
   std::vector<std::vector<int>> partners;

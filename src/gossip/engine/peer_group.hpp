@@ -65,6 +65,9 @@ class PeerGroup {
   bool finished() const;
   /// Rounds that every hosted node has completed.
   Round rounds_done() const;
+  /// The most rounds that a peer left out, because it was cut off and went on in the round of a
+  /// neighbour (Endpoint::rounds_left_out).
+  Round rounds_left_out() const;
 
  private:
   std::size_t index_of(int node) const;

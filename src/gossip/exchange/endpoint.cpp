@@ -1,6 +1,25 @@
 #include "gossip/exchange/endpoint.hpp"
 
+#include <fmt/format.h>
+
+#include <optional>
+
 namespace gossamer::gossip {
+namespace {
+
+/// By how many rounds a neighbour may be ahead of this peer when its row arrives, while both mix
+/// with each other: under `sync` it has this peer's row of the last round in which they exchanged
+/// rows, and under `stale` one that is not older than the staleness; they exchange rows once in a
+/// period at least. None where the policy or the graph gives no bound.
+std::optional<Round> largest_lead(const ExchangeOptions& options, int period) {
+  if (period <= 0) return std::nullopt;
+  const auto rounds = static_cast<Round>(period);
+  if (options.policy == Policy::sync) return rounds + 1;
+  if (options.policy == Policy::stale) return rounds + options.staleness;
+  return std::nullopt;
+}
+
+}  // namespace
 
 Endpoint::Endpoint(const ProcessContext& process, int peer)
     : process_(process),
@@ -21,8 +40,38 @@ Status Endpoint::deliver(Chunk chunk) {
   }
   if (!view_.is_present(header.from)) return {};  // sent before the loss
   if (header.control != ControlMessage::none) return mixer_->on_control_message(header);
+  GOSSAMER_TRY_STATUS(check_lead(header));
   GOSSAMER_TRY_STATUS(mixer_->on_chunk(header));
   return messenger_.deliver(std::move(chunk));
+}
+
+/// Of a row that is mixed in each round.
+Status Endpoint::check_lead(const ChunkHeader& header) const {
+  const std::vector<bool>& mixed = process_.options.mixed;
+  if (header.channel >= mixed.size() || !mixed[header.channel] || !on_membership_message) return {};
+  const auto lead = largest_lead(process_.options, process_.schedule.period());
+  const Round base = std::max(round_, view_.member_since(header.from));
+  if (!lead || header.round <= base + *lead || !exchanges_rows_both_ways(header.from)) return {};
+  return protocol_error(header, fmt::format("this peer is in round {}, and a neighbour is at most "
+                                            "{} rounds ahead",
+                                            round_, *lead));
+}
+
+/// Whether `peer` waits for this peer's rows wherever this peer waits for its.
+bool Endpoint::exchanges_rows_both_ways(int peer) const {
+  for (int t = 0; t < process_.schedule.period(); ++t) {
+    const auto w = process_.schedule.at(static_cast<Round>(t));
+    const auto takes = [&w](int to, int from) {
+      return std::ranges::any_of(w->in_neighbours(to),
+                                 [from](const auto& j) { return j.peer == from; });
+    };
+    if (takes(this->peer(), peer) && !takes(peer, this->peer())) return false;
+  }
+  return true;
+}
+
+void Endpoint::skip_to_round(Round t) {
+  if (t < process_.options.rounds) minimum_next_ = t;
 }
 
 void Endpoint::on_link_lost(int peer) {
@@ -50,7 +99,9 @@ void Endpoint::begin_at(Round first) {
 }
 
 Round Endpoint::next_round(Round t, Round last) {
-  const Round next = std::min(std::max(mixer_->next_round(t), minimum_next_), last);
+  const Round own = std::min(mixer_->next_round(t), last);
+  const Round next = std::max(own, std::min(minimum_next_, last));
+  rounds_left_out_ += next - own;
   round_ = next;
   if (next > t + 1 || next == last) mixer_->on_rounds_skipped(t + 1, next);
   return next;

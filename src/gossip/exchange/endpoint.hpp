@@ -56,8 +56,11 @@ class Endpoint {
   /// skips rounds. At most `last`, the number of rounds, which is no round itself: the neighbours
   /// need not wait for this peer then.
   Round next_round(Round t, Round last);
-  /// The next round is `t` at least. Only of a peer without present neighbours until then.
-  void skip_to_round(Round t) { minimum_next_ = t; }
+  /// The next round is `t` at least, if the run has such a round: the end of a run is reached by
+  /// rounds that were done. Only of a peer without present neighbours until then.
+  void skip_to_round(Round t);
+  /// Rounds that were left out because of skip_to_round().
+  Round rounds_left_out() const { return rounds_left_out_; }
   /// The first round that may follow this one.
   Round earliest_next() const { return std::max(round_ + 1, minimum_next_); }
   /// The round that this peer is in.
@@ -76,6 +79,9 @@ class Endpoint {
   double mix_seconds() const { return mixer_->mix_seconds() + coded_.seconds(); }
 
  private:
+  Status check_lead(const ChunkHeader& header) const;
+  bool exchanges_rows_both_ways(int peer) const;
+
   const ProcessContext& process_;
   Messenger messenger_;
   PeerView view_;
@@ -84,6 +90,7 @@ class Endpoint {
   std::optional<int> donor_;
   Round round_ = 0;
   Round minimum_next_ = 0;
+  Round rounds_left_out_ = 0;
 };
 
 }  // namespace gossamer::gossip

@@ -38,7 +38,7 @@ Status Exchange::deliver(Chunk chunk) {
     return protocol_error(header, fmt::format("there are {} channels", options_.channels));
   // The round proposed for a restored link may lie beyond the last one.
   if (header.round >
-      options_.rounds + (header.control == ControlMessage::none ? 0 : Round(1) << 40))
+      options_.rounds + (header.control == ControlMessage::none ? 0 : kLargestMargin + 1))
     return protocol_error(header, fmt::format("the run has {} rounds", options_.rounds));
   if (!hosted_.contains(header.from) && process_.device().host_accessible())
     GOSSAMER_TRY_STATUS(validator_.validate_incoming(header, chunk.values));

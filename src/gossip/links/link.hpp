@@ -37,6 +37,9 @@ enum class ControlMessage : std::uint16_t {
   reject_round = 10,  ///< the proposed round has begun here: the sender is in `round`
 };
 inline constexpr std::uint16_t kControlMessages = 11;
+/// A restored link takes effect at most this many rounds after the rounds of its ends, so the round
+/// of a control message lies at most this far beyond the last round of the run.
+inline constexpr Round kLargestMargin = Round{1} << 20;
 inline constexpr bool is_of_membership(ControlMessage message) {
   return message >= ControlMessage::link_lost;
 }

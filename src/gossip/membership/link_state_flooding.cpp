@@ -27,10 +27,62 @@ Status LinkStateFlooding::check(const ChunkHeader& header) const {
   return protocol_error(header, "it sends the state of a link that does not exist");
 }
 
-void LinkStateFlooding::receive(const ChunkHeader& header) {
+LinkStateFlooding::~LinkStateFlooding() {
+  if (forward_timer_) exchange_.scheduler().cancel(*forward_timer_);
+}
+
+// A change of a link has an update of each end, and under policies without a common round each peer
+// may announce one more reinitialisation because of it.
+double LinkStateFlooding::largest_burst() const {
+  std::size_t ends = options_.partners->size();
+  for (const auto& partners : *options_.partners) ends += partners.size();
+  return 1024 + 16 * static_cast<double>(ends);
+}
+
+bool LinkStateFlooding::Budget::take(Time now, double size) {
+  const double refill = size * seconds(now - filled_) / seconds(kRefillTime);
+  tokens_ = std::min(size, tokens_.value_or(size) + refill);
+  filled_ = now;
+  if (*tokens_ < 1) return false;
+  --*tokens_;
+  return true;
+}
+
+/// The reinitialisation of an update is to come within the run.
+bool LinkStateFlooding::is_due_later(const Update& update) const {
+  const Round due = update.round + static_cast<Round>(table_.peers());
+  return !update.reachability_only && due > now() && due < exchange_.options().rounds;
+}
+
+bool LinkStateFlooding::is_news(const Update& update) const {
+  return update.version > table_.version(update.end) ||
+         (is_due_later(update) &&
+          !reinitialisations_.contains(update.round + static_cast<Round>(table_.peers())));
+}
+
+Status LinkStateFlooding::receive(const ChunkHeader& header) {
   const LinkState& state = header.link_state;
-  merge({{state.end, state.neighbour}, state.version, header.round, state.reachability_only},
-        header.from);
+  const Update update{
+      {state.end, state.neighbour}, state.version, header.round, state.reachability_only};
+  // Before anything is forwarded: the neighbours of this peer charge it for what it forwards.
+  if (is_news(update) && !received_[header.from].take(exchange_.scheduler().now(), largest_burst()))
+    return protocol_error(
+        header, fmt::format("it sends more than {:.0f} changes of links in {:g} s", largest_burst(),
+                            seconds(kRefillTime)));
+  merge(update, header.from);
+  return {};
+}
+
+/// Too much has been forwarded in a short time. The states that are known when the timer fires are
+/// sent then: newer states replace those that were not sent.
+void LinkStateFlooding::forward_later() {
+  if (forward_timer_) return;
+  forward_timer_ = exchange_.scheduler().after(kRefillTime, [this] {
+    forward_timer_.reset();
+    for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
+      if (is_active_(partner))
+        for (const auto& [end, version] : table_.versions()) send(partner, {end, version, 0, true});
+  });
 }
 
 void LinkStateFlooding::publish(int peer, Round t, bool reachability_only) {
@@ -44,15 +96,17 @@ void LinkStateFlooding::merge(const Update& update, int from) {
   const bool newer = table_.merge(end, version), own = from == endpoint_.peer();
   if (newer && node_.conserves_sums())
     endpoint_.view().set_conserves_sums(table_.is_strongly_connected(exchange_.schedule()));
-  const Round due = t + static_cast<Round>(table_.peers()),
-              now = std::max(last_begun_, endpoint_.round());
+  const Round due = t + static_cast<Round>(table_.peers()), now = this->now();
   if (!reachability_only && (newer || due > now))
     reinitialised_from_ = std::max(reinitialised_from_, due + 1);
-  const bool is_due = !reachability_only && due > now && due < exchange_.options().rounds;
-  const bool scheduled = is_due && reinitialisations_.insert(due).second;
+  const bool scheduled = is_due_later(update) && reinitialisations_.insert(due).second;
   if (!newer && !scheduled && !own) return;
+  // Half of what a partner takes from this peer: it is never charged for what others invent.
+  const bool forwards = forwarded_.take(exchange_.scheduler().now(), largest_burst() / 2) ||
+                        (own && !reachability_only);
+  if (!forwards) forward_later();
   for (const int partner : (*options_.partners)[static_cast<std::size_t>(endpoint_.peer())])
-    if (partner != from && is_active_(partner)) send(partner, update);
+    if (forwards && partner != from && is_active_(partner)) send(partner, update);
   // The update's reinitialisation is past and no later one is scheduled: publish it as one of this
   // round. Peers that are behind need the first one too, and before it; peers that are ahead do the
   // same as this one.

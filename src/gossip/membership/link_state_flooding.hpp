@@ -4,9 +4,13 @@
 // reinitialised. docs/MEMBERSHIP.md specifies the protocol.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,11 +49,20 @@ class LinkStateFlooding {
   /// active links only. All references outlive this object.
   LinkStateFlooding(Exchange& exchange, Node& node, const MembershipOptions& options,
                     std::function<bool(int partner)> is_active);
+  ~LinkStateFlooding();
+  LinkStateFlooding(const LinkStateFlooding&) = delete;
+  LinkStateFlooding& operator=(const LinkStateFlooding&) = delete;
+
+  /// The updates that one partner may send at once, or within kRefillTime, beside those that are
+  /// known here: many times what a network of this size has when every link of it changes.
+  double largest_burst() const;
+  static constexpr Time kRefillTime = std::chrono::seconds(10);
 
   /// Checks a link_lost or link_restored message. An error names the protocol violation.
   Status check(const ChunkHeader& header) const;
-  /// Stores the state in a message that was checked, and forwards it if it is new.
-  void receive(const ChunkHeader& header);
+  /// Stores the state in a message that was checked, and forwards it if it is new. An error names
+  /// the sender, which has sent more updates than a network of this size has.
+  Status receive(const ChunkHeader& header);
   /// Publishes the state of this peer's end of the link to `peer`, which changed in round t.
   void publish(int peer, Round t) { publish(peer, t, false); }
   /// Sends all states, and the reinitialisations that are due, to `peer`, whose link takes effect.
@@ -80,8 +93,22 @@ class LinkStateFlooding {
     bool reachability_only = false;  ///< without a reinitialisation
   };
 
+  /// A token bucket: `size` at once, and as many again in each kRefillTime.
+  class Budget {
+   public:
+    bool take(Time now, double size);
+
+   private:
+    std::optional<double> tokens_;  ///< none: full
+    Time filled_{0};
+  };
+
+  bool is_news(const Update& update) const;
+  Round now() const { return std::max(last_begun_, endpoint_.round()); }
+  bool is_due_later(const Update& update) const;
   void publish(int peer, Round t, bool reachability_only);
   void merge(const Update& update, int from);
+  void forward_later();
   void send(int to, const Update& update);
   void report_reachability();
 
@@ -95,6 +122,9 @@ class LinkStateFlooding {
   Round reinitialised_from_ = 0;       ///< rounds of which the last reinitialisation is the first
   Round last_begun_ = 0;               ///< of begin_round()
   std::size_t reachable_;              ///< as last reported
+  std::map<int, Budget> received_;     ///< by partner: news that it may still send
+  Budget forwarded_;                   ///< news that this peer may still forward at once
+  std::optional<Scheduler::TimerId> forward_timer_;  ///< updates wait for it to be forwarded
 };
 
 }  // namespace gossamer::gossip

@@ -8,8 +8,6 @@
 namespace gossamer::gossip {
 namespace {
 
-constexpr Round kLargestMargin = 1 << 20;
-
 bool contains(const std::vector<int>& peers, int peer) {
   return std::ranges::find(peers, peer) != peers.end();
 }
@@ -85,8 +83,8 @@ Status Membership::on_link_state(const ChunkHeader& header) {
   if (own_link && !is_lost(state.version) && !state.reachability_only &&
       link.proposed == header.round)
     activate(header.from, header.round);
-  if (link.active) flooding_.receive(header);  // else all states are sent once it is
-  return {};
+  if (!link.active) return {};  // all states are sent once it is
+  return flooding_.receive(header);
 }
 
 // ---- the handshake that lets a restored link take effect

@@ -215,19 +215,25 @@ void FrameTransport::count(const FrameHeader& header) {
   detector_.on_progress();
 }
 
-void FrameTransport::on_ack(const AckFrame& ack) {
-  if (mode_ != Mode::open) return;
-  if (acks_.resuming() && !queue_.between_frames()) return acks_.defer(ack);
+bool FrameTransport::on_ack(const AckFrame& ack) {
+  if (mode_ != Mode::open) return true;
+  if (acks_.resuming() && !queue_.between_frames()) {
+    acks_.defer(ack);
+    return true;
+  }
   const std::uint64_t before = queue_.acked();
   const bool resumes = acks_.finish_resuming();
-  if (!(resumes ? queue_.resume(ack.received) : queue_.on_ack(ack.received)))
-    return user_.on_protocol_violation(
+  if (!(resumes ? queue_.resume(ack.received) : queue_.on_ack(ack.received))) {
+    user_.on_protocol_violation(
         fmt::format("{} broke the protocol: it acknowledged {} frames, of {} that were sent and {} "
                     "that it had acknowledged before",
                     options_.name, ack.received, queue_.pushed(), before));
+    return true;
+  }
   const bool nothing_due = resumes && queue_.fully_acked() && ack.sent == acks_.received();
   if (ack.received > before || nothing_due) detector_.on_progress();
   if (resumes) write();
+  return resumes || ack.received > before;
 }
 
 void FrameTransport::set_data_mode(DataMode mode) {

@@ -80,8 +80,8 @@ class FrameTransport final : public SocketUser {
 
   /// A counted frame was accepted.
   void count(const FrameHeader& header);
-  /// Handles an acknowledgement.
-  void on_ack(const AckFrame& ack);
+  /// Handles an acknowledgement. False if it says nothing new.
+  bool on_ack(const AckFrame& ack);
 
   const SendQueue& queue() const { return queue_; }
   const AckState& acks() const { return acks_; }

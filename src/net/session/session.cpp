@@ -18,10 +18,20 @@ namespace {
 // megabytes.
 constexpr std::size_t kMaxControlFrames = 1 << 16;
 
-/// Text of another process, on one line.
+// Frames that carry nothing new: so many, one more in each interval, and one for each frame with
+// content. An honest end sends a heartbeat at most each quarter of a failure timeout, which is
+// 12.5 ms at least, and a few `running`.
+constexpr std::uint64_t kFreeEmptyFrames = 1024;
+constexpr gossip::Time kEmptyFrameInterval = 5ms;
+
+// The longest text of another process that is printed.
+constexpr std::size_t kMaxPrintedBytes = 512;
+
+/// Text of another process, safe to print: one line of printable ASCII of bounded length.
 std::string printable(std::string text) {
+  if (text.size() > kMaxPrintedBytes) text.replace(kMaxPrintedBytes - 4, std::string::npos, " ...");
   for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = ' ';
+    if (static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) > 0x7E) c = ' ';
   return text;
 }
 
@@ -62,7 +72,8 @@ Session::Session(gossip::Scheduler& scheduler, SessionOptions options, SocketTra
       traffic_(traffic),
       owner_(owner),
       detector_(options_.failure_timeout),
-      transport_(scheduler, options_, traffic, detector_, *this) {}
+      transport_(scheduler, options_, traffic, detector_, *this),
+      began_(scheduler.now()) {}
 
 Session::~Session() { close(); }
 
@@ -126,11 +137,13 @@ void Session::on_frame(Frame frame) {
   if (frame.header.counted()) transport_.count(frame.header);
   if (frame.dropped) return;
   switch (kind) {
-    case FrameKind::heartbeat: return;
-    case FrameKind::ack: return transport_.on_ack(std::get<AckFrame>(frame.header.body));
+    case FrameKind::heartbeat: return on_empty_frame();
+    case FrameKind::ack:
+      if (!transport_.on_ack(std::get<AckFrame>(frame.header.body))) on_empty_frame();
+      return;
     case FrameKind::running:
       if (state_ == State::open) owner_.on_running();
-      return;
+      return on_empty_frame();
     case FrameKind::goodbye: remote_.said_goodbye = true; return owner_.on_goodbye(*this);
     case FrameKind::abort:
       if (state_ == State::aborting) return;
@@ -152,6 +165,17 @@ void Session::on_frame(Frame frame) {
   const Status status =
       owner_.on_chunk(gossip::Chunk(header, frame.values, std::move(frame.lease)));
   if (!status.ok()) on_protocol_violation(status.error().message);
+}
+
+/// A frame has come that carries nothing new. An end that sends them without a pause costs this
+/// process its time: that is a protocol violation.
+void Session::on_empty_frame() {
+  const auto interval = (scheduler_.now() - began_) / kEmptyFrameInterval;
+  const std::uint64_t allowed = kFreeEmptyFrames + static_cast<std::uint64_t>(interval);
+  if (++empty_frames_ <= allowed + transport_.acks().received()) return;
+  on_protocol_violation(fmt::format(
+      "{} broke the protocol: it sent {} heartbeats and other frames without content in {:.3g} s",
+      options_.name, empty_frames_, gossip::seconds(scheduler_.now() - began_)));
 }
 
 /// Damage by the network is tolerated once for each frame: the frame is sent again. A second

@@ -113,6 +113,7 @@ class Session final : private TransportUser {
   void on_connection_end(const std::string& why) override;
 
   bool may_send() const;
+  void on_empty_frame();
   void reconnect_or_end(std::string sentence);
   void end(std::string sentence);
 
@@ -124,6 +125,8 @@ class Session final : private TransportUser {
   FrameTransport transport_;
   RemoteState remote_;
   State state_ = State::open;
+  gossip::Time began_;
+  std::uint64_t empty_frames_ = 0;  ///< received frames that carried nothing new
 };
 
 }  // namespace gossamer::net

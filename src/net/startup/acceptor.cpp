@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <vector>
 
 namespace gossamer::net {
@@ -28,10 +30,31 @@ Status Acceptor::open(const Address& address) {
   return {};
 }
 
+/// Closes a connection if too many are pending: the oldest one of this address if the address has
+/// too many, else the oldest one of the address that has most.
+void Acceptor::make_room(const std::string& host) {
+  std::map<std::string, std::size_t> counts;
+  for (const auto& pending : pending_) ++counts[pending.host];
+  std::string crowded;
+  if (counts[host] >= max_pending_of_host()) {
+    crowded = host;
+  } else if (pending_.size() >= max_pending()) {
+    crowded =
+        std::ranges::max_element(counts, {}, [](const auto& entry) { return entry.second; })->first;
+  } else {
+    return;
+  }
+  const auto oldest = std::ranges::find(pending_, crowded, &PendingConnection::host);
+  reject(oldest,
+         fmt::format("{} connections from this address have not finished their handshake, of {}",
+                     counts[crowded], pending_.size()));
+}
+
 void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
-  if (pending_.size() >= kMaxPendingConnections)
-    reject(pending_.begin(), "too many connections have sent no hello");
+  const std::string host = socket->remote().substr(0, socket->remote().rfind(':'));
+  make_room(host);
   const auto pending = pending_.emplace(pending_.end());
+  pending->host = host;
   pending->stream = std::make_shared<HandshakeStream>(
       scheduler_, std::move(socket), options_.deadline, [this, pending](const std::string& why) {
         reject(pending, why == "no answer" ? "it sent no hello" : why + " before its hello");
@@ -76,8 +99,7 @@ void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
     report(fmt::format("rejected {}: {}", name, clause));
   }
   pending->answered = true;
-  stream.write(encode_hello(answer_to(hello, result, options_)),
-               [&stream] { stream.close_gracefully(); });
+  stream.write(encode_rejection(result), [&stream] { stream.close_gracefully(); });
   options_.on_rejected(hello, result, clause);
 }
 
@@ -104,9 +126,19 @@ void Acceptor::reject(PendingConnections::iterator pending, const std::string& w
 }
 
 void Acceptor::report(const std::string& line) {
-  if (reports_ > kMaxReports) return;
-  options_.message(++reports_ > kMaxReports ? "further rejected connections are not reported"
-                                            : line);
+  const gossip::Time now = scheduler_.now();
+  if (now - interval_began_ >= kReportInterval) {
+    if (unreported_ > 0)
+      options_.message(fmt::format("{} rejected connections were not reported", unreported_));
+    interval_began_ = now;
+    reports_ = unreported_ = 0;
+  }
+  if (reports_ < kMaxReports) {
+    ++reports_;
+    return options_.message(line);
+  }
+  if (unreported_++ == 0)
+    options_.message("further rejected connections are not reported for a minute");
 }
 
 }  // namespace gossamer::net

@@ -1,6 +1,7 @@
 // The accepting side of the handshake: reads the hello of each incoming connection and accepts or
 // rejects it. A connection that sends nothing or nonsense costs bounded memory for a bounded time,
-// and one line of output.
+// and one line of output at most. What a rejected peer learns is the reason as a number; the
+// values that differ are reported here.
 #pragma once
 
 #include <functional>
@@ -15,7 +16,8 @@ namespace gossamer::net {
 
 struct AcceptorOptions {
   Identity identity;
-  gossip::Time deadline{0};                      ///< for the hello of a pending connection
+  std::size_t pairs = 0;                         ///< of this process, to bound what is pending
+  gossip::Time deadline{0};                      ///< of a pending connection
   std::chrono::milliseconds failure_timeout{0};  ///< Hello::failure_timeout
   std::function<bool()> running;                 ///< Hello::running, asked for each answer
   /// Whether the peer that connects may have the pair that it asks for: accepted, resumed, or a
@@ -42,14 +44,22 @@ class Acceptor {
   Address address() const { return listener_->address(); }
 
  private:
-  static constexpr std::size_t kMaxPendingConnections = 64;
-  static constexpr int kMaxReports = 20;  ///< lines about rejected connections in a run
+  /// Lines about rejected connections in each interval.
+  static constexpr int kMaxReports = 20;
+  static constexpr gossip::Time kReportInterval = std::chrono::seconds(60);
 
   struct PendingConnection {
     std::shared_ptr<HandshakeStream> stream;
+    std::string host;       ///< the address of the other end, without its port
     bool answered = false;  ///< rejected: only the end of the connection is awaited
   };
   using PendingConnections = std::list<PendingConnection>;
+  /// Pending connections in all, and of one address. All pairs may be of processes on one machine,
+  /// and each may have a new connection and one that was rejected.
+  std::size_t max_pending() const { return 64 + 2 * options_.pairs; }
+  std::size_t max_pending_of_host() const { return 16 + 2 * options_.pairs; }
+
+  void make_room(const std::string& host);
   void on_accept(std::unique_ptr<Socket> socket);
   void on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes);
   void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
@@ -60,7 +70,9 @@ class Acceptor {
   RealScheduler& scheduler_;
   AcceptorOptions options_;
   PendingConnections pending_;
-  int reports_ = 0;
+  int reports_ = 0;  ///< lines in this interval
+  int unreported_ = 0;
+  gossip::Time interval_began_{0};
   std::unique_ptr<Listener> listener_;
 };
 

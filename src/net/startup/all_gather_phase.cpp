@@ -1,16 +1,36 @@
 #include "net/startup/all_gather_phase.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace gossamer::net {
 
 void AllGatherPhase::begin(AllGather gather) {
   gather_ = std::move(gather);
-  if (!complete()) send();
+  if (!complete()) {
+    deadline_ = state_.scheduler.after(seconds(state_.setup.options.join_timeout),
+                                       [this] { on_deadline(); });
+    send();
+  }
   advance();
+}
+
+void AllGatherPhase::on_deadline() {
+  if (complete() || state_.run.ending()) return;
+  std::vector<std::string> missing;
+  for (const auto& [pair, edge] : state_.edges)
+    if (edge.contributions.empty())
+      missing.push_back(edge.session ? edge.session->options().name
+                                     : fmt::format("peer {}", edge.remote));
+  shutdown_.end_run(
+      {ErrorKind::join_timeout,
+       fmt::format("after {:.3g} s (net.join_timeout) peer {} misses the start-up data of {}",
+                   state_.setup.options.join_timeout, state_.setup.hosted.front(),
+                   fmt::join(missing, "; "))});
 }
 
 void AllGatherPhase::send() {

@@ -16,7 +16,12 @@ namespace gossamer::net {
 class AllGatherPhase {
  public:
   AllGatherPhase(NetworkState& state, Shutdown& shutdown) : state_(state), shutdown_(shutdown) {}
+  ~AllGatherPhase() { state_.scheduler.cancel(deadline_); }
+  AllGatherPhase(const AllGatherPhase&) = delete;
+  AllGatherPhase& operator=(const AllGatherPhase&) = delete;
 
+  /// The run ends with join_timeout and the names of the partners whose contributions are missing
+  /// if the all-gather is not complete within net.join_timeout.
   void begin(AllGather gather);
   bool begun() const { return gather_.has_value(); }
   /// All steps are done, or this process is a latecomer, which takes part in none.
@@ -31,11 +36,13 @@ class AllGatherPhase {
  private:
   void send();
   bool merge_step();
+  void on_deadline();
 
   NetworkState& state_;
   Shutdown& shutdown_;
   std::optional<AllGather> gather_;
   int steps_done_ = 0;
+  gossip::Scheduler::TimerId deadline_;
 };
 
 }  // namespace gossamer::net

@@ -67,6 +67,7 @@ void Connector::read_answer() {
     if (words->version != kProtocolVersion)
       return on_rejection(
           fmt::format("its protocol version is {}, ours is {}", words->version, kProtocolVersion));
+    if (!is_accepted(words->result)) return on_refusal(words->result);
     std::vector<std::byte> bytes(prefix.begin(), prefix.end());
     stream_->read(kHelloBytes - kHelloPrefixBytes,
                   [this, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
@@ -76,17 +77,18 @@ void Connector::read_answer() {
   });
 }
 
+/// The other end has sent its reason as a number, and nothing else.
+void Connector::on_refusal(HandshakeResult result) {
+  const std::string clause =
+      describe_rejection(result, options_.hello.identity, options_.hello.from);
+  const bool stale = options_.address_may_be_stale && result == HandshakeResult::not_hosted;
+  return stale || is_retried(result) ? retry(clause) : on_rejection(clause);
+}
+
 void Connector::on_answer(std::span<const std::byte> bytes) {
   const auto answer = decode_hello(bytes.first<kHelloBytes>());
   if (!answer) return retry("the process that answers there is no gossamer peer");
   const Hello& hello = options_.hello;
-  if (!is_accepted(answer->result)) {
-    const std::string clause =
-        describe(answer->result, answer->identity, hello.identity, hello.from);
-    const bool stale =
-        options_.address_may_be_stale && answer->result == HandshakeResult::not_hosted;
-    return stale || is_retried(answer->result) ? retry(clause) : on_rejection(clause);
-  }
   const HandshakeResult difference = compare(hello.identity, answer->identity);
   if (difference != HandshakeResult::accepted)
     return on_rejection(describe(difference, answer->identity, hello.identity, hello.from));

@@ -48,6 +48,7 @@ class Connector {
   void retry(std::string why);
   void begin_handshake(std::unique_ptr<Socket> socket);
   void read_answer();
+  void on_refusal(HandshakeResult result);
   void on_answer(std::span<const std::byte> bytes);
   void give_up();
   void on_rejection(const std::string& clause);

@@ -32,7 +32,11 @@ void HandshakeStream::continue_read() {
 void HandshakeStream::read_done(const Transfer& transfer) {
   const auto self = shared_from_this();
   if (transfer.end || transfer.error) return end(reason(transfer));
-  if (discarding_) return continue_read();
+  if (discarding_) {
+    drained_ += transfer.bytes;
+    if (drained_ >= kMaxDrainedBytes) return end("it sent more after it was refused");
+    return continue_read();
+  }
   received_ += transfer.bytes;
   if (received_ < in_.size()) return continue_read();
   std::exchange(after_read_, nullptr)(in_);

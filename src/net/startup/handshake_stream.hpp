@@ -29,8 +29,10 @@ class HandshakeStream final : public SocketUser,
   void read(std::size_t bytes, std::function<void(std::span<const std::byte>)> then);
   /// Writes all bytes, of which it keeps a copy. One write at a time.
   void write(std::span<const std::byte> bytes, std::function<void()> then);
-  /// Closes the sending side, and reads on until the other end has closed, so that it can read what
-  /// was written; then calls on_end.
+  /// What is read and discarded of a connection at most after the refusal was written to it.
+  static constexpr std::size_t kMaxDrainedBytes = 4096;
+  /// Closes the sending side, and reads on until the other end has closed or sent kMaxDrainedBytes,
+  /// so that it can read what was written; then calls on_end.
   void close_gracefully();
   /// Hands the socket over and closes the stream.
   std::unique_ptr<Socket> release();
@@ -52,7 +54,7 @@ class HandshakeStream final : public SocketUser,
   gossip::Scheduler::TimerId timer_;
 
   std::vector<std::byte> in_, out_;
-  std::size_t received_ = 0, written_ = 0;
+  std::size_t received_ = 0, written_ = 0, drained_ = 0;
   bool discarding_ = false;
   std::function<void(std::span<const std::byte>)> after_read_;
   std::function<void()> after_write_;

@@ -46,6 +46,9 @@ std::string get(const char (&field)[kTextBytes]) {
   return text;
 }
 
+constexpr const char* kConfigurationAdvice =
+    " (every machine needs the same file: compare their resolved-*.toml)";
+
 std::string differ(const char* what, const std::string& theirs, const std::string& ours) {
   return fmt::format("its {} is {}, ours is {}", what, fitted(theirs), fitted(ours));
 }
@@ -71,6 +74,14 @@ std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello) {
   put(hello.identity.configuration, wire.configuration);
   std::array<std::byte, kHelloBytes> bytes;
   std::memcpy(bytes.data(), &wire, sizeof wire);
+  return bytes;
+}
+
+std::array<std::byte, kHelloPrefixBytes> encode_rejection(HandshakeResult result) {
+  const std::uint16_t words[2] = {kProtocolVersion, static_cast<std::uint16_t>(result)};
+  std::array<std::byte, kHelloPrefixBytes> bytes;
+  std::memcpy(bytes.data(), &kHelloMagic, sizeof kHelloMagic);
+  std::memcpy(bytes.data() + sizeof kHelloMagic, words, sizeof words);
   return bytes;
 }
 
@@ -125,7 +136,7 @@ std::string describe(HandshakeResult result, const Identity& theirs, const Ident
     case HandshakeResult::wrong_model: return differ("model", theirs.model, ours.model);
     case HandshakeResult::wrong_configuration:
       return differ("shared configuration", theirs.configuration, ours.configuration) +
-             " (every machine needs the same file: compare their resolved-*.toml)";
+             kConfigurationAdvice;
     case HandshakeResult::unknown_id:
       return fmt::format("there is no peer {} in a network of {}", id, ours.peers);
     case HandshakeResult::not_hosted: return "the requested peer does not live at this address";
@@ -141,6 +152,24 @@ std::string describe(HandshakeResult result, const Identity& theirs, const Ident
   }
   return fmt::format("it gave a reason that this version does not know ({})",
                      static_cast<int>(result));
+}
+
+std::string describe_rejection(HandshakeResult result, const Identity& ours, int id) {
+  const auto differs = [](const char* what, const std::string& own) {
+    return fmt::format("its {} is not ours, {}", what, fitted(own));
+  };
+  switch (result) {
+    case HandshakeResult::wrong_version:
+      return differs("protocol version", std::to_string(ours.protocol));
+    case HandshakeResult::wrong_run: return differs("run", ours.run_id);
+    case HandshakeResult::wrong_peers:
+      return differs("number of peers", std::to_string(ours.peers));
+    case HandshakeResult::wrong_topology: return differs("topology", ours.topology);
+    case HandshakeResult::wrong_model: return differs("model", ours.model);
+    case HandshakeResult::wrong_configuration:
+      return differs("shared configuration", ours.configuration) + kConfigurationAdvice;
+    default: return describe(result, ours, ours, id);
+  }
 }
 
 }  // namespace gossamer::net

@@ -1,7 +1,8 @@
 // The handshake: each end of a fresh connection sends one hello, a struct of fixed size that begins
 // with magic and protocol version, so that any version can reject any other in words. The
-// connecting peer names itself and its run; the answer is the same struct with a result.
-// docs/WIRE.md has the bytes.
+// connecting peer names itself and its run. The answer of a peer that accepts is the same struct
+// with a result; the answer of a peer that rejects is the first 8 bytes alone, so that nothing of a
+// run can be learned from it. docs/WIRE.md has the bytes.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 6;
+inline constexpr std::uint16_t kProtocolVersion = 7;
 
 /// What all processes of a run must have in common. Texts are compared, and printed when they
 /// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
@@ -81,6 +82,8 @@ struct HelloPrefix {
   std::uint16_t version = 0;
   HandshakeResult result = HandshakeResult::accepted;
 };
+/// A whole rejection: the first 8 bytes of an answer of this version.
+std::array<std::byte, kHelloPrefixBytes> encode_rejection(HandshakeResult result);
 /// Nothing if the bytes are no hello.
 std::optional<HelloPrefix> decode_hello_prefix(std::span<const std::byte, kHelloPrefixBytes> bytes);
 
@@ -93,5 +96,8 @@ HandshakeResult compare(const Identity& ours, const Identity& theirs);
 /// The result in words, as a clause: "its topology is ring-8 (77ab), ours is torus-8 (91cd)".
 /// `theirs` is the identity of the process that "its" refers to, `id` the peer that connects.
 std::string describe(HandshakeResult result, const Identity& theirs, const Identity& ours, int id);
+/// A rejection of `ours` in words, as far as this process knows them: the other end has sent the
+/// result and nothing else. "its topology is not ours, ring-8 (77ab)".
+std::string describe_rejection(HandshakeResult result, const Identity& ours, int id);
 
 }  // namespace gossamer::net

@@ -35,6 +35,7 @@ std::optional<FileName> parse_name(std::string_view name) {
   if (!read_number(parsed.round) || !name.starts_with('-')) return {};
   name.remove_prefix(1);
   if (!read_number(parsed.process) || !name.starts_with('.')) return {};
+  if (name.find(kAsideSuffix) != std::string_view::npos) return {};
   parsed.suffix = name;
   return parsed;
 }
@@ -49,6 +50,17 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 /// Removes the manifest first: without it, the tensor file is not a checkpoint.
 void remove_checkpoint(const fs::path& manifest, Disk& disk) {
   if (disk.remove(manifest) == 0) disk.remove(tensors_path(manifest));
+}
+
+/// Renames the tensor file first: a manifest without it is skipped, and is set aside later.
+void set_aside(const fs::path& manifest, Disk& disk) {
+  const fs::path tensors = tensors_path(manifest);
+  std::string suffix = kAsideSuffix;
+  for (int copy = 2;
+       fs::exists(manifest.string() + suffix) || fs::exists(tensors.string() + suffix); ++copy)
+    suffix = fmt::format("{}-{}", kAsideSuffix, copy);
+  if (!fs::exists(tensors) || disk.rename(tensors, tensors.string() + suffix) == 0)
+    disk.rename(manifest, manifest.string() + suffix);
 }
 
 std::vector<CheckpointName> checkpoints_of(const fs::path& folder, int process) {
@@ -80,7 +92,8 @@ void prune_checkpoints(const fs::path& folder, int process, gossip::Round newest
                        Disk& disk) {
   std::set<fs::path> kept;
   for (const CheckpointName& name : checkpoints_of(folder, process)) {
-    if (name.round > newest || kept.size() >= 2 * std::max<std::size_t>(keep, 1))
+    if (name.round > newest) set_aside(name.manifest, disk);
+    else if (kept.size() >= 2 * std::max<std::size_t>(keep, 1))
       remove_checkpoint(name.manifest, disk);
     else kept.insert({name.manifest, tensors_path(name.manifest)});
   }
@@ -91,6 +104,17 @@ void prune_checkpoints(const fs::path& folder, int process, gossip::Round newest
     if (parsed && parsed->process == process && parsed->round <= newest && !kept.contains(path))
       disk.remove(path);
   }
+}
+
+int set_later_checkpoints_aside(const fs::path& folder, int process, gossip::Round round,
+                                Disk& disk) {
+  int count = 0;
+  for (const CheckpointName& name : checkpoints_of(folder, process)) {
+    if (name.round <= round) continue;
+    set_aside(name.manifest, disk);
+    ++count;
+  }
+  return count;
 }
 
 void remove_later_checkpoints(const fs::path& folder, int process, gossip::Round round,

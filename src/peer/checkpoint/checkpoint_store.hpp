@@ -26,16 +26,23 @@ std::filesystem::path checkpoint_path(const std::filesystem::path& folder, gossi
 /// The checkpoints of all processes in the folder, newest first; empty if there is no folder.
 std::vector<CheckpointName> checkpoints_in(const std::filesystem::path& folder);
 
-/// After the checkpoint of round `newest` was written, removes from the files of `process`:
-/// checkpoints of later rounds, from an incarnation that was ahead; all others except the newest
-/// `keep`; and files that belong to no checkpoint, such as unfinished ones. The checkpoint of
-/// `newest` is never removed. Files that cannot be removed are ignored.
+/// After the checkpoint of round `newest` was written, sets aside the checkpoints of `process` of
+/// later rounds, from an incarnation that was ahead, and removes from its files: all other
+/// checkpoints except the newest `keep`, and files that belong to no checkpoint, such as unfinished
+/// ones. The checkpoint of `newest` is never removed. Files that cannot be removed are ignored.
 void prune_checkpoints(const std::filesystem::path& folder, int process, gossip::Round newest,
                        std::size_t keep, Disk& disk);
 /// Removes the checkpoints of `process` of rounds after `round`, from which the run resumes. They
 /// will be written again.
 void remove_later_checkpoints(const std::filesystem::path& folder, int process, gossip::Round round,
                               Disk& disk);
+
+/// A file that is set aside has this at the end of its name (".aside", ".aside-2", …). It is kept,
+/// and is no checkpoint: rename it to use it.
+inline constexpr const char* kAsideSuffix = ".aside";
+/// Sets aside the checkpoints of `process` of rounds after `round`. Returns how many there were.
+int set_later_checkpoints_aside(const std::filesystem::path& folder, int process,
+                                gossip::Round round, Disk& disk);
 
 /// The states of a process's nodes after one round, each in a file that was verified.
 struct SavedStates {

@@ -124,6 +124,11 @@ Json Recorder::header(const std::string& clock) const {
   return header;
 }
 
+Result<std::size_t> Recorder::set_records_aside(gossip::Round round) const {
+  if (!resumed_log_) return std::size_t{0};
+  return resumed_log_->copy_dropped(round, aside_path());
+}
+
 Status Recorder::resume_at(gossip::Round round) {
   if (!resumed_log_) return {};
   if (round == 0 && resumed_log_->finished())

@@ -88,6 +88,10 @@ class Recorder {
   /// begins in an earlier round, because it joined another part of the network, is not recorded
   /// before `round`: no record is repeated.
   Status resume_at(gossip::Round round);
+  /// Before resume_at(), where other processes chose the round: the records that it will drop are
+  /// appended to aside_path(). Returns how many there are.
+  Result<std::size_t> set_records_aside(gossip::Round round) const;
+  std::filesystem::path aside_path() const { return log_path_.string() + ".aside"; }
 
   /// Writes the record of a node, and that of the network after the last node's. Errors (data) name
   /// the file, here and below.

@@ -1,6 +1,9 @@
 #include "peer/log/resumed_log.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <fstream>
 #include <limits>
 
 #include "peer/log/log_records.hpp"
@@ -58,6 +61,23 @@ Result<std::vector<double>> ResumedLog::truncate(gossip::Round round) const {
   }
   if (!truncated) GOSSAMER_TRY_STATUS(rewrite(round));
   return losses;
+}
+
+Result<std::size_t> ResumedLog::copy_dropped(gossip::Round round, const fs::path& path) const {
+  const auto dropped = [round](const Line& line) { return line.round >= round; };
+  const auto is_lost = [&](const Line& line) { return dropped(line) && line.round != kNever; };
+  if (std::ranges::none_of(lines_, is_lost)) return std::size_t{0};
+  std::ofstream out(path, std::ios::binary | std::ios::app);
+  std::size_t number = 0, count = 0;
+  GOSSAMER_TRY_STATUS(read_lines(log_.path, [&](std::string_view text) -> Status {
+    if (number > lines_.size() || number++ == 0 || !dropped(lines_[number - 2])) return {};
+    out << text << '\n';
+    ++count;
+    return {};
+  }));
+  out.close();
+  if (!out) return Error{ErrorKind::data, fmt::format("cannot write {}", path.string())};
+  return count;
 }
 
 /// Copies the remaining lines to a new file. This handles logs in which dropped and remaining lines

@@ -30,6 +30,9 @@ class ResumedLog {
   /// it is replaced. Returns the last remaining train loss of each hosted node; NaN if there is
   /// none. Errors (data) name the file.
   Result<std::vector<double>> truncate(gossip::Round round) const;
+  /// Appends the records of `round` and later rounds, which truncate() would drop, to `path`, and
+  /// returns how many there are. An end record alone does not count. Errors (data) name the file.
+  Result<std::size_t> copy_dropped(gossip::Round round, const std::filesystem::path& path) const;
 
  private:
   /// A line after the header.

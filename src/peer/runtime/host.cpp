@@ -170,7 +170,7 @@ std::uint64_t Host::node_steps() const {
 
 EndMetrics Host::end_metrics(double wall_seconds, const std::optional<Error>& stopped) const {
   EndMetrics end;
-  end.rounds = rounds_done();
+  end.rounds = rounds_done() - std::min(rounds_done(), group_.rounds_left_out());
   end.seconds = log_.seconds();
   end.wall_seconds = log_.seconds_with_earlier(wall_seconds);
   end.node_steps = node_steps();

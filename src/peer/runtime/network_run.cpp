@@ -292,6 +292,14 @@ Status NetworkRun::finish(bool began) {
     recorder.discard();
     return *host_->error();
   }
+  // Rounds that were left out are no part of a complete run.
+  if (const gossip::Round left_out = host_->group().rounds_left_out();
+      left_out > 0 && !host_->error())
+    host_->fail(
+        {ErrorKind::lost_peer,
+         fmt::format("the run is not complete: peer {} was cut off from all neighbours, and "
+                     "left out {} of {} rounds to go on in theirs",
+                     fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds)});
   const HostView rows(*setup_.device, host_->parameter_rows());
   const double seconds = std::chrono::duration<double>(scheduler_.now()).count();
   const Status written = recorder.end(host_->end_metrics(seconds, host_->error()), rows.rows());

@@ -6,6 +6,8 @@
 
 namespace gossamer::peer {
 
+namespace fs = std::filesystem;
+
 Result<Startup> Startup::prepare(const Setup& setup, StartupRequest request) {
   Startup startup(setup, std::move(request));
   const StartupRequest& options = startup.request_;
@@ -34,22 +36,45 @@ std::vector<gossip::Round> Startup::rounds() const {
 Status Startup::restore(gossip::Round round, Host& host) {
   if (request_.resume.kind == ResumeChoice::Kind::none) return {};
   if (round > 0) GOSSAMER_TRY_STATUS(host.restore(states_.at(round)));
+  const fs::path folder = checkpoint_folder(setup_->config, request_.folder);
+  const int process = request_.hosted.front();
+  // The newest state is this process's own choice; an earlier one is that of the network.
+  const bool newest = round == (states_.empty() ? 0 : states_.rbegin()->first);
+  if (!newest) GOSSAMER_TRY_STATUS(set_records_aside(round));
   GOSSAMER_TRY_STATUS(recorder_->resume_at(round));
-  // At round 0 the existing checkpoints are the only ones: they are kept until the first new one is
-  // written.
-  if (round > 0)
-    remove_later_checkpoints(checkpoint_folder(setup_->config, request_.folder),
-                             request_.hosted.front(), round, real_disk());
+  if (newest && round > 0) {
+    remove_later_checkpoints(folder, process, round, real_disk());
+  } else if (round > 0) {
+    // At round 0 the existing checkpoints are the only ones: they stay until the first new one is
+    // written.
+    if (const int count = set_later_checkpoints_aside(folder, process, round, real_disk());
+        count > 0)
+      request_.message(
+          fmt::format("{} checkpoints of rounds after {} are set aside in {}, with names that end "
+                      "in {}",
+                      count, round, folder.string(), kAsideSuffix));
+  }
+  return {};
+}
+
+/// Keeps the records that a round which other processes chose has this process drop.
+Status Startup::set_records_aside(gossip::Round round) {
+  GOSSAMER_TRY(const std::size_t count, recorder_->set_records_aside(round));
+  if (count > 0)
+    request_.message(fmt::format("{} records of round {} and later rounds are set aside in {}",
+                                 count, round, recorder_->aside_path().string()));
   return {};
 }
 
 /// Other peers of this process may start in an earlier round: by at most the number of rounds that
 /// a link state update takes through the network, unless they join another part of it. Existing
-/// checkpoints, which may be of later
-/// rounds if the process was ahead while it was cut off, are kept until it has written a new one.
+/// checkpoints, which may be of later rounds if the process was ahead while it was cut off, are set
+/// aside when it has written a new one.
 Status Startup::join_at(gossip::Round round) {
   const auto nodes = static_cast<gossip::Round>(request_.hosted.size() == 1 ? 0 : setup_->nodes());
-  return recorder_->resume_at(round - std::min(round, nodes));
+  const gossip::Round first = round - std::min(round, nodes);
+  GOSSAMER_TRY_STATUS(set_records_aside(first));
+  return recorder_->resume_at(first);
 }
 
 void Startup::announce(gossip::Round round) const {

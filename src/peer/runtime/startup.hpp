@@ -46,6 +46,8 @@ class Startup {
   void announce(gossip::Round round) const;
 
  private:
+  Status set_records_aside(gossip::Round round);
+
   Startup(const Setup& setup, StartupRequest request)
       : setup_(&setup), request_(std::move(request)) {}
 
