@@ -1,5 +1,4 @@
-// Membership messages to one peer, sent by the test in the place of its partners: what the peer
-// stores, forwards, answers and refuses.
+// Membership messages to one peer: what it stores, forwards, answers and refuses.
 #include <algorithm>
 #include <limits>
 #include <set>

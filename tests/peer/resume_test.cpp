@@ -3,7 +3,6 @@
 
 #include "gossip/codec.hpp"
 #include "peer/checkpoint/checkpoint_store.hpp"
-#include "peer/runtime/startup.hpp"
 #include "tests/peer/test_util.hpp"
 
 using namespace gossamer;
@@ -46,15 +45,6 @@ void check_same(const Left& resumed, const Left& whole) {
   const auto here = told(resumed), there = told(whole);
   REQUIRE(here.size() == there.size());
   for (std::size_t i = 0; i < here.size(); ++i) CHECK(here[i] == there[i]);
-}
-
-/// Restores the folder to the state after a kill that followed the checkpoint of `round`: later
-/// checkpoints are removed, and the log has all records up to then and more.
-void turn_back(const fs::path& folder, gossip::Round round) {
-  remove_later_checkpoints(folder / "checkpoints", 0, round, real_disk());
-  std::string log = content_of(folder / "log-0.jsonl");
-  written(folder / "log-0.jsonl", log.substr(0, log.size() - 30));  // its last line torn
-  for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder / name);
 }
 
 /// Runs to the end, and then again from each retained checkpoint.
@@ -318,84 +308,6 @@ TEST_CASE("--resume none, a path, a folder, and paths that lead to no checkpoint
   CHECK(refused(here, {}, "auto")
             .find("the log of a finished run, and there is no checkpoint to resume from") !=
         std::string::npos);
-}
-
-TEST_CASE(
-    "a process that joins a network which is behind keeps its checkpoints until it has written "
-    "another") {
-  const Folder folder;
-  const Overrides base{"run.peers=3", "run.rounds=20", "checkpoint.every=4", "checkpoint.keep=9"};
-  run_in(folder.path, base);
-  for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder.path / name);
-  const Setup setup = set_up(base);
-  std::vector<std::string> messages;
-  auto startup =
-      Startup::prepare(setup, {{0, 1, 2},
-                               folder.path,
-                               resume_choice("auto"),
-                               Host::Clock::virtual_time,
-                               [&](const std::string& line) { messages.push_back(line); }});
-  REQUIRE_MESSAGE(startup.ok(), (startup.ok() ? "" : startup.error().message));
-  CHECK(checkpoints_in(folder.path / "checkpoints").front().round == 20);
-  const auto rounds = [&] {
-    std::vector<gossip::Round> found;
-    for (const CheckpointName& name : checkpoints_in(folder.path / "checkpoints"))
-      found.push_back(name.round);
-    return found;
-  };
-  REQUIRE(startup->join_at(9).ok());
-  CHECK(rounds() == std::vector<gossip::Round>{20, 16, 12, 8, 4});
-  const auto states =
-      find_states(setup, folder.path / "checkpoints", {0, 1, 2}, 8, [](const std::string&) {});
-  REQUIRE(states.ok());
-  for (const SavedStates::Node& node : states->at(8).nodes) {
-    const std::vector<std::vector<float>> rows(setup.algorithm->rows(*setup.schedule).size(),
-                                               std::vector<float>(setup.parameters));
-    NodeSnapshot snapshot{
-        .round = 12, .wall_seconds = 1, .state = node.state, .rows = {rows.begin(), rows.end()}};
-    REQUIRE(startup->checkpointer()->add(std::move(snapshot)).ok());
-    CHECK(rounds().front() == (node.state.node < 2 ? 20 : 12));
-  }
-  CHECK(rounds() == std::vector<gossip::Round>{12, 8, 4});
-  // What the network made this process leave is kept beside: the checkpoints of 16 and 20, and the
-  // records of round 6 on (three nodes may start in rounds that are three apart).
-  for (const int round : {16, 20})
-    for (const char* kind : {"json", "safetensors"})
-      CHECK(fs::exists(folder.path / "checkpoints" /
-                       fmt::format("round-{:08}-0.{}.aside", round, kind)));
-  const std::string aside = read_file(folder.path / "log-0.jsonl.aside").value();
-  CHECK(aside.find("\"round\":20") != std::string::npos);
-  CHECK(aside.find("\"round\":5,") == std::string::npos);
-  CHECK(read_file(folder.path / "log-0.jsonl").value().find("\"round\":20,") == std::string::npos);
-  CHECK(std::ranges::any_of(messages, [&](const std::string& line) {
-    return line.ends_with("are set aside in " + (folder.path / "log-0.jsonl.aside").string());
-  }));
-}
-
-TEST_CASE(
-    "a process that starts at round 0, because another process has no checkpoint, keeps its "
-    "checkpoints") {
-  const Folder folder;
-  const Overrides base{"run.peers=3", "run.rounds=8", "checkpoint.every=4"};
-  run_in(folder.path, base);
-  turn_back(folder.path, 8);
-  const Setup setup = set_up(base);
-  for (const gossip::Round round : {0, 4}) {
-    auto startup = Startup::prepare(setup, {{0, 1, 2},
-                                            folder.path,
-                                            resume_choice("auto"),
-                                            Host::Clock::virtual_time,
-                                            [](const std::string&) {}});
-    REQUIRE_MESSAGE(startup.ok(), (startup.ok() ? "" : startup.error().message));
-    CHECK(startup->rounds() == std::vector<gossip::Round>{0, 4, 8});
-    gossip::VirtualScheduler scheduler;
-    gossip::InlineExecutor executor;
-    HostRequest request;
-    request.hosted = {0, 1, 2};
-    Host host(setup, scheduler, executor, startup->recorder(), request);
-    REQUIRE(startup->restore(round, host).ok());
-    CHECK(checkpoints_in(folder.path / "checkpoints").size() == (round == 0 ? 2 : 1));
-  }
 }
 
 TEST_CASE("a failed checkpoint is reported and does not end the run") {

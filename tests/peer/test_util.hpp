@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gossip/algorithm.hpp"
+#include "peer/checkpoint/checkpoint_store.hpp"
 #include "peer/config/config.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/runtime/run.hpp"
@@ -171,6 +172,15 @@ inline Left run_in(const fs::path& folder, const Overrides& overrides, RunReques
   REQUIRE_MESSAGE(final.ok(), (final.ok() ? "" : final.error().message));
   CHECK(Json::parse(content_of(folder / "summary.json")) == outcome->summary);
   return {outcome->summary, outcome->stopped, std::move(logs->front()), std::move(final).value()};
+}
+
+/// Restores the folder to the state after a kill that followed the checkpoint of `round`: later
+/// checkpoints are removed, and the log has all records up to then and more.
+inline void turn_back(const fs::path& folder, gossip::Round round) {
+  remove_later_checkpoints(folder / "checkpoints", 0, round, real_disk());
+  std::string log = content_of(folder / "log-0.jsonl");
+  written(folder / "log-0.jsonl", log.substr(0, log.size() - 30));  // its last line torn
+  for (const char* name : {"final-0.safetensors", "summary.json"}) fs::remove(folder / name);
 }
 
 }  // namespace gossamer::peer::testing

@@ -44,7 +44,7 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[NetworkFactory]:
 @pytest.fixture(scope="session")
 def fake_gossamer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """fake_gossamer.py as a program. It starts this Python without site packages, which is fast."""
-    source = (Path(__file__).parent / "fake_gossamer.py").read_text(encoding="utf-8")
+    source = (Path(__file__).parent / "programs" / "fake_gossamer.py").read_text(encoding="utf-8")
     program = tmp_path_factory.mktemp("bin") / "gossamer"
     program.write_text(f"#!{sys.executable} -IS\n" + source.partition("\n")[2], encoding="utf-8")
     program.chmod(0o755)

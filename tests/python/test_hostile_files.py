@@ -1,4 +1,5 @@
-"""Files from strangers: each is refused by name, with little memory and processor time."""
+"""Files from strangers: each is refused by name, with little memory and processor time. The program
+is hardened as those of distributions are."""
 
 import json
 import os
@@ -42,7 +43,7 @@ def run_with(program: Path, folder: Path, *sets: str) -> str:
 
 
 def gzip_of_zeros(start: bytes, mebibytes: int) -> bytes:
-    """gzip data of `start` and then zeros. A full flush makes all blocks of zeros the same bytes."""
+    """gzip data of `start` and then zeros. Full flushes make all blocks of zeros the same bytes."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
     packed = packer.compress(start) + packer.flush(zlib.Z_FULL_FLUSH)
     packed += packer.compress(bytes(1 << 20)) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -215,3 +216,23 @@ def test_pipe_in_the_place_of_an_address(gossamer: Path, tmp_path: Path) -> None
     )
     assert done.returncode == 4, done.stderr
     assert "peer-1.addr" in done.stderr
+
+
+def readelf(program: Path, *options: str) -> str:
+    return subprocess.run(
+        ["readelf", "--wide", *options, program], capture_output=True, text=True, check=True
+    ).stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words", "meaning"),
+    [
+        (["--file-header"], "DYN (Position-Independent Executable file)", "PIE"),
+        (["--program-headers"], "GNU_RELRO", "RELRO"),
+        (["--dynamic"], "BIND_NOW", "full RELRO"),
+        (["--dyn-syms"], "__stack_chk_fail", "a stack protector"),
+        (["--dyn-syms"], "_chk@GLIBC", "FORTIFY"),
+    ],
+)
+def test_program_is_hardened(gossamer: Path, options: list[str], words: str, meaning: str) -> None:
+    assert words in readelf(gossamer, *options), f"{gossamer} has no {meaning}"
