@@ -24,6 +24,7 @@ peer::Setup setup_of(const Scenario& scenario) {
   peer::Setup setup;
   setup.config =
       peer::load_config("", {fmt::format("run.peers={}", scenario.peers),
+                             fmt::format("run.rounds={}", scenario.rounds),
                              fmt::format("run.seed={}", scenario.seed),
                              fmt::format("checkpoint.every={}", scenario.checkpoint_every)})
           .value();
