@@ -42,8 +42,8 @@ enum class Purpose : std::uint32_t {
   jitter = 11,       ///< of a simulated link's chunks: peer and step are its ends
   step_time = 12,    ///< virtual time of local steps
   scenario = 13,     ///< scenarios and random events of simulated networks with faults
-  clients = 16,      ///< clients that train in a round of federated averaging, and those that fail;
-                     ///< step = round
+  clients = 16,  ///< clients that train in a round of federated averaging, and clients that fail;
+                 ///< step = round
   test = 1000,
 };
 

@@ -48,7 +48,7 @@ struct DecodeRequest {
   Round round = 0;
   Combine combine = Combine::replace;
   std::uint64_t* fault =
-      nullptr;  ///< a gpu::FaultWord's, of no other request of the call; null: nobody is told
+      nullptr;            ///< a gpu::FaultWord's, of no other request of the call; null: no report
   std::uint64_t tag = 1;  ///< not 0: what `fault` becomes where this is no message of this codec;
                           ///< `values` are undefined then
 };

@@ -75,9 +75,9 @@ struct Job {
   /// A GPU runs the job as a captured graph, which cannot wait for other GPUs.
   static constexpr bool kOneGpu = true;
 
-  Real* parameters = nullptr;  ///< written by Pass::step alone
-  StateRows<Real> state = {};  ///< the rule's rows; null beyond those that the rule keeps
-  Real* gradient = nullptr;    ///< gradient: out; step: scratch; evaluate: unused
+  Real* parameters = nullptr;              ///< written by Pass::step alone
+  StateRows<Real> state = {};              ///< the rule's rows; null beyond the rule's rows
+  Real* gradient = nullptr;                ///< gradient: out; step: scratch; evaluate: unused
   const std::uint32_t* samples = nullptr;  ///< [steps, batch] indices into the table (host memory)
   int batch = 0;                           ///< 1 … program.batch
   int steps = 1;

@@ -1,5 +1,5 @@
-// What becomes of the records and checkpoints of a process that has to start in an earlier round than
-// it had reached.
+// What becomes of the records and checkpoints of a process that has to start in an earlier round
+// than it had reached.
 #include <algorithm>
 
 #include "peer/checkpoint/checkpoint_store.hpp"

@@ -53,7 +53,7 @@ struct LinkState {
   int end = 0, neighbour = 0;      ///< the peer whose state this is, and the peer at the other end;
                                    ///< 0 to 65,535
   std::uint32_t version = 0;       ///< changes of the state so far: odd if the link is lost
-  bool reachability_only = false;  ///< the state changes who is reachable, and rows are not
+  bool reachability_only = false;  ///< the state changes which peers are reachable; rows are not
                                    ///< reinitialised because of it
 
   bool operator==(const LinkState&) const = default;

@@ -118,7 +118,7 @@ class LinkStateFlooding {
   const MembershipOptions& options_;
   std::function<bool(int partner)> is_active_;
   LinkStateTable table_;
-  std::set<Round> reinitialisations_;  ///< rounds of those that are to come
+  std::set<Round> reinitialisations_;  ///< rounds of the ones to come
   Round reinitialised_from_ = 0;       ///< rounds of which the last reinitialisation is the first
   Round last_begun_ = 0;               ///< of begin_round()
   std::size_t reachable_;              ///< as last reported

@@ -31,7 +31,7 @@ class Inbox {
   /// The link was lost: drops all chunks. Nothing arrives until reopen().
   void close();
   bool closed() const { return closed_; }
-  /// The sender violated the protocol: drops all chunks, those that arrive until close() included.
+  /// The sender violated the protocol: drops all chunks, also the ones that arrive until close().
   void refuse();
   /// Opens a closed inbox for messages from the beginning of one on, of any round.
   void reopen();

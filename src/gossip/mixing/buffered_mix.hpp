@@ -100,7 +100,7 @@ class BufferedMix {
   MixerContext context_;
   Round round_ = 0;                                 ///< of the mix under way, or the last one
   bool active_ = false;                             ///< a mix is under way
-  std::vector<topology::Neighbour> in_neighbours_;  ///< of round_, those that are present
+  std::vector<topology::Neighbour> in_neighbours_;  ///< of round_; present ones only
   PendingDecision decided_;
 
  private:

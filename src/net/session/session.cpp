@@ -18,8 +18,8 @@ namespace {
 // megabytes.
 constexpr std::size_t kMaxControlFrames = 1 << 16;
 
-// Frames that carry nothing new: so many, one more in each interval, and one for each frame with
-// content. An honest end sends a heartbeat at most each quarter of a failure timeout, which is
+// Frames that carry nothing new: a fixed number, one more in each interval, and one for each frame
+// with content. An honest end sends a heartbeat at most each quarter of a failure timeout, which is
 // 12.5 ms at least, and a few `running`.
 constexpr std::uint64_t kFreeEmptyFrames = 1024;
 constexpr gossip::Time kEmptyFrameInterval = 5ms;

@@ -73,7 +73,7 @@ class Session final : private TransportUser {
   void send(gossip::Chunk chunk);
   /// Sends a contribution of at most kMaxContributionBytes.
   void send_contribution(std::string contribution);
-  /// Tells the other end that this network has begun its rounds.
+  /// Sends the other end the frame that says that this network has begun its rounds.
   void send_running();
   /// While true, data and control frames wait unread, and so do the frames behind them. That is no
   /// silence of the other end.

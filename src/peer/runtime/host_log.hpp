@@ -1,5 +1,5 @@
 // What a process counts of its nodes for its log and its checkpoints: times, traffic, losses,
-// staleness, and who is within reach.
+// staleness, and which peers are reachable.
 #pragma once
 
 #include <chrono>

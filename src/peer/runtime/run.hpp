@@ -29,7 +29,7 @@ struct RunOutcome {
   std::optional<Error> stopped;
 };
 
-/// Runs to the end and writes the run folder. Errors are those that kept it from starting or from
+/// Runs to the end and writes the run folder. Errors: whatever kept it from starting or from
 /// writing.
 Result<RunOutcome> run(const Setup& setup, RunRequest request);
 

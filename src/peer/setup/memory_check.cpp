@@ -19,7 +19,7 @@ struct MemoryShortfall {
   std::size_t capacity = 0;    ///< nodes that would fit on all GPUs together
 };
 
-/// The GPU with the least free memory among those that are too small; none if `hosted` nodes of
+/// Of the GPUs that are too small, the one with the least free memory; none if `hosted` nodes of
 /// `bytes` each fit.
 std::optional<MemoryShortfall> find_shortfall(gpu::Memory& device, std::size_t bytes,
                                               std::size_t hosted) {

@@ -69,9 +69,9 @@ struct Setup {
 topology::ScheduleRequest schedule_request(const Config& config,
                                            const gossip::Algorithm& algorithm);
 
-/// `local_rank`: this process among those that share the machine's GPUs; the default is one process
-/// that hosts all nodes. Errors (invalid; data if a file is missing or damaged) say which settings
-/// do not fit together, and which would.
+/// `local_rank`: this process among the processes that share the machine's GPUs; the default is one
+/// process that hosts all nodes. Errors (invalid; data if a file is missing or damaged) say which
+/// settings do not fit together, and which would.
 Result<Setup> make_setup(Config config, LocalRank local_rank = {});
 
 }  // namespace gossamer::peer

@@ -147,7 +147,7 @@ Time time_limit(const Scenario& scenario, const Protocol& protocol) {
   for (const Fault& fault : scenario.fault_list()) {
     delayed += fault.lasts;
     if (fault.kind == FaultKind::delay)
-      delayed += fault.amount;  // what was sent last arrives so much later
+      delayed += fault.amount;  // the chunks sent last arrive later by this
     if (fault.kind == FaultKind::slow_reader) delayed += frame / std::max(fault.amount, 1.0);
     if (breaks_links(fault.kind))
       delayed += 2 * scenario.network.failure_timeout + scenario.network.reconnect_delay +

@@ -41,7 +41,7 @@ class Connection {
   /// From one peer to the other nothing passes, or what waited passes again. Blocks are counted.
   void block(int from);
   void unblock(int from);
-  /// Chunks arrive so much later.
+  /// Chunks arrive later by this time.
   void add_delay(int from, Time more) { end_of(from).path.delay += more; }
 
   /// Peer `end` detects that the connection is lost, and the other end will. `truncates`: in the

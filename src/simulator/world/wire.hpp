@@ -29,7 +29,7 @@ inline constexpr int kMostLosses = 3, kLongestResend = (1 << kMostLosses) - 1;
 
 /// What lies between two peers in one direction, whatever connection they have.
 struct Path {
-  Time delay{0};   ///< chunks that leave from now on arrive so much later
+  Time delay{0};   ///< added to the arrival of chunks that leave from now on
   int blocks = 0;  ///< nothing passes while this is above 0
 };
 
