@@ -13,7 +13,7 @@ import pytest
 from network_test_util import NetworkFactory, networks
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "experiments"))
+sys.path[:0] = [str(ROOT / "experiments"), str(ROOT / "tests" / "python" / "programs")]
 
 
 @pytest.fixture(scope="session")
