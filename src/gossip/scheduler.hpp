@@ -77,6 +77,8 @@ class Scheduler {
   /// Fires the earliest timer if it is due at `now`; false if none is. Also after stop(): an
   /// orderly end still needs its deadlines.
   bool fire_due(Time now);
+  /// Destroys the timers' callbacks without calling them; they may cancel other timers meanwhile.
+  void drop_timers() { const auto dropped = std::exchange(timers_, {}); }
   Time next_timer() const { return timers_.empty() ? Time::max() : timers_.begin()->first.first; }
 
  private:

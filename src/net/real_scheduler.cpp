@@ -30,7 +30,8 @@ struct RealScheduler::Io {
 };
 
 RealScheduler::RealScheduler() : io_(std::make_unique<Io>()) {}
-RealScheduler::~RealScheduler() = default;
+// Callbacks of timers may own sockets, which are closed before Asio's services end.
+RealScheduler::~RealScheduler() { drop_timers(); }
 
 gossip::Time RealScheduler::now() const { return Clock::now() - io_->start; }
 
