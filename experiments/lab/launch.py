@@ -46,17 +46,16 @@ def settings(
     return [part for key, value in merged.items() for part in ("--set", f"{key}={value}")]
 
 
+def check_command(launch_config: LaunchConfig, cell: Cell, *options: str) -> list[str]:
+    """The command that checks the cell's configuration without running it."""
+    program, config = str(launch_config.binary), str(launch_config.config)
+    return [program, "run", config, "--check", *options, *settings(launch_config, cell)]
+
+
 def check(launch_config: LaunchConfig, cell: Cell) -> str:
     """The program's message if it rejects the cell's configuration; empty if the cell can run."""
-    command = [
-        str(launch_config.binary),
-        "run",
-        str(launch_config.config),
-        "--check",
-        *settings(launch_config, cell),
-    ]
     done = subprocess.run(
-        command,
+        check_command(launch_config, cell),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -68,14 +67,7 @@ def check(launch_config: LaunchConfig, cell: Cell) -> str:
 
 def node_count(launch_config: LaunchConfig, cell: Cell) -> int:
     """The number of peers and servers of a valid cell, which is its number of processes."""
-    command = [
-        str(launch_config.binary),
-        "run",
-        str(launch_config.config),
-        "--check",
-        "--json",
-        *settings(launch_config, cell),
-    ]
+    command = check_command(launch_config, cell, "--json")
     found = json.loads(
         subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True).stdout
     )

@@ -64,6 +64,16 @@ Result<std::size_t> total_bytes(const std::string& name, const std::vector<std::
 /// so that a small file cannot fill the memory.
 std::size_t most_unpacked(std::size_t packed) { return (std::size_t{16} << 20) + 32 * packed; }
 
+/// The content has as many bytes as its header claims.
+Status check_size(const std::string& name, std::size_t claimed, std::size_t there) {
+  if (there < claimed)
+    return damaged(name, "cut short: its header claims {} bytes in all, and there are {}", claimed,
+                   there);
+  if (there > claimed)
+    return damaged(name, "bytes after its end: its header claims {} bytes in all", claimed);
+  return {};
+}
+
 /// What a file's first bytes claim, checked against the file's size before the rest is read.
 struct Claim {
   std::vector<std::size_t> sizes;
@@ -90,11 +100,8 @@ Result<Claim> claim_of(const std::string& name, Bytes prefix, std::size_t file_b
     if (file_bytes > 2 * claim.total + (1 << 16))
       return damaged(name, "{} bytes of gzip, where its header claims {} unpacked bytes",
                      file_bytes, claim.total);
-  } else if (file_bytes < claim.total) {
-    return damaged(name, "cut short: its header claims {} bytes in all, and there are {}",
-                   claim.total, file_bytes);
-  } else if (file_bytes > claim.total) {
-    return damaged(name, "bytes after its end: its header claims {} bytes in all", claim.total);
+  } else {
+    GOSSAMER_TRY_STATUS(check_size(name, claim.total, file_bytes));
   }
   return claim;
 }
@@ -104,11 +111,7 @@ Result<IdxArray> array_of(const std::string& name, Bytes bytes, Claim claim) {
   std::vector<unsigned char> unpacked;
   if (is_gzip(bytes)) {
     GOSSAMER_TRY(unpacked, gunzip(name, bytes, claim.total + 1));
-    if (unpacked.size() < claim.total)
-      return damaged(name, "cut short: its header claims {} bytes in all, and there are {}",
-                     claim.total, unpacked.size());
-    if (unpacked.size() > claim.total)
-      return damaged(name, "bytes after its end: its header claims {} bytes in all", claim.total);
+    GOSSAMER_TRY_STATUS(check_size(name, claim.total, unpacked.size()));
     bytes = unpacked;
   }
   const auto header_bytes = static_cast<std::ptrdiff_t>(4 + 4 * claim.sizes.size());

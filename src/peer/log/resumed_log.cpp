@@ -63,20 +63,35 @@ Result<std::vector<double>> ResumedLog::truncate(gossip::Round round) const {
   return losses;
 }
 
+/// Calls `visit` for each line of the file that was read, in order, and says whether
+/// truncate(round) drops it. Lines that were appended since, by another process, are left out.
+Status ResumedLog::each_line(
+    gossip::Round round,
+    const std::function<Status(std::string_view text, bool dropped)>& visit) const {
+  std::size_t number = 0;  // of the lines so far; the first is the header
+  return read_lines(log_.path, [&](std::string_view text) -> Status {
+    if (number > lines_.size()) return {};
+    const bool dropped = number > 0 && lines_[number - 1].round >= round;
+    ++number;
+    return visit(text, dropped);
+  });
+}
+
 Result<std::size_t> ResumedLog::copy_dropped(gossip::Round round, const fs::path& path) const {
-  const auto dropped = [round](const Line& line) { return line.round >= round; };
-  const auto is_lost = [&](const Line& line) { return dropped(line) && line.round != kNever; };
+  const auto is_lost = [&](const Line& line) {
+    return line.round >= round && line.round != kNever;
+  };
   if (std::ranges::none_of(lines_, is_lost)) return std::size_t{0};
   std::ofstream out(path, std::ios::binary | std::ios::app);
-  std::size_t number = 0, count = 0;
-  GOSSAMER_TRY_STATUS(read_lines(log_.path, [&](std::string_view text) -> Status {
-    if (number > lines_.size() || number++ == 0 || !dropped(lines_[number - 2])) return {};
+  std::size_t count = 0;
+  GOSSAMER_TRY_STATUS(each_line(round, [&](std::string_view text, bool dropped) -> Status {
+    if (!dropped) return {};
     out << text << '\n';
     ++count;
     return {};
   }));
   out.close();
-  if (!out) return Error{ErrorKind::data, fmt::format("cannot write {}", path.string())};
+  if (!out) return data_error(fmt::format("cannot write {}", path.string()));
   return count;
 }
 
@@ -93,10 +108,8 @@ Status ResumedLog::rewrite(gossip::Round round) const {
     block.clear();
     return {};
   };
-  std::size_t number = 0;
-  GOSSAMER_TRY_STATUS(read_lines(log_.path, [&](std::string_view text) -> Status {
-    if (number > lines_.size()) return {};  // it was appended after the log was read
-    if (number++ > 0 && lines_[number - 2].round >= round) return {};
+  GOSSAMER_TRY_STATUS(each_line(round, [&](std::string_view text, bool dropped) -> Status {
+    if (dropped) return {};
     block.append(text).push_back('\n');
     return block.size() < kBlockBytes ? Status() : write_block();
   }));

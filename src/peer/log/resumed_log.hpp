@@ -4,7 +4,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -45,6 +47,8 @@ class ResumedLog {
 
   ResumedLog() = default;
   static Line line_of(const ProcessLog& log, const Json& record);
+  Status each_line(gossip::Round round,
+                   const std::function<Status(std::string_view text, bool dropped)>& visit) const;
   Status rewrite(gossip::Round round) const;
 
   ProcessLog log_;  ///< without its records
