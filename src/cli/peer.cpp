@@ -55,8 +55,7 @@ Result<std::vector<int>> read_ids(const std::string& text, const std::string& or
   }
   std::sort(ids.begin(), ids.end());
   if (const auto twice = std::adjacent_find(ids.begin(), ids.end()); twice != ids.end())
-    return Error{ErrorKind::invalid,
-                 fmt::format("{}: '{}' names peer {} twice", origin, text, *twice)};
+    return invalid_error(fmt::format("{}: '{}' names peer {} twice", origin, text, *twice));
   return ids;
 }
 
@@ -64,9 +63,9 @@ Result<std::vector<int>> find_ids(const std::string& option) {
   if (!option.empty()) return read_ids(option, "--id");
   for (const char* variable : kIdVariables)
     if (const char* value = std::getenv(variable)) return read_ids(value, variable);
-  return Error{ErrorKind::invalid,
-               "the id of this peer is missing: give --id, or set GOSSAMER_ID (RANK, SLURM_PROCID, "
-               "OMPI_COMM_WORLD_RANK and PMI_RANK are read too)"};
+  return invalid_error(
+      "the id of this peer is missing: give --id, or set GOSSAMER_ID (RANK, SLURM_PROCID, "
+      "OMPI_COMM_WORLD_RANK and PMI_RANK are read too)");
 }
 
 Result<int> execute(const PeerCommand& command) {

@@ -48,8 +48,7 @@ Result<std::vector<int>> read_counts(const std::string& text) {
             ? read_number(item, first) && read_number(item, last)
             : read_number(item.substr(0, dots), first) && read_number(item.substr(dots + 2), last);
     if (!read || first < 1 || last < first || last - first > 100000)
-      return Error{ErrorKind::invalid,
-                   fmt::format("-n {}: use the form 16, 4,9,16 or 2..64", text)};
+      return invalid_error(fmt::format("-n {}: use the form 16, 4,9,16 or 2..64", text));
     for (int n = first; n <= last; ++n) counts.push_back(n);
     begin = end + 1;
   }
@@ -73,14 +72,13 @@ Result<std::vector<std::string>> kinds_of(const TopologyCommand& command) {
       if (!kind.needs_values && std::find(kinds.begin(), kinds.end(), kind.name) == kinds.end())
         kinds.push_back(kind.name);
   if (kinds.empty())
-    return Error{ErrorKind::invalid, "topology: name a kind (gossamer list), several, or --all"};
+    return invalid_error("topology: name a kind (gossamer list), several, or --all");
   if (kinds.size() > 1)
     for (const std::string& value : command.values)
       if (std::none_of(kinds.begin(), kinds.end(),
                        [&](const std::string& kind) { return has_parameter(kind, key_of(value)); }))
-        return Error{ErrorKind::invalid,
-                     fmt::format("--set {}: none of these topologies has the parameter {}", value,
-                                 key_of(value))};
+        return invalid_error(fmt::format("--set {}: none of these topologies has the parameter {}",
+                                         value, key_of(value)));
   return kinds;
 }
 
@@ -178,10 +176,9 @@ Result<int> execute(const TopologyCommand& command) {
   }
   printer.finish();
   if (built == 0)
-    return Error{ErrorKind::invalid,
-                 fmt::format("{} be built for any of -n {}",
-                             several ? "none of these topologies can" : kinds.front() + " cannot",
-                             command.peers)};
+    return invalid_error(fmt::format(
+        "{} be built for any of -n {}",
+        several ? "none of these topologies can" : kinds.front() + " cannot", command.peers));
   if (!command.draw.empty()) GOSSAMER_TRY_STATUS(picture.write(command.draw));
   return 0;
 }

@@ -18,8 +18,8 @@ Result<std::unique_ptr<Algorithm>> make_algorithm(const std::string& kind,
     if (known.name == kind) return known.make(values);
     names += (names.empty() ? "" : ", ") + known.name;
   }
-  return Error{ErrorKind::invalid,
-               fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names)};
+  return invalid_error(
+      fmt::format("algorithm.kind: unknown algorithm '{}'; there are: {}", kind, names));
 }
 
 std::uint64_t values_sent(const std::vector<ExchangeVolume>& volumes, int node) {

@@ -16,8 +16,7 @@ Result<std::unique_ptr<Codec>> make_codec(const std::string& kind, const Paramet
     if (known.name == kind) return known.make(values, context);
     names += (names.empty() ? "" : ", ") + known.name;
   }
-  return Error{ErrorKind::invalid,
-               fmt::format("codec.kind: unknown codec '{}'; there are: {}", kind, names)};
+  return invalid_error(fmt::format("codec.kind: unknown codec '{}'; there are: {}", kind, names));
 }
 
 const ParameterSet<FractionOptions>& fraction_parameters() {

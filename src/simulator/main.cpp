@@ -35,8 +35,7 @@ Result<SimulatedSeeds> seeds_of(const Command& command) {
       dots == std::string_view::npos ? first : number_in<std::uint64_t>(text.substr(dots + 2));
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!first || !last || *first > *last || *last > kMost || *last - *first >= 1'000'000'000)
-    return Error{ErrorKind::invalid,
-                 fmt::format("--seeds {}: write it as 17 or 0..499", command.seeds)};
+    return invalid_error(fmt::format("--seeds {}: write it as 17 or 0..499", command.seeds));
   return SimulatedSeeds{*first, *last, command.faults, command.threads};
 }
 

@@ -36,8 +36,8 @@ Result<ParameterValue> value_of(const toml::node& node) {
   if (array != nullptr && !integers.empty() && integers.size() == array->size())
     return ParameterValue(std::move(integers));
   if (array != nullptr && texts.size() == array->size()) return ParameterValue(std::move(texts));
-  return Error{ErrorKind::invalid,
-               "neither true or false, a number, a text, nor a list of integers or of texts"};
+  return invalid_error(
+      "neither true or false, a number, a text, nor a list of integers or of texts");
 }
 
 }  // namespace
@@ -154,14 +154,13 @@ Result<Scenario> read_scenario(const std::string& path) {
     for (const auto& [name, node] : toml::parse(content, path)) {
       auto value = value_of(node);
       if (!value.ok())
-        return Error{ErrorKind::invalid,
-                     fmt::format("{}:{}: {}: {}", path, node.source().begin.line, name.str(),
-                                 value.error().message)};
+        return invalid_error(fmt::format("{}:{}: {}: {}", path, node.source().begin.line,
+                                         name.str(), value.error().message));
       values[std::string(name.str())] = std::move(value).value();
     }
   } catch (const toml::parse_error& error) {
-    return Error{ErrorKind::invalid, fmt::format("{}:{}: not TOML: {}", path,
-                                                 error.source().begin.line, error.description())};
+    return invalid_error(
+        fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
   }
   return scenario_of(values);
 }

@@ -105,12 +105,10 @@ class Replay {
         const bool circle = std::any_of(stack.begin(), stack.end(),
                                         [&](const Wanted& w) { return w.peer == needed->peer; });
         if (circle || peers_[static_cast<std::size_t>(needed->peer)].first > needed->round)
-          return Error{
-              ErrorKind::data,
-              fmt::format(
-                  "peer {} is said to have used peer {}'s row of round {} in round {}, which "
-                  "was not there then",
-                  wanted.peer, needed->peer, needed->round, peer.done())};
+          return data_error(fmt::format(
+              "peer {} is said to have used peer {}'s row of round {} in round {}, which "
+              "was not there then",
+              wanted.peer, needed->peer, needed->round, peer.done()));
         stack.push_back(*needed);
       }
     }
@@ -166,7 +164,7 @@ double slope(const std::vector<double>& logs, std::size_t period) {
 
 Result<double> realised_gap(const MixingSchedule& schedule, Round rounds,
                             const std::vector<Departure>& departures) {
-  if (rounds == 0) return Error{ErrorKind::data, "no round was mixed"};
+  if (rounds == 0) return data_error("no round was mixed");
   if (schedule.peers() == 1) return 1.0;
   Round last_departure = 0;
   for (const Departure& departure : departures)

@@ -102,11 +102,11 @@ Status check_jointly_connected(std::span<const WeightRows> rounds) {
   }
   if (graphs.size() != 1) graphs = {union_of(graphs)};
   if (const auto pair = find_unreachable(graphs.front()))
-    return Error{ErrorKind::invalid,
-                 fmt::format("mixing matrices: joint connectivity check failed: over {} round(s), "
-                             "the row of peer {} never reaches peer {}, so the network cannot "
-                             "reach consensus; add edges between them",
-                             rounds.size(), pair->from, pair->to)};
+    return invalid_error(
+        fmt::format("mixing matrices: joint connectivity check failed: over {} round(s), "
+                    "the row of peer {} never reaches peer {}, so the network cannot "
+                    "reach consensus; add edges between them",
+                    rounds.size(), pair->from, pair->to));
   return {};
 }
 

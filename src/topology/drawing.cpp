@@ -55,10 +55,9 @@ Result<std::vector<Line>> lines_of(const Drawn& panel) {
         lines.push_back({j, i, t, both});
       }
     if (lines.size() > kMostDrawnLines)
-      return Error{
-          ErrorKind::invalid,
+      return invalid_error(
           fmt::format("--draw: {} has more than {} edges, too many to see anything; fewer peers",
-                      panel.title, kMostDrawnLines)};
+                      panel.title, kMostDrawnLines));
   }
   return lines;
 }
@@ -117,9 +116,8 @@ void add_legend(std::string& svg, const MixingSchedule& schedule, double middle,
 Status add_panel(std::string& svg, const Drawn& panel, Point corner) {
   const int n = panel.schedule->peers();
   if (n > kMostDrawnPeers)
-    return Error{ErrorKind::invalid,
-                 fmt::format("--draw: {} peers are more than anyone can see; {} at most", n,
-                             kMostDrawnPeers)};
+    return invalid_error(fmt::format("--draw: {} peers are more than anyone can see; {} at most", n,
+                                     kMostDrawnPeers));
   GOSSAMER_TRY(const std::vector<Line> lines, lines_of(panel));
   const double radius = kPanel / 2 - kMargin,
                rim = std::clamp(0.32 * 2 * std::numbers::pi * radius / n, 1.5, 8.0);

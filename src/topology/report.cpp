@@ -50,9 +50,8 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
                                std::uint64_t parameters, Effort effort, const MostSent& most_sent) {
   const bool whole = effort == Effort::whole;
   if (parameters > kMaximumParameters)
-    return Error{ErrorKind::invalid,
-                 fmt::format("{} parameters a row are too many, give at most {}", parameters,
-                             kMaximumParameters)};
+    return invalid_error(fmt::format("{} parameters a row are too many, give at most {}",
+                                     parameters, kMaximumParameters));
   TopologyReport report;
   report.topology = request.kind;
   report.peers = schedule.peers();

@@ -150,8 +150,7 @@ Result<TopologyKind> find_kind(const std::string& name) {
     if (kind.name == name) return std::move(kind);
     names += (names.empty() ? "" : ", ") + kind.name;
   }
-  return Error{ErrorKind::invalid,
-               fmt::format("topology.kind: '{}' is not one of {}", name, names)};
+  return invalid_error(fmt::format("topology.kind: '{}' is not one of {}", name, names));
 }
 
 Result<std::unique_ptr<MixingSchedule>> make_schedule(std::unique_ptr<Topology> topology,
@@ -175,9 +174,9 @@ Result<std::unique_ptr<MixingSchedule>> make_schedule(const ScheduleRequest& req
   GOSSAMER_TRY(const TopologyKind kind, find_kind(request.kind));
   const int n = request.context.peers;
   if (n < 1 || n > kMaximumPeers)
-    return Error{ErrorKind::invalid,
-                 fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
-                             kind.name, n, kMaximumPeers, 16)};
+    return invalid_error(
+        fmt::format("topology {} cannot be built for {} peers: give 1 to {}; n = {} works",
+                    kind.name, n, kMaximumPeers, 16));
   GOSSAMER_TRY(const ParameterValues values,
                check_values("topology", kind.parameters, request.values));
   GOSSAMER_TRY(std::unique_ptr<Topology> topology, kind.make(request.context, values));

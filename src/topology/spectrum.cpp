@@ -211,11 +211,10 @@ double round_gap(const MixingMatrix& w, std::span<const int> lattice) {
 }
 
 Result<SlowMode> slowest_mode(const MixingSchedule& schedule) {
-  if (schedule.peers() == 1) return Error{ErrorKind::invalid, "one peer has no slowest mode"};
+  if (schedule.peers() == 1) return invalid_error("one peer has no slowest mode");
   if (!is_static_and_symmetric(schedule))
-    return Error{
-        ErrorKind::invalid,
-        "only a static symmetric mixing matrix has a slowest mode that is one real vector"};
+    return invalid_error(
+        "only a static symmetric mixing matrix has a slowest mode that is one real vector");
   const int last = schedule.peers() - 1;
   const auto [ascending, vectors] = symmetric_eigen(dense(*schedule.at(0)));
   const int slowest = std::abs(ascending(0)) > std::abs(ascending(last - 1)) ? 0 : last - 1;

@@ -22,29 +22,26 @@ int largest_degree(const Graph& graph) {
 Status balanced(const Graph& in_neighbours, const Graph& out_neighbours) {
   for (int i = 0; i < in_neighbours.peers(); ++i)
     if (degree(in_neighbours, i) != degree(out_neighbours, i))
-      return Error{
-          ErrorKind::invalid,
+      return invalid_error(
           fmt::format("no weights for this directed graph: peer {} has {} in-neighbours and {} "
                       "out-neighbours; rows and columns sum "
                       "to 1 only where the two are equal for every peer (algorithm "
                       "push_sum with topology.weights = "
                       "out_degree takes any strongly connected graph)",
-                      i, degree(in_neighbours, i), degree(out_neighbours, i))};
+                      i, degree(in_neighbours, i), degree(out_neighbours, i)));
   return {};
 }
 
 Status regular(const Graph& in_neighbours) {
   for (int i = 1; i < in_neighbours.peers(); ++i)
     if (degree(in_neighbours, i) != degree(in_neighbours, 0))
-      return Error{
-          ErrorKind::invalid,
-          fmt::format(
-              "no metropolis weights for this directed graph: peer 0 has {} in-neighbours and "
-              "peer {} has {}; "
-              "they exist for undirected graphs, and for directed ones where all in-degrees are "
-              "equal (weights = \"uniform\" asks only that each peer's in-degree is its "
-              "out-degree)",
-              degree(in_neighbours, 0), i, degree(in_neighbours, i))};
+      return invalid_error(fmt::format(
+          "no metropolis weights for this directed graph: peer 0 has {} in-neighbours and "
+          "peer {} has {}; "
+          "they exist for undirected graphs, and for directed ones where all in-degrees are "
+          "equal (weights = \"uniform\" asks only that each peer's in-degree is its "
+          "out-degree)",
+          degree(in_neighbours, 0), i, degree(in_neighbours, i)));
   return {};
 }
 
@@ -138,10 +135,10 @@ Result<WeightRows> weigh(const Graph& graph, const WeightOptions& options,
   if (options.only_columns()) return weigh_by_out_degree(graph, share);
   const bool metropolis = options.weights == "metropolis" || options.weights == "auto";
   if (!metropolis && options.weights != "uniform")
-    return Error{ErrorKind::invalid,
-                 fmt::format("topology.weights: '{}' is not one of auto, metropolis, uniform, "
-                             "best_constant, out_degree, given",
-                             options.weights)};
+    return invalid_error(
+        fmt::format("topology.weights: '{}' is not one of auto, metropolis, uniform, "
+                    "best_constant, out_degree, given",
+                    options.weights));
   const bool symmetric = is_symmetric(graph);
   const Graph turned = symmetric ? Graph{} : reversed(graph);
   const Graph& in_neighbours = symmetric ? graph : turned;
@@ -163,10 +160,9 @@ Result<WeightRows> weigh_round(const Topology& topology, const Graph& graph, Rou
   std::optional<WeightRows> own = topology.weights(t);
   if (!own && options.weights == "auto") return weigh(graph, options, topology.lattice());
   if (!own)
-    return Error{
-        ErrorKind::invalid,
+    return invalid_error(
         "topology.weights: 'given', but none are: this topology prescribes no weights (choose "
-        "metropolis, uniform or best_constant)"};
+        "metropolis, uniform or best_constant)");
   if (options.lazy)
     for (std::size_t i = 0; i < own->size(); ++i)
       for (Neighbour& entry : (*own)[i])

@@ -35,12 +35,10 @@ class Compiler {
     const Status status =
         std::visit([&](const auto& kind) { return shape(kind, operation); }, layer);
     if (!status.ok())
-      return Error{ErrorKind::invalid,
-                   fmt::format("model: layer {}: {}", number_ + 1, status.error().message)};
+      return invalid_error(fmt::format("model: layer {}: {}", number_ + 1, status.error().message));
     if (std::max(before, static_cast<double>(values())) * batch_ > kMostValues)
-      return Error{ErrorKind::invalid,
-                   fmt::format("model: layer {}: {} values a sample, batch {}: too large",
-                               number_ + 1, values(), batch_)};
+      return invalid_error(fmt::format("model: layer {}: {} values a sample, batch {}: too large",
+                                       number_ + 1, values(), batch_));
     operation.output = output_ = reserve(values() * static_cast<std::size_t>(batch_));
     operation.scratch = reserve(std::visit(
         [&](const auto& kind) { return gpu::scratch_values(kind, batch_); }, operation.operation));
@@ -181,19 +179,18 @@ Result<CompiledModel> CompiledModel::compile(const ModelSpec& spec, const ModelC
                                              int batch) {
   GOSSAMER_CHECK(batch >= 1 && data.channels >= 1 && data.height >= 1 && data.width >= 1,
                  "a network has inputs");
-  if (spec.layers.empty()) return Error{ErrorKind::invalid, "model: no layers"};
+  if (spec.layers.empty()) return invalid_error("model: no layers");
   Compiler compiler(data, batch);
   for (const Layer& layer : spec.layers) GOSSAMER_TRY_STATUS(compiler.add(layer));
   const bool classifies = spec.loss == Loss::softmax_cross_entropy;
   const std::size_t wanted = classifies ? static_cast<std::size_t>(data.classes) : 1;
   if (classifies != (data.classes > 0))
-    return Error{ErrorKind::invalid,
-                 classifies ? "model: it classifies, but the data have a target to regress on"
-                            : "model: it regresses on a target, but the data have classes"};
+    return invalid_error(classifies
+                             ? "model: it classifies, but the data have a target to regress on"
+                             : "model: it regresses on a target, but the data have classes");
   if (compiler.values() != wanted)
-    return Error{ErrorKind::invalid,
-                 fmt::format("model: the last layer gives {} values, but {} are wanted",
-                             compiler.values(), wanted)};
+    return invalid_error(fmt::format("model: the last layer gives {} values, but {} are wanted",
+                                     compiler.values(), wanted));
   CompiledModel network;
   network.program_ = compiler.finish(spec.loss);
   network.blocks_ = compiler.take_blocks();

@@ -38,10 +38,10 @@ Result<std::string> read_field(std::string_view line, char separator, std::size_
       const bool clean = trimmed(line.substr(at + 1, end - at - 1)).empty();
       at = end;
       if (clean) return field;
-      return Error{ErrorKind::data, "text behind a closed quote"};
+      return data_error("text behind a closed quote");
     }
   }
-  return Error{ErrorKind::data, "a quote that is not closed on its line"};
+  return data_error("a quote that is not closed on its line");
 }
 
 }  // namespace

@@ -12,8 +12,8 @@ Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& cont
     if (candidate.name == kind) return candidate.make(context, values);
     names.push_back(candidate.name);
   }
-  return Error{ErrorKind::invalid, fmt::format("data.kind: there is no data set '{}', only {}",
-                                               kind, fmt::join(names, ", "))};
+  return invalid_error(
+      fmt::format("data.kind: there is no data set '{}', only {}", kind, fmt::join(names, ", ")));
 }
 
 }  // namespace gossamer::train

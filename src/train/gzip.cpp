@@ -65,15 +65,14 @@ Result<std::vector<unsigned char>> gunzip(const std::string& name,
     } else if (outcome == Z_OK) {
       member_begun = true;
     } else if (outcome == Z_BUF_ERROR) {  // no input left
-      return Error{
-          ErrorKind::data,
+      return data_error(
           fmt::format("{}: the gzip data are cut short: {} bytes unpack to {} and then end before "
                       "their end mark",
-                      name, bytes.size(), content.size())};
+                      name, bytes.size(), content.size()));
     } else {
-      return Error{ErrorKind::data,
-                   fmt::format("{}: the gzip data are damaged after {} unpacked bytes: {}", name,
-                               content.size(), z.msg ? z.msg : "no reason given by zlib")};
+      return data_error(fmt::format("{}: the gzip data are damaged after {} unpacked bytes: {}",
+                                    name, content.size(),
+                                    z.msg ? z.msg : "no reason given by zlib"));
     }
   }
   return content;

@@ -12,16 +12,15 @@ Result<ModelSpec> make_model(const std::string& kind, const ModelContext& contex
     if (model.name == kind) return model.make(context, values);
     names.push_back(model.name);
   }
-  return Error{ErrorKind::invalid, fmt::format("model.kind: '{}' is unknown; there are: {}", kind,
-                                               fmt::join(names, ", "))};
+  return invalid_error(
+      fmt::format("model.kind: '{}' is unknown; there are: {}", kind, fmt::join(names, ", ")));
 }
 
 Status require_classes(const std::string& kind, const ModelContext& context) {
   if (context.classes >= 2) return {};
-  return Error{ErrorKind::invalid,
-               fmt::format("model.kind: {} classifies, but these data have {}", kind,
-                           context.classes == 0 ? "a target to regress on (give linear)"
-                                                : "a single class")};
+  return invalid_error(fmt::format(
+      "model.kind: {} classifies, but these data have {}", kind,
+      context.classes == 0 ? "a target to regress on (give linear)" : "a single class"));
 }
 
 }  // namespace gossamer::train

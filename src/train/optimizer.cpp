@@ -85,8 +85,8 @@ Result<OptimizerOptions> without_schedule(const std::string& kind, const Paramet
   if (kind == "adam") return read_adam<false>(values);
   if (kind == "adamw") return read_adam<true>(values);
   if (kind == "sgd") return read_sgd(values);
-  return Error{ErrorKind::invalid,
-               "optimizer.kind: there is no optimizer '" + kind + "', only adam, adamw, sgd"};
+  return invalid_error("optimizer.kind: there is no optimizer '" + kind +
+                       "', only adam, adamw, sgd");
 }
 
 }  // namespace
@@ -139,10 +139,9 @@ Result<OptimizerOptions> make_optimizer(const std::string& kind, const Parameter
   GOSSAMER_TRY(OptimizerOptions options, without_schedule(kind, own));
   GOSSAMER_TRY(options.schedule, schedule_parameters().read("optimizer", schedule));
   if (options.schedule.schedule == "step" && options.schedule.milestones.empty())
-    return Error{
-        ErrorKind::invalid,
+    return invalid_error(
         "optimizer.milestones: the schedule 'step' needs the local steps from which on the rate "
-        "is multiplied by optimizer.factor, as [1000, 1500]"};
+        "is multiplied by optimizer.factor, as [1000, 1500]");
   return options;
 }
 

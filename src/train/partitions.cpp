@@ -136,17 +136,18 @@ Result<Shards> cut_by_label(const Dataset& data, int classes_per_peer, int peers
   const auto per_peer = static_cast<std::size_t>(classes_per_peer),
              n = static_cast<std::size_t>(peers);
   if (per_peer > classes.size())
-    return Error{ErrorKind::invalid, fmt::format("data.classes_per_peer: {} classes a peer, and "
-                                                 "'{}' has {} classes with training samples",
-                                                 per_peer, data.name, classes.size())};
+    return invalid_error(
+        fmt::format("data.classes_per_peer: {} classes a peer, and "
+                    "'{}' has {} classes with training samples",
+                    per_peer, data.name, classes.size()));
   if (n * per_peer < classes.size())
-    return Error{ErrorKind::invalid, fmt::format("data.classes_per_peer: {} peers with {} classes "
-                                                 "each hold at most {} of the {} classes of "
-                                                 "'{}', and every sample must have an owner; give "
-                                                 "at least {} classes a peer or {} peers",
-                                                 n, per_peer, n * per_peer, classes.size(),
-                                                 data.name, (classes.size() + n - 1) / n,
-                                                 (classes.size() + per_peer - 1) / per_peer)};
+    return invalid_error(
+        fmt::format("data.classes_per_peer: {} peers with {} classes "
+                    "each hold at most {} of the {} classes of "
+                    "'{}', and every sample must have an owner; give "
+                    "at least {} classes a peer or {} peers",
+                    n, per_peer, n * per_peer, classes.size(), data.name,
+                    (classes.size() + n - 1) / n, (classes.size() + per_peer - 1) / per_peer));
   const auto holders = deal_classes(classes.size(), per_peer, n, random);
   Shards shards(n);
   for (std::size_t k = 0; k < classes.size(); ++k) {

@@ -35,20 +35,17 @@ Eigen::MatrixXd random_orthogonal(int dimension, RandomStream& random) {
 Result<Dataset> regression_table(const char* name, int dimension, int peers, std::size_t per_peer,
                                  std::size_t test) {
   if (peers < 1)
-    return Error{ErrorKind::invalid,
-                 fmt::format("data: '{}' cannot be made for {} peers", name, peers)};
+    return invalid_error(fmt::format("data: '{}' cannot be made for {} peers", name, peers));
   constexpr double kMostValues = 0x1p28;
   const double values =
       (static_cast<double>(peers) * static_cast<double>(per_peer) + static_cast<double>(test)) *
       dimension;
   if (values > kMostValues)
-    return Error{
-        ErrorKind::invalid,
-        fmt::format(
-            "data: '{}' for {} peers with {} samples each, {} test samples and {} dimensions would "
-            "have "
-            "{:.3g} values, and the most is {:.3g}; give fewer peers, samples or dimensions",
-            name, peers, per_peer, test, dimension, values, kMostValues)};
+    return invalid_error(fmt::format(
+        "data: '{}' for {} peers with {} samples each, {} test samples and {} dimensions would "
+        "have "
+        "{:.3g} values, and the most is {:.3g}; give fewer peers, samples or dimensions",
+        name, peers, per_peer, test, dimension, values, kMostValues));
   Dataset data;
   data.name = name;
   data.width = dimension;

@@ -37,7 +37,7 @@ class KillTrial(Trial):
         def all_report_the_loss() -> bool:
             self.measure_pauses(others)
             return all(
-                f"peer {victim} is out of reach" in self.peers[peer].stderr_after(printed[peer])
+                f"peer {victim} is unreachable" in self.peers[peer].stderr_after(printed[peer])
                 for peer in others
             )
 

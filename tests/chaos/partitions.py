@@ -91,7 +91,7 @@ class NamespacedTrial(Trial):
 def partition(trial: NamespacedTrial, failure_timeout: float) -> str:
     """Makes one partition, ends it, and waits until the network has recovered. Returns its kind."""
     rng = trial.rng
-    reunited_message = f"all {len(trial.all_peers)} peers are within reach"
+    reunited_message = f"all {len(trial.all_peers)} peers are reachable"
     count = rng.choice([1, len(trial.all_peers) // 2])
     minority = sorted(rng.sample(trial.all_peers, count))
     majority = [k for k in trial.all_peers if k not in minority]

@@ -70,7 +70,7 @@ def main() -> int:
             trial.peers[victim].process.send_signal(signal.SIGSTOP)
             wait_until(
                 "all others report the loss of the stopped peer",
-                lambda v=victim, check=all_print: check(f"peer {v} is out of reach"),
+                lambda v=victim, check=all_print: check(f"peer {v} is unreachable"),
             )
             times["silent"].append(round_times(trial, others, others, options.seconds))
             trial.peers[victim].kill()
@@ -78,7 +78,7 @@ def main() -> int:
             trial.peers[victim] = trial.net.start(str(victim), resume="auto")
             wait_until(
                 "all report the return of the peer",
-                lambda check=all_print: check(f"all {options.peers} peers are within reach"),
+                lambda check=all_print: check(f"all {options.peers} peers are reachable"),
             )
             trial.show_progress(f"{index + 1} of {options.times}")
     ratios = {

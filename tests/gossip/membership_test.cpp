@@ -200,16 +200,16 @@ TEST_CASE("what is left of W keeps the survivors' mean: replayed in double, to 1
 
 TEST_CASE(
     "a ring that loses two peers falls apart: both parts continue, and report the peers that are "
-    "out of reach") {
+    "unreachable") {
   Dying dying{.deaths = {{0, 100ms}, {4, 100ms}}};
   PullTrainer trainer(8, kTestLength, 0.05F);
   Network network("ring", 8, kTestLength, dying.options());
   network.run("dpsgd", {}, 50, &trainer);
   CHECK(network.finished == 6);
   CHECK(std::ranges::count(dying.messages,
-                           "peer 0, 4, 5, 6, 7 is out of reach; 3 of 8 peers continue") == 3);
+                           "peers 0, 4, 5, 6, 7 are unreachable; 3 of 8 peers continue") == 3);
   CHECK(std::ranges::count(dying.messages,
-                           "peer 0, 1, 2, 3, 4 is out of reach; 3 of 8 peers continue") == 3);
+                           "peers 0, 1, 2, 3, 4 are unreachable; 3 of 8 peers continue") == 3);
 }
 
 TEST_CASE("a codec that rounds: survivors continue too") {
@@ -260,7 +260,7 @@ TEST_CASE(
     network.run(algorithm, {}, 2500, &trainer);
     CHECK(network.fault == "");
     CHECK(network.finished == 8);
-    CHECK(std::ranges::count(world.messages, "all 8 peers are within reach") == 8);
+    CHECK(std::ranges::count(world.messages, "all 8 peers are reachable") == 8);
     for (const auto& row : network.rows) CHECK(distance(row, trainer.optimum()) < 1e-4);
   }
 }

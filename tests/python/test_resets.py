@@ -21,7 +21,7 @@ def run_through_resets(net: Network, seed: int) -> None:
         proxies.connect()
         assert net.wait() == [0] * net.peers, [peer.stderr for peer in peers]
         assert all(
-            "was lost" not in peer.stderr and "out of reach" not in peer.stderr for peer in peers
+            "was lost" not in peer.stderr and "unreachable" not in peer.stderr for peer in peers
         ), [peer.stderr for peer in peers]
         assert proxies.cuts >= 3
 

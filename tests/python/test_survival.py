@@ -66,7 +66,7 @@ def test_any_one_of_eight_may_be_killed(network: NetworkFactory, victim: int) ->
     for k in ((victim - 1) % 8, (victim + 1) % 8):
         peers[k].wait_for_message(f"peer {victim} (127.0.0.1:")
     for peer in survivors:
-        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers continue")
+        peer.wait_for_message(f"peer {victim} is unreachable; 7 of 8 peers continue")
     wait_for_rounds(net, survivors)
     stop(survivors)
     assert "(--survivors leaves it out)" in net.collect().stderr
@@ -113,13 +113,13 @@ def test_a_silent_peer_is_lost_after_the_failure_timeout(network: NetworkFactory
     peers[1].process.send_signal(signal.SIGSTOP)
     survivors = [peers[k] for k in (0, 2, 3)]
     for peer in survivors:
-        peer.wait_for_message("peer 1 is out of reach; 3 of 4 peers continue")
+        peer.wait_for_message("peer 1 is unreachable; 3 of 4 peers continue")
     wait_for_rounds(net, survivors)
     peers[1].process.send_signal(signal.SIGCONT)
     for other in (0, 2):  # it was only stopped: it reconnects by itself
         peers[1].wait_for_message(f"peer {other} is back: from round")
     for peer in survivors:
-        peer.wait_for_message("all 4 peers are within reach")
+        peer.wait_for_message("all 4 peers are reachable")
     wait_for_rounds(net, peers)
     stop(peers)
 
@@ -152,7 +152,7 @@ def test_a_diverging_peer_ends_and_the_others_continue(
     survivors = [peer for peer in peers if peer is not diverged]
     for peer in survivors:
         peer.wait_for_message(f"has ended: peer {diverged.ids} diverged: in round ")
-        peer.wait_for_message(f"peer {diverged.ids} is out of reach; 4 of 5 peers continue")
+        peer.wait_for_message(f"peer {diverged.ids} is unreachable; 4 of 5 peers continue")
     wait_for_rounds(net, survivors)
     stop(survivors)
     for peer in survivors:  # the diverged row did not reach the survivors
@@ -164,7 +164,7 @@ def restart(net: Network, victim: int, *sets: str) -> PeerProcess:
     """Restarts a process and waits until it has joined."""
     peer = net.start(str(victim), *sets, resume="auto")
     peer.wait_for_message(f"peer {victim} joins in round")
-    peer.wait_for_message(f"all {net.peers} peers are within reach")
+    peer.wait_for_message(f"all {net.peers} peers are reachable")
     return peer
 
 
@@ -176,11 +176,11 @@ def test_a_restarted_process_joins_the_network(network: NetworkFactory, victim: 
     peers[victim].process.kill()
     survivors = [peer for peer in peers if peer is not peers[victim]]
     for peer in survivors:
-        peer.wait_for_message(f"peer {victim} is out of reach; 7 of 8 peers continue")
+        peer.wait_for_message(f"peer {victim} is unreachable; 7 of 8 peers continue")
     wait_for_rounds(net, survivors, 20)
     peers[victim] = restart(net, victim)
     for peer in survivors:
-        peer.wait_for_message("all 8 peers are within reach")
+        peer.wait_for_message("all 8 peers are reachable")
     wait_for_rounds(net, survivors)
     neighbours = ((victim - 1) % 8, (victim + 1) % 8)
     # Later mixes also miss rows of the peers that stop() stops first.
@@ -228,7 +228,7 @@ def test_losses_and_returns_do_not_change_the_optimum(
     for victim in (0, 4):
         net.wait_until_training(*range(6))
         peers[victim].process.kill()
-        peers[(victim + 1) % 6].wait_for_message(f"peer {victim} is out of reach")
+        peers[(victim + 1) % 6].wait_for_message(f"peer {victim} is unreachable")
         peers[victim] = restart(net, victim)
     # The rounds that the reference needs from its start, those until rows are reinitialised, and
     # two records more; a record is written every ten rounds.

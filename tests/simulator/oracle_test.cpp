@@ -62,7 +62,7 @@ TEST_CASE("the oracle sees protocol that have not come to where they should") {
   }
 }
 
-TEST_CASE("the oracle detects wrong views of the peers within reach") {
+TEST_CASE("the oracle detects wrong views of the reachable peers") {
   const Scenario scenario = restoring("dpsgd", {"crash process=2 at=0.2"});
   CHECK(checked_after(scenario, [](Trace&) {}).checked.at("reachability") > 0);
   CHECK(violates(checked_after(scenario, at_the_end([](Incarnation&, RoundRecord& last) {

@@ -108,13 +108,11 @@ class AdPsgd final : public Algorithm {
                            ? "is directed"
                            : nullptr;
     if (what == nullptr) return {};
-    return Error{
-        ErrorKind::invalid,
-        fmt::format(
-            "topology.kind: 'ad_psgd' averages pairs of neighbours, and this graph {}; choose an "
-            "undirected one that stays (ring, torus, hypercube, random_regular), or "
-            "async_push_sum for a directed one",
-            what)};
+    return invalid_error(fmt::format(
+        "topology.kind: 'ad_psgd' averages pairs of neighbours, and this graph {}; choose an "
+        "undirected one that stays (ring, torus, hypercube, random_regular), or "
+        "async_push_sum for a directed one",
+        what));
   }
 
   /// One question per round of each peer that has a neighbour to ask; the number of questions to a

@@ -107,10 +107,10 @@ class AsyncPushSum final : public Algorithm {
 
   Status check(const topology::MixingSchedule& schedule) const override {
     if (schedule.period() == 1) return {};
-    return Error{ErrorKind::invalid,
-                 "topology.kind: 'async_push_sum' keeps a sum for every link, and the links of "
-                 "this topology change from round to "
-                 "round; choose one that stays (ring, exponential, torus), or push_sum"};
+    return invalid_error(
+        "topology.kind: 'async_push_sum' keeps a sum for every link, and the links of "
+        "this topology change from round to "
+        "round; choose one that stays (ring, exponential, torus), or push_sum");
   }
 
   // x ← x − γ ∇f_i(z; batch), z ← x/w, H times;  S ← S + (x, w), sent;  (x, w) ← (1 − Σ_k W_ki) (x,

@@ -47,11 +47,10 @@ class DiLoCo final : public Algorithm {
         exact = exact && std::abs(entry.weight - 1.0 / n) <= topology::kSumTolerance;
     }
     if (exact) return {};
-    return Error{
-        ErrorKind::invalid,
+    return invalid_error(
         "topology.kind: 'diloco' takes the mean of all peers in every round, which this W does not "
         "give; choose "
-        "complete with metropolis weights that are not lazy, or noloco on random_matching"};
+        "complete with metropolis weights that are not lazy, or noloco on random_matching");
   }
 
   // φ ← x;  x ← x after H local steps;  Δ ← φ − mean(x);  v ← μ v + Δ;  x ← φ − η (Δ + μ v)

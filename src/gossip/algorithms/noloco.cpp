@@ -55,13 +55,13 @@ class NoLoCo final : public Algorithm {
                           in_neighbours[0].peer == out_neighbours[0] &&
                           in_neighbours[0].weight == 0.5;
         if (alone || pair) continue;
-        return Error{ErrorKind::invalid,
-                     fmt::format("topology.kind: 'noloco' averages pairs, and in round {} of this "
-                                 "topology peer {} is in none "
-                                 "that does; choose random_matching with weights that are not "
-                                 "lazy, or an algorithm for any "
-                                 "graph (dpsgd)",
-                                 t, i)};
+        return invalid_error(
+            fmt::format("topology.kind: 'noloco' averages pairs, and in round {} of this "
+                        "topology peer {} is in none "
+                        "that does; choose random_matching with weights that are not "
+                        "lazy, or an algorithm for any "
+                        "graph (dpsgd)",
+                        t, i));
       }
     }
     return {};

@@ -85,12 +85,11 @@ class RelaySgd final : public Algorithm {
     else if (edges != n - 1)
       what = fmt::format("has {} edges, where a tree of {} peers has {}", edges, n, n - 1);
     else return {};
-    return Error{
-        ErrorKind::invalid,
+    return invalid_error(
         fmt::format("topology.kind: 'relay_sgd' relays along a tree, and this graph {}; choose "
                     "path, star, binary_tree "
                     "or a tree in a file, or an algorithm for any graph (dpsgd, gradient_tracking)",
-                    what)};
+                    what));
   }
 
   // x ← x after H local steps;  m_ij ← x + Σ_{k≠j} m_ki (of the round before), to every neighbour

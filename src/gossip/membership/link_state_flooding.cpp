@@ -50,14 +50,13 @@ bool LinkStateFlooding::Budget::take(Time now, double size) {
 
 /// The reinitialisation of an update is to come within the run.
 bool LinkStateFlooding::is_due_later(const Update& update) const {
-  const Round due = update.round + static_cast<Round>(table_.peers());
+  const Round due = due_round(update);
   return !update.reachability_only && due > now() && due < exchange_.options().rounds;
 }
 
 bool LinkStateFlooding::is_news(const Update& update) const {
   return update.version > table_.version(update.end) ||
-         (is_due_later(update) &&
-          !reinitialisations_.contains(update.round + static_cast<Round>(table_.peers())));
+         (is_due_later(update) && !reinitialisations_.contains(due_round(update)));
 }
 
 Status LinkStateFlooding::receive(const ChunkHeader& header) {
@@ -92,11 +91,11 @@ void LinkStateFlooding::publish(int peer, Round t, bool reachability_only) {
 
 /// Stores an update from `from`, and forwards it to all other partners if it is new.
 void LinkStateFlooding::merge(const Update& update, int from) {
-  const auto [end, version, t, reachability_only] = update;
+  const auto& [end, version, round, reachability_only] = update;
   const bool newer = table_.merge(end, version), own = from == endpoint_.peer();
   if (newer && node_.conserves_sums())
     endpoint_.view().set_conserves_sums(table_.is_strongly_connected(exchange_.schedule()));
-  const Round due = t + static_cast<Round>(table_.peers()), now = this->now();
+  const Round due = due_round(update), now = this->now();
   if (!reachability_only && (newer || due > now))
     reinitialised_from_ = std::max(reinitialised_from_, due + 1);
   const bool scheduled = is_due_later(update) && reinitialisations_.insert(due).second;
@@ -164,10 +163,14 @@ void LinkStateFlooding::report_reachability() {
   std::vector<int> missing;
   for (int peer = 0; peer < table_.peers(); ++peer)
     if (!std::ranges::binary_search(reached, peer)) missing.push_back(peer);
+  std::string text = fmt::format("all {} peers are reachable", table_.peers());
+  if (!missing.empty())
+    text = fmt::format("{} unreachable; {} of {} peers continue",
+                       missing.size() == 1 ? fmt::format("peer {} is", missing.front())
+                                           : fmt::format("peers {} are", fmt::join(missing, ", ")),
+                       reached.size(), table_.peers());
   report({MembershipEvent::Kind::reachability, endpoint_.round(), static_cast<int>(reached.size())},
-         missing.empty() ? fmt::format("all {} peers are within reach", table_.peers())
-                         : fmt::format("peer {} is out of reach; {} of {} peers continue",
-                                       fmt::join(missing, ", "), reached.size(), table_.peers()));
+         text);
 }
 
 void LinkStateFlooding::report(const MembershipEvent& event, const std::string& text) {

@@ -37,13 +37,15 @@ const Kernels<Real>& baseline_kernels() {
 template const Kernels<float>& baseline_kernels();
 template const Kernels<double>& baseline_kernels();
 
-template <class Real>
-const Kernels<Real>& kernels() {
-  static const Kernels<Real>& best =
-      has_wide_kernels() ? wide_kernels<Real>() : baseline_kernels<Real>();
-  return best;
+template <>
+const Kernels<float>& kernels() {
+  static const Kernels<float>& widest =
+      has_wide_kernels() ? wide_kernels() : baseline_kernels<float>();
+  return widest;
 }
-template const Kernels<float>& kernels();
-template const Kernels<double>& kernels();
+template <>
+const Kernels<double>& kernels() {
+  return baseline_kernels<double>();
+}
 
 }  // namespace gossamer::gpu

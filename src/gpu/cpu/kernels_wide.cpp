@@ -33,9 +33,6 @@ constexpr int kPackBytes = GOSSAMER_PACK_BYTES;
 #include "gpu/cpu/table.inl"
 // clang-format on
 
-template <class Real>
-constexpr Kernels<Real> kTable = make_table<Real>();
-
 }  // namespace
 
 bool has_wide_kernels() {
@@ -43,13 +40,9 @@ bool has_wide_kernels() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512cd");
 }
-template <>
-const Kernels<float>& wide_kernels<float>() {
-  return kTable<float>;
-}
-template <>
-const Kernels<double>& wide_kernels<double>() {
-  return kTable<double>;
+const Kernels<float>& wide_kernels() {
+  static constexpr Kernels<float> table = make_table<float>();
+  return table;
 }
 
 }  // namespace gossamer::gpu
@@ -59,12 +52,9 @@ const Kernels<double>& wide_kernels<double>() {
 namespace gossamer::gpu {
 
 bool has_wide_kernels() { return false; }
-template <class Real>
-const Kernels<Real>& wide_kernels() {
+const Kernels<float>& wide_kernels() {
   GOSSAMER_CHECK(false, "this machine has no wider registers");
 }
-template const Kernels<float>& wide_kernels();
-template const Kernels<double>& wide_kernels();
 
 }  // namespace gossamer::gpu
 #endif

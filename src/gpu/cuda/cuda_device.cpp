@@ -262,8 +262,8 @@ Result<std::unique_ptr<BasicDevice<Real>>> make_cuda_device(const Options& optio
     return std::unique_ptr<BasicDevice<Real>>(
         std::make_unique<CudaDevice<Real>>(gpus, std::move(blas)));
   } catch (const std::exception& error) {
-    return Error{ErrorKind::invalid,
-                 fmt::format("{} cannot be used: {}", gpu_names(options.gpus), error.what())};
+    return invalid_error(
+        fmt::format("{} cannot be used: {}", gpu_names(options.gpus), error.what()));
   }
 }
 

@@ -104,18 +104,17 @@ Discovery discover_gpus_with_memory() {
 }
 
 Status check_gpu(const Discovery& discovery, int gpu) {
-  if (!discovery.problem.empty()) return Error{ErrorKind::invalid, discovery.problem};
+  if (!discovery.problem.empty()) return invalid_error(discovery.problem);
   const int count = static_cast<int>(discovery.gpus.size());
   if (gpu < 0 || gpu >= count)
-    return Error{ErrorKind::invalid,
-                 fmt::format("there is no GPU {}: this machine has {}", gpu,
-                             count == 1 ? "GPU 0 only" : fmt::format("GPUs 0 to {}", count - 1))};
+    return invalid_error(
+        fmt::format("there is no GPU {}: this machine has {}", gpu,
+                    count == 1 ? "GPU 0 only" : fmt::format("GPUs 0 to {}", count - 1)));
   const GpuInfo& info = discovery.gpus[static_cast<std::size_t>(gpu)];
   if (!info.usable)
-    return Error{
-        ErrorKind::invalid,
+    return invalid_error(
         fmt::format("GPU {} ({}) has compute capability {}.{}, this program needs at least {}.0",
-                    gpu, info.name, info.compute_major, info.compute_minor, kLeastMajor)};
+                    gpu, info.name, info.compute_major, info.compute_minor, kLeastMajor));
   return {};
 }
 
@@ -123,11 +122,11 @@ Status check_peer_access(const std::vector<GpuInfo>& gpus) {
   for (const GpuInfo& gpu : gpus)
     for (const GpuInfo& other : gpus)
       if (&other != &gpu && std::ranges::find(gpu.reaches, other.index) == gpu.reaches.end())
-        return Error{ErrorKind::invalid,
-                     fmt::format("cuda:{} cannot reach the memory of cuda:{} (no peer access "
-                                 "between them), so one process "
-                                 "cannot use both: start one for each",
-                                 gpu.index, other.index)};
+        return invalid_error(
+            fmt::format("cuda:{} cannot reach the memory of cuda:{} (no peer access "
+                        "between them), so one process "
+                        "cannot use both: start one for each",
+                        gpu.index, other.index));
   return {};
 }
 

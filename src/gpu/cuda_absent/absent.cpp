@@ -12,7 +12,7 @@ Discovery discover_gpus_with_memory() { return discover_gpus(); }
 
 template <class Real>
 Result<std::unique_ptr<BasicDevice<Real>>> make_cuda_device(const Options&) {
-  return Error{ErrorKind::invalid, discover_gpus().problem};
+  return invalid_error(discover_gpus().problem);
 }
 template Result<std::unique_ptr<BasicDevice<float>>> make_cuda_device(const Options&);
 

@@ -39,9 +39,8 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error || !fs::is_directory(folder_, error))
-    return Error{ErrorKind::data,
-                 fmt::format("net.rendezvous: cannot make the folder {}: {}", folder_.string(),
-                             error ? error.message() : "there is a file of that name")};
+    return data_error(fmt::format("net.rendezvous: cannot make the folder {}: {}", folder_.string(),
+                                  error ? error.message() : "there is a file of that name"));
   for (int peer : peers) {
     // Written to another file, then renamed: no process reads half an address.
     const fs::path whole = file(peer);
@@ -55,8 +54,8 @@ Status Rendezvous::announce(const std::vector<int>& peers, const Address& addres
     }
     if (!error) fs::rename(part, whole, error);
     if (error)
-      return Error{ErrorKind::data, fmt::format("net.rendezvous: cannot write {}: {}",
-                                                whole.string(), error.message())};
+      return data_error(
+          fmt::format("net.rendezvous: cannot write {}: {}", whole.string(), error.message()));
     announced_.push_back(peer);
   }
   return {};

@@ -85,9 +85,8 @@ Result<double> bench_training_steps_per_second(const std::string& workload, int 
   const auto* found = std::find_if(std::begin(kWorkloads), std::end(kWorkloads),
                                    [&](const auto& known) { return workload == known.name; });
   if (found == std::end(kWorkloads))
-    return Error{
-        ErrorKind::invalid,
-        fmt::format("bench train: '{}' is unknown; there are: softmax, mlp, cnn", workload)};
+    return invalid_error(
+        fmt::format("bench train: '{}' is unknown; there are: softmax, mlp, cnn", workload));
   auto data = random_data(peers, found->side);
   GOSSAMER_TRY(auto model,
                train::make_model(found->model, {1, found->side, found->side, kClasses}, {}));

@@ -96,11 +96,10 @@ Status check_configuration(const Setup& setup, const fs::path& path, const Manif
                                ? fmt::format("{} is {} there and {} here", difference->name,
                                              text_of(difference->there), text_of(difference->here))
                                : std::string("the content of the data differs");
-  return Error{
-      ErrorKind::invalid,
+  return invalid_error(
       fmt::format("{} is from another configuration: {}; use the configuration that wrote it, or "
                   "choose another folder (checkpoint.folder, --out)",
-                  path.string(), what)};
+                  path.string(), what));
 }
 
 /// A checksum is no signature, so the numbers that the run will count on are checked too.
@@ -204,9 +203,9 @@ Result<Manifest> read_manifest(const fs::path& path) {
   Json json = std::move(*parsed);
   if (!json.is_object()) return damaged_file(path, "it is not a JSON object");
   if (const auto format = json.find("format"); format != json.end() && *format != kFormat)
-    return Error{ErrorKind::data,
-                 fmt::format("{} has format {}, and this version of gossamer ({}) reads format {}",
-                             path.string(), text_of(*format), kVersion, kFormat)};
+    return data_error(
+        fmt::format("{} has format {}, and this version of gossamer ({}) reads format {}",
+                    path.string(), text_of(*format), kVersion, kFormat));
   const auto checksum = json.find(kChecksum);
   if (checksum == json.end() || !checksum->is_string())
     return damaged_file(path, "its checksum is missing");

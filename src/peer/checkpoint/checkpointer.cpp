@@ -37,8 +37,8 @@ Status Checkpointer::begin(gossip::Round round, PendingCheckpoint& pending) {
   std::error_code error;
   fs::create_directories(request_.folder, error);
   if (error)
-    return Error{ErrorKind::data, fmt::format("cannot create the folder {}: {}",
-                                              request_.folder.string(), error.message())};
+    return data_error(
+        fmt::format("cannot create the folder {}: {}", request_.folder.string(), error.message()));
   request_.disk->sync_path(request_.folder.parent_path());
   GOSSAMER_TRY(pending.writer, CheckpointWriter::create(
                                    setup_, request_.hosted,
@@ -69,8 +69,8 @@ Status Checkpointer::add(const NodeSnapshot& node, PendingCheckpoint& pending) {
 
 Status Checkpointer::commit(PendingCheckpoint& pending) {
   if (const int failed = request_.disk->sync_path(request_.log); failed < 0)
-    return Error{ErrorKind::data,
-                 fmt::format("cannot write {}: {}", request_.log.string(), std::strerror(-failed))};
+    return data_error(
+        fmt::format("cannot write {}: {}", request_.log.string(), std::strerror(-failed)));
   const gossip::Round round = pending.manifest.round;
   GOSSAMER_TRY_STATUS(pending.writer->commit(std::move(pending.manifest)));
   prune_checkpoints(request_.folder, request_.hosted.front(), round,

@@ -44,28 +44,24 @@ Result<std::map<gossip::Round, SavedStates>> find_resumable_states(
     const auto found = std::ranges::find(existing, hosted.front(), &CheckpointName::process);
     if (setup.config.checkpoint.every == 0 || found == existing.end())
       return std::map<gossip::Round, SavedStates>();
-    return Error{
-        ErrorKind::data,
-        fmt::format(
-            "{} already contains checkpoints of a run ({}): resume it with --resume auto, choose "
-            "another checkpoint.folder, or remove them",
-            own.string(), found->manifest.filename().string())};
+    return data_error(fmt::format(
+        "{} already contains checkpoints of a run ({}): resume it with --resume auto, choose "
+        "another checkpoint.folder, or remove them",
+        own.string(), found->manifest.filename().string()));
   }
   const bool is_folder = fs::is_directory(choice.path);
   const auto only = is_folder ? std::nullopt : round_of(choice.path);
   if (!is_folder && !only)
-    return Error{
-        ErrorKind::data,
+    return data_error(
         fmt::format("--resume {}: there is no such folder or checkpoint; use none, auto, a "
                     "folder of checkpoints, or the .json file of a checkpoint",
-                    choice.path.string())};
+                    choice.path.string()));
   const fs::path folder = is_folder ? choice.path : choice.path.parent_path();
   GOSSAMER_TRY(auto states, find_states(setup, folder, hosted, only, on_message));
   if (states.empty())
-    return Error{ErrorKind::data,
-                 fmt::format("--resume {}: no valid checkpoint there has the states of {} {}",
-                             choice.path.string(), hosted.size() == 1 ? "peer" : "peers",
-                             fmt::join(hosted, ", "))};
+    return data_error(fmt::format("--resume {}: no valid checkpoint there has the states of {} {}",
+                                  choice.path.string(), hosted.size() == 1 ? "peer" : "peers",
+                                  fmt::join(hosted, ", ")));
   return states;
 }
 

@@ -148,9 +148,9 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
   GOSSAMER_TRY_STATUS(check_same_config(written, path, logs));
   GOSSAMER_TRY(Config config, load_config(path, overrides));
   if (config.shared_hash() != written.shared_hash() || config.run_id() != written.run_id())
-    return Error{ErrorKind::invalid,
-                 fmt::format("--set {}: with this it would be another run than the one in {}",
-                             fmt::join(overrides, " --set "), path)};
+    return invalid_error(
+        fmt::format("--set {}: with this it would be another run than the one in {}",
+                    fmt::join(overrides, " --set "), path));
   config.local.device = "cpu";  // whatever device the peers used
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
   for (const ProcessLog& log : logs)

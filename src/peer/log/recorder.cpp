@@ -34,8 +34,8 @@ Status create_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
-    return Error{ErrorKind::data, fmt::format("cannot create the run folder {}: {}",
-                                              folder.string(), error.message())};
+    return data_error(
+        fmt::format("cannot create the run folder {}: {}", folder.string(), error.message()));
   return {};
 }
 
@@ -52,11 +52,10 @@ Result<std::unique_ptr<Recorder>> Recorder::create(const Setup& setup, std::vect
   GOSSAMER_TRY_STATUS(create_folder(folder));
   std::unique_ptr<Recorder> recorder(new Recorder(setup, std::move(hosted), folder));
   if (fs::exists(recorder->log_path_))
-    return Error{
-        ErrorKind::data,
+    return data_error(
         fmt::format("{} already contains a run ({}): resume it with --resume auto, choose another "
                     "folder with --out, or remove it",
-                    folder.string(), recorder->log_path_.filename().string())};
+                    folder.string(), recorder->log_path_.filename().string()));
   GOSSAMER_TRY_STATUS(recorder->start_log(clock));
   return recorder;
 }
@@ -76,13 +75,11 @@ Result<std::unique_ptr<Recorder>> Recorder::reopen(const Setup& setup, std::vect
   const Json ours = recorder->header(clock);
   for (const char* field : {"run_id", "peers", "servers", "hosted", "parameters", "time"})
     if (ours.at(field) != log->header().at(field))
-      return Error{
-          ErrorKind::data,
-          fmt::format("{} cannot be resumed by this run: its {} is {}, and here it is {}; choose "
-                      "another folder with --out, and set checkpoint.folder to the folder of the "
-                      "checkpoints",
-                      path.string(), field, text_of(log->header().at(field)),
-                      text_of(ours.at(field)))};
+      return data_error(fmt::format(
+          "{} cannot be resumed by this run: its {} is {}, and here it is {}; choose "
+          "another folder with --out, and set checkpoint.folder to the folder of the "
+          "checkpoints",
+          path.string(), field, text_of(log->header().at(field)), text_of(ours.at(field))));
   recorder->resumed_log_ = std::move(*log);
   recorder->appends_ = true;
   return recorder;
@@ -132,11 +129,10 @@ Result<std::size_t> Recorder::set_records_aside(gossip::Round round) const {
 Status Recorder::resume_at(gossip::Round round) {
   if (!resumed_log_) return {};
   if (round == 0 && resumed_log_->finished())
-    return Error{
-        ErrorKind::data,
+    return data_error(
         fmt::format("{} is the log of a finished run, and there is no checkpoint to resume "
                     "from: choose another folder with --out, or remove it",
-                    log_path_.string())};
+                    log_path_.string()));
   GOSSAMER_TRY(train_losses_, resumed_log_->truncate(round));
   train_losses_.resize(workers());  // servers, which follow the workers, have no train loss
   const fs::path resolved = folder_ / fmt::format("resolved-{}.toml", hosted_.front());

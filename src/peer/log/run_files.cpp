@@ -61,12 +61,12 @@ Status read_folder(const fs::path& folder,
     const std::string message =
         fmt::format("{} ends within its header: its process was killed before it wrote a record",
                     entry.path().string());
-    if (!on_skipped) return Error{ErrorKind::data, message};
+    if (!on_skipped) return data_error(message);
     on_skipped(message);
   }
   if (error)
-    return Error{ErrorKind::data,
-                 fmt::format("cannot read the folder {}: {}", folder.string(), error.message())};
+    return data_error(
+        fmt::format("cannot read the folder {}: {}", folder.string(), error.message()));
   return {};
 }
 
@@ -94,7 +94,7 @@ Result<std::optional<ProcessLog>> read_log(
   GOSSAMER_TRY_STATUS(read_lines(path, [&](std::string_view line) -> Status {
     ++line_number;
     if (const Problem problem = parse_line(line))
-      return Error{ErrorKind::data, fmt::format("{}:{}: {}", path.string(), line_number, *problem)};
+      return data_error(fmt::format("{}:{}: {}", path.string(), line_number, *problem));
     log.bytes += line.size() + 1;
     return {};
   }));
@@ -114,14 +114,13 @@ Result<std::vector<ProcessLog>> read_logs(
   for (const auto& entry : fs::directory_iterator(folder, error))
     if (entry.is_directory(ignored)) folders.push_back(entry.path());
   if (error)
-    return Error{ErrorKind::data, fmt::format("cannot read the run folder {}: {}", folder.string(),
-                                              error.message())};
+    return data_error(
+        fmt::format("cannot read the run folder {}: {}", folder.string(), error.message()));
   std::vector<ProcessLog> logs;
   for (const fs::path& each : folders) GOSSAMER_TRY_STATUS(read_folder(each, on_skipped, logs));
   if (logs.empty())
-    return Error{ErrorKind::data,
-                 fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
-                             folder.string())};
+    return data_error(fmt::format("{} contains no run: there is no log-*.jsonl with a header in it",
+                                  folder.string()));
   std::sort(logs.begin(), logs.end(),
             [](const ProcessLog& a, const ProcessLog& b) { return a.lowest_peer < b.lowest_peer; });
   return logs;

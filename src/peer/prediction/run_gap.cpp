@@ -122,18 +122,16 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
   const auto rows = algorithm->rows(*schedule);
   const auto mixed = std::ranges::find(rows, true, &gossip::RowSpec::mixed);
   if (!algorithm->requirements().mixing_matrix || mixed == rows.end())
-    return Error{ErrorKind::invalid, fmt::format("{}: '{}' does not mix, so it has no spectral gap",
-                                                 folder.string(), config.algorithm.kind)};
+    return invalid_error(fmt::format("{}: '{}' does not mix, so it has no spectral gap",
+                                     folder.string(), config.algorithm.kind));
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures,
                departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));
   if (schedule->weighing().only_columns())
-    return Error{
-        ErrorKind::invalid,
-        fmt::format(
-            "{}: only the columns of W sum to 1, so the ratios of push-sum converge and not the "
-            "rows, and there is no spectral gap",
-            folder.string())};
+    return invalid_error(fmt::format(
+        "{}: only the columns of W sum to 1, so the ratios of push-sum converge and not the "
+        "rows, and there is no spectral gap",
+        folder.string()));
   if (schedule->peers() != first.peers)
     return data_error(fmt::format("{} has {} peers, but {} has {}", first.path.string(),
                                   first.peers, resolved.string(), schedule->peers()));

@@ -69,17 +69,16 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
   GOSSAMER_CHECK(state.node == engine.id(), "states in the order of the nodes");
   if (const std::size_t counters = engine.node().counters().size();
       state.counters.size() != counters)
-    return Error{ErrorKind::data,
-                 fmt::format("{} has {} counters of node {}, not {}", saved.tensors.string(),
-                             state.counters.size(), state.node, counters)};
+    return data_error(fmt::format("{} has {} counters of node {}, not {}", saved.tensors.string(),
+                                  state.counters.size(), state.node, counters));
   GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(saved.tensors));
   const std::vector<std::span<float>> rows = engine.state_rows();
   std::vector<float> values;
   for (const StateTensor& piece : state_tensors(setup_, state.node)) {
     const TensorInfo* place = file.header().find(piece.name);
     if (place == nullptr || place->values != piece.length)
-      return Error{ErrorKind::data, fmt::format("{} has no tensor {} of {} values",
-                                                saved.tensors.string(), piece.name, piece.length)};
+      return data_error(fmt::format("{} has no tensor {} of {} values", saved.tensors.string(),
+                                    piece.name, piece.length));
     values.resize(piece.length);
     GOSSAMER_TRY_STATUS(file.read(*place, 0, values));
     setup_.device->upload(rows[piece.row].data() + piece.first, values.data(),

@@ -142,13 +142,12 @@ Result<StartRoundAgreement::Outcome> StartRoundAgreement::outcome(bool some_may_
     behind = std::min(behind, {rounds.empty() ? 0 : rounds.back(), node});
     if (!rounds.empty() && rounds.front() > ahead.first) ahead = {rounds.front(), node};
   }
-  return Error{
-      ErrorKind::invalid,
+  return invalid_error(
       fmt::format("there is no checkpoint of one round that all processes can resume from: "
                   "{}, {}; copy the missing files "
                   "to checkpoint.folder there, or start anew in other folders",
                   words_for(behind.second, rounds_of(behind.second)),
-                  words_for(ahead.second, rounds_of(ahead.second)))};
+                  words_for(ahead.second, rounds_of(ahead.second))));
 }
 
 int steps_to_reach_all(const Setup& setup) {

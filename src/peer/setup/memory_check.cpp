@@ -64,19 +64,17 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);
   if (!shortfall) return {};
   const bool one = setup.device->gpu_count() == 1;
-  return Error{
-      ErrorKind::invalid,
-      fmt::format(
-          "out of memory on {}: {} need {:.2f} GiB ({} rows of {} values and {:.1f} MiB of "
-          "workspace each), {:.2f} GiB are free{}: {} peers would fit{}; use fewer peers "
-          "in this process, a smaller model or batch, or local.device = cpu",
-          setup.device->description(),
-          one ? fmt::format("{} peers", hosted)
-              : fmt::format("{} of the {} peers are on one GPU and", shortfall->nodes, hosted),
-          static_cast<double>(bytes * shortfall->nodes) / kGiB, rows, setup.parameters,
-          static_cast<double>(workspace) / 1024 / 1024,
-          static_cast<double>(shortfall->free_bytes) / kGiB, one ? "" : " there",
-          shortfall->capacity, one ? "" : " on all GPUs")};
+  return invalid_error(fmt::format(
+      "out of memory on {}: {} need {:.2f} GiB ({} rows of {} values and {:.1f} MiB of "
+      "workspace each), {:.2f} GiB are free{}: {} peers would fit{}; use fewer peers "
+      "in this process, a smaller model or batch, or local.device = cpu",
+      setup.device->description(),
+      one ? fmt::format("{} peers", hosted)
+          : fmt::format("{} of the {} peers are on one GPU and", shortfall->nodes, hosted),
+      static_cast<double>(bytes * shortfall->nodes) / kGiB, rows, setup.parameters,
+      static_cast<double>(workspace) / 1024 / 1024,
+      static_cast<double>(shortfall->free_bytes) / kGiB, one ? "" : " there", shortfall->capacity,
+      one ? "" : " on all GPUs"));
 }
 
 }  // namespace gossamer::peer

@@ -86,17 +86,17 @@ Status check_same_tensors(const std::vector<Model>& models) {
     for (const auto& [name, info] : first.tensors) {
       const TensorInfo* other = model.find(name);
       if (other == nullptr)
-        return Error{ErrorKind::data,
-                     fmt::format("{} has no tensor {}, but {} has", model.name, name, first.name)};
+        return data_error(
+            fmt::format("{} has no tensor {}, but {} has", model.name, name, first.name));
       if (other->shape != info->shape)
-        return Error{ErrorKind::data,
-                     fmt::format("{}: tensor {} has the shape {}, but {} in {}", model.name, name,
-                                 shape_text(other->shape), shape_text(info->shape), first.name)};
+        return data_error(fmt::format("{}: tensor {} has the shape {}, but {} in {}", model.name,
+                                      name, shape_text(other->shape), shape_text(info->shape),
+                                      first.name));
     }
     for (const auto& [name, info] : model.tensors)
       if (first.find(name) == nullptr)
-        return Error{ErrorKind::data,
-                     fmt::format("{} has no tensor {}, but {} has", first.name, name, model.name)};
+        return data_error(
+            fmt::format("{} has no tensor {}, but {} has", first.name, name, model.name));
   }
   return {};
 }
@@ -126,9 +126,9 @@ Result<Averaged> average(const std::vector<fs::path>& paths, const fs::path& out
   for (SafetensorsFile& file : files) {
     std::vector<Model> here = models_in(file);
     if (here.empty() || here.front().tensors.empty())
-      return Error{ErrorKind::data,
-                   fmt::format("{} contains no model: it has only tensors of servers and of states",
-                               file.path().string())};
+      return data_error(
+          fmt::format("{} contains no model: it has only tensors of servers and of states",
+                      file.path().string()));
     models.insert(models.end(), std::make_move_iterator(here.begin()),
                   std::make_move_iterator(here.end()));
   }

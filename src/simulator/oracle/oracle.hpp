@@ -29,7 +29,7 @@
 //   liveness         after the last fault every link that is up counts, under sync and stale
 //   freshness        and under async every round uses rows that were sent since; under deadline
 //                    exchanges do count
-//   reachability     after the last fault every peer's view of the peers within reach is right
+//   reachability     after the last fault every peer's view of the reachable peers is right
 //   consensus        and each component converges at the rate of its own spectral gap,
 //   descent          the mean of D-PSGD's rows approaches the component's optimum at the rate of
 //   its

@@ -1,5 +1,5 @@
 // Checks of membership at the end of a run: that joining peers were admitted, and that every peer
-// knows which peers are within reach.
+// knows which peers are reachable.
 #include <algorithm>
 
 #include <fmt/ranges.h>

@@ -34,10 +34,9 @@ Result<std::vector<FaultKind>> fault_families(const std::vector<std::string>& na
       if (spec.name == name) families.push_back(spec.kind);
     }
     if (families.empty() || spec_of(families.back()).name != name)
-      return Error{
-          ErrorKind::invalid,
+      return invalid_error(
           fmt::format("--faults: '{}' is no family, or cannot stand beside others; families: {}",
-                      name, fmt::join(known, ", "))};
+                      name, fmt::join(known, ", ")));
   }
   return families;
 }

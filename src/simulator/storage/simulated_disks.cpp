@@ -177,14 +177,12 @@ Result<std::unique_ptr<SimulatedDisks>> SimulatedDisks::create() {
   std::error_code error;
   const fs::path parent = fs::temp_directory_path(error);
   if (error)
-    return Error{ErrorKind::data,
-                 fmt::format("there is no folder for temporary files: {}; TMPDIR may name one",
-                             error.message())};
+    return data_error(fmt::format("there is no folder for temporary files: {}; TMPDIR may name one",
+                                  error.message()));
   std::string name = (parent / "gossamer-simulator-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
-    return Error{ErrorKind::data,
-                 fmt::format("cannot make the folder {}: {}; TMPDIR may name another place", name,
-                             std::strerror(errno))};
+    return data_error(fmt::format("cannot make the folder {}: {}; TMPDIR may name another place",
+                                  name, std::strerror(errno)));
   return std::unique_ptr<SimulatedDisks>(new SimulatedDisks(name));
 }
 

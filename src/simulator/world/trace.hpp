@@ -32,7 +32,7 @@ struct RoundRecord {
   Round round = 0;
   Time began{0};
   bool reinitialised = false;   ///< rows with a conserved sum were reinitialised before it
-  std::vector<int> reachable;   ///< peers within reach by the peer's own view, ascending
+  std::vector<int> reachable;   ///< reachable peers by the peer's own view, ascending
   std::vector<FloatRow> begin;  ///< by row of the algorithm, after reinitialisation
   std::vector<TrainRecord> trained;
   std::vector<FloatRow> end;  ///< empty: the peer's process ended in this round

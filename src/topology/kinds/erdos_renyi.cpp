@@ -74,11 +74,11 @@ TopologyKind descriptor() {
                                       static_cast<std::uint64_t>(attempt)));
       if (!find_unreachable(graph)) return static_topology(std::move(graph));
     }
-    return Error{ErrorKind::invalid,
-                 fmt::format("topology erdos_renyi cannot be built for {} peers with p = {:g}: {} "
-                             "draws were not connected; "
-                             "p = {:.2g} would be",
-                             n, p, kMostDraws, std::min(1.0, 2 * std::log(n) / n))};
+    return invalid_error(
+        fmt::format("topology erdos_renyi cannot be built for {} peers with p = {:g}: {} "
+                    "draws were not connected; "
+                    "p = {:.2g} would be",
+                    n, p, kMostDraws, std::min(1.0, 2 * std::log(n) / n)));
   };
   return kind;
 }

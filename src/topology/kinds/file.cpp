@@ -39,8 +39,8 @@ TopologyKind descriptor() {
                  const ParameterValues& values) -> Result<std::unique_ptr<Topology>> {
     GOSSAMER_TRY(const FileOptions options, parameters().read("topology", values));
     if (options.path.empty())
-      return Error{ErrorKind::invalid,
-                   "topology.path: topology file needs the path of an edge list or a GraphML file"};
+      return invalid_error(
+          "topology.path: topology file needs the path of an edge list or a GraphML file");
     GOSSAMER_TRY(const FileGraph read, read_graph_file(options.path, options.directed));
     if (read.peers != context.peers)
       return cannot_build("file", context.peers, fmt::format("{} has {}", options.path, read.peers),

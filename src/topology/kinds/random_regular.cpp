@@ -115,11 +115,10 @@ TopologyKind descriptor() {
                                       static_cast<std::uint64_t>(attempt)));
       if (graph.peers() == n && !find_unreachable(graph)) return static_topology(std::move(graph));
     }
-    return Error{
-        ErrorKind::invalid,
+    return invalid_error(
         fmt::format("topology random_regular: none of {} draws for {} peers was connected; choose "
                     "another seed or a larger degree",
-                    kMostDraws, n)};
+                    kMostDraws, n));
   };
   return kind;
 }

@@ -25,10 +25,11 @@ ModelKind descriptor() {
                        const ParameterValues& values) -> Result<ModelSpec> {
     GOSSAMER_TRY(const LinearOptions options, linear_parameters().read("model", values));
     if (context.classes > 0)
-      return Error{ErrorKind::invalid, fmt::format("model.kind: linear regresses on a target, but "
-                                                   "these data have {} classes (give softmax, mlp "
-                                                   "or cnn)",
-                                                   context.classes)};
+      return invalid_error(
+          fmt::format("model.kind: linear regresses on a target, but "
+                      "these data have {} classes (give softmax, mlp "
+                      "or cnn)",
+                      context.classes));
     return ModelSpec{{Dense{.units = 1, .bias = options.bias}}, Loss::squared_error};
   };
   return {.name = "linear",

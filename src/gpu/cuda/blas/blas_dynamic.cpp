@@ -58,10 +58,8 @@ Result<BlasFunctions> load_blas() {
     if (find_all(library, functions)) return functions;
     reasons += fmt::format("{}{} lacks functions", reasons.empty() ? "" : "; ", name);
   }
-  return Error{
-      ErrorKind::invalid,
-      fmt::format("no cuBLAS (install libcublas, or name its folder in LD_LIBRARY_PATH): {}",
-                  reasons)};
+  return invalid_error(fmt::format(
+      "no cuBLAS (install libcublas, or name its folder in LD_LIBRARY_PATH): {}", reasons));
 }
 
 }  // namespace gossamer::gpu::cuda
