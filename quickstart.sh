@@ -7,10 +7,13 @@ cd "$(dirname "$0")"
 
 say() { printf '\n== %s\n' "$*"; }
 
-scripts/install.sh
+scripts/install.sh packages
+scripts/install.sh python &  # downloads while the program is built
+python=$!
 say "build (a few minutes the first time)"
 [ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF >/dev/null
 cmake --build --preset release --target gossamer
+wait "$python"
 say "train: 16 peers, three graphs, three seeds, and five step sizes to choose from in each"
 .venv/bin/python experiments/sweep.py experiments/quickstart.toml topology.kind=ring,torus,complete run.seed=0..2 \
   --rates 0.25,0.5,1,2,4 -j "$(nproc)" --out runs/quickstart "$@"

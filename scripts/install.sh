@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
 # Installs what building and testing need: Debian's packages, and a Python environment in .venv with pinned versions.
 # Does nothing, and needs no network, where all of it is there already. Run it as often as you like.
+#   scripts/install.sh            both
+#   scripts/install.sh packages   Debian's packages, which building needs
+#   scripts/install.sh python     the Python environment, which tests and reports need; after the packages
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -55,5 +58,9 @@ install_python() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
-install_packages
-install_python
+case "${1:-}" in
+  '') install_packages; install_python ;;
+  packages) install_packages ;;
+  python) install_python ;;
+  *) say "install: unknown part '$1' (there are packages and python)"; exit 2 ;;
+esac
