@@ -2,7 +2,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "gossip/algorithm.hpp"
 #include "tests/cuda_emulation/control.hpp"
 #include "tests/peer/test_util.hpp"
 #include "tests/text_test_util.hpp"
@@ -13,5 +15,17 @@ inline const Overrides kOnGpu{"local.device=cuda"};
 inline const Overrides kDigits{"run.peers=8", "data.batch=8", "log.every=0", "optimizer.rate=0.05"};
 
 inline Overrides rounds(int count) { return {"run.rounds=" + std::to_string(count)}; }
+
+/// Each algorithm of the catalog; algorithms with an order in both orders.
+inline std::vector<Overrides> algorithms() {
+  std::vector<Overrides> all;
+  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
+    all.push_back({"algorithm.kind=" + kind.name});
+    for (const ParameterSpec& spec : kind.parameters)
+      if (spec.name == "order") all.push_back(all.back() + Overrides{"algorithm.order=awc"});
+      else if (spec.name == "local_steps") all.back().push_back("algorithm.local_steps=2");
+  }
+  return all;
+}
 
 }  // namespace gossamer::peer::testing
