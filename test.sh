@@ -71,12 +71,13 @@ ctest_in() {
   rm -f "$log"
 }
 
-pytest_all() {
+# pytest_in ENVIRONMENT FOLDER NAME: the Python tests of a folder. Most of them wait for processes.
+pytest_in() {
   local log status
   log=$(mktemp)
-  .venv/bin/python -m pytest -q -n "$((2 * jobs))" --dist loadgroup tests/python 2>&1 | tee "$log"
+  "$1/bin/python" -m pytest -q -n "$((2 * jobs))" --dist loadgroup "$2" 2>&1 | tee "$log"
   status=${PIPESTATUS[0]}
-  note pytest "$status" "$(tail -n 1 "$log")"
+  note "$3" "$status" "$(tail -n 1 "$log")"
   rm -f "$log"
 }
 
@@ -97,7 +98,9 @@ if build release all; then
     say "release: C++ tests, $run of $times"
     ctest_in release
     say "Python tests, $run of $times"
-    pytest_all
+    pytest_in .venv tests/python pytest
+    say "Tests of the Python package, $run of $times"
+    pytest_in .venv-torch tests/package "pytest package"
   done
 fi
 

@@ -1,31 +1,34 @@
 #!/usr/bin/env bash
-# Installs what building and testing need: Debian's packages, and a Python environment in .venv with pinned versions.
+# Installs what building and testing need: Debian's packages, and two Python environments with pinned versions: .venv for
+# experiments and most tests, and .venv-torch, which sees Debian's PyTorch, for the Python package and its tests.
 # Does nothing, and needs no network, where all of it is there already. Run it as often as you like.
-#   scripts/install.sh            both
-#   scripts/install.sh packages   Debian's packages, which building needs
-#   scripts/install.sh python     the Python environment, which tests and reports need; after the packages
+#   scripts/install.sh            all of it
+#   scripts/install.sh packages   Debian's packages that building needs
+#   scripts/install.sh python     after them: .venv
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build libasio-dev libcapnp-dev capnproto libeigen3-dev libfmt-dev doctest-dev
-  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev python3 python3-venv)
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libssl-dev libxxhash-dev zlib1g-dev python3 python3-venv)
+torch_packages=(python3-dev python3-torch python3-numpy python3-pytest python3-pytest-xdist)
 
 say() { printf '%s\n' "$*" >&2; }
 
 missing_packages() {
   local package
-  for package in "${packages[@]}"; do
+  for package in "$@"; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || echo "$package"
   done
 }
 
+# install_packages PACKAGE…
 install_packages() {
   if ! command -v dpkg-query >/dev/null; then
-    say "install: this is no Debian-like system: its packages are yours to install. Needed: ${packages[*]}"
+    say "install: this is no Debian-like system: its packages are yours to install. Needed: $*"
     return
   fi
   local missing as_root=()
-  mapfile -t missing < <(missing_packages)
+  mapfile -t missing < <(missing_packages "$@")
   [ "${#missing[@]}" -gt 0 ] || return 0
   if [ "$(id -u)" -ne 0 ]; then
     if ! command -v sudo >/dev/null; then
@@ -58,9 +61,28 @@ install_python() {
   printf '%s\n' "$wanted" >"$stamp"
 }
 
+# Debian's python3 has Debian's torch, whatever python3 is first on the PATH.
+install_torch() {
+  local stamp=.venv-torch/requirements.sha256 python=/usr/bin/python3 wanted
+  if ! "$python" -c 'import torch, numpy, pytest, xdist' 2>/dev/null; then
+    say "install: $python has no torch, numpy, pytest or xdist: the Python package is not built, and its tests fail"
+    return
+  fi
+  wanted="$(sha256sum <python/requirements.txt | cut -d' ' -f1) $("$python" --version) $PWD"
+  if [ -x .venv-torch/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
+  say "install: Python packages into .venv-torch (1 MB)"
+  "$python" -m venv --clear --system-site-packages .venv-torch
+  .venv-torch/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r python/requirements.txt
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
 case "${1:-}" in
-  '') install_packages; install_python ;;
-  packages) install_packages ;;
+  '')
+    install_packages "${packages[@]}" "${torch_packages[@]}"
+    install_python
+    install_torch
+    ;;
+  packages) install_packages "${packages[@]}" ;;
   python) install_python ;;
   *) say "install: unknown part '$1' (there are packages and python)"; exit 2 ;;
 esac

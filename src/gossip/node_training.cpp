@@ -71,11 +71,13 @@ task<NodeTraining::Evaluation> NodeTraining::evaluate() {
   co_return evaluation;
 }
 
-task<double> NodeTraining::take_train_loss() {
+task<std::optional<double>> NodeTraining::take_train_loss() {
   TrainRequest request;
   request.peer = request.shard_of = id();
   co_await exchange_.compute().train(TrainOperation::take_loss, request);
-  co_return request.loss;
+  std::optional<double> loss;
+  if (request.losses > 0) loss = request.loss;
+  co_return loss;
 }
 
 }  // namespace gossamer::gossip

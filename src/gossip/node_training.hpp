@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "gossip/node_rows.hpp"
@@ -59,8 +60,8 @@ class NodeTraining : public NodeRows {
     double loss = 0, accuracy = 0;
   };
   task<Evaluation> evaluate();
-  /// Mean batch loss of the steps since the last call; NaN if there were none.
-  task<double> take_train_loss();
+  /// Mean batch loss of the steps since the last call, if any is known.
+  task<std::optional<double>> take_train_loss();
   /// Local steps done. They survive a round.
   std::uint64_t steps_done() const { return steps_done_; }
   void set_steps_done(std::uint64_t steps) { steps_done_ = steps; }

@@ -26,9 +26,9 @@ struct TrainRequest {
   std::span<float> x;  ///< rows are in device memory
   std::span<float> gradient;
   std::span<const std::span<float>> state;  ///< the rows that the optimizer keeps from step to step
-  double loss =
-      0;  ///< out of evaluate: mean test loss; of take_loss: NaN where there were no gradients
-  double accuracy = 0;  ///< out of evaluate: fraction right; NaN for regression
+  double loss = 0;                          ///< out of evaluate: mean test loss; of take_loss
+  std::uint64_t losses = 0;  ///< out of take_loss: batch losses in the mean; 0: none is known
+  double accuracy = 0;       ///< out of evaluate: fraction right; NaN for regression
 };
 
 /// Thread: one call at a time, from the scheduler's thread or from the compute thread.

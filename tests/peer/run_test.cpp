@@ -370,11 +370,11 @@ TEST_CASE("federated averaging: a schedule counts the steps of a client's epochs
               "data.batch=16", "data.partition=dirichlet", "optimizer.schedule=cosine",
               "optimizer.rate=0.8"});
   for (int peer = 0; peer < 4; ++peer) {
-    const std::uint64_t steps = 10 * 3 * setup.learner->batches_per_epoch(peer);
-    CHECK(setup.learner->rate(peer, 0) == 0.8);
-    CHECK(setup.learner->rate(peer, steps / 2) == doctest::Approx(0.4));
-    CHECK(setup.learner->rate(peer, steps - 1) > 0);
-    CHECK(setup.learner->rate(peer, steps) == 0);
+    const std::uint64_t steps = 10 * 3 * setup.workload->trainer()->batches_per_epoch(peer);
+    CHECK(setup.workload->trainer()->rate(peer, 0) == 0.8);
+    CHECK(setup.workload->trainer()->rate(peer, steps / 2) == doctest::Approx(0.4));
+    CHECK(setup.workload->trainer()->rate(peer, steps - 1) > 0);
+    CHECK(setup.workload->trainer()->rate(peer, steps) == 0);
   }
 }
 

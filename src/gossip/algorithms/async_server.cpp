@@ -52,6 +52,7 @@ class AsyncServer final : public Algorithm {
   AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .linear_steps = true,
+            .external_optimizer = false,
             .common_start = true,
             .servers = servers_,
             .bounded_lead = false,

@@ -41,6 +41,7 @@ class FedAvg final : public Algorithm {
   AlgorithmRequirements requirements() const override {
     return {.mixing_matrix = false,
             .linear_steps = true,
+            .external_optimizer = false,
             .common_start = true,
             .servers = 1,
             .bounded_lead = options_.fraction == 1};

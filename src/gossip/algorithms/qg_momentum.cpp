@@ -34,8 +34,8 @@ class QuasiGlobalMomentum final : public Algorithm {
   task<void> round(Node& node, Round t) const override {
     const std::span<float> g = node.row(kGradientRow), m = node.row(kMomentum),
                            way = node.row(kWay);
-    const double rate = node.rate();
     co_await node.gradient(node.x(), g);
+    const double rate = node.rate();
     co_await node.copy(node.x(), way);
     co_await node.axpy(static_cast<float>(momentum_), m, g);
     co_await node.update(node.x(), g);

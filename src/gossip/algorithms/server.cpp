@@ -22,7 +22,10 @@ class Server final : public Algorithm {
     return {{.name = "x", .initial = RowSpec::Initial::parameters}};
   }
   AlgorithmRequirements requirements() const override {
-    return {.mixing_matrix = false, .common_start = true, .servers = servers_};
+    return {.mixing_matrix = false,
+            .external_optimizer = false,
+            .common_start = true,
+            .servers = servers_};
   }
   int steps_per_round() const override { return 1; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

@@ -53,19 +53,19 @@ Result<double> time_run(const Setup& setup, const std::filesystem::path& folder)
 double time_training(const Setup& setup) {
   const auto n = static_cast<std::size_t>(setup.config.run.peers);
   Rows<float> parameters(n, setup.parameters), gradients(n, setup.parameters);
-  std::vector<double> losses(n);
-  std::vector<train::StepRequest<float>> requests(n);
+  std::vector<gossip::TrainRequest> requests(n);
+  std::vector<gossip::TrainRequest*> batch;
   for (std::size_t i = 0; i < n; ++i) {
-    setup.initialise(static_cast<int>(i), parameters.row(i));
-    requests[i].peer = static_cast<int>(i);
-    requests[i].parameters = parameters.row(i).data();
-    requests[i].gradient = gradients.row(i).data();
-    requests[i].loss = &losses[i];
+    setup.workload->initialise(static_cast<int>(i), parameters.row(i));
+    requests[i].peer = requests[i].shard_of = static_cast<int>(i);
+    requests[i].x = parameters.row(i);
+    requests[i].gradient = gradients.row(i);
+    batch.push_back(&requests[i]);
   }
   return cpu_seconds_of([&] {
     for (std::uint64_t round = 0; round < setup.config.run.rounds; ++round) {
-      for (auto& request : requests) request.first_step = round;
-      setup.learner->local_steps(requests);
+      for (auto& request : requests) request.step = round;
+      setup.workload->trainer()->run(gossip::TrainOperation::local_steps, batch);
     }
   });
 }

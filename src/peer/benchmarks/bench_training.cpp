@@ -18,13 +18,13 @@ namespace {
 
 constexpr int kShard = 512, kClasses = 10;
 
-struct Workload {
+struct TrainingCase {
   const char* name;
   const char* model;
   int side;
   int batch;
 };
-constexpr Workload kWorkloads[] = {
+constexpr TrainingCase kTrainingCases[] = {
     {"softmax", "softmax", 8, 16}, {"mlp", "mlp", 28, 32}, {"cnn", "cnn", 28, 32}};
 
 std::shared_ptr<train::Dataset> random_data(int peers, int side) {
@@ -82,9 +82,9 @@ double measure(train::Learner<float>& learner, int peers, double seconds) {
 
 Result<double> bench_training_steps_per_second(const std::string& workload, int peers,
                                                double seconds) {
-  const auto* found = std::find_if(std::begin(kWorkloads), std::end(kWorkloads),
+  const auto* found = std::find_if(std::begin(kTrainingCases), std::end(kTrainingCases),
                                    [&](const auto& known) { return workload == known.name; });
-  if (found == std::end(kWorkloads))
+  if (found == std::end(kTrainingCases))
     return invalid_error(
         fmt::format("bench train: '{}' is unknown; there are: softmax, mlp, cnn", workload));
   auto data = random_data(peers, found->side);

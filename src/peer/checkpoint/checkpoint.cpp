@@ -21,12 +21,6 @@ constexpr std::uint64_t kMaxManifestBytes = 64 << 20;  // 0.5 KiB a node and 60 
 constexpr std::uint64_t kMaxLocalSteps = std::uint64_t{1} << 53;
 constexpr const char* kChecksum = "checksum";
 
-/// Names of the rows of the optimizer's state, in its order.
-std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
-  if (rule.kind != gpu::UpdateRule::Kind::sgd) return {"first_moment", "second_moment"};
-  return std::vector<std::string>(rule.state_rows(), "momentum");
-}
-
 Json to_json(const NodeState& state) {
   const NodeMetrics& metrics = state.metrics;
   const gossip::Staleness& staleness = metrics.staleness;
@@ -162,19 +156,15 @@ std::vector<StateTensor> state_tensors(const Setup& setup, int node) {
                         std::size_t length) {
     add(name, {static_cast<std::int64_t>(length)}, row, first, length);
   };
-  if (setup.learner)
-    for (const train::ParameterBlock& block : setup.learner->blocks())
-      add(block.name, {block.shape.begin(), block.shape.end()}, 0, block.offset, block.length);
-  else flat("x", 0, 0, d);
+  for (const train::ParameterBlock& block : setup.workload->spec().blocks)
+    add(block.name, {block.shape.begin(), block.shape.end()}, 0, block.offset, block.length);
   const std::vector<gossip::RowSpec> specs = setup.algorithm->rows(*setup.schedule);
   if (specs.front().extra > 0) flat("state.x.extra", 0, d, specs.front().extra);
   for (std::size_t k = 1; k < specs.size(); ++k)
     if (specs[k].survives) flat("state." + specs[k].name, k, 0, specs[k].length(d));
-  if (setup.trainer) {
-    std::size_t row = specs.size();
-    for (const std::string& name : optimizer_rows(setup.config.optimizer.rule))
-      flat("state.optimizer." + name, row++, 0, d);
-  }
+  std::size_t row = specs.size();
+  for (const std::string& name : setup.workload->spec().optimizer_rows)
+    flat("state.optimizer." + name, row++, 0, d);
   return tensors;
 }
 

@@ -18,8 +18,8 @@ Status Checkpointer::add(NodeSnapshot node) {
   PendingCheckpoint& pending = found->second;
   Status status = is_new ? begin(node.round, pending) : Status();
   if (status.ok() && pending.writer) {
-    if (setup_.trainer && !setup_.is_server(node.state.node))
-      node.state.metrics.loss = setup_.trainer->loss_sum(node.state.node);
+    if (setup_.trains() && !setup_.is_server(node.state.node))
+      node.state.metrics.loss = setup_.workload->loss_sum(node.state.node);
     status = add(node, pending);
   }
   const bool complete = ++pending.nodes == request_.hosted.size();

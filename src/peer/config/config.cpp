@@ -211,6 +211,25 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
   return read;
 }
 
+/// The program that brings a model also brings data and optimizer: a setting of ours for them would
+/// have no effect.
+Status check_unused(const Section& section, const SectionValues& values) {
+  const auto fault = [&section](const std::string& key) {
+    return invalid_error(
+        fmt::format("{}.{}: has no effect with model.kind = external, whose program brings its own "
+                    "data and optimizer; remove it",
+                    section.name, key));
+  };
+  if (values.kind != section.default_kind) return fault("kind");
+  std::vector<ParameterSpec> specs = section.keys;
+  for (const KindSpec& kind : section.catalog())
+    if (kind.name == values.kind)
+      specs.insert(specs.end(), kind.parameters.begin(), kind.parameters.end());
+  for (const ParameterSpec& spec : specs)
+    if (values.all.at(spec.name) != spec.default_value) return fault(spec.name);
+  return {};
+}
+
 /// The text as a TOML basic string.
 std::string toml_string(const std::string& text) {
   std::string result = "\"";
@@ -250,6 +269,10 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
     for (const std::string& key : values.local) config.local_keys.insert(section.name + "." + key);
     read[section.name] = std::move(values);
   }
+  if (read["model"].kind == kExternalModel)
+    for (const Section& section : sections())
+      if (section.name == "data" || section.name == "optimizer")
+        GOSSAMER_TRY_STATUS(check_unused(section, read[section.name]));
   GOSSAMER_TRY(config.run, run_parameters().read("run", read["run"].common));
   GOSSAMER_TRY_STATUS(check_run_id(config.run.id));
   GOSSAMER_TRY(config.weights,

@@ -80,6 +80,10 @@ struct PluginChoice {
   ParameterValues values;
 };
 
+/// model.kind of a model that the program brings which starts the run (peer/setup/workload.hpp),
+/// with its own data and optimizer.
+inline constexpr const char* kExternalModel = "external";
+
 /// The whole configuration, typed, and as text for files, logs and hashes.
 struct Config {
   RunOptions run;

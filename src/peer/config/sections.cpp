@@ -117,9 +117,15 @@ std::vector<Section> make_sections() {
        .catalog = [] { return kind_specs(gossip::codecs::catalog()); },
        .shared = true},
       {.name = "model",
-       .summary = "the model that each peer trains",
+       .summary =
+           "the model that each peer trains; kind external: one that a Python program brings",
        .default_kind = "softmax",
-       .catalog = [] { return kind_specs(train::models::catalog()); },
+       .catalog =
+           [] {
+             std::vector<KindSpec> specs = kind_specs(train::models::catalog());
+             specs.push_back({kExternalModel, {}});
+             return specs;
+           },
        .shared = true},
       {.name = "data",
        .summary = "the data set, its shards and its batches",

@@ -14,6 +14,7 @@
 #include "peer/log/summary.hpp"
 #include "peer/setup/node_tensors.hpp"
 #include "peer/setup/setup.hpp"
+#include "peer/setup/untrained_workload.hpp"
 #include "peer/storage/safetensors.hpp"
 
 namespace gossamer::peer {
@@ -138,6 +139,27 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   return totals;
 }
 
+/// What a program trained that is not here: the tensors of its first peer, without training.
+Result<std::shared_ptr<Workload>> recorded_workload(const ProcessLog& log, std::uint64_t seed) {
+  const fs::path path =
+      log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
+  GOSSAMER_TRY(const TensorFile file, read_safetensors(path));
+  std::vector<train::ParameterBlock> blocks;
+  const std::string prefix = fmt::format("peer{}.", log.lowest_peer);
+  std::size_t offset = 0;
+  for (const Tensor& tensor : file.tensors) {
+    if (!tensor.name.starts_with(prefix)) continue;
+    train::ParameterBlock block;
+    block.name = tensor.name.substr(prefix.size());
+    block.shape.assign(tensor.shape.begin(), tensor.shape.end());
+    block.offset = offset;
+    block.length = tensor.values.size();
+    offset += block.length;
+    blocks.push_back(std::move(block));
+  }
+  return make_untrained_workload(std::move(blocks), seed);
+}
+
 /// Rebuilds the setup that the processes ran with, on the CPU.
 Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
                          const std::vector<Override>& overrides) {
@@ -152,7 +174,11 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
         fmt::format("--set {}: with this it would be another run than the one in {}",
                     fmt::join(overrides, " --set "), path));
   config.local.device = "cpu";  // whatever device the peers used
-  GOSSAMER_TRY(Setup setup, make_setup(std::move(config)));
+  std::shared_ptr<Workload> external;
+  if (config.model.kind == kExternalModel) {
+    GOSSAMER_TRY(external, recorded_workload(first, config.run.seed));
+  }
+  GOSSAMER_TRY(Setup setup, make_setup(std::move(config), {}, std::move(external)));
   for (const ProcessLog& log : logs)
     if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers ||
         log.servers != setup.servers())

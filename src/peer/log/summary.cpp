@@ -9,7 +9,6 @@
 
 #include "base/hash.hpp"
 #include "base/rows.hpp"
-#include "gpu/device_rows.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/topology_json.hpp"
 
@@ -32,22 +31,6 @@ Json mean_and_range(const std::vector<double>& values) {
           {"max", finite ? finite_or_null(largest) : Json()}};
 }
 
-/// `rows` are in host memory.
-std::vector<train::Evaluation> evaluate(const Setup& setup, const RowViews& rows) {
-  std::vector<train::Evaluation> results(rows.size(), {kUnknown, kUnknown});
-  if (!setup.learner) return results;
-  const bool in_place = setup.device->host_accessible();
-  const gpu::DeviceRows<float> copies(*setup.device, in_place ? 0 : rows.size(), setup.parameters);
-  std::vector<train::EvaluateRequest<float>> requests;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (!in_place) setup.device->upload(copies.row(i).data(), rows[i].data(), rows[i].size_bytes());
-    requests.push_back({in_place ? rows[i].data() : copies.row(i).data(), {}});
-  }
-  setup.learner->evaluate(requests);
-  for (std::size_t i = 0; i < rows.size(); ++i) results[i] = requests[i].result;
-  return results;
-}
-
 std::string percent(const Json& value) {
   return value.is_null() ? "–" : fmt::format("{:.2f} %", value.get<double>() * 100);
 }
@@ -66,10 +49,10 @@ NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   Rows<float> averaged(1, mean.size());
   std::transform(mean.begin(), mean.end(), averaged.row(0).begin(),
                  [](double value) { return static_cast<float>(value); });
-  metrics.averaged = evaluate(setup, {averaged.row(0)}).front();
-  const bool known =
-      setup.data && setup.data->optimum && setup.data->optimum->size() == mean.size();
-  metrics.distance_to_optimum = known ? distance_to_optimum(rows, *setup.data->optimum) : kUnknown;
+  metrics.averaged = setup.workload->evaluate({averaged.row(0)}).front();
+  const auto& data = setup.workload->spec().data;
+  const bool known = data && data->optimum && data->optimum->size() == mean.size();
+  metrics.distance_to_optimum = known ? distance_to_optimum(rows, *data->optimum) : kUnknown;
   return metrics;
 }
 
@@ -77,7 +60,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& r
   std::vector<std::string> hashes;
   for (std::span<const float> row : rows) hashes.push_back(hash_hex(row));
   std::vector<double> losses, accuracies;
-  for (const train::Evaluation& evaluation : evaluate(setup, rows)) {
+  for (const train::Evaluation& evaluation : setup.workload->evaluate(rows)) {
     losses.push_back(evaluation.loss);
     accuracies.push_back(evaluation.accuracy);
   }

@@ -53,7 +53,9 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
   recipe.momentum = optimizer.rule.momentum;
   recipe.nesterov = optimizer.rule.nesterov;
   recipe.weight_decay = optimizer.rule.weight_decay;
-  recipe.rate = [&learner = *setup.learner](std::uint64_t step) { return learner.rate(0, step); };
+  recipe.rate = [&trainer = *setup.workload->trainer()](std::uint64_t step) {
+    return trainer.rate(0, step);
+  };
   if (optimizer.schedule.schedule == "constant")
     recipe.settled_rate = optimizer.rate;  // after the warm-up, if any
   return recipe;
@@ -61,7 +63,7 @@ Result<theory::Recipe> recipe_of(const Setup& setup) {
 
 /// Whether the model is x ↦ a·x with squared error, whose mean over a shard is quadratic.
 bool is_least_squares(const Setup& setup) {
-  const train::Dataset& data = *setup.data;
+  const train::Dataset& data = *setup.workload->spec().data;
   const auto model = train::make_model(setup.config.model.kind,
                                        {data.channels, data.height, data.width, data.classes},
                                        setup.config.model.values);
@@ -74,7 +76,7 @@ bool is_least_squares(const Setup& setup) {
 /// f_i of every shard, from the samples as stored: A = (1/m) Σ a aᵀ, h = A x* − (1/m) Σ y a.
 Result<theory::Quadratics> functions_of(const Setup& setup, const train::Shards& shards) {
   constexpr double kMaxElements = 5e7, kRounding = 1e-6;  // samples are float32
-  const train::Dataset& data = *setup.data;
+  const train::Dataset& data = *setup.workload->spec().data;
   const auto n = static_cast<Eigen::Index>(shards.size()),
              d = static_cast<Eigen::Index>(data.feature_count());
   if (static_cast<double>(n) * static_cast<double>(d * d) > kMaxElements)
@@ -114,7 +116,7 @@ theory::RowMatrix initial_rows(const Setup& setup) {
   theory::RowMatrix start(setup.config.run.peers, static_cast<Eigen::Index>(setup.parameters));
   std::vector<float> row(setup.parameters);
   for (Eigen::Index i = 0; i < start.rows(); ++i) {
-    setup.initialise(static_cast<int>(i), row);
+    setup.workload->initialise(static_cast<int>(i), row);
     start.row(i) = Eigen::Map<const Eigen::RowVectorXf>(row.data(), start.cols()).cast<double>();
   }
   return start;
@@ -127,21 +129,27 @@ Result<theory::QuadraticRun> quadratic_run(const Setup& setup, std::vector<gossi
   if (config.exchange.policy != "sync")
     return no_curve(fmt::format("under policy {} it depends on which rows arrive in time",
                                 config.exchange.policy));
-  if (!setup.data || !setup.data->optimum || !is_least_squares(setup))
+  if (!setup.workload->spec().data || !setup.workload->spec().data->optimum ||
+      !is_least_squares(setup))
     return no_curve(
         "the theory has no curve for this loss; it has one for linear regression without bias "
         "(model linear on data quadratic or linear) and for consensus");
   GOSSAMER_TRY(theory::Recipe recipe, recipe_of(setup));
   GOSSAMER_TRY(const train::Shards shards,
-               train::make_shards(*setup.data, config.shards, config.run.peers, config.run.seed));
+               train::make_shards(*setup.workload->spec().data, config.shards, config.run.peers,
+                                  config.run.seed));
   const auto batch = static_cast<std::size_t>(config.shards.batch);
   if (batch > 0 && std::any_of(shards.begin(), shards.end(),
                                [&](const auto& shard) { return shard.size() != batch; }))
     return no_curve(
         "the noise of batch gradients depends on x; data.batch = 0 uses full gradients");
   GOSSAMER_TRY(theory::Quadratics functions, functions_of(setup, shards));
-  return theory::QuadraticRun{*setup.schedule,     std::move(recipe),          std::move(functions),
-                              initial_rows(setup), setup.data->gradient_noise, std::move(rounds)};
+  return theory::QuadraticRun{*setup.schedule,
+                              std::move(recipe),
+                              std::move(functions),
+                              initial_rows(setup),
+                              setup.workload->spec().data->gradient_noise,
+                              std::move(rounds)};
 }
 
 }  // namespace gossamer::peer

@@ -44,7 +44,7 @@ Host::Host(const Setup& setup, gossip::Scheduler& scheduler, gossip::Executor& e
       request_(std::move(request)),
       log_(setup, scheduler, recorder, request_.hosted, request_.ports, request_.remote_traffic,
            [this](Error error) { fail(std::move(error)); }),
-      compute_(scheduler, executor, *setup.device, setup.trainer.get(), step_times(setup)),
+      compute_(scheduler, executor, *setup.device, setup.workload->trainer(), step_times(setup)),
       rounds_(*setup.schedule),
       group_(group_request(), *this,
              [this](Error error) { fail(with_advice(setup_, std::move(error))); }) {
@@ -80,11 +80,11 @@ gossip::GroupRequest Host::group_request() {
   if (request_.checkpointer != nullptr)
     request.engine.save_every = static_cast<gossip::Round>(setup_.config.checkpoint.every);
   request.layout.length = setup_.parameters;
-  request.layout.gradient = setup_.trainer != nullptr;
-  if (setup_.trainer) request.layout.state_rows = setup_.config.optimizer.rule.state_rows();
+  request.layout.gradient = setup_.trains();
+  request.layout.state_rows = setup_.workload->spec().optimizer_rows.size();
   request.layout.row_offset = request_.row_offset;
   request.initialise = [this](int node, std::span<float> parameters) {
-    setup_.initialise(node, parameters);
+    setup_.workload->initialise(node, parameters);
   };
   return request;
 }

@@ -86,8 +86,8 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
   }
   engine.restore({round, state.steps, state.counters});
   engine.node().set_times(state.metrics.times);
-  if (setup_.trainer && !engine.node().is_server())
-    setup_.trainer->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
+  if (setup_.trains() && !engine.node().is_server())
+    setup_.workload->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
   log_.restore(engine.id(), state.metrics);
   return {};
 }

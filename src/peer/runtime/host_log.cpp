@@ -77,16 +77,20 @@ gossip::task<void> HostLog::record(gossip::PeerEngine& engine) {
   metrics.peer = node.id();
   metrics.seconds = std::chrono::duration<double>(counted.time).count();
   metrics.train_loss = kNone;
-  metrics.trained = setup_.trainer && !node.is_server() &&
+  metrics.trained = setup_.trains() && !node.is_server() &&
                     node.steps_done() > std::exchange(before.steps_recorded, node.steps_done());
-  if (metrics.trained) metrics.train_loss = co_await node.take_train_loss();
+  if (metrics.trained) {
+    const std::optional<double> loss = co_await node.take_train_loss();
+    metrics.trained = loss.has_value();
+    metrics.train_loss = loss.value_or(kNone);
+  }
   metrics.traffic = counted.traffic;
   metrics.times = counted.times;
   metrics.mix_seconds = counted.mix_seconds;
   metrics.staleness = counted.staleness;
   before.staleness = {};
   metrics.test = {kNone, kNone};
-  const bool evaluated = setup_.trainer && setup_.holds_model(node.id());
+  const bool evaluated = setup_.workload->spec().evaluates && setup_.holds_model(node.id());
   if (evaluated) metrics.test = co_await node.evaluate();
   metrics.row = node.x();
   if (Status status = recorder_.round(metrics); !status.ok()) {
@@ -149,9 +153,8 @@ std::uint64_t HostLog::bytes_sent() const {
 }
 
 Error with_advice(const Setup& setup, Error error) {
-  if (error.kind == ErrorKind::diverged && setup.trainer)
-    error.message += fmt::format("; a smaller optimizer.rate than {} usually helps",
-                                 setup.config.optimizer.rate);
+  const std::string& advice = setup.workload->spec().divergence_advice;
+  if (error.kind == ErrorKind::diverged && !advice.empty()) error.message += "; " + advice;
   return error;
 }
 

@@ -57,6 +57,8 @@ net::Identity identity_of(const Setup& setup) {
   identity.peers = setup.nodes();
   identity.topology = fmt::format("{} {}", setup.config.topology.kind, setup.schedule->hash());
   identity.model = fmt::format("{} {}", setup.config.model.kind, setup.model_hash());
+  if (const std::string& more = setup.workload->spec().identity; !more.empty())
+    identity.model += ", " + more;
   identity.configuration = setup.configuration_hash();
   return identity;
 }
@@ -89,6 +91,7 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_addresses(setup));
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
   GOSSAMER_TRY_STATUS(check_memory(setup, request.hosted.size()));
+  setup.workload->set_one_at_a_time(setup.config.local.deterministic);
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message}));
@@ -178,7 +181,9 @@ Status NetworkRun::make_network() {
                                                                     const Error& why) {
     network_->report_protocol_violation(here, there, why);
   };
-  scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
+  if (request_.stop.stop_possible())
+    on_stop_.emplace(request_.stop, [this] { scheduler_.post_external([this] { withdraw(); }); });
+  else scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
   return {};
 }
 
@@ -210,8 +215,8 @@ Status NetworkRun::run() {
     host_->fail(cannot_join(setup_));
   const bool began = !host_->error();
   if (began) train(start);
-  if (host_->error()) network_->abort(for_others(*host_->error(), request_.hosted));
-  network_->leave();
+  if (host_->error() && !withdrawn_) network_->abort(for_others(*host_->error(), request_.hosted));
+  if (!withdrawn_) network_->leave();
   return finish(began);
 }
 
@@ -300,10 +305,14 @@ Status NetworkRun::finish(bool began) {
   const HostView rows(*setup_.device, host_->parameter_rows());
   const double seconds = std::chrono::duration<double>(scheduler_.now()).count();
   const Status written = recorder.end(host_->end_metrics(seconds, host_->error()), rows.rows());
+  on_stop_.reset();
+  network_.reset();
+  request_.on_end(written.ok() ? host_->error() : written.error(), rows.rows());
   return host_->error() ? Status(*host_->error()) : written;
 }
 
 void NetworkRun::fail(Error error) {
+  if (withdrawn_) return;
   host_->fail(std::move(error));
   network_->abort(for_others(*host_->error(), request_.hosted));
 }
@@ -311,6 +320,16 @@ void NetworkRun::fail(Error error) {
 void NetworkRun::on_signal(int signal) {
   fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})",
                                             fmt::join(request_.hosted, ", "), name_of(signal))});
+}
+
+/// Closes the connections without a word where the others continue after a loss; else they are
+/// notified.
+void NetworkRun::withdraw() {
+  Error error{ErrorKind::interrupted,
+              fmt::format("peer {} was stopped by its program", fmt::join(request_.hosted, ", "))};
+  if (!setup_.tolerates_peer_loss()) return fail(std::move(error));
+  withdrawn_ = true;
+  host_->fail(std::move(error));
 }
 
 NetworkRun::Pairs NetworkRun::connected(Pairs pairs) const {

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +29,14 @@ struct NetworkRunRequest {
   /// Lines for people.
   std::function<void(const std::string&)> message = [](const std::string&) {};
   std::function<void(const Json&)> on_progress = [](const Json&) {};
+  /// In place of signals, if a stop is possible: a request to stop makes this process leave the
+  /// network as if it had been lost, so that the others continue if they can.
+  std::stop_token stop = {};
+  /// Called when the process has left the network, with the error that ended the run early and the
+  /// final parameters of its models in host memory, valid until the call returns. Not called for a
+  /// run that did not begin.
+  std::function<void(const std::optional<Error>&, const RowViews&)> on_end =
+      [](const std::optional<Error>&, const RowViews&) {};
 };
 
 /// Joins the network, runs to the end, and leaves. The error says why the run did not start or
@@ -65,13 +75,15 @@ class NetworkRun {
 
   void fail(Error error);
   void on_signal(int signal);
+  void withdraw();
   Pairs connected(Pairs pairs) const;
   bool was_never_whole() const;
 
   const Setup& setup_;
   const NetworkRunRequest& request_;
   Startup startup_;
-  Pairs pairs_;  ///< (hosted node, node of another process) that exchange rows
+  Pairs pairs_;             ///< (hosted node, node of another process) that exchange rows
+  bool withdrawn_ = false;  ///< the others continue without this process
 
   // Destroyed in reverse order: the thread first, then the network, then the rows that both read,
   // then the buffers between the two.
@@ -80,6 +92,7 @@ class NetworkRun {
   std::unique_ptr<Host> host_;
   std::unique_ptr<net::Network> network_;
   std::unique_ptr<ComputeThread> thread_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
 }  // namespace gossamer::peer

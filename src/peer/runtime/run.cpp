@@ -73,6 +73,7 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   outcome.summary = make_summary(setup, totals, workers);
   GOSSAMER_TRY_STATUS(
       write_file(request.folder / "summary.json", text_of(outcome.summary, 2) + "\n"));
+  request.on_end(outcome.stopped, rows.rows());
   return outcome;
 }
 

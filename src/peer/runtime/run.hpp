@@ -20,6 +20,10 @@ struct RunRequest {
   };  ///< lines for people
   ResumeChoice resume = {};
   std::size_t row_offset = 0;  ///< misaligns the rows, for tests
+  /// Called at the end of a run that began, with why it ended early and the final parameters of its
+  /// models in host memory, valid until the call returns.
+  std::function<void(const std::optional<Error>&, const RowViews&)> on_end =
+      [](const std::optional<Error>&, const RowViews&) {};
 };
 
 /// A run that began: its summary, and why it ended early if it did (summary and files are written

@@ -80,6 +80,7 @@ void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {
   }
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const auto count = std::exchange(loss_counts_[static_cast<std::size_t>(requests[i]->peer)], 0);
+    requests[i]->losses = count;
     requests[i]->loss = count == 0 ? std::numeric_limits<double>::quiet_NaN()
                                    : losses[i] / static_cast<double>(count);
   }

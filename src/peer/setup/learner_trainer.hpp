@@ -7,15 +7,10 @@
 
 #include "gossip/trainer.hpp"
 #include "gpu/device_rows.hpp"
+#include "peer/setup/workload.hpp"
 #include "train/learner.hpp"
 
 namespace gossamer::peer {
-
-/// The batch losses of a peer since the last take_loss request.
-struct LossSum {
-  double sum = 0;
-  std::uint64_t count = 0;
-};
 
 /// Executes the protocol's training requests with a Learner. Accumulates each peer's batch losses
 /// on the device, and reads them only on request. Thread: as of Learner.
@@ -29,12 +24,9 @@ class LearnerTrainer final : public gossip::Trainer {
   std::uint64_t batches_per_epoch(int peer) const override {
     return learner_.batches_per_epoch(peer);
   }
-  /// Trains peers one by one, so that the result of a peer does not depend on which other peers are
-  /// ready at the same time.
   void set_one_at_a_time(bool one_at_a_time) { one_at_a_time_ = one_at_a_time; }
 
-  /// Reads the loss sum of a peer without resetting it, for a checkpoint; and sets it, when the
-  /// checkpoint is restored. `x`: the peer's parameters, in device memory. Thread: as of run().
+  /// As of Workload. Thread: as of run().
   LossSum loss_sum(int peer) const;
   void set_loss_sum(int peer, const LossSum& losses, const float* x);
 

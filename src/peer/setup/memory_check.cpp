@@ -56,9 +56,9 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   std::size_t rows = 0;
   for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule))
     rows += static_cast<std::size_t>(row.parts) * (row.mixed ? 2 : 1);
-  if (setup.trainer)
-    rows += 1 + setup.config.optimizer.rule.state_rows();  // the gradient, and the optimizer's
-  const std::size_t workspace = setup.learner ? setup.learner->workspace_bytes() : 0;
+  const WorkloadSpec& spec = setup.workload->spec();
+  if (setup.trains()) rows += 1 + spec.optimizer_rows.size();  // the gradient, and the optimizer's
+  const std::size_t workspace = spec.workspace_bytes;
   const std::size_t bytes =
       rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace + coding_bytes(setup);
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);

@@ -11,18 +11,11 @@ std::string tensor_prefix(const Setup& setup, int node) {
 std::vector<Tensor> parameter_tensors(const Setup& setup, const std::vector<int>& nodes,
                                       const RowViews& rows) {
   std::vector<Tensor> tensors;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!setup.learner) {
-      tensors.push_back({tensor_prefix(setup, nodes[i]) + ".x",
-                         {static_cast<std::int64_t>(rows[i].size())},
-                         rows[i]});
-      continue;
-    }
-    for (const train::ParameterBlock& block : setup.learner->blocks())
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const train::ParameterBlock& block : setup.workload->spec().blocks)
       tensors.push_back({fmt::format("{}.{}", tensor_prefix(setup, nodes[i]), block.name),
                          {block.shape.begin(), block.shape.end()},
                          rows[i].subspan(block.offset, block.length)});
-  }
   return tensors;
 }
 

@@ -1,5 +1,5 @@
 // Everything that a run is made of, built from its configuration: topology and checked mixing
-// matrices, algorithm, data, shards, model, device and trainer. All errors of a configuration are
+// matrices, algorithm, workload and device. All errors of a configuration are
 // found here, before anything starts.
 #pragma once
 
@@ -13,15 +13,13 @@
 #include "gpu/device.hpp"
 #include "peer/config/config.hpp"
 #include "peer/setup/device_choice.hpp"
-#include "peer/setup/learner_trainer.hpp"
+#include "peer/setup/workload.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
-#include "train/dataset.hpp"
-#include "train/learner.hpp"
 
 namespace gossamer::peer {
 
-/// What the peers of a process share. Immutable, except for the workspaces of the trainer. The
+/// What the peers of a process share. Immutable, except for the workload's state. The
 /// device is declared before everything that owns device memory.
 struct Setup {
   Config config;
@@ -32,11 +30,10 @@ struct Setup {
   gossip::NetworkModel network;  ///< the links of the simulated network, from [sim]
   std::unique_ptr<gpu::Device> device;
   std::string device_note;  ///< a message to print about the choice of the device; usually empty
-  std::shared_ptr<const train::Dataset> data;      ///< null if the algorithm trains nothing
-  std::unique_ptr<train::Learner<float>> learner;  ///< null if the algorithm trains nothing
-  std::unique_ptr<LearnerTrainer> trainer;         ///< null if the algorithm trains nothing
-  std::size_t parameters = 0;                      ///< values in a row, d
+  std::shared_ptr<Workload> workload;
+  std::size_t parameters = 0;  ///< values in a row, d
 
+  bool trains() const { return workload->trainer() != nullptr; }
   /// Number of nodes that train: run.peers, or 1 with `centralized`.
   int workers() const { return algorithm->requirements().one_node ? 1 : config.run.peers; }
   /// Whether the run continues after a peer is lost.
@@ -56,10 +53,7 @@ struct Setup {
   /// Virtual time of a local step of a peer that is not slow, in milliseconds. For full batches,
   /// all shards are taken to have the same size.
   double step_ms() const;
-  /// Writes the initial parameters of a peer to `row`, of `parameters` values in host memory.
-  void initialise(int peer, std::span<float> row) const;
-  /// Hash of the layers' shapes, or of the row length where nothing is trained. Peers with the same
-  /// hash can exchange rows.
+  /// Hash of the names and shapes of the tensors. Peers with the same hash can exchange rows.
   std::string model_hash() const;
   /// Hash of the shared configuration and of the content of the data set. Reads all of the data.
   std::string configuration_hash() const;
@@ -70,8 +64,10 @@ topology::ScheduleRequest schedule_request(const Config& config,
                                            const gossip::Algorithm& algorithm);
 
 /// `local_rank`: this process among the processes that share the machine's GPUs; the default is one
-/// process that hosts all nodes. Errors (invalid; data if a file is missing or damaged) say which
+/// process that hosts all nodes. `workload`: what is trained where model.kind is "external", with
+/// rows in host memory; else null. Errors (invalid; data if a file is missing or damaged) say which
 /// settings do not fit together, and which would.
-Result<Setup> make_setup(Config config, LocalRank local_rank = {});
+Result<Setup> make_setup(Config config, LocalRank local_rank = {},
+                         std::shared_ptr<Workload> workload = nullptr);
 
 }  // namespace gossamer::peer

@@ -66,13 +66,53 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
         fmt::format("run.init: '{}' needs the same initial parameters at all peers; set run.init = "
                     "same, or choose an algorithm that mixes (dpsgd)",
                     name));
-  if (needs.linear_steps && config.optimizer.rule.kind != gpu::UpdateRule::Kind::sgd)
-    return invalid_error(
-        fmt::format("optimizer.kind: '{}' needs steps that are linear in the gradient, and the "
-                    "steps of '{}' are not; set optimizer.kind = sgd, or choose an algorithm that "
-                    "works with any optimizer (gradient_tracking, allreduce)",
-                    name, to_string(config.resolved.at("optimizer").at("kind"))));
   return algorithm.check(schedule);
+}
+
+Status check_external(const Setup& setup, const Workload* external) {
+  const Config& config = setup.config;
+  const std::string &kind = config.model.kind, &name = config.algorithm.kind;
+  if (external == nullptr && kind == kExternalModel)
+    return invalid_error(
+        "model.kind: 'external' is a model that a program brings; this program brings none: start "
+        "the run from Python (import gossamer), or choose a model of `gossamer list`");
+  if (external == nullptr) return {};
+  if (kind != kExternalModel)
+    return invalid_error(
+        fmt::format("model.kind: '{}' is a model of gossamer's own; set model.kind = external to "
+                    "train the program's model",
+                    kind));
+  const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
+  if (!needs.trainer || !needs.external_optimizer)
+    return invalid_error(fmt::format(
+        "algorithm.kind: '{}' {}, so it takes no optimizer of the program's; choose an algorithm "
+        "that does (dpsgd, gradient_tracking, push_sum, allreduce)",
+        name, needs.trainer ? "steps at a server, or resets the optimizer" : "trains nothing"));
+  if (!setup.device->host_accessible())
+    return invalid_error(
+        fmt::format("local.device: the rows of an external model are in host memory, and '{}' "
+                    "computes on a GPU; set local.device = cpu (the model may be on any device)",
+                    config.local.device));
+  if (config.checkpoint.every > 0)
+    return invalid_error(
+        "checkpoint.every: a checkpoint would lack the state of the program's optimizer; set "
+        "checkpoint.every = 0 (a process that restarts takes the parameters of a neighbour)");
+  return {};
+}
+
+Status check_optimizer(const Setup& setup) {
+  const WorkloadSpec& spec = setup.workload->spec();
+  if (!setup.algorithm->requirements().linear_steps || spec.linear_steps) return {};
+  const std::string optimizer =
+      spec.external_optimizer
+          ? std::string("the program's optimizer")
+          : fmt::format("'{}'", to_string(setup.config.resolved.at("optimizer").at("kind")));
+  return invalid_error(
+      fmt::format("optimizer.kind: '{}' needs steps that are linear in the gradient, and the "
+                  "steps of {} are not; {}, or choose an algorithm that "
+                  "works with any optimizer (gradient_tracking, allreduce)",
+                  setup.config.algorithm.kind, optimizer,
+                  spec.external_optimizer ? "use SGD" : "set optimizer.kind = sgd"));
 }
 
 Status check_codec(const Config& config, const gossip::Algorithm& algorithm,

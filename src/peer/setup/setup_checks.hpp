@@ -7,9 +7,16 @@
 
 namespace gossamer::peer {
 
-/// The algorithm against the policy, the weights, the initial parameters and the optimizer.
+/// The algorithm against the policy, the weights and the initial parameters.
 Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
                        const topology::MixingSchedule& schedule);
+
+/// A workload that the caller of make_setup() brings, or null, against model.kind, the algorithm,
+/// the device and the checkpoints.
+Status check_external(const Setup& setup, const Workload* external);
+
+/// The algorithm against the optimizer of setup.workload.
+Status check_optimizer(const Setup& setup);
 
 /// The algorithm and the policy against the codec.
 Status check_codec(const Config& config, const gossip::Algorithm& algorithm,

@@ -12,6 +12,7 @@
 #include "gpu/cpu_device.hpp"
 #include "peer/checkpoint/checkpoint_store.hpp"
 #include "peer/checkpoint/checkpointer.hpp"
+#include "peer/setup/untrained_workload.hpp"
 #include "simulator/storage/failing_disk.hpp"
 
 namespace gossamer::simulator {
@@ -32,7 +33,9 @@ peer::Setup setup_of(const Scenario& scenario) {
   setup.schedule = std::move(protocol.schedule);
   setup.algorithm = std::move(protocol.algorithm);
   setup.device = std::make_unique<gpu::CpuDevice>(1);
-  setup.parameters = static_cast<std::size_t>(scenario.length);
+  setup.workload =
+      peer::make_untrained_workload(static_cast<std::size_t>(scenario.length), scenario.seed);
+  setup.parameters = setup.workload->spec().parameters;
   return setup;
 }
 

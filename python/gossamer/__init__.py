@@ -1,0 +1,18 @@
+"""Decentralised training by gossip, with your own model and your own data.
+
+    import gossamer.torch as gossip
+    optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins the network as one of its peers
+
+run()       simulates all peers of a task in this process, in virtual time.
+peer()      runs peers of the same task as part of a network of processes.
+Trainer     is the protocol of a task: values in, values out, with NumPy arrays.
+gossamer.torch   has the same for PyTorch; importing gossamer does not import it.
+
+The program `gossamer` comes with the package. docs/PYTHON.md is the tutorial.
+"""
+
+from gossamer._core import Error, __version__
+from gossamer.runs import peer, run
+from gossamer.trainer import Trainer
+
+__all__ = ["Error", "Trainer", "__version__", "peer", "run"]

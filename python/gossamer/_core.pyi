@@ -1,0 +1,78 @@
+"""The extension: background runs, their requests, and views of rows (python/src/module.cpp)."""
+
+from typing import Any
+
+__version__: str
+
+class Error(RuntimeError):
+    """A run that cannot start, or ended early: what happened, to whom, and what to do."""
+
+class Request:
+    """One operation on the rows of a peer, valid until BackgroundRun.complete()."""
+
+    @property
+    def operation(self) -> str:
+        """initialise, local_steps, gradient, update or evaluate."""
+
+    @property
+    def peer(self) -> int: ...
+    @property
+    def shard_of(self) -> int:
+        """The peer whose batch it is: `peer`, except with algorithm.kind = centralized."""
+
+    @property
+    def step(self) -> int:
+        """Number of the first local step."""
+
+    @property
+    def steps(self) -> int: ...
+    @property
+    def x(self) -> Any:
+        """The parameters: float32, shape (d,), over DLPack and the buffer protocol."""
+
+    @property
+    def gradient(self) -> Any:
+        """The gradient, as x: out of gradient, into update."""
+
+    def add_loss(self, loss: float) -> None: ...
+    def set_rate(self, rate: float) -> None: ...
+    def set_evaluation(self, loss: float, accuracy: float) -> None: ...
+
+class BackgroundRun:
+    """One run, on threads of its own. All methods are called by one thread."""
+
+    def next(self) -> list[Request]:
+        """Waits, without Python's lock, for requests; empty at the end. Raises Error."""
+
+    def complete(self) -> None:
+        """The requests of next() are served."""
+
+    def close(self) -> None:
+        """Leaves the network; waits until the files are written."""
+
+    def final_rows(self) -> list[Any]: ...
+    def last_record(self) -> str:
+        """The newest record of the log as JSON; "null" before the first."""
+
+    def take_messages(self) -> list[str]: ...
+    @property
+    def folder(self) -> str: ...
+    @property
+    def hosted(self) -> list[int]: ...
+    @property
+    def peers(self) -> int: ...
+    @property
+    def rounds(self) -> int: ...
+
+def hosted_ids(ids: str) -> list[int]: ...
+def start(
+    config: str,
+    *,
+    overrides: list[str],
+    hosted: list[int],
+    tensors: list[tuple[str, list[int]]],
+    linear_steps: bool,
+    evaluates: bool,
+    initial_hash: str,
+    resume: str,
+) -> BackgroundRun: ...

@@ -1,0 +1,257 @@
+"""A PyTorch model whose parameters are taken from rows of the runtime, and written back to them."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+
+from gossamer._core import Error
+
+BUFFERS = ("refuse", "keep", "mix")
+
+
+class Master:
+    """A parameter, and the float32 tensor in which its optimizer steps.
+
+    The master of a parameter on the CPU is a view of a row. On another device it is a buffer there,
+    which is copied from and to the row. A float32 parameter is its master; one of another precision
+    is rounded from it.
+    """
+
+    def __init__(self, parameter: torch.Tensor, name: str) -> None:
+        if not parameter.is_floating_point():
+            raise Error(f"parameter {name} is of {parameter.dtype}; rows hold real numbers")
+        self.parameter, self.name = parameter, name
+        self.shape, self.device = parameter.shape, parameter.device
+        self.exact = parameter.dtype == torch.float32
+        self.in_place = parameter.device.type == "cpu"
+        self.tensor = parameter.detach()
+        if not self.in_place:
+            self.tensor = parameter.detach().float().clone()
+
+    def take(self, view: torch.Tensor) -> None:
+        """The parameter takes the values of its part of a row."""
+        if self.in_place:
+            self.tensor = view
+        else:
+            self.tensor.copy_(view)
+        if self.exact:
+            self.parameter.data = self.tensor
+        else:
+            self.parameter.data.copy_(self.tensor)
+
+    def store(self, view: torch.Tensor) -> None:
+        if not self.in_place:
+            view.copy_(self.tensor)
+
+    def release(self) -> None:
+        """The parameter owns its memory again, with the values it has."""
+        self.parameter.data = self.parameter.data.clone()
+        self.tensor = self.parameter.detach()
+
+    def check(self) -> None:
+        """The parameter is still the one that was wrapped."""
+        if self.parameter.shape != self.shape or self.parameter.device != self.device:
+            raise Error(
+                f"parameter {self.name} has changed: its shape was {tuple(self.shape)} on "
+                f"{self.device}, and is {tuple(self.parameter.shape)} on {self.parameter.device}; "
+                "move and resize a model before its optimizer is wrapped"
+            )
+        if self.exact and self.parameter.data_ptr() != self.tensor.data_ptr():
+            raise Error(
+                f"parameter {self.name} has other memory than its row: something replaced its "
+                ".data; write its values in place (parameter.copy_ under torch.no_grad)"
+            )
+
+
+class Replica:
+    """The parameters of one peer: those of an optimizer, and a module's buffers if they are mixed.
+
+    Rows are 1-dimensional float32 arrays of the runtime, and are taken over DLPack.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        module: torch.nn.Module | None = None,
+        buffers: str = "refuse",
+    ) -> None:
+        if buffers not in BUFFERS:
+            raise Error(f"buffers: '{buffers}' is not one of {', '.join(BUFFERS)}")
+        self.optimizer = optimizer
+        self.masters: list[Master] = []
+        names = {} if module is None else {id(p): name for name, p in module.named_parameters()}
+        for number, group in enumerate(optimizer.param_groups):
+            for index, parameter in enumerate(group["params"]):
+                name = names.get(id(parameter), f"{number}.{index}")
+                self.masters.append(Master(parameter, name))
+        self.buffers = mixed_buffers(module, buffers)
+        self._length = sum(master.parameter.numel() for master in self.masters)
+        self._length += sum(buffer.numel() for _, buffer in self.buffers)
+        self._listed = self._parameter_ids()
+        self._views: dict[int, list[torch.Tensor]] = {}
+
+    @property
+    def rate(self) -> float:
+        return float(self.optimizer.param_groups[0]["lr"])
+
+    def tensors(self) -> list[tuple[str, list[int]]]:
+        named = [(master.name, list(master.shape)) for master in self.masters]
+        return named + [(name, list(buffer.shape)) for name, buffer in self.buffers]
+
+    @torch.no_grad()
+    def write_initial(self, row: Any) -> None:
+        parts = self._split(row)
+        tensors = [master.parameter for master in self.masters]
+        for tensor, view in zip(tensors + [each for _, each in self.buffers], parts, strict=True):
+            view.copy_(tensor)
+
+    def initial_values(self) -> torch.Tensor:
+        row = torch.empty(self._length)
+        self.write_initial(row)
+        return row
+
+    @torch.no_grad()
+    def take_copy(self, x: Any) -> None:
+        """take() of a row that does not last: the parameters own their memory afterwards."""
+        parts = [part.clone() for part in self._split(x)]
+        for master, part in zip(self.masters, parts, strict=False):
+            master.take(part)
+        for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True):
+            buffer.copy_(part)
+
+    @torch.no_grad()
+    def take(self, x: Any) -> None:
+        """The parameters, and the mixed buffers, take the values of x."""
+        for master, view in zip(self.masters, self._parts(x), strict=False):
+            master.take(view)
+        for (_, buffer), view in self._buffer_parts(x):
+            buffer.copy_(view)
+
+    @torch.no_grad()
+    def write_gradient(self, row: Any) -> None:
+        for master, view in zip(self.masters, self._parts(row), strict=False):
+            gradient = master.parameter.grad
+            if gradient is None:
+                view.zero_()
+            else:
+                view.copy_(gradient.to_dense() if gradient.is_sparse else gradient)
+        for _, view in self._buffer_parts(row):
+            view.zero_()
+
+    @torch.no_grad()
+    def local_step(self, x: Any) -> None:
+        """One step of the optimizer with the gradients of the parameters, which hold x."""
+        self._step([master.parameter.grad for master in self.masters])
+        for master, view in zip(self.masters, self._parts(x), strict=False):
+            master.store(view)
+        self._store_buffers(x)
+
+    @torch.no_grad()
+    def update(self, x: Any, gradient: Any) -> None:
+        """One step of the optimizer on x with the gradient of a row."""
+        parts = self._parts(x)
+        for master, view in zip(self.masters, parts, strict=False):
+            master.take(view)
+        gradients = [
+            view.to(master.device)
+            for master, view in zip(self.masters, self._parts(gradient), strict=False)
+        ]
+        self._step(gradients)
+        for master, view in zip(self.masters, parts, strict=False):
+            master.store(view)
+        self._store_buffers(x)
+
+    def release(self) -> None:
+        for master in self.masters:
+            master.release()
+        self._views.clear()
+
+    def check(self) -> None:
+        """The optimizer has the parameters that it had when it was wrapped."""
+        if self._parameter_ids() != self._listed:
+            raise Error(
+                "the parameter list of the optimizer has changed; rows have a fixed layout, so add "
+                "and remove parameters before the optimizer is wrapped"
+            )
+        for master in self.masters:
+            master.check()
+
+    def check_gradients(self, step: int) -> None:
+        for master in self.masters:
+            gradient = master.parameter.grad
+            if gradient is None:
+                continue
+            values = gradient.coalesce().values() if gradient.is_sparse else gradient
+            if not bool(torch.isfinite(values.sum())) and not bool(torch.isfinite(values).all()):
+                raise Error(
+                    f"the gradient of parameter {master.name} is not finite in local step {step}; "
+                    "leave the batch out (optimizer.zero_grad(), and no step), or use a smaller "
+                    "learning rate"
+                )
+
+    def _step(self, gradients: Sequence[torch.Tensor | None]) -> None:
+        """Steps on the masters. Each parameter has its own dtype and gradient again afterwards."""
+        own = [(master.parameter.data, master.parameter.grad) for master in self.masters]
+        for master, gradient in zip(self.masters, gradients, strict=True):
+            parameter = master.parameter
+            parameter.grad = None
+            parameter.data = master.tensor
+            parameter.grad = None if gradient is None else gradient.to(torch.float32)
+        try:
+            self.optimizer.step()
+        finally:
+            for master, (data, gradient) in zip(self.masters, own, strict=True):
+                parameter = master.parameter
+                parameter.grad = None
+                parameter.data = data
+                parameter.grad = gradient
+                if not master.exact:
+                    data.copy_(master.tensor)
+
+    def _parameter_ids(self) -> list[int]:
+        return [id(p) for group in self.optimizer.param_groups for p in group["params"]]
+
+    def _parts(self, row: Any) -> list[torch.Tensor]:
+        """The parts of one of the run's rows. They are few, and last, so the parts are kept."""
+        flat = torch.from_dlpack(row)
+        parts = self._views.get(flat.data_ptr())
+        if parts is None:
+            parts = self._views[flat.data_ptr()] = self._split(flat)
+        return parts
+
+    def _split(self, row: Any) -> list[torch.Tensor]:
+        """Views of the parts of a row, by tensor."""
+        flat = row if isinstance(row, torch.Tensor) else torch.from_dlpack(row)
+        shapes = [master.shape for master in self.masters]
+        shapes += [buffer.shape for _, buffer in self.buffers]
+        lengths = [shape.numel() for shape in shapes]
+        return [part.view(shape) for part, shape in zip(flat.split(lengths), shapes, strict=True)]
+
+    def _buffer_parts(self, row: Any) -> Iterable[tuple[tuple[str, torch.Tensor], torch.Tensor]]:
+        return zip(self.buffers, self._parts(row)[len(self.masters) :], strict=True)
+
+    def _store_buffers(self, row: Any) -> None:
+        for (_, buffer), view in self._buffer_parts(row):
+            view.copy_(buffer)
+
+
+def mixed_buffers(module: torch.nn.Module | None, option: str) -> list[tuple[str, torch.Tensor]]:
+    """The floating-point buffers of a module that travel with its parameters."""
+    if module is None:
+        if option == "mix":
+            raise Error(
+                "buffers = 'mix' needs the module whose buffers are mixed: give module=model"
+            )
+        return []
+    found = [
+        (name, buffer) for name, buffer in module.named_buffers() if buffer.is_floating_point()
+    ]
+    if found and option == "refuse":
+        raise Error(
+            f"the module has buffers that are no parameters ({found[0][0]}, and "
+            f"{len(found) - 1} more), such as the statistics of a batch norm; choose "
+            "buffers='keep' (each peer keeps its own) or buffers='mix' (they are averaged with the "
+            "parameters)"
+        )
+    return found if option == "mix" else []

@@ -1,0 +1,143 @@
+"""Runs of a task: simulated in this process, or as peers of a network."""
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gossamer import _core
+from gossamer.trainer import ArrayServer, Server, Trainer
+
+logger = logging.getLogger("gossamer")
+
+Settings = Mapping[str, Any] | Iterable[str]
+
+
+def run(
+    config: str | os.PathLike[str],
+    task: Trainer | Server,
+    *,
+    settings: Settings = (),
+    out: str | os.PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Simulates all peers of `task` in this process, in virtual time, and returns summary.json.
+
+    config    the TOML file of the run, with model.kind = "external"
+    task      a gossamer.Trainer, or a gossamer.torch.Task
+    settings  overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
+    out       run folder; default: local.out, or runs/<run id>
+
+    Raises gossamer.Error: the configuration is not valid, or the run ended early.
+    """
+    server = server_of(task)
+    background = start(server, config, settings, out, hosted=[])
+    drive(background, server)
+    return read_json(Path(background.folder) / "summary.json")
+
+
+def peer(
+    config: str | os.PathLike[str],
+    task: Trainer | Server,
+    ids: int | str | Sequence[int] | None = None,
+    *,
+    settings: Settings = (),
+    out: str | os.PathLike[str] | None = None,
+    resume: str = "none",
+) -> dict[str, Any]:
+    """Runs peers of `task` as part of a network, to the end, and returns the log's last record.
+
+    ids     the peers of this process: 3, "0-3" or [0, 1]; default: GOSSAMER_ID, or the rank that a
+            launcher sets
+    resume  "auto" restarts a process in its old run folder; it takes a neighbour's parameters
+
+    The other arguments are those of run(). On the CPU, with one thread, a synchronous run ends with
+    the same parameters as run(), bit by bit. An exception in the task, and Ctrl-C, make the process
+    leave; the others continue if the algorithm tolerates it.
+    """
+    server = server_of(task)
+    hosted = hosted_peers(ids)
+    background = start(server, config, settings, out, hosted=hosted, resume=resume)
+    drive(background, server)
+    log = Path(background.folder) / f"log-{hosted[0]}.jsonl"
+    return dict(json.loads(log.read_text(encoding="utf-8").splitlines()[-1]))
+
+
+def server_of(task: Trainer | Server) -> Server:
+    return task if isinstance(task, Server) else ArrayServer(task)
+
+
+def hosted_peers(ids: int | str | Sequence[int] | None) -> list[int]:
+    if ids is None:
+        text = ""
+    elif isinstance(ids, int | str):
+        text = str(ids)
+    else:
+        text = ",".join(str(each) for each in ids)
+    if ids is not None and not text:
+        raise _core.Error("peer: the list of ids is empty; give the ids of this process's peers")
+    return list(_core.hosted_ids(text))
+
+
+def start(
+    server: Server,
+    config: str | os.PathLike[str],
+    settings: Settings,
+    out: str | os.PathLike[str] | None,
+    *,
+    hosted: list[int],
+    resume: str = "none",
+) -> _core.BackgroundRun:
+    overrides = overrides_of(settings)
+    if out is not None:
+        overrides.append(f"local.out={os.fspath(out)}")
+    initial = hashlib.sha256(server.initial_bytes(hosted[0])).hexdigest() if hosted else ""
+    return _core.start(
+        os.fspath(config),
+        overrides=overrides,
+        hosted=hosted,
+        tensors=server.tensors(),
+        linear_steps=server.linear_steps,
+        evaluates=server.evaluates,
+        initial_hash=initial,
+        resume=resume,
+    )
+
+
+def overrides_of(settings: Settings) -> list[str]:
+    if not isinstance(settings, Mapping):
+        return list(settings)
+    return [f"{key}={setting_text(value)}" for key, value in settings.items()]
+
+
+def setting_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+def drive(background: _core.BackgroundRun, server: Server) -> None:
+    """Serves the requests of a run to its end."""
+    try:
+        while batch := background.next():
+            for request in batch:
+                server.serve(request)
+            background.complete()
+            log_messages(background)
+    finally:
+        server.release()
+        background.close()
+        log_messages(background)
+
+
+def log_messages(background: _core.BackgroundRun) -> None:
+    for line in background.take_messages():
+        logger.info(line)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))

@@ -1,0 +1,293 @@
+"""PyTorch peers: an optimizer that trains as a peer of a network, and tasks of run() and peer().
+
+import gossamer.torch as gossip
+optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins; the id from the call or environment
+...
+loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
+"""
+
+import json
+import os
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from gossamer import _core
+from gossamer.replica import Replica
+from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.trainer import Server, Tensors
+
+__all__ = ["Optimizer", "Task"]
+
+
+class Optimizer(torch.optim.Optimizer):
+    """An optimizer whose steps are those of a peer of a network.
+
+    optimizer  the torch optimizer that steps locally, made before
+    config     the TOML file of the run, the same on all machines, with model.kind = "external"
+    peer       id of this peer; default: GOSSAMER_ID, or the rank that a launcher sets
+    module     the model: tensors have its names then, and its buffers are seen
+    buffers    floating-point buffers of `module`: "refuse" them, "keep" them at each peer, or
+               "mix" them with the parameters
+    settings   overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
+    out        run folder; default: local.out, or runs/<run id>
+    resume     "auto" restarts a process in its old run folder; it takes a neighbour's parameters
+    check_gradients   step() raises Error for a gradient that is not finite
+
+    The call returns when all neighbours are there. The parameters then are views of a row of the
+    runtime (those on another device than the CPU are copied), and change when step() has mixed
+    them. With run.init = "same", the default, all peers must start from the same parameters: seed
+    torch alike, or set run.init = "different".
+
+    step() blocks while the algorithm waits for neighbours; other Python threads run meanwhile.
+    After the last round, `finished` is true, and the parameters are ordinary tensors again.
+    close(), the end of a `with` block, and the end of the program leave the network: the others
+    continue if the algorithm tolerates the loss of a peer.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        config: str | os.PathLike[str],
+        peer: int | None = None,
+        *,
+        module: torch.nn.Module | None = None,
+        buffers: str = "refuse",
+        settings: Settings = (),
+        out: str | os.PathLike[str] | None = None,
+        resume: str = "none",
+        check_gradients: bool = True,
+    ) -> None:
+        # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
+        self.wrapped = optimizer
+        self.finished = False
+        self._server = OneReplica(Replica(optimizer, module, buffers))
+        self._check_gradients = check_gradients
+        self._request: _core.Request | None = None
+        self._steps_left = 0
+        self._step = 0
+        hosted = hosted_peers(peer)
+        if len(hosted) != 1:
+            raise _core.Error(
+                f"peer: an optimizer trains one peer, and the ids are {hosted}; give one of them, "
+                "or use gossamer.peer() with a task"
+            )
+        self._run = start(self._server, config, settings, out, hosted=hosted, resume=resume)
+        self._end = weakref.finalize(self, self._run.close)
+        self._advance()
+
+    def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
+        """One local step. Ends a round after local_steps of them; then it mixes.
+
+        `loss`, or what `closure` returns, is recorded in the log.
+        """
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        request = self._pending()
+        replica = self._server.replica
+        replica.check()
+        if self._check_gradients:
+            replica.check_gradients(self._step)
+        if loss is not None:
+            request.add_loss(float(loss))
+        request.set_rate(replica.rate)
+        self._step += 1
+        if request.operation == "local_steps":
+            replica.local_step(request.x)
+            self._steps_left -= 1
+            if self._steps_left > 0:
+                return loss
+        else:
+            replica.write_gradient(request.gradient)
+        self._request = None
+        self._run.complete()
+        self._advance()
+        return loss
+
+    def metrics(self) -> dict[str, Any]:
+        """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
+        return dict(json.loads(self._run.last_record()) or {})
+
+    def close(self) -> None:
+        """Leaves the network. The parameters keep their values, in memory of their own."""
+        self._server.replica.release()
+        self._request = None
+        self._end()
+        log_messages(self._run)
+
+    def __enter__(self) -> "Optimizer":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _pending(self) -> _core.Request:
+        if self._request is not None:
+            return self._request
+        if self.finished:
+            raise _core.Error(
+                f"the run of {self._run.rounds} rounds is complete; end the loop when "
+                "optimizer.finished is true, or use more run.rounds"
+            )
+        raise _core.Error("the optimizer has left the network (close()), and takes no more steps")
+
+    def _advance(self) -> None:
+        """Serves requests up to the next one that needs gradients from the program."""
+        try:
+            while batch := self._run.next():
+                log_messages(self._run)
+                (request,) = batch
+                if request.operation in ("local_steps", "gradient"):
+                    self._server.replica.take(request.x)
+                    self._request, self._steps_left = request, request.steps
+                    return
+                self._server.serve(request)
+                self._run.complete()
+            self.finished = True
+            for row in self._run.final_rows():
+                self._server.replica.take_copy(row)
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+
+    # ---- the wrapped optimizer's
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        return self.wrapped.param_groups
+
+    @property
+    def state(self) -> Any:  # type: ignore[override]
+        return self.wrapped.state
+
+    @property
+    def defaults(self) -> dict[str, Any]:  # type: ignore[override]
+        return self.wrapped.defaults
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        self.wrapped.zero_grad(set_to_none=set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        return self.wrapped.state_dict()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.wrapped.load_state_dict(state_dict)
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        raise _core.Error(
+            "rows have a fixed layout: add parameter groups before the optimizer is wrapped"
+        )
+
+    def __repr__(self) -> str:
+        return f"gossamer.torch.Optimizer({self.wrapped!r})"
+
+
+class OneReplica(Server):
+    """Serves the requests of one peer that need no new gradient."""
+
+    def __init__(self, replica: Replica) -> None:
+        self.replica = replica
+        self.linear_steps = isinstance(replica.optimizer, torch.optim.SGD)
+
+    def tensors(self) -> Tensors:
+        return self.replica.tensors()
+
+    def initial_bytes(self, peer: int) -> bytes:
+        return bytes(self.replica.initial_values().numpy().tobytes())
+
+    def serve(self, request: _core.Request) -> None:
+        if request.operation == "initialise":
+            self.replica.write_initial(request.x)
+        else:  # update
+            self.replica.update(request.x, request.gradient)
+
+
+class Task(Server):
+    """A model, batches and a loss for every peer: the task of gossamer.run() and gossamer.peer().
+
+    model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
+               with run.init = "same", the same for all peers
+    optimizer  optimizer(parameters) -> torch.optim.Optimizer
+    batch      batch(peer, step) -> anything: the next batch of the peer's own data
+    loss       loss(module, batch) -> scalar tensor
+    evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
+    buffers    as of Optimizer
+    """
+
+    def __init__(
+        self,
+        model: Callable[[int], torch.nn.Module],
+        optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer],
+        batch: Callable[[int, int], Any],
+        loss: Callable[[torch.nn.Module, Any], torch.Tensor],
+        evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
+        *,
+        buffers: str = "refuse",
+    ) -> None:
+        self._model, self._optimizer = model, optimizer
+        self._batch, self._loss, self._evaluate = batch, loss, evaluate
+        self._buffers = buffers
+        self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
+        _, first = self._peer(0)
+        self._tensors = first.tensors()
+        self.linear_steps = isinstance(first.optimizer, torch.optim.SGD)
+        self.evaluates = evaluate is not None
+
+    def tensors(self) -> Tensors:
+        return self._tensors
+
+    def initial_bytes(self, peer: int) -> bytes:
+        return bytes(self._peer(peer)[1].initial_values().numpy().tobytes())
+
+    def serve(self, request: _core.Request) -> None:
+        module, replica = self._peer(request.peer)
+        if request.operation == "initialise":
+            replica.write_initial(request.x)
+        elif request.operation == "local_steps":
+            for step in range(request.step, request.step + request.steps):
+                self._backward(module, replica, request, step)
+                replica.local_step(request.x)
+        elif request.operation == "gradient":
+            self._backward(module, replica, request, request.step)
+            replica.write_gradient(request.gradient)
+        elif request.operation == "update":
+            replica.update(request.x, request.gradient)
+        else:
+            self._measure(module, replica, request)
+
+    def _backward(
+        self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int
+    ) -> None:
+        replica.take(request.x)
+        for master in replica.masters:
+            master.parameter.grad = None
+        loss = self._loss(module, self._batch(request.shard_of, step))
+        loss.backward()
+        request.add_loss(float(loss.detach()))
+        request.set_rate(replica.rate)
+
+    def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
+        assert self._evaluate is not None
+        replica.take_copy(request.x)
+        training = module.training
+        module.eval()
+        with torch.no_grad():
+            loss, accuracy = self._evaluate(module)
+        module.train(training)
+        request.set_evaluation(float(loss), float(accuracy))
+
+    def release(self) -> None:
+        for _, replica in self._peers.values():
+            replica.release()
+
+    def _peer(self, peer: int) -> tuple[torch.nn.Module, Replica]:
+        if peer not in self._peers:
+            module = self._model(peer)
+            replica = Replica(self._optimizer(module.parameters()), module, self._buffers)
+            if self._peers and replica.tensors() != self._tensors:
+                raise _core.Error(f"task: the model of peer {peer} has other tensors than peer 0's")
+            self._peers[peer] = module, replica
+        return self._peers[peer]

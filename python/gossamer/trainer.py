@@ -1,0 +1,126 @@
+"""The protocol of a task, and the servers that carry out a run's requests with it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from gossamer._core import Error, Request
+
+Tensors = list[tuple[str, list[int]]]
+
+
+@runtime_checkable
+class Trainer(Protocol):
+    """A model with its data and its optimizer, for all peers of a run: values in, values out.
+
+    `values` are the parameters of one peer: a read-only float32 array of shape (d,), the tensors
+    one after the other. They are valid during the call. Peers are trained in the order of their
+    ids, so a trainer may keep state by peer.
+
+    Three attributes are optional:
+        evaluate(values) -> (loss, accuracy)   on the test data; recorded in the log
+        rate(peer) -> float                    the step size γ, which qg_momentum asks for
+        linear_steps: bool                     True promises that update() is SGD, which d2 and
+                                               extra need; default False
+    """
+
+    def tensors(self) -> Mapping[str, Sequence[int]]:
+        """Names and shapes of the tensors of a row, in order."""
+        ...
+
+    def initial(self, peer: int) -> Any:
+        """The initial parameters of a peer, shape (d,)."""
+        ...
+
+    def gradient(self, peer: int, step: int, values: Any) -> tuple[float, Any]:
+        """The loss of batch `step` of a peer's data, and its gradient, shape (d,)."""
+        ...
+
+    def update(self, peer: int, step: int, values: Any, gradient: Any) -> Any:
+        """The parameters after optimizer step `step` of a peer, shape (d,)."""
+        ...
+
+
+class Server(ABC):
+    """Carries out the requests of a run."""
+
+    linear_steps = False
+    evaluates = False
+
+    @abstractmethod
+    def tensors(self) -> Tensors: ...
+
+    @abstractmethod
+    def initial_bytes(self, peer: int) -> bytes:
+        """The initial parameters of a peer as float32, for their hash."""
+
+    @abstractmethod
+    def serve(self, request: Request) -> None: ...
+
+    def release(self) -> None:
+        """Drops all views of rows."""
+
+
+class ArrayServer(Server):
+    """Serves requests with a Trainer, over NumPy arrays."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        import numpy
+
+        if not isinstance(trainer, Trainer):
+            raise Error(
+                f"task: {type(trainer).__name__} is no gossamer.Trainer: it needs the methods "
+                "tensors, initial, gradient and update"
+            )
+        self._numpy = numpy
+        self._trainer = trainer
+        self._tensors = [
+            (name, [int(size) for size in shape]) for name, shape in trainer.tensors().items()
+        ]
+        self.evaluates = hasattr(trainer, "evaluate")
+        self.linear_steps = bool(getattr(trainer, "linear_steps", False))
+        self._length = sum(int(numpy.prod(shape, dtype=numpy.int64)) for _, shape in self._tensors)
+
+    def tensors(self) -> Tensors:
+        return self._tensors
+
+    def initial_bytes(self, peer: int) -> bytes:
+        return bytes(self._checked("initial", self._trainer.initial(peer)).tobytes())
+
+    def serve(self, request: Request) -> None:
+        x = self._numpy.asarray(request.x)
+        values = x.view()
+        values.flags.writeable = False
+        if request.operation == "initialise":
+            x[:] = self._checked("initial", self._trainer.initial(request.peer))
+        elif request.operation == "local_steps":
+            for step in range(request.step, request.step + request.steps):
+                gradient = self._gradient(request, step, values)
+                x[:] = self._updated(request, step, values, gradient)
+        elif request.operation == "gradient":
+            self._numpy.asarray(request.gradient)[:] = self._gradient(request, request.step, values)
+        elif request.operation == "update":
+            gradient = self._numpy.asarray(request.gradient)
+            x[:] = self._updated(request, request.step, values, gradient)
+        else:
+            loss, accuracy = self._trainer.evaluate(values)  # type: ignore[attr-defined]
+            request.set_evaluation(float(loss), float(accuracy))
+
+    def _gradient(self, request: Request, step: int, values: Any) -> Any:
+        loss, gradient = self._trainer.gradient(request.shard_of, step, values)
+        request.add_loss(float(loss))
+        if rate := getattr(self._trainer, "rate", None):
+            request.set_rate(float(rate(request.peer)))
+        return self._checked("gradient", gradient)
+
+    def _updated(self, request: Request, step: int, values: Any, gradient: Any) -> Any:
+        return self._checked("update", self._trainer.update(request.peer, step, values, gradient))
+
+    def _checked(self, method: str, values: Any) -> Any:
+        array = self._numpy.asarray(values, dtype=self._numpy.float32)
+        if array.shape != (self._length,):
+            raise Error(
+                f"task: {method}() returned an array of shape {array.shape}; the tensors of "
+                f"tensors() have {self._length} values, so it is ({self._length},)"
+            )
+        return array

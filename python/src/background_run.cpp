@@ -1,0 +1,140 @@
+#include "background_run.hpp"
+
+#include <cstdlib>
+#include <thread>
+#include <utility>
+
+#include "external_workload.hpp"
+#include "peer/runtime/network_run.hpp"
+#include "peer/setup/local_rank.hpp"
+
+namespace gossamer::python {
+
+BackgroundRun::BackgroundRun(const BackgroundRunRequest& request)
+    : hosted_(request.hosted), resume_(peer::resume_choice(request.resume)) {}
+
+Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest request) {
+  GOSSAMER_TRY(peer::Config config, peer::load_config(request.config, request.overrides));
+  const std::shared_ptr<BackgroundRun> run(new BackgroundRun(request));
+  const peer::Environment environment = [](const char* name) { return std::getenv(name); };
+  peer::LocalRank local_rank;
+  const int peers = config.run.peers;
+  if (!request.hosted.empty()) {
+    local_rank = peer::find_local_rank(request.hosted, peers, config.net, environment);
+    if (config.run.init == "same")
+      request.spec.identity = "start " + request.initial_hash.substr(0, 12);
+  }
+  request.spec.external_optimizer = true;
+  request.spec.divergence_advice = "a smaller learning rate usually helps";
+  auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), peers, run->handoff_);
+  GOSSAMER_TRY(run->setup_, peer::make_setup(std::move(config), local_rank, std::move(workload)));
+  std::thread([run] { run->run(); }).detach();  // close() waits for it
+  return run;
+}
+
+void BackgroundRun::run() {
+  std::optional<Error> error;
+  try {
+    error = hosted_.empty() ? run_simulation() : run_networked();
+  } catch (const Closed& closed) {
+    error = Error{ErrorKind::interrupted, closed.what()};
+  } catch (const std::exception& failure) {
+    error = Error{ErrorKind::internal, failure.what()};
+  }
+  const std::lock_guard lock(mutex_);
+  if (!left_) error_ = std::move(error);
+  left_ = finished_ = true;
+  final_.clear();
+  handoff_.end();
+  changed_.notify_all();
+}
+
+std::optional<Error> BackgroundRun::run_simulation() {
+  peer::RunRequest request;
+  request.folder = folder();
+  request.resume = resume_;
+  request.interrupted = [this] { return stop_.stop_requested(); };
+  request.message = [this](const std::string& line) { add_message(line); };
+  request.on_progress = [this](const peer::Json& record) { set_record(record); };
+  request.on_end = [this](const auto& error, const auto& rows) { on_end(error, rows); };
+  const auto outcome = peer::run(*setup_, std::move(request));
+  return outcome.ok() ? outcome->stopped : outcome.error();
+}
+
+std::optional<Error> BackgroundRun::run_networked() {
+  peer::NetworkRunRequest request;
+  request.hosted = hosted_;
+  request.folder = folder();
+  request.resume = resume_;
+  request.stop = stop_.get_token();
+  request.message = [this](const std::string& line) { add_message(line); };
+  request.on_progress = [this](const peer::Json& record) { set_record(record); };
+  request.on_end = [this](const auto& error, const auto& rows) { on_end(error, rows); };
+  const Status status = peer::run_networked(*setup_, request);
+  return status.ok() ? std::nullopt : std::optional(status.error());
+}
+
+/// The rows are the run's: it waits here until the program needs them no more.
+void BackgroundRun::on_end(const std::optional<Error>& error, const peer::RowViews& rows) {
+  std::unique_lock lock(mutex_);
+  error_ = error;
+  final_ = rows;
+  left_ = true;
+  handoff_.end();
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return closed_ && views_ == 0; });
+  final_.clear();
+}
+
+std::optional<Error> BackgroundRun::error() {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+peer::RowViews BackgroundRun::final_rows() {
+  const std::lock_guard lock(mutex_);
+  return final_;
+}
+
+peer::Json BackgroundRun::last_record() {
+  const std::lock_guard lock(mutex_);
+  return record_;
+}
+
+std::vector<std::string> BackgroundRun::take_messages() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(messages_, {});
+}
+
+void BackgroundRun::add_message(const std::string& line) {
+  const std::lock_guard lock(mutex_);
+  messages_.push_back(line);
+}
+
+void BackgroundRun::set_record(const peer::Json& record) {
+  const std::lock_guard lock(mutex_);
+  record_ = record;
+}
+
+// The stop comes first, so that the run ends because of it, and not because requests fail.
+void BackgroundRun::close() {
+  stop_.request_stop();
+  handoff_.close();
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [this] { return finished_ || (left_ && views_ > 0); });
+}
+
+void BackgroundRun::add_view() {
+  const std::lock_guard lock(mutex_);
+  ++views_;
+}
+
+void BackgroundRun::remove_view() {
+  const std::lock_guard lock(mutex_);
+  --views_;
+  changed_.notify_all();
+}
+
+}  // namespace gossamer::python

@@ -1,0 +1,86 @@
+#include "external_workload.hpp"
+
+#include <limits>
+#include <utility>
+
+namespace gossamer::python {
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+/// The program reads rows that it evaluates, and must not write them: they are const to the caller.
+std::span<float> readable(std::span<const float> row) {
+  return {const_cast<float*>(row.data()), row.size()};
+}
+
+}  // namespace
+
+void ExternalWorkload::initialise(int node, std::span<float> row) const {
+  std::vector<Request> batch(1);
+  batch[0].operation = Operation::initialise;
+  batch[0].peer = batch[0].shard_of = node;
+  batch[0].x = row;
+  handoff_.serve(batch);
+}
+
+std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& rows) {
+  std::vector<train::Evaluation> results(rows.size(), {kUnknown, kUnknown});
+  if (!spec_.evaluates) return results;
+  std::vector<Request> batch(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    batch[i].operation = Operation::evaluate;
+    batch[i].x = readable(rows[i]);
+  }
+  handoff_.serve(batch);
+  for (std::size_t i = 0; i < rows.size(); ++i) results[i] = batch[i].evaluation;
+  return results;
+}
+
+void ExternalWorkload::run(gossip::TrainOperation operation,
+                           std::span<gossip::TrainRequest* const> requests) {
+  switch (operation) {
+    case gossip::TrainOperation::take_loss: return take_losses(requests);
+    case gossip::TrainOperation::local_steps: return train(Operation::local_steps, requests);
+    case gossip::TrainOperation::gradient: return train(Operation::gradient, requests);
+    case gossip::TrainOperation::update: return train(Operation::update, requests);
+    case gossip::TrainOperation::evaluate: break;
+  }
+  peer::RowViews rows;
+  for (const gossip::TrainRequest* request : requests) rows.emplace_back(request->x);
+  const std::vector<train::Evaluation> results = evaluate(rows);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    requests[i]->loss = results[i].loss;
+    requests[i]->accuracy = results[i].accuracy;
+  }
+}
+
+void ExternalWorkload::train(Operation operation, std::span<gossip::TrainRequest* const> requests) {
+  std::vector<Request> batch;
+  for (const gossip::TrainRequest* request : requests) {
+    Request& item = batch.emplace_back();
+    item.operation = operation;
+    item.peer = request->peer;
+    item.shard_of = request->shard_of;
+    item.step = request->step;
+    item.steps = request->steps;
+    item.x = request->x;
+    item.gradient = request->gradient;
+  }
+  handoff_.serve(batch);
+  for (const Request& item : batch) {
+    const auto peer = static_cast<std::size_t>(item.peer);
+    losses_[peer].sum += item.losses.sum;
+    losses_[peer].count += item.losses.count;
+    if (item.rate) rates_[peer] = *item.rate;
+  }
+}
+
+void ExternalWorkload::take_losses(std::span<gossip::TrainRequest* const> requests) {
+  for (gossip::TrainRequest* request : requests) {
+    const auto taken = std::exchange(losses_[static_cast<std::size_t>(request->peer)], {});
+    request->losses = taken.count;
+    request->loss = taken.count == 0 ? kUnknown : taken.sum / static_cast<double>(taken.count);
+  }
+}
+
+}  // namespace gossamer::python

@@ -1,0 +1,54 @@
+// The model, data and optimizer of a Python program, as a workload of the runtime.
+#pragma once
+
+#include <vector>
+
+#include "handoff.hpp"
+#include "peer/setup/workload.hpp"
+
+namespace gossamer::python {
+
+/// Every operation goes to the program through the handoff. The losses that it reports are summed
+/// here, by peer.
+class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
+ public:
+  /// `nodes`: of the whole run. The handoff outlives the workload.
+  ExternalWorkload(peer::WorkloadSpec spec, int nodes, Handoff& handoff)
+      : spec_(std::move(spec)),
+        handoff_(handoff),
+        losses_(static_cast<std::size_t>(nodes)),
+        rates_(static_cast<std::size_t>(nodes)) {}
+
+  const peer::WorkloadSpec& spec() const override { return spec_; }
+  void initialise(int node, std::span<float> row) const override;
+  gossip::Trainer* trainer() override { return this; }
+  std::vector<train::Evaluation> evaluate(const peer::RowViews& rows) override;
+  peer::LossSum loss_sum(int peer) const override {
+    return losses_[static_cast<std::size_t>(peer)];
+  }
+  void set_loss_sum(int peer, const peer::LossSum& losses, const float*) override {
+    losses_[static_cast<std::size_t>(peer)] = losses;
+  }
+  std::string data_hash() const override { return {}; }  // the data stay where they are
+  void set_one_at_a_time(bool) override {}               // they are served one by one anyway
+
+ private:
+  void run(gossip::TrainOperation operation,
+           std::span<gossip::TrainRequest* const> requests) override;
+  double rate(int peer, std::uint64_t) const override {
+    return rates_[static_cast<std::size_t>(peer)];
+  }
+  // Algorithms that ask for them take no external optimizer.
+  std::size_t shard_size(int) const override { return 1; }
+  std::uint64_t batches_per_epoch(int) const override { return 1; }
+
+  void take_losses(std::span<gossip::TrainRequest* const> requests);
+  void train(Operation operation, std::span<gossip::TrainRequest* const> requests);
+
+  peer::WorkloadSpec spec_;
+  Handoff& handoff_;
+  std::vector<peer::LossSum> losses_;
+  std::vector<double> rates_;  ///< of the last step
+};
+
+}  // namespace gossamer::python

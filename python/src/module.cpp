@@ -1,0 +1,247 @@
+// The extension gossamer._core: background runs, requests and views of rows. Everything for people
+// is in python/gossamer/.
+#include <fmt/format.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include "background_run.hpp"
+#include "peer/setup/hosted_ids.hpp"
+#include "peer/version.hpp"
+
+namespace nb = nanobind;
+
+namespace gossamer::python {
+namespace {
+
+/// Becomes gossamer.Error.
+struct PythonError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+template <class Value>
+Value value_or_raise(Result<Value> result) {
+  if (!result.ok()) throw PythonError(result.error().message);
+  return std::move(result).value();
+}
+
+using Row = nb::ndarray<nb::array_api, float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+/// A view of a row, which keeps the memory of the run alive.
+Row view_of(const std::shared_ptr<BackgroundRun>& run, const float* values, std::size_t length) {
+  struct Owner {
+    std::shared_ptr<BackgroundRun> run;
+    ~Owner() { run->remove_view(); }
+  };
+  auto owner = std::make_unique<Owner>(Owner{run});
+  run->add_view();
+  nb::capsule capsule(owner.release(),
+                      [](void* held) noexcept { delete static_cast<Owner*>(held); });
+  return Row(const_cast<float*>(values), {length}, capsule);
+}
+
+/// A request in Python. It is valid until the batch is complete.
+struct PythonRequest {
+  Request request;
+  std::shared_ptr<BackgroundRun> run;
+  bool complete = false;
+
+  Row row(std::span<float> values) const {
+    if (complete) throw PythonError("the rows of a request are not available after complete()");
+    return view_of(run, values.data(), values.size());
+  }
+};
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::initialise: return "initialise";
+    case Operation::local_steps: return "local_steps";
+    case Operation::gradient: return "gradient";
+    case Operation::update: return "update";
+    case Operation::evaluate: return "evaluate";
+  }
+  return "";
+}
+
+/// A background run in Python. A forked child has the object, but not the threads of the run.
+class PythonRun {
+ public:
+  explicit PythonRun(std::shared_ptr<BackgroundRun> run)
+      : run_(std::move(run)), process_(::getpid()) {}
+  PythonRun(const PythonRun&) = delete;
+  PythonRun& operator=(const PythonRun&) = delete;
+  ~PythonRun() {
+    if (is_forked()) new std::shared_ptr<BackgroundRun>(std::move(run_));  // left to the system
+    else close();
+  }
+
+  const BackgroundRun& run() const { return *run_; }
+
+  /// The next batch; empty at the end of the run. Python's signal handlers run while it waits.
+  std::vector<std::shared_ptr<PythonRequest>> next() {
+    check_process();
+    constexpr std::chrono::milliseconds kPatience(50);
+    for (bool ready = false; !ready;) {
+      {
+        const nb::gil_scoped_release released;
+        ready = run_->handoff().wait(kPatience);
+      }
+      if (PyErr_CheckSignals() != 0) throw nb::python_error();
+    }
+    requests_.clear();
+    if (const std::vector<Request>* batch = run_->handoff().batch()) {
+      for (const Request& request : *batch)
+        requests_.push_back(std::make_shared<PythonRequest>(PythonRequest{request, run_}));
+    } else if (const std::optional<Error> error = run_->error()) {
+      throw PythonError(error->message);
+    }
+    return requests_;
+  }
+
+  void complete() {
+    check_process();
+    std::vector<Request>* batch = run_->handoff().batch();
+    if (batch == nullptr || batch->size() != requests_.size())
+      throw PythonError("complete() without a batch of next()");
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+      requests_[i]->complete = true;
+      (*batch)[i].losses = requests_[i]->request.losses;
+      (*batch)[i].rate = requests_[i]->request.rate;
+      (*batch)[i].evaluation = requests_[i]->request.evaluation;
+    }
+    requests_.clear();
+    run_->handoff().complete();
+  }
+
+  void close() {
+    if (is_forked()) return;
+    for (const auto& request : requests_) request->complete = true;
+    requests_.clear();
+    const nb::gil_scoped_release released;
+    run_->close();
+  }
+
+  std::vector<Row> final_rows() {
+    check_process();
+    std::vector<Row> rows;
+    for (const std::span<const float> row : run_->final_rows())
+      rows.push_back(view_of(run_, row.data(), row.size()));
+    return rows;
+  }
+  std::string last_record() { return peer::text_of(run_->last_record()); }
+  std::vector<std::string> take_messages() { return run_->take_messages(); }
+
+ private:
+  bool is_forked() const { return ::getpid() != process_; }
+  void check_process() const {
+    if (is_forked())
+      throw PythonError(
+          "this process was forked after it joined the run, and has no connections; join in the "
+          "process that trains, or start workers with the method 'spawn'");
+  }
+
+  std::shared_ptr<BackgroundRun> run_;
+  std::vector<std::shared_ptr<PythonRequest>> requests_;
+  pid_t process_;
+};
+
+using Tensors = std::vector<std::tuple<std::string, std::vector<std::int64_t>>>;
+
+peer::WorkloadSpec spec_of(const Tensors& tensors) {
+  peer::WorkloadSpec spec;
+  for (const auto& [name, shape] : tensors) {
+    train::ParameterBlock block;
+    block.name = name;
+    block.offset = spec.parameters;
+    block.length = 1;
+    for (const std::int64_t size : shape) {
+      if (size < 0 || size > std::numeric_limits<int>::max())
+        throw PythonError(fmt::format("tensor {}: a dimension of {}", name, size));
+      block.shape.push_back(static_cast<int>(size));
+      block.length *= static_cast<std::size_t>(size);
+    }
+    spec.parameters += block.length;
+    spec.blocks.push_back(std::move(block));
+  }
+  if (spec.parameters == 0) throw PythonError("there are no parameters to train");
+  return spec;
+}
+
+std::vector<int> hosted_ids(const std::string& ids) {
+  return value_or_raise(
+      peer::find_hosted_ids(ids, "peer", [](const char* name) { return std::getenv(name); }));
+}
+
+PythonRun* start(const std::string& config, const std::vector<std::string>& overrides,
+                 const std::vector<int>& hosted, const Tensors& tensors, bool linear_steps,
+                 bool evaluates, const std::string& initial_hash, const std::string& resume) {
+  BackgroundRunRequest request{config, overrides, hosted, resume, spec_of(tensors), initial_hash};
+  request.spec.linear_steps = linear_steps;
+  request.spec.evaluates = evaluates;
+  const nb::gil_scoped_release released;
+  return new PythonRun(value_or_raise(BackgroundRun::start(std::move(request))));
+}
+
+void bind_request(nb::module_& module) {
+  nb::class_<PythonRequest>(module, "Request")
+      .def_prop_ro("operation",
+                   [](const PythonRequest& self) { return name_of(self.request.operation); })
+      .def_prop_ro("peer", [](const PythonRequest& self) { return self.request.peer; })
+      .def_prop_ro("shard_of", [](const PythonRequest& self) { return self.request.shard_of; })
+      .def_prop_ro("step", [](const PythonRequest& self) { return self.request.step; })
+      .def_prop_ro("steps", [](const PythonRequest& self) { return self.request.steps; })
+      .def_prop_ro(
+          "x", [](const PythonRequest& self) { return self.row(self.request.x); },
+          nb::rv_policy::automatic)
+      .def_prop_ro(
+          "gradient", [](const PythonRequest& self) { return self.row(self.request.gradient); },
+          nb::rv_policy::automatic)
+      .def("add_loss",
+           [](PythonRequest& self, double loss) {
+             self.request.losses.sum += loss;
+             ++self.request.losses.count;
+           })
+      .def("set_rate", [](PythonRequest& self, double rate) { self.request.rate = rate; })
+      .def("set_evaluation", [](PythonRequest& self, double loss, double accuracy) {
+        self.request.evaluation = {loss, accuracy};
+      });
+}
+
+void bind_run(nb::module_& module) {
+  nb::class_<PythonRun>(module, "BackgroundRun")
+      .def("next", &PythonRun::next)
+      .def("complete", &PythonRun::complete)
+      .def("close", &PythonRun::close)
+      .def("final_rows", &PythonRun::final_rows)
+      .def("last_record", &PythonRun::last_record)
+      .def("take_messages", &PythonRun::take_messages)
+      .def_prop_ro("folder", [](const PythonRun& self) { return self.run().folder(); })
+      .def_prop_ro("hosted", [](const PythonRun& self) { return self.run().hosted(); })
+      .def_prop_ro("peers", [](const PythonRun& self) { return self.run().config().run.peers; })
+      .def_prop_ro("rounds", [](const PythonRun& self) { return self.run().config().run.rounds; });
+}
+
+}  // namespace
+}  // namespace gossamer::python
+
+NB_MODULE(_core, module) {
+  using namespace gossamer::python;
+  module.attr("__version__") = gossamer::peer::kVersion;
+  nb::exception<PythonError>(module, "Error", PyExc_RuntimeError);
+  bind_request(module);
+  bind_run(module);
+  module.def("hosted_ids", &hosted_ids, nb::arg("ids"));
+  module.def("start", &start, nb::arg("config"), nb::kw_only(), nb::arg("overrides"),
+             nb::arg("hosted"), nb::arg("tensors"), nb::arg("linear_steps"), nb::arg("evaluates"),
+             nb::arg("initial_hash"), nb::arg("resume"), nb::rv_policy::take_ownership);
+}

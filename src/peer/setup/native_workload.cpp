@@ -1,0 +1,113 @@
+#include "peer/setup/native_workload.hpp"
+
+#include <fmt/format.h>
+
+#include "base/hash.hpp"
+#include "gpu/device_rows.hpp"
+#include "peer/setup/learner_trainer.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+/// Names of the rows of the optimizer's state, in its order.
+std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
+  if (rule.kind != gpu::UpdateRule::Kind::sgd) return {"first_moment", "second_moment"};
+  return std::vector<std::string>(rule.state_rows(), "momentum");
+}
+
+WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
+                     std::shared_ptr<const train::Dataset> data) {
+  WorkloadSpec spec;
+  spec.parameters = learner.parameters();
+  spec.blocks = learner.blocks();
+  spec.optimizer_rows = optimizer_rows(config.optimizer.rule);
+  spec.linear_steps = config.optimizer.rule.kind == gpu::UpdateRule::Kind::sgd;
+  spec.evaluates = true;
+  spec.samples_per_step = config.shards.batch;
+  if (config.shards.batch == 0)  // the whole shard
+    spec.samples_per_step = static_cast<double>(data->train_count) / config.run.peers;
+  spec.workspace_bytes = learner.workspace_bytes();
+  spec.divergence_advice =
+      fmt::format("a smaller optimizer.rate than {} usually helps", config.optimizer.rate);
+  spec.data = std::move(data);
+  return spec;
+}
+
+class NativeWorkload final : public Workload {
+ public:
+  NativeWorkload(WorkloadSpec spec, std::unique_ptr<train::Learner<float>> learner,
+                 gpu::Device& device, int peers)
+      : spec_(std::move(spec)),
+        device_(device),
+        learner_(std::move(learner)),
+        trainer_(*learner_, device, peers) {}
+
+  const WorkloadSpec& spec() const override { return spec_; }
+  void initialise(int node, std::span<float> row) const override {
+    learner_->initialise(node, row);
+  }
+  gossip::Trainer* trainer() override { return &trainer_; }
+
+  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
+    const bool in_place = device_.host_accessible();
+    const gpu::DeviceRows<float> copies(device_, in_place ? 0 : rows.size(), spec_.parameters);
+    std::vector<train::EvaluateRequest<float>> requests;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!in_place) device_.upload(copies.row(i).data(), rows[i].data(), rows[i].size_bytes());
+      requests.push_back({in_place ? rows[i].data() : copies.row(i).data(), {}});
+    }
+    learner_->evaluate(requests);
+    std::vector<train::Evaluation> results;
+    for (const auto& request : requests) results.push_back(request.result);
+    return results;
+  }
+
+  LossSum loss_sum(int peer) const override { return trainer_.loss_sum(peer); }
+  void set_loss_sum(int peer, const LossSum& losses, const float* x) override {
+    trainer_.set_loss_sum(peer, losses, x);
+  }
+  std::string data_hash() const override {
+    return hash_hex(std::as_bytes(std::span(spec_.data->features))) +
+           hash_hex(std::as_bytes(std::span(spec_.data->labels))) +
+           hash_hex(std::as_bytes(std::span(spec_.data->targets)));
+  }
+  void set_one_at_a_time(bool one_at_a_time) override { trainer_.set_one_at_a_time(one_at_a_time); }
+
+ private:
+  WorkloadSpec spec_;
+  gpu::Device& device_;
+  std::unique_ptr<train::Learner<float>> learner_;
+  LearnerTrainer trainer_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
+                                                       const gossip::Algorithm& algorithm,
+                                                       gpu::Device& device) {
+  const train::DatasetContext data_context{config.run.peers, config.run.seed};
+  GOSSAMER_TRY(train::Dataset made,
+               train::make_dataset(config.data.kind, data_context, config.data.values));
+  const auto data = std::make_shared<const train::Dataset>(std::move(made));
+
+  train::LearnerRequest request;
+  request.data = data;
+  GOSSAMER_TRY(request.shards,
+               train::make_shards(*data, config.shards, config.run.peers, config.run.seed));
+  const train::ModelContext model_context{data->channels, data->height, data->width, data->classes};
+  GOSSAMER_TRY(request.model,
+               train::make_model(config.model.kind, model_context, config.model.values));
+  request.sampling = config.shards;
+  request.optimizer = config.optimizer;
+  request.local_steps = config.run.rounds * static_cast<std::uint64_t>(algorithm.steps_per_round());
+  request.local_epochs =
+      config.run.rounds * static_cast<std::uint64_t>(algorithm.epochs_per_round());
+  request.seed = config.run.seed;
+  request.different_initial = config.run.init == "different";
+  GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device));
+  WorkloadSpec spec = spec_of(config, *learner, data);
+  return std::shared_ptr<Workload>(std::make_shared<NativeWorkload>(
+      std::move(spec), std::move(learner), device, config.run.peers));
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,20 @@
+// The models and data sets of the library, as a workload.
+#pragma once
+
+#include <memory>
+
+#include "base/result.hpp"
+#include "gossip/algorithm.hpp"
+#include "gpu/device.hpp"
+#include "peer/config/config.hpp"
+#include "peer/setup/workload.hpp"
+
+namespace gossamer::peer {
+
+/// The workload of [model], [data] and [optimizer], trained on `device`, which outlives it. Errors:
+/// (invalid) the sections do not fit together; (data) a file is missing or damaged.
+Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
+                                                       const gossip::Algorithm& algorithm,
+                                                       gpu::Device& device);
+
+}  // namespace gossamer::peer

@@ -1,0 +1,65 @@
+// What the peers of a run train: the tensors of a row, their initial values, and the trainer. The
+// runtime knows nothing else of models, data and optimizers. The configuration chooses one of the
+// library's own workloads (native_workload.hpp, untrained_workload.hpp), or the caller of
+// make_setup() brings one (model.kind = "external").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gossip/trainer.hpp"
+#include "peer/setup/row_views.hpp"
+#include "train/compiled_model.hpp"
+#include "train/dataset.hpp"
+#include "train/learner.hpp"
+
+namespace gossamer::peer {
+
+/// The batch losses of a peer since the last take_loss request.
+struct LossSum {
+  double sum = 0;
+  std::uint64_t count = 0;
+};
+
+/// The properties of a workload, which do not change during a run.
+struct WorkloadSpec {
+  std::size_t parameters = 0;                 ///< values in a row, d
+  std::vector<train::ParameterBlock> blocks;  ///< the tensors of a row, in order and without gaps
+  std::vector<std::string> optimizer_rows;    ///< the rows of d values that the optimizer keeps
+  bool linear_steps = true;  ///< optimizer steps are linear in the gradient, and alike at any time
+  bool external_optimizer = false;  ///< the optimizer's state and rate are the caller's
+  bool evaluates = false;           ///< evaluate() measures a loss
+  double samples_per_step = 0;      ///< mean over the peers; 0: not known
+  std::size_t workspace_bytes = 0;  ///< device memory that training takes for each peer
+  std::string divergence_advice;    ///< what usually helps where a run diverged; may be empty
+  std::string identity;             ///< for people, and the same at all peers; may be empty
+  std::shared_ptr<const train::Dataset> data;  ///< the library's own data set; null: it has none
+};
+
+/// Thread: one call at a time, except for spec().
+class Workload {
+ public:
+  virtual ~Workload() = default;
+  virtual const WorkloadSpec& spec() const = 0;
+  /// Writes the initial parameters of a peer or server to `row`, of d values in host memory.
+  virtual void initialise(int node, std::span<float> row) const = 0;
+  /// Null where nothing is trained. Lives as long as the workload.
+  virtual gossip::Trainer* trainer() = 0;
+  /// Test loss and accuracy of rows in host memory; NaN where they are not measured.
+  virtual std::vector<train::Evaluation> evaluate(const RowViews& rows) = 0;
+  /// Reads the loss sum of a peer without resetting it, for a checkpoint; and sets it, when the
+  /// checkpoint is restored. `x`: the peer's parameters, in device memory.
+  virtual LossSum loss_sum(int peer) const = 0;
+  virtual void set_loss_sum(int peer, const LossSum& losses, const float* x) = 0;
+  /// Hashes of the data that all peers share; empty where they share none. Reads all of the data.
+  virtual std::string data_hash() const = 0;
+  /// Trains peers one by one, so that the result of a peer does not depend on which other peers are
+  /// ready at the same time.
+  virtual void set_one_at_a_time(bool one_at_a_time) = 0;
+};
+
+}  // namespace gossamer::peer

@@ -1,0 +1,51 @@
+"""A user's training loop as a peer: loop.py CONFIG PEER OUT [option=value …] [section.key=value …].
+
+Prints a line for each step, and at the end a JSON object. Options: fail=7 raises an exception in
+step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, pause=7 waits for a line on standard
+input before step 7; init=3 seeds the model; resume=auto.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import gossamer.torch as gossip
+import torch
+from tasks import batch_of, loss_of, sgd
+
+config, peer, out = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+arguments = dict(argument.split("=", 1) for argument in sys.argv[4:])
+options = {key: value for key, value in arguments.items() if "." not in key}
+settings = {key: value for key, value in arguments.items() if "." in key}
+pause, fail = int(options.get("pause", -1)), int(options.get("fail", -1))
+torch.set_num_threads(1)
+
+torch.manual_seed(int(options.get("init", 0)))
+model = torch.nn.Linear(64, 10)
+optimizer = gossip.Optimizer(
+    sgd(model.parameters()),
+    config,
+    peer,
+    settings=settings,
+    out=out,
+    module=model,
+    resume=options.get("resume", "none"),
+)
+print("joined", flush=True)
+step = 0
+while not optimizer.finished:
+    if step == pause:
+        print("paused", flush=True)
+        sys.stdin.readline()
+    if step == fail:
+        raise ZeroDivisionError("a bug of the user")
+    optimizer.zero_grad()
+    loss = loss_of(model, batch_of(peer, step))
+    loss.backward()
+    if step == int(options.get("nan", -1)):
+        model.bias.grad[3] = float("nan")
+    optimizer.step(loss=loss)
+    step += 1
+    print(f"step {step}", flush=True)
+end = json.loads((out / f"log-{peer}.jsonl").read_text().splitlines()[-1])
+print(json.dumps({"steps": step, "loss": float(loss), "end": end}))

@@ -1,0 +1,13 @@
+"""A task as peers of a network: task_peer.py CONFIG IDS OUT torch|numpy [section.key=value …]."""
+
+import json
+import sys
+
+import gossamer
+import torch
+from tasks import NumpySoftmax, torch_task
+
+config, ids, out, task, *settings = sys.argv[1:]
+torch.set_num_threads(1)
+trained = torch_task() if task == "torch" else NumpySoftmax()
+print(json.dumps(gossamer.peer(config, trained, ids, settings=settings, out=out)))

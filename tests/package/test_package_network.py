@@ -1,0 +1,200 @@
+"""Peers over TCP: the bits of the simulation, and networks that survive the loss of a peer."""
+
+import json
+import signal
+import subprocess
+import threading
+from pathlib import Path
+
+import gossamer
+import gossamer.torch as gossip
+import pytest
+import torch
+from conftest import Configure
+from process_test_util import Processes, Program, wait_until
+from tasks import NumpySoftmax, batch_of, loss_of, sgd, torch_task
+
+
+def final_hash(program: Path, folder: Path) -> str:
+    command = [str(program), "collect", str(folder)]
+    subprocess.run(command, check=True, capture_output=True)
+    return str(json.loads((folder / "summary.json").read_text())["final_hash"])
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"algorithm.order": "awc", "algorithm.local_steps": 3},
+        {"algorithm.kind": "gradient_tracking", "codec.kind": "bf16"},
+    ],
+    ids=["dpsgd", "awc", "tracking"],
+)
+def test_a_task_and_a_loop_over_tcp_end_with_the_bits_of_the_simulation(
+    configure: Configure,
+    processes: Processes,
+    program: Path,
+    tmp_path: Path,
+    settings: dict[str, object],
+) -> None:
+    config = configure(4, 20)
+    simulated = gossamer.run(config, torch_task(), settings=settings, out=tmp_path / "simulated")
+    overrides = [f"{key}={value}" for key, value in settings.items()]
+    started = [
+        processes.start("task_peer.py", config, "0,1", tmp_path / "tcp", "torch", *overrides)
+    ]
+    for peer in (2, 3):  # the same loss as the task's, in a loop
+        started.append(processes.start("loop.py", config, peer, tmp_path / "tcp", *overrides))
+    for each in started:
+        assert each.result()
+    assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
+def test_numpy_over_tcp_ends_with_the_bits_of_the_simulation(
+    configure: Configure, processes: Processes, program: Path, tmp_path: Path
+) -> None:
+    config = configure(4, 20)
+    simulated = gossamer.run(config, NumpySoftmax(), out=tmp_path / "simulated")
+    started = [
+        processes.start("task_peer.py", config, ids, tmp_path / "tcp", "numpy")
+        for ids in ("0-1", "2-3")
+    ]
+    for each in started:
+        assert each.result()["reason"] == "finished"
+    assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
+
+
+@pytest.mark.parametrize("killed", range(4))
+def test_a_killed_peer_is_left_out_and_rejoins(
+    configure: Configure, processes: Processes, tmp_path: Path, killed: int
+) -> None:
+    """Another peer waits at step 20, so that there is a network to come back to."""
+    rounds, waiting = 500, (killed + 1) % 4
+    config = configure(4, rounds)
+    pauses = {killed: ["pause=5"], waiting: ["pause=20"]}
+    loops = [
+        processes.start("loop.py", config, peer, tmp_path / "out", *pauses.get(peer, []))
+        for peer in range(4)
+    ]
+    loops[killed].wait_for("paused")
+    loops[killed].process.send_signal(signal.SIGKILL)
+    loops[waiting].wait_for("paused")  # the others go on
+    old = rendezvous(tmp_path)
+    again = processes.start("loop.py", config, killed, tmp_path / "out", "resume=auto")
+    wait_until("it has an address again", lambda: rendezvous(tmp_path) != old)
+    loops[waiting].tell()
+    others = [loops[peer].result() for peer in range(4) if peer != killed]
+    assert [end["steps"] for end in others] == [rounds] * 3
+    rejoined = again.result()
+    assert 0 < rejoined["steps"] < rounds
+    assert all(end["end"]["reason"] == "finished" for end in (*others, rejoined))
+    assert all(end["loss"] < 0.6 for end in (*others, rejoined))
+
+
+@pytest.mark.parametrize("how", ["exception", "interrupt"])
+def test_the_others_go_on_when_a_loop_ends_early(
+    configure: Configure, processes: Processes, tmp_path: Path, how: str
+) -> None:
+    config = configure(4, 30)
+    more = {"exception": "fail=5", "interrupt": "pause=5"}[how]
+    leaving = processes.start("loop.py", config, 1, tmp_path / "out", more)
+    others = [processes.start("loop.py", config, peer, tmp_path / "out") for peer in (0, 2, 3)]
+    if how == "interrupt":
+        leaving.wait_for("paused")
+        leaving.process.send_signal(signal.SIGINT)
+    assert leaving.wait() != 0
+    assert {"exception": "ZeroDivisionError", "interrupt": "KeyboardInterrupt"}[
+        how
+    ] in leaving.output
+    for other in others:
+        assert other.result()["end"]["reason"] == "finished"
+    end = json.loads((tmp_path / "out" / "log-1.jsonl").read_text().splitlines()[-1])
+    assert (end["reason"], end["message"]) == ("interrupted", "peer 1 was stopped by its program")
+
+
+def test_control_c_ends_the_wait_for_others(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    alone = processes.start("loop.py", configure(2, 5), 0, tmp_path / "out")
+    wait_until("peer 0 has an address", lambda: rendezvous(tmp_path))
+    alone.process.send_signal(signal.SIGINT)
+    assert alone.wait() != 0
+    assert "KeyboardInterrupt" in alone.output
+
+
+def rendezvous(folder: Path) -> dict[str, str]:
+    """The addresses that peers have published."""
+    return {path.name: path.read_text() for path in folder.glob("meet/*") if path.is_file()}
+
+
+def test_different_initial_parameters_are_refused(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    config = configure(2, 5)
+    started = [
+        processes.start("loop.py", config, peer, tmp_path / "out", f"init={peer}")
+        for peer in (0, 1)
+    ]
+    wait_until("one is rejected", lambda: any(each.process.poll() for each in started))
+    assert any("its model is" in each.output and ", start " in each.output for each in started)
+    different = [
+        processes.start(
+            "loop.py", config, peer, tmp_path / "b", f"init={peer}", "run.init=different"
+        )
+        for peer in (0, 1)
+    ]
+    assert all(each.result()["steps"] == 5 for each in different)
+
+
+def test_a_gradient_that_is_not_finite_is_named(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    config = configure(4, 20)
+    started = [
+        processes.start(
+            "loop.py", config, peer, tmp_path / "out", *(["nan=5"] if peer == 2 else [])
+        )
+        for peer in range(4)
+    ]
+    assert started[2].wait() != 0
+    assert "the gradient of parameter bias is not finite in local step 5" in started[2].output
+    assert all(started[peer].result()["steps"] == 20 for peer in (0, 1, 3))
+
+
+@pytest.fixture
+def pair(configure: Configure, processes: Processes, tmp_path: Path) -> tuple[Path, Program]:
+    """A network of two: the test is peer 0, and a loop, which waits before step 3, is peer 1."""
+    config = configure(2, 10)
+    return config, processes.start("loop.py", config, 1, tmp_path / "out", "pause=3")
+
+
+def test_other_threads_run_while_a_step_waits(pair: tuple[Path, Program], tmp_path: Path) -> None:
+    config, other = pair
+    torch.manual_seed(0)
+    model = torch.nn.Linear(64, 10)
+    counted = 0
+
+    def count() -> None:  # and then let the neighbour go on
+        nonlocal counted
+        other.wait_for("paused")
+        while counted < 1000:
+            counted += 1
+        other.tell()
+
+    thread = threading.Thread(target=count)
+    with gossip.Optimizer(
+        sgd(model.parameters()), config, 0, out=tmp_path / "out", module=model
+    ) as optimizer:
+        thread.start()
+        step = 0
+        while not optimizer.finished:
+            optimizer.zero_grad()
+            loss_of(model, batch_of(0, step)).backward()
+            optimizer.step()  # waits for the neighbour in step 3
+            step += 1
+    thread.join()
+    assert (step, counted) == (10, 1000)
+    assert optimizer.metrics()["round"] == 10
+    with pytest.raises(gossamer.Error, match="the run of 10 rounds is complete"):
+        optimizer.step()
+    assert other.wait() == 0

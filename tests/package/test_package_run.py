@@ -1,0 +1,205 @@
+"""Tasks simulated in one process: the same results as native models, and errors that say why."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import digits
+import gossamer
+import numpy as np
+import pytest
+import torch
+from conftest import Configure
+from tasks import NumpySoftmax, accuracy_of, batch_of, loss_of, sgd, softmax, torch_task
+
+TOLERANCE = 1e-5  # of parameters after 100 rounds; the sums have another order
+
+
+def native(program: Path, out: Path, *settings: str) -> dict[str, np.ndarray]:
+    """The final parameters of a native run."""
+    overrides = [argument for each in settings for argument in ("--set", each)]
+    command = [str(program), "run", "--quiet", "--out", str(out), *overrides]
+    subprocess.run(command, check=True)
+    return digits.read_tensors(out / "final-0.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("dpsgd", {}),
+        ("dpsgd", {"algorithm.order": "awc", "algorithm.local_steps": 2}),
+        ("gradient_tracking", {}),
+        ("push_sum", {"topology.kind": "exponential"}),
+        ("allreduce", {}),
+        ("d2", {"topology.lazy": True}),
+        ("qg_momentum", {}),
+    ],
+    ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else value,
+)
+def test_softmax_on_digits_as_the_native_model(
+    configure: Configure, program: Path, tmp_path: Path, kind: str, settings: dict[str, object]
+) -> None:
+    settings = {"algorithm.kind": kind, **settings}
+    both = [f"{key}={str(value).lower()}" for key, value in settings.items()]
+    both += ["run.peers=4", "local.threads=1", "data.batch=16", "optimizer.rate=0.1"]
+    momentum = 0.0 if kind in ("d2", "qg_momentum") else 0.9
+    both.append(f"optimizer.momentum={momentum}")
+    start = native(program, tmp_path / "start", "run.rounds=0", *both)
+    expected = native(program, tmp_path / "native", "run.rounds=100", *both)
+
+    def model(peer: int) -> torch.nn.Module:
+        module = softmax(peer)
+        with torch.no_grad():
+            module.weight.copy_(torch.tensor(start["peer0.0.dense.weights"]).T)
+            module.bias.copy_(torch.tensor(start["peer0.0.dense.bias"]))
+        return module
+
+    task = gossamer.torch.Task(
+        model, lambda parameters: sgd(parameters, momentum), batch_of, loss_of, accuracy_of
+    )
+    summary = gossamer.run(configure(4, 100), task, settings=settings, out=tmp_path / "torch")
+    found = digits.read_tensors(tmp_path / "torch" / "final-0.safetensors")
+    for peer in range(4):
+        weights, bias = found[f"peer{peer}.weight"], found[f"peer{peer}.bias"]
+        assert np.abs(weights.T - expected[f"peer{peer}.0.dense.weights"]).max() <= TOLERANCE
+        assert np.abs(bias - expected[f"peer{peer}.0.dense.bias"]).max() <= TOLERANCE
+    reference = json.loads((tmp_path / "native" / "summary.json").read_text())
+    for field in ("train_loss", "test_loss", "test_accuracy"):
+        assert summary["final"][field]["mean"] == pytest.approx(
+            reference["final"][field]["mean"], abs=1e-4
+        )
+    assert summary["bytes_sent"] == reference["bytes_sent"]
+
+
+def test_numpy_trains_without_torch(configure: Configure, tmp_path: Path) -> None:
+    program = (
+        "import sys, gossamer\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules\n"
+        "sys.modules['torch'] = None\n"
+        "import numpy as np\n"
+        "class Mean:\n"
+        "    def tensors(self): return {'x': [3]}\n"
+        "    def initial(self, peer): return np.zeros(3)\n"
+        "    def gradient(self, peer, step, values): return 0.5, values - peer\n"
+        "    def update(self, peer, step, values, gradient): return values - 0.1 * gradient\n"
+        f"s = gossamer.run({str(configure(4, 200))!r}, Mean(), out={str(tmp_path / 'out')!r},\n"
+        "                 settings={'algorithm.kind': 'gradient_tracking'})\n"
+        "assert s['final']['train_loss']['mean'] == 0.5\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+    for values in digits.read_tensors(tmp_path / "out" / "final-0.safetensors").values():
+        assert values == pytest.approx(1.5, abs=1e-4)  # the minimiser of the peers' sum
+
+
+def test_virtual_network_faults_and_log_are_those_of_native_runs(
+    configure: Configure, tmp_path: Path
+) -> None:
+    config = configure(8, 20, "[sim]", "latency_ms = 10", "compute_ms = 5", "slow_peers = 1")
+    settings = {"algorithm.policy": "deadline", "log.every": 5}
+    summary = gossamer.run(config, NumpySoftmax(8), settings=settings, out=tmp_path / "a")
+    again = gossamer.run(config, NumpySoftmax(8), settings=settings, out=tmp_path / "b")
+    assert summary["virtual_seconds"] > 20 * 0.015
+    assert summary["final_hash"] == again["final_hash"]
+    assert summary["final"]["averaged_accuracy"] > 0.7
+    log = (tmp_path / "a" / "log-0.jsonl").read_text().splitlines()
+    networks = [json.loads(line) for line in log if '"record":"network"' in line]
+    assert [record["round"] for record in networks] == [0, 5, 10, 15, 20]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"model.kind": "softmax"}, "model.kind: 'softmax' is a model of gossamer's own"),
+        ({"algorithm.kind": "server"}, "algorithm.kind: 'server' steps at a server"),
+        ({"algorithm.kind": "fedavg"}, "algorithm.kind: 'fedavg' steps at a server"),
+        ({"algorithm.kind": "async_server"}, "algorithm.kind: 'async_server' steps at a server"),
+        ({"algorithm.kind": "consensus"}, "algorithm.kind: 'consensus' trains nothing"),
+        ({"optimizer.rate": 0.3}, "optimizer.rate: has no effect with model.kind = external"),
+        ({"data.kind": "quadratic"}, "data.kind: has no effect with model.kind = external"),
+        ({"checkpoint.every": 5}, "checkpoint.every: a checkpoint would lack the state"),
+        ({"run.round": 5}, "run.round: unknown"),
+    ],
+)
+def test_a_configuration_that_cannot_run_is_refused(
+    configure: Configure, settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(gossamer.Error, match=message):
+        gossamer.run(configure(), NumpySoftmax(), settings=settings)
+
+
+def test_exact_methods_ask_for_sgd(configure: Configure) -> None:
+    task = gossamer.torch.Task(softmax, torch.optim.Adam, batch_of, loss_of)
+    settings = {"algorithm.kind": "d2", "topology.lazy": True}
+    with pytest.raises(gossamer.Error, match="'d2' needs steps that are linear.*use SGD"):
+        gossamer.run(configure(), task, settings=settings)
+
+
+def test_a_trainer_that_returns_the_wrong_shape_is_named(
+    configure: Configure, tmp_path: Path
+) -> None:
+    class Short(NumpySoftmax):
+        def gradient(self, peer: int, step: int, values: np.ndarray) -> tuple[float, np.ndarray]:
+            return 0.0, values[:5]
+
+    with pytest.raises(gossamer.Error, match=r"gradient\(\) returned an array of shape \(5,\)"):
+        gossamer.run(configure(), Short(), out=tmp_path / "out")
+    with pytest.raises(gossamer.Error, match="object is no gossamer.Trainer"):
+        gossamer.run(configure(), object())
+
+
+def test_an_exception_of_the_task_ends_the_run(configure: Configure, tmp_path: Path) -> None:
+    class Failing(NumpySoftmax):
+        def gradient(self, peer: int, step: int, values: np.ndarray) -> tuple[float, np.ndarray]:
+            if step == 3:
+                raise ZeroDivisionError("a bug of the user")
+            return super().gradient(peer, step, values)
+
+    with pytest.raises(ZeroDivisionError, match="a bug of the user"):
+        gossamer.run(configure(), Failing(), out=tmp_path / "out")
+
+
+def test_a_diverged_run_names_the_peer(configure: Configure, tmp_path: Path) -> None:
+    class Exploding(NumpySoftmax):
+        def update(
+            self, peer: int, step: int, values: np.ndarray, gradient: np.ndarray
+        ) -> np.ndarray:
+            return values + np.float32(np.inf if peer == 2 and step == 2 else 0)
+
+    with pytest.raises(gossamer.Error, match="peer 2 .*a smaller learning rate usually helps"):
+        gossamer.run(configure(), Exploding(), out=tmp_path / "out")
+
+
+def test_rows_that_are_kept_stay_readable(configure: Configure, tmp_path: Path) -> None:
+    kept: list[np.ndarray] = []
+
+    class Keeping(NumpySoftmax):
+        def gradient(self, peer: int, step: int, values: np.ndarray) -> tuple[float, np.ndarray]:
+            kept.append(values)
+            return super().gradient(peer, step, values)
+
+    gossamer.run(configure(), Keeping(), out=tmp_path / "out")
+    assert all(np.isfinite(values).all() for values in kept)
+    assert not kept[0].flags.writeable
+
+
+def test_the_program_of_the_package(program: Path) -> None:
+    version = subprocess.run(
+        [sys.executable, "-c", "import gossamer.program as p; p.main()", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert version.stdout.strip() == gossamer.__version__
+    alone = subprocess.run(
+        [program, "run", "--set", "model.kind=external"], capture_output=True, text=True
+    )
+    assert alone.returncode == 2
+    assert "model.kind: 'external' is a model that a program brings" in alone.stderr
+
+
+def test_help_reads_well() -> None:
+    assert "simulates all peers" in str(gossamer.__doc__)
+    for documented in (gossamer.run, gossamer.peer, gossamer.Trainer, gossamer.torch.Optimizer):
+        assert documented.__doc__
+    assert torch_task().tensors() == [("weight", [10, 64]), ("bias", [10])]
