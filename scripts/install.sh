@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build libasio-dev libcapnp-dev capnproto libeigen3-dev libfmt-dev doctest-dev
-  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libxxhash-dev zlib1g-dev python3 python3-venv)
+  libcli11-dev libtomlplusplus-dev nlohmann-json3-dev libssl-dev libxxhash-dev zlib1g-dev python3 python3-venv)
 
 say() { printf '%s\n' "$*" >&2; }
 
