@@ -112,8 +112,9 @@ void add_peer(CLI::App& app, int& exit_code) {
   peer->add_option("--id", command->id,
                    "id of this peer, 0 to n-1 (default: GOSSAMER_ID, RANK, SLURM_PROCID, "
                    "OMPI_COMM_WORLD_RANK or PMI_RANK); several in one process: 0,1 or 0-3");
-  peer->add_option("--key", command->key,
-                   "file of this process's private key (default: net.key); gossamer keygen makes it");
+  peer->add_option(
+      "--key", command->key,
+      "file of this process's private key (default: net.key); gossamer keygen makes it");
   add_resume(*peer, command->resume);
   peer->add_flag("--quiet,-q", command->quiet, "print no progress");
   peer->callback([command, &exit_code] {

@@ -166,8 +166,7 @@ AcceptorOptions ConnectionManager::acceptor_options() {
   options.failure_timeout = milliseconds(state_.failure_timeout);
   options.running = [this] { return join_.running(); };
   options.admit = [this](const Hello& hello) { return admit(hello); };
-  options.on_admitted = [this](Connection connection, const Hello& hello,
-                               HandshakeResult result) {
+  options.on_admitted = [this](Connection connection, const Hello& hello, HandshakeResult result) {
     on_admitted(std::move(connection), hello, result);
   };
   options.on_rejected = [this](const Hello& hello, HandshakeResult result,

@@ -25,7 +25,9 @@ class ConnectionManager {
   /// port is in use, the folder cannot be written.
   Status start();
   Address address() const { return acceptor_->address(); }
-  RefusedConnections refused() const { return acceptor_ ? acceptor_->refused() : RefusedConnections(); }
+  RefusedConnections refused() const {
+    return acceptor_ ? acceptor_->refused() : RefusedConnections();
+  }
   /// Looks after the files in the rendezvous folder.
   void tick(gossip::Time now);
 

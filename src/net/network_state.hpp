@@ -49,7 +49,7 @@ struct NetworkState {
   gossip::Receiver& receiver;
   gossip::Time failure_timeout;
   HashMemo hashes;
-  std::map<int, SocketTraffic> traffic;  ///< by hosted peer
+  std::map<int, SocketTraffic> traffic;          ///< by hosted peer
   std::unique_ptr<Authenticator> authenticator;  ///< null: connections are not encrypted
   EdgeTable edges;
   RunProgress run;

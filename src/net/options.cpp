@@ -99,9 +99,10 @@ Status validate_reach(const NetOptions& options, const std::string& what, const 
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
   GOSSAMER_TRY_STATUS(validate_keys(options));
   if (options.peers.empty() && options.rendezvous.empty())
-    return invalid_error(fmt::format("net.peers: give the addresses of the {} peers, or a folder in "
-                                     "net.rendezvous, or an address of each in net.members",
-                                     peers));
+    return invalid_error(
+        fmt::format("net.peers: give the addresses of the {} peers, or a folder in "
+                    "net.rendezvous, or an address of each in net.members",
+                    peers));
   if (!options.peers.empty() && options.peers.size() != static_cast<std::size_t>(peers))
     return invalid_error(
         fmt::format("net.peers: {} addresses for {} peers", options.peers.size(), peers));

@@ -40,8 +40,9 @@ inline std::chrono::nanoseconds seconds(double count) {
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 
 /// Checks what the declaration cannot: addresses and keys, their number, and that an address that
-/// other machines can reach has keys or is allowed without. `peers` is the size of the network; `hosted` are the peers of
-/// this process, ascending. Error (invalid): names the key and says what to set.
+/// other machines can reach has keys or is allowed without. `peers` is the size of the network;
+/// `hosted` are the peers of this process, ascending. Error (invalid): names the key and says what
+/// to set.
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted);
 
 }  // namespace gossamer::net

@@ -87,8 +87,7 @@ void Acceptor::on_end(PendingConnections::iterator pending, const std::string& w
   const std::error_code& error = pending->stream->error();
   if (error == TlsError::refused_key) {
     ++refused_.keys;
-    return reject(pending,
-                  fmt::format("its key {} is that of no member", pending->shown->text()));
+    return reject(pending, fmt::format("its key {} is that of no member", pending->shown->text()));
   }
   if (!pending->answered) ++refused_.handshakes;
   if (error.category() == tls_category()) return reject(pending, why);
@@ -143,8 +142,7 @@ void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,
                            // answered.
                            if (decide(*pending, hello) != result)
                              return reject(pending, "it connected twice, or too late");
-                           Connection connection{pending->stream->release(),
-                                                 pending->shown->key};
+                           Connection connection{pending->stream->release(), pending->shown->key};
                            pending_.erase(pending);
                            options_.on_admitted(std::move(connection), hello, result);
                          });

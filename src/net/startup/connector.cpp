@@ -58,9 +58,8 @@ void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
   shown_ = std::make_shared<ShownKey>();
   if (options_.authenticator != nullptr)
     socket = options_.authenticator->connect(std::move(socket), options_.hello.to, shown_);
-  stream_ =
-      std::make_shared<HandshakeStream>(scheduler_, std::move(socket), options_.deadline,
-                                        [this](const std::string& why) { on_end(why); });
+  stream_ = std::make_shared<HandshakeStream>(scheduler_, std::move(socket), options_.deadline,
+                                              [this](const std::string& why) { on_end(why); });
   options_.hello.running = options_.running();
   stream_->write(encode_hello(options_.hello), [this] { read_answer(); });
 }
@@ -75,9 +74,10 @@ void Connector::on_end(const std::string& why) {
                     "of that process (net.members, or the keys in net.peers)",
                     to_string(options_.authenticator->own_key())));
   if (error == TlsError::refused_key)
-    return retry(fmt::format("the process that answers there has the key {}, which is not that of "
-                             "peer {}",
-                             shown_->text(), options_.hello.to));
+    return retry(
+        fmt::format("the process that answers there has the key {}, which is not that of "
+                    "peer {}",
+                    shown_->text(), options_.hello.to));
   retry(error.category() == tls_category() ? why : why + " to the hello");
 }
 
@@ -90,8 +90,8 @@ void Connector::read_answer() {
           fmt::format("its protocol version is {}, ours is {}", words->version, kProtocolVersion));
     if (is_accepted(words->result) || shown_->key) return read_rest(prefix);
     // The other end has sent its reason as a number, and nothing else.
-    on_refusal(words->result, describe_rejection(words->result, options_.hello.identity,
-                                                 options_.hello.from));
+    on_refusal(words->result,
+               describe_rejection(words->result, options_.hello.identity, options_.hello.from));
   });
 }
 

@@ -14,10 +14,10 @@
 namespace gossamer::net {
 
 struct ConnectorOptions {
-  Hello hello;                            ///< what to send; `to` is the peer to connect to
+  Hello hello;                             ///< what to send; `to` is the peer to connect to
   Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
-  std::function<bool()> running;          ///< Hello::running, asked at each attempt
-  std::function<Result<Address>()> find;  ///< where the peer listens; an error is retried
+  std::function<bool()> running;           ///< Hello::running, asked at each attempt
+  std::function<Result<Address>()> find;   ///< where the peer listens; an error is retried
   bool address_may_be_stale = false;  ///< that another peer lives at the address is no rejection
   gossip::Time deadline{0};           ///< of one attempt
   gossip::Time pause{0};              ///< before the first

@@ -29,8 +29,7 @@ struct TlsEngine::Callbacks {
   static int read(BIO* bio, char* into, int size) {
     BIO_clear_retry_flags(bio);
     TlsEngine& engine = engine_of(bio);
-    const std::size_t count =
-        std::min(static_cast<std::size_t>(size), engine.end_ - engine.begin_);
+    const std::size_t count = std::min(static_cast<std::size_t>(size), engine.end_ - engine.begin_);
     if (count == 0) {
       BIO_set_retry_read(bio);
       return -1;

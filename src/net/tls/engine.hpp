@@ -73,7 +73,7 @@ class TlsEngine {
   std::unique_ptr<ssl_st, void (*)(ssl_st*)> ssl_;
   KeyCheck allowed_;
   std::uint64_t records_per_key_;
-  std::uint64_t records_ = 0;           ///< encrypted with the current key
+  std::uint64_t records_ = 0;  ///< encrypted with the current key
   bool established_ = false;
   std::size_t handshake_received_ = 0;  ///< bytes before the handshake was complete
   std::vector<std::byte> input_;

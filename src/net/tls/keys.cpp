@@ -57,8 +57,7 @@ Status read_secret(const std::filesystem::path& path, SecretText& text) {
   // O_NONBLOCK: a pipe without a writer would hold the caller for ever.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status{};
-  if (file.number < 0 || ::fstat(file.number, &status) != 0)
-    return file_error("read", path, errno);
+  if (file.number < 0 || ::fstat(file.number, &status) != 0) return file_error("read", path, errno);
   if (!S_ISREG(status.st_mode)) return no_key(path);
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
     return data_error(

@@ -20,8 +20,8 @@ constexpr std::size_t kMaxDiscardedBytes = 4096;
 /// The state of a socket. Calls to the user may destroy the socket, so it is held by a shared_ptr.
 class TlsStream final : public SocketUser, public std::enable_shared_from_this<TlsStream> {
  public:
-  TlsStream(gossip::Scheduler& scheduler, std::unique_ptr<Socket> socket,
-            const TlsContext& context, TlsRole role, KeyCheck allowed)
+  TlsStream(gossip::Scheduler& scheduler, std::unique_ptr<Socket> socket, const TlsContext& context,
+            TlsRole role, KeyCheck allowed)
       : socket_(std::move(socket)),
         remote_(socket_->remote()),
         engine_(context, role, std::move(allowed)),
@@ -226,8 +226,8 @@ class TlsSocket final : public Socket {
 
 std::unique_ptr<Socket> encrypted(gossip::Scheduler& scheduler, std::unique_ptr<Socket> socket,
                                   const TlsContext& context, TlsRole role, KeyCheck allowed) {
-  return std::make_unique<TlsSocket>(std::make_shared<TlsStream>(
-      scheduler, std::move(socket), context, role, std::move(allowed)));
+  return std::make_unique<TlsSocket>(
+      std::make_shared<TlsStream>(scheduler, std::move(socket), context, role, std::move(allowed)));
 }
 
 }  // namespace gossamer::net

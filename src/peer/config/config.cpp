@@ -61,9 +61,8 @@ Result<ParameterValue> from_toml(const toml::node& node) {
 
 bool holds_tables(const toml::node& node) {
   const toml::array* list = node.as_array();
-  return list != nullptr && std::any_of(list->begin(), list->end(), [](const toml::node& item) {
-           return item.is_table();
-         });
+  return list != nullptr && std::any_of(list->begin(), list->end(),
+                                        [](const toml::node& item) { return item.is_table(); });
 }
 
 /// net.peers as a list of {address = …, key = …}: the values of net.peers and net.keys.

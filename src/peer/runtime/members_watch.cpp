@@ -48,8 +48,8 @@ void MembersWatch::reload() {
   seen_ = version();  // before it is read: a later change is a change
   auto members = read_members(path_);
   if (!members.ok())
-    return message_(
-        fmt::format("net.members: the list of members stays as it was: {}", members.error().message));
+    return message_(fmt::format("net.members: the list of members stays as it was: {}",
+                                members.error().message));
   message_(fmt::format("net.members: {} was read again", path_));
   changed_(std::move(members).value());
 }

@@ -30,7 +30,8 @@ class MembersWatch {
  private:
   /// What changes when a file is written or replaced: device, inode, size, and the times of the
   /// last changes in nanoseconds.
-  using Version = std::tuple<std::uint64_t, std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
+  using Version =
+      std::tuple<std::uint64_t, std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;
 
   Version version() const;
   void look();

@@ -190,8 +190,7 @@ Status NetworkRun::make_network() {
   if (const std::string& members = setup_.config.net.members; !members.empty())
     members_watch_ = std::make_unique<MembersWatch>(
         scheduler_, members,
-        [this](net::MemberList list) { network_->set_members(std::move(list)); },
-        request_.message);
+        [this](net::MemberList list) { network_->set_members(std::move(list)); }, request_.message);
   scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
   return {};
 }

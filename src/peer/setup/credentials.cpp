@@ -15,8 +15,7 @@ Result<net::MemberList> load_members(const net::NetOptions& options) {
   std::map<int, net::Member> members;
   for (std::size_t i = 0; i < options.keys.size(); ++i) {
     const auto key = net::parse_public_key(options.keys[i]);
-    if (!key.ok())
-      return invalid_error(fmt::format("net.keys[{}]: {}", i, key.error().message));
+    if (!key.ok()) return invalid_error(fmt::format("net.keys[{}]: {}", i, key.error().message));
     members[static_cast<int>(i)].keys = {*key};
   }
   return net::MemberList(std::move(members));
