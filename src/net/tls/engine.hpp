@@ -30,7 +30,7 @@ class TlsEngine {
   /// Bytes that one read takes from the system: records are decrypted while they are in the cache.
   static constexpr std::size_t kInputBytes = std::size_t{256} << 10;
   /// Bytes that one call of encrypt() takes at most.
-  static constexpr std::size_t kMaxPlainBytes = std::size_t{512} << 10;
+  static constexpr std::size_t kMaxPlainBytes = std::size_t{256} << 10;
   /// Bytes that the other end may send before the handshake is complete. One of ours sends about
   /// 900, and perhaps a hello behind them.
   static constexpr std::size_t kMaxHandshakeBytes = std::size_t{16} << 10;
