@@ -35,7 +35,17 @@ def timed_seconds(log: Path) -> float:
     return at[WARMUP + TIMED] - at[WARMUP]
 
 
-def gossamer(binary: Path, peers: int, row_bytes: int) -> float:
+def make_keys(binary: Path, folder: Path, peers: int) -> None:
+    """A key for each peer, <peer>.key, and the file of members, members.toml."""
+    text = ""
+    for peer in range(peers):
+        command = [str(binary), "keygen", str(folder / f"{peer}.key")]
+        made = subprocess.run(command, capture_output=True, text=True, check=True)
+        text += f'[[member]]\nid = {peer}\nkey = "{made.stdout.splitlines()[0]}"\n'
+    (folder / "members.toml").write_text(text)
+
+
+def gossamer(binary: Path, peers: int, row_bytes: int, encrypted: bool = False) -> float:
     """Rounds per second of the slowest peer."""
     settings = {
         "run.peers": peers,
@@ -61,8 +71,13 @@ def gossamer(binary: Path, peers: int, row_bytes: int) -> float:
         ]
         for key, value in settings.items():
             command += ["--set", f"{key}={value}"]
+        keys: list[list[str]] = [[] for _ in range(peers)]
+        if encrypted:
+            make_keys(binary, folder, peers)
+            command += ["--set", f"net.members={folder}/members.toml"]
+            keys = [["--key", str(folder / f"{peer}.key")] for peer in range(peers)]
         processes = [
-            subprocess.Popen([*command, "--id", str(peer)], stdout=subprocess.DEVNULL)
+            subprocess.Popen([*command, *keys[peer], "--id", str(peer)], stdout=subprocess.DEVNULL)
             for peer in range(peers)
         ]
         if any([process.wait() != 0 for process in processes]):

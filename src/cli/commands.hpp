@@ -22,6 +22,7 @@ void add_gap(CLI::App& app, int& exit_code);
 void add_average(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_bench(CLI::App& app, int& exit_code);
+void add_keygen(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 
 /// The options of every command that takes a configuration.

@@ -26,6 +26,7 @@ int main(int argc, char** argv) {
   add_average(app, exit_code);
   add_export(app, exit_code);
   add_bench(app, exit_code);
+  add_keygen(app, exit_code);
   add_doctor(app, exit_code);
   return run_program(app, argc, argv, exit_code);
 }

@@ -9,6 +9,7 @@
 #include "peer/runtime/progress.hpp"
 #include "peer/runtime/run.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
+#include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/setup/local_rank.hpp"
 
@@ -20,6 +21,7 @@ namespace {
 struct PeerCommand {
   ConfigOptions config;
   std::string id;
+  std::string key;
   std::string resume = "none";
   bool quiet = false;
 };
@@ -28,6 +30,7 @@ Result<int> execute(const PeerCommand& command) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
   GOSSAMER_TRY(std::vector<int> ids, find_hosted_ids(command.id, "--id", environment));
   GOSSAMER_TRY(Config config, command.config.load());
+  GOSSAMER_TRY_STATUS(add_addresses(config.net));
   const LocalRank local_rank = find_local_rank(ids, config.run.peers, config.net, environment);
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), local_rank));
   if (!setup.device_note.empty()) print_message(setup.device_note);
@@ -63,9 +66,13 @@ void add_peer(CLI::App& app, int& exit_code) {
   peer->add_option("--id", command->id,
                    "id of this peer, 0 to n-1 (default: GOSSAMER_ID, RANK, SLURM_PROCID, "
                    "OMPI_COMM_WORLD_RANK or PMI_RANK); several in one process: 0,1 or 0-3");
+  peer->add_option(
+      "--key", command->key,
+      "file of this process's private key (default: net.key); gossamer keygen makes it");
   add_resume(*peer, command->resume);
   peer->add_flag("--quiet,-q", command->quiet, "print no progress");
   peer->callback([command, &exit_code] {
+    if (!command->key.empty()) command->config.overrides.push_back("net.key=" + command->key);
     auto result = execute(*command);
     exit_code = result.ok() ? *result : print_error(result.error());
   });

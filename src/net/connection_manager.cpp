@@ -40,7 +40,7 @@ std::uint64_t random_session_id() {
 Status ConnectionManager::start() {
   const NetOptions& options = state_.setup.options;
   GOSSAMER_TRY(const Address listen, listen_address(options, state_.setup.hosted));
-  if (!is_loopback(listen))
+  if (!is_loopback(listen) && !state_.authenticator)
     state_.setup.message(
         fmt::format("warning: links are not encrypted, and {} can be reached from other machines",
                     to_string(listen)));
@@ -67,9 +67,32 @@ Result<Address> ConnectionManager::find_address(int peer) const {
   const std::string configured = state_.configured_address(peer);
   if (rendezvous_) {
     auto found = rendezvous_->find(peer);
+    const NetOptions& options = state_.setup.options;
+    if (found.ok() && !state_.authenticator && !options.insecure && !is_loopback(*found))
+      return Error{ErrorKind::network,
+                   fmt::format("its address {} is not of this machine, and without keys links are "
+                               "neither encrypted nor authenticated: give keys, or set "
+                               "net.insecure = true",
+                               to_string(*found))};
     if (found.ok() || configured.empty()) return found;
   }
   return parse_address(configured);
+}
+
+void ConnectionManager::set_members(MemberList members) {
+  Authenticator& authenticator = *state_.authenticator;
+  authenticator.set_members(std::move(members));
+  for (const int id : state_.setup.hosted)
+    if (!authenticator.members().has(id, authenticator.own_key()))
+      state_.setup.message(fmt::format(
+          "warning: the key of this process, {}, is no longer that of peer {} in the list of "
+          "members: processes that have this list refuse it",
+          to_string(authenticator.own_key()), id));
+  for (auto& [pair, edge] : state_.edges)
+    if (edge.connected() && edge.key && !authenticator.members().has(edge.remote, *edge.key))
+      edge.session->on_protocol_violation(
+          fmt::format("{} was cut off: its key {} is no longer that of a member",
+                      edge.session->options().name, to_string(*edge.key)));
 }
 
 // Outgoing connections.
@@ -78,6 +101,7 @@ ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::
   ConnectorOptions options;
   options.hello = {HandshakeResult::accepted, edge.local, edge.remote,
                    milliseconds(state_.failure_timeout), state_.setup.identity};
+  options.authenticator = state_.authenticator.get();
   options.running = [this] { return join_.running(); };
   options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
   options.pause = pause;
@@ -89,12 +113,12 @@ ConnectorOptions ConnectionManager::connector_options(const Edge& edge, gossip::
 void ConnectionManager::connect(Edge& edge, gossip::Time pause) {
   ConnectorOptions options = connector_options(edge, pause);
   options.hello.session = edge.requested_session = random_session_id();
-  options.on_connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello& answer) {
+  options.on_connected = [this, &edge](Connection connection, const Hello& answer) {
     const std::string address = edge.connector->address();
     edge.connector.reset();
     Hello hello = answer;
     hello.session = edge.requested_session;
-    begin_session(edge, std::move(socket), hello, address);
+    begin_session(edge, std::move(connection), hello, address);
   };
   options.on_rejected = [this, &edge](Error error) {
     // What answers at an address need not be a peer of this run. It ends this process only where
@@ -117,8 +141,8 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
   ConnectorOptions options = connector_options(edge, pause);
   options.hello.session = edge.session->options().id;
   options.hello.resumes = true;
-  options.on_connected = [this, &edge](std::unique_ptr<Socket> socket, const Hello&) {
-    attach(edge, std::move(socket), true);
+  options.on_connected = [this, &edge](Connection connection, const Hello&) {
+    attach(edge, std::move(connection), true);
   };
   options.on_unreachable = [&edge] {
     const auto connector = std::move(edge.connector);  // alive until this returns
@@ -136,14 +160,14 @@ void ConnectionManager::reconnect(Edge& edge, gossip::Time pause) {
 AcceptorOptions ConnectionManager::acceptor_options() {
   AcceptorOptions options;
   options.identity = state_.setup.identity;
+  options.authenticator = state_.authenticator.get();
   options.pairs = state_.setup.pairs.size();
   options.deadline = std::min(state_.failure_timeout, kLongestAttempt);
   options.failure_timeout = milliseconds(state_.failure_timeout);
   options.running = [this] { return join_.running(); };
   options.admit = [this](const Hello& hello) { return admit(hello); };
-  options.on_admitted = [this](std::unique_ptr<Socket> socket, const Hello& hello,
-                               HandshakeResult result) {
-    on_admitted(std::move(socket), hello, result);
+  options.on_admitted = [this](Connection connection, const Hello& hello, HandshakeResult result) {
+    on_admitted(std::move(connection), hello, result);
   };
   options.on_rejected = [this](const Hello& hello, HandshakeResult result,
                                const std::string& clause) { on_rejected(hello, result, clause); };
@@ -180,13 +204,13 @@ HandshakeResult ConnectionManager::admit_new_session(const Edge& edge) const {
                                                              : HandshakeResult::accepted;
 }
 
-void ConnectionManager::on_admitted(std::unique_ptr<Socket> socket, const Hello& hello,
+void ConnectionManager::on_admitted(Connection connection, const Hello& hello,
                                     HandshakeResult result) {
   Edge& edge = state_.edges.at(hello.to, hello.from);
-  if (result == HandshakeResult::resumed) return attach(edge, std::move(socket), true);
+  if (result == HandshakeResult::resumed) return attach(edge, std::move(connection), true);
   const std::string configured = state_.configured_address(hello.from);
-  const std::string address = configured.empty() ? socket->remote() : configured;
-  begin_session(edge, std::move(socket), hello, address);
+  const std::string address = configured.empty() ? connection.socket->remote() : configured;
+  begin_session(edge, std::move(connection), hello, address);
 }
 
 void ConnectionManager::on_rejected(const Hello& hello, HandshakeResult result,
@@ -220,8 +244,8 @@ void ConnectionManager::report_duplicate(Edge& edge) {
 
 /// The first connection of a session. If the answer to an earlier attempt was lost on the way, the
 /// other end may know the session already.
-void ConnectionManager::begin_session(Edge& edge, std::unique_ptr<Socket> socket,
-                                      const Hello& hello, const std::string& address) {
+void ConnectionManager::begin_session(Edge& edge, Connection connection, const Hello& hello,
+                                      const std::string& address) {
   if (state_.run.ending()) return;
   GOSSAMER_CHECK(!edge.connected(), "a second connection of a pair");
   if (hello.running) join_.on_running();
@@ -235,7 +259,7 @@ void ConnectionManager::begin_session(Edge& edge, std::unique_ptr<Socket> socket
   edge.session = std::make_unique<Session>(state_.scheduler, session_options(edge, hello, address),
                                            state_.traffic[edge.local], owner_);
   const bool running = join_.running();  // before this connection completes the network
-  attach(edge, std::move(socket), hello.result == HandshakeResult::resumed);
+  attach(edge, std::move(connection), hello.result == HandshakeResult::resumed);
   if (running) edge.session->send_running();  // the first frame, for which the other end may wait
 }
 
@@ -258,13 +282,14 @@ SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello
 }
 
 /// Gives the session of an edge a connection.
-void ConnectionManager::attach(Edge& edge, std::unique_ptr<Socket> socket, bool resumes) {
+void ConnectionManager::attach(Edge& edge, Connection connection, bool resumes) {
   edge.connector.reset();
   if (!edge.connected()) return;  // it ended meanwhile
   SocketTraffic& traffic = state_.traffic[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;
-  edge.session->attach(std::move(socket), resumes);
+  edge.key = connection.key;
+  edge.session->attach(std::move(connection.socket), resumes);
   join_.check();
 }
 

@@ -25,8 +25,14 @@ class ConnectionManager {
   /// port is in use, the folder cannot be written.
   Status start();
   Address address() const { return acceptor_->address(); }
+  RefusedConnections refused() const {
+    return acceptor_ ? acceptor_->refused() : RefusedConnections();
+  }
   /// Looks after the files in the rendezvous folder.
   void tick(gossip::Time now);
+
+  /// Network::set_members.
+  void set_members(MemberList members);
 
   /// Connects an edge for a new session. The local peer of the edge must be the one to connect.
   void connect(Edge& edge, gossip::Time pause = gossip::Time(0));
@@ -40,13 +46,13 @@ class ConnectionManager {
   AcceptorOptions acceptor_options();
   HandshakeResult admit(const Hello& hello) const;
   HandshakeResult admit_new_session(const Edge& edge) const;
-  void on_admitted(std::unique_ptr<Socket> socket, const Hello& hello, HandshakeResult result);
+  void on_admitted(Connection connection, const Hello& hello, HandshakeResult result);
   void on_rejected(const Hello& hello, HandshakeResult result, const std::string& clause);
   void report_duplicate(Edge& edge);
-  void begin_session(Edge& edge, std::unique_ptr<Socket> socket, const Hello& hello,
+  void begin_session(Edge& edge, Connection connection, const Hello& hello,
                      const std::string& address);
   SessionOptions session_options(Edge& edge, const Hello& hello, const std::string& address);
-  void attach(Edge& edge, std::unique_ptr<Socket> socket, bool resumes);
+  void attach(Edge& edge, Connection connection, bool resumes);
 
   NetworkState& state_;
   JoinPhase& join_;

@@ -26,6 +26,7 @@ struct Edge final : gossip::Link {
   std::unique_ptr<Connector> connector;
   /// Once connected. A closed session stays until there is another.
   std::unique_ptr<Session> session;
+  std::optional<PublicKey> key;         ///< that the other end of the latest connection has proved
   std::uint64_t requested_session = 0;  ///< id of the session that was last asked for
   /// Why the last connection that the other end made did not last: a clause after "peer 3: ".
   std::string remote_attempt;

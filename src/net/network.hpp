@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "net/options.hpp"
 #include "net/real_scheduler.hpp"
 #include "net/session/session_options.hpp"
+#include "net/startup/acceptor.hpp"
+#include "net/tls/members.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/hello.hpp"
 
@@ -23,6 +26,9 @@ namespace gossamer::net {
 
 struct NetworkSetup {
   NetOptions options;
+  /// The key of this process and those of the members: every connection is encrypted and proves
+  /// both. Without, none is.
+  std::optional<Credentials> credentials = {};
   Identity identity;
   std::vector<int> hosted;  ///< ids of the peers of this process, ascending
   /// (peer here, peer of another process), each pair once: the pairs to connect. Both processes
@@ -118,6 +124,12 @@ class Network {
   virtual void report_protocol_violation(int here, int there, const Error& why) = 0;
   /// Of a hosted peer.
   virtual SocketTraffic traffic(int peer) const = 0;
+  /// Replaces the list of members, of a setup with credentials (else a bug). A link whose other end
+  /// has a key that is no longer that of its peer is lost at once; the keys that were added may
+  /// connect. Only from the scheduler's loop.
+  virtual void set_members(MemberList members) = 0;
+  /// Incoming connections that were refused.
+  virtual RefusedConnections refused() const = 0;
   /// Where this process listens, from start() on.
   virtual Address address() const = 0;
 

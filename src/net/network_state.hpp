@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,11 +31,15 @@ struct NetworkState {
         receiver(receiver_in),
         failure_timeout(seconds(setup.options.failure_timeout)),
         edges(setup.pairs) {
+    if (setup.credentials)
+      authenticator = std::make_unique<Authenticator>(scheduler, *std::move(setup.credentials));
     for (const int peer : setup.hosted) traffic[peer];
   }
 
-  /// The entry of a peer in net.peers; empty if there are none.
+  /// The address of a peer in the list of members or in net.peers; empty if there is none.
   std::string configured_address(int peer) const {
+    const Member* member = authenticator ? authenticator->members().find(peer) : nullptr;
+    if (member != nullptr && !member->address.empty()) return member->address;
     const auto& peers = setup.options.peers;
     return peers.empty() ? "" : peers[static_cast<std::size_t>(peer)];
   }
@@ -44,7 +49,8 @@ struct NetworkState {
   gossip::Receiver& receiver;
   gossip::Time failure_timeout;
   HashMemo hashes;
-  std::map<int, SocketTraffic> traffic;  ///< by hosted peer
+  std::map<int, SocketTraffic> traffic;          ///< by hosted peer
+  std::unique_ptr<Authenticator> authenticator;  ///< null: connections are not encrypted
   EdgeTable edges;
   RunProgress run;
 };

@@ -9,7 +9,19 @@ const ParameterSet<NetOptions>& net_parameters() {
       ParameterSet<NetOptions>()
           .add("peers", &NetOptions::peers,
                {.help = "one host:port per peer, in order of their ids, then one per server of the "
-                        "algorithm, if it has any; the peers of one process share an address"})
+                        "algorithm, if it has any; the peers of one process share an address. "
+                        "With keys, each entry is {address = \"host:port\", key = \"…\"}"})
+          .add("keys", &NetOptions::keys,
+               {.help = "public key of each peer, in the order of net.peers, whose entries give it "
+                        "too; the peers of one process share a key"})
+          .add("members", &NetOptions::members,
+               {.help = "file with the id, the public key and perhaps the address of each peer, in "
+                        "place of net.keys; it is read again when it changes, and on SIGHUP",
+                .path = true})
+          .add("key", &NetOptions::key,
+               {.help = "file with the private key of this process (gossamer keygen makes it): "
+                        "every link is encrypted, and both ends prove their keys",
+                .path = true})
           .add("listen", &NetOptions::listen,
                {.help = "host:port to listen on instead of the own entry of net.peers; port 0: any "
                         "free port"})
@@ -35,8 +47,8 @@ const ParameterSet<NetOptions>& net_parameters() {
                         "(it only mixes), or stop",
                 .choices = {"continue", "stop"}})
           .add("insecure", &NetOptions::insecure,
-               {.help = "listen on addresses that other machines can reach, although links are not "
-                        "encrypted"})
+               {.help = "without keys, use addresses that other machines can reach, although links "
+                        "are then neither encrypted nor authenticated"})
           .add("chunk_kib", &NetOptions::chunk_kib,
                {.help = "size of the chunks in which rows are sent",
                 .minimum = 4,
@@ -53,10 +65,44 @@ Result<Address> listen_address(const NetOptions& options, const std::vector<int>
   return parse_address(options.peers.at(static_cast<std::size_t>(hosted.front())));
 }
 
+namespace {
+
+Status validate_keys(const NetOptions& options) {
+  const bool members_have_keys = !options.keys.empty() || !options.members.empty();
+  if (!options.keys.empty() && !options.members.empty())
+    return invalid_error("net.keys: net.members gives the keys too: remove one of them");
+  if (!options.keys.empty() && options.keys.size() != options.peers.size())
+    return invalid_error(fmt::format("net.keys: {} keys for {} addresses in net.peers",
+                                     options.keys.size(), options.peers.size()));
+  if (!options.key.empty() && !members_have_keys)
+    return invalid_error(
+        "net.key: the public keys of the peers are missing: give them in net.peers, as {address = "
+        "\"host:port\", key = \"…\"}, or in a file that net.members names");
+  if (options.key.empty() && members_have_keys)
+    return invalid_error(
+        "net.key: the peers have keys, and this process has none: make one with gossamer keygen "
+        "FILE, and name the file in net.key");
+  return {};
+}
+
+Status validate_reach(const NetOptions& options, const std::string& what, const Address& address) {
+  if (is_loopback(address) || options.insecure || !options.key.empty()) return {};
+  return invalid_error(fmt::format(
+      "{}: {} can be reached from other machines, and without keys links are neither encrypted nor "
+      "authenticated: make a key for each process with gossamer keygen, or set net.insecure = true "
+      "if you trust that network",
+      what, to_string(address)));
+}
+
+}  // namespace
+
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
+  GOSSAMER_TRY_STATUS(validate_keys(options));
   if (options.peers.empty() && options.rendezvous.empty())
-    return invalid_error(fmt::format(
-        "net.peers: give the addresses of the {} peers, or a folder in net.rendezvous", peers));
+    return invalid_error(
+        fmt::format("net.peers: give the addresses of the {} peers, or a folder in "
+                    "net.rendezvous, or an address of each in net.members",
+                    peers));
   if (!options.peers.empty() && options.peers.size() != static_cast<std::size_t>(peers))
     return invalid_error(
         fmt::format("net.peers: {} addresses for {} peers", options.peers.size(), peers));
@@ -85,11 +131,9 @@ Status validate(const NetOptions& options, int peers, const std::vector<int>& ho
   if (listen->port == 0 && options.rendezvous.empty())
     return invalid_error(
         "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
-  if (!is_loopback(*listen) && !options.insecure)
-    return invalid_error(fmt::format(
-        "net.listen: {} can be reached from other machines, and links are not encrypted yet; set "
-        "net.insecure = true if you trust that network",
-        to_string(*listen)));
+  GOSSAMER_TRY_STATUS(validate_reach(options, "net.listen", *listen));
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    GOSSAMER_TRY_STATUS(validate_reach(options, fmt::format("net.peers[{}]", i), addresses[i]));
   return {};
 }
 

@@ -13,12 +13,16 @@ namespace gossamer::net {
 struct NetOptions {
   /// One address per peer, in order of their ids; the peers of one process share theirs.
   std::vector<std::string> peers;
+  /// The public key of each peer, in the order of `peers`; empty: none, or those of `members`.
+  std::vector<std::string> keys;
+  std::string members;               ///< file of the members' keys, which is read again on change
+  std::string key;                   ///< file of this process's private key; empty: no encryption
   std::string listen;                ///< replaces the address of the hosted peers
   std::string rendezvous;            ///< a folder that all processes see, instead of addresses
   double join_timeout = 120;         ///< seconds: enough to start all machines by hand
   double failure_timeout = 2;        ///< seconds: four heartbeats
   std::string on_loss = "continue";  ///< continue | stop: what the run does when a peer is lost
-  bool insecure = false;             ///< allows addresses that other machines can reach
+  bool insecure = false;             ///< without keys: allows addresses beyond this machine
   /// Size of the chunks of a row: large enough for few system calls, small enough to mix a row
   /// while it is received.
   int chunk_kib = 1024;
@@ -35,9 +39,10 @@ inline std::chrono::nanoseconds seconds(double count) {
 /// Where the process that hosts `hosted` listens.
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 
-/// Checks what the declaration cannot: addresses, their number, and that an address that other
-/// machines can reach is allowed. `peers` is the size of the network; `hosted` are the peers of
-/// this process, ascending. Error (invalid): names the key and says what to set.
+/// Checks what the declaration cannot: addresses and keys, their number, and that an address that
+/// other machines can reach has keys or is allowed without. `peers` is the size of the network;
+/// `hosted` are the peers of this process, ascending. Error (invalid): names the key and says what
+/// to set.
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted);
 
 }  // namespace gossamer::net

@@ -30,6 +30,8 @@ class TcpNetwork final : public Network {
   gossip::Link& link(int from, int to) override { return state_.edges.at(from, to); }
   void report_protocol_violation(int here, int there, const Error& why) override;
   SocketTraffic traffic(int peer) const override { return state_.traffic.at(peer); }
+  void set_members(MemberList members) override { connections_.set_members(std::move(members)); }
+  RefusedConnections refused() const override { return connections_.refused(); }
   Address address() const override { return connections_.address(); }
   void abort(Error error) override { shutdown_.abort(std::move(error)); }
   void leave(gossip::Time patience) override { shutdown_.leave(patience); }

@@ -39,8 +39,10 @@ TEST_CASE("addresses as people write them") {
 
 TEST_CASE("options that cannot work say why") {
   NetOptions options;
-  CHECK(refusal(options) ==
-        "net.peers: give the addresses of the 2 peers, or a folder in net.rendezvous");
+  CHECK(
+      refusal(options) ==
+      "net.peers: give the addresses of the 2 peers, or a folder in net.rendezvous, or an address "
+      "of each in net.members");
   options.peers = {"127.0.0.1:1"};
   CHECK(refusal(options) == "net.peers: 1 addresses for 2 peers");
   options.peers = {"127.0.0.1:1", "nonsense"};
@@ -55,10 +57,25 @@ TEST_CASE("options that cannot work say why") {
         "net.peers: peers 0 and 1 are in one process but have two addresses; give them one, or set "
         "net.listen");
   options.peers = {"10.0.0.7:1", "10.0.0.8:2"};
-  CHECK(
-      refusal(options) ==
-      "net.listen: 10.0.0.7:1 can be reached from other machines, and links are not encrypted yet; "
-      "set net.insecure = true if you trust that network");
+  const std::string exposed =
+      "10.0.0.7:1 can be reached from other machines, and without keys links are neither encrypted "
+      "nor authenticated: make a key for each process with gossamer keygen, or set net.insecure = "
+      "true if you trust that network";
+  CHECK(refusal(options) == "net.listen: " + exposed);
+  options.listen = "127.0.0.1:3";
+  CHECK(refusal(options) == "net.peers[0]: " + exposed);
+  options.listen.clear();
+  options.key = "peer.key";
+  CHECK(refusal(options).starts_with("net.key: the public keys of the peers are missing"));
+  options.keys = {"AAA"};
+  CHECK(refusal(options) == "net.keys: 1 keys for 2 addresses in net.peers");
+  options.keys = {"AAA", "BBB"};
+  CHECK(refusal(options) == "");
+  options.members = "members.toml";
+  CHECK(refusal(options) == "net.keys: net.members gives the keys too: remove one of them");
+  options.members = options.key = "";
+  CHECK(refusal(options).starts_with("net.key: the peers have keys, and this process has none"));
+  options.keys.clear();
   options.insecure = true;
   CHECK(refusal(options) == "");
   options.listen = "127.0.0.1:0";

@@ -43,13 +43,20 @@ class Relay {
   /// The position of the byte to damage among those that the connecting end sends over connection
   /// k.
   std::function<std::size_t(int k)> damage = [](int) { return SIZE_MAX; };
+  /// The same for the bytes that the accepting end sends.
+  std::function<std::size_t(int k)> damage_back = [](int) { return SIZE_MAX; };
+  bool records = false;                          ///< keeps the bytes of the connecting ends
+  std::vector<std::vector<std::byte>> recorded;  ///< by connection
 
  private:
+  static constexpr int kMaxRecorded = 64;
+
   struct End final : SocketUser {
     void read_done(const Transfer& transfer) override {
       if (transfer.end || transfer.error) return over();
       left = std::min(transfer.bytes, *life);
       *life -= left;
+      if (record != nullptr) record->insert(record->end(), bytes.begin(), bytes.begin() + left);
       if (damage >= passed && damage < passed + left) bytes[damage - passed] ^= std::byte{4};
       passed += left;
       write_on();
@@ -77,6 +84,7 @@ class Relay {
     std::size_t written = 0, left = 0;
     std::size_t* life = nullptr;
     std::size_t passed = 0, damage = SIZE_MAX;
+    std::vector<std::byte>* record = nullptr;
     bool held = false;
     std::function<void()> over;
   };
@@ -91,6 +99,10 @@ class Relay {
     Pipe& pipe = *owned;
     pipe.life = life(connections);
     pipe.ends[0].damage = damage(connections);
+    pipe.ends[1].damage = damage_back(connections);
+    recorded.resize(static_cast<std::size_t>(kMaxRecorded));
+    if (records && connections < kMaxRecorded)
+      pipe.ends[0].record = &recorded[static_cast<std::size_t>(connections)];
     ++connections;
     pipes_.push_back(std::move(owned));
     pipe.ends[0].socket = std::move(socket);
@@ -127,11 +139,13 @@ class Relay {
 /// Peers 0 and 1, joined through a relay.
 struct Cuttable {
   explicit Cuttable(
-      double failure_timeout = 20, const std::function<void(Relay&)>& prepare = [](Relay&) {})
+      double failure_timeout = 20, const std::function<void(Relay&)>& prepare = [](Relay&) {},
+      std::vector<KeyPair> keys = {})
       : world(2),
         front(world.folder.path() + "/front", "run-1"),
         behind(world.folder.path(), "run-1") {
     world.tolerates_loss = true;
+    world.keys = std::move(keys);
     world.options.failure_timeout = failure_timeout;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -141,6 +142,8 @@ class World {
     Process& process = *processes.back();
     NetworkSetup setup;
     setup.options = options;
+    if (!keys.empty())
+      setup.credentials = Credentials{keys.at(static_cast<std::size_t>(hosted.front())), members()};
     setup.identity = std::move(who);
     for (auto [a, b] : edges) {
       const bool has_a = std::ranges::find(hosted, a) != hosted.end(),
@@ -179,6 +182,14 @@ class World {
   }
   Process& add(std::vector<int> hosted, const Pairs& edges) {
     return add(std::move(hosted), edges, identity(peers_));
+  }
+
+  /// The members by their keys.
+  MemberList members() const {
+    std::map<int, Member> all;
+    for (std::size_t id = 0; id < keys.size(); ++id)
+      all[static_cast<int>(id)].keys = {keys[id].public_key()};
+    return MemberList(std::move(all));
   }
 
   /// Ends a process as SIGKILL does: it sends nothing more.
@@ -223,6 +234,7 @@ class World {
 
   Folder folder;
   NetOptions options;
+  std::vector<KeyPair> keys;    ///< of the peers, by id; empty: connections are not encrypted
   bool tolerates_loss = false;  ///< processes go on without a lost link
   int buffers = 0;              ///< of all processes, alive or not
   RealScheduler scheduler;
@@ -234,16 +246,22 @@ class World {
 
 inline const World::Pairs kTriangle = {{0, 1}, {0, 2}, {1, 2}};
 
-/// A raw client: connects and sends the bytes that the test wants.
+using Wrap = std::function<std::unique_ptr<Socket>(std::unique_ptr<Socket>)>;
+
+/// A raw client: connects and sends the bytes that the test wants, over what `wrap` makes of the
+/// socket.
 class RawClient {
  public:
-  RawClient(World& world, const Address& address) : world_(world) {
+  RawClient(
+      World& world, const Address& address,
+      const Wrap& wrap = [](std::unique_ptr<Socket> socket) { return socket; })
+      : world_(world) {
     auto attempt =
-        connect(world.scheduler, address, [this](Result<std::unique_ptr<Socket>> socket) {
+        connect(world.scheduler, address, [this, &wrap](Result<std::unique_ptr<Socket>> socket) {
           REQUIRE(socket.ok());
-          stream_ =
-              std::make_shared<HandshakeStream>(world_.scheduler, std::move(socket).value(), 20s,
-                                                [this](const std::string& why) { ended = why; });
+          stream_ = std::make_shared<HandshakeStream>(
+              world_.scheduler, wrap(std::move(socket).value()), 20s,
+              [this](const std::string& why) { ended = why; });
         });
     world.run_until([&] { return stream_ != nullptr; });
   }

@@ -145,6 +145,12 @@ def test_sockets_and_wire_format_stay_in_net(room: str) -> None:
     assert not faults, "\n".join(faults)
 
 
+def test_cryptography_stays_in_one_folder() -> None:
+    others = [path for path in sources(".") if path.parent != SRC / "net" / "tls"]
+    faults = matches(re.compile(r"#include\s*<openssl/[^>]*>"), others)
+    assert not faults, "\n".join(faults)
+
+
 @pytest.mark.parametrize("room", ["gossip", "net"])
 def test_protocol_classes_have_no_friends(room: str) -> None:
     found = matches(re.compile(r"\bfriend\b[^;]*;"), sources(room))

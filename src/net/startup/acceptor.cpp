@@ -6,6 +6,8 @@
 #include <map>
 #include <vector>
 
+#include "net/tls/error.hpp"
+
 namespace gossamer::net {
 
 namespace {
@@ -55,10 +57,12 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
   make_room(host);
   const auto pending = pending_.emplace(pending_.end());
   pending->host = host;
+  pending->shown = std::make_shared<ShownKey>();
+  if (options_.authenticator != nullptr)
+    socket = options_.authenticator->accept(std::move(socket), pending->shown);
   pending->stream = std::make_shared<HandshakeStream>(
-      scheduler_, std::move(socket), options_.deadline, [this, pending](const std::string& why) {
-        reject(pending, why == "no answer" ? "it sent no hello" : why + " before its hello");
-      });
+      scheduler_, std::move(socket), options_.deadline,
+      [this, pending](const std::string& why) { on_end(pending, why); });
   HandshakeStream& stream = *pending->stream;
   stream.read(kHelloPrefixBytes, [this, pending, &stream](std::span<const std::byte> prefix) {
     const auto words = decode_hello_prefix(prefix.first<kHelloPrefixBytes>());
@@ -78,19 +82,41 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
   });
 }
 
+/// The connection ended, or its deadline passed.
+void Acceptor::on_end(PendingConnections::iterator pending, const std::string& why) {
+  const std::error_code& error = pending->stream->error();
+  if (error == TlsError::refused_key) {
+    ++refused_.keys;
+    return reject(pending, fmt::format("its key {} is that of no member", pending->shown->text()));
+  }
+  if (!pending->answered) ++refused_.handshakes;
+  if (error.category() == tls_category()) return reject(pending, why);
+  reject(pending, why == "no answer" ? "it sent no hello" : why + " before its hello");
+}
+
 void Acceptor::on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes) {
   const auto hello = decode_hello(bytes.first<kHelloBytes>());
   if (!hello) return reject(pending, "it does not speak this protocol");
-  HandshakeResult result = compare(options_.identity, hello->identity);
-  if (result == HandshakeResult::accepted) result = options_.admit(*hello);
-  answer(pending, *hello, result);
+  answer(pending, *hello, decide(*pending, *hello));
+}
+
+/// The peer that a hello names must be one of those of the key.
+HandshakeResult Acceptor::decide(const PendingConnection& pending, const Hello& hello) const {
+  if (options_.authenticator != nullptr &&
+      !options_.authenticator->members().has(hello.from, pending.shown->key.value()))
+    return HandshakeResult::wrong_key;
+  const HandshakeResult difference = compare(options_.identity, hello.identity);
+  return difference == HandshakeResult::accepted ? options_.admit(hello) : difference;
 }
 
 void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
                       HandshakeResult result) {
   if (is_accepted(result)) return accept(pending, hello, result);
   HandshakeStream& stream = *pending->stream;
-  const std::string clause = describe(result, hello.identity, options_.identity, hello.from);
+  const bool wrong_key = result == HandshakeResult::wrong_key;
+  const std::string clause =
+      wrong_key ? fmt::format("its key {} is not that of the peer", pending->shown->text())
+                : describe(result, hello.identity, options_.identity, hello.from);
   // A peer that retries may do so often, and a peer that resumes is known.
   if (!is_retried(result) && result != HandshakeResult::unknown_session) {
     const std::string name = hello.from >= 0
@@ -99,8 +125,13 @@ void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
     report(fmt::format("rejected {}: {}", name, clause));
   }
   pending->answered = true;
-  stream.write(encode_rejection(result), [&stream] { stream.close_gracefully(); });
-  options_.on_rejected(hello, result, clause);
+  const auto close = [&stream] { stream.close_gracefully(); };
+  if (pending->shown->key && result != HandshakeResult::wrong_version)
+    stream.write(encode_hello(answer_to(hello, result, options_)), close);
+  else stream.write(encode_rejection(result), close);
+  if (wrong_key) ++refused_.keys;
+  else if (!is_retried(result)) ++refused_.hellos;
+  if (!wrong_key) options_.on_rejected(hello, result, clause);
 }
 
 void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,
@@ -109,11 +140,11 @@ void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,
                          [this, pending, hello, result] {
                            // Two connections of one peer may have been admitted before either was
                            // answered.
-                           if (options_.admit(hello) != result)
+                           if (decide(*pending, hello) != result)
                              return reject(pending, "it connected twice, or too late");
-                           auto socket = pending->stream->release();
+                           Connection connection{pending->stream->release(), pending->shown->key};
                            pending_.erase(pending);
-                           options_.on_admitted(std::move(socket), hello, result);
+                           options_.on_admitted(std::move(connection), hello, result);
                          });
 }
 

@@ -1,7 +1,8 @@
 // The accepting side of the handshake: reads the hello of each incoming connection and accepts or
 // rejects it. A connection that sends nothing or nonsense costs bounded memory for a bounded time,
-// and one line of output at most. What a rejected peer learns is the reason as a number; the
-// values that differ are reported here.
+// and one line of output at most. With keys, nothing of a hello is read before both ends have
+// proved theirs. What a rejected peer learns is the reason as a number, and only if it has proved a
+// key the values that differ, which are reported here.
 #pragma once
 
 #include <functional>
@@ -10,12 +11,14 @@
 #include <string>
 
 #include "net/startup/handshake_stream.hpp"
+#include "net/tls/authenticator.hpp"
 #include "net/wire/hello.hpp"
 
 namespace gossamer::net {
 
 struct AcceptorOptions {
   Identity identity;
+  Authenticator* authenticator = nullptr;        ///< null: connections are not encrypted
   std::size_t pairs = 0;                         ///< of this process, to bound what is pending
   gossip::Time deadline{0};                      ///< of a pending connection
   std::chrono::milliseconds failure_timeout{0};  ///< Hello::failure_timeout
@@ -24,12 +27,19 @@ struct AcceptorOptions {
   /// reason against it.
   std::function<HandshakeResult(const Hello& hello)> admit;
   /// The connection is accepted and answered.
-  std::function<void(std::unique_ptr<Socket>, const Hello& hello, HandshakeResult result)>
-      on_admitted;
-  /// The connection was rejected; its ids may be unknown. `clause` is the reason in words.
+  std::function<void(Connection, const Hello& hello, HandshakeResult result)> on_admitted;
+  /// The connection was rejected, though not for its key; its ids may be unknown. `clause` is the
+  /// reason in words.
   std::function<void(const Hello& hello, HandshakeResult result, const std::string& clause)>
       on_rejected;
   std::function<void(const std::string&)> message;  ///< lines for people
+};
+
+/// Connections that did not become part of a session, since the start.
+struct RefusedConnections {
+  std::uint64_t keys = 0;        ///< the key belongs to no member, or to another peer
+  std::uint64_t handshakes = 0;  ///< no handshake: silence, noise, a crowd
+  std::uint64_t hellos = 0;      ///< rejected for any other reason
 };
 
 /// Thread: the scheduler's. Listens from open() until it is destroyed.
@@ -42,6 +52,7 @@ class Acceptor {
   /// Error (network): the address cannot be listened on.
   Status open(const Address& address);
   Address address() const { return listener_->address(); }
+  const RefusedConnections& refused() const { return refused_; }
 
  private:
   /// Lines about rejected connections in each interval.
@@ -50,6 +61,7 @@ class Acceptor {
 
   struct PendingConnection {
     std::shared_ptr<HandshakeStream> stream;
+    std::shared_ptr<ShownKey> shown;
     std::string host;       ///< the address of the other end, without its port
     bool answered = false;  ///< rejected: only the end of the connection is awaited
   };
@@ -61,7 +73,9 @@ class Acceptor {
 
   void make_room(const std::string& host);
   void on_accept(std::unique_ptr<Socket> socket);
+  void on_end(PendingConnections::iterator pending, const std::string& why);
   void on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes);
+  HandshakeResult decide(const PendingConnection& pending, const Hello& hello) const;
   void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
   void accept(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
   void reject(PendingConnections::iterator pending, const std::string& why);
@@ -70,6 +84,7 @@ class Acceptor {
   RealScheduler& scheduler_;
   AcceptorOptions options_;
   PendingConnections pending_;
+  RefusedConnections refused_;
   int reports_ = 0;  ///< lines in this interval
   int unreported_ = 0;
   gossip::Time interval_began_{0};

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "net/tls/error.hpp"
+
 namespace gossamer::net {
 
 Connector::Connector(RealScheduler& scheduler, ConnectorOptions options)
@@ -53,11 +55,30 @@ void Connector::retry(std::string why) {
 }
 
 void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
-  stream_ = std::make_shared<HandshakeStream>(
-      scheduler_, std::move(socket), options_.deadline,
-      [this](const std::string& why) { retry(why + " to the hello"); });
+  shown_ = std::make_shared<ShownKey>();
+  if (options_.authenticator != nullptr)
+    socket = options_.authenticator->connect(std::move(socket), options_.hello.to, shown_);
+  stream_ = std::make_shared<HandshakeStream>(scheduler_, std::move(socket), options_.deadline,
+                                              [this](const std::string& why) { on_end(why); });
   options_.hello.running = options_.running();
   stream_->write(encode_hello(options_.hello), [this] { read_answer(); });
+}
+
+/// The connection ended before the answer, or its deadline passed. Only a process that has proved
+/// the key of the peer can reject the key of this one.
+void Connector::on_end(const std::string& why) {
+  const std::error_code error = stream_->error();
+  if (error == TlsError::key_was_refused)
+    return on_rejection(
+        fmt::format("it does not know the key of this process, {}: add it to the list of members "
+                    "of that process (net.members, or the keys in net.peers)",
+                    to_string(options_.authenticator->own_key())));
+  if (error == TlsError::refused_key)
+    return retry(
+        fmt::format("the process that answers there has the key {}, which is not that of "
+                    "peer {}",
+                    shown_->text(), options_.hello.to));
+  retry(error.category() == tls_category() ? why : why + " to the hello");
 }
 
 void Connector::read_answer() {
@@ -67,20 +88,23 @@ void Connector::read_answer() {
     if (words->version != kProtocolVersion)
       return on_rejection(
           fmt::format("its protocol version is {}, ours is {}", words->version, kProtocolVersion));
-    if (!is_accepted(words->result)) return on_refusal(words->result);
-    std::vector<std::byte> bytes(prefix.begin(), prefix.end());
-    stream_->read(kHelloBytes - kHelloPrefixBytes,
-                  [this, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
-                    bytes.insert(bytes.end(), rest.begin(), rest.end());
-                    on_answer(bytes);
-                  });
+    if (is_accepted(words->result) || shown_->key) return read_rest(prefix);
+    // The other end has sent its reason as a number, and nothing else.
+    on_refusal(words->result,
+               describe_rejection(words->result, options_.hello.identity, options_.hello.from));
   });
 }
 
-/// The other end has sent its reason as a number, and nothing else.
-void Connector::on_refusal(HandshakeResult result) {
-  const std::string clause =
-      describe_rejection(result, options_.hello.identity, options_.hello.from);
+void Connector::read_rest(std::span<const std::byte> prefix) {
+  std::vector<std::byte> bytes(prefix.begin(), prefix.end());
+  stream_->read(kHelloBytes - kHelloPrefixBytes,
+                [this, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
+                  bytes.insert(bytes.end(), rest.begin(), rest.end());
+                  on_answer(bytes);
+                });
+}
+
+void Connector::on_refusal(HandshakeResult result, const std::string& clause) {
   const bool stale = options_.address_may_be_stale && result == HandshakeResult::not_hosted;
   return stale || is_retried(result) ? retry(clause) : on_rejection(clause);
 }
@@ -89,13 +113,18 @@ void Connector::on_answer(std::span<const std::byte> bytes) {
   const auto answer = decode_hello(bytes.first<kHelloBytes>());
   if (!answer) return retry("the process that answers there is no gossamer peer");
   const Hello& hello = options_.hello;
+  if (!is_accepted(answer->result))
+    return on_refusal(answer->result,
+                      describe(answer->result, answer->identity, hello.identity, hello.from));
   const HandshakeResult difference = compare(hello.identity, answer->identity);
   if (difference != HandshakeResult::accepted)
     return on_rejection(describe(difference, answer->identity, hello.identity, hello.from));
   if (answer->from != hello.to) return retry(fmt::format("peer {} answers there", answer->from));
-  auto socket = stream_->release();
+  if (shown_->key && !options_.authenticator->members().has(hello.to, *shown_->key))
+    return retry(fmt::format("the key {} is no longer that of peer {}", shown_->text(), hello.to));
+  Connection connection{stream_->release(), shown_->key};
   const auto on_connected = options_.on_connected;  // may destroy this object
-  on_connected(std::move(socket), *answer);
+  on_connected(std::move(connection), *answer);
 }
 
 void Connector::give_up() {

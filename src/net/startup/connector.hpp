@@ -1,5 +1,6 @@
 // The connecting side of the handshake: finds a peer's address, connects, sends a hello, and
-// repeats that with growing pauses until the peer accepts.
+// repeats that with growing pauses until the peer accepts. With keys, the hello is sent only to a
+// process that has proved the key of the peer.
 #pragma once
 
 #include <functional>
@@ -7,19 +8,21 @@
 #include <string>
 
 #include "net/startup/handshake_stream.hpp"
+#include "net/tls/authenticator.hpp"
 #include "net/wire/hello.hpp"
 
 namespace gossamer::net {
 
 struct ConnectorOptions {
-  Hello hello;                            ///< what to send; `to` is the peer to connect to
-  std::function<bool()> running;          ///< Hello::running, asked at each attempt
-  std::function<Result<Address>()> find;  ///< where the peer listens; an error is retried
+  Hello hello;                             ///< what to send; `to` is the peer to connect to
+  Authenticator* authenticator = nullptr;  ///< null: connections are not encrypted
+  std::function<bool()> running;           ///< Hello::running, asked at each attempt
+  std::function<Result<Address>()> find;   ///< where the peer listens; an error is retried
   bool address_may_be_stale = false;  ///< that another peer lives at the address is no rejection
   gossip::Time deadline{0};           ///< of one attempt
   gossip::Time pause{0};              ///< before the first
   /// The peer accepted. May destroy the connector.
-  std::function<void(std::unique_ptr<Socket>, const Hello& answer)> on_connected;
+  std::function<void(Connection, const Hello& answer)> on_connected;
   /// The peer is there and rejects this one; the error is a whole sentence. Returns true to try
   /// again all the same; else it may destroy the connector.
   std::function<bool(Error)> on_rejected;
@@ -47,8 +50,10 @@ class Connector {
   void attempt();
   void retry(std::string why);
   void begin_handshake(std::unique_ptr<Socket> socket);
+  void on_end(const std::string& why);
   void read_answer();
-  void on_refusal(HandshakeResult result);
+  void read_rest(std::span<const std::byte> prefix);
+  void on_refusal(HandshakeResult result, const std::string& clause);
   void on_answer(std::span<const std::byte> bytes);
   void give_up();
   void on_rejection(const std::string& clause);
@@ -62,6 +67,7 @@ class Connector {
   gossip::Scheduler::TimerId timer_;
   std::unique_ptr<Attempt> attempt_;
   std::shared_ptr<HandshakeStream> stream_;
+  std::shared_ptr<ShownKey> shown_;  ///< by the other end of the stream
 };
 
 }  // namespace gossamer::net

@@ -31,7 +31,7 @@ void HandshakeStream::continue_read() {
 
 void HandshakeStream::read_done(const Transfer& transfer) {
   const auto self = shared_from_this();
-  if (transfer.end || transfer.error) return end(reason(transfer));
+  if (transfer.end || transfer.error) return on_failure(transfer);
   if (discarding_) {
     drained_ += transfer.bytes;
     if (drained_ >= kMaxDrainedBytes) return end("it sent more after it was refused");
@@ -52,7 +52,7 @@ void HandshakeStream::write(std::span<const std::byte> bytes, std::function<void
 
 void HandshakeStream::write_done(const Transfer& transfer) {
   const auto self = shared_from_this();
-  if (transfer.error) return end(reason(transfer));
+  if (transfer.error) return on_failure(transfer);
   written_ += transfer.bytes;
   if (written_ < out_.size()) {
     const Area area{out_.data() + written_, out_.size() - written_};
@@ -80,6 +80,11 @@ void HandshakeStream::close() {
   scheduler_.cancel(timer_);
   socket_.reset();
   on_end_ = nullptr;
+}
+
+void HandshakeStream::on_failure(const Transfer& transfer) {
+  error_ = transfer.error;
+  end(reason(transfer));
 }
 
 void HandshakeStream::end(const std::string& why) {

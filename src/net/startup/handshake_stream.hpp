@@ -39,17 +39,21 @@ class HandshakeStream final : public SocketUser,
   void close();
 
   const std::string& remote() const { return remote_; }
+  /// Of the transfer that ended the stream; none if it was closed or its deadline passed.
+  const std::error_code& error() const { return error_; }
 
   void read_done(const Transfer& transfer) override;
   void write_done(const Transfer& transfer) override;
 
  private:
   void continue_read();
+  void on_failure(const Transfer& transfer);
   void end(const std::string& why);
 
   RealScheduler& scheduler_;
   std::unique_ptr<Socket> socket_;
   std::string remote_;
+  std::error_code error_;
   OnEnd on_end_;
   gossip::Scheduler::TimerId timer_;
 

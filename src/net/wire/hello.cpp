@@ -149,6 +149,7 @@ std::string describe(HandshakeResult result, const Identity& theirs, const Ident
     case HandshakeResult::resumed: return "the session is resumed";
     case HandshakeResult::unknown_session: return "it does not know the session";
     case HandshakeResult::callee_dials_back: return "it connects itself";
+    case HandshakeResult::wrong_key: return fmt::format("the key is not that of peer {}", id);
   }
   return fmt::format("it gave a reason that this version does not know ({})",
                      static_cast<int>(result));

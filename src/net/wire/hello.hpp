@@ -2,7 +2,7 @@
 // with magic and protocol version, so that any version can reject any other in words. The
 // connecting peer names itself and its run. The answer of a peer that accepts is the same struct
 // with a result; the answer of a peer that rejects is the first 8 bytes alone, so that nothing of a
-// run can be learned from it. docs/WIRE.md has the bytes.
+// run can be learned from it, unless the other end has proved a key. docs/WIRE.md has the bytes.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 7;
+inline constexpr std::uint16_t kProtocolVersion = 8;
 
 /// What all processes of a run must have in common. Texts are compared, and printed when they
 /// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
@@ -46,6 +46,7 @@ enum class HandshakeResult : std::uint16_t {
   resumed = 13,            ///< accepted: the session continues over this connection
   unknown_session = 14,    ///< another process answers, or this one has given the session up
   callee_dials_back = 15,  ///< retry: this end connects, and does so now
+  wrong_key = 16,          ///< the key that this process has proved is not that of the peer
 };
 
 /// The connection belongs to a session from now on.

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <toml++/toml.h>
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -12,15 +11,12 @@
 
 #include "base/hash.hpp"
 #include "peer/config/sections.hpp"
-#include "peer/storage/files.hpp"
+#include "peer/config/toml_file.hpp"
 
 namespace gossamer::peer {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uintmax_t kMaxConfigBytes = 2 << 20;  // typical: a few hundred
-constexpr std::size_t kMaxKeyDots = 64;              // a key of ours has one
 
 /// An unchecked value and its origin. Values from TOML have a type; values from --set are text
 /// until their key is known.
@@ -63,9 +59,41 @@ Result<ParameterValue> from_toml(const toml::node& node) {
   return invalid_error("this is not a boolean, a number, a text or a list");
 }
 
+bool holds_tables(const toml::node& node) {
+  const toml::array* list = node.as_array();
+  return list != nullptr && std::any_of(list->begin(), list->end(),
+                                        [](const toml::node& item) { return item.is_table(); });
+}
+
+/// net.peers as a list of {address = …, key = …}: the values of net.peers and net.keys.
+Status read_peers(const std::string& file, const toml::array& list, const RawValue& entry,
+                  RawSection& net) {
+  std::vector<std::string> addresses, keys;
+  for (const toml::node& item : list) {
+    const toml::table* table = item.as_table();
+    const auto text = [table](const char* name) {
+      return table == nullptr ? std::nullopt : (*table)[name].value_exact<std::string>();
+    };
+    const auto address = text("address"), key = text("key");
+    if (!address || !key || table->size() != 2)
+      return invalid_error(
+          fmt::format("{}: net.peers: each entry is a text, or each is {{address = \"host:port\", "
+                      "key = \"…\"}}; gossamer keygen prints the key",
+                      place_of(file, item)));
+    addresses.push_back(*address);
+    keys.push_back(*key);
+  }
+  if (net.contains("keys"))
+    return invalid_error(entry.origin + ": net.peers gives the keys that net.keys gives too");
+  net["peers"] = net["keys"] = entry;
+  net["peers"].value = std::move(addresses);
+  net["keys"].value = std::move(keys);
+  return {};
+}
+
 Status read_section(const std::string& file, const std::string& name, const toml::node& node,
                     RawConfig& raw) {
-  const std::string origin = fmt::format("{}:{}", file, node.source().begin.line);
+  const std::string origin = place_of(file, node);
   GOSSAMER_TRY_STATUS([&]() -> Status {
     auto section = find_section(origin, name);
     return section.ok() ? Status() : Status(section.error());
@@ -76,8 +104,12 @@ Status read_section(const std::string& file, const std::string& name, const toml
         fmt::format("{}: {} is a section: write [{}] above its keys", origin, name, name));
   for (const auto& [key, value] : *table) {
     RawValue entry;
-    entry.origin = fmt::format("{}:{}", file, value.source().begin.line);
+    entry.origin = place_of(file, value);
     entry.folder = fs::path(file).parent_path();
+    if (name == "net" && key.str() == "peers" && holds_tables(value)) {
+      GOSSAMER_TRY_STATUS(read_peers(file, *value.as_array(), entry, raw[name]));
+      continue;
+    }
     auto parsed = from_toml(value);
     if (!parsed.ok())
       return invalid_error(
@@ -88,38 +120,11 @@ Status read_section(const std::string& file, const std::string& name, const toml
   return {};
 }
 
-/// The first line with a key of absurdly many parts, or 0. The parser makes a table for each part,
-/// and their number bounds its stack; it bounds the depth of values itself.
-std::size_t line_of_deep_key(std::string_view text) {
-  std::size_t line = 1, dots = 0;
-  char quote = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote == 0 && c == '#') i = std::min(text.find('\n', i), text.size()) - 1;
-    else if (c == '\n') ++line, dots = 0, quote = 0;  // strings of several lines hold no key
-    else if (quote == '"' && c == '\\') ++i;
-    else if (quote != 0) quote = c == quote ? char{0} : quote;
-    else if (c == '"' || c == '\'') quote = c;
-    else if (c == '=' || c == ',' || c == '[' || c == '{') dots = 0;
-    else if (c == '.' && ++dots > kMaxKeyDots) return line;
-  }
-  return 0;
-}
-
 Result<RawConfig> read_toml(const std::string& path) {
-  GOSSAMER_TRY(const std::string content, read_file(path, kMaxConfigBytes));
-  if (const std::size_t line = line_of_deep_key(content); line > 0)
-    return invalid_error(
-        fmt::format("{}:{}: a key of more than {} parts", path, line, kMaxKeyDots));
+  GOSSAMER_TRY(const toml::table root, read_toml_file(path));
   RawConfig raw;
-  try {
-    const toml::table root = toml::parse(content, path);
-    for (const auto& [name, node] : root)
-      GOSSAMER_TRY_STATUS(read_section(path, std::string(name.str()), node, raw));
-  } catch (const toml::parse_error& error) {
-    return invalid_error(
-        fmt::format("{}:{}: not TOML: {}", path, error.source().begin.line, error.description()));
-  }
+  for (const auto& [name, node] : root)
+    GOSSAMER_TRY_STATUS(read_section(path, std::string(name.str()), node, raw));
   return raw;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "net/options.hpp"
+#include "peer/setup/credentials.hpp"
 #include "peer/setup/host_view.hpp"
 #include "peer/setup/memory_check.hpp"
 
@@ -90,18 +91,22 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request) {
   GOSSAMER_TRY_STATUS(check_hosted(setup, request.hosted));
   GOSSAMER_TRY_STATUS(check_addresses(setup));
   GOSSAMER_TRY_STATUS(net::validate(setup.config.net, setup.nodes(), request.hosted));
+  GOSSAMER_TRY(std::optional<net::Credentials> credentials,
+               load_credentials(setup.config.net, request.hosted));
   GOSSAMER_TRY_STATUS(check_memory(setup, request.hosted.size()));
   setup.workload->set_one_at_a_time(setup.config.local.deterministic);
   GOSSAMER_TRY(Startup startup,
                Startup::prepare(setup, {request.hosted, request.folder, request.resume,
                                         Host::Clock::real_time, request.message}));
-  return NetworkRun(setup, request, std::move(startup)).run();
+  return NetworkRun(setup, request, std::move(startup), std::move(credentials)).run();
 }
 
-NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup)
+NetworkRun::NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup,
+                       std::optional<net::Credentials> credentials)
     : setup_(setup),
       request_(request),
       startup_(std::move(startup)),
+      credentials_(std::move(credentials)),
       pairs_(pairs_of(setup, request.hosted)) {
   startup_.recorder().on_progress = request.on_progress;
   thread_ =
@@ -151,6 +156,7 @@ Staging::Hooks NetworkRun::staging_hooks() {
 net::NetworkSetup NetworkRun::network_setup() {
   net::NetworkSetup network;
   network.options = setup_.config.net;
+  network.credentials = std::move(credentials_);
   network.identity = identity_of(setup_);
   network.hosted = request_.hosted;
   network.pairs = pairs_;
@@ -181,6 +187,10 @@ Status NetworkRun::make_network() {
                                                                     const Error& why) {
     network_->report_protocol_violation(here, there, why);
   };
+  if (const std::string& members = setup_.config.net.members; !members.empty())
+    members_watch_ = std::make_unique<MembersWatch>(
+        scheduler_, members,
+        [this](net::MemberList list) { network_->set_members(std::move(list)); }, request_.message);
   if (request_.stop.stop_possible())
     on_stop_.emplace(request_.stop, [this] { scheduler_.post_external([this] { withdraw(); }); });
   else scheduler_.on_interrupt([this](int signal) { on_signal(signal); });
@@ -217,6 +227,7 @@ Status NetworkRun::run() {
   if (began) train(start);
   if (host_->error() && !withdrawn_) network_->abort(for_others(*host_->error(), request_.hosted));
   if (!withdrawn_) network_->leave();
+  report_refused();
   return finish(began);
 }
 
@@ -317,7 +328,18 @@ void NetworkRun::fail(Error error) {
   network_->abort(for_others(*host_->error(), request_.hosted));
 }
 
+void NetworkRun::report_refused() const {
+  if (setup_.config.net.key.empty()) return;
+  const net::RefusedConnections refused = network_->refused();
+  if (refused.keys + refused.handshakes + refused.hellos == 0) return;
+  request_.message(fmt::format(
+      "connections that were refused: {} for their key, {} without a handshake, {} for other "
+      "reasons",
+      refused.keys, refused.handshakes, refused.hellos));
+}
+
 void NetworkRun::on_signal(int signal) {
+  if (signal == SIGHUP && members_watch_) return members_watch_->reload();
   fail({ErrorKind::interrupted, fmt::format("peer {} was stopped by its operator ({})",
                                             fmt::join(request_.hosted, ", "), name_of(signal))});
 }

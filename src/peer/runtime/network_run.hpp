@@ -15,6 +15,7 @@
 #include "peer/log/recorder.hpp"
 #include "peer/runtime/compute_thread.hpp"
 #include "peer/runtime/host.hpp"
+#include "peer/runtime/members_watch.hpp"
 #include "peer/runtime/staging.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
 #include "peer/runtime/startup.hpp"
@@ -50,7 +51,8 @@ Status run_networked(const Setup& setup, const NetworkRunRequest& request);
 class NetworkRun {
  public:
   /// Setup and request outlive the run. Throws std::bad_alloc.
-  NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup);
+  NetworkRun(const Setup& setup, const NetworkRunRequest& request, Startup startup,
+             std::optional<net::Credentials> credentials);
   NetworkRun(const NetworkRun&) = delete;
   NetworkRun& operator=(const NetworkRun&) = delete;
 
@@ -76,12 +78,14 @@ class NetworkRun {
   void fail(Error error);
   void on_signal(int signal);
   void withdraw();
+  void report_refused() const;
   Pairs connected(Pairs pairs) const;
   bool was_never_whole() const;
 
   const Setup& setup_;
   const NetworkRunRequest& request_;
   Startup startup_;
+  std::optional<net::Credentials> credentials_;  ///< until the network is made
   Pairs pairs_;             ///< (hosted node, node of another process) that exchange rows
   bool withdrawn_ = false;  ///< the others continue without this process
 
@@ -91,6 +95,7 @@ class NetworkRun {
   std::unique_ptr<Staging> staging_;  ///< null if the network can read the rows
   std::unique_ptr<Host> host_;
   std::unique_ptr<net::Network> network_;
+  std::unique_ptr<MembersWatch> members_watch_;  ///< null without net.members
   std::unique_ptr<ComputeThread> thread_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };

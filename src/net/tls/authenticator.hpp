@@ -1,0 +1,71 @@
+// How a process proves its key on its connections and checks the keys of others, against a list of
+// members that may change while the network runs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "gossip/scheduler.hpp"
+#include "net/tls/context.hpp"
+#include "net/tls/members.hpp"
+#include "net/tls/tls_socket.hpp"
+
+namespace gossamer::net {
+
+/// The key that the other end of a connection has shown. It is proved when the handshake is
+/// complete, and no byte is read before.
+struct ShownKey {
+  std::optional<PublicKey> key;
+
+  std::string text() const { return key ? to_string(*key) : std::string("no key"); }
+};
+
+/// A connection after its handshake.
+struct Connection {
+  std::unique_ptr<Socket> socket;
+  std::optional<PublicKey> key = {};  ///< of the other end, proved; none if it is not encrypted
+};
+
+/// Thread: the scheduler's. Outlives the sockets that it makes.
+class Authenticator {
+ public:
+  Authenticator(gossip::Scheduler& scheduler, Credentials credentials)
+      : scheduler_(scheduler),
+        own_key_(credentials.key.public_key()),
+        context_(credentials.key),
+        members_(std::move(credentials.members)) {}
+  Authenticator(const Authenticator&) = delete;
+  Authenticator& operator=(const Authenticator&) = delete;
+
+  const PublicKey& own_key() const { return own_key_; }
+  const MemberList& members() const { return members_; }
+  void set_members(MemberList members) { members_ = std::move(members); }
+
+  /// Encrypts an incoming connection, whose other end may have the key of any member.
+  std::unique_ptr<Socket> accept(std::unique_ptr<Socket> socket, std::shared_ptr<ShownKey> shown) {
+    return encrypted(scheduler_, std::move(socket), context_, TlsRole::server,
+                     [this, shown = std::move(shown)](const PublicKey& key) {
+                       shown->key = key;
+                       return members_.has(key);
+                     });
+  }
+  /// Encrypts an outgoing connection, whose other end must have a key of peer `id`.
+  std::unique_ptr<Socket> connect(std::unique_ptr<Socket> socket, int id,
+                                  std::shared_ptr<ShownKey> shown) {
+    return encrypted(scheduler_, std::move(socket), context_, TlsRole::client,
+                     [this, id, shown = std::move(shown)](const PublicKey& key) {
+                       shown->key = key;
+                       return members_.has(id, key);
+                     });
+  }
+
+ private:
+  gossip::Scheduler& scheduler_;
+  PublicKey own_key_;
+  TlsContext context_;
+  MemberList members_;
+};
+
+}  // namespace gossamer::net

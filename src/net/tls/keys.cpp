@@ -1,0 +1,152 @@
+#include "net/tls/keys.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/pem.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "base/input_file.hpp"
+#include "net/tls/openssl.hpp"
+
+namespace gossamer::net {
+
+namespace {
+
+constexpr std::size_t kMaxKeyFileBytes = 4096;  // a key takes 119
+constexpr std::size_t kKeyTextBytes = 44;
+
+/// An open file that is closed at the end.
+struct Descriptor {
+  explicit Descriptor(int number_in) : number(number_in) {}
+  ~Descriptor() {
+    if (number >= 0) ::close(number);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int number;
+};
+
+/// The text of a private key, erased from memory at the end.
+struct SecretText {
+  ~SecretText() { OPENSSL_cleanse(bytes.data(), bytes.size()); }
+
+  std::array<char, kMaxKeyFileBytes> bytes{};
+  std::size_t size = 0;
+};
+
+/// A file with a passphrase is refused: nothing here may ask for one.
+int no_passphrase(char*, int, int, void*) { return -1; }
+
+Error no_key(const std::filesystem::path& path) {
+  return data_error(
+      fmt::format("{} holds no Ed25519 private key (PEM, without a passphrase): make one with "
+                  "gossamer keygen FILE",
+                  path.string()));
+}
+
+/// Checks the open file, so that it cannot be another one by the time it is read.
+Status read_secret(const std::filesystem::path& path, SecretText& text) {
+  // O_NONBLOCK: a pipe without a writer would hold the caller for ever.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status{};
+  if (file.number < 0 || ::fstat(file.number, &status) != 0) return file_error("read", path, errno);
+  if (!S_ISREG(status.st_mode)) return no_key(path);
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+    return data_error(
+        fmt::format("{} holds a private key, and other users may read or change it (mode {:04o}): "
+                    "run chmod 600 on it, or make a new key if it may be known",
+                    path.string(), status.st_mode & 07777u));
+  while (text.size < text.bytes.size()) {
+    const ssize_t count =
+        ::read(file.number, text.bytes.data() + text.size, text.bytes.size() - text.size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return file_error("read", path, errno);
+    if (count == 0) return {};
+    text.size += static_cast<std::size_t>(count);
+  }
+  return no_key(path);
+}
+
+Status write_all(int file, const char* data, std::size_t size, const std::filesystem::path& path) {
+  while (size > 0) {
+    const ssize_t count = ::write(file, data, size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return file_error("write", path, errno);
+    data += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return ::fsync(file) == 0 ? Status() : Status(file_error("write", path, errno));
+}
+
+}  // namespace
+
+std::string to_string(const PublicKey& key) {
+  std::array<unsigned char, kKeyTextBytes + 1> text;
+  EVP_EncodeBlock(text.data(), key.bytes.data(), static_cast<int>(key.bytes.size()));
+  return {reinterpret_cast<const char*>(text.data()), kKeyTextBytes};
+}
+
+Result<PublicKey> parse_public_key(const std::string& text) {
+  std::array<unsigned char, kKeyTextBytes> bytes{};
+  const bool decoded =
+      text.size() == kKeyTextBytes &&
+      EVP_DecodeBlock(bytes.data(), reinterpret_cast<const unsigned char*>(text.data()),
+                      static_cast<int>(text.size())) == 33;  // 32 bytes and one of padding
+  PublicKey key;
+  std::copy_n(bytes.begin(), key.bytes.size(), key.bytes.begin());
+  if (decoded && to_string(key) == text) return key;
+  return invalid_error(
+      fmt::format("'{}' is no public key: it is 44 characters of base64, which gossamer keygen "
+                  "--show FILE prints",
+                  text.substr(0, 64)));
+}
+
+KeyPair::KeyPair(evp_pkey_st* key) : key_(key, EVP_PKEY_free) {
+  std::size_t size = public_key_.bytes.size();
+  openssl::require(EVP_PKEY_get_raw_public_key(key, public_key_.bytes.data(), &size));
+}
+
+KeyPair KeyPair::generate() {
+  return KeyPair(openssl::made(EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519")));
+}
+
+Result<KeyPair> KeyPair::load(const std::filesystem::path& path) {
+  SecretText text;
+  GOSSAMER_TRY_STATUS(read_secret(path, text));
+  ERR_clear_error();
+  const openssl::Bio bio(
+      openssl::made(BIO_new_mem_buf(text.bytes.data(), static_cast<int>(text.size))));
+  openssl::Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr));
+  ERR_clear_error();
+  if (!key || EVP_PKEY_get_id(key.get()) != EVP_PKEY_ED25519) return no_key(path);
+  return KeyPair(key.release());
+}
+
+Status KeyPair::save(const std::filesystem::path& path) const {
+  const openssl::Bio bio(openssl::made(BIO_new(BIO_s_secmem())));
+  openssl::require(
+      PEM_write_bio_PKCS8PrivateKey(bio.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr));
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(bio.get(), &data);
+
+  const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (file.number < 0 && errno == EEXIST)
+    return data_error(
+        fmt::format("{} exists already, and a key is never overwritten: give another name, or show "
+                    "its public key with gossamer keygen --show",
+                    path.string()));
+  if (file.number < 0) return file_error("write", path, errno);
+  const Status written = write_all(file.number, data, static_cast<std::size_t>(size), path);
+  if (!written.ok()) ::unlink(path.c_str());
+  return written;
+}
+
+}  // namespace gossamer::net

@@ -1,0 +1,115 @@
+#include "peer/config/members_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "net/address.hpp"
+#include "peer/config/toml_file.hpp"
+
+namespace gossamer::peer {
+namespace {
+
+constexpr std::int64_t kLargestId = 65535;
+constexpr std::size_t kMaxKeys = 16;  // of one peer: an old and a new one while it is rotated
+
+struct Entry {
+  std::vector<int> ids;
+  net::PublicKey key;
+  std::string address;
+};
+
+Status read_id(const std::string& place, const toml::node& node, std::vector<int>& ids) {
+  const auto id = node.value_exact<std::int64_t>();
+  if (!id || *id < 0 || *id > kLargestId)
+    return invalid_error(place + ": the id of a member is a number, 0 to n-1");
+  ids.push_back(static_cast<int>(*id));
+  return {};
+}
+
+Status read_ids(const std::string& place, const toml::node& node, std::vector<int>& ids) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty())
+    return invalid_error(place + ": ids is a list of the ids of a process, as [0, 1]");
+  for (const toml::node& id : *list) GOSSAMER_TRY_STATUS(read_id(place, id, ids));
+  return {};
+}
+
+Status read_field(const std::string& path, std::string_view name, const toml::node& node,
+                  Entry& entry) {
+  const std::string place = place_of(path, node);
+  if (name == "id") return read_id(place, node, entry.ids);
+  if (name == "ids") return read_ids(place, node, entry.ids);
+  const auto text = node.value_exact<std::string>();
+  if (!text) return invalid_error(fmt::format("{}: {} is a text", place, name));
+  if (name == "key") {
+    const auto key = net::parse_public_key(*text);
+    if (!key.ok()) return invalid_error(fmt::format("{}: {}", place, key.error().message));
+    entry.key = *key;
+  } else {
+    const auto address = net::parse_address(*text);
+    if (!address.ok()) return invalid_error(fmt::format("{}: {}", place, address.error().message));
+    entry.address = *text;
+  }
+  return {};
+}
+
+Result<Entry> read_entry(const std::string& path, const toml::node& node) {
+  static const std::set<std::string_view> known{"address", "id", "ids", "key"};
+  const std::string place = place_of(path, node);
+  const toml::table* table = node.as_table();
+  if (table == nullptr)
+    return invalid_error(place + ": write [[member]] above the id and the key of a member");
+  Entry entry;
+  for (const auto& [name, value] : *table) {
+    if (!known.contains(name.str()))
+      return invalid_error(fmt::format("{}: member.{}: unknown; there are: address, id, ids, key",
+                                       place_of(path, value), name.str()));
+    GOSSAMER_TRY_STATUS(read_field(path, name.str(), value, entry));
+  }
+  if (entry.ids.empty()) return invalid_error(place + ": this member has no id");
+  if (!table->contains("key"))
+    return invalid_error(place + ": this member has no key: gossamer keygen --show FILE prints it");
+  return entry;
+}
+
+Status add(const std::string& place, const Entry& entry, std::map<int, net::Member>& members) {
+  for (const int id : entry.ids) {
+    net::Member& member = members[id];
+    if (std::ranges::find(member.keys, entry.key) == member.keys.end())
+      member.keys.push_back(entry.key);
+    if (member.keys.size() > kMaxKeys)
+      return invalid_error(fmt::format("{}: peer {} has more than {} keys: remove the old ones",
+                                       place, id, kMaxKeys));
+    if (entry.address.empty() || entry.address == member.address) continue;
+    if (!member.address.empty())
+      return invalid_error(fmt::format("{}: peer {} has two addresses, {} and {}", place, id,
+                                       member.address, entry.address));
+    member.address = entry.address;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<net::MemberList> read_members(const std::string& path) {
+  GOSSAMER_TRY(const toml::table root, read_toml_file(path));
+  const toml::array* list = root.get_as<toml::array>("member");
+  if (list == nullptr || root.size() != 1)
+    return invalid_error(
+        fmt::format("{}: this is no list of members: each begins with [[member]], then come id = "
+                    "and key =, and nothing else",
+                    path));
+  std::map<int, net::Member> members;
+  for (const toml::node& node : *list) {
+    GOSSAMER_TRY(const Entry entry, read_entry(path, node));
+    GOSSAMER_TRY_STATUS(add(place_of(path, node), entry, members));
+  }
+  return net::MemberList(std::move(members));
+}
+
+}  // namespace gossamer::peer

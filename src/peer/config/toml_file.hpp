@@ -1,0 +1,18 @@
+// Reading TOML files, which may be damaged or hostile.
+#pragma once
+
+#include <toml++/toml.h>
+#include <string>
+
+#include "base/result.hpp"
+
+namespace gossamer::peer {
+
+/// Parses a file of at most 2 MiB. Errors: (data) the file cannot be read; (invalid) it is not
+/// TOML, with the file and the line.
+Result<toml::table> read_toml_file(const std::string& path);
+
+/// "run.toml:12", the place of a value.
+std::string place_of(const std::string& path, const toml::node& node);
+
+}  // namespace gossamer::peer

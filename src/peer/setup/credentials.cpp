@@ -1,0 +1,54 @@
+#include "peer/setup/credentials.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "peer/config/members_file.hpp"
+
+namespace gossamer::peer {
+
+Result<net::MemberList> load_members(const net::NetOptions& options) {
+  if (!options.members.empty()) return read_members(options.members);
+  std::map<int, net::Member> members;
+  for (std::size_t i = 0; i < options.keys.size(); ++i) {
+    const auto key = net::parse_public_key(options.keys[i]);
+    if (!key.ok()) return invalid_error(fmt::format("net.keys[{}]: {}", i, key.error().message));
+    members[static_cast<int>(i)].keys = {*key};
+  }
+  return net::MemberList(std::move(members));
+}
+
+Result<std::optional<net::Credentials>> load_credentials(const net::NetOptions& options,
+                                                         const std::vector<int>& hosted) {
+  if (options.key.empty()) return std::optional<net::Credentials>();
+  auto key = net::KeyPair::load(options.key);
+  if (!key.ok()) return Error{key.error().kind, "net.key: " + key.error().message};
+  GOSSAMER_TRY(net::MemberList members, load_members(options));
+  const char* list = options.members.empty() ? "net.peers" : options.members.c_str();
+  for (const int id : hosted)
+    if (!members.has(id, key->public_key()))
+      return invalid_error(fmt::format(
+          "net.key: the public key of {} is {}, and {} {} peer {}: is it the file of another "
+          "process?",
+          options.key, to_string(key->public_key()), list,
+          members.find(id) == nullptr ? "has no key for" : "has another one for", id));
+  return std::optional(net::Credentials{*std::move(key), std::move(members)});
+}
+
+Status add_addresses(net::NetOptions& options) {
+  if (!options.peers.empty() || options.members.empty()) return {};
+  GOSSAMER_TRY(const net::MemberList members, read_members(options.members));
+  std::vector<std::string> addresses;
+  for (int id = 0; id < members.size(); ++id) {
+    const net::Member* member = members.find(id);
+    if (member == nullptr || member->address.empty()) return {};
+    addresses.push_back(member->address);
+  }
+  options.peers = std::move(addresses);
+  return {};
+}
+
+}  // namespace gossamer::peer
