@@ -6,6 +6,7 @@
 
 #include "external_workload.hpp"
 #include "peer/runtime/network_run.hpp"
+#include "peer/setup/credentials.hpp"
 #include "peer/setup/local_rank.hpp"
 
 namespace gossamer::python {
@@ -20,6 +21,7 @@ Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest
   peer::LocalRank local_rank;
   const int peers = config.run.peers;
   if (!request.hosted.empty()) {
+    GOSSAMER_TRY_STATUS(peer::add_addresses(config.net));
     local_rank = peer::find_local_rank(request.hosted, peers, config.net, environment);
     if (config.run.init == "same")
       request.spec.identity = "start " + request.initial_hash.substr(0, 12);

@@ -38,6 +38,8 @@ void ProcessControl::restart(Process& process) {
 }
 
 void ProcessControl::interrupt(Process& process, Time pause) {
+  // The only process finds no network that it could join: it resumes.
+  if (world_.processes().size() == 1) return interrupt_all(pause);
   if (!process.alive() || process.done() || !world_.tolerates_loss()) return;
   restart_pauses_[process.number()] = pause;
   ask_to_stop(process);
