@@ -15,6 +15,7 @@ import argparse
 import json
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from pairs import BINARY, MIN_PAIRS, measure
@@ -105,44 +106,71 @@ def gloo(python: str, peers: int, row_bytes: int) -> float:
     return TIMED / float(json.loads(done.stdout)["seconds"])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def argument_parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--binary", type=Path, default=BINARY)
-    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python with torch")
     parser.add_argument("--pairs", type=int, default=9, help=f"at least {MIN_PAIRS}")
     parser.add_argument("--peers", type=int, default=TARGET_PEERS)
     parser.add_argument("--json", type=Path, help="a file for all values")
+    return parser
+
+
+def parse(parser: argparse.ArgumentParser) -> argparse.Namespace:
     options = parser.parse_args()
     if options.pairs < MIN_PAIRS:
         parser.error(f"--pairs: at least {MIN_PAIRS}")
     if not options.binary.exists():
         parser.error(f"{options.binary} does not exist: build it, or give --binary")
+    return options
 
+
+def compare(
+    options: argparse.Namespace,
+    label: str,
+    sides: tuple[str, str],
+    targets: dict[int, float],
+    ours: Callable[[int], float],
+    theirs: Callable[[int], float],
+) -> None:
+    """Measures rings with rows of each size in pairs, and prints a table.
+
+    `ours` and `theirs` return rounds per second for the bytes of a row; `sides` names them.
+    """
     records = []
     rows = [
-        "| row | processes | ours, ms/round | gloo, ms/round | ratio (95 % interval) | target |",
+        f"| row | processes | {sides[0]}, ms/round | {sides[1]}, ms/round "
+        "| ratio (95 % interval) | target |",
         "|---|---|---|---|---|---|",
     ]
-    for row_bytes, target in ROWS.items():
+    for row_bytes, target in targets.items():
         pairs = measure(
-            f"ring of {options.peers}, {row_bytes / 1e6:g} MB",
+            f"{label} of {options.peers}, {row_bytes / 1e6:g} MB",
             target if options.peers == TARGET_PEERS else None,
             options.pairs,
-            lambda row_bytes=row_bytes: gossamer(options.binary, options.peers, row_bytes),
-            lambda row_bytes=row_bytes: gloo(options.torch_python, options.peers, row_bytes),
+            lambda row_bytes=row_bytes: ours(row_bytes),
+            lambda row_bytes=row_bytes: theirs(row_bytes),
         )
-        ours, theirs = (
-            sorted(pairs.ours)[options.pairs // 2],
-            sorted(pairs.theirs)[options.pairs // 2],
-        )
-        rows.append(
-            f"| {row_bytes / 1e6:g} MB | {options.peers} | {1e3 / ours:.2f} | {1e3 / theirs:.2f} "
-            f"| {pairs.cells()} |"
-        )
+        medians = (sorted(side)[options.pairs // 2] for side in (pairs.ours, pairs.theirs))
+        cells = " | ".join(f"{1e3 / rate:.2f}" for rate in medians)
+        rows.append(f"| {row_bytes / 1e6:g} MB | {options.peers} | {cells} | {pairs.cells()} |")
         records.append(pairs.record())
     print("\n".join(rows))
     if options.json is not None:
         options.json.write_text(json.dumps(records, indent=2) + "\n")
+
+
+def main() -> None:
+    parser = argument_parser(__doc__.splitlines()[0])
+    parser.add_argument("--torch-python", default="/usr/bin/python3", help="a Python with torch")
+    options = parse(parser)
+    compare(
+        options,
+        "ring",
+        ("ours", "gloo"),
+        ROWS,
+        lambda row_bytes: gossamer(options.binary, options.peers, row_bytes),
+        lambda row_bytes: gloo(options.torch_python, options.peers, row_bytes),
+    )
 
 
 if __name__ == "__main__":
