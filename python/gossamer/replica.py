@@ -95,6 +95,10 @@ class Replica:
     def rate(self) -> float:
         return float(self.optimizer.param_groups[0]["lr"])
 
+    @property
+    def linear_steps(self) -> bool:
+        return isinstance(self.optimizer, torch.optim.SGD)
+
     def tensors(self) -> list[tuple[str, list[int]]]:
         named = [(master.name, list(master.shape)) for master in self.masters]
         return named + [(name, list(buffer.shape)) for name, buffer in self.buffers]
@@ -106,27 +110,18 @@ class Replica:
         for tensor, view in zip(tensors + [each for _, each in self.buffers], parts, strict=True):
             view.copy_(tensor)
 
-    def initial_values(self) -> torch.Tensor:
+    def initial_bytes(self) -> bytes:
         row = torch.empty(self._length)
         self.write_initial(row)
-        return row
+        return bytes(row.numpy().tobytes())
 
-    @torch.no_grad()
     def take_copy(self, x: Any) -> None:
         """take() of a row that does not last: the parameters own their memory afterwards."""
-        parts = [part.clone() for part in self._split(x)]
-        for master, part in zip(self.masters, parts, strict=False):
-            master.take(part)
-        for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True):
-            buffer.copy_(part)
+        self._take([part.clone() for part in self._split(x)])
 
-    @torch.no_grad()
     def take(self, x: Any) -> None:
         """The parameters, and the mixed buffers, take the values of x."""
-        for master, view in zip(self.masters, self._parts(x), strict=False):
-            master.take(view)
-        for (_, buffer), view in self._buffer_parts(x):
-            buffer.copy_(view)
+        self._take(self._parts(x))
 
     @torch.no_grad()
     def write_gradient(self, row: Any) -> None:
@@ -143,24 +138,19 @@ class Replica:
     def local_step(self, x: Any) -> None:
         """One step of the optimizer with the gradients of the parameters, which hold x."""
         self._step([master.parameter.grad for master in self.masters])
-        for master, view in zip(self.masters, self._parts(x), strict=False):
-            master.store(view)
-        self._store_buffers(x)
+        self._store(x)
 
     @torch.no_grad()
     def update(self, x: Any, gradient: Any) -> None:
         """One step of the optimizer on x with the gradient of a row."""
-        parts = self._parts(x)
-        for master, view in zip(self.masters, parts, strict=False):
+        for master, view in zip(self.masters, self._parts(x), strict=False):
             master.take(view)
         gradients = [
             view.to(master.device)
             for master, view in zip(self.masters, self._parts(gradient), strict=False)
         ]
         self._step(gradients)
-        for master, view in zip(self.masters, parts, strict=False):
-            master.store(view)
-        self._store_buffers(x)
+        self._store(x)
 
     def release(self) -> None:
         for master in self.masters:
@@ -231,7 +221,16 @@ class Replica:
     def _buffer_parts(self, row: Any) -> Iterable[tuple[tuple[str, torch.Tensor], torch.Tensor]]:
         return zip(self.buffers, self._parts(row)[len(self.masters) :], strict=True)
 
-    def _store_buffers(self, row: Any) -> None:
+    @torch.no_grad()
+    def _take(self, parts: list[torch.Tensor]) -> None:
+        for master, part in zip(self.masters, parts, strict=False):
+            master.take(part)
+        for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True):
+            buffer.copy_(part)
+
+    def _store(self, row: Any) -> None:
+        for master, view in zip(self.masters, self._parts(row), strict=False):
+            master.store(view)
         for (_, buffer), view in self._buffer_parts(row):
             view.copy_(buffer)
 

@@ -190,13 +190,13 @@ class OneReplica(Server):
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
-        self.linear_steps = isinstance(replica.optimizer, torch.optim.SGD)
+        self.linear_steps = replica.linear_steps
 
     def tensors(self) -> Tensors:
         return self.replica.tensors()
 
     def initial_bytes(self, peer: int) -> bytes:
-        return bytes(self.replica.initial_values().numpy().tobytes())
+        return self.replica.initial_bytes()
 
     def serve(self, request: _core.Request) -> None:
         if request.operation == "initialise":
@@ -233,14 +233,14 @@ class Task(Server):
         self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
         _, first = self._peer(0)
         self._tensors = first.tensors()
-        self.linear_steps = isinstance(first.optimizer, torch.optim.SGD)
+        self.linear_steps = first.linear_steps
         self.evaluates = evaluate is not None
 
     def tensors(self) -> Tensors:
         return self._tensors
 
     def initial_bytes(self, peer: int) -> bytes:
-        return bytes(self._peer(peer)[1].initial_values().numpy().tobytes())
+        return self._peer(peer)[1].initial_bytes()
 
     def serve(self, request: _core.Request) -> None:
         module, replica = self._peer(request.peer)
