@@ -23,10 +23,7 @@ struct Free {
 using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
 using BioMethod = std::unique_ptr<BIO_METHOD, Free<BIO_meth_free>>;
 using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using KeyContext = std::unique_ptr<EVP_PKEY_CTX, Free<EVP_PKEY_CTX_free>>;
-using Ssl = std::unique_ptr<SSL, Free<SSL_free>>;
 
 /// The object, which OpenSSL fails to make only where no memory is left.
 template <class Object>
