@@ -4,20 +4,14 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python"))
+from network_test_util import wait_until
+
 PROGRAMS = Path(__file__).parent / "programs"
 DEADLINE = 120.0  # seconds for steps that take seconds on an idle machine
-
-
-def wait_until(what: str, condition: Callable[[], Any], seconds: float = DEADLINE) -> Any:
-    end = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < end, f"not within {seconds:g} s: {what}"
-        time.sleep(0.01)
-    return value
 
 
 class Program:
@@ -41,6 +35,7 @@ class Program:
         wait_until(
             f"'{text}' is printed",
             lambda: text in self.output or (self.process.poll() is not None and self._ended(text)),
+            DEADLINE,
         )
 
     def _ended(self, text: str) -> bool:
