@@ -6,8 +6,6 @@
 
 #include "external_workload.hpp"
 #include "peer/runtime/network_run.hpp"
-#include "peer/setup/credentials.hpp"
-#include "peer/setup/local_rank.hpp"
 
 namespace gossamer::python {
 
@@ -17,19 +15,20 @@ BackgroundRun::BackgroundRun(const BackgroundRunRequest& request)
 Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest request) {
   GOSSAMER_TRY(peer::Config config, peer::load_config(request.config, request.overrides));
   const std::shared_ptr<BackgroundRun> run(new BackgroundRun(request));
-  const peer::Environment environment = [](const char* name) { return std::getenv(name); };
-  peer::LocalRank local_rank;
   const int peers = config.run.peers;
-  if (!request.hosted.empty()) {
-    GOSSAMER_TRY_STATUS(peer::add_addresses(config.net));
-    local_rank = peer::find_local_rank(request.hosted, peers, config.net, environment);
-    if (config.run.init == "same")
-      request.spec.identity = "start " + request.initial_hash.substr(0, 12);
-  }
+  const bool networked = !request.hosted.empty();
+  if (networked && config.run.init == "same")
+    request.spec.identity = "start " + request.initial_hash.substr(0, 12);
   request.spec.external_optimizer = true;
   request.spec.divergence_advice = "a smaller learning rate usually helps";
   auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), peers, run->handoff_);
-  GOSSAMER_TRY(run->setup_, peer::make_setup(std::move(config), local_rank, std::move(workload)));
+  if (networked) {
+    const peer::Environment environment = [](const char* name) { return std::getenv(name); };
+    GOSSAMER_TRY(run->setup_, peer::make_network_setup(std::move(config), request.hosted,
+                                                       environment, std::move(workload)));
+  } else {
+    GOSSAMER_TRY(run->setup_, peer::make_setup(std::move(config), {}, std::move(workload)));
+  }
   std::thread([run] { run->run(); }).detach();  // close() waits for it
   return run;
 }

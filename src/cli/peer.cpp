@@ -9,9 +9,7 @@
 #include "peer/runtime/progress.hpp"
 #include "peer/runtime/run.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
-#include "peer/setup/credentials.hpp"
 #include "peer/setup/hosted_ids.hpp"
-#include "peer/setup/local_rank.hpp"
 
 namespace gossamer::cli {
 
@@ -30,9 +28,7 @@ Result<int> execute(const PeerCommand& command) {
   const Environment environment = [](const char* name) { return std::getenv(name); };
   GOSSAMER_TRY(std::vector<int> ids, find_hosted_ids(command.id, "--id", environment));
   GOSSAMER_TRY(Config config, command.config.load());
-  GOSSAMER_TRY_STATUS(add_addresses(config.net));
-  const LocalRank local_rank = find_local_rank(ids, config.run.peers, config.net, environment);
-  GOSSAMER_TRY(const Setup setup, make_setup(std::move(config), local_rank));
+  GOSSAMER_TRY(const Setup setup, make_network_setup(std::move(config), ids, environment));
   if (!setup.device_note.empty()) print_message(setup.device_note);
   Progress progress(setup.config.run.rounds, command.quiet);
   NetworkRunRequest request;

@@ -67,13 +67,7 @@ Result<Address> ConnectionManager::find_address(int peer) const {
   const std::string configured = state_.configured_address(peer);
   if (rendezvous_) {
     auto found = rendezvous_->find(peer);
-    const NetOptions& options = state_.setup.options;
-    if (found.ok() && !state_.authenticator && !options.insecure && !is_loopback(*found))
-      return Error{ErrorKind::network,
-                   fmt::format("its address {} is not of this machine, and without keys links are "
-                               "neither encrypted nor authenticated: give keys, or set "
-                               "net.insecure = true",
-                               to_string(*found))};
+    if (found.ok()) GOSSAMER_TRY_STATUS(check_reach(state_.setup.options, *found, "its address"));
     if (found.ok() || configured.empty()) return found;
   }
   return parse_address(configured);

@@ -85,16 +85,16 @@ Status validate_keys(const NetOptions& options) {
   return {};
 }
 
-Status validate_reach(const NetOptions& options, const std::string& what, const Address& address) {
+}  // namespace
+
+Status check_reach(const NetOptions& options, const Address& address, const std::string& name) {
   if (is_loopback(address) || options.insecure || !options.key.empty()) return {};
   return invalid_error(fmt::format(
-      "{}: {} can be reached from other machines, and without keys links are neither encrypted nor "
+      "{} {} can be reached from other machines, and without keys links are neither encrypted nor "
       "authenticated: make a key for each process with gossamer keygen, or set net.insecure = true "
       "if you trust that network",
-      what, to_string(address)));
+      name, to_string(address)));
 }
-
-}  // namespace
 
 Status validate(const NetOptions& options, int peers, const std::vector<int>& hosted) {
   GOSSAMER_TRY_STATUS(validate_keys(options));
@@ -131,9 +131,9 @@ Status validate(const NetOptions& options, int peers, const std::vector<int>& ho
   if (listen->port == 0 && options.rendezvous.empty())
     return invalid_error(
         "net.listen: with port 0 other processes cannot know the port: set net.rendezvous");
-  GOSSAMER_TRY_STATUS(validate_reach(options, "net.listen", *listen));
+  GOSSAMER_TRY_STATUS(check_reach(options, *listen, "net.listen:"));
   for (std::size_t i = 0; i < addresses.size(); ++i)
-    GOSSAMER_TRY_STATUS(validate_reach(options, fmt::format("net.peers[{}]", i), addresses[i]));
+    GOSSAMER_TRY_STATUS(check_reach(options, addresses[i], fmt::format("net.peers[{}]:", i)));
   return {};
 }
 

@@ -39,6 +39,10 @@ inline std::chrono::nanoseconds seconds(double count) {
 /// Where the process that hosts `hosted` listens.
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 
+/// Whether this process may use an address. Error (invalid): other machines can reach it, there are
+/// no keys, and net.insecure does not allow that; the sentence begins with `name` and the address.
+Status check_reach(const NetOptions& options, const Address& address, const std::string& name);
+
 /// Checks what the declaration cannot: addresses and keys, their number, and that an address that
 /// other machines can reach has keys or is allowed without. `peers` is the size of the network;
 /// `hosted` are the peers of this process, ascending. Error (invalid): names the key and says what

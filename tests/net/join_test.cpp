@@ -213,6 +213,8 @@ TEST_CASE(
   half.send(std::span(hello).first(100));
   half.close();
   world.run_until([&] { return one.said("the connection was closed before its hello"); });
+  RawClient(world, address).close();  // counted, not reported
+  world.run_until([&] { return one.network->refused().handshakes == 3; });
   RawClient mute(world, address);
   world.run_until([&] { return one.said("it sent no hello"); });
   CHECK(one.said("closed a connection from 127.0.0.1:"));

@@ -86,12 +86,14 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
 void Acceptor::on_end(PendingConnections::iterator pending, const std::string& why) {
   const std::error_code& error = pending->stream->error();
   if (error == TlsError::refused_key) {
-    ++refused_.keys;
-    return reject(pending, fmt::format("its key {} is that of no member", pending->shown->text()));
+    return reject(pending, fmt::format("its key {} is that of no member", pending->shown->text()),
+                  &RefusedConnections::keys);
   }
-  if (!pending->answered) ++refused_.handshakes;
   if (error.category() == tls_category()) return reject(pending, why);
-  reject(pending, why == "no answer" ? "it sent no hello" : why + " before its hello");
+  if (why == "no answer") return reject(pending, "it sent no hello");
+  // A check whether the port is open, or a peer that this process connected to meanwhile.
+  if (pending->stream->silent()) return close(pending);
+  reject(pending, why + " before its hello");
 }
 
 void Acceptor::on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes) {
@@ -136,24 +138,30 @@ void Acceptor::answer(PendingConnections::iterator pending, const Hello& hello,
 
 void Acceptor::accept(PendingConnections::iterator pending, const Hello& hello,
                       HandshakeResult result) {
-  pending->stream->write(encode_hello(answer_to(hello, result, options_)),
-                         [this, pending, hello, result] {
-                           // Two connections of one peer may have been admitted before either was
-                           // answered.
-                           if (decide(*pending, hello) != result)
-                             return reject(pending, "it connected twice, or too late");
-                           Connection connection{pending->stream->release(), pending->shown->key};
-                           pending_.erase(pending);
-                           options_.on_admitted(std::move(connection), hello, result);
-                         });
+  pending->stream->write(
+      encode_hello(answer_to(hello, result, options_)), [this, pending, hello, result] {
+        // Two connections of one peer may have been admitted before either was
+        // answered.
+        if (decide(*pending, hello) != result)
+          return reject(pending, "it connected twice, or too late", &RefusedConnections::hellos);
+        Connection connection{pending->stream->release(), pending->shown->key};
+        pending_.erase(pending);
+        options_.on_admitted(std::move(connection), hello, result);
+      });
 }
 
-void Acceptor::reject(PendingConnections::iterator pending, const std::string& why) {
-  const PendingConnection rejected = *pending;  // alive until this returns
+void Acceptor::reject(PendingConnections::iterator pending, const std::string& why,
+                      Counter counter) {
+  if (!pending->answered)
+    report(fmt::format("closed a connection from {}: {}", pending->stream->remote(), why));
+  close(pending, counter);
+}
+
+void Acceptor::close(PendingConnections::iterator pending, Counter counter) {
+  if (!pending->answered) ++(refused_.*counter);
+  const auto stream = pending->stream;  // alive until this returns
   pending_.erase(pending);
-  rejected.stream->close();
-  if (!rejected.answered)
-    report(fmt::format("closed a connection from {}: {}", rejected.stream->remote(), why));
+  stream->close();
 }
 
 void Acceptor::report(const std::string& line) {

@@ -65,6 +65,7 @@ class Acceptor {
     std::string host;       ///< the address of the other end, without its port
     bool answered = false;  ///< rejected: only the end of the connection is awaited
   };
+  using Counter = std::uint64_t RefusedConnections::*;
   using PendingConnections = std::list<PendingConnection>;
   /// Pending connections in all, and of one address. All pairs may be of processes on one machine,
   /// and each may have a new connection and one that was rejected.
@@ -78,7 +79,10 @@ class Acceptor {
   HandshakeResult decide(const PendingConnection& pending, const Hello& hello) const;
   void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
   void accept(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
-  void reject(PendingConnections::iterator pending, const std::string& why);
+  void reject(PendingConnections::iterator pending, const std::string& why,
+              Counter counter = &RefusedConnections::handshakes);
+  void close(PendingConnections::iterator pending,
+             Counter counter = &RefusedConnections::handshakes);
   void report(const std::string& line);
 
   RealScheduler& scheduler_;

@@ -32,6 +32,7 @@ void HandshakeStream::continue_read() {
 void HandshakeStream::read_done(const Transfer& transfer) {
   const auto self = shared_from_this();
   if (transfer.end || transfer.error) return on_failure(transfer);
+  heard_ = true;
   if (discarding_) {
     drained_ += transfer.bytes;
     if (drained_ >= kMaxDrainedBytes) return end("it sent more after it was refused");

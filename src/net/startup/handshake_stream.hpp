@@ -39,6 +39,8 @@ class HandshakeStream final : public SocketUser,
   void close();
 
   const std::string& remote() const { return remote_; }
+  /// No byte has come from the other end, beside a handshake of TLS that it did not finish.
+  bool silent() const { return !heard_; }
   /// Of the transfer that ended the stream; none if it was closed or its deadline passed.
   const std::error_code& error() const { return error_; }
 
@@ -59,7 +61,7 @@ class HandshakeStream final : public SocketUser,
 
   std::vector<std::byte> in_, out_;
   std::size_t received_ = 0, written_ = 0, drained_ = 0;
-  bool discarding_ = false;
+  bool heard_ = false, discarding_ = false;
   std::function<void(std::span<const std::byte>)> after_read_;
   std::function<void()> after_write_;
 };

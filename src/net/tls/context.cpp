@@ -28,6 +28,22 @@ openssl::Certificate make_certificate(EVP_PKEY* key) {
   return certificate;
 }
 
+/// In place of the check of a chain: the certificate holds a key that is allowed. OpenSSL checks
+/// afterwards that the other end can sign with it.
+int verify_key(X509_STORE_CTX* store, void*) {
+  const auto* ssl = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  const auto& allowed = *static_cast<const KeyCheck*>(SSL_get_app_data(ssl));
+  const EVP_PKEY* key = X509_get0_pubkey(X509_STORE_CTX_get0_cert(store));
+  PublicKey shown;
+  std::size_t size = shown.bytes.size();
+  const bool read = key != nullptr && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 &&
+                    EVP_PKEY_get_raw_public_key(key, shown.bytes.data(), &size) == 1;
+  if (read && allowed(shown)) return 1;
+  X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
+  return 0;
+}
+
 }  // namespace
 
 TlsContext::TlsContext(const KeyPair& key, std::uint64_t records_per_key)
@@ -48,6 +64,8 @@ TlsContext::TlsContext(const KeyPair& key, std::uint64_t records_per_key)
   require(SSL_CTX_set_recv_max_early_data(context, 0));
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_max_cert_list(context, kMaxCertificateBytes);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  SSL_CTX_set_cert_verify_callback(context, verify_key, nullptr);
   require(SSL_CTX_use_certificate(context, make_certificate(key.get()).get()));
   require(SSL_CTX_use_PrivateKey(context, key.get()));
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "net/tls/keys.hpp"
@@ -9,6 +10,10 @@
 struct ssl_ctx_st;
 
 namespace gossamer::net {
+
+/// Whether the other end may have this key. Asked once, within the handshake; the key is proved
+/// when the handshake is complete.
+using KeyCheck = std::function<bool(const PublicKey& key)>;
 
 /// TLS 1.3 only, X25519, Ed25519, AES-GCM or ChaCha20-Poly1305; no tickets, no early data, no
 /// resumption: every connection proves both keys anew. The certificate is made here, signed by the
@@ -23,7 +28,7 @@ class TlsContext {
   explicit TlsContext(const KeyPair& key, std::uint64_t records_per_key = kRecordsPerKey);
 
   std::uint64_t records_per_key() const { return records_per_key_; }
-  /// For net/tls/engine.cpp.
+  /// For net/tls/engine.cpp. A connection's SSL_set_app_data() takes the address of its KeyCheck.
   ssl_ctx_st* get() const { return context_.get(); }
 
  private:

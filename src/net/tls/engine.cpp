@@ -22,7 +22,7 @@ constexpr std::size_t kMaxOutputBytes = std::size_t{1} << 20;
 
 }  // namespace
 
-/// OpenSSL's calls into the engine: the bytes below the records, and the check of a certificate.
+/// OpenSSL's calls into the engine for the bytes below the records.
 struct TlsEngine::Callbacks {
   static TlsEngine& engine_of(BIO* bio) { return *static_cast<TlsEngine*>(BIO_get_data(bio)); }
 
@@ -61,22 +61,6 @@ struct TlsEngine::Callbacks {
     }();
     return method.get();
   }
-
-  /// In place of the check of a chain: the certificate holds a key that is allowed. OpenSSL checks
-  /// afterwards that the other end can sign with it.
-  static int verify(X509_STORE_CTX* store, void*) {
-    const auto* ssl = static_cast<const SSL*>(
-        X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
-    const TlsEngine& engine = *static_cast<const TlsEngine*>(SSL_get_app_data(ssl));
-    const EVP_PKEY* key = X509_get0_pubkey(X509_STORE_CTX_get0_cert(store));
-    PublicKey proved;
-    std::size_t size = proved.bytes.size();
-    const bool read = key != nullptr && EVP_PKEY_get_id(key) == EVP_PKEY_ED25519 &&
-                      EVP_PKEY_get_raw_public_key(key, proved.bytes.data(), &size) == 1;
-    if (read && engine.allowed_(proved)) return 1;
-    X509_STORE_CTX_set_error(store, X509_V_ERR_CERT_REJECTED);
-    return 0;
-  }
 };
 
 TlsEngine::TlsEngine(const TlsContext& context, TlsRole role, KeyCheck allowed)
@@ -88,9 +72,7 @@ TlsEngine::TlsEngine(const TlsContext& context, TlsRole role, KeyCheck allowed)
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
-  SSL_set_app_data(ssl_.get(), this);
-  SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  SSL_CTX_set_cert_verify_callback(context.get(), Callbacks::verify, nullptr);
+  SSL_set_app_data(ssl_.get(), &allowed_);
   if (role == TlsRole::server) SSL_set_accept_state(ssl_.get());
   else SSL_set_connect_state(ssl_.get());
 }

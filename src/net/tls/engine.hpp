@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,10 +18,6 @@ struct ssl_st;
 namespace gossamer::net {
 
 enum class TlsRole { client, server };
-
-/// Whether the other end may have this key. Asked once, within the handshake; the key is proved
-/// when the handshake is complete.
-using KeyCheck = std::function<bool(const PublicKey& key)>;
 
 /// Thread: the scheduler's. Not movable: OpenSSL holds its address.
 class TlsEngine {

@@ -28,8 +28,6 @@ class MemberList {
   int size() const { return members_.empty() ? 0 : members_.rbegin()->first + 1; }
   /// Null if the id is not that of a member.
   const Member* find(int id) const;
-  /// The ids that the key may have, ascending.
-  std::vector<int> ids_of(const PublicKey& key) const;
 
  private:
   std::map<int, Member> members_;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "peer/setup/credentials.hpp"
 #include "peer/setup/native_workload.hpp"
 #include "peer/setup/setup_checks.hpp"
 #include "peer/setup/untrained_workload.hpp"
@@ -92,6 +93,14 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
                                                topology::Effort::quick, max_sent));
   GOSSAMER_TRY_STATUS(check_matrix(setup));
   return setup;
+}
+
+Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
+                                 const Environment& environment,
+                                 std::shared_ptr<Workload> workload) {
+  GOSSAMER_TRY_STATUS(add_addresses(config.net));
+  const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
+  return make_setup(std::move(config), local_rank, std::move(workload));
 }
 
 }  // namespace gossamer::peer

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
@@ -13,6 +14,7 @@
 #include "gpu/device.hpp"
 #include "peer/config/config.hpp"
 #include "peer/setup/device_choice.hpp"
+#include "peer/setup/local_rank.hpp"
 #include "peer/setup/workload.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "topology/report.hpp"
@@ -69,5 +71,12 @@ topology::ScheduleRequest schedule_request(const Config& config,
 /// settings do not fit together, and which would.
 Result<Setup> make_setup(Config config, LocalRank local_rank = {},
                          std::shared_ptr<Workload> workload = nullptr);
+
+/// make_setup() for the process of a network that hosts the peers `hosted` (not empty, ascending):
+/// takes the addresses of net.members if net.peers has none, and finds the local rank. Errors too
+/// as of add_addresses().
+Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
+                                 const Environment& environment,
+                                 std::shared_ptr<Workload> workload = nullptr);
 
 }  // namespace gossamer::peer

@@ -20,7 +20,7 @@ std::vector<Component> components_of(const TraceIndex& index) {
     Component component{a};
     for (std::size_t k = 0; k < component.size(); ++k)
       for (const int b : left)
-        if (joined(index, component[k], b) && seen.insert(b).second) component.push_back(b);
+        if (linked(index, component[k], b) && seen.insert(b).second) component.push_back(b);
     std::ranges::sort(component);
     components.push_back(component);
   }

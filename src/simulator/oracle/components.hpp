@@ -9,7 +9,7 @@
 
 namespace gossamer::simulator {
 
-/// Incarnations that links still join, ascending.
+/// Incarnations that links still connect, ascending.
 using Component = std::vector<int>;
 
 /// When changes of a component's links were over.
@@ -32,8 +32,8 @@ bool ended_unnoticed(const TraceIndex& index, const Component& component);
 /// The latest round that the peer may have agreed on, by a time, as the first one of a restored
 /// link.
 Round latest_agreed_round(const TraceIndex& index, int a, Time when);
-/// Whether the two are joined by a link at the end.
-inline bool joined(const TraceIndex& index, int a, int b) {
+/// Whether the two have a link at the end.
+inline bool linked(const TraceIndex& index, int a, int b) {
   return index.links().at_the_end(a, b) != nullptr;
 }
 /// "0, 1, 4": the peers.

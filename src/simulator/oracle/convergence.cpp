@@ -56,7 +56,7 @@ class Convergence {
     const auto gives = [this](int a, int b) {
       for (Round t = 0; t < static_cast<Round>(index_.protocol.schedule->period()); ++t)
         for (const topology::Neighbour& j : index_.w(t).in_neighbours(index_.peer_of(b)))
-          if (j.peer == index_.peer_of(a) && joined(index_, a, b)) return true;
+          if (j.peer == index_.peer_of(a) && linked(index_, a, b)) return true;
       return false;
     };
     const auto reaches_all = [this](auto&& arc) {
@@ -77,7 +77,7 @@ class Convergence {
       for (Eigen::Index b = 0; b < size; ++b) {
         const int here = component_[static_cast<std::size_t>(a)],
                   there = component_[static_cast<std::size_t>(b)];
-        if (!joined(index_, here, there)) continue;
+        if (!linked(index_, here, there)) continue;
         for (const topology::Neighbour& j : index_.w(t).in_neighbours(index_.peer_of(here))) {
           if (j.peer != index_.peer_of(there)) continue;
           rows(a, b) += j.weight;

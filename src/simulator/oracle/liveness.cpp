@@ -45,7 +45,7 @@ class Liveness {
       return;
     for (const int a : component_)
       for (const int b : component_)
-        if (a != b && joined(index_, a, b)) check_freshness(a, b);
+        if (a != b && linked(index_, a, b)) check_freshness(a, b);
   }
 
   /// Under `deadline` a late row is left out, and its sender is not waited for the next time; so no
@@ -74,7 +74,7 @@ class Liveness {
  private:
   Channel channels() const { return static_cast<Channel>(index_.protocol.rows.size()); }
   bool is_partner(int a, int b) const {
-    return std::ranges::binary_search(component_, b) && joined(index_, a, b);
+    return std::ranges::binary_search(component_, b) && linked(index_, a, b);
   }
   bool is_in_neighbour(int a, int b, Round t) const {
     const auto in_neighbours = index_.w(t).in_neighbours(index_.peer_of(a));

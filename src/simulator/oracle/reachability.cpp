@@ -25,7 +25,7 @@ Donors donors_of(const TraceIndex& index, int a) {
       donors.due =
           std::max({donors.due, link.restored_at, link.lost == kNever ? Time(0) : link.lost_at});
       const Incarnation& other = index.incarnation(link.other);
-      if (ends.first != a || !joined(index, a, link.other) || other.rounds.empty()) continue;
+      if (ends.first != a || !linked(index, a, link.other) || other.rounds.empty()) continue;
       donors.linked.push_back(link.other);
       // Before its own first round it had no rows to give.
       if (other.joins) donors.due = std::max(donors.due, other.rounds.front().began);
