@@ -1,32 +1,4 @@
-// The program `gossamer`: its command line.
-#include "cli/commands.hpp"
-#include "peer/version.hpp"
+// The program `gossamer`.
+#include "cli/gossamer.hpp"
 
-int main(int argc, char** argv) {
-  using namespace gossamer::cli;
-  CLI::App app("Gossamer: decentralised training by gossip, without a server");
-  app.name("gossamer");
-  app.set_version_flag("--version", gossamer::peer::kVersion);
-  app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 success, 1 internal error, 2 invalid flag or configuration, 3 a file cannot "
-      "be "
-      "read or written,\n"
-      "4 peers missing after net.join_timeout, 5 a peer was lost, 6 rejected by another peer, 7 a "
-      "socket of this machine\n"
-      "failed, 8 diverged, 130 interrupted.");
-  int exit_code = 0;
-  add_run(app, exit_code);
-  add_peer(app, exit_code);
-  add_topology(app, exit_code);
-  add_predict(app, exit_code);
-  add_list(app, exit_code);
-  add_collect(app, exit_code);
-  add_gap(app, exit_code);
-  add_average(app, exit_code);
-  add_export(app, exit_code);
-  add_bench(app, exit_code);
-  add_keygen(app, exit_code);
-  add_doctor(app, exit_code);
-  return run_program(app, argc, argv, exit_code);
-}
+int main(int argc, char** argv) { return gossamer::cli::run_gossamer(argc, argv); }

@@ -1,0 +1,36 @@
+// The command line of the program `gossamer`.
+#include "cli/commands.hpp"
+#include "cli/gossamer.hpp"
+#include "peer/version.hpp"
+
+namespace gossamer::cli {
+
+int run_gossamer(int argc, char** argv) {
+  CLI::App app("Gossamer: decentralised training by gossip, without a server");
+  app.name("gossamer");
+  app.set_version_flag("--version", peer::kVersion);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 success, 1 internal error, 2 invalid flag or configuration, 3 a file cannot "
+      "be "
+      "read or written,\n"
+      "4 peers missing after net.join_timeout, 5 a peer was lost, 6 rejected by another peer, 7 a "
+      "socket of this machine\n"
+      "failed, 8 diverged, 130 interrupted.");
+  int exit_code = 0;
+  add_run(app, exit_code);
+  add_peer(app, exit_code);
+  add_topology(app, exit_code);
+  add_predict(app, exit_code);
+  add_list(app, exit_code);
+  add_collect(app, exit_code);
+  add_gap(app, exit_code);
+  add_average(app, exit_code);
+  add_export(app, exit_code);
+  add_bench(app, exit_code);
+  add_keygen(app, exit_code);
+  add_doctor(app, exit_code);
+  return run_program(app, argc, argv, exit_code);
+}
+
+}  // namespace gossamer::cli
