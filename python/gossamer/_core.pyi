@@ -12,7 +12,7 @@ class Request:
 
     @property
     def operation(self) -> str:
-        """initialise, local_steps, gradient, update or evaluate."""
+        """initialise, local_steps, gradient, update, evaluate, save or restore."""
 
     @property
     def peer(self) -> int: ...
@@ -34,6 +34,11 @@ class Request:
     def gradient(self) -> Any:
         """The gradient, as x: out of gradient, into update."""
 
+    @property
+    def state(self) -> bytes:
+        """What save gave, for restore."""
+
+    def set_state(self, state: bytes) -> None: ...
     def add_loss(self, loss: float) -> None: ...
     def set_rate(self, rate: float) -> None: ...
     def set_evaluation(self, loss: float, accuracy: float) -> None: ...
@@ -73,6 +78,7 @@ def start(
     tensors: list[tuple[str, list[int]]],
     linear_steps: bool,
     evaluates: bool,
+    saves_state: bool,
     initial_hash: str,
     resume: str,
 ) -> BackgroundRun: ...

@@ -1,6 +1,9 @@
 """A PyTorch model whose parameters are taken from rows of the runtime, and written back to them."""
 
-from collections.abc import Iterable, Sequence
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -25,9 +28,7 @@ class Master:
         self.shape, self.device = parameter.shape, parameter.device
         self.exact = parameter.dtype == torch.float32
         self.in_place = parameter.device.type == "cpu"
-        self.tensor = parameter.detach()
-        if not self.in_place:
-            self.tensor = parameter.detach().float().clone()
+        self.tensor = self._own_tensor()
 
     def take(self, view: torch.Tensor) -> None:
         """The parameter takes the values of its part of a row."""
@@ -47,7 +48,12 @@ class Master:
     def release(self) -> None:
         """The parameter owns its memory again, with the values it has."""
         self.parameter.data = self.parameter.data.clone()
-        self.tensor = self.parameter.detach()
+        self.tensor = self._own_tensor()
+
+    def _own_tensor(self) -> torch.Tensor:
+        """The master while there is no row."""
+        tensor = self.parameter.detach()
+        return tensor if self.exact and self.in_place else tensor.float().clone()
 
     def check(self) -> None:
         """The parameter is still the one that was wrapped."""
@@ -86,6 +92,9 @@ class Replica:
                 name = names.get(id(parameter), f"{number}.{index}")
                 self.masters.append(Master(parameter, name))
         self.buffers = mixed_buffers(module, buffers)
+        mixed = {name for name, _ in self.buffers}
+        named = [] if module is None else module.named_buffers()
+        self.own_buffers = [(name, buffer) for name, buffer in named if name not in mixed]
         self._length = sum(master.parameter.numel() for master in self.masters)
         self._length += sum(buffer.numel() for _, buffer in self.buffers)
         self._listed = self._parameter_ids()
@@ -152,6 +161,23 @@ class Replica:
         self._step(gradients)
         self._store(x)
 
+    def state(self) -> dict[str, Any]:
+        """What the row lacks: the state of the optimizer, and buffers that are not mixed."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "buffers": {name: buffer.detach() for name, buffer in self.own_buffers},
+        }
+
+    @torch.no_grad()
+    def load_state(self, state: dict[str, Any]) -> None:
+        with self._on_masters():  # torch gives the state the precision of the parameters
+            self.optimizer.load_state_dict(state["optimizer"])
+        saved = state["buffers"]
+        for name, buffer in self.own_buffers:
+            if name not in saved or saved[name].shape != buffer.shape:
+                raise Error(f"the checkpoint has no buffer {name} of shape {tuple(buffer.shape)}")
+            buffer.copy_(saved[name])
+
     def release(self) -> None:
         for master in self.masters:
             master.release()
@@ -181,15 +207,23 @@ class Replica:
                 )
 
     def _step(self, gradients: Sequence[torch.Tensor | None]) -> None:
-        """Steps on the masters. Each parameter has its own dtype and gradient again afterwards."""
-        own = [(master.parameter.data, master.parameter.grad) for master in self.masters]
-        for master, gradient in zip(self.masters, gradients, strict=True):
-            parameter = master.parameter
-            parameter.grad = None
-            parameter.data = master.tensor
-            parameter.grad = None if gradient is None else gradient.to(torch.float32)
-        try:
+        with self._on_masters():
+            for master, gradient in zip(self.masters, gradients, strict=True):
+                if gradient is not None:
+                    master.parameter.grad = gradient.to(torch.float32)
             self.optimizer.step()
+            for master in self.masters:
+                master.parameter.grad = None
+
+    @contextmanager
+    def _on_masters(self) -> Iterator[None]:
+        """The parameters are their masters, without gradients; afterwards they are as before."""
+        own = [(master.parameter.data, master.parameter.grad) for master in self.masters]
+        for master in self.masters:
+            master.parameter.grad = None
+            master.parameter.data = master.tensor
+        try:
+            yield
         finally:
             for master, (data, gradient) in zip(self.masters, own, strict=True):
                 parameter = master.parameter
@@ -233,6 +267,60 @@ class Replica:
             master.store(view)
         for (_, buffer), view in self._buffer_parts(row):
             view.copy_(buffer)
+
+
+def to_bytes(state: Any) -> bytes:
+    """A state of tensors, numbers, texts, and dicts, lists and tuples of them."""
+    tensors: list[torch.Tensor] = []
+    shape = json.dumps(_shape(state, tensors)).encode()
+    stream = io.BytesIO()
+    torch.save(tensors, stream)
+    return len(shape).to_bytes(8, "little") + shape + stream.getvalue()
+
+
+def from_bytes(saved: bytes) -> Any:
+    """Reads to_bytes(). No code of the file runs: torch's full unpickler would run it, and its
+    restricted one reads no numbers in torch 1.13."""
+    try:
+        end = 8 + int.from_bytes(saved[:8], "little")
+        shape = json.loads(saved[8:end])
+        tensors = torch.load(io.BytesIO(saved[end:]), map_location="cpu", weights_only=True)
+        return _filled(shape, tensors)
+    except Exception as error:
+        raise Error(
+            f"the state of the program in the checkpoint cannot be read: {error}"
+        ) from error
+
+
+def _shape(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """The value as JSON, without its tensors: a container is an object of one entry."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value.detach())
+        return {"tensor": len(tensors) - 1}
+    if isinstance(value, dict):
+        entries = [[_shape(key, tensors), _shape(each, tensors)] for key, each in value.items()]
+        return {"dict": entries}
+    if isinstance(value, list | tuple):
+        kind = "list" if isinstance(value, list) else "tuple"
+        return {kind: [_shape(each, tensors) for each in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise Error(
+        f"state: a checkpoint holds tensors, numbers, texts and containers of them, and no "
+        f"{type(value).__name__}"
+    )
+
+
+def _filled(shape: Any, tensors: list[torch.Tensor]) -> Any:
+    if not isinstance(shape, dict):
+        return shape
+    ((kind, content),) = shape.items()
+    if kind == "tensor":
+        return tensors[content]
+    if kind == "dict":
+        return {_filled(key, tensors): _filled(each, tensors) for key, each in content}
+    values = [_filled(each, tensors) for each in content]
+    return values if kind == "list" else tuple(values)
 
 
 def mixed_buffers(module: torch.nn.Module | None, option: str) -> list[tuple[str, torch.Tensor]]:

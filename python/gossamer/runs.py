@@ -22,6 +22,7 @@ def run(
     *,
     settings: Settings = (),
     out: str | os.PathLike[str] | None = None,
+    resume: str = "none",
 ) -> dict[str, Any]:
     """Simulates all peers of `task` in this process, in virtual time, and returns summary.json.
 
@@ -29,11 +30,13 @@ def run(
     task      a gossamer.Trainer, or a gossamer.torch.Task
     settings  overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
     out       run folder; default: local.out, or runs/<run id>
+    resume    "auto" continues the run of the folder at its newest checkpoint (checkpoint.every); or
+              a folder of checkpoints, or the .json file of one
 
     Raises gossamer.Error: the configuration is not valid, or the run ended early.
     """
     server = server_of(task)
-    background = start(server, config, settings, out, hosted=[])
+    background = start(server, config, settings, out, hosted=[], resume=resume)
     drive(background, server)
     return read_json(Path(background.folder) / "summary.json")
 
@@ -51,7 +54,8 @@ def peer(
 
     ids     the peers of this process: 3, "0-3" or [0, 1]; default: GOSSAMER_ID, or the rank that a
             launcher sets
-    resume  "auto" restarts a process in its old run folder; it takes a neighbour's parameters
+    resume  "auto" restarts a process in its old run folder: all processes at the newest checkpoint
+            that they share, or this one alone with the parameters of a neighbour
 
     The other arguments are those of run(). On the CPU, with one thread, a synchronous run ends with
     the same parameters as run(), bit by bit. An exception in the task, and Ctrl-C, make the process
@@ -101,6 +105,7 @@ def start(
         tensors=server.tensors(),
         linear_steps=server.linear_steps,
         evaluates=server.evaluates,
+        saves_state=server.saves_state,
         initial_hash=initial,
         resume=resume,
     )

@@ -9,13 +9,14 @@ loss.backward(); optimizer.step()                     # unchanged: a round every
 import json
 import os
 import weakref
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 
 from gossamer import _core
-from gossamer.replica import Replica
+from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings, hosted_peers, log_messages, start
 from gossamer.trainer import Server, Tensors
 
@@ -33,7 +34,11 @@ class Optimizer(torch.optim.Optimizer):
                "mix" them with the parameters
     settings   overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
     out        run folder; default: local.out, or runs/<run id>
-    resume     "auto" restarts a process in its old run folder; it takes a neighbour's parameters
+    resume     "auto" restarts a process in its old run folder: all processes at the newest
+               checkpoint that they share (checkpoint.every), or this one alone with the parameters
+               of a neighbour
+    state      objects with state_dict() and load_state_dict(), such as a loader of batches, which
+               checkpoints contain beside the optimizer and torch's random numbers on the CPU
     check_gradients   step() raises Error for a gradient that is not finite
 
     The call returns when all neighbours are there. The parameters then are views of a row of the
@@ -43,6 +48,8 @@ class Optimizer(torch.optim.Optimizer):
 
     step() blocks while the algorithm waits for neighbours; other Python threads run meanwhile.
     After the last round, `finished` is true, and the parameters are ordinary tensors again.
+    `steps` counts the local steps, those before a checkpoint included: a resumed loop goes on with
+    the batch of that number.
     close(), the end of a `with` block, and the end of the program leave the network: the others
     continue if the algorithm tolerates the loss of a peer.
     """
@@ -58,16 +65,16 @@ class Optimizer(torch.optim.Optimizer):
         settings: Settings = (),
         out: str | os.PathLike[str] | None = None,
         resume: str = "none",
+        state: Sequence[Any] = (),
         check_gradients: bool = True,
     ) -> None:
         # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
         self.wrapped = optimizer
         self.finished = False
-        self._server = OneReplica(Replica(optimizer, module, buffers))
+        self._server = OneReplica(Replica(optimizer, module, buffers), state)
         self._check_gradients = check_gradients
         self._request: _core.Request | None = None
         self._steps_left = 0
-        self._step = 0
         hosted = hosted_peers(peer)
         if len(hosted) != 1:
             raise _core.Error(
@@ -90,11 +97,11 @@ class Optimizer(torch.optim.Optimizer):
         replica = self._server.replica
         replica.check()
         if self._check_gradients:
-            replica.check_gradients(self._step)
+            replica.check_gradients(self.steps)
         if loss is not None:
             request.add_loss(float(loss))
         request.set_rate(replica.rate)
-        self._step += 1
+        self._server.steps += 1
         if request.operation == "local_steps":
             replica.local_step(request.x)
             self._steps_left -= 1
@@ -106,6 +113,10 @@ class Optimizer(torch.optim.Optimizer):
         self._run.complete()
         self._advance()
         return loss
+
+    @property
+    def steps(self) -> int:
+        return self._server.steps
 
     def metrics(self) -> dict[str, Any]:
         """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
@@ -188,8 +199,16 @@ class Optimizer(torch.optim.Optimizer):
 class OneReplica(Server):
     """Serves the requests of one peer that need no new gradient."""
 
-    def __init__(self, replica: Replica) -> None:
-        self.replica = replica
+    saves_state = True
+
+    def __init__(self, replica: Replica, more: Sequence[Any]) -> None:
+        for each in more:
+            if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
+                raise _core.Error(
+                    f"state: {type(each).__name__} has no state_dict() and load_state_dict()"
+                )
+        self.replica, self.more = replica, more
+        self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
 
     def tensors(self) -> Tensors:
@@ -201,8 +220,31 @@ class OneReplica(Server):
     def serve(self, request: _core.Request) -> None:
         if request.operation == "initialise":
             self.replica.write_initial(request.x)
+        elif request.operation == "save":
+            request.set_state(to_bytes(self._state()))
+        elif request.operation == "restore":
+            self._load(from_bytes(request.state))
         else:  # update
             self.replica.update(request.x, request.gradient)
+
+    def _state(self) -> dict[str, Any]:
+        return self.replica.state() | {
+            "steps": self.steps,
+            "random": torch.get_rng_state(),
+            "more": [each.state_dict() for each in self.more],
+        }
+
+    def _load(self, state: dict[str, Any]) -> None:
+        self.replica.load_state(state)
+        self.steps = int(state["steps"])
+        torch.set_rng_state(state["random"])
+        if len(state["more"]) != len(self.more):
+            raise _core.Error(
+                f"state: the checkpoint has the state of {len(state['more'])} objects, and "
+                f"{len(self.more)} are given"
+            )
+        for each, saved in zip(self.more, state["more"], strict=True):
+            each.load_state_dict(saved)
 
 
 class Task(Server):
@@ -211,11 +253,15 @@ class Task(Server):
     model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
                with run.init = "same", the same for all peers
     optimizer  optimizer(parameters) -> torch.optim.Optimizer
-    batch      batch(peer, step) -> anything: the next batch of the peer's own data
+    batch      batch(peer, step) -> anything: batch `step` of the peer's own data
     loss       loss(module, batch) -> scalar tensor
     evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
     buffers    as of Optimizer
+    seed       torch's random numbers, such as those of dropout, begin anew for each batch from
+               (seed, peer, step), so that they are the same wherever and whenever a peer is trained
     """
+
+    saves_state = True
 
     def __init__(
         self,
@@ -226,7 +272,9 @@ class Task(Server):
         evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
         *,
         buffers: str = "refuse",
+        seed: int = 0,
     ) -> None:
+        self._seed = seed
         self._model, self._optimizer = model, optimizer
         self._batch, self._loss, self._evaluate = batch, loss, evaluate
         self._buffers = buffers
@@ -255,6 +303,10 @@ class Task(Server):
             replica.write_gradient(request.gradient)
         elif request.operation == "update":
             replica.update(request.x, request.gradient)
+        elif request.operation == "save":
+            request.set_state(to_bytes(replica.state()))
+        elif request.operation == "restore":
+            replica.load_state(from_bytes(request.state))
         else:
             self._measure(module, replica, request)
 
@@ -264,6 +316,7 @@ class Task(Server):
         replica.take(request.x)
         for master in replica.masters:
             master.parameter.grad = None
+        torch.manual_seed(zlib.crc32(f"{self._seed} {request.shard_of} {step}".encode()))
         loss = self._loss(module, self._batch(request.shard_of, step))
         loss.backward()
         request.add_loss(float(loss.detach()))

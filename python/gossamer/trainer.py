@@ -17,11 +17,13 @@ class Trainer(Protocol):
     one after the other. They are valid during the call. Peers are trained in the order of their
     ids, so a trainer may keep state by peer.
 
-    Three attributes are optional:
+    These attributes are optional:
         evaluate(values) -> (loss, accuracy)   on the test data; recorded in the log
         rate(peer) -> float                    the step size γ, which qg_momentum asks for
         linear_steps: bool                     True promises that update() is SGD, which d2 and
                                                extra need; default False
+        state(peer) -> bytes                   what the trainer keeps of a peer, for a checkpoint
+        load_state(peer, state)                and the way back, when a run is resumed
     """
 
     def tensors(self) -> Mapping[str, Sequence[int]]:
@@ -46,6 +48,7 @@ class Server(ABC):
 
     linear_steps = False
     evaluates = False
+    saves_state = False
 
     @abstractmethod
     def tensors(self) -> Tensors: ...
@@ -79,6 +82,7 @@ class ArrayServer(Server):
         ]
         self.evaluates = hasattr(trainer, "evaluate")
         self.linear_steps = bool(getattr(trainer, "linear_steps", False))
+        self.saves_state = hasattr(trainer, "state") and hasattr(trainer, "load_state")
         self._length = sum(int(numpy.prod(shape, dtype=numpy.int64)) for _, shape in self._tensors)
 
     def tensors(self) -> Tensors:
@@ -88,6 +92,12 @@ class ArrayServer(Server):
         return bytes(self._checked("initial", self._trainer.initial(peer)).tobytes())
 
     def serve(self, request: Request) -> None:
+        if request.operation == "save":
+            request.set_state(self._trainer.state(request.peer))  # type: ignore[attr-defined]
+            return None
+        if request.operation == "restore":
+            self._trainer.load_state(request.peer, request.state)  # type: ignore[attr-defined]
+            return None
         x = self._numpy.asarray(request.x)
         values = x.view()
         values.flags.writeable = False

@@ -36,6 +36,23 @@ std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& 
   return results;
 }
 
+std::string ExternalWorkload::save_state(int peer) {
+  std::vector<Request> batch(1);
+  batch[0].operation = Operation::save;
+  batch[0].peer = batch[0].shard_of = peer;
+  handoff_.serve(batch);
+  return std::move(batch[0].state);
+}
+
+Status ExternalWorkload::restore_state(int peer, std::string state) {
+  std::vector<Request> batch(1);
+  batch[0].operation = Operation::restore;
+  batch[0].peer = batch[0].shard_of = peer;
+  batch[0].state = std::move(state);
+  handoff_.serve(batch);
+  return {};
+}
+
 void ExternalWorkload::run(gossip::TrainOperation operation,
                            std::span<gossip::TrainRequest* const> requests) {
   switch (operation) {

@@ -1,6 +1,7 @@
 // The model, data and optimizer of a Python program, as a workload of the runtime.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "handoff.hpp"
@@ -29,6 +30,8 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   void set_loss_sum(int peer, const peer::LossSum& losses, const float*) override {
     losses_[static_cast<std::size_t>(peer)] = losses;
   }
+  std::string save_state(int peer) override;
+  Status restore_state(int peer, std::string state) override;
   std::string data_hash() const override { return {}; }  // the data stay where they are
   void set_one_at_a_time(bool) override {}               // they are served one by one anyway
 

@@ -10,13 +10,14 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "peer/setup/workload.hpp"
 
 namespace gossamer::python {
 
-enum class Operation { initialise, local_steps, gradient, update, evaluate };
+enum class Operation { initialise, local_steps, gradient, update, evaluate, save, restore };
 
 /// One operation on the rows of a peer, which the program carries out (gossip/trainer.hpp).
 struct Request {
@@ -26,9 +27,10 @@ struct Request {
   std::uint64_t step = 0;  ///< number of the first local step
   int steps = 1;
   std::span<float> x, gradient;
-  peer::LossSum losses;        ///< out: of the batches
-  std::optional<double> rate;  ///< out: the optimizer's rate γ
-  train::Evaluation evaluation;
+  peer::LossSum losses;          ///< out: of the batches
+  std::optional<double> rate;    ///< out: the optimizer's rate γ
+  train::Evaluation evaluation;  ///< out
+  std::string state;             ///< out of save, into restore: what the program keeps of the peer
 };
 
 /// Thrown in the thread of the run when the program does not serve requests any more.

@@ -69,6 +69,8 @@ const char* name_of(Operation operation) {
     case Operation::gradient: return "gradient";
     case Operation::update: return "update";
     case Operation::evaluate: return "evaluate";
+    case Operation::save: return "save";
+    case Operation::restore: return "restore";
   }
   return "";
 }
@@ -118,6 +120,7 @@ class PythonRun {
       (*batch)[i].losses = requests_[i]->request.losses;
       (*batch)[i].rate = requests_[i]->request.rate;
       (*batch)[i].evaluation = requests_[i]->request.evaluation;
+      (*batch)[i].state = std::move(requests_[i]->request.state);
     }
     requests_.clear();
     run_->handoff().complete();
@@ -184,10 +187,12 @@ std::vector<int> hosted_ids(const std::string& ids) {
 
 PythonRun* start(const std::string& config, const std::vector<std::string>& overrides,
                  const std::vector<int>& hosted, const Tensors& tensors, bool linear_steps,
-                 bool evaluates, const std::string& initial_hash, const std::string& resume) {
+                 bool evaluates, bool saves_state, const std::string& initial_hash,
+                 const std::string& resume) {
   BackgroundRunRequest request{config, overrides, hosted, resume, spec_of(tensors), initial_hash};
   request.spec.linear_steps = linear_steps;
   request.spec.evaluates = evaluates;
+  request.spec.saves_state = saves_state;
   const nb::gil_scoped_release released;
   return new PythonRun(value_or_raise(BackgroundRun::start(std::move(request))));
 }
@@ -206,6 +211,15 @@ void bind_request(nb::module_& module) {
       .def_prop_ro(
           "gradient", [](const PythonRequest& self) { return self.row(self.request.gradient); },
           nb::rv_policy::automatic)
+      .def_prop_ro("state",
+                   [](const PythonRequest& self) {
+                     const std::string& state = self.request.state;
+                     return nb::bytes(state.data(), state.size());
+                   })
+      .def("set_state",
+           [](PythonRequest& self, const nb::bytes& state) {
+             self.request.state.assign(state.c_str(), state.size());
+           })
       .def("add_loss",
            [](PythonRequest& self, double loss) {
              self.request.losses.sum += loss;
@@ -243,5 +257,6 @@ NB_MODULE(_core, module) {
   module.def("hosted_ids", &hosted_ids, nb::arg("ids"));
   module.def("start", &start, nb::arg("config"), nb::kw_only(), nb::arg("overrides"),
              nb::arg("hosted"), nb::arg("tensors"), nb::arg("linear_steps"), nb::arg("evaluates"),
-             nb::arg("initial_hash"), nb::arg("resume"), nb::rv_policy::take_ownership);
+             nb::arg("saves_state"), nb::arg("initial_hash"), nb::arg("resume"),
+             nb::rv_policy::take_ownership);
 }

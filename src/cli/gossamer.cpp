@@ -1,6 +1,6 @@
 // The command line of the program `gossamer`.
-#include "cli/commands.hpp"
 #include "cli/gossamer.hpp"
+#include "cli/commands.hpp"
 #include "peer/version.hpp"
 
 namespace gossamer::cli {

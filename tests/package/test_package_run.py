@@ -117,7 +117,7 @@ def test_virtual_network_faults_and_log_are_those_of_native_runs(
         ({"algorithm.kind": "consensus"}, "algorithm.kind: 'consensus' trains nothing"),
         ({"optimizer.rate": 0.3}, "optimizer.rate: has no effect with model.kind = external"),
         ({"data.kind": "quadratic"}, "data.kind: has no effect with model.kind = external"),
-        ({"checkpoint.every": 5}, "checkpoint.every: a checkpoint would lack the state"),
+        ({"checkpoint.every": 5}, "checkpoint.every: a checkpoint would lack the task's own state"),
         ({"run.round": 5}, "run.round: unknown"),
     ],
 )

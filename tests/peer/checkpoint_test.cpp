@@ -18,6 +18,32 @@ namespace {
 
 const std::vector<int> kHosted{0, 1};
 
+std::string program_state(gossip::Round round, int node) {
+  return fmt::format("state of peer {} after round {}", node, round);
+}
+
+/// A workload that keeps a state beside its rows, as the model of a program does.
+class KeepsState final : public Workload {
+ public:
+  explicit KeepsState(std::shared_ptr<Workload> rows) : rows_(std::move(rows)) {}
+  const WorkloadSpec& spec() const override { return rows_->spec(); }
+  void initialise(int node, std::span<float> row) const override { rows_->initialise(node, row); }
+  gossip::Trainer* trainer() override { return rows_->trainer(); }
+  std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
+    return rows_->evaluate(rows);
+  }
+  LossSum loss_sum(int peer) const override { return rows_->loss_sum(peer); }
+  void set_loss_sum(int, const LossSum&, const float*) override {}
+  std::string save_state(int peer) override { return program_state(round, peer); }
+  std::string data_hash() const override { return rows_->data_hash(); }
+  void set_one_at_a_time(bool) override {}
+
+  gossip::Round round = 0;
+
+ private:
+  std::shared_ptr<Workload> rows_;
+};
+
 /// A process of two peers with a momentum, whose rows at round t have values that identify t.
 struct Process {
   explicit Process(const fs::path& folder_in, simulator::FailingDisk& disk_in, int keep = 2)
@@ -25,7 +51,9 @@ struct Process {
         disk(disk_in),
         setup(set_up({"run.peers=2", "optimizer.momentum=0.5", "checkpoint.every=10",
                       fmt::format("checkpoint.keep={}", keep)})),
+        workload(std::make_shared<KeepsState>(setup.workload)),
         checkpointer(setup, {kHosted, folder / "checkpoints", written(folder / "log", ""), &disk}) {
+    setup.workload = workload;
   }
 
   static float value(gossip::Round round, int node, std::size_t row) {
@@ -35,6 +63,7 @@ struct Process {
   /// Adds the states of both peers after `round` rounds; returns the last error.
   Status save(gossip::Round round, float spoilt = 0) {
     Status status;
+    workload->round = round;
     for (const int node : kHosted) {
       std::vector<std::vector<float>> rows;
       for (std::size_t row = 0; row < 2; ++row)
@@ -63,6 +92,9 @@ struct Process {
     for (const auto& [round, saved] : states)
       for (const SavedStates::Node& node : saved.nodes) {
         CHECK(node.state.steps == round);
+        REQUIRE(node.state.program);
+        CHECK(read_program_state(state_path(node.tensors), *node.state.program).value() ==
+              program_state(round, node.state.node));
         const auto file = read_safetensors(node.tensors);
         REQUIRE(file.ok());
         for (const Tensor& tensor : file->tensors) {
@@ -84,6 +116,7 @@ struct Process {
   fs::path folder;
   simulator::FailingDisk& disk;
   Setup setup;
+  std::shared_ptr<KeepsState> workload;
   Checkpointer checkpointer;
   std::vector<std::string> said;
 };
@@ -91,7 +124,7 @@ struct Process {
 std::set<std::string> files_of(const std::vector<gossip::Round>& rounds) {
   std::set<std::string> names;
   for (const gossip::Round round : rounds)
-    for (const char* end : {"json", "safetensors"})
+    for (const char* end : {"json", "safetensors", "state"})
       names.insert(fmt::format("round-{:08}-0.{}", round, end));
   return names;
 }
@@ -184,7 +217,7 @@ TEST_CASE("a node that joins after another node of its process leaves no incompl
   alone.round = 10;
   alone.rows = {row, row};
   REQUIRE(process.checkpointer.add(std::move(alone)).ok());
-  CHECK(disk.open_files() == 1);
+  CHECK(disk.open_files() == 2);  // of tensors and of states
   REQUIRE(process.save(20).ok());
   CHECK(disk.open_files() == 0);
   CHECK(process.files() == files_of({20}));
@@ -198,7 +231,7 @@ TEST_CASE(
   Process process(folder.path, disk);
   for (const gossip::Round round : {10, 20}) REQUIRE(process.save(round).ok());
   const fs::path manifest = checkpoint_path(folder.path / "checkpoints", 20, 0);
-  for (const fs::path& path : {manifest, tensors_path(manifest)}) {
+  for (const fs::path& path : {manifest, tensors_path(manifest), state_path(manifest)}) {
     const std::string whole = content_of(path);
     const std::size_t stride = std::max<std::size_t>(1, whole.size() / 400);
     for (std::size_t at = 0; at < whole.size(); at += stride) {
@@ -261,6 +294,13 @@ TEST_CASE("a forged manifest, whose checksum is right, cannot start a run at num
   beyond("/nodes/1/node", 0);
   beyond("/nodes/0/bytes_sent", -1);
   beyond("/nodes/0/counters", Json::array({-1}));
+  for (const char* pointer : {"/nodes/0/program/offset", "/nodes/1/program/bytes"})
+    beyond(pointer, -1);
+  const std::string state = state_path(path).string() + " is damaged: ";
+  for (const std::uint64_t number : {std::uint64_t{1000}, ~std::uint64_t{0}}) {
+    CHECK(refusal_with("/nodes/0/program/offset", number).starts_with(state));
+    CHECK(refusal_with("/nodes/1/program/bytes", number).starts_with(state));
+  }
   beyond("/tensors", Json::array({1}));
 }
 

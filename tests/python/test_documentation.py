@@ -25,8 +25,9 @@ FIELDS = {"test_loss", "test_accuracy"}  # of a log
 @pytest.fixture(scope="module")
 def test_names() -> set[str]:
     """The names of all Python test functions and C++ test programs."""
-    names = {path.stem for path in (ROOT / "tests" / "python").glob("test_*.py")}
-    for path in (ROOT / "tests" / "python").glob("test_*.py"):
+    names = set()
+    for path in (ROOT / "tests").glob("p*/test_*.py"):  # python, package
+        names.add(path.stem)
         names |= set(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
     names |= {f"test_{path.name}" for path in (ROOT / "tests").iterdir() if path.is_dir()}
     return names | {"test_cuda_gpu"}

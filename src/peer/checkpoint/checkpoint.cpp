@@ -24,20 +24,25 @@ constexpr const char* kChecksum = "checksum";
 Json to_json(const NodeState& state) {
   const NodeMetrics& metrics = state.metrics;
   const gossip::Staleness& staleness = metrics.staleness;
-  return {{"node", state.node},
-          {"local_steps", state.steps},
-          {"counters", state.counters},
-          {"nanoseconds", metrics.time.count()},
-          {"bytes_sent", metrics.traffic.bytes_sent},
-          {"bytes_received", metrics.traffic.bytes_received},
-          {"train_seconds", metrics.times.train_seconds},
-          {"wait_seconds", metrics.times.wait_seconds},
-          {"mix_seconds", metrics.mix_seconds},
-          {"steps_recorded", metrics.steps_recorded},
-          {"loss_sum", metrics.loss.sum},
-          {"loss_count", metrics.loss.count},
-          {"staleness",
-           {{"pushes", staleness.pushes}, {"sum", staleness.sum}, {"largest", staleness.largest}}}};
+  Json json{
+      {"node", state.node},
+      {"local_steps", state.steps},
+      {"counters", state.counters},
+      {"nanoseconds", metrics.time.count()},
+      {"bytes_sent", metrics.traffic.bytes_sent},
+      {"bytes_received", metrics.traffic.bytes_received},
+      {"train_seconds", metrics.times.train_seconds},
+      {"wait_seconds", metrics.times.wait_seconds},
+      {"mix_seconds", metrics.mix_seconds},
+      {"steps_recorded", metrics.steps_recorded},
+      {"loss_sum", metrics.loss.sum},
+      {"loss_count", metrics.loss.count},
+      {"staleness",
+       {{"pushes", staleness.pushes}, {"sum", staleness.sum}, {"largest", staleness.largest}}}};
+  if (const auto& program = state.program)
+    json["program"] = {
+        {"offset", program->offset}, {"bytes", program->bytes}, {"hash", program->hash}};
+  return json;
 }
 
 /// A number ≥ 0. Throws Json::exception for anything else: Json would convert −1 to 2⁶⁴ − 1.
@@ -63,6 +68,9 @@ NodeState node_from(const Json& json) {
   staleness.at("pushes").get_to(metrics.staleness.pushes);
   staleness.at("sum").get_to(metrics.staleness.sum);
   staleness.at("largest").get_to(metrics.staleness.largest);
+  if (const auto program = json.find("program"); program != json.end())
+    state.program = {count(program->at("offset")), count(program->at("bytes")),
+                     program->at("hash").get<std::string>()};
   return state;
 }
 
@@ -213,12 +221,29 @@ fs::path tensors_path(const fs::path& manifest) {
   return fs::path(manifest).replace_extension(".safetensors");
 }
 
+fs::path state_path(const fs::path& manifest) {
+  return fs::path(manifest).replace_extension(".state");
+}
+
+Result<std::string> read_program_state(const fs::path& path, const ProgramState& state) {
+  GOSSAMER_TRY(const InputFile file, InputFile::open(path));
+  if (state.bytes > file.bytes() || state.offset > file.bytes() - state.bytes)
+    return damaged_file(path, "it is shorter than its manifest says");
+  std::string bytes(state.bytes, '\0');
+  GOSSAMER_TRY_STATUS(file.read_exactly(state.offset, bytes));
+  if (hash_hex(bytes) != state.hash)
+    return damaged_file(path, "the hash of a state does not match its manifest");
+  return bytes;
+}
+
 Result<Manifest> verify_checkpoint(const Setup& setup, const fs::path& path) {
   GOSSAMER_TRY(Manifest manifest, read_manifest(path));
   GOSSAMER_TRY_STATUS(check_configuration(setup, path, manifest));
   GOSSAMER_TRY_STATUS(check_nodes(setup, path, manifest));
   GOSSAMER_TRY(SafetensorsFile file, SafetensorsFile::open(tensors_path(path)));
   GOSSAMER_TRY_STATUS(check_tensors(setup, manifest, file));
+  for (const NodeState& state : manifest.nodes)
+    if (state.program) GOSSAMER_TRY_STATUS(read_program_state(state_path(path), *state.program));
   return manifest;
 }
 

@@ -1,7 +1,10 @@
 // The content of a checkpoint: everything that the nodes of a process need to resume after a round
-// with bit-identical results. A checkpoint is two files, and is valid once the second exists:
+// with bit-identical results. A checkpoint is two files, or three where a program trains its own
+// model, and is valid once the last exists:
 //   round-00000060-k.safetensors   every declared row and the rows of the optimizer, by node: the
 //                                  parameters "peer3.<block>", other rows "peer3.state.<row>"
+//   round-00000060-k.state         what the program keeps for each peer beside its rows
+//                                  (Workload::save_state), one after another
 //   round-00000060-k.json          the manifest: run, round, each node's counters and number of
 //                                  local steps, and hashes of everything
 // k is the lowest node of the process. The number of local steps is the state of the random
@@ -11,6 +14,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,12 +40,19 @@ struct NodeMetrics {
   gossip::Staleness staleness;       ///< since the last record
 };
 
+/// The program's state of a peer: a part of the state file.
+struct ProgramState {
+  std::uint64_t offset = 0, bytes = 0;
+  std::string hash;
+};
+
 /// The state of a node between two rounds, without its rows.
 struct NodeState {
   int node = 0;
   std::uint64_t steps = 0;  ///< local steps
   std::vector<std::uint64_t> counters;
   NodeMetrics metrics;
+  std::optional<ProgramState> program;
 };
 
 /// A tensor of a node's state, as a part of one of its rows. Rows of the algorithm come first, in
@@ -72,8 +83,13 @@ Result<Manifest> read_manifest(const std::filesystem::path& path);
 
 /// The path of the tensor file that belongs to a manifest.
 std::filesystem::path tensors_path(const std::filesystem::path& manifest);
+/// The path of the state file that belongs to a manifest or to its tensor file.
+std::filesystem::path state_path(const std::filesystem::path& manifest);
+/// Reads a peer's state from a state file and checks its hash. Errors (data) name the file.
+Result<std::string> read_program_state(const std::filesystem::path& path,
+                                       const ProgramState& state);
 
-/// Reads both files and checks all hashes, and that they belong to this run. Errors name the file:
+/// Reads all files and checks all hashes, and that they belong to this run. Errors name the file:
 /// (data) it is damaged; (invalid) it is from another configuration, with the first key that
 /// differs.
 Result<Manifest> verify_checkpoint(const Setup& setup, const std::filesystem::path& manifest);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <optional>
 #include <set>
@@ -47,20 +48,28 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-/// Removes the manifest first: without it, the tensor file is not a checkpoint.
-void remove_checkpoint(const fs::path& manifest, Disk& disk) {
-  if (disk.remove(manifest) == 0) disk.remove(tensors_path(manifest));
+/// The files of a checkpoint, the manifest last.
+std::array<fs::path, 3> files_of(const fs::path& manifest) {
+  return {tensors_path(manifest), state_path(manifest), manifest};
 }
 
-/// Renames the tensor file first: a manifest without it is skipped, and is set aside later.
+/// Removes the manifest first: without it, the other files are no checkpoint.
+void remove_checkpoint(const fs::path& manifest, Disk& disk) {
+  if (disk.remove(manifest) != 0) return;
+  for (const fs::path& file : files_of(manifest))
+    if (fs::exists(file)) disk.remove(file);
+}
+
+/// Renames the manifest last: a manifest without the other files is skipped, and is set aside
+/// later.
 void set_aside(const fs::path& manifest, Disk& disk) {
-  const fs::path tensors = tensors_path(manifest);
+  const auto files = files_of(manifest);
   std::string suffix = kAsideSuffix;
-  for (int copy = 2;
-       fs::exists(manifest.string() + suffix) || fs::exists(tensors.string() + suffix); ++copy)
+  const auto taken = [&suffix](const fs::path& file) { return fs::exists(file.string() + suffix); };
+  for (int copy = 2; std::ranges::any_of(files, taken); ++copy)
     suffix = fmt::format("{}-{}", kAsideSuffix, copy);
-  if (!fs::exists(tensors) || disk.rename(tensors, tensors.string() + suffix) == 0)
-    disk.rename(manifest, manifest.string() + suffix);
+  for (const fs::path& file : files)
+    if (fs::exists(file) && disk.rename(file, file.string() + suffix) != 0) return;
 }
 
 std::vector<CheckpointName> checkpoints_of(const fs::path& folder, int process) {
@@ -90,12 +99,15 @@ std::vector<CheckpointName> checkpoints_in(const fs::path& folder) {
 
 void prune_checkpoints(const fs::path& folder, int process, gossip::Round newest, std::size_t keep,
                        Disk& disk) {
-  std::set<fs::path> kept;
+  std::set<fs::path> kept;  // files of checkpoints
+  std::size_t checkpoints = 0;
   for (const CheckpointName& name : checkpoints_of(folder, process)) {
     if (name.round > newest) set_aside(name.manifest, disk);
-    else if (kept.size() >= 2 * std::max<std::size_t>(keep, 1))
-      remove_checkpoint(name.manifest, disk);
-    else kept.insert({name.manifest, tensors_path(name.manifest)});
+    else if (checkpoints >= std::max<std::size_t>(keep, 1)) remove_checkpoint(name.manifest, disk);
+    else {
+      for (const fs::path& file : files_of(name.manifest)) kept.insert(file);
+      ++checkpoints;
+    }
   }
   for (const fs::path& path : files_in(folder)) {
     const std::string name = path.filename().string();

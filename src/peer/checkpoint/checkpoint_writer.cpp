@@ -41,6 +41,17 @@ Status CheckpointWriter::add(const std::string& tensor, std::span<const float> v
                       {reinterpret_cast<const char*>(values.data()), values.size_bytes()});
 }
 
+Result<ProgramState> CheckpointWriter::add_state(std::string_view bytes) {
+  if (!state_file_) {
+    GOSSAMER_TRY(AtomicFile created, AtomicFile::create(state_path(path_), disk_));
+    state_file_.emplace(std::move(created));
+  }
+  ProgramState state{state_bytes_, bytes.size(), hash_hex(bytes)};
+  GOSSAMER_TRY_STATUS(state_file_->write(state.offset, bytes));
+  state_bytes_ += state.bytes;
+  return state;
+}
+
 Status CheckpointWriter::commit(Manifest manifest) {
   manifest.header_hash = hash_hex(header_.bytes);
   for (std::size_t i = 0; i < hashes_.size(); ++i) {
@@ -50,6 +61,8 @@ Status CheckpointWriter::commit(Manifest manifest) {
   }
   GOSSAMER_TRY_STATUS(file_->commit());
   file_.reset();
+  if (state_file_) GOSSAMER_TRY_STATUS(state_file_->commit());
+  state_file_.reset();
   return write_file(path_, manifest_text(manifest), disk_);
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -27,8 +28,10 @@ class CheckpointWriter {
   /// Writes the values of a tensor, in host memory. Each tensor is added once. Error (diverged): a
   /// value is not finite.
   Status add(const std::string& tensor, std::span<const float> values);
-  /// Renames the tensor file, and then writes the manifest, which makes the checkpoint valid.
-  /// `manifest`: complete except for the hashes.
+  /// Adds the program's state of a peer to the state file, which is created with the first one.
+  Result<ProgramState> add_state(std::string_view bytes);
+  /// Renames the tensor file and the state file, and then writes the manifest, which makes the
+  /// checkpoint valid. `manifest`: complete except for the hashes.
   Status commit(Manifest manifest);
 
  private:
@@ -44,6 +47,8 @@ class CheckpointWriter {
   SafetensorsHeader header_;
   std::vector<std::string> hashes_;  ///< in the order of header_.tensors
   std::optional<AtomicFile> file_;   ///< empty after the commit
+  std::optional<AtomicFile> state_file_;
+  std::uint64_t state_bytes_ = 0;  ///< written to it
   Disk& disk_;
 };
 

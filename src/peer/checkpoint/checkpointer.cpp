@@ -18,8 +18,6 @@ Status Checkpointer::add(NodeSnapshot node) {
   PendingCheckpoint& pending = found->second;
   Status status = is_new ? begin(node.round, pending) : Status();
   if (status.ok() && pending.writer) {
-    if (setup_.trains() && !setup_.is_server(node.state.node))
-      node.state.metrics.loss = setup_.workload->loss_sum(node.state.node);
     status = add(node, pending);
   }
   const bool complete = ++pending.nodes == request_.hosted.size();
@@ -54,16 +52,22 @@ Status Checkpointer::begin(gossip::Round round, PendingCheckpoint& pending) {
   return {};
 }
 
-Status Checkpointer::add(const NodeSnapshot& node, PendingCheckpoint& pending) {
+Status Checkpointer::add(NodeSnapshot& node, PendingCheckpoint& pending) {
   const HostView rows(*setup_.device, node.rows);
   for (const StateTensor& tensor : state_tensors(setup_, node.state.node))
     GOSSAMER_TRY_STATUS(pending.writer->add(
         tensor.name, rows.rows()[tensor.row].subspan(tensor.first, tensor.length)));
+  if (const int peer = node.state.node; setup_.trains() && !setup_.is_server(peer)) {
+    node.state.metrics.loss = setup_.workload->loss_sum(peer);
+    if (const std::string bytes = setup_.workload->save_state(peer); !bytes.empty()) {
+      GOSSAMER_TRY(node.state.program, pending.writer->add_state(bytes));
+    }
+  }
   Manifest& manifest = pending.manifest;
   manifest.wall_seconds = std::max(manifest.wall_seconds, node.wall_seconds);
   const auto position =
       std::ranges::lower_bound(manifest.nodes, node.state.node, {}, &NodeState::node);
-  manifest.nodes.insert(position, node.state);
+  manifest.nodes.insert(position, std::move(node.state));
   return {};
 }
 

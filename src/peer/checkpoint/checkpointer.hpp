@@ -54,7 +54,7 @@ class Checkpointer {
   };
 
   Status begin(gossip::Round round, PendingCheckpoint& pending);
-  Status add(const NodeSnapshot& node, PendingCheckpoint& pending);
+  Status add(NodeSnapshot& node, PendingCheckpoint& pending);
   Status commit(PendingCheckpoint& pending);
 
   const Setup& setup_;

@@ -97,6 +97,7 @@ class Host final : private gossip::EngineHooks {
 
   gossip::GroupRequest group_request();
   Status restore(gossip::PeerEngine& engine, gossip::Round round, const SavedStates::Node& saved);
+  Status restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved);
   NodeSnapshot snapshot(gossip::PeerEngine& engine);
   std::uint64_t node_steps() const;
 

@@ -30,7 +30,8 @@ NodeSnapshot Host::snapshot(gossip::PeerEngine& engine) {
   NodeSnapshot snapshot;
   snapshot.round = state.round;
   snapshot.wall_seconds = log_.wall_seconds();
-  snapshot.state = {engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine)};
+  snapshot.state = {
+      engine.id(), state.steps, std::move(state.counters), log_.metrics_of(engine), {}};
   // Messages that wait here are of later rounds, and will be sent again.
   snapshot.state.metrics.traffic.bytes_received -=
       engine.node().endpoint().messenger().unread_bytes();
@@ -87,9 +88,19 @@ Status Host::restore(gossip::PeerEngine& engine, gossip::Round round,
   engine.restore({round, state.steps, state.counters});
   engine.node().set_times(state.metrics.times);
   if (setup_.trains() && !engine.node().is_server())
-    setup_.workload->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
+    GOSSAMER_TRY_STATUS(restore_workload(engine, saved));
   log_.restore(engine.id(), state.metrics);
   return {};
+}
+
+Status Host::restore_workload(gossip::PeerEngine& engine, const SavedStates::Node& saved) {
+  const NodeState& state = saved.state;
+  setup_.workload->set_loss_sum(engine.id(), state.metrics.loss, engine.node().x().data());
+  if (!state.program) return {};
+  const std::filesystem::path path = state_path(saved.tensors);
+  GOSSAMER_TRY(std::string bytes, read_program_state(path, *state.program));
+  Status restored = setup_.workload->restore_state(engine.id(), std::move(bytes));
+  return restored.ok() ? Status() : damaged_file(path, restored.error().message);
 }
 
 }  // namespace gossamer::peer

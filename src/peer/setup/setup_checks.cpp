@@ -93,10 +93,11 @@ Status check_external(const Setup& setup, const Workload* external) {
         fmt::format("local.device: the rows of an external model are in host memory, and '{}' "
                     "computes on a GPU; set local.device = cpu (the model may be on any device)",
                     config.local.device));
-  if (config.checkpoint.every > 0)
+  if (config.checkpoint.every > 0 && !external->spec().saves_state)
     return invalid_error(
-        "checkpoint.every: a checkpoint would lack the state of the program's optimizer; set "
-        "checkpoint.every = 0 (a process that restarts takes the parameters of a neighbour)");
+        "checkpoint.every: a checkpoint would lack the task's own state; give the task the methods "
+        "state and load_state, or set checkpoint.every = 0 (a process that restarts takes the "
+        "parameters of a neighbour)");
   return {};
 }
 

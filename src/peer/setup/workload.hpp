@@ -35,6 +35,7 @@ struct WorkloadSpec {
   bool evaluates = false;           ///< evaluate() measures a loss
   double samples_per_step = 0;      ///< mean over the peers; 0: not known
   std::size_t workspace_bytes = 0;  ///< device memory that training takes for each peer
+  bool saves_state = true;          ///< save_state() gives what rows and loss sums lack
   std::string divergence_advice;    ///< what usually helps where a run diverged; may be empty
   std::string identity;             ///< for people, and the same at all peers; may be empty
   std::shared_ptr<const train::Dataset> data;  ///< the library's own data set; null: it has none
@@ -55,6 +56,11 @@ class Workload {
   /// checkpoint is restored. `x`: the peer's parameters, in device memory.
   virtual LossSum loss_sum(int peer) const = 0;
   virtual void set_loss_sum(int peer, const LossSum& losses, const float* x) = 0;
+  /// For a checkpoint: the state of a peer beside its rows and its loss sum, as bytes that only
+  /// restore_state() understands. A workload of rows alone has none.
+  virtual std::string save_state(int /*peer*/) { return {}; }
+  /// The peer goes on from a state that save_state() returned. Error (data): the bytes are not one.
+  virtual Status restore_state(int /*peer*/, std::string /*state*/) { return {}; }
   /// Hashes of the data that all peers share; empty where they share none. Reads all of the data.
   virtual std::string data_hash() const = 0;
   /// Trains peers one by one, so that the result of a peer does not depend on which other peers are

@@ -32,7 +32,7 @@ optimizer = gossip.Optimizer(
     resume=options.get("resume", "none"),
 )
 print("joined", flush=True)
-step = 0
+step = optimizer.steps
 while not optimizer.finished:
     if step == pause:
         print("paused", flush=True)
