@@ -45,35 +45,37 @@ install_packages() {
   "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# The stamp is written last, so an environment that was cut short is made anew.
+# make_environment FOLDER PYTHON REQUIREMENTS SIZE [OPTION…]: a virtual environment of PYTHON with pinned packages. Its stamp is
+# written last, so an environment that was cut short is made anew.
+make_environment() {
+  local folder=$1 python=$2 requirements=$3 size=$4 stamp=$1/requirements.sha256 wanted
+  shift 4
+  wanted="$(sha256sum <"$requirements" | cut -d' ' -f1) $("$python" --version) $PWD"
+  if [ -x "$folder/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
+  say "install: Python packages into $folder ($size)"
+  "$python" -m venv --clear "$@" "$folder"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$requirements"
+  # The list is complete. Where Debian's packages are seen too, they are not this project's to check.
+  [ $# -gt 0 ] || "$folder/bin/python" -m pip check --disable-pip-version-check >/dev/null
+  printf '%s\n' "$wanted" >"$stamp"
+}
+
 install_python() {
-  local stamp=.venv/requirements.sha256 wanted
-  wanted="$(sha256sum <experiments/requirements.txt | cut -d' ' -f1) $(python3 --version) $PWD"
-  if [ -x .venv/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
   if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
     say "install: $(python3 --version) is too old: the lab needs Python 3.11 or newer"
     exit 1
   fi
-  say "install: Python packages into .venv (about 100 MB, a minute)"
-  python3 -m venv --clear .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r experiments/requirements.txt
-  .venv/bin/python -m pip check >/dev/null
-  printf '%s\n' "$wanted" >"$stamp"
+  make_environment .venv python3 experiments/requirements.txt "about 100 MB, a minute"
 }
 
 # Debian's python3 has Debian's torch, whatever python3 is first on the PATH.
 install_torch() {
-  local stamp=.venv-torch/requirements.sha256 python=/usr/bin/python3 wanted
+  local python=/usr/bin/python3
   if ! "$python" -c 'import torch, numpy, pytest, xdist' 2>/dev/null; then
     say "install: $python has no torch, numpy, pytest or xdist: the Python package is not built, and its tests fail"
     return
   fi
-  wanted="$(sha256sum <python/requirements.txt | cut -d' ' -f1) $("$python" --version) $PWD"
-  if [ -x .venv-torch/bin/python ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
-  say "install: Python packages into .venv-torch (1 MB)"
-  "$python" -m venv --clear --system-site-packages .venv-torch
-  .venv-torch/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r python/requirements.txt
-  printf '%s\n' "$wanted" >"$stamp"
+  make_environment .venv-torch "$python" python/requirements.txt "1 MB" --system-site-packages
 }
 
 case "${1:-}" in
