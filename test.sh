@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds and runs every test, and prints at the end the result and the minutes of each part.
 #   ./test.sh          format check; release build, C++ and Python tests; then what a sanitizer can find and the release
-#                      build cannot: tests of rooms that handle memory and bytes under AddressSanitizer and UBSan, tests
-#                      of rooms with threads under ThreadSanitizer
+#                      build cannot: tests of modules that handle memory and bytes under AddressSanitizer and UBSan, tests
+#                      of modules with threads under ThreadSanitizer
 #   ./test.sh --fast   the format check and the release part; with --times 20, the tests so many times
 #   ./test.sh --long   everything: the slowest tests and the simulator too under AddressSanitizer, the simulator's seeds
 #                      0..19999, and every planted bug
@@ -105,15 +105,15 @@ if build release all; then
 fi
 
 if ! $fast; then
-  asan_rooms=(base gpu cuda train gossip net peer)
+  asan_modules=(base gpu cuda train gossip net peer)
   # Whole runs on the emulated GPU and predictions take minutes with AddressSanitizer. What they run is tested with it in the
-  # rooms below peer.
+  # modules below peer.
   asan_skipped='^peer/(cuda|cuda_rounds|prediction|round_time)$'
-  if $long; then asan_rooms+=(simulator) asan_skipped='^$'; fi
+  if $long; then asan_modules+=(simulator) asan_skipped='^$'; fi
   say "asan: build with AddressSanitizer and UBSan (several minutes the first time)"
-  if build asan "${asan_rooms[@]/#/test_}"; then
+  if build asan "${asan_modules[@]/#/test_}"; then
     say "asan: C++ tests"
-    ctest_in asan -R "^($(IFS='|'; printf '%s' "${asan_rooms[*]}"))/" -E "$asan_skipped"
+    ctest_in asan -R "^($(IFS='|'; printf '%s' "${asan_modules[*]}"))/" -E "$asan_skipped"
   fi
   say "tsan: build with ThreadSanitizer (several minutes the first time)"
   if build tsan test_gpu test_net; then

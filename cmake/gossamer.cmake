@@ -1,12 +1,12 @@
 # The two ways in which this project declares code: a folder is a library, and a folder is a registry.
 include_guard()
 
-# gossamer_library(name [COLD] DEPS a b … [HEADERS_OF room | HEADERS h …]): every source of src/<name>/ (plug-in folders
+# gossamer_library(name [COLD] DEPS a b … [HEADERS_OF module | HEADERS h …]): every source of src/<name>/ (plug-in folders
 # included) is one static library, compiled in batches. src/gpu/cuda*/ are left out: cmake/cuda.cmake declares their libraries.
 #   COLD        code whose speed does not matter is compiled with -O1, which takes a quarter less time
-#   HEADERS     headers that most sources of the room include are precompiled, beside the common ones
-#   HEADERS_OF  the precompiled headers of an earlier room are used; both rooms have the same compiler options
-# The order of these calls in CMakeLists.txt is the order of the rooms: a library may depend only on earlier ones.
+#   HEADERS     headers that most sources of the module include are precompiled, beside the common ones
+#   HEADERS_OF  the precompiled headers of an earlier module are used; both modules have the same compiler options
+# The order of these calls in CMakeLists.txt is the order of the modules: a library may depend only on earlier ones.
 function(gossamer_library name)
   cmake_parse_arguments(ARG "COLD" "HEADERS_OF" "DEPS;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)

@@ -1,5 +1,5 @@
 // The interface to training: gradients and optimizer steps on rows, requested in batches. The peer
-// room implements it over train/; this room never sees a model or a data set.
+// module implements it over train/; this module never sees a model or a data set.
 #pragma once
 
 #include <cstdint>

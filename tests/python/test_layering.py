@@ -1,6 +1,6 @@
 """Rules for the source tree: which folders may include which, and limits of size.
 
-Each room of src/ includes only the rooms that are listed for it. Rooms whose results must not
+Each module of src/ includes only the modules that are listed for it. Modules whose results must not
 depend on the machine use no clock, thread, lock or unordered container.
 """
 
@@ -97,25 +97,23 @@ def matches(pattern: re.Pattern[str], paths: list[Path]) -> list[str]:
     ]
 
 
-def test_every_folder_of_src_is_a_known_room() -> None:
-    rooms = {path.name for path in SRC.iterdir() if path.is_dir()}
-    assert rooms <= MAY_INCLUDE.keys(), "list the new room in CMakeLists.txt and in MAY_INCLUDE"
+def test_every_folder_of_src_is_a_known_module() -> None:
+    modules = {path.name for path in SRC.iterdir() if path.is_dir()}
+    assert modules <= MAY_INCLUDE.keys(), "list the new module in CMakeLists.txt and in MAY_INCLUDE"
 
 
-@pytest.mark.parametrize("room", MAY_INCLUDE)
-def test_a_room_includes_only_the_rooms_listed_for_it(room: str) -> None:
+@pytest.mark.parametrize("module", MAY_INCLUDE)
+def test_a_module_includes_only_the_modules_listed_for_it(module: str) -> None:
     faults = []
-    for path in sources(room):
+    for path in sources(module):
         for included in INCLUDE.findall(code(path)):
-            if included.endswith(".capnp.h") and room == "net":
+            if included.endswith(".capnp.h") and module == "net":
                 continue  # generated
             target = included.split("/")[0]
             if "/" not in included or included.startswith(".."):
                 faults.append(f"{path.relative_to(SRC)}: '{included}' is not rooted at src/")
-            elif target in MAY_INCLUDE and target != room and target not in MAY_INCLUDE[room]:
-                faults.append(
-                    f"{path.relative_to(SRC)} includes {included}: {room} may not include {target}"
-                )
+            elif target in MAY_INCLUDE and target != module and target not in MAY_INCLUDE[module]:
+                faults.append(f"{path.relative_to(SRC)} includes {included}: {module} may not")
     assert not faults, "\n".join(faults)
 
 
@@ -126,9 +124,9 @@ def test_folders_of_peer_include_only_folders_before_them() -> None:
     for place, folder in enumerate(PEER_ORDER):
         for path in sources(f"peer/{folder}"):
             for included in INCLUDE.findall(code(path)):
-                room, _, rest = included.partition("/")
+                module, _, rest = included.partition("/")
                 target = rest.partition("/")[0]
-                if room == "peer" and target in PEER_ORDER[place + 1 :]:
+                if module == "peer" and target in PEER_ORDER[place + 1 :]:
                     faults.append(f"{path.relative_to(SRC)} includes {included}")
     assert not faults, "\n".join(faults)
 
@@ -139,9 +137,11 @@ def test_deterministic_code_uses_no_clock_thread_lock_or_unordered_container(fol
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize("room", [room for room in MAY_INCLUDE if room not in ("net", "peer")])
-def test_sockets_and_wire_format_stay_in_net(room: str) -> None:
-    faults = matches(SOCKETS, sources(room))
+@pytest.mark.parametrize(
+    "module", [module for module in MAY_INCLUDE if module not in ("net", "peer")]
+)
+def test_sockets_and_wire_format_stay_in_net(module: str) -> None:
+    faults = matches(SOCKETS, sources(module))
     assert not faults, "\n".join(faults)
 
 
@@ -151,9 +151,9 @@ def test_cryptography_stays_in_one_folder() -> None:
     assert not faults, "\n".join(faults)
 
 
-@pytest.mark.parametrize("room", ["gossip", "net"])
-def test_protocol_classes_have_no_friends(room: str) -> None:
-    found = matches(re.compile(r"\bfriend\b[^;]*;"), sources(room))
+@pytest.mark.parametrize("module", ["gossip", "net"])
+def test_protocol_classes_have_no_friends(module: str) -> None:
+    found = matches(re.compile(r"\bfriend\b[^;]*;"), sources(module))
     assert not found, "\n".join(found)
 
 
