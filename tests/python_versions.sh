@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Runs the tests of the Python package that .venv-torch skips, each with its packages in an environment under build/.
+#   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# test_with NAME 'REQUIREMENTS' TEST…
+test_with() {
+  local venv=build/venv-$1 requirements=$2
+  shift 2
+  if [ "$(cat "$venv/requirements" 2>/dev/null)" != "$requirements" ]; then
+    echo "python_versions: $requirements into $venv" >&2
+    /usr/bin/python3 -m venv --clear --system-site-packages "$venv"
+    # shellcheck disable=SC2086
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $requirements
+    printf '%s\n' "$requirements" >"$venv/requirements"
+  fi
+  "$venv/bin/python" -m pytest -q "$@"
+}
+
+case "${1:-}" in
+  jax) test_with jax 'jax==0.4.38 numpy==1.24.2' tests/package/test_package_examples.py -k jax ;;
+  *) echo "python_versions: which packages? (there is jax)" >&2; exit 2 ;;
+esac
