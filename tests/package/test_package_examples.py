@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -11,6 +12,7 @@ import digits
 import gossamer
 import numpy as np
 import pytest
+import torch
 from conftest import ROOT, Configure
 
 EXAMPLES = ROOT / "experiments"
@@ -31,12 +33,19 @@ def example(path: str) -> ModuleType:
     return module
 
 
-def run(script: str, *arguments: object) -> str:
-    """The output of an example that succeeds."""
-    command = [sys.executable, str(EXAMPLES / script), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """run("python/numpy_peer.py", "--rounds", 3) runs an example here, and returns its output."""
+
+    def main(script: str, *arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+        example(script).main()
+        return capsys.readouterr().out
+
+    return main
 
 
 def run_network(script: str, peers: int, folder: Path, *arguments: object) -> list[str]:
@@ -113,7 +122,7 @@ def test_softmax_ends_with_the_parameters_of_the_native_model(
 
 
 @pytest.mark.parametrize("name", ["numpy_peer", "jax_peer"])
-def test_softmax_as_processes_ends_as_the_simulation(tmp_path: Path, name: str) -> None:
+def test_softmax_as_processes_ends_as_the_simulation(run: Run, tmp_path: Path, name: str) -> None:
     if name == "jax_peer":
         pytest.importorskip("jax", reason="jax is not installed: tests/python_versions.sh jax")
     script = f"python/{name}.py"
@@ -143,3 +152,66 @@ def test_a_file_that_is_no_idx_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "images-idx3-ubyte").write_bytes(b"\0\0\x08\1\0\0\0\5abc")
     with pytest.raises(SystemExit, match=r"3 values, and the header says \(5,\)"):
         idx_data.load(tmp_path)
+
+
+SMALL_GPT = ["--text", EXAMPLES / "report.py", "--size", "0.1M", "--block", 8, "--batch", 2]
+
+
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        ("pytorch/vision.py", ["--channels", 4, "--batch", 8]),
+        ("pytorch/gpt.py", [*SMALL_GPT, "--sample", 5]),
+    ],
+    ids=["vision", "gpt"],
+)
+def test_a_model_of_pytorch_as_processes_ends_as_the_simulation(
+    run: Run, tmp_path: Path, script: str, options: list[object]
+) -> None:
+    more = ["--rounds", 4, *options]
+    output = run(script, "--peers", 2, *more, "--out", tmp_path / "simulated")
+    assert "2 peers, 4 rounds: test loss" in output
+    assert all(
+        "finished after 4 rounds" in each for each in run_network(script, 2, tmp_path, *more)
+    )
+    found = final_tensors(tmp_path / "network")
+    for name, values in final_tensors(tmp_path / "simulated").items():
+        assert np.array_equal(found[name], values), name
+
+
+def test_the_images_of_a_peer_are_of_few_classes() -> None:
+    vision = example("pytorch/vision.py")
+    labels = np.repeat(np.arange(10), 40)
+    mixed, few = vision.shards(labels, 4, 0), vision.shards(labels, 4, 2)
+    for shards in (mixed, few):
+        assert sorted(np.concatenate(shards)) == list(range(400))
+    assert all(len(np.unique(labels[own])) == 10 for own in mixed)
+    assert all(len(np.unique(labels[own])) <= 5 for own in few)  # two pieces, cut anywhere
+
+
+def test_a_gpt_sees_no_later_symbol_and_has_the_size_of_its_class() -> None:
+    model = example("pytorch/gpt_model.py")
+    torch.manual_seed(0)
+    gpt = model.GPT(model.SIZES["0.8M"], vocabulary=65, block=16)
+    count = sum(parameter.numel() for parameter in gpt.parameters())
+    assert 0.79e6 < count < 0.82e6
+    first = torch.randint(65, (1, 16))
+    other = first.clone()
+    other[0, 8:] = 0
+    assert torch.equal(gpt(first)[0, :8], gpt(other)[0, :8])
+    assert len(model.generate(gpt, [1, 2], 3)) == 5
+    assert model.generate(gpt, [1], 3) == model.generate(gpt, [1], 3)
+
+
+@pytest.mark.parametrize("level", ["char", "byte"])
+def test_a_text_is_numbers_and_back(tmp_path: Path, level: str) -> None:
+    gpt = example("pytorch/gpt.py")
+    (tmp_path / "text").write_text("Größe → x\n", encoding="utf-8")
+    text = gpt.Text([tmp_path / "text"], level)
+    assert text.decode(text.values.tolist()) == "Größe → x\n"
+    blocks = gpt.Blocks(text.values, 4, "cpu")
+    inputs, targets = blocks.random(3, seed=7)
+    assert torch.equal(inputs[:, 1:], targets[:, :-1])
+    assert torch.equal(inputs, blocks.random(3, seed=7)[0])
+    with pytest.raises(SystemExit, match="a block 64: use a longer text"):
+        gpt.Blocks(text.values, 64, "cpu")
