@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Runs the tests of the Python package that .venv-torch skips, each with its packages in an environment under build/.
+# Runs tests of the Python package that .venv-torch skips, with their packages in an environment
+# under build/, which is made at the first call.
 #   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
+#   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
+#                                       (1 GB, 2 minutes)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,5 +23,9 @@ test_with() {
 
 case "${1:-}" in
   jax) test_with jax 'jax==0.4.38 numpy==1.24.2' tests/package/test_package_examples.py -k jax ;;
-  *) echo "python_versions: which packages? (there is jax)" >&2; exit 2 ;;
+  trackers)
+    test_with trackers 'tensorboard==2.21.0 wandb==0.31.0 mlflow==3.17.2' \
+      tests/package/test_package_export.py
+    ;;
+  *) echo "python_versions: which packages? (there are jax and trackers)" >&2; exit 2 ;;
 esac
