@@ -4,6 +4,8 @@
 #   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
 #   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
 #                                       (1 GB, 2 minutes)
+#   tests/python_versions.sh trainers   gossamer.adapters: transformers and Lightning, with PyPI's
+#                                       PyTorch (5.5 GB, 3 minutes)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,5 +29,10 @@ case "${1:-}" in
     test_with trackers 'tensorboard==2.21.0 wandb==0.31.0 mlflow==3.17.2' \
       tests/package/test_package_export.py
     ;;
-  *) echo "python_versions: which packages? (there are jax and trackers)" >&2; exit 2 ;;
+  trainers)
+    test_with trainers \
+      'torch==2.15.0 transformers==4.40.2 accelerate==0.30.1 lightning==2.1.4 numpy==1.24.2' \
+      tests/package/test_package_adapters.py
+    ;;
+  *) echo "python_versions: which packages? (there are jax, trackers and trainers)" >&2; exit 2 ;;
 esac
