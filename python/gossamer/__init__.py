@@ -5,6 +5,7 @@
 
 run()       simulates all peers of a task in this process, in virtual time.
 peer()      runs peers of the same task as part of a network of processes.
+Averager    averages given arrays with the neighbours', without training.
 Trainer     is the protocol of a task: values in, values out, with NumPy arrays.
 gossamer.torch   has the same for PyTorch; importing gossamer does not import it.
 
@@ -12,7 +13,8 @@ The program `gossamer` comes with the package. docs/PYTHON.md is the tutorial.
 """
 
 from gossamer._core import Error, __version__
+from gossamer.average import Averager
 from gossamer.runs import peer, run
 from gossamer.trainer import Trainer
 
-__all__ = ["Error", "Trainer", "__version__", "peer", "run"]
+__all__ = ["Averager", "Error", "Trainer", "__version__", "peer", "run"]

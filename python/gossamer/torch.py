@@ -18,9 +18,10 @@ import torch
 from gossamer import _core
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.torch_average import Averager
 from gossamer.trainer import Server, Tensors
 
-__all__ = ["Optimizer", "Task"]
+__all__ = ["Averager", "Optimizer", "Task"]
 
 
 class Optimizer(torch.optim.Optimizer):

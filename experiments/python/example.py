@@ -1,0 +1,62 @@
+"""What the examples have in common: their options, and the run of a task."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+from pathlib import Path
+from typing import Any
+
+import gossamer
+
+
+def parser(text: str | None, config: Path, peers: int, rounds: int) -> argparse.ArgumentParser:
+    """A parser of the options that all examples have. `text` is the example's docstring."""
+    made = argparse.ArgumentParser(
+        description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = made.add_argument
+    add(
+        "--peer",
+        type=int,
+        metavar="ID",
+        help="be this peer of a network of processes (default: simulate all peers here)",
+    )
+    add(
+        "--meet",
+        type=Path,
+        metavar="FOLDER",
+        help="with --peer: processes of this machine find each other through FOLDER "
+        "(default: [net] of the configuration names their addresses)",
+    )
+    add("--peers", type=int, default=peers, metavar="N", help=f"number of peers ({peers})")
+    add("--rounds", type=int, default=rounds, metavar="N", help=f"rounds ({rounds})")
+    add("--config", type=Path, default=config, metavar="FILE", help=f"of the run ({config.name})")
+    add("--out", type=Path, metavar="FOLDER", help="run folder (default: runs/<run id>)")
+    add(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the configuration, such as topology.kind=complete; repeatable",
+    )
+    return made
+
+
+def train(task: Any, options: argparse.Namespace) -> dict[str, Any]:
+    """Simulates all peers, or is one of them; prints and returns the result."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    settings = [f"run.peers={options.peers}", f"run.rounds={options.rounds}", *options.set]
+    if options.meet is not None:
+        settings += ["net.listen=127.0.0.1:0", f"net.rendezvous={options.meet.resolve()}"]
+    if options.peer is not None:
+        end = gossamer.peer(options.config, task, options.peer, settings=settings, out=options.out)
+        print(f"peer {options.peer}: {end['reason']} after {end['rounds']} rounds")
+        return end
+    summary = gossamer.run(options.config, task, settings=settings, out=options.out)
+    final = summary["final"]
+    loss, accuracy = final["test_loss"]["mean"], final["test_accuracy"]["mean"]
+    print(f"{options.peers} peers, {summary['rounds']} rounds: ", end="")
+    print(f"test loss {loss:.3f}, test accuracy {accuracy:.3f} (means over the peers)")
+    print(f"{summary['bytes_sent']:,} bytes sent; final hash {summary['final_hash']}")
+    return summary

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""A GPT on the characters or bytes of a text, trained by peers on a ring.
+
+  python3 gpt.py                              simulates 8 peers on the project's documentation
+  python3 gpt.py --text book.txt --size 10M --device cuda
+  for i in 0 1; do python3 gpt.py --peers 2 --peer $i --meet meet --out run & done; wait
+
+PYTHONPATH has the package, for example build/release/python. The last tenth of the text is for
+tests; each peer has a part of the rest. The run ends with text that the model has written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import gossamer.torch as gossip
+import torch
+from gpt_model import SIZES, GPT, generate
+from torch import nn
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
+import example  # noqa: E402
+
+ROOT = Path(__file__).resolve().parents[2]
+TEST_BLOCKS = 32  # of the test text, evenly spaced
+
+
+class Text:
+    """A text as numbers, and back."""
+
+    def __init__(self, paths: list[Path], level: str) -> None:
+        data = b"\n".join(path.read_bytes() for path in paths)
+        if level == "byte":
+            self.symbols: list[str] = [chr(byte) for byte in range(256)]
+            self.values = torch.tensor(list(data), dtype=torch.uint8)
+        else:
+            text = data.decode("utf-8", errors="replace")
+            self.symbols = sorted(set(text))
+            number = {symbol: index for index, symbol in enumerate(self.symbols)}
+            self.values = torch.tensor([number[symbol] for symbol in text], dtype=torch.int32)
+        self._bytes = level == "byte"
+
+    def decode(self, values: list[int]) -> str:
+        if self._bytes:
+            return bytes(values).decode("utf-8", errors="replace")
+        return "".join(self.symbols[value] for value in values)
+
+
+class Blocks:
+    """Blocks of a text, with the next symbol of each position as its target."""
+
+    def __init__(self, values: torch.Tensor, length: int, device: str) -> None:
+        if len(values) < length + 2:
+            raise SystemExit(
+                f"a part of the text has {len(values)} symbols, and a block {length}: use a longer "
+                "text, fewer --peers, or a shorter --block"
+            )
+        self.values, self.length, self.device = values, length, device
+
+    def at(self, begins: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        places = begins[:, None] + torch.arange(self.length + 1)
+        block = self.values[places].long().to(self.device)
+        return block[:, :-1], block[:, 1:]
+
+    def random(self, size: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        generator = torch.Generator().manual_seed(seed)
+        last = len(self.values) - self.length
+        return self.at(torch.randint(last, (size,), generator=generator))
+
+    def spaced(self, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        last = len(self.values) - self.length - 1
+        return self.at(torch.linspace(0, last, count).long())
+
+
+def loss_of(module: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+    inputs, targets = batch
+    outputs = module(inputs)
+    return nn.functional.cross_entropy(outputs.flatten(0, 1), targets.flatten())
+
+
+def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[int, GPT]]:
+    """The task, and the models of the peers of this process."""
+    size = len(text.values) * 9 // 10
+    parts = text.values[:size].tensor_split(options.peers)
+    own = [Blocks(part, options.block, options.device) for part in parts]
+    test = Blocks(text.values[size:], options.block, options.device).spaced(TEST_BLOCKS)
+    vocabulary = max(options.vocabulary, len(text.symbols))
+    models: dict[int, GPT] = {}
+
+    def model(peer: int) -> nn.Module:
+        torch.manual_seed(0)
+        models[peer] = GPT(SIZES[options.size], vocabulary, options.block).to(options.device)
+        return models[peer]
+
+    def batch(peer: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return own[peer].random(options.batch, seed=peer << 32 | step)
+
+    def evaluate(module: nn.Module) -> tuple[float, float]:
+        outputs = module(test[0])
+        loss = nn.functional.cross_entropy(outputs.flatten(0, 1), test[1].flatten())
+        return float(loss), float((outputs.argmax(-1) == test[1]).float().mean())
+
+    def optimizer(parameters: object) -> torch.optim.Optimizer:
+        return torch.optim.AdamW(parameters, lr=options.rate, betas=(0.9, 0.99))
+
+    return gossip.Task(model, optimizer, batch, loss_of, evaluate), models
+
+
+def main() -> None:
+    config = Path(__file__).with_name("external.toml")
+    parser = example.parser(__doc__, config, peers=8, rounds=80)
+    add = parser.add_argument
+    add("--text", type=Path, nargs="+", metavar="FILE", help="(default: docs/*.md)")
+    add("--level", choices=["char", "byte"], default="char", help="what a symbol is (char)")
+    sizes = ", ".join(f"{name}: {size}" for name, size in SIZES.items())
+    add("--size", choices=list(SIZES), default="0.1M", help=f"of the model: {sizes} (0.1M)")
+    add(
+        "--vocabulary",
+        type=int,
+        default=0,
+        metavar="N",
+        help="rows of the embedding, if more than the text has symbols; with 50257, that of "
+        "GPT-2, --size gpt2 has 124 M parameters",
+    )
+    add("--block", type=int, default=32, metavar="N", help="symbols in a block (32)")
+    add("--batch", type=int, default=8, metavar="N", help="blocks in a batch (8)")
+    add("--rate", type=float, default=3e-3, metavar="R", help="of AdamW (0.003)")
+    add("--sample", type=int, default=200, metavar="N", help="symbols to write at the end (200)")
+    add("--device", default="cpu", help="of torch, such as cuda (cpu)")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    options.set.insert(0, f"log.every={max(1, options.rounds // 5)}")
+    text = Text(options.text or sorted((ROOT / "docs").glob("*.md")), options.level)
+    task, models = task_of(options, text)
+    parameters = sum(parameter.numel() for parameter in models[0].parameters())
+    print(f"{len(text.values):,} symbols, {len(text.symbols)} different; {parameters:,} parameters")
+    example.train(task, options)
+    model = models[options.peer or 0]
+    print(text.decode(generate(model, text.values[:1].tolist(), options.sample)))
+
+
+if __name__ == "__main__":
+    main()

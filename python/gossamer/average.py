@@ -1,0 +1,234 @@
+"""Averaging without training: arrays that are mixed with the neighbours', one round a call."""
+
+import json
+import math
+import os
+import tomllib
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gossamer import _core
+from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.trainer import Server, Tensors
+
+# The algorithms whose round, with the step of an averager, is an average of the peers' values.
+AVERAGING = (
+    "dpsgd",
+    "push_sum",
+    "async_push_sum",
+    "choco",
+    "ad_psgd",
+    "relay_sgd",
+    "allreduce",
+)
+
+
+class Averager:
+    """Averages arrays with those of the neighbours, in place: one round in each average().
+
+    tensors   NumPy arrays, by name or in order: float, writable, the same shapes at all peers.
+              gossamer.torch.Averager takes tensors of PyTorch
+    config    the TOML file of the run, the same on all machines, with model.kind = "external"
+    peer      id of this peer; default: GOSSAMER_ID, or the rank that a launcher sets
+    settings  overrides of the file: {"run.rounds": 20} or ["run.rounds=20"]
+    out       run folder; default: local.out, or runs/<run id>
+    resume    "auto" restarts a process in its old run folder; it takes a neighbour's values
+
+    The call returns when all neighbours are there. Each average() then hands the values over,
+    mixes them by the topology and the algorithm of the configuration, and writes the result back.
+    Between two calls the values may change: the next call mixes what it finds. Values travel as
+    float32; those of another precision are rounded.
+
+    After the last round (run.rounds), `finished` is true. close(), the end of a `with` block, and
+    the end of the program leave the network: the others continue if the algorithm tolerates it.
+    """
+
+    def __init__(
+        self,
+        tensors: Mapping[str, Any] | Iterable[Any],
+        config: str | os.PathLike[str],
+        peer: int | None = None,
+        *,
+        settings: Settings = (),
+        out: str | os.PathLike[str] | None = None,
+        resume: str = "none",
+    ) -> None:
+        if not isinstance(tensors, Mapping):
+            tensors = {str(index): tensor for index, tensor in enumerate(tensors)}
+        self._tensors = dict(tensors)
+        for name, tensor in self._tensors.items():
+            if problem := self._problem(tensor):
+                raise _core.Error(f"tensor {name} {problem}")
+        self._places = {name: self._place(tensor) for name, tensor in self._tensors.items()}
+        self.finished = False
+        self._request: _core.Request | None = None
+        hosted = hosted_peers(peer)
+        if len(hosted) != 1:
+            raise _core.Error(f"peer: an averager is one peer, and the ids are {hosted}")
+        server = ZeroStart(self._tensors)
+        self._run = start(server, config, settings, out, hosted=hosted, resume=resume)
+        self._end = weakref.finalize(self, self._run.close)
+        first = self._advance(self._check_config)
+        if first is not None and first.step > 0:  # the process has joined again
+            self._take(first.x)
+
+    def average(self) -> None:
+        """Mixes the tensors once with the neighbours': one round."""
+        request = self._pending()
+        self._check_tensors()
+        if request.operation == "local_steps":
+            self._store(request.x)
+        else:  # the gradient whose step with rate 1 leads from x to the values
+            gradient = self._flat(request.gradient)
+            self._store(gradient)
+            gradient *= -1
+            gradient += self._flat(request.x)
+        self._request = None
+        self._run.complete()
+        if following := self._advance():
+            self._take(following.x)
+
+    def metrics(self) -> dict[str, Any]:
+        """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
+        return dict(json.loads(self._run.last_record()) or {})
+
+    def close(self) -> None:
+        """Leaves the network. The tensors keep their values."""
+        self._request = None
+        self._end()
+        log_messages(self._run)
+
+    def __enter__(self) -> "Averager":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _pending(self) -> _core.Request:
+        if self._request is not None:
+            return self._request
+        if self.finished:
+            raise _core.Error(
+                f"the run of {self._run.rounds} rounds is complete; end the loop when "
+                "averager.finished is true, or use more run.rounds"
+            )
+        raise _core.Error("the averager has left the network (close()), and mixes no more")
+
+    def _advance(self, check: Callable[[], None] | None = None) -> _core.Request | None:
+        """Serves requests up to the next one that needs the tensors' values; None at the end."""
+        try:
+            while batch := self._run.next():
+                log_messages(self._run)
+                (request,) = batch
+                if request.operation in ("local_steps", "gradient"):
+                    if check is not None:
+                        check()
+                    self._request = request
+                    return request
+                row = self._flat(request.x)
+                if request.operation == "initialise":
+                    row *= 0
+                else:  # update
+                    row -= self._flat(request.gradient)
+                self._run.complete()
+            self.finished = True
+            for final in self._run.final_rows():
+                self._take(final)
+        except BaseException:
+            self.close()
+            raise
+        self.close()
+        return None
+
+    def _check_config(self) -> None:
+        path = Path(self._run.folder) / f"resolved-{self._run.hosted[0]}.toml"
+        algorithm = tomllib.loads(path.read_text(encoding="utf-8"))["algorithm"]
+        kind = algorithm["kind"]
+        if kind not in AVERAGING:
+            raise _core.Error(
+                f"algorithm.kind: a round of '{kind}' is no average of the peers' values; choose "
+                f"one of {', '.join(AVERAGING)}"
+            )
+        if algorithm.get("local_steps", 1) != 1:
+            raise _core.Error(
+                f"algorithm.local_steps: {algorithm['local_steps']} steps make a round, and "
+                "average() is one; set algorithm.local_steps = 1"
+            )
+        if algorithm.get("order", "atc") != "atc":
+            raise _core.Error(
+                "algorithm.order: 'awc' mixes the values of the call before; set "
+                "algorithm.order = atc"
+            )
+
+    def _check_tensors(self) -> None:
+        for name, tensor in self._tensors.items():
+            place = self._place(tensor)
+            if place != self._places[name]:
+                raise _core.Error(
+                    f"tensor {name} has changed: it was {self._places[name]}, and is {place}"
+                )
+            if not self._is_finite(tensor):
+                raise _core.Error(f"tensor {name} has values that are not finite")
+
+    def _store(self, row: Any) -> None:
+        for part, tensor in self._parts(row):
+            self._assign(part, tensor)
+
+    def _take(self, row: Any) -> None:
+        for part, tensor in self._parts(row):
+            self._assign(tensor, part)
+
+    def _parts(self, row: Any) -> Iterable[tuple[Any, Any]]:
+        flat, begin = self._flat(row), 0
+        for tensor in self._tensors.values():
+            end = begin + math.prod(tensor.shape)
+            yield flat[begin:end].reshape(tensor.shape), tensor
+            begin = end
+
+    # ---- what gossamer.torch.Averager replaces
+    def _problem(self, tensor: Any) -> str | None:
+        """Why a tensor cannot be averaged."""
+        import numpy
+
+        if not isinstance(tensor, numpy.ndarray):
+            return f"is of {type(tensor).__name__}, and no numpy.ndarray"
+        if not numpy.issubdtype(tensor.dtype, numpy.floating):
+            return f"is of {tensor.dtype}; rows hold real numbers"
+        return None if tensor.flags.writeable else "is read-only, and is averaged in place"
+
+    def _place(self, tensor: Any) -> str:
+        """Shape and dtype, which do not change."""
+        return f"{tensor.dtype} of shape {tuple(tensor.shape)}"
+
+    def _flat(self, row: Any) -> Any:
+        import numpy
+
+        return numpy.asarray(row)
+
+    def _assign(self, target: Any, source: Any) -> None:
+        target[...] = source
+
+    def _is_finite(self, tensor: Any) -> bool:
+        import numpy
+
+        return bool(numpy.isfinite(tensor).all())
+
+
+class ZeroStart(Server):
+    """What the runtime knows of an averager. Rows start at zero, which is the same at all peers."""
+
+    def __init__(self, tensors: Mapping[str, Any]) -> None:
+        self._tensors = [
+            (name, [int(size) for size in tensor.shape]) for name, tensor in tensors.items()
+        ]
+
+    def tensors(self) -> Tensors:
+        return self._tensors
+
+    def initial_bytes(self, peer: int) -> bytes:
+        return bytes(4 * sum(math.prod(shape) for _, shape in self._tensors))
+
+    def serve(self, request: _core.Request) -> None:
+        raise NotImplementedError  # the averager serves its requests

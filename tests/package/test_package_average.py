@@ -1,0 +1,213 @@
+"""Averagers: consensus of given tensors on their mean, and errors that say why."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import gossamer
+import gossamer.torch as gossip
+import numpy as np
+import pytest
+import torch
+from conftest import Configure
+from process_test_util import Processes, wait_until
+
+PEERS = 4
+MEAN = 1.5  # of the ids
+
+
+class Consensus:
+    """Averagers of all peers in threads of this process."""
+
+    def __init__(self, config: Path, out: Path) -> None:
+        self.config, self.out = config, out
+
+    def run(self, kind: Any, tensors: Callable[[int], Any], settings: dict[str, Any]) -> list[Any]:
+        """The tensors of each peer after the last round, or its error."""
+
+        def peer(number: int) -> Any:
+            own = tensors(number)
+            try:
+                with kind(own, self.config, number, settings=settings, out=self.out) as averager:
+                    while not averager.finished:
+                        averager.average()
+            except gossamer.Error as error:
+                return error
+            return own
+
+        with ThreadPoolExecutor(PEERS) as threads:
+            return list(threads.map(peer, range(PEERS)))
+
+
+@pytest.fixture
+def consensus(configure: Configure, tmp_path: Path) -> Consensus:
+    return Consensus(configure(PEERS, 60), tmp_path / "out")
+
+
+def vectors(peer: int) -> dict[str, torch.Tensor]:
+    return {"a": torch.full((2, 3), float(peer)), "b": torch.tensor(10.0 * peer)}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"topology.kind": "complete", "run.rounds": 1},
+        {},  # a ring
+        {"algorithm.kind": "push_sum", "topology.kind": "exponential"},
+        {"algorithm.kind": "async_push_sum", "algorithm.policy": "async"},
+        {"algorithm.kind": "choco", "algorithm.consensus_rate": 0.5},
+        {"algorithm.kind": "allreduce", "run.rounds": 1},
+        {"algorithm.kind": "ad_psgd"},
+    ],
+    ids=["complete", "ring", "push_sum", "async_push_sum", "choco", "allreduce", "ad_psgd"],
+)
+def test_given_tensors_end_at_their_mean(consensus: Consensus, settings: dict[str, object]) -> None:
+    for own in consensus.run(gossip.Averager, vectors, settings):
+        assert torch.allclose(own["a"], torch.full((2, 3), MEAN), atol=1e-4)
+        assert own["b"].item() == pytest.approx(10 * MEAN, abs=1e-3)
+
+
+def test_parameters_and_half_precision_take_the_mean(consensus: Consensus) -> None:
+    def tensors(peer: int) -> list[torch.Tensor]:
+        return [
+            torch.nn.Parameter(torch.full((3,), float(peer))),
+            torch.full((2,), float(peer), dtype=torch.bfloat16),
+            torch.arange(6.0).view(2, 3).T,  # not contiguous, and the same at all peers
+        ]
+
+    settings = {"topology.kind": "complete", "run.rounds": 1}
+    for parameter, half, transposed in consensus.run(gossip.Averager, tensors, settings):
+        assert torch.allclose(parameter, torch.full((3,), MEAN), atol=1e-6)
+        assert parameter.requires_grad and parameter.is_leaf
+        assert torch.equal(half, torch.full((2,), MEAN, dtype=torch.bfloat16))
+        assert torch.equal(transposed, torch.arange(6.0).view(2, 3).T)
+
+
+def test_one_round_is_one_step_of_the_mixing_matrix(consensus: Consensus) -> None:
+    """On a ring of 4, each peer weighs itself and its two neighbours with a third."""
+    found = consensus.run(gossamer.Averager, lambda peer: [np.eye(4)[peer]], {"run.rounds": 1})
+    ring = (1 - np.roll(np.eye(4), 2, axis=1)) / 3
+    assert np.concatenate(found) == pytest.approx(ring, abs=1e-6)
+
+
+def test_numpy_arrays_need_no_torch(configure: Configure, tmp_path: Path) -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['torch'] = None\n"
+        "import gossamer\n"
+        "assert 'numpy' not in sys.modules\n"
+        "import numpy as np\n"
+        "values = np.arange(3.0)\n"
+        f"with gossamer.Averager([values], {str(configure(1, 2))!r}, 0,\n"
+        f"                       out={str(tmp_path / 'out')!r}) as averager:\n"
+        "    averager.average()\n"
+        "    assert values.tolist() == [0, 1, 2] and averager.metrics()['round'] == 0\n"
+        "    values += 1\n"
+        "    averager.average()\n"
+        "    assert averager.finished and values.tolist() == [1, 2, 3]\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"algorithm.kind": "gradient_tracking"}, "a round of 'gradient_tracking' is no average"),
+        ({"algorithm.local_steps": 3}, "algorithm.local_steps: 3 steps make a round"),
+        ({"algorithm.order": "awc"}, "algorithm.order: 'awc' mixes the values of the call before"),
+    ],
+)
+def test_a_configuration_without_an_average_is_refused(
+    configure: Configure, tmp_path: Path, settings: dict[str, object], message: str
+) -> None:
+    with pytest.raises(gossamer.Error, match=message):
+        gossip.Averager([torch.ones(2)], configure(1), 0, settings=settings, out=tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("kind", "tensor", "message"),
+    [
+        (gossip.Averager, torch.ones(2, dtype=torch.int64), "0 is of torch.int64; rows hold real"),
+        (gossip.Averager, torch.ones(2, device="meta"), "0 is on meta with layout torch.strided"),
+        (gossip.Averager, torch.ones(2).to_sparse(), "0 is on cpu with layout torch.sparse_coo"),
+        (gossip.Averager, np.ones(2), "0 is of ndarray, and no torch.Tensor"),
+        (gossamer.Averager, np.ones(2, np.int32), "0 is of int32; rows hold real numbers"),
+        (gossamer.Averager, np.broadcast_to(np.ones(1), 2), "0 is read-only"),
+        (gossamer.Averager, [1.0], "0 is of list, and no numpy.ndarray"),
+    ],
+)
+def test_a_tensor_that_cannot_be_averaged_is_named(
+    configure: Configure, kind: Any, tensor: Any, message: str
+) -> None:
+    with pytest.raises(gossamer.Error, match=f"tensor {message}"):
+        kind([tensor], configure(1), 0)
+
+
+def test_a_changed_tensor_is_named(configure: Configure, tmp_path: Path) -> None:
+    value, other = torch.ones(4), torch.ones(4)
+    with gossip.Averager({"w": value, "v": other}, configure(1), 0, out=tmp_path / "o") as averager:
+        value.data = torch.ones(5)
+        with pytest.raises(gossamer.Error, match=r"tensor w has changed: .*\(4,\).*\(5,\)"):
+            averager.average()
+        value.data = torch.ones(4, dtype=torch.float64)
+        with pytest.raises(gossamer.Error, match=r"w has changed: it was torch.float32.*float64"):
+            averager.average()
+        value.data = torch.tensor([1.0, float("nan"), 1.0, 1.0])
+        with pytest.raises(gossamer.Error, match="tensor w has values that are not finite"):
+            averager.average()
+        value.data = torch.full((4,), 2.0)
+        averager.average()  # the errors have done no harm
+    assert torch.equal(value, torch.full((4,), 2.0))
+
+
+def test_other_shapes_at_a_neighbour_are_refused(consensus: Consensus) -> None:
+    settings = {"net.join_timeout": 1}
+    found = consensus.run(gossip.Averager, lambda peer: [torch.ones(2 + (peer == 3))], settings)
+    assert all(isinstance(error, gossamer.Error) for error in found)
+    assert any("model" in str(error) for error in found)
+
+
+def test_a_finished_or_closed_averager_mixes_no_more(configure: Configure, tmp_path: Path) -> None:
+    finished = gossip.Averager([torch.ones(2)], configure(1, 1), 0, out=tmp_path / "a")
+    finished.average()
+    assert finished.finished
+    with pytest.raises(gossamer.Error, match="the run of 1 rounds is complete"):
+        finished.average()
+    with gossip.Averager([torch.ones(2)], configure(1, 5), 0, out=tmp_path / "b") as closed:
+        closed.average()
+    closed.close()  # again
+    with pytest.raises(gossamer.Error, match=r"has left the network \(close\(\)\)"):
+        closed.average()
+
+
+def addresses(folder: Path) -> dict[str, str]:
+    """The addresses that peers have published."""
+    return {path.name: path.read_text() for path in folder.glob("meet/*") if path.is_file()}
+
+
+def test_a_killed_neighbour_is_left_out_and_joins_again(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    rounds = 4000  # seconds, in which peer 1 joins again
+    config = configure(PEERS, rounds)
+    pauses = {1: "pause=5", 2: "pause=20"}  # peer 2 keeps a network to come back to
+    loops = [
+        processes.start("average_loop.py", config, peer, tmp_path / "out", pauses.get(peer, "a="))
+        for peer in range(PEERS)
+    ]
+    loops[1].wait_for("paused")
+    loops[1].process.kill()
+    loops[2].wait_for("paused")
+    old = addresses(tmp_path)
+    again = processes.start("average_loop.py", config, 1, tmp_path / "out", "resume=auto")
+    wait_until("it has an address again", lambda: addresses(tmp_path) != old)
+    loops[2].tell()
+    ends = [each.result() for each in (loops[0], again, *loops[2:])]
+    assert 0 < ends[1]["rounds"] < rounds and ends[0]["rounds"] == rounds
+    for end in ends:  # the values of peer 1 count as far as they had spread before its death
+        assert end["values"] == pytest.approx([ends[0]["values"][0]] * 10, abs=1e-5)
+        assert 0 < end["values"][0] < 3
+    assert "joined [1.0," not in again.output  # it took the values of a neighbour

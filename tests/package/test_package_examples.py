@@ -1,0 +1,217 @@
+"""The examples of experiments/: each simulated and as processes, very small."""
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import digits
+import gossamer
+import numpy as np
+import pytest
+import torch
+from conftest import ROOT, Configure
+
+EXAMPLES = ROOT / "experiments"
+PEERS, ROUNDS = 4, 100
+TOLERANCE = 1e-5  # of parameters after 100 rounds; the sums have another order
+
+
+def example(path: str) -> ModuleType:
+    """An example as a module."""
+    file = EXAMPLES / path
+    if str(file.parent) not in sys.path:
+        sys.path.append(str(file.parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """run("python/numpy_peer.py", "--rounds", 3) runs an example here, and returns its output."""
+
+    def main(script: str, *arguments: object) -> str:
+        monkeypatch.setattr(sys, "argv", [script, *map(str, arguments)])
+        example(script).main()
+        return capsys.readouterr().out
+
+    return main
+
+
+def run_network(script: str, peers: int, folder: Path, *arguments: object) -> list[str]:
+    """The outputs of the processes of a network."""
+    processes = [
+        subprocess.Popen(
+            [sys.executable, str(EXAMPLES / script), "--peer", str(peer), "--peers", str(peers)]
+            + ["--meet", str(folder / "meet"), "--out", str(folder / "network")]
+            + [str(argument) for argument in arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for peer in range(peers)
+    ]
+    try:
+        outputs = [process.communicate(timeout=300)[0] for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    assert [process.returncode for process in processes] == [0] * peers, outputs
+    return outputs
+
+
+def final_tensors(folder: Path) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    for path in folder.glob("final-*.safetensors"):
+        found |= digits.read_tensors(path)
+    return found
+
+
+def assert_close(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert np.abs(found[name] - values).max() <= TOLERANCE, name
+
+
+@pytest.mark.parametrize("name", ["numpy_peer", "jax_peer"])
+def test_softmax_ends_with_the_parameters_of_the_native_model(
+    configure: Configure, program: Path, tmp_path: Path, name: str
+) -> None:
+    if name == "jax_peer":
+        pytest.importorskip("jax", reason="jax is not installed: tests/python_versions.sh jax")
+    module = example(f"python/{name}.py")
+    both = [f"run.peers={PEERS}", "local.threads=1", "data.batch=16", "optimizer.rate=0.1"]
+    overrides = [text for each in both for text in ("--set", each)]
+
+    def native(rounds: int) -> dict[str, np.ndarray]:
+        out = tmp_path / f"native-{rounds}"
+        command = [str(program), "run", "--quiet", "--out", str(out), *overrides]
+        subprocess.run([*command, "--set", f"run.rounds={rounds}"], check=True)
+        return digits.read_tensors(out / "final-0.safetensors")
+
+    start = native(0)
+
+    class Trainer(module.Softmax):  # type: ignore[name-defined]
+        """The example's, with the initial parameters and the batches of the native run."""
+
+        def initial(self, peer: int) -> np.ndarray:
+            blocks = {
+                "weights": start["peer0.0.dense.weights"],
+                "bias": start["peer0.0.dense.bias"],
+            }
+            return np.concatenate([blocks[name].ravel() for name in self.tensors()])
+
+        def batch(self, peer: int, step: int) -> tuple[np.ndarray, np.ndarray]:
+            features, labels = digits.batch(PEERS, peer, step)
+            return features, labels.astype(np.int64)
+
+    trainer = Trainer(PEERS, sys.modules["idx_data"].load())
+    gossamer.run(configure(PEERS, ROUNDS), trainer, out=tmp_path / "own")
+    expected = {name.replace("0.dense.", ""): values for name, values in native(ROUNDS).items()}
+    assert_close(final_tensors(tmp_path / "own"), expected)
+
+
+@pytest.mark.parametrize("name", ["numpy_peer", "jax_peer"])
+def test_softmax_as_processes_ends_as_the_simulation(run: Run, tmp_path: Path, name: str) -> None:
+    if name == "jax_peer":
+        pytest.importorskip("jax", reason="jax is not installed: tests/python_versions.sh jax")
+    script = f"python/{name}.py"
+    output = run(script, "--rounds", 40, "--out", tmp_path / "simulated")
+    assert "4 peers, 40 rounds: test loss" in output
+    outputs = run_network(script, PEERS, tmp_path, "--rounds", 40)
+    assert all("finished after 40 rounds" in each for each in outputs)
+    assert_close(final_tensors(tmp_path / "network"), final_tensors(tmp_path / "simulated"))
+
+
+def test_the_digits_are_those_of_native_runs() -> None:
+    example("python/numpy_peer.py")
+    data: Any = sys.modules["idx_data"].load()
+    features, labels, train = digits.digits()
+    assert np.array_equal(data.images.reshape(-1, 64), features[:train])
+    assert np.array_equal(data.test_images.reshape(-1, 64), features[train:])
+    assert np.array_equal(data.test_labels, labels[train:])
+
+
+def test_a_file_that_is_no_idx_file_is_named(tmp_path: Path) -> None:
+    idx_data = example("python/idx_data.py")
+    with pytest.raises(SystemExit, match="there is no file images-idx3-ubyte"):
+        idx_data.load(tmp_path)
+    (tmp_path / "images-idx3-ubyte").write_bytes(b"PNG....")
+    with pytest.raises(SystemExit, match="not a file of bytes in IDX format"):
+        idx_data.load(tmp_path)
+    (tmp_path / "images-idx3-ubyte").write_bytes(b"\0\0\x08\1\0\0\0\5abc")
+    with pytest.raises(SystemExit, match=r"3 values, and the header says \(5,\)"):
+        idx_data.load(tmp_path)
+
+
+SMALL_GPT = ["--text", EXAMPLES / "report.py", "--size", "0.1M", "--block", 8, "--batch", 2]
+
+
+@pytest.mark.parametrize(
+    ("script", "options"),
+    [
+        ("pytorch/vision.py", ["--channels", 4, "--batch", 8]),
+        ("pytorch/gpt.py", [*SMALL_GPT, "--sample", 5]),
+    ],
+    ids=["vision", "gpt"],
+)
+def test_a_model_of_pytorch_as_processes_ends_as_the_simulation(
+    run: Run, tmp_path: Path, script: str, options: list[object]
+) -> None:
+    more = ["--rounds", 4, *options]
+    output = run(script, "--peers", 2, *more, "--out", tmp_path / "simulated")
+    assert "2 peers, 4 rounds: test loss" in output
+    assert all(
+        "finished after 4 rounds" in each for each in run_network(script, 2, tmp_path, *more)
+    )
+    found = final_tensors(tmp_path / "network")
+    for name, values in final_tensors(tmp_path / "simulated").items():
+        assert np.array_equal(found[name], values), name
+
+
+def test_the_images_of_a_peer_are_of_few_classes() -> None:
+    vision = example("pytorch/vision.py")
+    labels = np.repeat(np.arange(10), 40)
+    mixed, few = vision.shards(labels, 4, 0), vision.shards(labels, 4, 2)
+    for shards in (mixed, few):
+        assert sorted(np.concatenate(shards)) == list(range(400))
+    assert all(len(np.unique(labels[own])) == 10 for own in mixed)
+    assert all(len(np.unique(labels[own])) <= 5 for own in few)  # two pieces, cut anywhere
+
+
+def test_a_gpt_sees_no_later_symbol_and_has_the_size_of_its_class() -> None:
+    model = example("pytorch/gpt_model.py")
+    torch.manual_seed(0)
+    gpt = model.GPT(model.SIZES["0.8M"], vocabulary=65, block=16)
+    count = sum(parameter.numel() for parameter in gpt.parameters())
+    assert 0.79e6 < count < 0.82e6
+    first = torch.randint(65, (1, 16))
+    other = first.clone()
+    other[0, 8:] = 0
+    assert torch.equal(gpt(first)[0, :8], gpt(other)[0, :8])
+    assert len(model.generate(gpt, [1, 2], 3)) == 5
+    assert model.generate(gpt, [1], 3) == model.generate(gpt, [1], 3)
+
+
+@pytest.mark.parametrize("level", ["char", "byte"])
+def test_a_text_is_numbers_and_back(tmp_path: Path, level: str) -> None:
+    gpt = example("pytorch/gpt.py")
+    (tmp_path / "text").write_text("Größe → x\n", encoding="utf-8")
+    text = gpt.Text([tmp_path / "text"], level)
+    assert text.decode(text.values.tolist()) == "Größe → x\n"
+    blocks = gpt.Blocks(text.values, 4, "cpu")
+    inputs, targets = blocks.random(3, seed=7)
+    assert torch.equal(inputs[:, 1:], targets[:, :-1])
+    assert torch.equal(inputs, blocks.random(3, seed=7)[0])
+    with pytest.raises(SystemExit, match="a block 64: use a longer text"):
+        gpt.Blocks(text.values, 64, "cpu")

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs tests of the Python package that .venv-torch skips, with their packages in an environment
+# under build/, which is made at the first call.
+#   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
+#   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
+#                                       (1 GB, 2 minutes)
+#   tests/python_versions.sh trainers   gossamer.adapters: transformers and Lightning, with PyPI's
+#                                       PyTorch (5.5 GB, 3 minutes)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# test_with NAME 'REQUIREMENTS' TEST…
+test_with() {
+  local venv=build/venv-$1 requirements=$2
+  shift 2
+  if [ "$(cat "$venv/requirements" 2>/dev/null)" != "$requirements" ]; then
+    echo "python_versions: $requirements into $venv" >&2
+    /usr/bin/python3 -m venv --clear --system-site-packages "$venv"
+    # shellcheck disable=SC2086
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check $requirements
+    printf '%s\n' "$requirements" >"$venv/requirements"
+  fi
+  "$venv/bin/python" -m pytest -q "$@"
+}
+
+case "${1:-}" in
+  jax) test_with jax 'jax==0.4.38 numpy==1.24.2' tests/package/test_package_examples.py -k jax ;;
+  trackers)
+    test_with trackers 'tensorboard==2.21.0 wandb==0.31.0 mlflow==3.17.2' \
+      tests/package/test_package_export.py
+    ;;
+  trainers)
+    test_with trainers \
+      'torch==2.15.0 transformers==4.40.2 accelerate==0.30.1 lightning==2.1.4 numpy==1.24.2' \
+      tests/package/test_package_adapters.py
+    ;;
+  *) echo "python_versions: which packages? (there are jax, trackers and trainers)" >&2; exit 2 ;;
+esac
