@@ -11,7 +11,7 @@ from typing import Any
 
 from gossamer import _core
 from gossamer.runs import Settings, hosted_peers, log_messages, start
-from gossamer.trainer import Server, Tensors
+from gossamer.trainer import RequestHandler, Tensors, unknown
 
 # The algorithms whose round, with the step of an averager, is an average of the peers' values.
 AVERAGING = (
@@ -67,8 +67,8 @@ class Averager:
         hosted = hosted_peers(peer)
         if len(hosted) != 1:
             raise _core.Error(f"peer: an averager is one peer, and the ids are {hosted}")
-        server = ZeroStart(self._tensors)
-        self._run = start(server, config, settings, out, hosted=hosted, resume=resume)
+        handler = ZeroStart(self._tensors)
+        self._run = start(handler, config, settings, out, hosted=hosted, resume=resume)
         self._end = weakref.finalize(self, self._run.close)
         first = self._advance(self._check_config)
         if first is not None and first.step > 0:  # the process has joined again
@@ -130,8 +130,10 @@ class Averager:
                 row = self._flat(request.x)
                 if request.operation == "initialise":
                     row *= 0
-                else:  # update
+                elif request.operation == "update":
                     row -= self._flat(request.gradient)
+                else:
+                    raise unknown(request)
                 self._run.complete()
             self.finished = True
             for final in self._run.final_rows():
@@ -216,7 +218,7 @@ class Averager:
         return bool(numpy.isfinite(tensor).all())
 
 
-class ZeroStart(Server):
+class ZeroStart(RequestHandler):
     """What the runtime knows of an averager. Rows start at zero, which is the same at all peers."""
 
     def __init__(self, tensors: Mapping[str, Any]) -> None:

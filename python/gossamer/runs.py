@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer import _core
-from gossamer.trainer import ArrayServer, Server, Trainer
+from gossamer.trainer import ArrayHandler, RequestHandler, Trainer
 
 logger = logging.getLogger("gossamer")
 
@@ -18,7 +18,7 @@ Settings = Mapping[str, Any] | Iterable[str]
 
 def run(
     config: str | os.PathLike[str],
-    task: Trainer | Server,
+    task: Trainer | RequestHandler,
     *,
     settings: Settings = (),
     out: str | os.PathLike[str] | None = None,
@@ -35,15 +35,15 @@ def run(
 
     Raises gossamer.Error: the configuration is not valid, or the run ended early.
     """
-    server = server_of(task)
-    background = start(server, config, settings, out, hosted=[], resume=resume)
-    drive(background, server)
+    handler = handler_of(task)
+    background = start(handler, config, settings, out, hosted=[], resume=resume)
+    drive(background, handler)
     return read_json(Path(background.folder) / "summary.json")
 
 
 def peer(
     config: str | os.PathLike[str],
-    task: Trainer | Server,
+    task: Trainer | RequestHandler,
     ids: int | str | Sequence[int] | None = None,
     *,
     settings: Settings = (),
@@ -61,16 +61,16 @@ def peer(
     the same parameters as run(), bit by bit. An exception in the task, and Ctrl-C, make the process
     leave; the others continue if the algorithm tolerates it.
     """
-    server = server_of(task)
+    handler = handler_of(task)
     hosted = hosted_peers(ids)
-    background = start(server, config, settings, out, hosted=hosted, resume=resume)
-    drive(background, server)
+    background = start(handler, config, settings, out, hosted=hosted, resume=resume)
+    drive(background, handler)
     log = Path(background.folder) / f"log-{hosted[0]}.jsonl"
     return dict(json.loads(log.read_text(encoding="utf-8").splitlines()[-1]))
 
 
-def server_of(task: Trainer | Server) -> Server:
-    return task if isinstance(task, Server) else ArrayServer(task)
+def handler_of(task: Trainer | RequestHandler) -> RequestHandler:
+    return task if isinstance(task, RequestHandler) else ArrayHandler(task)
 
 
 def hosted_peers(ids: int | str | Sequence[int] | None) -> list[int]:
@@ -86,7 +86,7 @@ def hosted_peers(ids: int | str | Sequence[int] | None) -> list[int]:
 
 
 def start(
-    server: Server,
+    handler: RequestHandler,
     config: str | os.PathLike[str],
     settings: Settings,
     out: str | os.PathLike[str] | None,
@@ -97,15 +97,15 @@ def start(
     overrides = overrides_of(settings)
     if out is not None:
         overrides.append(f"local.out={os.fspath(out)}")
-    initial = hashlib.sha256(server.initial_bytes(hosted[0])).hexdigest() if hosted else ""
+    initial = hashlib.sha256(handler.initial_bytes(hosted[0])).hexdigest() if hosted else ""
     return _core.start(
         os.fspath(config),
         overrides=overrides,
         hosted=hosted,
-        tensors=server.tensors(),
-        linear_steps=server.linear_steps,
-        evaluates=server.evaluates,
-        saves_state=server.saves_state,
+        tensors=handler.tensors(),
+        linear_steps=handler.linear_steps,
+        evaluates=handler.evaluates,
+        saves_state=handler.saves_state,
         initial_hash=initial,
         resume=resume,
     )
@@ -125,16 +125,16 @@ def setting_text(value: Any) -> str:
     return str(value)
 
 
-def drive(background: _core.BackgroundRun, server: Server) -> None:
+def drive(background: _core.BackgroundRun, handler: RequestHandler) -> None:
     """Serves the requests of a run to its end."""
     try:
         while batch := background.next():
             for request in batch:
-                server.serve(request)
+                handler.serve(request)
             background.complete()
             log_messages(background)
     finally:
-        server.release()
+        handler.release()
         background.close()
         log_messages(background)
 

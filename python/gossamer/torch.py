@@ -19,7 +19,7 @@ from gossamer import _core
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings, hosted_peers, log_messages, start
 from gossamer.torch_average import Averager
-from gossamer.trainer import Server, Tensors
+from gossamer.trainer import RequestHandler, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task"]
 
@@ -72,7 +72,7 @@ class Optimizer(torch.optim.Optimizer):
         # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
         self.wrapped = optimizer
         self.finished = False
-        self._server = OneReplica(Replica(optimizer, module, buffers), state)
+        self._handler = OneReplica(Replica(optimizer, module, buffers), state)
         self._check_gradients = check_gradients
         self._request: _core.Request | None = None
         self._steps_left = 0
@@ -82,7 +82,7 @@ class Optimizer(torch.optim.Optimizer):
                 f"peer: an optimizer trains one peer, and the ids are {hosted}; give one of them, "
                 "or use gossamer.peer() with a task"
             )
-        self._run = start(self._server, config, settings, out, hosted=hosted, resume=resume)
+        self._run = start(self._handler, config, settings, out, hosted=hosted, resume=resume)
         self._end = weakref.finalize(self, self._run.close)
         self._advance()
 
@@ -95,14 +95,14 @@ class Optimizer(torch.optim.Optimizer):
             with torch.enable_grad():
                 loss = closure()
         request = self._pending()
-        replica = self._server.replica
+        replica = self._handler.replica
         replica.check()
         if self._check_gradients:
             replica.check_gradients(self.steps)
         if loss is not None:
             request.add_loss(float(loss))
         request.set_rate(replica.rate)
-        self._server.steps += 1
+        self._handler.steps += 1
         if request.operation == "local_steps":
             replica.local_step(request.x)
             self._steps_left -= 1
@@ -117,7 +117,7 @@ class Optimizer(torch.optim.Optimizer):
 
     @property
     def steps(self) -> int:
-        return self._server.steps
+        return self._handler.steps
 
     def metrics(self) -> dict[str, Any]:
         """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
@@ -125,7 +125,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def close(self) -> None:
         """Leaves the network. The parameters keep their values, in memory of their own."""
-        self._server.replica.release()
+        self._handler.replica.release()
         self._request = None
         self._end()
         log_messages(self._run)
@@ -153,14 +153,14 @@ class Optimizer(torch.optim.Optimizer):
                 log_messages(self._run)
                 (request,) = batch
                 if request.operation in ("local_steps", "gradient"):
-                    self._server.replica.take(request.x)
+                    self._handler.replica.take(request.x)
                     self._request, self._steps_left = request, request.steps
                     return
-                self._server.serve(request)
+                self._handler.serve(request)
                 self._run.complete()
             self.finished = True
             for row in self._run.final_rows():
-                self._server.replica.take_copy(row)
+                self._handler.replica.take_copy(row)
         except BaseException:
             self.close()
             raise
@@ -197,7 +197,7 @@ class Optimizer(torch.optim.Optimizer):
         return f"gossamer.torch.Optimizer({self.wrapped!r})"
 
 
-class OneReplica(Server):
+class OneReplica(RequestHandler):
     """Serves the requests of one peer that need no new gradient."""
 
     saves_state = True
@@ -225,8 +225,10 @@ class OneReplica(Server):
             request.set_state(to_bytes(self._state()))
         elif request.operation == "restore":
             self._load(from_bytes(request.state))
-        else:  # update
+        elif request.operation == "update":
             self.replica.update(request.x, request.gradient)
+        else:
+            raise unknown(request)
 
     def _state(self) -> dict[str, Any]:
         return self.replica.state() | {
@@ -248,7 +250,7 @@ class OneReplica(Server):
             each.load_state_dict(saved)
 
 
-class Task(Server):
+class Task(RequestHandler):
     """A model, batches and a loss for every peer: the task of gossamer.run() and gossamer.peer().
 
     model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
@@ -308,8 +310,10 @@ class Task(Server):
             request.set_state(to_bytes(replica.state()))
         elif request.operation == "restore":
             replica.load_state(from_bytes(request.state))
-        else:
+        elif request.operation == "evaluate":
             self._measure(module, replica, request)
+        else:
+            raise unknown(request)
 
     def _backward(
         self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int

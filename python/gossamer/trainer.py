@@ -1,4 +1,4 @@
-"""The protocol of a task, and the servers that carry out a run's requests with it."""
+"""The protocol of a task, and the handlers that carry out a run's requests with it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,11 @@ class Trainer(Protocol):
         ...
 
 
-class Server(ABC):
+def unknown(request: Request) -> Error:
+    return Error(f"this version of the package knows no request '{request.operation}'")
+
+
+class RequestHandler(ABC):
     """Carries out the requests of a run."""
 
     linear_steps = False
@@ -64,7 +68,7 @@ class Server(ABC):
         """Drops all views of rows."""
 
 
-class ArrayServer(Server):
+class ArrayHandler(RequestHandler):
     """Serves requests with a Trainer, over NumPy arrays."""
 
     def __init__(self, trainer: Trainer) -> None:
@@ -112,9 +116,11 @@ class ArrayServer(Server):
         elif request.operation == "update":
             gradient = self._numpy.asarray(request.gradient)
             x[:] = self._updated(request, request.step, values, gradient)
-        else:
+        elif request.operation == "evaluate":
             loss, accuracy = self._trainer.evaluate(values)  # type: ignore[attr-defined]
             request.set_evaluation(float(loss), float(accuracy))
+        else:
+            raise unknown(request)
 
     def _gradient(self, request: Request, step: int, values: Any) -> Any:
         loss, gradient = self._trainer.gradient(request.shard_of, step, values)
