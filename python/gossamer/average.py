@@ -66,7 +66,7 @@ class Averager:
         self._request: _core.Request | None = None
         hosted = hosted_peers(peer)
         if len(hosted) != 1:
-            raise _core.Error(f"peer: an averager is one peer, and the ids are {hosted}")
+            raise _core.Error(f"peer: an averager is one peer, and the ids are {hosted}; give one")
         handler = ZeroStart(self._tensors)
         self._run = start(handler, config, settings, out, hosted=hosted, resume=resume)
         self._end = weakref.finalize(self, self._run.close)

@@ -7,14 +7,14 @@ before round 7.
 import json
 import sys
 
-import gossamer.torch as gossip
-import torch
+import gossamer
+import numpy as np
 
 config, peer, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 options = dict(argument.split("=", 1) for argument in sys.argv[4:])
-values = torch.full((10,), float(peer))
+values = np.full(10, float(peer))
 rounds = 0
-averager = gossip.Averager([values], config, peer, out=out, resume=options.get("resume", "none"))
+averager = gossamer.Averager([values], config, peer, out=out, resume=options.get("resume", "none"))
 print("joined", values.tolist(), flush=True)
 while not averager.finished:
     if rounds == int(options.get("pause", -1)):
