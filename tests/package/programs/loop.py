@@ -6,6 +6,7 @@ input before step 7; init=3 seeds the model; resume=auto.
 """
 
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -19,6 +20,8 @@ options = {key: value for key, value in arguments.items() if "." not in key}
 settings = {key: value for key, value in arguments.items() if "." in key}
 pause, fail = int(options.get("pause", -1)), int(options.get("fail", -1))
 torch.set_num_threads(1)
+# Shells make their background jobs ignore it, and with them the tests that such a job runs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 torch.manual_seed(int(options.get("init", 0)))
 model = torch.nn.Linear(64, 10)
