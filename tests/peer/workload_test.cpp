@@ -133,6 +133,8 @@ TEST_CASE("a caller's workload: what cannot run is refused") {
   for (const std::string kind : {"server", "async_server", "fedavg", "consensus"})
     CHECK(refusal(kExternal + Overrides{"algorithm.kind=" + kind}, workload)
               .starts_with("algorithm.kind: '" + kind + "'"));
+  CHECK(refusal(kExternal + Overrides{"checkpoint.every=5"}, workload).empty());
+  workload->spec().saves_state = false;
   CHECK(refusal(kExternal + Overrides{"checkpoint.every=5"}, workload)
             .starts_with("checkpoint.every: a checkpoint would lack"));
   CHECK(refusal(kExternal + Overrides{"algorithm.kind=d2", "topology.lazy=true"}, workload) == "");
