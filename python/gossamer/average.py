@@ -1,16 +1,15 @@
 """Averaging without training: arrays that are mixed with the neighbours', one round a call."""
 
-import json
 import math
 import os
 import tomllib
-import weakref
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from gossamer import _core
-from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.peer_loop import PeerLoop
+from gossamer.runs import Settings
 from gossamer.trainer import RequestHandler, Tensors, unknown
 
 # The algorithms whose round, with the step of an averager, is an average of the peers' values.
@@ -25,7 +24,7 @@ AVERAGING = (
 )
 
 
-class Averager:
+class Averager(PeerLoop):
     """Averages arrays with those of the neighbours, in place: one round in each average().
 
     tensors   NumPy arrays, by name or in order: float, writable, the same shapes at all peers.
@@ -45,6 +44,10 @@ class Averager:
     the end of the program leave the network: the others continue if the algorithm tolerates it.
     """
 
+    _noun = "averager"
+    _several_ids = "an averager is one peer, and the ids are {ids}; give one"
+    _after_close = "mixes no more"
+
     def __init__(
         self,
         tensors: Mapping[str, Any] | Iterable[Any],
@@ -62,17 +65,8 @@ class Averager:
             if problem := self._problem(tensor):
                 raise _core.Error(f"tensor {name} {problem}")
         self._places = {name: self._place(tensor) for name, tensor in self._tensors.items()}
-        self.finished = False
-        self._request: _core.Request | None = None
-        hosted = hosted_peers(peer)
-        if len(hosted) != 1:
-            raise _core.Error(f"peer: an averager is one peer, and the ids are {hosted}; give one")
-        handler = ZeroStart(self._tensors)
-        self._run = start(handler, config, settings, out, hosted=hosted, resume=resume)
-        self._end = weakref.finalize(self, self._run.close)
-        first = self._advance(self._check_config)
-        if first is not None and first.step > 0:  # the process has joined again
-            self._take(first.x)
+        self._is_checked = False
+        self._join(ZeroStart(self._tensors, self._flat), config, peer, settings, out, resume)
 
     def average(self) -> None:
         """Mixes the tensors once with the neighbours': one round."""
@@ -85,64 +79,17 @@ class Averager:
             self._store(gradient)
             gradient *= -1
             gradient += self._flat(request.x)
-        self._request = None
-        self._run.complete()
-        if following := self._advance():
-            self._take(following.x)
+        self._complete()
 
-    def metrics(self) -> dict[str, Any]:
-        """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
-        return dict(json.loads(self._run.last_record()) or {})
+    def _begin(self, request: _core.Request) -> None:
+        if not self._is_checked:
+            self._check_config()
+            self._is_checked = True
+        if request.step > 0:  # the row is mixed, or of a neighbour that this peer has joined
+            self._take(request.x)
 
-    def close(self) -> None:
-        """Leaves the network. The tensors keep their values."""
-        self._request = None
-        self._end()
-        log_messages(self._run)
-
-    def __enter__(self) -> "Averager":
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _pending(self) -> _core.Request:
-        if self._request is not None:
-            return self._request
-        if self.finished:
-            raise _core.Error(
-                f"the run of {self._run.rounds} rounds is complete; end the loop when "
-                "averager.finished is true, or use more run.rounds"
-            )
-        raise _core.Error("the averager has left the network (close()), and mixes no more")
-
-    def _advance(self, check: Callable[[], None] | None = None) -> _core.Request | None:
-        """Serves requests up to the next one that needs the tensors' values; None at the end."""
-        try:
-            while batch := self._run.next():
-                log_messages(self._run)
-                (request,) = batch
-                if request.operation in ("local_steps", "gradient"):
-                    if check is not None:
-                        check()
-                    self._request = request
-                    return request
-                row = self._flat(request.x)
-                if request.operation == "initialise":
-                    row *= 0
-                elif request.operation == "update":
-                    row -= self._flat(request.gradient)
-                else:
-                    raise unknown(request)
-                self._run.complete()
-            self.finished = True
-            for final in self._run.final_rows():
-                self._take(final)
-        except BaseException:
-            self.close()
-            raise
-        self.close()
-        return None
+    def _take_final(self, row: Any) -> None:
+        self._take(row)
 
     def _check_config(self) -> None:
         path = Path(self._run.folder) / f"resolved-{self._run.hosted[0]}.toml"
@@ -221,7 +168,8 @@ class Averager:
 class ZeroStart(RequestHandler):
     """What the runtime knows of an averager. Rows start at zero, which is the same at all peers."""
 
-    def __init__(self, tensors: Mapping[str, Any]) -> None:
+    def __init__(self, tensors: Mapping[str, Any], flat: Callable[[Any], Any]) -> None:
+        self._flat = flat  # a row as an array or tensor
         self._tensors = [
             (name, [int(size) for size in tensor.shape]) for name, tensor in tensors.items()
         ]
@@ -233,4 +181,10 @@ class ZeroStart(RequestHandler):
         return bytes(4 * sum(math.prod(shape) for _, shape in self._tensors))
 
     def serve(self, request: _core.Request) -> None:
-        raise NotImplementedError  # the averager serves its requests
+        row = self._flat(request.x)
+        if request.operation == "initialise":
+            row *= 0
+        elif request.operation == "update":
+            row -= self._flat(request.gradient)
+        else:
+            raise unknown(request)

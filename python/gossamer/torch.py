@@ -6,9 +6,7 @@ optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins; the id from the c
 loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
 """
 
-import json
 import os
-import weakref
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -16,15 +14,16 @@ from typing import Any
 import torch
 
 from gossamer import _core
+from gossamer.peer_loop import PeerLoop
 from gossamer.replica import Replica, from_bytes, to_bytes
-from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.runs import Settings
 from gossamer.torch_average import Averager
 from gossamer.trainer import RequestHandler, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task"]
 
 
-class Optimizer(torch.optim.Optimizer):
+class Optimizer(PeerLoop, torch.optim.Optimizer):
     """An optimizer whose steps are those of a peer of a network.
 
     optimizer  the torch optimizer that steps locally, made before
@@ -55,6 +54,14 @@ class Optimizer(torch.optim.Optimizer):
     continue if the algorithm tolerates the loss of a peer.
     """
 
+    _handler: "OneReplica"
+    _noun = "optimizer"
+    _several_ids = (
+        "an optimizer trains one peer, and the ids are {ids}; give one of them, or use "
+        "gossamer.peer() with a task"
+    )
+    _after_close = "takes no more steps"
+
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
@@ -71,20 +78,10 @@ class Optimizer(torch.optim.Optimizer):
     ) -> None:
         # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
         self.wrapped = optimizer
-        self.finished = False
-        self._handler = OneReplica(Replica(optimizer, module, buffers), state)
         self._check_gradients = check_gradients
-        self._request: _core.Request | None = None
         self._steps_left = 0
-        hosted = hosted_peers(peer)
-        if len(hosted) != 1:
-            raise _core.Error(
-                f"peer: an optimizer trains one peer, and the ids are {hosted}; give one of them, "
-                "or use gossamer.peer() with a task"
-            )
-        self._run = start(self._handler, config, settings, out, hosted=hosted, resume=resume)
-        self._end = weakref.finalize(self, self._run.close)
-        self._advance()
+        handler = OneReplica(Replica(optimizer, module, buffers), state)
+        self._join(handler, config, peer, settings, out, resume)
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
         """One local step. Ends a round after local_steps of them; then it mixes.
@@ -110,61 +107,24 @@ class Optimizer(torch.optim.Optimizer):
                 return loss
         else:
             replica.write_gradient(request.gradient)
-        self._request = None
-        self._run.complete()
-        self._advance()
+        self._complete()
         return loss
 
     @property
     def steps(self) -> int:
         return self._handler.steps
 
-    def metrics(self) -> dict[str, Any]:
-        """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
-        return dict(json.loads(self._run.last_record()) or {})
-
     def close(self) -> None:
         """Leaves the network. The parameters keep their values, in memory of their own."""
         self._handler.replica.release()
-        self._request = None
-        self._end()
-        log_messages(self._run)
+        super().close()
 
-    def __enter__(self) -> "Optimizer":
-        return self
+    def _begin(self, request: _core.Request) -> None:
+        self._handler.replica.take(request.x)
+        self._steps_left = request.steps
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    def _pending(self) -> _core.Request:
-        if self._request is not None:
-            return self._request
-        if self.finished:
-            raise _core.Error(
-                f"the run of {self._run.rounds} rounds is complete; end the loop when "
-                "optimizer.finished is true, or use more run.rounds"
-            )
-        raise _core.Error("the optimizer has left the network (close()), and takes no more steps")
-
-    def _advance(self) -> None:
-        """Serves requests up to the next one that needs gradients from the program."""
-        try:
-            while batch := self._run.next():
-                log_messages(self._run)
-                (request,) = batch
-                if request.operation in ("local_steps", "gradient"):
-                    self._handler.replica.take(request.x)
-                    self._request, self._steps_left = request, request.steps
-                    return
-                self._handler.serve(request)
-                self._run.complete()
-            self.finished = True
-            for row in self._run.final_rows():
-                self._handler.replica.take_copy(row)
-        except BaseException:
-            self.close()
-            raise
-        self.close()
+    def _take_final(self, row: Any) -> None:
+        self._handler.replica.take_copy(row)
 
     # ---- the wrapped optimizer's
     @property

@@ -13,14 +13,19 @@ std::span<float> readable(std::span<const float> row) {
   return {const_cast<float*>(row.data()), row.size()};
 }
 
+Request request_of(Operation operation, int peer) {
+  Request request;
+  request.operation = operation;
+  request.peer = request.shard_of = peer;
+  return request;
+}
+
 }  // namespace
 
 void ExternalWorkload::initialise(int node, std::span<float> row) const {
-  std::vector<Request> batch(1);
-  batch[0].operation = Operation::initialise;
-  batch[0].peer = batch[0].shard_of = node;
-  batch[0].x = row;
-  handoff_.serve(batch);
+  Request request = request_of(Operation::initialise, node);
+  request.x = row;
+  serve_alone(std::move(request));
 }
 
 std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& rows) {
@@ -37,20 +42,19 @@ std::vector<train::Evaluation> ExternalWorkload::evaluate(const peer::RowViews& 
 }
 
 std::string ExternalWorkload::save_state(int peer) {
-  std::vector<Request> batch(1);
-  batch[0].operation = Operation::save;
-  batch[0].peer = batch[0].shard_of = peer;
-  handoff_.serve(batch);
-  return std::move(batch[0].state);
+  return serve_alone(request_of(Operation::save, peer)).state;
 }
 
-Status ExternalWorkload::restore_state(int peer, std::string state) {
-  std::vector<Request> batch(1);
-  batch[0].operation = Operation::restore;
-  batch[0].peer = batch[0].shard_of = peer;
-  batch[0].state = std::move(state);
+void ExternalWorkload::restore_state(int peer, std::string state) {
+  Request request = request_of(Operation::restore, peer);
+  request.state = std::move(state);
+  serve_alone(std::move(request));
+}
+
+Request ExternalWorkload::serve_alone(Request request) const {
+  std::vector<Request> batch{std::move(request)};
   handoff_.serve(batch);
-  return {};
+  return std::move(batch.front());
 }
 
 void ExternalWorkload::run(gossip::TrainOperation operation,

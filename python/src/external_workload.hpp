@@ -31,7 +31,7 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
     losses_[static_cast<std::size_t>(peer)] = losses;
   }
   std::string save_state(int peer) override;
-  Status restore_state(int peer, std::string state) override;
+  void restore_state(int peer, std::string state) override;
   std::string data_hash() const override { return {}; }  // the data stay where they are
   void set_one_at_a_time(bool) override {}               // they are served one by one anyway
 
@@ -45,6 +45,7 @@ class ExternalWorkload final : public peer::Workload, private gossip::Trainer {
   std::size_t shard_size(int) const override { return 1; }
   std::uint64_t batches_per_epoch(int) const override { return 1; }
 
+  Request serve_alone(Request request) const;
   void take_losses(std::span<gossip::TrainRequest* const> requests);
   void train(Operation operation, std::span<gossip::TrainRequest* const> requests);
 

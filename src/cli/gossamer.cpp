@@ -12,11 +12,8 @@ int run_gossamer(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 success, 1 internal error, 2 invalid flag or configuration, 3 a file cannot "
-      "be "
-      "read or written,\n"
-      "4 peers missing after net.join_timeout, 5 a peer was lost, 6 rejected by another peer, 7 a "
-      "socket of this machine\n"
-      "failed, 8 diverged, 130 interrupted.");
+      "be read or written,\n4 peers missing after net.join_timeout, 5 a peer was lost, 6 rejected "
+      "by another peer, 7 a socket of this machine\nfailed, 8 diverged, 130 interrupted.");
   int exit_code = 0;
   add_run(app, exit_code);
   add_peer(app, exit_code);

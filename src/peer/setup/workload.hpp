@@ -59,8 +59,8 @@ class Workload {
   /// For a checkpoint: the state of a peer beside its rows and its loss sum, as bytes that only
   /// restore_state() understands. A workload of rows alone has none.
   virtual std::string save_state(int /*peer*/) { return {}; }
-  /// The peer goes on from a state that save_state() returned. Error (data): the bytes are not one.
-  virtual Status restore_state(int /*peer*/, std::string /*state*/) { return {}; }
+  /// The peer goes on from a state that save_state() returned.
+  virtual void restore_state(int /*peer*/, std::string /*state*/) {}
   /// Hashes of the data that all peers share; empty where they share none. Reads all of the data.
   virtual std::string data_hash() const = 0;
   /// Trains peers one by one, so that the result of a peer does not depend on which other peers are

@@ -1,0 +1,105 @@
+"""A loop of the program that is one peer of a network: what optimizers and averagers share."""
+
+import json
+import os
+import weakref
+from typing import Any, Self
+
+from gossamer import _core
+from gossamer.runs import Settings, hosted_peers, log_messages, start
+from gossamer.trainer import RequestHandler
+
+
+class PeerLoop:
+    """Joins a network as one of its peers. Requests that need the program wait for its next call.
+
+    A class of loops says how it takes the values of such a request (_begin) and those of the end
+    (_take_final); its handler serves all other requests. `finished`: the last round is done.
+    """
+
+    # In messages: what the loop is, what to do with several ids, and why it does nothing any more.
+    _noun: str
+    _several_ids: str
+    _after_close: str
+
+    _handler: RequestHandler
+    finished = False
+    _request: _core.Request | None = None
+
+    def _join(
+        self,
+        handler: RequestHandler,
+        config: str | os.PathLike[str],
+        peer: int | None,
+        settings: Settings,
+        out: str | os.PathLike[str] | None,
+        resume: str,
+    ) -> None:
+        """Returns with the first request that needs the program."""
+        hosted = hosted_peers(peer)
+        if len(hosted) != 1:
+            raise _core.Error("peer: " + self._several_ids.format(ids=hosted))
+        self._handler = handler
+        self._run = start(handler, config, settings, out, hosted=hosted, resume=resume)
+        self._end = weakref.finalize(self, self._run.close)
+        self._advance()
+
+    def metrics(self) -> dict[str, Any]:
+        """The newest record of this peer in the log, by field (docs/LOG.md); empty before it."""
+        return dict(json.loads(self._run.last_record()) or {})
+
+    def close(self) -> None:
+        """Leaves the network. The values stay, in the program's own memory."""
+        self._request = None
+        self._end()
+        log_messages(self._run)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _begin(self, request: _core.Request) -> None:
+        raise NotImplementedError
+
+    def _take_final(self, row: Any) -> None:
+        raise NotImplementedError
+
+    def _pending(self) -> _core.Request:
+        if self._request is not None:
+            return self._request
+        if self.finished:
+            raise _core.Error(
+                f"the run of {self._run.rounds} rounds is complete; end the loop when "
+                f"{self._noun}.finished is true, or use more run.rounds"
+            )
+        raise _core.Error(
+            f"the {self._noun} has left the network (close()), and {self._after_close}"
+        )
+
+    def _complete(self) -> None:
+        """The pending request is served."""
+        self._request = None
+        self._run.complete()
+        self._advance()
+
+    def _advance(self) -> None:
+        """Serves requests up to the next one that needs the program, or to the end of the run."""
+        try:
+            while batch := self._run.next():
+                log_messages(self._run)
+                (request,) = batch
+                if request.operation in ("local_steps", "gradient"):
+                    self._begin(request)
+                    self._request = request
+                    return
+                self._handler.serve(request)
+                self._run.complete()
+            self.finished = True
+            for row in self._run.final_rows():
+                self._take_final(row)
+        except BaseException:
+            self.close()
+            raise
+        self.close()
