@@ -181,8 +181,8 @@ def test_a_loop_resumes_with_its_objects_and_its_scheduler(
             resume="auto",
             state=[cursor],
         )
-        scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(
-            optimizer, 20, last_epoch=optimizer.steps - 1
+        scheduler = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: 1 / (1 + step), last_epoch=optimizer.steps - 1
         )
         with optimizer:
             while not optimizer.finished and optimizer.steps < last:
