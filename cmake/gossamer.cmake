@@ -1,23 +1,32 @@
 # The two ways in which this project declares code: a folder is a library, and a folder is a registry.
 include_guard()
 
-# gossamer_library(name [COLD] DEPS a b … [HEADERS_OF module | HEADERS h …]): every source of src/<name>/ (plug-in folders
-# included) is one static library, compiled in batches. src/gpu/cuda*/ are left out: cmake/cuda.cmake declares their libraries.
+# gossamer_library(name [COLD] [UNWATCHED] [FOLDER f] DEPS a b … [HEADERS_OF module | HEADERS h …]): every source of src/<name>/
+# (plug-in folders included) is one static library, compiled in batches; with FOLDER, the sources of src/<f>/, each alone.
+# src/base/linear_algebra/ and src/gpu/cuda*/ are libraries of their own.
 #   COLD        code whose speed does not matter is compiled with -O1, which takes a quarter less time
+#   UNWATCHED   code that computes on standard containers and Eigen's matrices in one thread is not compiled for sanitizers
 #   HEADERS     headers that most sources of the module include are precompiled, beside the common ones
 #   HEADERS_OF  the precompiled headers of an earlier module are used; both modules have the same compiler options
 # The order of these calls in CMakeLists.txt is the order of the modules: a library may depend only on earlier ones.
 function(gossamer_library name)
-  cmake_parse_arguments(ARG "COLD" "HEADERS_OF" "DEPS;HEADERS" ${ARGN})
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/gpu/cuda(_absent)?/")
+  cmake_parse_arguments(ARG "COLD;UNWATCHED" "FOLDER;HEADERS_OF" "DEPS;HEADERS" ${ARGN})
+  if(ARG_FOLDER)
+    file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${ARG_FOLDER}/*.cpp)
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cpp)
+    list(FILTER sources EXCLUDE REGEX "/main\\.cpp$|/base/linear_algebra/|/gpu/cuda(_absent)?/")
+  endif()
   add_library(gossamer_${name} STATIC ${sources})
   target_include_directories(gossamer_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(gossamer_${name} PUBLIC gossamer_flags ${ARG_DEPS})
   if(ARG_COLD)
     gossamer_cold(gossamer_${name})
   endif()
-  gossamer_batches(gossamer_${name} 8)
+  set_target_properties(gossamer_${name} PROPERTIES GOSSAMER_UNWATCHED "${ARG_UNWATCHED}")
+  if(NOT ARG_FOLDER)
+    gossamer_batches(gossamer_${name} 8)
+  endif()
   if(ARG_HEADERS_OF)
     gossamer_precompile(gossamer_${name} REUSE_FROM gossamer_${ARG_HEADERS_OF})
   else()

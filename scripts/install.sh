@@ -54,7 +54,7 @@ make_environment() {
   if [ -x "$folder/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; then return; fi
   say "install: Python packages into $folder ($size)"
   "$python" -m venv --clear "$@" "$folder"
-  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps -r "$requirements"
+  "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --no-deps -r "$requirements"
   # The list is complete. Where Debian's packages are seen too, they are not this project's to check.
   [ $# -gt 0 ] || "$folder/bin/python" -m pip check --disable-pip-version-check >/dev/null
   printf '%s\n' "$wanted" >"$stamp"

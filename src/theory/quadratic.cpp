@@ -171,7 +171,7 @@ double radius_by_mode(const ModeSpace& space, const Recipe& recipe, int period) 
   Eigen::MatrixXcd matrix(rows, rows);
   for (Eigen::Index mode = 0; mode < space.size(); ++mode) {
     for (int r = 0; r < rows; ++r) matrix.row(r) = vectors[static_cast<std::size_t>(r)]->row(mode);
-    radius = std::max(radius, eigenvalues(matrix).cwiseAbs().maxCoeff());
+    radius = std::max(radius, eigenvalues(real_form(matrix)).cwiseAbs().maxCoeff());
   }
   return radius;
 }

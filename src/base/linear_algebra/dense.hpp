@@ -23,7 +23,10 @@ SymmetricEigen tridiagonal_eigen(const Eigen::VectorXd& diagonal,
                                  const Eigen::VectorXd& subdiagonal);
 /// All eigenvalues of a finite square matrix, in no particular order. O(n³).
 Eigen::VectorXcd eigenvalues(const Eigen::MatrixXd& a);
-Eigen::VectorXcd eigenvalues(const Eigen::MatrixXcd& a);
+/// The real matrix of twice the size that has the eigenvalues of the square matrix `a` and their
+/// conjugates: [Re a, −Im a; Im a, Re a]. Eigen's solver of complex matrices takes ten seconds to
+/// compile.
+Eigen::MatrixXd real_form(const Eigen::MatrixXcd& a);
 /// The largest singular value of a finite matrix of at least one column, the root of the largest
 /// eigenvalue of aᵀ a. O(n³).
 double spectral_norm(const Eigen::MatrixXd& a);

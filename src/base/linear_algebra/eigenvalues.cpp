@@ -39,8 +39,10 @@ Eigen::VectorXcd eigenvalues(const Eigen::MatrixXd& a) {
   return Eigen::EigenSolver<Eigen::MatrixXd>(a, false).eigenvalues();
 }
 
-Eigen::VectorXcd eigenvalues(const Eigen::MatrixXcd& a) {
-  return Eigen::ComplexEigenSolver<Eigen::MatrixXcd>(a, false).eigenvalues();
+Eigen::MatrixXd real_form(const Eigen::MatrixXcd& a) {
+  Eigen::MatrixXd real(2 * a.rows(), 2 * a.rows());
+  real << a.real(), -a.imag(), a.imag(), a.real();
+  return real;
 }
 
 double spectral_norm(const Eigen::MatrixXd& a) {
