@@ -22,9 +22,7 @@ TEST_CASE("symmetric eigenvalues ascend, and the eigenvectors have norm 1") {
 }
 
 TEST_CASE("eigenvalues of real and of complex matrices") {
-  const auto radius = [](const Eigen::MatrixXd& a) {
-    return eigenvalues(a).cwiseAbs().maxCoeff();
-  };
+  const auto radius = [](const Eigen::MatrixXd& a) { return eigenvalues(a).cwiseAbs().maxCoeff(); };
   Eigen::MatrixXd rotation(2, 2);
   rotation << 0, -3, 3, 0;  // ±3i
   CHECK(eigenvalues(rotation).real().norm() < 1e-14);

@@ -26,7 +26,8 @@ Endpoint::Endpoint(const ProcessContext& process, int peer)
       messenger_(process, peer),
       view_(peer, process.schedule),
       coded_(process, messenger_, view_),
-      mixer_(make_mixer({process, messenger_, view_, coded_})) {}
+      mixer_(make_mixer({process, messenger_, view_, coded_})),
+      largest_lead_(largest_lead(process.options, process.schedule.period())) {}
 
 Status Endpoint::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
@@ -47,14 +48,14 @@ Status Endpoint::deliver(Chunk chunk) {
 
 /// Of a row that is mixed in each round.
 Status Endpoint::check_lead(const ChunkHeader& header) const {
+  if (!largest_lead_ || header.round <= round_ + *largest_lead_) return {};
   const std::vector<bool>& mixed = process_.options.mixed;
   if (header.channel >= mixed.size() || !mixed[header.channel] || !on_membership_message) return {};
-  const auto lead = largest_lead(process_.options, process_.schedule.period());
   const Round base = std::max(round_, view_.member_since(header.from));
-  if (!lead || header.round <= base + *lead || !exchanges_rows_both_ways(header.from)) return {};
+  if (header.round <= base + *largest_lead_ || !exchanges_rows_both_ways(header.from)) return {};
   return protocol_error(header, fmt::format("this peer is in round {}, and a neighbour is at most "
                                             "{} rounds ahead",
-                                            round_, *lead));
+                                            round_, *largest_lead_));
 }
 
 /// Whether `peer` waits for this peer's rows wherever this peer waits for its.

@@ -87,6 +87,7 @@ class Endpoint {
   PeerView view_;
   CodedMessenger coded_;
   std::unique_ptr<Mixer> mixer_;
+  std::optional<Round> largest_lead_;  ///< of a neighbour's row over this peer's round
   std::optional<int> donor_;
   Round round_ = 0;
   Round minimum_next_ = 0;

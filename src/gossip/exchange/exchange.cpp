@@ -15,34 +15,42 @@ Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::Mixin
       validator_(options_, compute, hosted_, faults_),
       zeros_(compute.device()),
       process_{scheduler, compute, schedule, options_, links_, faults_, validator_, zeros_} {
-  for (const int peer : hosted)
-    endpoints_.emplace(peer, std::make_unique<Endpoint>(process_, peer));
+  for (const int peer : hosted_) {
+    endpoints_.resize(static_cast<std::size_t>(peer) + 1);
+    endpoints_.back() = std::make_unique<Endpoint>(process_, peer);
+  }
 }
 
 Exchange::~Exchange() {
   // An unread chunk may lie in the memory of another endpoint.
-  for (auto& [peer, endpoint] : endpoints_) endpoint->messenger().discard_unread();
+  for (const auto& endpoint : endpoints_)
+    if (endpoint) endpoint->messenger().discard_unread();
+}
+
+Endpoint* Exchange::find(int peer) const {
+  const auto at = static_cast<std::size_t>(peer);
+  return peer >= 0 && at < endpoints_.size() ? endpoints_[at].get() : nullptr;
 }
 
 Endpoint& Exchange::endpoint(int peer) {
-  const auto found = endpoints_.find(peer);
-  GOSSAMER_CHECK(found != endpoints_.end(), "an endpoint of a peer that is not hosted here");
-  return *found->second;
+  Endpoint* const found = find(peer);
+  GOSSAMER_CHECK(found != nullptr, "an endpoint of a peer that is not hosted here");
+  return *found;
 }
 
 Status Exchange::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
-  const auto found = endpoints_.find(header.to);
-  if (found == endpoints_.end()) return protocol_error(header, "that peer does not live here");
+  Endpoint* const receiver = find(header.to);
+  if (receiver == nullptr) return protocol_error(header, "that peer does not live here");
   if (header.channel > options_.channels)
     return protocol_error(header, fmt::format("there are {} channels", options_.channels));
   // The round proposed for a restored link may lie beyond the last one.
   if (header.round >
       options_.rounds + (header.control == ControlMessage::none ? 0 : kLargestMargin + 1))
     return protocol_error(header, fmt::format("the run has {} rounds", options_.rounds));
-  if (!hosted_.contains(header.from) && process_.device().host_accessible())
+  if (find(header.from) == nullptr && process_.device().host_accessible())
     GOSSAMER_TRY_STATUS(validator_.validate_incoming(header, chunk.values));
-  return found->second->deliver(std::move(chunk));
+  return receiver->deliver(std::move(chunk));
 }
 
 }  // namespace gossamer::gossip

@@ -4,7 +4,6 @@
 // (gossip/messaging/), a PeerView (gossip/membership/peer_view.hpp), and a Mixer (gossip/mixing/).
 #pragma once
 
-#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -47,6 +46,9 @@ class Exchange final : public Receiver {
   Validator& validator() { return validator_; }
 
  private:
+  /// Null if `peer`, any number, is not hosted here.
+  Endpoint* find(int peer) const;
+
   ExchangeOptions options_;
   std::set<int> hosted_;
   LinkRegistry links_;
@@ -54,7 +56,7 @@ class Exchange final : public Receiver {
   Validator validator_;
   ZeroRows zeros_;
   ProcessContext process_;
-  std::map<int, std::unique_ptr<Endpoint>> endpoints_;
+  std::vector<std::unique_ptr<Endpoint>> endpoints_;  ///< by peer; null: it is not hosted here
 };
 
 }  // namespace gossamer::gossip

@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
-#include <utility>
+#include <vector>
 
 #include "base/check.hpp"
 #include "gossip/links/link.hpp"
@@ -19,14 +19,19 @@ class LinkRegistry {
 
   /// Chunks from → to go over `link`, which outlives its use. Every pair that an algorithm uses is
   /// connected before its first round, unless connect_hosted() makes the link.
-  void connect(int from, int to, Link& link) { links_[{from, to}] = &link; }
+  void connect(int from, int to, Link& link) {
+    const auto sender = static_cast<std::size_t>(from);
+    if (sender >= links_.size()) links_.resize(sender + 1);
+    links_[sender][to] = &link;
+  }
   /// Links between hosted peers are made at their first use: on a random graph any two peers may
   /// become neighbours, and few do.
   void connect_hosted(std::function<Link&(int from, int to)> make) { make_ = std::move(make); }
 
   Link& link(int from, int to) {
-    const auto found = links_.find({from, to});
-    if (found != links_.end()) return *found->second;
+    if (const auto sender = static_cast<std::size_t>(from); sender < links_.size())
+      if (const auto found = links_[sender].find(to); found != links_[sender].end())
+        return *found->second;
     GOSSAMER_CHECK(make_ && hosted_.contains(to),
                    "an algorithm sends to a peer that partners() does not name");
     Link& made = make_(from, to);
@@ -36,7 +41,7 @@ class LinkRegistry {
 
  private:
   const std::set<int>& hosted_;
-  std::map<std::pair<int, int>, Link*> links_;
+  std::vector<std::map<int, Link*>> links_;  ///< by sender: every chunk looks its link up
   std::function<Link&(int from, int to)> make_;
 };
 

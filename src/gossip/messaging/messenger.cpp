@@ -161,8 +161,9 @@ Status Messenger::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
   chunk.arrival = arrivals_++;
   const Status status = inbox(header.from, header.channel).push(std::move(chunk));
-  if (const auto waiter = any_waiters_.extract(header.channel); !waiter.empty())
-    process_.scheduler.post(waiter.mapped());
+  if (!any_waiters_.empty())
+    if (const auto waiter = any_waiters_.extract(header.channel); !waiter.empty())
+      process_.scheduler.post(waiter.mapped());
   notify();
   return status;
 }

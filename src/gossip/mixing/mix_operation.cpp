@@ -81,6 +81,8 @@ std::size_t MixOperation::available() {
 /// Takes the next `length` values of every neighbour's chunk.
 MixOperation::Piece MixOperation::next_piece(std::size_t length) {
   Piece piece{{stream_.base.data() + submitted_, out_.data() + submitted_, {}, length}, {}, {}};
+  piece.sources.reserve(sources_.size() + 1);
+  piece.consumed.reserve(sources_.size());
   if (stream_.own_weight)
     piece.sources.push_back({stream_.x.data() + submitted_, *stream_.own_weight});
   for (const Source& source : sources_) {
