@@ -76,6 +76,7 @@ def start(
     overrides: list[str],
     hosted: list[int],
     tensors: list[tuple[str, list[int]]],
+    averages: bool,
     linear_steps: bool,
     evaluates: bool,
     saves_state: bool,

@@ -2,26 +2,13 @@
 
 import math
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from gossamer import _core
 from gossamer.peer_loop import PeerLoop
 from gossamer.runs import Settings
 from gossamer.trainer import RequestHandler, Tensors, unknown
-
-# The algorithms whose round, with the step of an averager, is an average of the peers' values.
-AVERAGING = (
-    "dpsgd",
-    "push_sum",
-    "async_push_sum",
-    "choco",
-    "ad_psgd",
-    "relay_sgd",
-    "allreduce",
-)
 
 
 class Averager(PeerLoop):
@@ -65,7 +52,6 @@ class Averager(PeerLoop):
             if problem := self._problem(tensor):
                 raise _core.Error(f"tensor {name} {problem}")
         self._places = {name: self._place(tensor) for name, tensor in self._tensors.items()}
-        self._is_checked = False
         self._join(ZeroStart(self._tensors, self._flat), config, peer, settings, out, resume)
 
     def average(self) -> None:
@@ -82,34 +68,11 @@ class Averager(PeerLoop):
         self._complete()
 
     def _begin(self, request: _core.Request) -> None:
-        if not self._is_checked:
-            self._check_config()
-            self._is_checked = True
         if request.step > 0:  # the row is mixed, or of a neighbour that this peer has joined
             self._take(request.x)
 
     def _take_final(self, row: Any) -> None:
         self._take(row)
-
-    def _check_config(self) -> None:
-        path = Path(self._run.folder) / f"resolved-{self._run.hosted[0]}.toml"
-        algorithm = tomllib.loads(path.read_text(encoding="utf-8"))["algorithm"]
-        kind = algorithm["kind"]
-        if kind not in AVERAGING:
-            raise _core.Error(
-                f"algorithm.kind: a round of '{kind}' is no average of the peers' values; choose "
-                f"one of {', '.join(AVERAGING)}"
-            )
-        if algorithm.get("local_steps", 1) != 1:
-            raise _core.Error(
-                f"algorithm.local_steps: {algorithm['local_steps']} steps make a round, and "
-                "average() is one; set algorithm.local_steps = 1"
-            )
-        if algorithm.get("order", "atc") != "atc":
-            raise _core.Error(
-                "algorithm.order: 'awc' mixes the values of the call before; set "
-                "algorithm.order = atc"
-            )
 
     def _check_tensors(self) -> None:
         for name, tensor in self._tensors.items():
@@ -167,6 +130,8 @@ class Averager(PeerLoop):
 
 class ZeroStart(RequestHandler):
     """What the runtime knows of an averager. Rows start at zero, which is the same at all peers."""
+
+    averages = True
 
     def __init__(self, tensors: Mapping[str, Any], flat: Callable[[Any], Any]) -> None:
         self._flat = flat  # a row as an array or tensor

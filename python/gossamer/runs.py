@@ -103,6 +103,7 @@ def start(
         overrides=overrides,
         hosted=hosted,
         tensors=handler.tensors(),
+        averages=handler.averages,
         linear_steps=handler.linear_steps,
         evaluates=handler.evaluates,
         saves_state=handler.saves_state,

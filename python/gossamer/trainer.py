@@ -50,6 +50,7 @@ def unknown(request: Request) -> Error:
 class RequestHandler(ABC):
     """Carries out the requests of a run."""
 
+    averages = False  # a step replaces the row by values to average
     linear_steps = False
     evaluates = False
     saves_state = False

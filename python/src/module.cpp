@@ -186,10 +186,11 @@ std::vector<int> hosted_ids(const std::string& ids) {
 }
 
 PythonRun* start(const std::string& config, const std::vector<std::string>& overrides,
-                 const std::vector<int>& hosted, const Tensors& tensors, bool linear_steps,
-                 bool evaluates, bool saves_state, const std::string& initial_hash,
-                 const std::string& resume) {
+                 const std::vector<int>& hosted, const Tensors& tensors, bool averages,
+                 bool linear_steps, bool evaluates, bool saves_state,
+                 const std::string& initial_hash, const std::string& resume) {
   BackgroundRunRequest request{config, overrides, hosted, resume, spec_of(tensors), initial_hash};
+  request.spec.averages = averages;
   request.spec.linear_steps = linear_steps;
   request.spec.evaluates = evaluates;
   request.spec.saves_state = saves_state;
@@ -256,7 +257,7 @@ NB_MODULE(_core, module) {
   bind_run(module);
   module.def("hosted_ids", &hosted_ids, nb::arg("ids"));
   module.def("start", &start, nb::arg("config"), nb::kw_only(), nb::arg("overrides"),
-             nb::arg("hosted"), nb::arg("tensors"), nb::arg("linear_steps"), nb::arg("evaluates"),
-             nb::arg("saves_state"), nb::arg("initial_hash"), nb::arg("resume"),
-             nb::rv_policy::take_ownership);
+             nb::arg("hosted"), nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"),
+             nb::arg("evaluates"), nb::arg("saves_state"), nb::arg("initial_hash"),
+             nb::arg("resume"), nb::rv_policy::take_ownership);
 }

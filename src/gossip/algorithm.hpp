@@ -57,9 +57,11 @@ struct AlgorithmRequirements {
   bool synchronous = false;        ///< it is defined only with every round's own rows: policy sync
   bool linear_steps = false;  ///< it relies on optimizer steps that are linear in the gradient and
                               ///< the same at any time, unlike Adam's
-  bool external_optimizer = true;    ///< it needs no more of the optimizer than steps on whole rows
-                                     ///< of a peer, and its rate: no rows of state to reset
-  bool trainer = true;               ///< it takes gradients: needs model and data
+  bool external_optimizer = true;  ///< it needs no more of the optimizer than steps on whole rows
+                                   ///< of a peer, and its rate: no rows of state to reset
+  bool averages = false;  ///< a round whose one step replaces the rows leaves averages of the
+                          ///< peers' new rows, so a program can hand over values to average
+  bool trainer = true;    ///< it takes gradients: needs model and data
   bool tolerates_peer_loss = false;  ///< it only mixes: the run continues when a peer is lost
   bool common_start = false;         ///< all nodes must start from the same parameters
   int servers = 0;  ///< nodes n … n+servers−1 are servers: no shard, no place in W or in the

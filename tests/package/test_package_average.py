@@ -145,9 +145,12 @@ def test_numpy_arrays_need_no_torch(configure: Configure, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"algorithm.kind": "gradient_tracking"}, "a round of 'gradient_tracking' is no average"),
+        (
+            {"algorithm.kind": "gradient_tracking"},
+            "a round of 'gradient_tracking', as it is configured, is no average",
+        ),
         ({"algorithm.local_steps": 3}, "algorithm.local_steps: 3 steps make a round"),
-        ({"algorithm.order": "awc"}, "algorithm.order: 'awc' mixes the values of the call before"),
+        ({"algorithm.order": "awc"}, "a round of 'dpsgd', as it is configured, is no average"),
     ],
 )
 def test_a_configuration_without_an_average_is_refused(

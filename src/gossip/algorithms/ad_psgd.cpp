@@ -87,7 +87,7 @@ class AdPsgd final : public Algorithm {
             {.name = "theirs", .survives = false}};
   }
   AlgorithmRequirements requirements() const override {
-    return {.mixing_matrix = false, .bounded_lead = false, .lockstep = false};
+    return {.mixing_matrix = false, .averages = true, .bounded_lead = false, .lockstep = false};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

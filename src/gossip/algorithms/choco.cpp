@@ -41,7 +41,8 @@ class Choco final : public Algorithm {
     return rows;
   }
   AlgorithmRequirements requirements() const override {
-    return {.fixed_matrix = true, .synchronous = true, .codec = Fidelity::partial};
+    return {
+        .fixed_matrix = true, .synchronous = true, .averages = true, .codec = Fidelity::partial};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

@@ -27,7 +27,7 @@ class Dpsgd final : public Algorithm {
     return rows;
   }
   AlgorithmRequirements requirements() const override {
-    return {.tolerates_peer_loss = true, .codec = Fidelity::rounded};
+    return {.averages = !overlapped_, .tolerates_peer_loss = true, .codec = Fidelity::rounded};
   }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {

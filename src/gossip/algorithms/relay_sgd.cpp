@@ -64,7 +64,9 @@ class RelaySgd final : public Algorithm {
     }
     return rows;
   }
-  AlgorithmRequirements requirements() const override { return {.mixing_matrix = false}; }
+  AlgorithmRequirements requirements() const override {
+    return {.mixing_matrix = false, .averages = true};
+  }
   int steps_per_round() const override { return steps_; }
   std::vector<int> partners(int i, const topology::MixingSchedule& schedule) const override {
     return mixing_partners(i, schedule);

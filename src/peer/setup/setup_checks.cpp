@@ -23,6 +23,25 @@ Status check_eigenvalues(const Setup& setup, double above) {
                   setup.report.weights, ends->low));
 }
 
+/// A program that hands values over to average needs a round that is their average.
+Status check_averages(const gossip::Algorithm& algorithm, const std::string& name) {
+  if (!algorithm.requirements().averages) {
+    std::string names;
+    for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog())
+      if (const auto made = kind.make({}); made.ok() && made.value()->requirements().averages)
+        names += (names.empty() ? "" : ", ") + kind.name;
+    return invalid_error(
+        fmt::format("algorithm.kind: a round of '{}', as it is configured, is no average of the "
+                    "values that it was given; choose one of {}, with their default order",
+                    name, names));
+  }
+  if (algorithm.steps_per_round() == 1) return {};
+  return invalid_error(
+      fmt::format("algorithm.local_steps: {} steps make a round, and an averager makes one; set "
+                  "algorithm.local_steps = 1",
+                  algorithm.steps_per_round()));
+}
+
 }  // namespace
 
 Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
@@ -88,6 +107,7 @@ Status check_external(const Setup& setup, const Workload* external) {
         "algorithm.kind: '{}' {}, so it takes no optimizer of the program's; choose an algorithm "
         "that does (dpsgd, gradient_tracking, push_sum, allreduce)",
         name, needs.trainer ? "steps at a server, or resets the optimizer" : "trains nothing"));
+  if (external->spec().averages) GOSSAMER_TRY_STATUS(check_averages(*setup.algorithm, name));
   if (!setup.device->host_accessible())
     return invalid_error(
         fmt::format("local.device: the rows of an external model are in host memory, and '{}' "

@@ -32,8 +32,10 @@ struct WorkloadSpec {
   std::vector<std::string> optimizer_rows;    ///< the rows of d values that the optimizer keeps
   bool linear_steps = true;  ///< optimizer steps are linear in the gradient, and alike at any time
   bool external_optimizer = false;  ///< the optimizer's state and rate are the caller's
-  bool evaluates = false;           ///< evaluate() measures a loss
-  double samples_per_step = 0;      ///< mean over the peers; 0: not known
+  bool averages = false;        ///< a step replaces the row by values to average, which takes an
+                                ///< algorithm that averages
+  bool evaluates = false;       ///< evaluate() measures a loss
+  double samples_per_step = 0;  ///< mean over the peers; 0: not known
   std::size_t workspace_bytes = 0;  ///< device memory that training takes for each peer
   bool saves_state = true;          ///< save_state() gives what rows and loss sums lack
   std::string divergence_advice;    ///< what usually helps where a run diverged; may be empty
