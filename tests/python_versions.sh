@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# Runs tests of the Python package that .venv-torch skips, with their packages in an environment
-# under build/, which is made at the first call.
+# Runs tests of the Python package with other packages than those of .venv-torch, in environments
+# under build/, which are made at the first call. The package is the one that was built, whatever
+# the version of PyTorch.
+#   tests/python_versions.sh torch      all tests, with the oldest and the newest PyTorch 2 that are
+#                                       supported, from PyPI (9 GB, 5 minutes)
 #   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
 #   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
 #                                       (1 GB, 2 minutes)
@@ -25,6 +28,11 @@ test_with() {
 
 case "${1:-}" in
   jax) test_with jax 'jax==0.4.38 numpy==1.24.2' tests/package/test_package_examples.py -k jax ;;
+  torch)
+    for version in 2.1.2 2.15.0; do
+      test_with "torch-$version" "torch==$version numpy==1.24.2" tests/package
+    done
+    ;;
   trackers)
     test_with trackers 'tensorboard==2.21.0 wandb==0.31.0 mlflow==3.17.2' \
       tests/package/test_package_export.py
@@ -34,5 +42,8 @@ case "${1:-}" in
       'torch==2.15.0 transformers==4.40.2 accelerate==0.30.1 lightning==2.1.4 numpy==1.24.2' \
       tests/package/test_package_adapters.py
     ;;
-  *) echo "python_versions: which packages? (there are jax, trackers and trainers)" >&2; exit 2 ;;
+  *)
+    echo "python_versions: which packages? (there are jax, torch, trackers and trainers)" >&2
+    exit 2
+    ;;
 esac

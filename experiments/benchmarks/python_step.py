@@ -1,0 +1,220 @@
+"""A step of gossamer.torch.Optimizer against the steps that a user would write without it.
+
+    .venv/bin/python experiments/benchmarks/python_step.py [--pairs 9] [--parameters 10000000]
+
+Two comparisons, each in interleaved pairs, on the CPU, one thread of arithmetic per process:
+
+- ring: 4 processes over loopback TCP. A step is SGD with a given gradient and a mix with both
+  neighbours. The baseline is torch.distributed over gloo, as in gloo_ring.py: the parameters are
+  views of one row, which isend() sends, and three in-place passes average. Steps per second of the
+  slowest process. Both ends must hold the same values.
+- alone: one process without neighbours trains a perceptron on batches of 32: forward, backward and
+  step. The baseline is the same loop with the plain SGD optimizer.
+
+Both sides run in the interpreter of --torch-python, which has torch, and numpy for gloo. Prints a
+Markdown table; --json also writes all values.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pairs import MIN_PAIRS, ROOT, Pairs, measure
+
+WARMUP, TIMED = 3, 20
+PEERS, TENSORS, RATE = 4, 16, 0.1
+RING_TARGET, ALONE_TARGET = 1.2, 0.98
+PACKAGE = ROOT / "build/release/python"
+
+
+# ---- in the processes that are measured, which have torch
+
+
+def timed_steps(step: Callable[[], object]) -> float:
+    """Seconds of TIMED steps."""
+    for _ in range(WARMUP):
+        step()
+    begin = time.perf_counter()
+    for _ in range(TIMED):
+        step()
+    return time.perf_counter() - begin
+
+
+def parameters_of(row: Any, peer: int) -> list[Any]:
+    """Parameters that are views of equal parts of `row`, with gradients that differ by peer."""
+    import torch
+
+    parameters = [torch.nn.Parameter(part) for part in row.chunk(TENSORS)]
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, float(peer))
+    return parameters
+
+
+def ring_of_gossamer(peer: int, values: int, folder: str) -> dict[str, float]:
+    import gossamer.torch as gossip
+    import torch
+
+    parameters = parameters_of(torch.zeros(values), peer)
+    sgd = torch.optim.SGD(parameters, lr=RATE)
+    optimizer = gossip.Optimizer(sgd, f"{folder}/run.toml", peer, out=f"{folder}/out")
+    seconds = timed_steps(optimizer.step)
+    return {"seconds": seconds, "check": float(parameters[-1].detach()[-1])}
+
+
+def ring_of_gloo(peer: int, values: int, folder: str) -> dict[str, float]:
+    import torch
+    import torch.distributed as dist
+    from gloo_ring import exchange
+
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group(
+        "gloo", init_method=f"file://{folder}/rendezvous", rank=peer, world_size=PEERS
+    )
+    row = torch.zeros(values)
+    left, right = torch.empty_like(row), torch.empty_like(row)
+    parameters = parameters_of(row, peer)
+    sgd = torch.optim.SGD(parameters, lr=RATE)
+
+    def step() -> None:
+        sgd.step()
+        exchange(row, left, right, (peer - 1) % PEERS, (peer + 1) % PEERS)
+
+    dist.barrier()
+    seconds = timed_steps(step)
+    check = float(parameters[-1].detach()[-1])
+    dist.barrier()
+    dist.destroy_process_group()
+    return {"seconds": seconds, "check": check}
+
+
+def training_loop(values: int, wrapped: bool, folder: str) -> dict[str, float]:
+    import torch
+
+    torch.manual_seed(0)
+    width = round((values / 3) ** 0.5)
+    model = torch.nn.Sequential(
+        torch.nn.Linear(width, width),
+        torch.nn.ReLU(),
+        torch.nn.Linear(width, width),
+        torch.nn.ReLU(),
+        torch.nn.Linear(width, width),
+    )
+    inputs, targets = torch.randn(32, width), torch.randint(width, (32,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    if wrapped:
+        import gossamer.torch as gossip
+
+        optimizer = gossip.Optimizer(optimizer, f"{folder}/run.toml", 0, out=f"{folder}/out")
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+
+    seconds = timed_steps(step)
+    parameter = next(model.parameters())
+    return {"seconds": seconds, "check": float(parameter.detach().flatten()[0])}
+
+
+def work(side: str, peer: int, values: int, folder: str) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    if side == "ours":
+        result = ring_of_gossamer(peer, values, folder)
+    elif side == "gloo":
+        result = ring_of_gloo(peer, values, folder)
+    else:
+        result = training_loop(values, side == "wrapped", folder)
+    print(json.dumps(result))
+
+
+# ---- in the process that compares
+
+
+def rate(options: argparse.Namespace, side: str, peers: int, checks: list[float]) -> float:
+    """Steps per second of the slowest process."""
+    with tempfile.TemporaryDirectory(prefix="gossamer-step-") as folder:
+        (Path(folder) / "run.toml").write_text(
+            f"[run]\npeers = {peers}\nrounds = {WARMUP + TIMED}\n"
+            '[topology]\nkind = "ring"\n[model]\nkind = "external"\n'
+            f'[log]\nevery = {WARMUP + TIMED}\nsketch = "off"\n[local]\nthreads = 1\n'
+            '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\nfailure_timeout = 60\n'
+        )
+        environment = os.environ | {"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
+        processes = [
+            subprocess.Popen(
+                [options.torch_python, __file__, "--side", side, "--peer", str(peer)]
+                + ["--parameters", str(options.parameters), "--folder", folder],
+                stdout=subprocess.PIPE,
+                text=True,
+                env=environment,
+            )
+            for peer in range(peers)
+        ]
+        outputs = [process.communicate()[0] for process in processes]
+    if any(process.returncode != 0 for process in processes):
+        raise SystemExit(f"python_step.py: a process of {side} failed; its message is above")
+    results = [json.loads(output) for output in outputs]
+    checks.append(results[0]["check"])
+    return TIMED / max(result["seconds"] for result in results)
+
+
+def compare(
+    options: argparse.Namespace, name: str, target: float, sides: tuple[str, str], peers: int
+) -> Pairs:
+    checks: tuple[list[float], list[float]] = ([], [])
+    pairs = measure(
+        name,
+        target,
+        options.pairs,
+        lambda: rate(options, sides[0], peers, checks[0]),
+        lambda: rate(options, sides[1], peers, checks[1]),
+    )
+    if any(abs(a - b) > 1e-4 * max(1.0, abs(b)) for a, b in zip(*checks, strict=True)):
+        raise SystemExit(f"python_step.py: {name}: the two sides computed different values")
+    return pairs
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pairs", type=int, default=9, help=f"at least {MIN_PAIRS}")
+    parser.add_argument("--parameters", type=int, default=10_000_000)
+    parser.add_argument("--torch-python", default=str(ROOT / ".venv-torch/bin/python"))
+    parser.add_argument("--json", type=Path, help="a file for all values")
+    parser.add_argument("--side", help=argparse.SUPPRESS)  # this call is one of the processes
+    parser.add_argument("--peer", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.side is not None:
+        work(options.side, options.peer, options.parameters, options.folder)
+        return
+    if options.pairs < MIN_PAIRS:
+        parser.error(f"--pairs: at least {MIN_PAIRS}")
+    measured = [
+        compare(options, "ring of 4, torch.distributed", RING_TARGET, ("ours", "gloo"), PEERS),
+        compare(options, "alone, plain SGD", ALONE_TARGET, ("wrapped", "plain"), 1),
+    ]
+    print("| comparison | ours, ms/step | theirs, ms/step | ratio (95 % interval) | target |")
+    print("|---|---|---|---|---|")
+    for pairs in measured:
+        ours, theirs = (
+            1e3 / sorted(side)[options.pairs // 2] for side in (pairs.ours, pairs.theirs)
+        )
+        print(f"| {pairs.name} | {ours:.1f} | {theirs:.1f} | {pairs.cells()} |")
+    if options.json is not None:
+        records = [pairs.record() for pairs in measured]
+        options.json.write_text(json.dumps(records, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
