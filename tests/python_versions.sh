@@ -2,8 +2,7 @@
 # Runs tests of the Python package with other packages than those of .venv-torch, in environments
 # under build/, which are made at the first call. The package is the one that was built, whatever
 # the version of PyTorch.
-#   tests/python_versions.sh torch      all tests, with the oldest and the newest PyTorch 2 that are
-#                                       supported, from PyPI (9 GB, 5 minutes)
+#   tests/python_versions.sh torch      all tests, with PyTorch 2.1 and 2.15 from PyPI (9 GB)
 #   tests/python_versions.sh jax        the example of JAX (0.6 GB, half a minute to install)
 #   tests/python_versions.sh trackers   gossamer.export: TensorBoard, Weights & Biases, MLflow
 #                                       (1 GB, 2 minutes)

@@ -44,6 +44,11 @@ class Pairs:
         )
         return ratios[rank], ratios[n - 1 - rank]
 
+    def milliseconds(self) -> tuple[float, float]:
+        """The median time of ours and of theirs, where the values are rates per second."""
+        middle = len(self.ours) // 2
+        return 1e3 / sorted(self.ours)[middle], 1e3 / sorted(self.theirs)[middle]
+
     def cells(self) -> str:
         """The last cells of a Markdown row: ratio with interval, and target."""
         low, high = self.interval()

@@ -150,8 +150,7 @@ def compare(
             lambda row_bytes=row_bytes: ours(row_bytes),
             lambda row_bytes=row_bytes: theirs(row_bytes),
         )
-        medians = (sorted(side)[options.pairs // 2] for side in (pairs.ours, pairs.theirs))
-        cells = " | ".join(f"{1e3 / rate:.2f}" for rate in medians)
+        cells = " | ".join(f"{time:.2f}" for time in pairs.milliseconds())
         rows.append(f"| {row_bytes / 1e6:g} MB | {options.peers} | {cells} | {pairs.cells()} |")
         records.append(pairs.record())
     print("\n".join(rows))

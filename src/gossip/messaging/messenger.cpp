@@ -161,9 +161,8 @@ Status Messenger::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
   chunk.arrival = arrivals_++;
   const Status status = inbox(header.from, header.channel).push(std::move(chunk));
-  if (!any_waiters_.empty())
-    if (const auto waiter = any_waiters_.extract(header.channel); !waiter.empty())
-      process_.scheduler.post(waiter.mapped());
+  if (const auto waiter = any_waiters_.extract(header.channel); !waiter.empty())
+    process_.scheduler.post(waiter.mapped());
   notify();
   return status;
 }
