@@ -56,10 +56,10 @@ task<MessageOrigin> Node::receive_any(int k, std::span<float> into, Combine comb
   co_return received;
 }
 
-task<void> Node::wait_event() {
+task<void> Node::wait_event(std::optional<int> from) {
   const Time begin = exchange_.scheduler().now();
   const bool waits = !local_steps_running();
-  co_await endpoint_.messenger().wait_event();
+  co_await endpoint_.messenger().wait_event(waits ? from : std::nullopt);
   if (waits) times_.wait_seconds += seconds(exchange_.scheduler().now() - begin);
 }
 

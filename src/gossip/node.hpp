@@ -75,8 +75,8 @@ class Node : public NodeTraining {
     return endpoint_.messenger().peek_any(channel(k));
   }
   /// Waits until a chunk has arrived, or the local steps that were begun are done. May wake
-  /// spuriously.
-  task<void> wait_event();
+  /// spuriously. `from`: the peer without whose message the algorithm cannot go on.
+  task<void> wait_event(std::optional<int> from = {});
   /// Sends the message of row k in the run's codec to the out-neighbours of round t; own ← own +
   /// its decoded values.
   task<void> send_coded(Round t, int k, std::span<float> own);

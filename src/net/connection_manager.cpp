@@ -250,11 +250,13 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   edge.contributions.clear();  // of a process that is gone
   // A session that was there before is closed and handles no frame: the scheduler's loop makes
   // those calls, and this one.
+  ++edge.sessions;
   edge.session = std::make_unique<Session>(state_.scheduler, session_options(edge, hello, address),
                                            state_.traffic[edge.local], owner_);
   const bool running = join_.running();  // before this connection completes the network
   attach(edge, std::move(connection), hello.result == HandshakeResult::resumed);
-  if (running) edge.session->send_running();  // the first frame, for which the other end may wait
+  if (running)
+    edge.session->send(RunningFrame{});  // the first frame, for which the other end may wait
 }
 
 SessionOptions ConnectionManager::session_options(Edge& edge, const Hello& hello,

@@ -27,6 +27,7 @@ struct Edge final : gossip::Link {
   /// Once connected. A closed session stays until there is another.
   std::unique_ptr<Session> session;
   std::optional<PublicKey> key;         ///< that the other end of the latest connection has proved
+  std::uint64_t sessions = 0;           ///< that there have been, this one included
   std::uint64_t requested_session = 0;  ///< id of the session that was last asked for
   /// Why the last connection that the other end made did not last: a clause after "peer 3: ".
   std::string remote_attempt;
@@ -41,6 +42,8 @@ struct Edge final : gossip::Link {
   /// sent over it.
   std::optional<std::set<gossip::Channel>> started_channels;
   gossip::Time barred_until{0};  ///< the other end violated the protocol: not admitted before then
+  int times_overdue = 0;         ///< how often the link was lost because rows were overdue
+  gossip::Time bar{0};           ///< how long the other end is barred when the session fails
   /// Since when another process has claimed the id of the other end, while that is connected.
   std::optional<gossip::Time> duplicate_since;
   bool duplicate_reported = false;
@@ -58,6 +61,7 @@ struct Edge final : gossip::Link {
   /// Drops the chunk if the link is lost, or if the beginning of its message was sent over a
   /// session that is gone.
   void send(gossip::Chunk chunk) override;
+  bool delays_writer() const override { return connected() && session->queue().delays_writer(); }
 };
 
 /// All edges of a process, by (local, remote). Edges keep their address.

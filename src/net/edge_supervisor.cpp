@@ -2,25 +2,39 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace gossamer::net {
 
 using namespace std::chrono_literals;
 
+namespace {
+
+constexpr int kMostDoublings = 16;  // of the time for which an overdue peer is barred
+
+}  // namespace
+
 EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(violation_timer_); }
 
 void EdgeSupervisor::report_protocol_violation(const Edge& edge, std::string why) {
   if (!edge.connected()) return;
-  violations_.push_back({edge.local, edge.remote, edge.session->options().id, std::move(why)});
+  violations_.push_back({edge.local, edge.remote, edge.sessions, std::move(why)});
   if (violations_.size() > 1) return;
   // The caller may be in the middle of a mix, and is notified of the lost link.
   violation_timer_ = state_.scheduler.after(0ns, [this] {
     for (Violation& violation : std::exchange(violations_, {}))
       if (Edge& edge = state_.edges.at(violation.local, violation.remote);
-          edge.has_session(violation.session))
+          edge.connected() && edge.sessions == violation.session)
         edge.session->on_protocol_violation(std::move(violation.why));
   });
+}
+
+void EdgeSupervisor::report_overdue(Edge& edge, std::string why) {
+  if (!edge.connected()) return;
+  edge.bar = seconds(state_.setup.options.row_timeout) *
+             (1 << std::min(edge.times_overdue++, kMostDoublings));
+  report_protocol_violation(edge, std::move(why));
 }
 
 Status EdgeSupervisor::on_chunk(gossip::Chunk chunk) {
@@ -60,7 +74,8 @@ void EdgeSupervisor::on_failure(Session& session, Error error) {
   // do so without end.
   const bool violated = session.remote().violated;
   const bool slowly = violated || (edge.lost && !session.remote().alive);
-  const gossip::Time pause = slowly ? Connector::kLongestPause : 0ns;
+  const gossip::Time bar = std::exchange(edge.bar, 0ns);
+  const gossip::Time pause = bar > 0ns ? bar : slowly ? Connector::kLongestPause : 0ns;
   if (violated) edge.barred_until = state_.scheduler.now() + pause;
   if (!run.joined && !session.remote().latest_round) {
     // No chunk was sent yet, so the peer may come again as if it had not been there.

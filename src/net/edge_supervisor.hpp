@@ -30,6 +30,8 @@ class EdgeSupervisor final : public SessionOwner {
 
   /// Network::report_protocol_violation.
   void report_protocol_violation(const Edge& edge, std::string why);
+  /// Network::report_overdue.
+  void report_overdue(Edge& edge, std::string why);
 
   Status on_chunk(gossip::Chunk chunk) override;
   Status on_contribution(Session& session, std::string contribution) override;
@@ -42,7 +44,7 @@ class EdgeSupervisor final : public SessionOwner {
  private:
   struct Violation {
     int local, remote;
-    std::uint64_t session;
+    std::uint64_t session;  ///< Edge::sessions: the other end chooses the session's id
     std::string why;
   };
 

@@ -53,6 +53,9 @@ struct NetworkSetup {
   /// The peer at the other end of a link that is not lost has finished its run and left: all that
   /// it sent has been delivered, and nothing follows. Called as `on_link_restored` is.
   std::function<void(int here, int there)> on_peer_left = [](int, int) {};
+  /// Called several times in each failure timeout, from join() on: `counted` is the time since the
+  /// last call that may count against others (TickClock).
+  std::function<void(gossip::Time counted)> on_tick = [](gossip::Time) {};
   /// The run has ended, called once: a lost peer, a protocol violation, an abort of another
   /// process. Not called for an error that join() returns, nor after leave() began. It may call
   /// stop() and the like, not destroy the network.
@@ -122,6 +125,9 @@ class Network {
   /// is that of an error of deliver(). `why` is a whole sentence. Returns at once; the link is lost
   /// in the scheduler's next turns, unless another session has it by then.
   virtual void report_protocol_violation(int here, int there, const Error& why) = 0;
+  /// The rows of `there` are overdue; the effect is that of a protocol violation, but the peer is
+  /// admitted again after net.row_timeout only, and after twice as long each further time.
+  virtual void report_overdue(int here, int there, const Error& why) = 0;
   /// Of a hosted peer.
   virtual SocketTraffic traffic(int peer) const = 0;
   /// Replaces the list of members, of a setup with credentials (else a bug). A link whose other end

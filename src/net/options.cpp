@@ -42,6 +42,12 @@ const ParameterSet<NetOptions>& net_parameters() {
                 .minimum = 0.05,
                 .maximum = 1e6,
                 .unit = "s"})
+          .add("row_timeout", &NetOptions::row_timeout,
+               {.help = "a neighbour whose rows a round has waited for this long is lost, although "
+                        "its process answers; longer than the slowest round of any peer",
+                .minimum = 0.05,
+                .maximum = 1e7,
+                .unit = "s"})
           .add("on_loss", &NetOptions::on_loss,
                {.help = "when a peer is lost: continue without it, if the algorithm tolerates that "
                         "(it only mixes), or stop",

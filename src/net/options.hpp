@@ -21,6 +21,7 @@ struct NetOptions {
   std::string rendezvous;            ///< a folder that all processes see, instead of addresses
   double join_timeout = 120;         ///< seconds: enough to start all machines by hand
   double failure_timeout = 2;        ///< seconds: four heartbeats
+  double row_timeout = 1800;         ///< seconds: gossip/exchange/row_deadline.hpp
   std::string on_loss = "continue";  ///< continue | stop: what the run does when a peer is lost
   bool insecure = false;             ///< without keys: allows addresses beyond this machine
   /// Size of the chunks of a row: large enough for few system calls, small enough to mix a row

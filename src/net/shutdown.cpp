@@ -51,7 +51,9 @@ void Shutdown::leave(gossip::Time patience) {
   // round may need it. The failure detector finds one that is not.
   if (!state_.run.error)
     scheduler.run_io_until([&] {
-      return state_.edges.all_sessions([](const Session& session) { return session.flushed(); });
+      return state_.edges.all_sessions([](const Session& session) {
+        return session.closed() || session.remote().said_goodbye || session.queue().fully_acked();
+      });
     });
   bool timed_out = false;
   const auto deadline = scheduler.after(patience, [&timed_out] { timed_out = true; });

@@ -85,12 +85,17 @@ void TcpNetwork::report_protocol_violation(int here, int there, const Error& why
   supervisor_.report_protocol_violation(state_.edges.at(here, there), why.message);
 }
 
+void TcpNetwork::report_overdue(int here, int there, const Error& why) {
+  supervisor_.report_overdue(state_.edges.at(here, there), why.message);
+}
+
 void TcpNetwork::tick() {
   const gossip::Time now = state_.scheduler.now();
   const gossip::Time counted = clock_.advance(now);
   for (auto& [pair, edge] : state_.edges)
     if (edge.session) edge.session->tick(now, counted);
   connections_.tick(now);
+  if (join_.has_begun() && !state_.run.ending()) state_.setup.on_tick(counted);
   tick_timer_ = state_.scheduler.after(clock_.interval(), [this] { tick(); });
 }
 

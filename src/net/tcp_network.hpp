@@ -29,6 +29,7 @@ class TcpNetwork final : public Network {
   void release_chunks() override { join_.release_chunks(); }
   gossip::Link& link(int from, int to) override { return state_.edges.at(from, to); }
   void report_protocol_violation(int here, int there, const Error& why) override;
+  void report_overdue(int here, int there, const Error& why) override;
   SocketTraffic traffic(int peer) const override { return state_.traffic.at(peer); }
   void set_members(MemberList members) override { connections_.set_members(std::move(members)); }
   RefusedConnections refused() const override { return connections_.refused(); }

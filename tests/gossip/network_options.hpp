@@ -50,6 +50,7 @@ struct NetworkOptions {
   /// fault ends, while the others go on.
   bool apart = false;
   bool on_gpu = false;
+  Time row_limit{0};  ///< RowDeadline's; a link whose rows are overdue is lost
   /// May change the values of chunks on their way.
   std::function<void(const ChunkHeader&, std::span<float>)> tamper = {};
   std::string codec = "none";

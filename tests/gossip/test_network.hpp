@@ -25,6 +25,7 @@ namespace gossamer::gossip::testing {
 class Network {
  public:
   static constexpr std::uint64_t kCodecSeed = 3;
+  static constexpr Time kTick = std::chrono::milliseconds(10);
 
   Network(const std::string& kind, int n, std::size_t length, NetworkOptions options = {},
           const topology::WeightOptions& weights = {})
@@ -83,6 +84,12 @@ class Network {
   std::string fault;
   std::map<int, std::string> faults;  ///< by peer that is apart: why it ended
   std::vector<std::string> refused;   ///< why chunks were refused
+  struct Overdue {
+    int here, there;
+    Time when;
+    std::string why;
+  };
+  std::vector<Overdue> overdue;  ///< links that were lost because rows were overdue
   int finished = 0;
   std::set<int> stranded;  ///< peers that joined, and know that no partner is there to be asked
   Time virtual_time{0};
@@ -129,6 +136,7 @@ class Network::Run final : private EngineHooks {
     }
     if (options_.tolerates_peer_loss) tolerate_losses();
     plan_losses();
+    if (options_.row_limit > Time(0)) watch_rows();
   }
 
   void execute() {
@@ -177,6 +185,7 @@ class Network::Run final : private EngineHooks {
     exchange.staleness = options_.staleness;
     exchange.codec = codec_.get();
     exchange.seed = kSeed;
+    exchange.row_limit = options_.row_limit;
     for (std::size_t i = 0; i < (options_.apart ? nodes_.size() : 1); ++i) {
       GroupRequest request{scheduler_,          compute_,   row_device_,
                            *network_.schedule_, algorithm_, exchange};
@@ -280,6 +289,20 @@ class Network::Run final : private EngineHooks {
     }
     engine(joiner).join();
   }
+  /// Ticks, as of a network, until every node has finished.
+  void watch_rows() {
+    for (const auto& group : groups_)
+      group->exchange().faults().on_overdue = [this](int here, int there, const Error& why) {
+        network_.overdue.push_back({here, there, scheduler_.now(), why.message});
+        scheduler_.after(Time(0), [this, here, there] { lose_link(here, there); });
+      };
+    scheduler_.after(kTick, [this] { tick(); });
+  }
+  void tick() {
+    if (network_.finished == static_cast<int>(nodes_.size())) return;
+    for (const auto& group : groups_) group->exchange().on_tick(kTick);
+    scheduler_.after(kTick, [this] { tick(); });
+  }
   /// The links of the victim are lost once what it had sent has arrived.
   void die(int victim) {
     dead_.insert(victim);
@@ -344,6 +367,7 @@ inline Network& Network::run(const std::string& algorithm, const ParameterValues
   algorithm_ = std::move(made).value();
   faults.clear();
   refused.clear();
+  overdue.clear();
   live.clear();
   finished = 0;
   Run run(*this, options_.codec_values, first, last, trainer);

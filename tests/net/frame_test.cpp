@@ -107,7 +107,7 @@ TEST_CASE("a header of each kind is read as it was written") {
     bodies.push_back(AbortFrame{kind});
   for (std::uint16_t message = 1; message < gossip::kControlMessages; ++message)
     bodies.push_back(ControlFrame{static_cast<gossip::ControlMessage>(message), kMax, 65535, link,
-                                  kMax - message});
+                                  kMax - message, static_cast<std::uint8_t>(255 - message)});
   for (const FrameBody& body : bodies) {
     FrameHeader header = header_of(body);
     if (header.data() != nullptr) header.payload_bytes = 400;
@@ -167,7 +167,8 @@ TEST_CASE("headers with fields out of range are rejected") {
         "an abort of 2049 bytes, where 2048 is the limit");
   CHECK(refusal(header_of(ContributionFrame{}), kMaxContributionBytes + 1) ==
         "a contribution of 65537 bytes, where 65536 is the limit");
-  for (const std::uint16_t message : {0, 11, 77})
+  for (const std::uint16_t message :
+       {std::uint16_t{0}, gossip::kControlMessages, std::uint16_t{77}})
     CHECK(refusal(header_of(ControlFrame{static_cast<gossip::ControlMessage>(message)})) ==
           fmt::format("a control message of the unknown kind {}", message));
   CHECK(refusal(header_of(ControlFrame{gossip::ControlMessage::commit}), 1) ==

@@ -70,14 +70,15 @@ TEST_CASE("the acceptor answers other implementations with typed results") {
 
   // Another protocol version is rejected by the 8 bytes that all versions share.
   RawClient future(world, address);
-  other.protocol = 9;
+  other.protocol = kProtocolVersion + 1;
   future.send(encode_hello({HandshakeResult::accepted, 0, 1, 5000ms, other}));
   const auto answer = future.receive(kHelloPrefixBytes);
   const auto prefix = decode_hello_prefix(std::span(answer).first<kHelloPrefixBytes>());
   REQUIRE(prefix.has_value());
   CHECK(prefix->version == kProtocolVersion);
   CHECK(prefix->result == HandshakeResult::wrong_version);
-  CHECK(one.said(fmt::format("its protocol version is 9, ours is {}", kProtocolVersion)));
+  CHECK(one.said(fmt::format("its protocol version is {}, ours is {}", kProtocolVersion + 1,
+                             kProtocolVersion)));
 
   RawClient peer(world, address);
   peer.hello(0, 1, identity(4));

@@ -24,13 +24,13 @@ class Relay {
     listener_ = std::move(opened).value();
     address_ = listener_->address();
   }
-  /// Closes the accepting end of all connections; the connecting end stays open and silent.
+  /// Closes the accepting end of all connections that have one; the connecting end stays open and
+  /// silent.
   void cut_there() {
-    for (auto& pipe : pipes_) {
-      pipe->ends[1].socket->close();
-      mute_.push_back(std::move(pipe));
+    for (const auto& pipe : std::exchange(pipes_, {})) {
+      if (pipe->ends[1].socket) pipe->ends[1].socket->close();
+      (pipe->ends[1].socket ? mute_ : pipes_).push_back(pipe);
     }
-    pipes_.clear();
   }
   /// Stops forwarding over the current connections.
   void hold() {

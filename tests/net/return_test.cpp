@@ -14,8 +14,9 @@ namespace {
 /// Peer 1 of a network of two that runs and tolerates losses, and raw clients in the place of peer
 /// 0.
 struct Host {
-  Host() : world(2) {
+  explicit Host(double row_timeout = 1800) : world(2) {
     world.tolerates_loss = true;
+    world.options.row_timeout = row_timeout;
     one = &world.add({1}, {{0, 1}});
     REQUIRE(one->network->start().ok());
   }
@@ -244,6 +245,28 @@ TEST_CASE("a peer that violated the protocol is admitted again after a pause") {
   CHECK(host.world.scheduler.now() - begin >= Connector::kLongestPause);
   zero->send(frame(HeartbeatFrame{}));
   host.world.run_until([&] { return host.one->count("restored 1-0") == 1; });
+  CHECK(host.one->faults.empty());
+}
+
+TEST_CASE("a peer whose rows are overdue is admitted again after the row timeout, then later") {
+  Host host(0.3);
+  auto zero = host.admitted();
+  host.world.run_until([&] { return host.one->network->joined(); });
+  for (const gossip::Time bar : {300ms, 600ms}) {
+    const gossip::Time begin = host.world.scheduler.now();
+    const auto losses = host.one->count("lost 1-0");
+    std::string reason;
+    host.one->on_lost = [&](int, const Error& why) { reason = why.message; };
+    host.one->network->report_overdue(1, 0, {ErrorKind::lost_peer, "peer 0 is overdue"});
+    host.world.run_until([&] { return host.one->count("lost 1-0") == losses + 1; });
+    CHECK(reason == "peer 0 is overdue");
+    CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
+    zero = host.admitted();
+    CHECK(host.world.scheduler.now() - begin >= bar);
+    zero->send(frame(HeartbeatFrame{}));
+    host.world.run_until([&] { return host.one->count("restored 1-0") == losses + 1; });
+    host.one->on_lost = [](int, const Error&) {};
+  }
   CHECK(host.one->faults.empty());
 }
 

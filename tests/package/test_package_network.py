@@ -64,6 +64,30 @@ def test_numpy_over_tcp_ends_with_the_bits_of_the_simulation(
     assert final_hash(program, tmp_path / "tcp") == simulated["final_hash"]
 
 
+def test_a_program_that_stands_still_is_lost(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    """Its process answers, so that only the deadline for rows can end the wait of the others."""
+    config = configure(4, 30)
+    loops = [
+        processes.start(
+            "loop.py",
+            config,
+            peer,
+            tmp_path / "out",
+            "net.row_timeout=1",
+            *(["pause=5"] if peer == 2 else []),
+        )
+        for peer in range(4)
+    ]
+    for peer in (0, 1, 3):
+        assert loops[peer].result()
+        log = (tmp_path / f"out/log-{peer}.jsonl").read_text().splitlines()
+        lost = [each for each in map(json.loads, log) if each.get("event") == "link_lost"]
+        assert [each["neighbour"] for each in lost] == ([] if peer == 0 else [2])
+    assert loops[2].process.poll() is None
+
+
 @pytest.mark.parametrize("killed", range(4))
 def test_a_killed_peer_is_left_out_and_rejoins(
     configure: Configure, processes: Processes, tmp_path: Path, killed: int

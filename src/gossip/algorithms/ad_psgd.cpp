@@ -167,7 +167,7 @@ class AdPsgd final : public Algorithm {
       } else if (!waits && node.peek_any(kX)) {
         co_await answer(node, true);
       } else {
-        co_await node.wait_event();
+        co_await node.wait_event(waits ? partner : std::nullopt);
       }
     }
     co_await node.add_difference(x, u, before);

@@ -27,6 +27,7 @@ Endpoint::Endpoint(const ProcessContext& process, int peer)
       view_(peer, process.schedule),
       coded_(process, messenger_, view_),
       mixer_(make_mixer({process, messenger_, view_, coded_})),
+      watch_(process, messenger_),
       largest_lead_(largest_lead(process.options, process.schedule.period())) {}
 
 Status Endpoint::deliver(Chunk chunk) {
@@ -35,6 +36,7 @@ Status Endpoint::deliver(Chunk chunk) {
     return on_membership_message
                ? on_membership_message(header)
                : protocol_error(header, "a membership message in a run that tolerates no loss");
+  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header);
   if (header.channel == state_channel()) {
     if (header.from == donor_) return messenger_.deliver(std::move(chunk));
     return {};

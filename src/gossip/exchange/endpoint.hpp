@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gossip/exchange/process_context.hpp"
+#include "gossip/exchange/row_watch.hpp"
 #include "gossip/membership/peer_view.hpp"
 #include "gossip/messaging/coded_messenger.hpp"
 #include "gossip/messaging/messenger.hpp"
@@ -39,6 +40,8 @@ class Endpoint {
   /// `peer`, which was lost, takes part again in the rounds from `first` on, none of which has
   /// begun.
   void on_link_restored(int peer, Round first);
+  /// RowWatch::on_tick().
+  void on_tick(Time counted) { watch_.on_tick(counted, round_, donor_); }
   /// Receives the membership messages; without a receiver they are protocol violations.
   std::function<Status(const ChunkHeader&)> on_membership_message;
 
@@ -87,6 +90,7 @@ class Endpoint {
   PeerView view_;
   CodedMessenger coded_;
   std::unique_ptr<Mixer> mixer_;
+  RowWatch watch_;
   std::optional<Round> largest_lead_;  ///< of a neighbour's row over this peer's round
   std::optional<int> donor_;
   Round round_ = 0;

@@ -38,6 +38,11 @@ Endpoint& Exchange::endpoint(int peer) {
   return *found;
 }
 
+void Exchange::on_tick(Time counted) {
+  for (const auto& endpoint : endpoints_)
+    if (endpoint) endpoint->on_tick(counted);
+}
+
 Status Exchange::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
   Endpoint* const receiver = find(header.to);

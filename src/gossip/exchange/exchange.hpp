@@ -38,6 +38,9 @@ class Exchange final : public Receiver {
   /// they are in device memory, where staging has validated them.
   Status deliver(Chunk chunk) override;
 
+  /// Endpoint::on_tick() of every endpoint.
+  void on_tick(Time counted);
+
   Scheduler& scheduler() { return process_.scheduler; }
   Compute& compute() { return process_.compute; }
   const topology::MixingSchedule& schedule() const { return process_.schedule; }

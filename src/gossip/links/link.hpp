@@ -21,7 +21,7 @@ using Channel = std::uint16_t;
 
 /// The meaning of a chunk without values. A control message keeps its place among the chunks of its
 /// link. The first group belongs to the policy `deadline`, the second to membership
-/// (gossip/membership/membership.hpp).
+/// (gossip/membership/membership.hpp), and the last message to gossip/exchange/row_deadline.hpp.
 enum class ControlMessage : std::uint16_t {
   none = 0,           ///< the chunk carries values
   commit = 1,         ///< the exchange of `round` on this edge counts
@@ -35,13 +35,14 @@ enum class ControlMessage : std::uint16_t {
   request_state = 8,  ///< a restored connection; the sender joins and needs a row to begin with
   propose_round = 9,  ///< let the link take effect in `round`; the donor has done `donor_steps`
   reject_round = 10,  ///< the proposed round has begun here: the sender is in `round`
+  waiting = 11,       ///< the sender waits for the rows of others: `chain`
 };
-inline constexpr std::uint16_t kControlMessages = 11;
+inline constexpr std::uint16_t kControlMessages = 12;
 /// A restored link takes effect at most this many rounds after the rounds of its ends, so the round
 /// of a control message lies at most this far beyond the last round of the run.
 inline constexpr Round kLargestMargin = Round{1} << 20;
 inline constexpr bool is_of_membership(ControlMessage message) {
-  return message >= ControlMessage::link_lost;
+  return message >= ControlMessage::link_lost && message <= ControlMessage::reject_round;
 }
 
 inline constexpr bool has_link_state(ControlMessage message) {
@@ -69,6 +70,7 @@ struct ChunkHeader {
   ControlMessage control = ControlMessage::none;
   LinkState link_state = {};      ///< of link_lost and link_restored
   std::uint64_t donor_steps = 0;  ///< local steps that the donor has done; of propose_round
+  std::uint8_t chain = 0;  ///< of waiting: peers that wait one behind the other, the sender first
 };
 
 /// Part of a message, in memory that the lease holds until the chunk is destroyed; or a control
@@ -100,6 +102,9 @@ class Link {
   /// Takes ownership of the chunk. Its values are read until the link destroys the chunk: the lease
   /// ends when they may be overwritten. Never fails: a link that breaks reports it to its owner.
   virtual void send(Chunk chunk) = 0;
+  /// Whether the owner of a chunk that this link still reads waits to write: the receiver has not
+  /// taken it.
+  virtual bool delays_writer() const { return false; }
 };
 
 /// Receives the chunks of links.

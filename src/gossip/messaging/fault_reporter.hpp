@@ -37,6 +37,16 @@ class FaultReporter {
   /// Loses the link between `here` and `there`; later, from the scheduler's loop.
   std::function<void(int here, int there, const Error& why)> on_protocol_violation;
 
+  /// `peer` of another process has not sent its rows to `here` in time.
+  void overdue(int here, int peer, Error why) {
+    if (on_overdue) on_overdue(here, peer, why);
+    else fault(std::move(why));
+  }
+  /// Loses the link, as on_protocol_violation does, and keeps it lost for a while.
+  std::function<void(int here, int there, const Error& why)> on_overdue;
+
+  bool is_hosted(int peer) const { return hosted_.contains(peer); }
+
  private:
   const std::set<int>& hosted_;
   OnFault on_fault_;

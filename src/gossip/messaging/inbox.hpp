@@ -19,6 +19,8 @@ class Inbox {
     virtual ~Consumer() = default;
     /// A chunk has arrived, or the inbox was closed.
     virtual void arrived() = 0;
+    /// Whether this peer cannot go on without the next chunk of the inbox.
+    virtual bool is_waiting() const = 0;
   };
 
   std::deque<Chunk> chunks;
@@ -31,6 +33,10 @@ class Inbox {
   /// The link was lost: drops all chunks. Nothing arrives until reopen().
   void close();
   bool closed() const { return closed_; }
+  /// Whether this peer cannot go on before a chunk arrives.
+  bool awaited() const {
+    return chunks.empty() && !closed_ && consumer != nullptr && consumer->is_waiting();
+  }
   /// The sender violated the protocol: drops all chunks, also the ones that arrive until close().
   void refuse();
   /// Opens a closed inbox for messages from the beginning of one on, of any round.

@@ -28,6 +28,13 @@ class LinkRegistry {
   /// become neighbours, and few do.
   void connect_hosted(std::function<Link&(int from, int to)> make) { make_ = std::move(make); }
 
+  /// The links out of `from` that there are, by receiver, ascending.
+  const std::map<int, Link*>& links_of(int from) const {
+    static const std::map<int, Link*> none;
+    const auto sender = static_cast<std::size_t>(from);
+    return sender < links_.size() ? links_[sender] : none;
+  }
+
   Link& link(int from, int to) {
     if (const auto sender = static_cast<std::size_t>(from); sender < links_.size())
       if (const auto found = links_[sender].find(to); found != links_[sender].end())

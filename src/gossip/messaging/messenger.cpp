@@ -22,6 +22,7 @@ class ChunkAwaiter final : public Inbox::Consumer {
   void arrived() override {
     if (waiter_) scheduler_.post(std::exchange(waiter_, {}));
   }
+  bool is_waiting() const override { return static_cast<bool>(waiter_); }
 
  private:
   Inbox& inbox_;
@@ -180,6 +181,14 @@ void Messenger::close(int peer) {
 void Messenger::reopen(int peer) {
   for (auto& [key, inbox] : inboxes_)
     if (key.first == peer) inbox.reopen();
+}
+
+std::vector<int> Messenger::awaited_peers() const {
+  std::vector<int> peers;
+  if (event_waiter_ && event_sender_) peers.push_back(*event_sender_);
+  for (const auto& [key, inbox] : inboxes_)
+    if (inbox.awaited() && (peers.empty() || peers.back() != key.first)) peers.push_back(key.first);
+  return peers;
 }
 
 std::uint64_t Messenger::unread_bytes() const {

@@ -75,18 +75,20 @@ class Messenger {
 
   /// co_await messenger.wait_event(): until a chunk has arrived or notify() was called since the
   /// last wait_event(), so an event between a look at the inboxes and the wait is not missed. May
-  /// wake spuriously. One waiter.
-  auto wait_event() {
+  /// wake spuriously. One waiter. `from`: the peer without whose message it cannot go on.
+  auto wait_event(std::optional<int> from = {}) {
     struct Awaiter {
       Messenger& messenger;
+      std::optional<int> from;
       bool await_ready() const { return messenger.event_pending_; }
       void await_suspend(std::coroutine_handle<> waiter) {
         GOSSAMER_CHECK(!messenger.event_waiter_, "two wait for an event at one messenger");
         messenger.event_waiter_ = waiter;
+        messenger.event_sender_ = from;
       }
       void await_resume() const { messenger.event_pending_ = false; }
     };
-    return Awaiter{*this};
+    return Awaiter{*this, from};
   }
   /// Wakes wait_event().
   void notify();
@@ -102,6 +104,8 @@ class Messenger {
   /// The link from `peer` was restored.
   void reopen(int peer);
 
+  /// The peers without whose next chunk this peer cannot go on, each once at least.
+  std::vector<int> awaited_peers() const;
   /// Bytes of the frames that have arrived and wait in inboxes.
   std::uint64_t unread_bytes() const;
   /// Drops all chunks in the inboxes, and their leases.
@@ -118,6 +122,7 @@ class Messenger {
   std::map<Channel, std::coroutine_handle<>> any_waiters_;  ///< in receive_any()
   CopyPool copies_;
   std::coroutine_handle<> event_waiter_;  ///< in wait_event()
+  std::optional<int> event_sender_;       ///< whom the waiter waits for
   bool event_pending_ = false;            ///< since the last wait_event()
   std::uint64_t arrivals_ = 0;
 };

@@ -15,9 +15,9 @@ BufferedMix::BufferedMix(const MixerContext& context, Channel channel, std::size
 void BufferedMix::open(int peer) {
   Neighbour& neighbour = neighbours_[peer];
   if (neighbour.assembler) return;
-  neighbour.assembler = std::make_unique<RowAssembler>(
-      context_.process.device(), context_.messenger.inbox(peer, channel_), context_.gpu(), length_,
-      [this, peer] { on_row(peer); });
+  neighbour.assembler = std::make_unique<RowAssembler>(context_.process.device(),
+                                                       context_.messenger.inbox(peer, channel_),
+                                                       context_.gpu(), length_, peer, *this);
   neighbour.outgoing.on_free = [this, peer] { on_link_free(peer); };
 }
 

@@ -41,10 +41,9 @@ class OutgoingRow final : public LeaseSource {
 };
 
 /// The mixes of one row. All rows of a channel have one length. Thread: the scheduler's.
-class BufferedMix {
+class BufferedMix : public RowAssembler::Listener {
  public:
   BufferedMix(const MixerContext& context, Channel channel, std::size_t length);
-  virtual ~BufferedMix() = default;
   BufferedMix(const BufferedMix&) = delete;
   BufferedMix& operator=(const BufferedMix&) = delete;
 
@@ -76,10 +75,10 @@ class BufferedMix {
   virtual void send(int to) = 0;
   /// The row is sent.
   virtual void on_sent() {}
-  /// A whole row of `from` has arrived.
-  virtual void on_row(int from) = 0;
+  void on_whole_row(int from) override = 0;
+  bool is_waiting_for(int from) const override = 0;
   /// The link to `to` has taken the whole row.
-  virtual void on_link_free(int to) = 0;
+  virtual void on_link_free(int to) { (void)to; }
   /// The row of `peer` that the mix takes; null if it takes none.
   virtual std::shared_ptr<const BufferedRow> take_row(int peer) = 0;
   virtual void on_end() {}

@@ -88,7 +88,7 @@ void DeadlineMix::on_sent() {
   advance();
 }
 
-void DeadlineMix::on_row(int from) {
+void DeadlineMix::on_whole_row(int from) {
   Edge& edge = edges_.at(from);
   const auto row = newest(from);
   edge.arrived = context_.process.scheduler.now();

@@ -62,8 +62,10 @@ class DeadlineMix final : public BufferedMix {
   void on_begin() override;
   void send(int to) override;
   void on_sent() override;
-  void on_row(int from) override;
-  void on_link_free(int) override {}
+  void on_whole_row(int from) override;
+  bool is_waiting_for(int from) const override {
+    return active_ && edges_.at(from).outcome == Outcome::open;
+  }
   std::shared_ptr<const BufferedRow> take_row(int peer) override;
   void on_end() override;
   void forget(int peer) override;

@@ -13,11 +13,21 @@ bool FreshestMix::is_decided() {
   if (!staleness_) return true;
   for (const topology::Neighbour& neighbour : in_neighbours_) {
     edge(neighbour.peer);
-    const auto row = newest(neighbour.peer);
-    const Round done_by_it = row ? row->round : 0;
-    if (round_ + 1 > done_by_it + *staleness_) return false;
+    if (!is_recent(neighbour.peer)) return false;
   }
   return true;
+}
+
+/// Whether the newest row of `peer` is not older than the staleness allows.
+bool FreshestMix::is_recent(int peer) const {
+  const auto row = newest(peer);
+  const Round done_by_it = row ? row->round : 0;
+  return round_ + 1 <= done_by_it + *staleness_;
+}
+
+bool FreshestMix::is_waiting_for(int from) const {
+  return active_ && staleness_ && !is_recent(from) &&
+         std::ranges::any_of(in_neighbours_, [from](const auto& j) { return j.peer == from; });
 }
 
 void FreshestMix::send(int to) {

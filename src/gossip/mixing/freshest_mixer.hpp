@@ -41,7 +41,9 @@ class FreshestMix final : public BufferedMix {
   Edge& edge(int peer);
   bool is_decided() override;
   void send(int to) override;
-  void on_row(int) override { decided_.update(); }
+  bool is_recent(int peer) const;
+  void on_whole_row(int) override { decided_.update(); }
+  bool is_waiting_for(int from) const override;
   void on_link_free(int to) override;
   std::shared_ptr<const BufferedRow> take_row(int peer) override;
   void forget(int peer) override { edges_.at(peer).unsent = false; }

@@ -66,6 +66,7 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   void advance();
 
   void arrived() override { advance(); }
+  bool is_waiting() const override { return active_ && submitted_ < stream_.x.size(); }
   void mixed(gpu::MixRequest& piece, double seconds) override;
 
   /// Time spent in arithmetic so far.

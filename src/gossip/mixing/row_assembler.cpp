@@ -3,12 +3,13 @@
 namespace gossamer::gossip {
 
 RowAssembler::RowAssembler(gpu::Device& device, Inbox& inbox, int gpu_index, std::size_t length,
-                           std::function<void()> on_row)
+                           int from, Listener& listener)
     : device_(device),
       inbox_(inbox),
       gpu_index_(gpu_index),
       length_(length),
-      on_row_(std::move(on_row)) {
+      from_(from),
+      listener_(listener) {
   inbox_.consumer = this;
 }
 
@@ -29,7 +30,7 @@ void RowAssembler::arrived() {
     if (chunk.header.offset + chunk.values.size() == chunk.header.total) {
       spare_ = std::move(newest_);
       newest_ = std::move(assembling_);
-      on_row_();
+      listener_.on_whole_row(from_);
     }
   }
 }

@@ -2,7 +2,6 @@
 // buffer of a link is held, however late a mix wants the row.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "gossip/messaging/inbox.hpp"
@@ -15,10 +14,21 @@ namespace gossamer::gossip {
 /// being assembled, and one that a mix may still read. Thread: the scheduler's.
 class RowAssembler final : public Inbox::Consumer {
  public:
-  /// `on_row` is called when a row is whole. All outlive this object.
-  RowAssembler(gpu::Device& device, Inbox& inbox, int gpu_index, std::size_t length,
-               std::function<void()> on_row);
+  /// The mix that the rows are for.
+  class Listener {
+   public:
+    virtual ~Listener() = default;
+    /// A row of `from` is whole.
+    virtual void on_whole_row(int from) = 0;
+    /// Whether the mix under way waits for a row of `from`.
+    virtual bool is_waiting_for(int from) const = 0;
+  };
+
+  /// `inbox` is that of peer `from`. All outlive this object.
+  RowAssembler(gpu::Device& device, Inbox& inbox, int gpu_index, std::size_t length, int from,
+               Listener& listener);
   void arrived() override;
+  bool is_waiting() const override { return listener_.is_waiting_for(from_); }
   /// The newest whole row; null before the first. It does not change while the pointer is held.
   std::shared_ptr<const BufferedRow> newest() const { return newest_; }
 
@@ -27,7 +37,8 @@ class RowAssembler final : public Inbox::Consumer {
   Inbox& inbox_;
   int gpu_index_;
   std::size_t length_;
-  std::function<void()> on_row_;
+  int from_;
+  Listener& listener_;
   std::shared_ptr<BufferedRow> assembling_, newest_, spare_;
 };
 

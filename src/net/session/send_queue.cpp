@@ -49,10 +49,9 @@ void SendQueue::push_first(const FrameHeader& header) {
 }
 
 /// A frame is hashed when it is first gathered, just before the kernel reads the same bytes.
-void SendQueue::encode(Outgoing& frame) {
-  if (frame.encoded) return;
-  encode_header(frame.header, hashes_.hash(frame.payload(), frame.leased_at), frame.bytes);
-  frame.encoded = true;
+void SendQueue::Outgoing::encode(HashMemo& hashes) {
+  if (std::exchange(encoded, true)) return;
+  encode_header(header, hashes.hash(payload(), leased_at), bytes);
 }
 
 std::span<const Area> SendQueue::gather() {
@@ -61,7 +60,7 @@ std::span<const Area> SendQueue::gather() {
   for (Outgoing& frame : queue_) {
     if (areas + 2 > areas_.size() || bytes >= kWriteBytes) break;
     if (interrupted_ && frame.header.counted()) break;
-    encode(frame);
+    frame.encode(hashes_);
     const auto payload = frame.payload();
     if (skip < kFrameHeaderBytes)
       areas_[areas++] = {frame.bytes.data() + skip, kFrameHeaderBytes - skip};
@@ -171,7 +170,7 @@ void SendQueue::release(Frames& frames) {
 bool SendQueue::copy(Outgoing& frame, std::vector<gossip::Lease>& leases) {
   const std::size_t size = frame.chunk.values.size_bytes();
   if (copied_bytes_ + size > kMaxCopiedBytes) return false;
-  encode(frame);
+  frame.encode(hashes_);
   frame.copy = std::make_unique_for_overwrite<std::byte[]>(size);
   std::memcpy(frame.copy.get(), frame.chunk.values.data(), size);
   copied_bytes_ += size;
@@ -180,6 +179,13 @@ bool SendQueue::copy(Outgoing& frame, std::vector<gossip::Lease>& leases) {
                         frame.chunk.values.size()};
   leases.push_back(std::move(frame.chunk.lease));
   return true;
+}
+
+bool SendQueue::delays_writer() const {
+  const auto delays = [](const Outgoing& frame) {
+    return frame.is_leased() && frame.chunk.lease.writer_waiting();
+  };
+  return std::ranges::any_of(unacked_, delays) || std::ranges::any_of(queue_, delays);
 }
 
 bool SendQueue::copy_for_writers() {

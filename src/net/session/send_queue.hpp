@@ -76,6 +76,9 @@ class SendQueue {
     return interrupted_ ? !unacked_.empty() || !queue_.empty() : leased_unacked_ > 0;
   }
 
+  /// Something is leased whose owner waits to write.
+  bool delays_writer() const;
+
   /// All frames are written.
   bool empty() const { return queue_.empty(); }
   /// All frames are written and acknowledged.
@@ -102,10 +105,11 @@ class SendQueue {
     std::size_t size() const { return kFrameHeaderBytes + header.payload_bytes; }
     bool is_leased() const { return copy == nullptr && !chunk.values.empty(); }
     bool is_small() const;
+    /// Fills `bytes`, once.
+    void encode(HashMemo& hashes);
   };
   using Frames = std::deque<Outgoing>;
 
-  void encode(Outgoing& frame);
   bool copy(Outgoing& frame, std::vector<gossip::Lease>& leases);
   void release(Frames& frames);
   void take_acked(Frames& done);

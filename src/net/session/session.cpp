@@ -43,7 +43,8 @@ std::string loss(const SessionOptions& options, const RemoteState& remote, const
 }
 
 ControlFrame control_frame(const gossip::ChunkHeader& header) {
-  return {header.control, header.round, header.channel, header.link_state, header.donor_steps};
+  return {header.control,    header.round,       header.channel,
+          header.link_state, header.donor_steps, header.chain};
 }
 
 gossip::ChunkHeader chunk_header(const FrameHeader& frame) {
@@ -59,6 +60,7 @@ gossip::ChunkHeader chunk_header(const FrameHeader& frame) {
     header.control = control->message;
     header.link_state = control->link_state;
     header.donor_steps = control->donor_steps;
+    header.chain = control->chain;
   }
   return header;
 }
@@ -82,10 +84,6 @@ bool Session::finished() const {
                       transport_.queue().fully_acked() && transport_.acks().up_to_date());
 }
 
-bool Session::flushed() const {
-  return closed() || remote_.said_goodbye || transport_.queue().fully_acked();
-}
-
 // Sending.
 
 bool Session::may_send() const {
@@ -106,14 +104,9 @@ void Session::send(gossip::Chunk chunk) {
   transport_.send(data, std::move(chunk));
 }
 
-void Session::send_contribution(std::string contribution) {
-  GOSSAMER_CHECK(contribution.size() <= kMaxContributionBytes,
-                 "a contribution larger than frames can be");
-  if (may_send()) transport_.send(ContributionFrame{}, {}, std::move(contribution));
-}
-
-void Session::send_running() {
-  if (may_send()) transport_.send(RunningFrame{});
+void Session::send(const FrameBody& body, std::string text) {
+  GOSSAMER_CHECK(text.size() <= kMaxContributionBytes, "a contribution larger than frames can be");
+  if (may_send()) transport_.send(body, {}, std::move(text));
 }
 
 void Session::hold_data(bool hold) {

@@ -71,10 +71,9 @@ class Session final : private TransportUser {
   void give_up();
   /// Sends a chunk of at most kMaxChunkBytes. A session that is closed or ending drops it.
   void send(gossip::Chunk chunk);
-  /// Sends a contribution of at most kMaxContributionBytes.
-  void send_contribution(std::string contribution);
-  /// Sends the other end the frame that says that this network has begun its rounds.
-  void send_running();
+  /// Sends a frame that carries no chunk: a contribution, of at most kMaxContributionBytes, or
+  /// that this network has begun its rounds.
+  void send(const FrameBody& body, std::string text = {});
   /// While true, data and control frames wait unread, and so do the frames behind them. That is no
   /// silence of the other end.
   void hold_data(bool hold);
@@ -99,9 +98,7 @@ class Session final : private TransportUser {
   /// Nothing is left to do: both ends have said goodbye and acknowledged it, or the session is
   /// closed.
   bool finished() const;
-  /// All that was queued is acknowledged, or is not needed any more: after its goodbye the other
-  /// end discards what comes.
-  bool flushed() const;
+  const SendQueue& queue() const { return transport_.queue(); }
   const SessionOptions& options() const { return options_; }
   const RemoteState& remote() const { return remote_; }
 

@@ -36,7 +36,7 @@ void AllGatherPhase::on_deadline() {
 void AllGatherPhase::send() {
   const std::string contribution = gather_->contribution();
   for (auto& [pair, edge] : state_.edges)
-    if (edge.session) edge.session->send_contribution(contribution);
+    if (edge.session) edge.session->send(ContributionFrame{}, contribution);
 }
 
 Status AllGatherPhase::on_contribution(Session& session, std::string contribution) {

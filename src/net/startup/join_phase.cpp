@@ -77,7 +77,7 @@ void JoinPhase::on_running() {
   if (running()) return;
   state_.run.late = true;
   for (auto& [pair, edge] : state_.edges)
-    if (edge.session) edge.session->send_running();
+    if (edge.session) edge.session->send(RunningFrame{});
   grace_timer_ = state_.scheduler.after(kGracePeriod, [this] {
     grace_over_ = true;
     check();

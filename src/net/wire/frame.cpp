@@ -60,6 +60,7 @@ void encode(const ControlFrame& control, Builder header) {
   fields.setRound(control.round);
   fields.setChannel(control.channel);
   fields.setDonorSteps(control.donor_steps);
+  fields.setChain(control.chain);
   const gossip::LinkState& link = control.link_state;
   fields.setLinkEnd(static_cast<std::uint16_t>(link.end));
   fields.setLinkNeighbour(static_cast<std::uint16_t>(link.neighbour));
@@ -94,6 +95,7 @@ ControlFrame decode_control(wire::FrameHeader::Control::Reader fields) {
   control.round = fields.getRound();
   control.channel = fields.getChannel();
   control.donor_steps = fields.getDonorSteps();
+  control.chain = fields.getChain();
   control.link_state = {fields.getLinkEnd(), fields.getLinkNeighbour(), fields.getLinkVersion(),
                         fields.getReachabilityOnly()};
   return control;

@@ -64,6 +64,7 @@ struct ControlFrame {
   gossip::Channel channel = 0;
   gossip::LinkState link_state = {};
   std::uint64_t donor_steps = 0;
+  std::uint8_t chain = 0;
 
   bool operator==(const ControlFrame&) const = default;
 };

@@ -36,6 +36,7 @@ struct FrameHeader {
       linkEnd @17 :UInt16;
       linkNeighbour @18 :UInt16;
       reachabilityOnly @19 :Bool;
+      chain @24 :UInt8;             # of waiting
     }
     contribution @20 :Void;         # to the all-gather at the start; the payload is its text
     running @21 :Void;              # the network of the sender has begun its rounds

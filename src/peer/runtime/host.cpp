@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gossip/engine/exchange_options.hpp"
+#include "net/options.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -21,6 +22,7 @@ gossip::ExchangeOptions chosen_options(const Setup& setup) {
   options.codec = setup.codec.get();
   options.seed = setup.config.run.seed;
   options.rounds = setup.config.run.rounds;
+  options.row_limit = net::seconds(setup.config.net.row_timeout);
   options.largest_value = static_cast<float>(setup.config.exchange.largest_value);
   return options;
 }

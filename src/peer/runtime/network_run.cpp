@@ -172,6 +172,7 @@ net::NetworkSetup NetworkRun::network_setup() {
   network.on_peer_left = [this](int here, int there) {
     if (setup_.tolerates_peer_loss()) host_->group().engine(here).on_peer_left(there);
   };
+  network.on_tick = [this](gossip::Time counted) { host_->group().exchange().on_tick(counted); };
   if (staging_)
     network.chunk_memory = {
         [&device = *setup_.device](std::size_t bytes) { return device.allocate_host(bytes); },
@@ -186,6 +187,9 @@ Status NetworkRun::make_network() {
   host_->group().exchange().faults().on_protocol_violation = [this](int here, int there,
                                                                     const Error& why) {
     network_->report_protocol_violation(here, there, why);
+  };
+  host_->group().exchange().faults().on_overdue = [this](int here, int there, const Error& why) {
+    network_->report_overdue(here, there, why);
   };
   if (const std::string& members = setup_.config.net.members; !members.empty())
     members_watch_ = std::make_unique<MembersWatch>(

@@ -74,6 +74,13 @@ class Staging::StagingQueue {
   /// Passes on a chunk that is in the queue's memory.
   virtual void forward(gossip::Chunk chunk) = 0;
 
+  /// Whether the owner of a chunk that is not copied yet waits to write.
+  bool has_waiting_writer() const {
+    const auto waits = [](const gossip::Chunk& chunk) { return chunk.lease.writer_waiting(); };
+    return std::ranges::any_of(waiting_, waits) ||
+           std::ranges::any_of(copying_, waits, &Copy::source);
+  }
+
   void release_all() {
     for (Slot& slot : slots_)
       if (slot.memory != nullptr) release(std::exchange(slot.memory, nullptr));
@@ -143,6 +150,7 @@ class Staging::DownloadQueue final : public StagingQueue, public gossip::Link {
       : StagingQueue(std::move(shared)), network_(network) {}
   ~DownloadQueue() override { release_all(); }
   void send(gossip::Chunk chunk) override { push(std::move(chunk)); }
+  bool delays_writer() const override { return has_waiting_writer(); }
 
  private:
   float* allocate(std::size_t values) override {

@@ -134,10 +134,10 @@ void TrialEnd::send_next() {
   if (kind == 0) {
     std::string contribution(1 + random.below(60), static_cast<char>('a' + random.below(26)));
     sent_.push_back({net::FrameKind::contribution, {}, hash_of(contribution)});
-    session_->send_contribution(std::move(contribution));
+    session_->send(net::ContributionFrame{}, std::move(contribution));
   } else if (kind == 1) {
     sent_.push_back({net::FrameKind::running, {}, 0});
-    session_->send_running();
+    session_->send(net::RunningFrame{});
   } else if (kind == 2) {
     ChunkHeader header{number_, 1 - number_, round_, 0, 0, 0, ControlMessage::propose_round};
     header.donor_steps = random.below(1000);

@@ -26,7 +26,7 @@ FIELDS = {"test_loss", "test_accuracy"}  # of a log
 def test_names() -> set[str]:
     """The names of all Python test functions and C++ test programs."""
     names = set()
-    for path in (ROOT / "tests").glob("p*/test_*.py"):  # python, package
+    for path in (ROOT / "tests").glob("p*/**/test_*.py"):  # python, package
         names.add(path.stem)
         names |= set(re.findall(r"^def (test_\w+)", path.read_text(encoding="utf-8"), re.MULTILINE))
     names |= {f"test_{path.name}" for path in (ROOT / "tests").iterdir() if path.is_dir()}

@@ -10,8 +10,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from cpp_outline import Class, Function, outline
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 SRC = ROOT / "src"
 
 MAY_INCLUDE = {
@@ -63,6 +64,7 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 MOST_LINES_A_FILE = 400
 MOST_COLUMNS = 100
+MOST_MEMBERS, MOST_METHODS, MOST_LINES_A_FUNCTION = 18, 25, 60
 PROGRAMS = (".cpp", ".hpp", ".cu", ".inl", ".h", ".py")
 FORMATTED = (".cpp", ".hpp", ".cu", ".inl", ".h", ".capnp", ".py", ".sh", ".toml")
 MOST_FILES_A_FOLDER = 30
@@ -165,6 +167,72 @@ def test_no_file_is_too_long() -> None:
         and (lines := len(path.read_text(encoding="utf-8").splitlines())) > MOST_LINES_A_FILE
     ]
     assert not found, "\n".join(found)
+
+
+def test_no_class_and_no_function_is_too_large() -> None:
+    classes: list[Class] = []
+    functions: list[Function] = []
+    for path in [*sources("."), *sorted((ROOT / "python/src").iterdir())]:
+        in_file = outline(path)
+        classes += in_file[0]
+        functions += in_file[1]
+    assert len(classes) > 500 and len(functions) > 2500  # they are found
+    large = [
+        f"{each.path}:{each.line}: {each.name}: {len(each.members)} members, "
+        f"{len(each.methods)} methods"
+        for each in classes
+        if len(each.members) > MOST_MEMBERS or len(each.methods) > MOST_METHODS
+    ]
+    large += [
+        f"{each.path}:{each.line}: {each.lines} lines"
+        for each in functions
+        if each.lines > MOST_LINES_A_FUNCTION
+    ]
+    assert large == []
+
+
+def test_the_outline_of_a_source_counts_what_a_reader_counts(tmp_path: Path) -> None:
+    path = tmp_path / "example.hpp"
+    path.write_text(
+        """
+namespace a {
+// int comment_ = 0;
+template <class T, class... More>
+class Outer final : public Base<T>, private Other {
+ public:
+  explicit Outer(int x, std::function<void(int)> f = [](int) {}) : x_{x}, f_(std::move(f)) {}
+  Outer(const Outer&) = delete;
+  ~Outer() override;
+  bool operator==(const Outer&) const = default;
+  auto begin() const { return values_.begin(); }
+  friend struct Friend;
+  using Values = std::vector<int>;
+  enum class Kind { one, two };
+  struct Inner {
+    int a = 0, b = 0;
+    std::map<int, std::pair<int, int>> c = {{1, {2, 3}}};
+  };
+  virtual int size() const = 0;
+
+ private:
+  static constexpr int kMost = 3;
+  std::function<void(int here, int there)> on_event_ = [](int, int) {
+    return;
+  };
+  const char* text_ = "a { string; (with) things";
+  int x_;
+};
+int free(int a) {
+  return a;
+}
+}  // namespace a
+"""
+    )
+    classes, functions = outline(path)
+    outer, inner = classes
+    assert (outer.name, len(outer.methods), len(outer.members)) == ("Outer", 4, 4)
+    assert (inner.name, len(inner.methods), len(inner.members)) == ("Inner", 0, 3)
+    assert [each.lines for each in functions] == [1, 1, 3]
 
 
 def test_no_folder_holds_too_many_files() -> None:
