@@ -119,9 +119,9 @@ if ! $fast; then
   if $long; then asan_modules+=(cuda simulator) asan_skipped='^$'; fi
   say "asan: build with AddressSanitizer and UBSan (several minutes the first time)"
   asan_programs=("${asan_modules[@]/#/test_}")
-  if build asan "${asan_programs[@]/%/_asan}"; then
-    say "asan: C++ tests"
-    ctest_in asan -C asan -R "^asan/($(IFS='|'; printf '%s' "${asan_modules[*]}"))/" -E "$asan_skipped"
+  if build asan "${asan_programs[@]/%/_asan}" test_fuzz_asan; then
+    say "asan: C++ tests, and each fuzz target on changed inputs"
+    ctest_in asan -C asan -R "^asan/($(IFS='|'; printf '%s' "${asan_modules[*]}")|fuzz)/" -E "$asan_skipped"
   fi
   say "tsan: build with ThreadSanitizer (several minutes the first time)"
   if build tsan test_gpu_tsan test_net_tsan; then

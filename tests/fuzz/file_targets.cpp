@@ -1,0 +1,253 @@
+// Files that a user, another program or another machine brings.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/hash.hpp"
+#include "net/tls/keys.hpp"
+#include "peer/checkpoint/checkpoint.hpp"
+#include "peer/config/config.hpp"
+#include "peer/config/members_file.hpp"
+#include "peer/log/resumed_log.hpp"
+#include "peer/log/run_files.hpp"
+#include "peer/storage/json.hpp"
+#include "peer/storage/safetensors.hpp"
+#include "tests/fuzz/target.hpp"
+#include "topology/graph_file.hpp"
+#include "topology/mixing_matrix.hpp"
+#include "train/dataset.hpp"
+#include "train/gzip.hpp"
+#include "train/idx_file.hpp"
+
+namespace gossamer::fuzz {
+namespace {
+
+/// A file in memory with the input as its content.
+class MemoryFile {
+ public:
+  explicit MemoryFile(std::span<const std::byte> content) : descriptor_(memfd_create("fuzz", 0)) {
+    require(descriptor_ >= 0, "there is memory for a file");
+    for (std::size_t written = 0; written < content.size();) {
+      const ssize_t count =
+          ::write(descriptor_, content.data() + written, content.size() - written);
+      require(count > 0, "a file in memory can be written");
+      written += static_cast<std::size_t>(count);
+    }
+  }
+  ~MemoryFile() { ::close(descriptor_); }
+  MemoryFile(const MemoryFile&) = delete;
+  MemoryFile& operator=(const MemoryFile&) = delete;
+
+  std::string path() const { return fmt::format("/proc/self/fd/{}", descriptor_); }
+
+ private:
+  int descriptor_;
+};
+
+std::string_view text_of(std::span<const std::byte> input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+
+std::span<const unsigned char> raw(std::span<const std::byte> input) {
+  return {reinterpret_cast<const unsigned char*>(input.data()), input.size()};
+}
+
+/// Every error is a sentence.
+template <class T>
+bool ok(const Result<T>& result) {
+  if (!result.ok()) require(!result.error().message.empty(), "an error has a message");
+  return result.ok();
+}
+
+// ---- data sets
+
+void run_idx(std::span<const std::byte> input) {
+  for (const int dimensions : {1, 3}) {
+    const auto array = train::parse_idx("images", raw(input), dimensions);
+    if (!ok(array)) continue;
+    std::size_t values = 1;
+    for (const std::size_t dimension : array->dimensions) values *= dimension;
+    require(array->values.size() == values, "an array has the values that its dimensions say");
+  }
+}
+
+std::vector<Bytes> idx_seeds() {
+  Bytes one = bytes_of(std::string_view("\0\0\x08\x01\0\0\0\x03\x01\x02\x03", 11));
+  Bytes three =
+      bytes_of(std::string_view("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\x01\x02\x03\x04", 20));
+  // The same, packed by gzip.
+  Bytes packed =
+      bytes_of(std::string_view("\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\xff\x63\x60\xe0\x60\x64\x60"
+                                "\x60\x60\x66\x64\x62\x06\x00\x8b\xe5\xbd\xa4\x0b\x00\x00\x00",
+                                31));
+  return {one, three, packed};
+}
+
+void run_gzip(std::span<const std::byte> input) {
+  constexpr std::size_t kLimit = 1 << 16;
+  const auto content = train::gunzip("file", raw(input), kLimit);
+  if (ok(content)) require(content->size() <= kLimit, "no more is unpacked than the limit");
+}
+
+void run_csv(std::span<const std::byte> input) {
+  Source source(input);
+  const std::uint64_t choices = source.number(1);
+  const MemoryFile file(source.rest());
+  const ParameterValues values{
+      {"path", file.path()},
+      {"separator", std::string((choices & 1) != 0 ? "tab" : "comma")},
+      {"task", std::string((choices & 2) != 0 ? "regression" : "classification")}};
+  const auto data = train::make_dataset("csv", {2, 1}, values);
+  if (!ok(data)) return;
+  require(data->features.size() == data->count * data->feature_count(), "every sample is whole");
+  require(data->train_count <= data->count, "no more samples train than there are");
+  for (const std::int32_t label : data->labels)
+    require(label >= 0 && label < data->classes, "a label is one of the classes");
+}
+
+std::vector<Bytes> csv_seeds() {
+  return {bytes_of(std::string(1, '\0') + "a,b,kind\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n9,1,x\n"),
+          bytes_of(std::string(1, 3) + "1.5\t2\n-3e2\t4\n\"5\"\t6\n7\t8\n9\t10\n")};
+}
+
+// ---- graphs
+
+void run_graph(const Result<topology::FileGraph>& graph) {
+  if (!ok(graph)) return;
+  for (const topology::FileEdge& edge : graph->edges)
+    require(edge.from >= 0 && edge.from < graph->peers && edge.to >= 0 && edge.to < graph->peers,
+            "the ends of an edge are peers");
+  if (graph->peers <= 512) ok(topology::rows_of(*graph, "graph"));
+}
+
+void run_edge_list(std::span<const std::byte> input) {
+  for (const bool directed : {false, true})
+    run_graph(topology::parse_edge_list(text_of(input), "graph", directed));
+}
+
+std::vector<Bytes> edge_list_seeds() {
+  return {bytes_of("0 1\n1 2 # a comment\n\n2 0\n"), bytes_of("0 1 0.25\n1 2 0.25\n2 0 0.5\n")};
+}
+
+void run_graphml(std::span<const std::byte> input) {
+  run_graph(topology::parse_graphml(text_of(input), "graph"));
+}
+
+std::vector<Bytes> graphml_seeds() {
+  return {bytes_of(R"(<?xml version="1.0"?><graphml>
+<key id="w" for="edge" attr.name="weight" attr.type="double"/>
+<graph edgedefault="undirected"><node id="n0"/><node id="n1"/>
+<edge source="n0" target="n1"><data key="w">0.5</data></edge></graph></graphml>)"),
+          bytes_of(R"(<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/>
+<!-- a comment --><edge source="a" target="b"/><edge source="b" target="a"/></graph></graphml>)")};
+}
+
+// ---- configuration and keys
+
+void run_config(std::span<const std::byte> input) {
+  const MemoryFile file(input);
+  const auto config = peer::load_config(file.path(), {});
+  if (!ok(config)) return;
+  // What is written reads as the same run.
+  const std::string text = config->to_toml();
+  const MemoryFile again(std::as_bytes(std::span(text)));
+  const auto reread = peer::load_config(again.path(), {});
+  require(reread.ok(), "a resolved configuration can be read");
+  require(reread->shared_hash() == config->shared_hash(), "a resolved configuration is the same");
+}
+
+std::vector<Bytes> config_seeds() {
+  return {bytes_of("[run]\npeers = 8\nrounds = 20\nseed = 3\n[topology]\nkind = \"ring\"\n"),
+          bytes_of("[algorithm]\nkind = \"diloco\"\nlocal_steps = 4\n[sim]\nlatency_ms = 2.5\n"
+                   "[net]\npeers = [\"127.0.0.1:4000\", \"127.0.0.1:4001\"]\n")};
+}
+
+void run_members(std::span<const std::byte> input) {
+  const MemoryFile file(input);
+  ok(peer::read_members(file.path()));
+}
+
+std::vector<Bytes> members_seeds() {
+  const std::string key = net::to_string(net::PublicKey{});
+  return {
+      bytes_of(fmt::format("[[member]]\nid = 0\nkey = \"{}\"\naddress = \"127.0.0.1:4000\"\n"
+                           "[[member]]\nid = 1\nkey = \"{}\"\n",
+                           key, key))};
+}
+
+void run_key(std::span<const std::byte> input) {
+  const auto key = net::parse_public_key(std::string(text_of(input)));
+  if (ok(key))
+    require(net::parse_public_key(net::to_string(*key)).value() == *key,
+            "a key that is written reads as the same key");
+}
+
+std::vector<Bytes> key_seeds() { return {bytes_of(net::to_string(net::PublicKey{}))}; }
+
+// ---- what a run wrote, or somebody else
+
+void run_safetensors(std::span<const std::byte> input) {
+  const MemoryFile file(input);
+  const auto tensors = peer::read_safetensors(file.path());
+  if (!ok(tensors)) return;
+  std::size_t bytes = 0;
+  for (const auto& tensor : tensors->tensors) bytes += tensor.values.size_bytes();
+  require(bytes <= input.size(), "the tensors lie in the file");
+}
+
+std::vector<Bytes> safetensors_seeds() {
+  const std::string header =
+      R"({"__metadata__":{"a":"b"},"w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  return {bytes_of(file + header + std::string(8, '\x3f'))};
+}
+
+void run_manifest(std::span<const std::byte> input) {
+  std::string text(text_of(input));
+  // A checksum that is wrong hides everything else.
+  if (auto json = peer::parse_json(text); json.ok() && json->is_object()) {
+    json->erase("checksum");
+    const std::string rest = peer::text_of(*json);
+    (*json)["checksum"] = hash_hex(rest);
+    text = peer::text_of(*json);
+  }
+  const MemoryFile file(std::as_bytes(std::span(text)));
+  const auto manifest = peer::read_manifest(file.path());
+  if (ok(manifest)) ok(Result<std::string>(peer::manifest_text(*manifest)));
+}
+
+std::vector<Bytes> manifest_seeds() { return {bytes_of(R"({"format":2,"round":3,"nodes":[]})")}; }
+
+void run_log(std::span<const std::byte> input) {
+  const MemoryFile file(input);
+  std::size_t records = 0;
+  const auto log = peer::read_log(file.path(), 0,
+                                  [&records](const peer::ProcessLog&, peer::Json&&) { ++records; });
+  const auto resumed = peer::ResumedLog::read(file.path(), 0);
+  require(log.ok() == resumed.ok(), "both readers of a log accept the same ones");
+  if (log.ok() && log->has_value()) require(!(*log)->hosted.empty(), "a log has peers");
+}
+
+std::vector<Bytes> log_seeds() { return {bytes_of("{\"record\":\"header\"}\n")}; }
+
+}  // namespace
+
+std::vector<Target> file_targets() {
+  return {{"idx", run_idx, idx_seeds},
+          {"gzip", run_gzip, idx_seeds},
+          {"csv", run_csv, csv_seeds},
+          {"edge_list", run_edge_list, edge_list_seeds},
+          {"graphml", run_graphml, graphml_seeds},
+          {"config", run_config, config_seeds},
+          {"members", run_members, members_seeds},
+          {"public_key", run_key, key_seeds},
+          {"safetensors", run_safetensors, safetensors_seeds},
+          {"manifest", run_manifest, manifest_seeds},
+          {"log", run_log, log_seeds}};
+}
+
+}  // namespace gossamer::fuzz
