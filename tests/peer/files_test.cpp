@@ -54,9 +54,10 @@ Json a_network() {
           {"averaged_accuracy", {}}, {"distance_to_optimum", 2.5}};
 }
 Json an_end() {
-  return {{"record", "end"}, {"reason", "finished"}, {"message", ""},
-          {"rounds", 1},     {"seconds", 1.5},       {"wall_seconds", 0.1},
-          {"node_steps", 1}, {"bytes_sent", 1},      {"row_hashes", {"ab"}}};
+  return {{"record", "end"},     {"reason", "finished"}, {"message", ""},
+          {"rounds", 1},         {"seconds", 1.5},       {"wall_seconds", 0.1},
+          {"node_steps", 1},     {"bytes_sent", 1},      {"refused_connections", {}},
+          {"row_hashes", {"ab"}}};
 }
 std::string lines_of(const std::vector<Json>& records) {
   std::string lines;

@@ -74,7 +74,8 @@ TEST_CASE(
                        {"seconds", 1.0},
                        {"event", "joined"},
                        {"neighbour", nullptr},
-                       {"reachable_peers", 4}})
+                       {"reachable_peers", 4},
+                       {"cause", nullptr}})
                      .dump() +
                  "\n";
       if (round > 10 && round <= 12) continue;  // it did rounds to 10, and began again at 12

@@ -1,6 +1,7 @@
 """Networks of real processes that lose peers and continue."""
 
 import json
+import re
 import signal
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,11 @@ def events(net: Network, peer: int) -> list[tuple[str, int | None, int | None]]:
         for r in net.records(peer)
         if r["record"] == "membership"
     ]
+
+
+def causes(net: Network, peer: int) -> list[str]:
+    """Why links of a peer were lost, by its log."""
+    return [r["cause"] for r in net.records(peer) if r.get("event") == "link_lost"]
 
 
 def stop(peers: list[PeerProcess]) -> None:
@@ -122,6 +128,9 @@ def test_a_silent_peer_is_lost_after_the_failure_timeout(network: NetworkFactory
         peer.wait_for_message("all 4 peers are reachable")
     wait_for_rounds(net, peers)
     stop(peers)
+    for other in (0, 2):
+        assert re.search(r"^peer 1 .* was lost .* it sent nothing for 1", causes(net, other)[0])
+        assert net.records(other)[-1]["refused_connections"]["keys"] == 0
 
 
 def test_a_diverging_peer_ends_and_the_others_continue(

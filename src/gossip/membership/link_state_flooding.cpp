@@ -169,7 +169,10 @@ void LinkStateFlooding::report_reachability() {
                        missing.size() == 1 ? fmt::format("peer {} is", missing.front())
                                            : fmt::format("peers {} are", fmt::join(missing, ", ")),
                        reached.size(), table_.peers());
-  report({MembershipEvent::Kind::reachability, endpoint_.round(), static_cast<int>(reached.size())},
+  report({MembershipEvent::Kind::reachability,
+          endpoint_.round(),
+          static_cast<int>(reached.size()),
+          {}},
          text);
 }
 

@@ -31,6 +31,7 @@ struct MembershipEvent {
   Kind kind = Kind::link_lost;
   Round round = 0;
   int value = 0;
+  std::string cause = {};  ///< link_lost: why, as a sentence
 };
 
 struct MembershipOptions {

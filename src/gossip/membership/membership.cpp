@@ -51,7 +51,7 @@ void Membership::on_link_lost(int peer, const std::string& why) {
     notify();
   }
   if (!active) return;
-  flooding_.report({Event::Kind::link_lost, t, peer},
+  flooding_.report({Event::Kind::link_lost, t, peer, why},
                    fmt::format("{}; peer {} continues without it", why, endpoint_.peer()));
   flooding_.publish(peer, t);
 }
@@ -172,7 +172,7 @@ void Membership::activate(int peer, Round first) {
   link.peers_round.reset();
   link.active = true;
   link.margin = 1;
-  flooding_.report({Event::Kind::link_restored, first, peer},
+  flooding_.report({Event::Kind::link_restored, first, peer, {}},
                    fmt::format("peer {} is back: from round {} on peer {} mixes with it again",
                                peer, first, endpoint_.peer()));
   // The other end receives this update too: it is the acceptance of its proposal, and precedes

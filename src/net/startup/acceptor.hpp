@@ -11,6 +11,7 @@
 #include <string>
 
 #include "net/startup/handshake_stream.hpp"
+#include "net/startup/refused_connections.hpp"
 #include "net/tls/authenticator.hpp"
 #include "net/wire/hello.hpp"
 
@@ -33,13 +34,6 @@ struct AcceptorOptions {
   std::function<void(const Hello& hello, HandshakeResult result, const std::string& clause)>
       on_rejected;
   std::function<void(const std::string&)> message;  ///< lines for people
-};
-
-/// Connections that did not become part of a session, since the start.
-struct RefusedConnections {
-  std::uint64_t keys = 0;        ///< the key belongs to no member, or to another peer
-  std::uint64_t handshakes = 0;  ///< no handshake: silence, noise, a crowd
-  std::uint64_t hellos = 0;      ///< rejected for any other reason
 };
 
 /// Thread: the scheduler's. Listens from open() until it is destroyed.

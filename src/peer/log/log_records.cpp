@@ -31,6 +31,8 @@ enum class FieldType {
   hashes,
   event,
   node_or_null,
+  name_or_null,
+  refusals,
   deviations
 };
 
@@ -73,16 +75,20 @@ constexpr Field kMembership[] = {{"round", FieldType::count},
                                  {"seconds", FieldType::seconds},
                                  {"event", FieldType::event},
                                  {"neighbour", FieldType::node_or_null},
-                                 {"reachable_peers", FieldType::node_or_null}};
+                                 {"reachable_peers", FieldType::node_or_null},
+                                 {"cause", FieldType::name_or_null}};
 constexpr Field kDeviations[] = {
     {"round", FieldType::count}, {"peer", FieldType::count}, {"deviations", FieldType::deviations}};
-constexpr Field kEnd[] = {{"reason", FieldType::reason},        {"message", FieldType::text},
-                          {"rounds", FieldType::count},         {"seconds", FieldType::seconds},
-                          {"wall_seconds", FieldType::seconds}, {"node_steps", FieldType::count},
-                          {"bytes_sent", FieldType::count},     {"row_hashes", FieldType::hashes}};
+constexpr Field kEnd[] = {
+    {"reason", FieldType::reason},        {"message", FieldType::text},
+    {"rounds", FieldType::count},         {"seconds", FieldType::seconds},
+    {"wall_seconds", FieldType::seconds}, {"node_steps", FieldType::count},
+    {"bytes_sent", FieldType::count},     {"refused_connections", FieldType::refusals},
+    {"row_hashes", FieldType::hashes}};
 
 constexpr std::string_view kReasons[] = {"finished", "interrupted", "lost_peer", "diverged",
                                          "failed"};
+constexpr const char* kRefusals[] = {"keys", "handshakes", "hellos"};
 constexpr std::string_view kEvents[] = {"link_lost", "link_restored", "reachable", "joined"};
 
 bool is_one_of(const Json& value, std::span<const std::string_view> choices) {
@@ -131,6 +137,15 @@ bool is_deviation(const Json& value) {
          row_is_valid && values_are_valid && (used.is_null() || is_count(used, 0, any));
 }
 
+/// Numbers of connections that were refused, by reason; null where there were no connections.
+bool is_refusals(const Json& value) {
+  constexpr auto any = std::numeric_limits<std::uint64_t>::max();
+  return value.is_null() ||
+         (value.is_object() && std::ranges::all_of(kRefusals, [&value](const char* reason) {
+            return value.contains(reason) && is_count(value.at(reason), 0, any);
+          }));
+}
+
 bool fits(const Json& value, FieldType type) {
   constexpr auto any = std::numeric_limits<std::uint64_t>::max();
   switch (type) {
@@ -150,6 +165,8 @@ bool fits(const Json& value, FieldType type) {
     case FieldType::reason: return is_one_of(value, kReasons);
     case FieldType::event: return is_one_of(value, kEvents);
     case FieldType::node_or_null: return value.is_null() || is_count(value, 0, kMaxNodes);
+    case FieldType::name_or_null: return value.is_null() || is_text(value);
+    case FieldType::refusals: return is_refusals(value);
     case FieldType::deviations:
       return value.is_array() && std::all_of(value.begin(), value.end(), is_deviation);
   }
@@ -175,6 +192,9 @@ std::string description(FieldType type) {
     case FieldType::event: return fmt::format("one of {}", fmt::join(kEvents, ", "));
     case FieldType::node_or_null:
       return fmt::format("a node or a number of nodes, from 0 to {}, or null", kMaxNodes);
+    case FieldType::name_or_null: return "a text that is not empty, or null";
+    case FieldType::refusals:
+      return fmt::format("integers ≥ 0 for {}, or null", fmt::join(kRefusals, ", "));
     case FieldType::deviations: return "a list of round, from and used_round";
   }
   return {};

@@ -30,6 +30,10 @@ Json deviation_json(const gossip::Deviation& deviation) {
   return json;
 }
 
+Json refusals_json(const net::RefusedConnections& refused) {
+  return {{"keys", refused.keys}, {"handshakes", refused.handshakes}, {"hellos", refused.hellos}};
+}
+
 Status create_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -229,6 +233,7 @@ Status Recorder::membership(const MembershipMetrics& metrics) {
   record["event"] = metrics.event;
   record["neighbour"] = metrics.neighbour ? Json(*metrics.neighbour) : Json();
   record["reachable_peers"] = metrics.reachable_peers ? Json(*metrics.reachable_peers) : Json();
+  record["cause"] = metrics.cause.empty() ? Json() : Json(metrics.cause);
   return write(record);
 }
 
@@ -300,6 +305,7 @@ Status Recorder::end(const EndMetrics& metrics, const RowViews& rows) {
   record["wall_seconds"] = metrics.wall_seconds;
   record["node_steps"] = metrics.node_steps;
   record["bytes_sent"] = metrics.bytes_sent;
+  record["refused_connections"] = metrics.refused ? refusals_json(*metrics.refused) : Json();
   record["row_hashes"] = Json::array();
   for (std::span<const float> row : rows) record["row_hashes"].push_back(hash_hex(row));
   GOSSAMER_TRY_STATUS(write(record));

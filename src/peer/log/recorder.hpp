@@ -15,6 +15,7 @@
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/links/simulated_link.hpp"
 #include "gossip/node.hpp"
+#include "net/startup/refused_connections.hpp"
 #include "peer/log/metrics.hpp"
 #include "peer/log/resumed_log.hpp"
 #include "peer/setup/setup.hpp"
@@ -46,6 +47,7 @@ struct MembershipMetrics {
   std::string event;                   ///< link_lost | link_restored | reachable | joined
   std::optional<int> neighbour;        ///< link_lost, link_restored: the other end of the link
   std::optional<int> reachable_peers;  ///< reachable, joined: their number, this peer included
+  std::string cause = {};              ///< link_lost: why
 };
 
 /// The deviations from W in the mix of a hosted peer.
@@ -64,6 +66,7 @@ struct EndMetrics {
   double wall_seconds = 0;
   std::uint64_t node_steps = 0;
   std::uint64_t bytes_sent = 0;
+  std::optional<net::RefusedConnections> refused = {};  ///< none: the run had no connections
 };
 
 /// Whether log.every asks for records of `round`.

@@ -136,7 +136,7 @@ bool Host::joined(gossip::PeerEngine& engine) {
     }
   }
   const auto reachable = static_cast<int>(engine.membership().reachable().size());
-  log_.record({engine.round(), engine.id(), 0, "joined", std::nullopt, reachable});
+  log_.record({engine.round(), engine.id(), 0, "joined", std::nullopt, reachable, {}});
   return !error_;
 }
 

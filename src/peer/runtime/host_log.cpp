@@ -127,7 +127,8 @@ void HostLog::record(int node, const gossip::Membership::Event& change) {
                             : change.kind == link_restored ? "link_restored"
                                                            : "reachable",
                             {},
-                            {}};
+                            {},
+                            change.cause};
   (change.kind == reachability ? metrics.reachable_peers : metrics.neighbour) = change.value;
   record(std::move(metrics));
 }

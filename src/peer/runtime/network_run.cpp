@@ -319,7 +319,9 @@ Status NetworkRun::finish(bool began) {
                      fmt::join(request_.hosted, ", "), left_out, setup_.config.run.rounds)});
   const HostView rows(*setup_.device, host_->parameter_rows());
   const double seconds = std::chrono::duration<double>(scheduler_.now()).count();
-  const Status written = recorder.end(host_->end_metrics(seconds, host_->error()), rows.rows());
+  EndMetrics end = host_->end_metrics(seconds, host_->error());
+  end.refused = network_->refused();
+  const Status written = recorder.end(end, rows.rows());
   on_stop_.reset();
   network_.reset();
   request_.on_end(written.ok() ? host_->error() : written.error(), rows.rows());

@@ -200,6 +200,7 @@ def write_run(out, config, hosted):
                 "wall_seconds": 0.1,
                 "node_steps": rounds * len(hosted),
                 "bytes_sent": 1,
+                "refused_connections": None,
                 "row_hashes": ["ab" * 16] * len(hosted),
             }
         )
