@@ -176,6 +176,7 @@ class Network::Run final : private EngineHooks {
     exchange.chunk_values = options_.chunk_values;
     exchange.staleness = options_.staleness;
     exchange.codec = codec_.get();
+    exchange.rule = options_.rule;
     exchange.seed = kSeed;
     for (std::size_t i = 0; i < (options_.apart ? nodes_.size() : 1); ++i) {
       GroupRequest request{scheduler_,          compute_,   row_device_,
