@@ -2,9 +2,10 @@
 //
 // A mix of round t waits for the row of round t of every in-neighbour that is present, one after
 // the other in ascending order, and the rule is applied to the whole rows: a distance between rows
-// is known only when all of their values are here. No control messages are sent, and the messages
-// are those of StreamingMixer. A neighbour that is lost before its whole row has arrived is left
-// out, and its weight stays with the peer's own row.
+// is known only when all of their values are here. Rows are received in finish(); before, a link
+// carries what its window allows. No control messages are sent, and the messages are those of
+// StreamingMixer. A neighbour that is lost before its whole row has arrived is left out, and its
+// weight stays with the peer's own row.
 //
 // Memory: a row for each in-neighbour and channel.
 #pragma once

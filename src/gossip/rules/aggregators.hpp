@@ -11,12 +11,13 @@
 namespace gossamer::gossip::rules {
 
 struct WeiszfeldOptions {
-  int iterations = 32;
+  int iterations = 200;
   double smoothing = 1e-6;  ///< ν: distances below it count as ν
 };
 
 /// The weights of the rows, of sum 1, in their geometric median with the weights `alpha`: by at
-/// most that number of steps of the smoothed Weiszfeld algorithm from the mean.
+/// most that number of steps of the smoothed Weiszfeld algorithm from the mean. It ends earlier
+/// when no weight changes by more than 1e-12 of itself.
 std::vector<double> geometric_median_weights(const SquaredDistances& distances,
                                              std::span<const double> alpha,
                                              const WeiszfeldOptions& options);

@@ -44,6 +44,7 @@ RuleKind descriptor() {
           .source = "Gaucher, Dieuleveut and Hendrikx 2025",
           .parameters = hostile_parameters().specs(),
           .least_neighbours = [](int hostile) { return 2 * hostile + 1; },
+          .guarantee = "twice the largest weight of b neighbours has to be below the weight of all",
           .make = make_rule_with(hostile_parameters(), make)};
 }
 
