@@ -58,12 +58,12 @@ RuleKind descriptor() {
           .summary =
               "ClippedGossip, or self-centred clipping: the mean, with the difference to "
               "each neighbour clipped to a radius",
-          .source = "He, Karimireddy and Jaggi 2022, eq. 3",
+          .source = "He, Karimireddy and Jaggi 2022 (ClippedGossip)",
           .parameters = parameters.specs(),
           .least_neighbours = [](int hostile) { return hostile + 1; },
           .guarantee =
-              "the guarantee needs a root of the hostile neighbours' weight, √δ, of the "
-              "order of the spectral gap or less",
+              "the guarantee needs √δ, the square root of the hostile neighbours' weight, "
+              "to be of the order of the spectral gap or less",
           .make = make_rule_with(parameters, make)};
 }
 
