@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from corpus.catalog import Case, Corpus, Kinds, read_corpus, uncovered
+from corpus.catalog import KIND_KEYS, Case, Corpus, Kinds, read_corpus, uncovered
 from corpus.data_files import make_data_files
 from corpus.execution import HASH, Build, CaseFailed, Execution, Streams, list_kinds, remove
 from corpus.renames import Record, Renames, UsageError, read_renames
@@ -183,7 +183,9 @@ def check_names(renames: Renames, old: Kinds, new: Kinds, path: Path) -> None:
 def _has_key(listed: Kinds, key: str) -> bool:
     section, _, name = key.partition(".")
     entries = [listed.get("section", {}).get(section, {}), *listed.get(section, {}).values()]
-    return name == "kind" or any(name in entry.get("parameters", {}) for entry in entries)
+    return name == KIND_KEYS.get(section, "kind") or any(
+        name in entry.get("parameters", {}) for entry in entries
+    )
 
 
 def chosen(corpus: Corpus, pattern: str) -> list[Case]:

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "gossip/algorithm.hpp"
+#include "gossip/rule.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/storage/files.hpp"
 #include "topology/kind.hpp"
@@ -39,6 +40,7 @@ std::vector<Group> groups() {
   std::vector<Group> all{group("topology", topology::kinds::catalog()),
                          group("algorithm", gossip::algorithms::catalog()),
                          group("codec", gossip::codecs::catalog()),
+                         group("mixing", gossip::rules::catalog()),
                          group("model", train::models::catalog()),
                          group("data", train::datasets::catalog()),
                          group("optimizer", train::optimizer_kinds())};
@@ -64,12 +66,12 @@ void print_text(bool verbose) {
   for (const Group& group : groups()) {
     fmt::print("{}\n", group.name);
     for (const Entry& entry : group.entries) {
-      fmt::print("  {:<22}{}\n", entry.name, entry.summary);
+      fmt::print("  {:<26}{}\n", entry.name, entry.summary);
       if (!verbose) continue;
-      if (!entry.source.empty()) fmt::print("  {:<22}source: {}\n", "", entry.source);
+      if (!entry.source.empty()) fmt::print("  {:<26}source: {}\n", "", entry.source);
       for (const ParameterSpec& spec : entry.parameters) {
         const std::string value = to_string(spec.default_value);
-        fmt::print("  {:<22}  {} = {}   [{}] {}\n", "", spec.name, value.empty() ? "\"\"" : value,
+        fmt::print("  {:<26}  {} = {}   [{}] {}\n", "", spec.name, value.empty() ? "\"\"" : value,
                    range_text(spec), spec.notes.help);
       }
     }
@@ -101,8 +103,8 @@ void add_list(CLI::App& app, int& exit_code) {
   auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
   CLI::App* list = app.add_subcommand(
       "list",
-      "list the topologies, algorithms, codecs, models, data sets, optimizers and configuration "
-      "sections");
+      "list the topologies, algorithms, codecs, mixing rules, models, data sets, optimizers and "
+      "configuration sections");
   list->add_flag("-v,--verbose", *verbose, "with sources and parameters");
   list->add_flag("--json", *json, "print everything as JSON");
   list->callback([verbose, json, &exit_code] {

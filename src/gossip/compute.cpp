@@ -44,12 +44,8 @@ bool Compute::run_pending(Time next_event) {
     return true;
   }
   const auto execute = [this](auto requests) { device_.execute(requests); };
-  bool ran = run_rows(axpys_, execute);
-  ran |= run_rows(differences_, execute);
-  ran |= run_rows(scalings_, execute);
-  ran |= run_rows(divisions_, execute);
-  ran |= run_rows(copies_, execute);
-  ran |= run_rows(fills_, execute);
+  bool ran = false;
+  std::apply([&](auto&... queue) { ((ran |= run_rows(queue, execute)), ...); }, row_queues_);
   ran |= run_rows(encodes_, [this](const auto& requests) {
     run_coded(requests,
               [this](const Codec& codec, const auto& batch) { codec.encode(device_, batch); });

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "gossip/codec.hpp"
@@ -70,26 +71,20 @@ class Compute final : public IdleWork {
   void check_range(const gpu::RangeCheckRequest& request) { range_checks_.push_back(request); }
   void run_checks();
 
-  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: until the
-  /// operation is ordered before all later work of the device.
-  auto axpy(const gpu::AxpyRequest<float>& request) {
-    return RowAwaiter<gpu::AxpyRequest<float>>(axpys_, request);
+  /// co_await compute.operate(request), for a request of RowQueues: until the operation is ordered
+  /// before all later work of the device; distances are complete then. What the request refers to
+  /// stays where it is meanwhile.
+  template <class Request>
+  auto operate(const Request& request) {
+    return RowAwaiter<Request>(std::get<RowQueue<Request>>(row_queues_), request);
   }
-  auto add_difference(const gpu::DifferenceRequest<float>& request) {
-    return RowAwaiter<gpu::DifferenceRequest<float>>(differences_, request);
-  }
-  auto scale(const gpu::ScaleRequest<float>& request) {
-    return RowAwaiter<gpu::ScaleRequest<float>>(scalings_, request);
-  }
-  auto divide(const gpu::DivideRequest<float>& request) {
-    return RowAwaiter<gpu::DivideRequest<float>>(divisions_, request);
-  }
-  auto copy(const gpu::CopyRequest<float>& request) {
-    return RowAwaiter<gpu::CopyRequest<float>>(copies_, request);
-  }
-  auto fill(const gpu::FillRequest<float>& request) {
-    return RowAwaiter<gpu::FillRequest<float>>(fills_, request);
-  }
+  /// co_await compute.axpy({…}), compute.add_difference({…}), compute.scale({…}), …: likewise.
+  auto axpy(const gpu::AxpyRequest<float>& request) { return operate(request); }
+  auto add_difference(const gpu::DifferenceRequest<float>& request) { return operate(request); }
+  auto scale(const gpu::ScaleRequest<float>& request) { return operate(request); }
+  auto divide(const gpu::DivideRequest<float>& request) { return operate(request); }
+  auto copy(const gpu::CopyRequest<float>& request) { return operate(request); }
+  auto fill(const gpu::FillRequest<float>& request) { return operate(request); }
 
   /// co_await compute.encode(codec, request), and decode: likewise. The codec outlives it.
   auto encode(const Codec& codec, const EncodeRequest& request) {
@@ -153,6 +148,14 @@ class Compute final : public IdleWork {
     void await_resume() const {}
   };
 
+  /// The queues, in the order in which they are served.
+  using RowQueues =
+      std::tuple<RowQueue<gpu::AxpyRequest<float>>, RowQueue<gpu::DifferenceRequest<float>>,
+                 RowQueue<gpu::ScaleRequest<float>>, RowQueue<gpu::DivideRequest<float>>,
+                 RowQueue<gpu::CopyRequest<float>>, RowQueue<gpu::FillRequest<float>>,
+                 RowQueue<gpu::DistancesRequest<float>>,
+                 RowQueue<gpu::OrderStatisticsRequest<float>>>;
+
   template <class Request>
   struct CodecRequest {
     const Codec* codec;
@@ -177,12 +180,7 @@ class Compute final : public IdleWork {
   std::vector<gpu::RangeCheckRequest> range_checks_;
   std::vector<Mixing> mixes_;
   std::vector<gpu::MixRequest> mix_batch_;
-  RowQueue<gpu::AxpyRequest<float>> axpys_;
-  RowQueue<gpu::DifferenceRequest<float>> differences_;
-  RowQueue<gpu::ScaleRequest<float>> scalings_;
-  RowQueue<gpu::DivideRequest<float>> divisions_;
-  RowQueue<gpu::CopyRequest<float>> copies_;
-  RowQueue<gpu::FillRequest<float>> fills_;
+  RowQueues row_queues_;
   RowQueue<CodecRequest<EncodeRequest>> encodes_;
   RowQueue<CodecRequest<DecodeRequest>> decodes_;
   int batches_in_flight_ = 0;

@@ -7,8 +7,8 @@
 //
 // Order. The operations that one thread asks for take effect in that order. A call may return
 // before its operation is done; finish() waits for all of them, and is needed before another thread
-// uses the results. Results that go to host memory (downloads, sketches) are complete when the call
-// returns; fault words are set by finish() at the latest.
+// uses the results. Results that go to host memory (downloads, sketches, distances) are complete
+// when the call returns; fault words are set by finish() at the latest.
 //
 // Memory. All pointers in requests are device memory, from Memory::allocate() or, where
 // host_accessible(), from anywhere. A pointer to host memory is marked as such. A request is served
@@ -34,13 +34,14 @@ using BasicRequests =
     std::variant<std::span<const BasicMixRequest<Real>>, std::span<const AxpyRequest<Real>>,
                  std::span<const DifferenceRequest<Real>>, std::span<const ScaleRequest<Real>>,
                  std::span<const DivideRequest<Real>>, std::span<const CopyRequest<Real>>,
-                 std::span<const FillRequest<Real>>, std::span<const SketchRequest<Real>>,
-                 std::span<const RangeCheckRequest>, std::span<const EncodeBf16Request>,
-                 std::span<const DecodeBf16Request>, std::span<const EncodeInt8Request>,
-                 std::span<const DecodeInt8Request>, std::span<const EncodeSignsRequest>,
-                 std::span<const DecodeSignsRequest>, std::span<const TopKRequest>,
-                 std::span<const ScatterAddRequest>, std::span<const SampleRequest>,
-                 std::span<const AddSampledRequest>>;
+                 std::span<const FillRequest<Real>>, std::span<const DistancesRequest<Real>>,
+                 std::span<const OrderStatisticsRequest<Real>>,
+                 std::span<const SketchRequest<Real>>, std::span<const RangeCheckRequest>,
+                 std::span<const EncodeBf16Request>, std::span<const DecodeBf16Request>,
+                 std::span<const EncodeInt8Request>, std::span<const DecodeInt8Request>,
+                 std::span<const EncodeSignsRequest>, std::span<const DecodeSignsRequest>,
+                 std::span<const TopKRequest>, std::span<const ScatterAddRequest>,
+                 std::span<const SampleRequest>, std::span<const AddSampledRequest>>;
 using Requests = BasicRequests<float>;
 
 /// A device for rows of `Real`. The program computes in float; tests instantiate double as well, to

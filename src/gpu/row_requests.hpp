@@ -115,6 +115,54 @@ struct RangeCheckRequest {
   void visit_memory(auto&& memory) const { memory.reads(row); }
 };
 
+/// Values of a block of a squared distance, and the number of partial sums of a block.
+inline constexpr std::size_t kDistanceBlock = 4096;
+inline constexpr std::size_t kDistanceLanes = 256;
+
+/// Squared Euclidean distances ‖row_i − row_j‖² of m rows, computed in double. The order of the sum
+/// is fixed, and is the same on every device: within a block of kDistanceBlock values, lane l adds
+/// the values l, l + kDistanceLanes, …; the lanes are added as a tree, each to the one half the
+/// number of lanes above it; and the blocks are added in order. A distance therefore depends on the
+/// values of its two rows alone. Rows with values that are not finite give a distance that is not
+/// finite.
+///
+/// The distances are complete when the call returns.
+template <class Real>
+struct DistancesRequest {
+  std::span<const Real* const> rows;  ///< [m]: device memory, `length` values each
+  bool to_first = false;  ///< the pairs (0, 1), (0, 2), … only; else (1, 2), (1, 3), … follow
+  std::size_t length = 0;
+  double* distances = nullptr;  ///< out: one for each pair, in that order (host memory)
+
+  std::size_t pairs() const {
+    const std::size_t m = rows.size();
+    if (m == 0) return 0;
+    return to_first ? m - 1 : m * (m - 1) / 2;
+  }
+  void visit_memory(auto&& memory) const {
+    for (const Real* row : rows) memory.reads(row);
+  }
+};
+
+/// out ← x + factor · Σ_k (v_k − x). At each index, v_k are the values of the rows there of rank
+/// first … first + count − 1, counted from 0 in ascending order; equal values are in the order of
+/// the rows. Computed in double, and rounded once. Element-wise. `out` overlaps none of the inputs;
+/// x may be one of the rows.
+template <class Real>
+struct OrderStatisticsRequest {
+  const Real* x = nullptr;
+  Real* out = nullptr;
+  std::span<const Real* const> rows;  ///< [m]
+  std::size_t first = 0, count = 0;   ///< first + count ≤ m
+  double factor = 0;
+  std::size_t length = 0;
+
+  void visit_memory(auto&& memory) const {
+    memory.writes(out).reads(x);
+    for (const Real* row : rows) memory.reads(row);
+  }
+};
+
 /// Most values of a sketch.
 inline constexpr std::size_t kSketchLength = 1024;
 

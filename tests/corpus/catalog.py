@@ -9,7 +9,8 @@ from typing import Any
 from corpus.renames import UsageError
 
 SORTS = ("run", "resume", "network", "network_resume", "topology", "command")
-GROUPS = ("topology", "algorithm", "codec", "model", "data", "optimizer")
+GROUPS = ("topology", "algorithm", "codec", "mixing", "model", "data", "optimizer")
+KIND_KEYS = {"mixing": "rule"}  # of a group, the key that names the kind; else "kind"
 
 Kinds = dict[str, dict[str, Any]]
 
@@ -106,18 +107,22 @@ def uncovered(corpus: Corpus, listed: Kinds) -> Iterator[str]:
     """One sentence for each kind, choice and key of the program that no run of the corpus has."""
     runs = [case.settings for case in corpus.cases if case.sort not in ("topology", "command")]
     for group in GROUPS:
-        used = {settings.get(f"{group}.kind") for settings in runs}
+        used = {settings.get(_kind_key(group)) for settings in runs}
         for kind in listed.get(group, {}):
             if kind not in used:
-                yield f"no configuration has {group}.kind={kind}"
+                yield f"no configuration has {_kind_key(group)}={kind}"
     for group, names in listed.items():
         for name, entry in names.items():
-            of_kind = [s for s in runs if group == "section" or s.get(f"{group}.kind") == name]
-            section, where = (group, f" with {group}.kind={name}")
+            of_kind = [s for s in runs if group == "section" or s.get(_kind_key(group)) == name]
+            section, where = (group, f" with {_kind_key(group)}={name}")
             if group == "section":
                 section, where = name, ""
             for key, parameter in entry["parameters"].items():
                 yield from _uncovered_key(corpus, of_kind, f"{section}.{key}", parameter, where)
+
+
+def _kind_key(group: str) -> str:
+    return f"{group}.{KIND_KEYS.get(group, 'kind')}"
 
 
 def _uncovered_key(

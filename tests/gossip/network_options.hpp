@@ -55,6 +55,7 @@ struct NetworkOptions {
   std::function<void(const ChunkHeader&, std::span<float>)> tamper = {};
   std::string codec = "none";
   ParameterValues codec_values = {};
+  const MixingRule* rule = nullptr;  ///< null: the mean
 };
 
 /// Counts the values that are sent over a link.

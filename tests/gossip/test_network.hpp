@@ -184,6 +184,7 @@ class Network::Run final : private EngineHooks {
     exchange.chunk_values = options_.chunk_values;
     exchange.staleness = options_.staleness;
     exchange.codec = codec_.get();
+    exchange.rule = options_.rule;
     exchange.seed = kSeed;
     exchange.row_limit = options_.row_limit;
     for (std::size_t i = 0; i < (options_.apart ? nodes_.size() : 1); ++i) {

@@ -55,6 +55,9 @@ TEST_CASE(
   const Setup setup = set_up(network);
   CHECK(check_memory(setup, 18).ok());
   CHECK_FALSE(check_memory(setup, 19).ok());
+  const Setup ruled = set_up(network + Overrides{"mixing.rule=median"});  // and two gathered rows
+  CHECK(check_memory(ruled, 9).ok());
+  CHECK_FALSE(check_memory(ruled, 10).ok());
 }
 
 TEST_CASE(

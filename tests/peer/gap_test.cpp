@@ -108,6 +108,8 @@ TEST_CASE("incomplete runs and runs that do not mix are refused") {
   refused(folder.path, ErrorKind::data, "contains no run");
   run_in(folder.path / "allreduce", {"run.peers=3", "run.rounds=2", "algorithm.kind=allreduce"});
   refused(folder.path / "allreduce", ErrorKind::invalid, "does not mix");
+  run_in(folder.path / "median", {"mixing.rule=median", "run.peers=4", "run.rounds=2"});
+  refused(folder.path / "median", ErrorKind::invalid, "the mixing rule 'median' weighs rows by");
   run_in(folder.path / "sums", {"run.peers=3", "run.rounds=2", "algorithm.kind=async_push_sum"});
   refused(folder.path / "sums", ErrorKind::invalid, "does not mix");
   run_in(folder.path / "none", {"run.peers=3", "run.rounds=0"});

@@ -111,6 +111,8 @@ TEST_CASE(
         Overrides{"model.kind=linear", "data.kind=quadratic", "data.batch=4",
                   "data.gradient_noise=0.3", "log.every=4"},
         Overrides{"topology.kind=one_peer_exponential", "data.partition=label", "log.sketch=on"},
+        Overrides{"mixing.rule=cs_plus", "topology.kind=complete", "sim.latency_ms=2"},
+        Overrides{"mixing.rule=median", "algorithm.order=awc", "log.every=4"},
         Overrides{"algorithm.kind=push_sum", "topology.kind=star", "run.init=different"},
         Overrides{"algorithm.kind=fedavg", "algorithm.fraction=0.4", "algorithm.dropout=0.3",
                   "algorithm.prox=0.1", "log.every=3"},

@@ -106,6 +106,20 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
         ),
         ("algorithm.kind=choco", "codec.kind=randk", "topology.kind=star", "codec.fraction=0.02"),
         ("algorithm.kind=choco", "codec.kind=sign", "topology.kind=complete", *SMALL["linear"]),
+        *(
+            (
+                f"mixing.rule={rule}",
+                "topology.kind=complete",
+                "model.kind=mlp",
+                "model.hidden=[200]",
+                "net.chunk_kib=4",
+                "net.window=1",
+            )
+            for rule in ("clipped", "cs_plus", "trimmed_mean", "geometric_median")
+        ),
+        ("mixing.rule=median", "algorithm.order=awc", "algorithm.local_steps=2"),
+        ("mixing.rule=krum", "mixing.hostile=0", "algorithm.kind=qg_momentum"),
+        ("mixing.rule=nearest_neighbour_mixing", "net.chunk_kib=4"),
         ("algorithm.kind=allreduce", "algorithm.form=root", "net.chunk_kib=4", "net.window=1"),
         (
             "algorithm.kind=allreduce",

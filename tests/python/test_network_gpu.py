@@ -38,8 +38,13 @@ def network(gossamer: Path, tmp_path: Path) -> Iterator[NetworkFactory]:
         ("algorithm.kind=relay_sgd", "topology.kind=path", "net.chunk_kib=4"),
         ("algorithm.kind=choco", "codec.kind=topk", "topology.kind=star"),
         ("algorithm.kind=dpsgd", "codec.kind=int8", "topology.kind=path"),
+        ("mixing.rule=cs_plus", "topology.kind=complete", "net.chunk_kib=4"),
+        ("mixing.rule=median", "topology.kind=ring", "net.chunk_kib=4"),
     ],
-    ids=["ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"],
+    ids=[
+        *("ring", "awc", "allreduce", "consensus", "push_sum", "relay_sgd", "topk", "int8"),
+        *("cs_plus", "median"),
+    ],
 )
 def test_rows_on_gpus_have_the_bits_of_one_process(
     network: NetworkFactory, sets: tuple[str, ...], groups: list[str]

@@ -124,6 +124,13 @@ task<void> BufferedMixer::finish(Channel channel, MixedRow& row) {
   co_await buffered.decided();
   WholeRows rows = buffered.take();
   if (rows.sources.empty()) co_return;  // x does not change
+  if (rule_.differs_from_mean()) {
+    const bool mixed = co_await rule_.apply(row.values(), row.back().values(), rows);
+    if (mixed) {
+      row.swap();
+      co_return;
+    }
+  }
   auto& operation = operations_[channel];
   if (!operation)
     operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
@@ -186,7 +193,7 @@ void BufferedMixer::on_rounds_skipped(Round first, Round next) {
 }
 
 double BufferedMixer::mix_seconds() const {
-  double seconds = 0;
+  double seconds = rule_.seconds();
   for (const auto& [channel, operation] : operations_) seconds += operation->seconds();
   return seconds;
 }

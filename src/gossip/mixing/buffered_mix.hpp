@@ -16,6 +16,7 @@
 #include "gossip/mixing/mixer.hpp"
 #include "gossip/mixing/pending_decision.hpp"
 #include "gossip/mixing/row_assembler.hpp"
+#include "gossip/mixing/rule_operation.hpp"
 
 namespace gossamer::gossip {
 
@@ -120,7 +121,7 @@ class BufferedMix : public RowAssembler::Listener {
 /// The mixes of all rows.
 class BufferedMixer : public Mixer {
  public:
-  explicit BufferedMixer(const MixerContext& context) : context_(context) {}
+  explicit BufferedMixer(const MixerContext& context) : context_(context), rule_(context.process) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
@@ -149,6 +150,7 @@ class BufferedMixer : public Mixer {
 
   std::map<Channel, std::unique_ptr<BufferedMix>> mixes_;
   std::map<Channel, std::unique_ptr<MixOperation>> operations_;
+  RuleOperation rule_;
 };
 
 }  // namespace gossamer::gossip

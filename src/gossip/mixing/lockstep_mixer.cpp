@@ -2,24 +2,34 @@
 
 namespace gossamer::gossip {
 
+void LockstepMixer::send(Round t, Channel channel, std::span<const float> values,
+                         LeaseSource& owner) {
+  const auto matrix = context_.process.schedule.at(t);
+  context_.messenger.send(context_.view.out_neighbours(*matrix, t), t, channel, values, owner);
+}
+
 task<std::vector<NeighbourRow>> LockstepMixer::share(SharedRow row) {
-  const auto matrix = context_.process.schedule.at(row.t);
+  send(row.t, row.channel, row.values, row.owner);
+  std::vector<NeighbourRow> rows = co_await gather(row.t, row.channel, row.values.size());
+  co_return rows;
+}
+
+task<std::vector<NeighbourRow>> LockstepMixer::gather(Round t, Channel channel,
+                                                      std::size_t length) {
+  const auto matrix = context_.process.schedule.at(t);
   PeerView& view = context_.view;
-  context_.messenger.send(view.out_neighbours(*matrix, row.t), row.t, row.channel, row.values,
-                          row.owner);
   std::vector<NeighbourRow> rows;
   for (const topology::Neighbour& neighbour : matrix->in_neighbours(view.peer())) {
-    const std::shared_ptr<BufferedRow> buffer =
-        this->buffer(neighbour.peer, row.channel, row.values.size());
+    const std::shared_ptr<BufferedRow> buffer = this->buffer(neighbour.peer, channel, length);
     // A neighbour that is lost during the wait for another one may be restored for a later round.
     const Round member_since = view.member_since(neighbour.peer);
-    bool whole = view.is_present(neighbour.peer, row.t);
+    bool whole = view.is_present(neighbour.peer, t);
     if (whole)
-      whole = co_await context_.messenger.receive_whole(neighbour.peer, row.t, row.channel,
+      whole = co_await context_.messenger.receive_whole(neighbour.peer, t, channel,
                                                         buffer->values(), Combine::replace);
-    buffer->round = row.t;
-    if (whole) rows.push_back({neighbour.peer, row.t, member_since, buffer->values(), buffer});
-    else view.record({row.t, neighbour.peer, row.channel, true});
+    buffer->round = t;
+    if (whole) rows.push_back({neighbour.peer, t, member_since, buffer->values(), buffer});
+    else view.record({t, neighbour.peer, channel, true});
   }
   co_return rows;
 }

@@ -12,7 +12,7 @@
 
 namespace gossamer::gossip {
 
-/// Memory: one row for each in-neighbour and channel on which rows are shared.
+/// Memory: one row for each in-neighbour and channel on which rows are gathered.
 class LockstepMixer : public Mixer {
  public:
   explicit LockstepMixer(const MixerContext& context) : context_(context) {}
@@ -29,6 +29,14 @@ class LockstepMixer : public Mixer {
   bool has_unsent_rows() const override { return false; }
 
  protected:
+  /// Sends a row to the out-neighbours of round t. The values do not change until no lease on
+  /// `owner` is out.
+  void send(Round t, Channel channel, std::span<const float> values, LeaseSource& owner);
+  /// Waits for the rows of round t of the in-neighbours that are present, and returns them whole,
+  /// in ascending order. Records those that are missing. The rows stay as they are until the
+  /// channel's next call.
+  task<std::vector<NeighbourRow>> gather(Round t, Channel channel, std::size_t length);
+
   MixerContext context_;
 
  private:

@@ -4,6 +4,7 @@
 #include "gossip/mixing/coded_mixer.hpp"
 #include "gossip/mixing/deadline_mixer.hpp"
 #include "gossip/mixing/freshest_mixer.hpp"
+#include "gossip/mixing/gathering_mixer.hpp"
 #include "gossip/mixing/streaming_mixer.hpp"
 
 namespace gossamer::gossip {
@@ -16,7 +17,10 @@ std::unique_ptr<Mixer> make_mixer(const MixerContext& context) {
     case Policy::async: return std::make_unique<FreshestMixer>(context, std::nullopt);
     case Policy::sync: break;
   }
+  GOSSAMER_CHECK(!is_lossy(options) || options.rule == nullptr,
+                 "a rule takes the rows that a lossy codec does not send");
   if (is_lossy(options)) return std::make_unique<CodedMixer>(context);
+  if (options.rule != nullptr) return std::make_unique<GatheringMixer>(context);
   return std::make_unique<StreamingMixer>(context);
 }
 

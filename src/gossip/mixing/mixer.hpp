@@ -2,7 +2,8 @@
 //
 //   policy      mixer                                  a mix takes
 //   sync        StreamingMixer (CodedMixer with a      exactly this round's row of every neighbour
-//               lossy codec)
+//               lossy codec, GatheringMixer with a
+//               rule other than the mean)
 //   deadline    DeadlineMixer                          this round's rows that arrive in time
 //   stale(s)    FreshestMixer                          the newest rows, none older than s rounds
 //   async       FreshestMixer                          the newest rows that have arrived
@@ -51,9 +52,10 @@ class Mixer {
   virtual ~Mixer() = default;
 
   // ---- mixing one row, which is `channel`
-  /// Starts x ← x + Σ_j W_t[i][j] (x_j − x) on `row`; where row i of W does not sum to 1, as
-  /// push-sum's need not, x ← W_t[i][i] x + Σ_j W_t[i][j] x_j. Sends the row to the out-neighbours
-  /// of round t. Until finish() has returned, the row's front is not to be written.
+  /// Starts x ← x + Σ_j W_t[i][j] (x_j − x) on `row`, or what the run's rule makes of x and the
+  /// x_j; where row i of W does not sum to 1, as push-sum's need not, x ← W_t[i][i] x + Σ_j
+  /// W_t[i][j] x_j. Sends the row to the out-neighbours of round t. Until finish() has returned,
+  /// the row's front is not to be written.
   virtual task<void> begin(Round t, Channel channel, MixedRow& row) = 0;
   /// Waits for the rows that the policy requires, and swaps the row's halves: the front is the new
   /// value, the back the old one.
@@ -96,7 +98,7 @@ class Mixer {
   virtual double mix_seconds() const = 0;
 };
 
-/// The mixer of the options' policy and codec.
+/// The mixer of the options' policy, codec and rule.
 std::unique_ptr<Mixer> make_mixer(const MixerContext& context);
 
 }  // namespace gossamer::gossip

@@ -19,6 +19,10 @@ void run(const CopyRequest<Real>& request);
 template <class Real>
 void run(const FillRequest<Real>& request);
 template <class Real>
+void run(const DistancesRequest<Real>& request);
+template <class Real>
+void run(const OrderStatisticsRequest<Real>& request);
+template <class Real>
 void run(const SketchRequest<Real>& request);
 void run(const RangeCheckRequest& request);
 

@@ -143,12 +143,12 @@ Status apply_override(const Override& override, RawConfig& raw) {
 /// The kind that a section names, which must be in its catalog.
 Result<KindSpec> chosen_kind(const Section& section, const RawSection& raw) {
   std::string kind = section.default_kind, prefix;
-  if (const auto found = raw.find("kind"); found != raw.end()) {
+  if (const auto found = raw.find(section.kind_key); found != raw.end()) {
     const RawValue& entry = found->second;
     prefix = entry.origin + ": ";
     if (entry.value && !std::holds_alternative<std::string>(*entry.value))
-      return invalid_error(fmt::format("{}{}.kind: '{}' is not a text", prefix, section.name,
-                                       to_string(*entry.value)));
+      return invalid_error(fmt::format("{}{}.{}: '{}' is not a text", prefix, section.name,
+                                       section.kind_key, to_string(*entry.value)));
     kind = entry.value ? std::get<std::string>(*entry.value) : entry.text;
   }
   std::vector<std::string> names;
@@ -156,8 +156,8 @@ Result<KindSpec> chosen_kind(const Section& section, const RawSection& raw) {
     if (spec.name == kind) return std::move(spec);
     names.push_back(spec.name);
   }
-  return invalid_error(fmt::format("{}{}.kind: there is no '{}'; there are: {}", prefix,
-                                   section.name, kind, fmt::join(names, ", ")));
+  return invalid_error(fmt::format("{}{}.{}: there is no '{}'; there are: {}", prefix, section.name,
+                                   section.kind_key, kind, fmt::join(names, ", ")));
 }
 
 /// The checked values of a section, with defaults.
@@ -182,10 +182,10 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
   if (section.catalog) {
     GOSSAMER_TRY(KindSpec kind, chosen_kind(section, raw));
     read.kind = kind.name;
-    read.all["kind"] = kind.name;
+    read.all[section.kind_key] = kind.name;
     kind_parameters = std::move(kind.parameters);
   }
-  std::set<std::string> known{"kind"};
+  std::set<std::string> known{section.kind_key};
   const auto read_keys = [&](const std::vector<ParameterSpec>& specs,
                              ParameterValues& into) -> Status {
     for (const ParameterSpec& spec : specs) {
@@ -207,12 +207,13 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
   };
   GOSSAMER_TRY_STATUS(read_keys(section.keys, read.common));
   GOSSAMER_TRY_STATUS(read_keys(kind_parameters, read.kind_keys));
-  if (!section.catalog) known.erase("kind");
+  if (!section.catalog) known.erase(section.kind_key);
   for (const auto& [key, entry] : raw)
     if (!known.contains(key))
-      return invalid_error(
-          fmt::format("{}: {}.{}: unknown{}; there are: {}", entry.origin, section.name, key,
-                      read.kind.empty() ? "" : " for kind " + read.kind, fmt::join(known, ", ")));
+      return invalid_error(fmt::format(
+          "{}: {}.{}: unknown{}; there are: {}", entry.origin, section.name, key,
+          read.kind.empty() ? "" : fmt::format(" for {} {}", section.kind_key, read.kind),
+          fmt::join(known, ", ")));
   return read;
 }
 
@@ -225,7 +226,7 @@ Status check_unused(const Section& section, const SectionValues& values) {
                     "data and optimizer; remove it",
                     section.name, key));
   };
-  if (values.kind != section.default_kind) return fault("kind");
+  if (values.kind != section.default_kind) return fault(section.kind_key);
   std::vector<ParameterSpec> specs = section.keys;
   for (const KindSpec& kind : section.catalog())
     if (kind.name == values.kind)
@@ -295,8 +296,8 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
                checkpoint_parameters().read("checkpoint", read["checkpoint"].common));
   for (auto [name, choice] :
        {std::pair("topology", &config.topology), std::pair("algorithm", &config.algorithm),
-        std::pair("codec", &config.codec), std::pair("model", &config.model),
-        std::pair("data", &config.data)})
+        std::pair("codec", &config.codec), std::pair("mixing", &config.mixing),
+        std::pair("model", &config.model), std::pair("data", &config.data)})
     *choice = {read[name].kind, read[name].kind_keys};
   return config;
 }

@@ -1,9 +1,9 @@
 // A run's configuration: a TOML file and `--set section.key=value` overrides, checked against
 // declared keys (base/parameter.hpp). An unknown key is an error that names the line and the known
-// keys. The sections [run] [topology] [algorithm] [codec] [model] [data] [optimizer] are shared by
-// all peers and hashed; [sim] [net] [local] [log] [checkpoint] may differ between machines. A
-// relative path in a file is relative to the file's folder, and one given with --set to the working
-// directory; after loading, all paths are absolute.
+// keys. The sections [run] [topology] [algorithm] [codec] [mixing] [model] [data] [optimizer] are
+// shared by all peers and hashed; [sim] [net] [local] [log] [checkpoint] may differ between
+// machines. A relative path in a file is relative to the file's folder, and one given with --set to
+// the working directory; after loading, all paths are absolute.
 #pragma once
 
 #include <cstdint>
@@ -92,6 +92,7 @@ struct Config {
   PluginChoice algorithm;
   PolicyOptions exchange;
   PluginChoice codec;
+  PluginChoice mixing;  ///< the rule
   PluginChoice model;
   PluginChoice data;
   train::ShardOptions shards;

@@ -1,6 +1,7 @@
 #include "peer/config/sections.hpp"
 
 #include "gossip/algorithm.hpp"
+#include "gossip/rule.hpp"
 #include "topology/kind.hpp"
 #include "train/dataset.hpp"
 #include "train/model.hpp"
@@ -115,6 +116,12 @@ std::vector<Section> make_sections() {
        .summary = "how rows are encoded for transmission",
        .default_kind = "none",
        .catalog = [] { return kind_specs(gossip::codecs::catalog()); },
+       .shared = true},
+      {.name = "mixing",
+       .summary = "how a mix combines a row with the rows of neighbours",
+       .default_kind = "mean",
+       .kind_key = "rule",
+       .catalog = [] { return kind_specs(gossip::rules::catalog()); },
        .shared = true},
       {.name = "model",
        .summary =

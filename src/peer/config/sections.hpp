@@ -28,6 +28,7 @@ struct Section {
   std::string summary;
   std::vector<ParameterSpec> keys = {};                 ///< common to all kinds
   std::string default_kind = {};                        ///< empty: the section has no kind
+  std::string kind_key = "kind";                        ///< the key that names the kind
   std::function<std::vector<KindSpec>()> catalog = {};  ///< empty: the section has no kind
   bool shared = false;                                  ///< hashed: must be the same for all peers
 };

@@ -7,6 +7,7 @@
 
 #include "gossip/links/link.hpp"
 #include "peer/prediction/quadratic_run.hpp"
+#include "peer/setup/rule_check.hpp"
 #include "theory/decay.hpp"
 #include "topology/spectrum.hpp"
 
@@ -110,6 +111,17 @@ std::string limit_text(const Prediction& prediction) {
                      bias.optimum == 0 ? "at the optimum" : fmt::format("{:.4g}", bias.optimum));
 }
 
+/// The hostile neighbours that the rule withstands on the graph.
+std::string breakdown_text(const Setup& setup) {
+  const gossip::RuleKind kind = gossip::find_rule(setup.config.mixing.kind).value();
+  const Breakdown most = breakdown(kind, *setup.schedule);
+  return fmt::format(
+      "{} hostile neighbour{} of each peer at most ({}: peer {} has {} in round {}; {}){}; "
+      "mixing.hostile = {}",
+      most.hostile, most.hostile == 1 ? "" : "s", kind.name, most.peer, most.neighbours, most.round,
+      kind.source, kind.guarantee.empty() ? "" : "; " + kind.guarantee, setup.rule.hostile);
+}
+
 std::string round_text(const RoundTime& round) {
   std::string text =
       fmt::format("{:.4g} s of virtual time: {:.4g} training", round.seconds(), round.training);
@@ -134,7 +146,12 @@ Prediction predict(const Setup& setup, double decay) {
   }
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
-  if (setup.codec->fidelity() != gossip::Fidelity::exact)
+  if (!setup.rule.is_mean())
+    prediction.not_known.push_back(
+        fmt::format("curve: the mixing rule '{}' is not linear in the rows; the spectral gap and "
+                    "the lines on mixing are those of the mean",
+                    setup.config.mixing.kind));
+  else if (setup.codec->fidelity() != gossip::Fidelity::exact)
     prediction.not_known.push_back(fmt::format(
         "curve: the errors of the codec '{}' are not linear in the rows", setup.config.codec.kind));
   else if (setup.algorithm->requirements().trainer) predict_training(setup, prediction);
@@ -166,6 +183,9 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                       {"rounds_to_millionth", or_null(convergence->rounds_to_millionth)},
                       {"decay", convergence->decay},
                       {"effective_neighbours", finite_or_null(convergence->effective_neighbours)}};
+  if (!setup.rule.is_mean())
+    json["most_hostile_neighbours"] =
+        breakdown(gossip::find_rule(setup.config.mixing.kind).value(), *setup.schedule).hostile;
   json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
   json["round_seconds"] = {};
@@ -211,6 +231,7 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
              : fmt::format("{:.4g} (γ = {})", convergence->effective_neighbours,
                            convergence->decay));
   }
+  if (!setup.rule.is_mean()) line("withstands", breakdown_text(setup));
   line("sent per round and peer",
        fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent)

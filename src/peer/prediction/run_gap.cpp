@@ -124,6 +124,11 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
   if (!algorithm->requirements().mixing_matrix || mixed == rows.end())
     return invalid_error(fmt::format("{}: '{}' does not mix, so it has no spectral gap",
                                      folder.string(), config.algorithm.kind));
+  if (const std::string& rule = config.mixing.kind; rule != "mean")
+    return invalid_error(
+        fmt::format("{}: the mixing rule '{}' weighs rows by their values and not "
+                    "by W, so there is no spectral gap",
+                    folder.string(), rule));
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures,
                departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));

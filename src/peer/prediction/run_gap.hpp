@@ -25,7 +25,7 @@ struct RunGap {
 
 /// `overrides`: where this machine has the file of the topology, as for collect(). Errors name the
 /// file: (data) logs are missing, contain no round, or belong to several runs; (invalid) the run
-/// does not mix.
+/// does not mix, or mixes by a rule that does not weigh by W.
 Result<RunGap> gap_of_run(const std::filesystem::path& folder,
                           const std::vector<Override>& overrides);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -49,6 +50,17 @@ std::size_t coding_bytes(const Setup& setup) {
   return mixed * (messages + gpu::DeviceRows<float>::bytes(2, setup.parameters));
 }
 
+/// Bytes of the neighbours' rows that a peer gathers whole (gossip/mixing/gathering_mixer.hpp).
+std::size_t gathering_bytes(const Setup& setup) {
+  if (setup.rule.is_mean() || setup.config.exchange.policy != "sync") return 0;
+  std::size_t neighbours = 0, mixed = 0;
+  for (int i = 0; i < setup.workers(); ++i)
+    neighbours = std::max(neighbours, setup.algorithm->partners(i, *setup.schedule).size());
+  for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule))
+    mixed += row.mixed ? 1 : 0;
+  return mixed * neighbours * gpu::DeviceRows<float>::bytes(1, setup.parameters);
+}
+
 }  // namespace
 
 Status check_memory(const Setup& setup, std::size_t hosted) {
@@ -59,8 +71,8 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   const WorkloadSpec& spec = setup.workload->spec();
   if (setup.trains()) rows += 1 + spec.optimizer_rows.size();  // the gradient, and the optimizer's
   const std::size_t workspace = spec.workspace_bytes;
-  const std::size_t bytes =
-      rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace + coding_bytes(setup);
+  const std::size_t bytes = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace +
+                            coding_bytes(setup) + gathering_bytes(setup);
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);
   if (!shortfall) return {};
   const bool one = setup.device->gpu_count() == 1;

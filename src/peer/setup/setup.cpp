@@ -8,6 +8,7 @@
 #include "base/hash.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/native_workload.hpp"
+#include "peer/setup/rule_check.hpp"
 #include "peer/setup/setup_checks.hpp"
 #include "peer/setup/untrained_workload.hpp"
 #include "peer/setup/virtual_network.hpp"
@@ -72,6 +73,9 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY(setup.codec,
                gossip::make_codec(settings.codec.kind, settings.codec.values, {settings.run.seed}));
   GOSSAMER_TRY_STATUS(check_codec(settings, *setup.algorithm, *setup.codec));
+  GOSSAMER_TRY(const gossip::RuleKind rule, gossip::find_rule(settings.mixing.kind));
+  GOSSAMER_TRY(setup.rule, rule.make(settings.mixing.values));
+  GOSSAMER_TRY_STATUS(check_rule(setup, rule));
   GOSSAMER_TRY(setup.network, make_network_model(settings, setup.servers()));
 
   if (local_rank.hosted_nodes == 0) local_rank.hosted_nodes = setup.nodes();

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
 #include "gossip/links/network_model.hpp"
+#include "gossip/rule.hpp"
 #include "gpu/device.hpp"
 #include "peer/config/config.hpp"
 #include "peer/setup/device_choice.hpp"
@@ -29,6 +30,7 @@ struct Setup {
   topology::TopologyReport report;
   std::unique_ptr<gossip::Algorithm> algorithm;
   std::unique_ptr<gossip::Codec> codec;
+  gossip::MixingRule rule;
   gossip::NetworkModel network;  ///< the links of the simulated network, from [sim]
   std::unique_ptr<gpu::Device> device;
   std::string device_note;  ///< a message to print about the choice of the device; usually empty

@@ -1,5 +1,5 @@
 // Arithmetic on rows on a GPU (gpu/row_requests.hpp). Each call enqueues its kernels for all
-// requests and does not wait, except that sketches are complete on return.
+// requests and does not wait, except that sketches and distances are complete on return.
 #pragma once
 
 #include <span>
@@ -24,6 +24,10 @@ template <class Real>
 void enqueue(StreamContext& context, std::span<const CopyRequest<Real>> requests);
 template <class Real>
 void enqueue(StreamContext& context, std::span<const FillRequest<Real>> requests);
+template <class Real>
+void enqueue(StreamContext& context, std::span<const DistancesRequest<Real>> requests);
+template <class Real>
+void enqueue(StreamContext& context, std::span<const OrderStatisticsRequest<Real>> requests);
 template <class Real>
 void enqueue(StreamContext& context, std::span<const SketchRequest<Real>> requests);
 void enqueue(StreamContext& context, std::span<const RangeCheckRequest> requests);

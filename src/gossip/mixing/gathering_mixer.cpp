@@ -1,0 +1,63 @@
+#include "gossip/mixing/gathering_mixer.hpp"
+
+namespace gossamer::gossip {
+
+task<void> GatheringMixer::begin(Round t, Channel channel, MixedRow& row) {
+  co_await row.back().writable();
+  Mix& mix = mixes_[channel];
+  GOSSAMER_CHECK(!mix.active, "a row is mixed twice at once");
+  GOSSAMER_CHECK(context_.process.schedule.at(t)->row_surplus(context_.peer()) == 0,
+                 "rows that a rule mixes are mixed by differences");
+  if (!mix.operation)
+    mix.operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
+                                                   context_.process.scheduler);
+  mix.active = true;
+  mix.round = t;
+  send(t, channel, row.values(), row.front());
+}
+
+task<void> GatheringMixer::finish(Channel channel, MixedRow& row) {
+  Mix& mix = mixes_[channel];
+  std::vector<NeighbourRow> gathered = co_await gather(mix.round, channel, row.values().size());
+  WholeRows rows = weighted(mix.round, std::move(gathered));
+  const bool mixed = co_await rule_.apply(row.values(), row.back().values(), rows);
+  if (!mixed) {
+    // Without sources it copies the row: as in StreamingMixer, the halves are swapped every round.
+    mix.operation->begin(row.values(), row.back().values(), std::move(rows));
+    co_await mix.operation->finished();
+    mix.operation->end();
+  }
+  mix.active = false;
+  row.swap();
+}
+
+WholeRows GatheringMixer::weighted(Round t, std::vector<NeighbourRow> rows) const {
+  const auto matrix = context_.process.schedule.at(t);
+  WholeRows result;
+  auto next = rows.begin();
+  for (const topology::Neighbour& neighbour : matrix->in_neighbours(context_.peer())) {
+    if (next == rows.end()) break;
+    if (next->from != neighbour.peer) continue;
+    result.sources.push_back({next->values.data(), static_cast<float>(neighbour.weight)});
+    result.from.push_back(next->from);
+    result.held.push_back(std::move(next->held));
+    ++next;
+  }
+  return result;
+}
+
+void GatheringMixer::on_rounds_skipped(Round first, Round next) {
+  for (Round skipped = first; skipped < next; ++skipped) {
+    const auto matrix = context_.process.schedule.at(skipped);
+    for (const auto& [channel, mix] : mixes_)
+      context_.view.record_skipped(*matrix, skipped, channel);
+  }
+}
+
+double GatheringMixer::mix_seconds() const {
+  double seconds = rule_.seconds();
+  for (const auto& [channel, mix] : mixes_) seconds += mix.operation->seconds();
+  return seconds;
+}
+
+}  // namespace gossamer::gossip

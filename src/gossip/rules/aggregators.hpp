@@ -1,0 +1,29 @@
+// Aggregators of rows that are given by their distances. They are rules of their own, and
+// nearest_neighbour_mixing applies them to its means.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "gossip/rule.hpp"
+
+namespace gossamer::gossip::rules {
+
+struct WeiszfeldOptions {
+  int iterations = 200;
+  double smoothing = 1e-6;  ///< ν: distances below it count as ν
+};
+
+/// The weights of the rows, of sum 1, in their geometric median with the weights `alpha`: by at
+/// most that number of steps of the smoothed Weiszfeld algorithm from the mean. It ends earlier
+/// when no weight changes by more than 1e-12 of itself.
+std::vector<double> geometric_median_weights(const SquaredDistances& distances,
+                                             std::span<const double> alpha,
+                                             const WeiszfeldOptions& options);
+
+/// The row with the lowest score: the sum of the squared distances to the m − b − 2 rows nearest to
+/// it, and to one at least. Of equal scores the lower index.
+std::size_t krum_choice(const SquaredDistances& distances, int hostile);
+
+}  // namespace gossamer::gossip::rules
