@@ -130,8 +130,7 @@ def drive(background: _core.BackgroundRun, handler: RequestHandler) -> None:
     """Serves the requests of a run to its end."""
     try:
         while batch := background.next():
-            for request in batch:
-                handler.serve(request)
+            handler.serve_batch(batch)
             background.complete()
             log_messages(background)
     finally:

@@ -7,8 +7,7 @@ loss.backward(); optimizer.step()                     # unchanged: a round every
 """
 
 import os
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -18,6 +17,7 @@ from gossamer.peer_loop import PeerLoop
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings
 from gossamer.torch_average import Averager
+from gossamer.torch_task import Task
 from gossamer.trainer import RequestHandler, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task"]
@@ -208,104 +208,3 @@ class OneReplica(RequestHandler):
             )
         for each, saved in zip(self.more, state["more"], strict=True):
             each.load_state_dict(saved)
-
-
-class Task(RequestHandler):
-    """A model, batches and a loss for every peer: the task of gossamer.run() and gossamer.peer().
-
-    model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
-               with run.init = "same", the same for all peers
-    optimizer  optimizer(parameters) -> torch.optim.Optimizer
-    batch      batch(peer, step) -> anything: batch `step` of the peer's own data
-    loss       loss(module, batch) -> scalar tensor
-    evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
-    buffers    as of Optimizer
-    seed       torch's random numbers, such as those of dropout, begin anew for each batch from
-               (seed, peer, step), so that they are the same wherever and whenever a peer is trained
-    """
-
-    saves_state = True
-
-    def __init__(
-        self,
-        model: Callable[[int], torch.nn.Module],
-        optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer],
-        batch: Callable[[int, int], Any],
-        loss: Callable[[torch.nn.Module, Any], torch.Tensor],
-        evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
-        *,
-        buffers: str = "refuse",
-        seed: int = 0,
-    ) -> None:
-        self._seed = seed
-        self._model, self._optimizer = model, optimizer
-        self._batch, self._loss, self._evaluate = batch, loss, evaluate
-        self._buffers = buffers
-        self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
-        _, first = self._peer(0)
-        self._tensors = first.tensors()
-        self.linear_steps = first.linear_steps
-        self.evaluates = evaluate is not None
-
-    def tensors(self) -> Tensors:
-        return self._tensors
-
-    def initial_bytes(self, peer: int) -> bytes:
-        return self._peer(peer)[1].initial_bytes()
-
-    def serve(self, request: _core.Request) -> None:
-        module, replica = self._peer(request.peer)
-        if request.operation == "initialise":
-            replica.write_initial(request.x)
-        elif request.operation == "local_steps":
-            for step in range(request.step, request.step + request.steps):
-                self._backward(module, replica, request, step)
-                replica.local_step(request.x)
-        elif request.operation == "gradient":
-            self._backward(module, replica, request, request.step)
-            replica.write_gradient(request.gradient)
-        elif request.operation == "update":
-            replica.update(request.x, request.gradient)
-        elif request.operation == "save":
-            request.set_state(to_bytes(replica.state()))
-        elif request.operation == "restore":
-            replica.load_state(from_bytes(request.state))
-        elif request.operation == "evaluate":
-            self._measure(module, replica, request)
-        else:
-            raise unknown(request)
-
-    def _backward(
-        self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int
-    ) -> None:
-        replica.take(request.x)
-        for master in replica.masters:
-            master.parameter.grad = None
-        torch.manual_seed(zlib.crc32(f"{self._seed} {request.shard_of} {step}".encode()))
-        loss = self._loss(module, self._batch(request.shard_of, step))
-        loss.backward()
-        request.add_loss(float(loss.detach()))
-        request.set_rate(replica.rate)
-
-    def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
-        assert self._evaluate is not None
-        replica.take_copy(request.x)
-        training = module.training
-        module.eval()
-        with torch.no_grad():
-            loss, accuracy = self._evaluate(module)
-        module.train(training)
-        request.set_evaluation(float(loss), float(accuracy))
-
-    def release(self) -> None:
-        for _, replica in self._peers.values():
-            replica.release()
-
-    def _peer(self, peer: int) -> tuple[torch.nn.Module, Replica]:
-        if peer not in self._peers:
-            module = self._model(peer)
-            replica = Replica(self._optimizer(module.parameters()), module, self._buffers)
-            if self._peers and replica.tensors() != self._tensors:
-                raise _core.Error(f"task: the model of peer {peer} has other tensors than peer 0's")
-            self._peers[peer] = module, replica
-        return self._peers[peer]

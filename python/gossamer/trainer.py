@@ -65,6 +65,11 @@ class RequestHandler(ABC):
     @abstractmethod
     def serve(self, request: Request) -> None: ...
 
+    def serve_batch(self, requests: Sequence[Request]) -> None:
+        """Serves the requests of BackgroundRun.next(): one operation, and each peer once."""
+        for request in requests:
+            self.serve(request)
+
     def release(self) -> None:
         """Drops all views of rows."""
 
