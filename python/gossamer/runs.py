@@ -97,6 +97,8 @@ def start(
     overrides = overrides_of(settings)
     if out is not None:
         overrides.append(f"local.out={os.fspath(out)}")
+    if handler.shard is not None:
+        overrides = handler.shard.overrides(config, overrides)
     initial = hashlib.sha256(handler.initial_bytes(hosted[0])).hexdigest() if hosted else ""
     return _core.start(
         os.fspath(config),

@@ -13,9 +13,11 @@ from typing import Any
 import torch
 
 from gossamer import _core
+from gossamer.masters import Master, ShardMaster
 from gossamer.peer_loop import PeerLoop
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings
+from gossamer.shards import Shard, check_peer, shard_of
 from gossamer.torch_average import Averager
 from gossamer.torch_task import Task
 from gossamer.trainer import RequestHandler, Tensors, unknown
@@ -40,6 +42,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     state      objects with state_dict() and load_state_dict(), such as a loader of batches, which
                checkpoints contain beside the optimizer and torch's random numbers on the CPU
     check_gradients   step() raises Error for a gradient that is not finite
+    shard      (index, count): the parameters are one shard of a model, such as (rank, ranks) of the
+               process group that holds the model. Parameters that are DTensors need it
 
     The call returns when all neighbours are there. The parameters then are views of a row of the
     runtime (those on another device than the CPU are copied), and change when step() has mixed
@@ -52,6 +56,10 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     the batch of that number.
     close(), the end of a `with` block, and the end of the program leave the network: the others
     continue if the algorithm tolerates the loss of a peer.
+
+    With `shard`, the processes that hold the same shard of the model are a network of their own, in
+    which each peer has one process. Its run id is run.id and the name of the shard, and its folders
+    are folders of that name in those of the configuration. Of a DTensor, the local tensor is mixed.
     """
 
     _handler: "OneReplica"
@@ -75,12 +83,15 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         resume: str = "none",
         state: Sequence[Any] = (),
         check_gradients: bool = True,
+        shard: Sequence[int] | None = None,
     ) -> None:
         # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
         self.wrapped = optimizer
         self._check_gradients = check_gradients
         self._steps_left = 0
-        handler = OneReplica(Replica(optimizer, module, buffers), state)
+        own_shard = shard_of(shard)
+        check_peer(own_shard, peer)
+        handler = OneReplica(Replica(optimizer, module, buffers), state, own_shard)
         self._join(handler, config, peer, settings, out, resume)
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
@@ -97,7 +108,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         if self._check_gradients:
             replica.check_gradients(self.steps)
         if loss is not None:
-            request.add_loss(float(loss))
+            request.add_loss(float(loss.detach() if isinstance(loss, torch.Tensor) else loss))
         request.set_rate(replica.rate)
         self._handler.steps += 1
         if request.operation == "local_steps":
@@ -157,18 +168,34 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         return f"gossamer.torch.Optimizer({self.wrapped!r})"
 
 
+def check_shard(master: Master, shard: Shard | None) -> None:
+    """A DTensor knows the place of this process in its device mesh."""
+    if not isinstance(master, ShardMaster):
+        return
+    index, count = master.position()
+    place = f"parameter {master.name} is a DTensor, of which this process holds shard"
+    if shard is None and count > 1:
+        raise _core.Error(f"shard: {place} {index} of {count}; give shard=({index}, {count})")
+    if shard is not None and (shard.index, shard.count) != (index, count):
+        raise _core.Error(
+            f"shard: {place} {index} of {count}, and not {shard.index} of {shard.count}"
+        )
+
+
 class OneReplica(RequestHandler):
     """Serves the requests of one peer that need no new gradient."""
 
     saves_state = True
 
-    def __init__(self, replica: Replica, more: Sequence[Any]) -> None:
+    def __init__(self, replica: Replica, more: Sequence[Any], shard: Shard | None) -> None:
         for each in more:
             if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
                 raise _core.Error(
                     f"state: {type(each).__name__} has no state_dict() and load_state_dict()"
                 )
-        self.replica, self.more = replica, more
+        for master in replica.masters:
+            check_shard(master, shard)
+        self.replica, self.more, self.shard = replica, more, shard
         self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
 
@@ -195,9 +222,16 @@ class OneReplica(RequestHandler):
             "steps": self.steps,
             "random": torch.get_rng_state(),
             "more": [each.state_dict() for each in self.more],
+            "shard": None if self.shard is None else self.shard.name,
         }
 
     def _load(self, state: dict[str, Any]) -> None:
+        own = None if self.shard is None else self.shard.name
+        if state.get("shard") != own:
+            raise _core.Error(
+                f"shard: the checkpoint is of {state.get('shard') or 'a whole model'}, and this "
+                f"process holds {own or 'a whole model'}; resume each shard from its own folder"
+            )
         self.replica.load_state(state)
         self.steps = int(state["steps"])
         torch.set_rng_state(state["random"])

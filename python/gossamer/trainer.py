@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from gossamer._core import Error, Request
+from gossamer.shards import Shard
 
 Tensors = list[tuple[str, list[int]]]
 
@@ -54,6 +55,7 @@ class RequestHandler(ABC):
     linear_steps = False
     evaluates = False
     saves_state = False
+    shard: Shard | None = None  # of the model, the one that the rows hold
 
     @abstractmethod
     def tensors(self) -> Tensors: ...
