@@ -1,7 +1,7 @@
 """One rank of a model that FSDP shards, as a peer: shard_loop.py CONFIG PEER RANK OUT [option …].
 
 The two ranks of a peer are a process group of gloo. Prints the whole parameters as JSON at the end.
-Options: stop=4 leaves after 4 steps; resume=auto; shard=1 names another shard than that of the rank.
+Options: stop=4 leaves after 4 steps; resume=auto; shard=1 names another shard than the rank's.
 """
 
 import json
