@@ -32,11 +32,13 @@ class Master:
 
     def gradient(self) -> torch.Tensor | None:
         """The gradient of values()."""
-        return self.parameter.grad
+        gradient: torch.Tensor | None = self.parameter.grad
+        return gradient
 
     def wrap(self, local: torch.Tensor) -> torch.Tensor:
         """A gradient or a moment of values(), as the optimizer takes it."""
-        return local.to(self.device)
+        wrapped: torch.Tensor = local.to(self.device)
+        return wrapped
 
     def take(self, view: torch.Tensor) -> None:
         """The parameter takes the values of its part of a row."""
@@ -112,8 +114,9 @@ class ShardMaster(Master):
         self.exact, self.in_place = True, False
 
     def values(self) -> torch.Tensor:
+        parameter: Any = self.parameter
         with torch.no_grad():
-            local: torch.Tensor = self.parameter.to_local()  # type: ignore[operator]
+            local: torch.Tensor = parameter.to_local()
         return local.detach()
 
     def gradient(self) -> torch.Tensor | None:
@@ -167,8 +170,8 @@ class ShardMaster(Master):
 
     def position(self) -> tuple[int, int]:
         """The number of this process in the parameter's device mesh, and the size of the mesh."""
-        mesh: Any = self.parameter.device_mesh  # type: ignore[attr-defined]
-        index = 0
+        parameter: Any = self.parameter
+        mesh, index = parameter.device_mesh, 0
         for coordinate, size in zip(mesh.get_coordinate(), mesh.mesh.shape, strict=True):
             index = index * size + coordinate
         return index, int(mesh.mesh.numel())

@@ -1,9 +1,14 @@
-"""PyTorch peers: an optimizer that trains as a peer of a network, and tasks of run() and peer().
+"""PyTorch peers.
 
-import gossamer.torch as gossip
-optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins; the id from the call or environment
-...
-loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
+    import gossamer.torch as gossip
+    optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins the network as one of its peers
+    ...
+    loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
+
+Optimizer   wraps an optimizer of torch, so that a training loop is a peer of a network.
+Averager    averages given tensors with the neighbours', without training.
+Task        is a model with batches and a loss for every peer, for gossamer.run() and
+            gossamer.peer().
 """
 
 import os
@@ -154,7 +159,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         self.wrapped.zero_grad(set_to_none=set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        return self.wrapped.state_dict()
+        state: dict[str, Any] = self.wrapped.state_dict()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.wrapped.load_state_dict(state_dict)

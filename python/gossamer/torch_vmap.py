@@ -7,6 +7,7 @@ The parameters of the peers are stacked, tensor by tensor, and the loss is mappe
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -31,23 +32,22 @@ class Transforms:
 
 def find_transforms() -> Transforms | None:
     """None, and a warning with the reason, where this version of PyTorch has none."""
-    try:
-        from torch.func import functional_call, grad_and_value, vmap
-
-        return Transforms(functional_call, grad_and_value, vmap)
-    except ImportError:
-        pass
-    try:
-        from functorch import grad_and_value, vmap
-        from torch.nn.utils.stateless import functional_call
-
-        return Transforms(functional_call, grad_and_value, vmap)
-    except ImportError as error:
-        logger.warning(
-            f"vmap: PyTorch {torch.__version__} has no torch.func, and functorch is missing "
-            f"({error}): peers are trained one by one; PyTorch 2.0 or newer has torch.func"
-        )
-        return None
+    for mapping, calling in (
+        ("torch.func", "torch.func"),
+        ("functorch", "torch.nn.utils.stateless"),
+    ):
+        try:
+            found: Any = import_module(mapping)
+            functional_call = import_module(calling).functional_call
+        except ImportError as error:
+            missing = error
+        else:
+            return Transforms(functional_call, found.grad_and_value, found.vmap)
+    logger.warning(
+        f"vmap: PyTorch {torch.__version__} has no torch.func, and functorch is missing "
+        f"({missing}): peers are trained one by one; PyTorch 2.0 or newer has torch.func"
+    )
+    return None
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class VmapGradients:
         structures = [self._structure(each) for each in peers]
         buffers = [each.buffers() for each in structures]
         parameters = [
-            [each.replica.masters[number].parameter.detach() for number in structures[0].trained]
+            [each.replica.masters[number].parameter for number in structures[0].trained]
             for each in peers
         ]
         mapped = self._mapped(peers[0].module, structures[0], batches[0])
@@ -188,6 +188,7 @@ class VmapGradients:
         return found
 
 
+@torch.no_grad()
 def stacked(tensors: list[list[torch.Tensor]]) -> list[torch.Tensor]:
     """The tensors of the peers, stacked number by number."""
     return [torch.stack(each) for each in zip(*tensors, strict=True)]
