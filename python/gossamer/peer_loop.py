@@ -6,6 +6,7 @@ import weakref
 from typing import Any, Self
 
 from gossamer import _core
+from gossamer.initial import with_remedy
 from gossamer.runs import Settings, hosted_peers, log_messages, start
 from gossamer.trainer import RequestHandler
 
@@ -99,6 +100,9 @@ class PeerLoop:
             self.finished = True
             for row in self._run.final_rows():
                 self._take_final(row)
+        except _core.Error as error:
+            self.close()
+            raise with_remedy(error, self._handler, self._run.hosted) from error.__cause__
         except BaseException:
             self.close()
             raise

@@ -9,65 +9,9 @@ from typing import Any
 import torch
 
 from gossamer._core import Error
+from gossamer.masters import Master, ShardMaster, local_parts, master_of
 
 BUFFERS = ("refuse", "keep", "mix")
-
-
-class Master:
-    """A parameter, and the float32 tensor in which its optimizer steps.
-
-    The master of a parameter on the CPU is a view of a row. On another device it is a buffer there,
-    which is copied from and to the row. A float32 parameter is its master; one of another precision
-    is rounded from it.
-    """
-
-    def __init__(self, parameter: torch.Tensor, name: str) -> None:
-        if not parameter.is_floating_point():
-            raise Error(f"parameter {name} is of {parameter.dtype}; rows hold real numbers")
-        self.parameter, self.name = parameter, name
-        self.shape, self.device = parameter.shape, parameter.device
-        self.exact = parameter.dtype == torch.float32
-        self.in_place = parameter.device.type == "cpu"
-        self.tensor = self._own_tensor()
-
-    def take(self, view: torch.Tensor) -> None:
-        """The parameter takes the values of its part of a row."""
-        if self.in_place:
-            self.tensor = view
-        else:
-            self.tensor.copy_(view)
-        if self.exact:
-            self.parameter.data = self.tensor
-        else:
-            self.parameter.data.copy_(self.tensor)
-
-    def store(self, view: torch.Tensor) -> None:
-        if not self.in_place:
-            view.copy_(self.tensor)
-
-    def release(self) -> None:
-        """The parameter owns its memory again, with the values it has."""
-        self.parameter.data = self.parameter.data.clone()
-        self.tensor = self._own_tensor()
-
-    def _own_tensor(self) -> torch.Tensor:
-        """The master while there is no row."""
-        tensor = self.parameter.detach()
-        return tensor if self.exact and self.in_place else tensor.float().clone()
-
-    def check(self) -> None:
-        """The parameter is still the one that was wrapped."""
-        if self.parameter.shape != self.shape or self.parameter.device != self.device:
-            raise Error(
-                f"parameter {self.name} has changed: its shape was {tuple(self.shape)} on "
-                f"{self.device}, and is {tuple(self.parameter.shape)} on {self.parameter.device}; "
-                "move and resize a model before its optimizer is wrapped"
-            )
-        if self.exact and self.parameter.data_ptr() != self.tensor.data_ptr():
-            raise Error(
-                f"parameter {self.name} has other memory than its row: something replaced its "
-                ".data; write its values in place (parameter.copy_ under torch.no_grad)"
-            )
 
 
 class Replica:
@@ -90,12 +34,12 @@ class Replica:
         for number, group in enumerate(optimizer.param_groups):
             for index, parameter in enumerate(group["params"]):
                 name = names.get(id(parameter), f"{number}.{index}")
-                self.masters.append(Master(parameter, name))
+                self.masters.append(master_of(parameter, name))
         self.buffers = mixed_buffers(module, buffers)
         mixed = {name for name, _ in self.buffers}
         named = [] if module is None else module.named_buffers()
         self.own_buffers = [(name, buffer) for name, buffer in named if name not in mixed]
-        self._length = sum(master.parameter.numel() for master in self.masters)
+        self._length = sum(master.shape.numel() for master in self.masters)
         self._length += sum(buffer.numel() for _, buffer in self.buffers)
         self._listed = self._parameter_ids()
         self._views: dict[int, list[torch.Tensor]] = {}
@@ -115,7 +59,7 @@ class Replica:
     @torch.no_grad()
     def write_initial(self, row: Any) -> None:
         parts = self._split(row)
-        tensors = [master.parameter for master in self.masters]
+        tensors = [master.values() for master in self.masters]
         for tensor, view in zip(tensors + [each for _, each in self.buffers], parts, strict=True):
             view.copy_(tensor)
 
@@ -135,7 +79,7 @@ class Replica:
     @torch.no_grad()
     def write_gradient(self, row: Any) -> None:
         for master, view in zip(self.masters, self._parts(row), strict=False):
-            gradient = master.parameter.grad
+            gradient = master.gradient()
             if gradient is None:
                 view.zero_()
             else:
@@ -146,8 +90,9 @@ class Replica:
     @torch.no_grad()
     def local_step(self, x: Any) -> None:
         """One step of the optimizer with the gradients of the parameters, which hold x."""
-        self._step([master.parameter.grad for master in self.masters])
-        self._store(x)
+        with self.stepping([master.parameter.grad for master in self.masters]):
+            self.optimizer.step()
+        self.store(x)
 
     @torch.no_grad()
     def update(self, x: Any, gradient: Any) -> None:
@@ -155,21 +100,41 @@ class Replica:
         for master, view in zip(self.masters, self._parts(x), strict=False):
             master.take(view)
         gradients = [
-            view.to(master.device)
+            master.wrap(view)
             for master, view in zip(self.masters, self._parts(gradient), strict=False)
         ]
-        self._step(gradients)
-        self._store(x)
+        with self.stepping(gradients):
+            self.optimizer.step()
+        self.store(x)
+
+    @contextmanager
+    def stepping(self, gradients: Sequence[torch.Tensor | None]) -> Iterator[None]:
+        """The optimizer may step: the parameters are their masters, and have these gradients."""
+        with self._on_masters():
+            for master, gradient in zip(self.masters, gradients, strict=True):
+                if gradient is not None:
+                    master.parameter.grad = gradient.to(torch.float32)
+            yield
+            for master in self.masters:
+                master.parameter.grad = None
+
+    def store(self, row: Any) -> None:
+        """The row takes the values that no view of it has: of other devices, and of buffers."""
+        for master, view in zip(self.masters, self._parts(row), strict=False):
+            master.store(view)
+        for (_, buffer), view in self._buffer_parts(row):
+            view.copy_(buffer)
 
     def state(self) -> dict[str, Any]:
         """What the row lacks: the state of the optimizer, and buffers that are not mixed."""
         return {
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": local_parts(self.optimizer.state_dict()),
             "buffers": {name: buffer.detach() for name, buffer in self.own_buffers},
         }
 
     @torch.no_grad()
     def load_state(self, state: dict[str, Any]) -> None:
+        self._wrap_state(state["optimizer"])
         with self._on_masters():  # torch gives the state the precision of the parameters
             self.optimizer.load_state_dict(state["optimizer"])
         saved = state["buffers"]
@@ -195,7 +160,7 @@ class Replica:
 
     def check_gradients(self, step: int) -> None:
         for master in self.masters:
-            gradient = master.parameter.grad
+            gradient = master.gradient()
             if gradient is None:
                 continue
             values = gradient.coalesce().values() if gradient.is_sparse else gradient
@@ -206,32 +171,24 @@ class Replica:
                     "learning rate"
                 )
 
-    def _step(self, gradients: Sequence[torch.Tensor | None]) -> None:
-        with self._on_masters():
-            for master, gradient in zip(self.masters, gradients, strict=True):
-                if gradient is not None:
-                    master.parameter.grad = gradient.to(torch.float32)
-            self.optimizer.step()
-            for master in self.masters:
-                master.parameter.grad = None
-
     @contextmanager
     def _on_masters(self) -> Iterator[None]:
         """The parameters are their masters, without gradients; afterwards they are as before."""
-        own = [(master.parameter.data, master.parameter.grad) for master in self.masters]
-        for master in self.masters:
-            master.parameter.grad = None
-            master.parameter.data = master.tensor
+        own = [master.bind() for master in self.masters]
         try:
             yield
         finally:
-            for master, (data, gradient) in zip(self.masters, own, strict=True):
-                parameter = master.parameter
-                parameter.grad = None
-                parameter.data = data
-                parameter.grad = gradient
-                if not master.exact:
-                    data.copy_(master.tensor)
+            for master, each in zip(self.masters, own, strict=True):
+                master.unbind(each)
+
+    def _wrap_state(self, saved: dict[str, Any]) -> None:
+        """The reverse of local_parts(): moments have the shape of their parameter."""
+        for number, master in enumerate(self.masters):
+            if isinstance(master, ShardMaster):
+                moments = saved["state"].get(number, {})
+                for name, value in moments.items():
+                    if isinstance(value, torch.Tensor) and value.shape == master.shape != ():
+                        moments[name] = master.wrap(value)
 
     def _parameter_ids(self) -> list[int]:
         return [id(p) for group in self.optimizer.param_groups for p in group["params"]]
@@ -261,12 +218,6 @@ class Replica:
             master.take(part)
         for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True):
             buffer.copy_(part)
-
-    def _store(self, row: Any) -> None:
-        for master, view in zip(self.masters, self._parts(row), strict=False):
-            master.store(view)
-        for (_, buffer), view in self._buffer_parts(row):
-            view.copy_(buffer)
 
 
 def to_bytes(state: Any) -> bytes:

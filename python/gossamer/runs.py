@@ -1,6 +1,5 @@
 """Runs of a task: simulated in this process, or as peers of a network."""
 
-import hashlib
 import json
 import logging
 import os
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer import _core
+from gossamer.initial import initial_hash, with_remedy
 from gossamer.trainer import ArrayHandler, RequestHandler, Trainer
 
 logger = logging.getLogger("gossamer")
@@ -97,7 +97,8 @@ def start(
     overrides = overrides_of(settings)
     if out is not None:
         overrides.append(f"local.out={os.fspath(out)}")
-    initial = hashlib.sha256(handler.initial_bytes(hosted[0])).hexdigest() if hosted else ""
+    if handler.shard is not None:
+        overrides = handler.shard.overrides(config, overrides)
     return _core.start(
         os.fspath(config),
         overrides=overrides,
@@ -107,7 +108,7 @@ def start(
         linear_steps=handler.linear_steps,
         evaluates=handler.evaluates,
         saves_state=handler.saves_state,
-        initial_hash=initial,
+        initial_hash=initial_hash(handler, hosted[0]) if hosted else "",
         resume=resume,
     )
 
@@ -130,10 +131,11 @@ def drive(background: _core.BackgroundRun, handler: RequestHandler) -> None:
     """Serves the requests of a run to its end."""
     try:
         while batch := background.next():
-            for request in batch:
-                handler.serve(request)
+            handler.serve_batch(batch)
             background.complete()
             log_messages(background)
+    except _core.Error as error:
+        raise with_remedy(error, handler, background.hosted) from error.__cause__
     finally:
         handler.release()
         background.close()

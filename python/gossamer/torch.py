@@ -1,23 +1,30 @@
-"""PyTorch peers: an optimizer that trains as a peer of a network, and tasks of run() and peer().
+"""PyTorch peers.
 
-import gossamer.torch as gossip
-optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins; the id from the call or environment
-...
-loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
+    import gossamer.torch as gossip
+    optimizer = gossip.Optimizer(optimizer, "run.toml")   # joins the network as one of its peers
+    ...
+    loss.backward(); optimizer.step()                     # unchanged: a round every local_steps
+
+Optimizer   wraps an optimizer of torch, so that a training loop is a peer of a network.
+Averager    averages given tensors with the neighbours', without training.
+Task        is a model with batches and a loss for every peer, for gossamer.run() and
+            gossamer.peer().
 """
 
 import os
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from gossamer import _core
+from gossamer.masters import Master, ShardMaster
 from gossamer.peer_loop import PeerLoop
 from gossamer.replica import Replica, from_bytes, to_bytes
 from gossamer.runs import Settings
+from gossamer.shards import Shard, check_peer, shard_of
 from gossamer.torch_average import Averager
+from gossamer.torch_task import Task
 from gossamer.trainer import RequestHandler, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task"]
@@ -40,6 +47,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     state      objects with state_dict() and load_state_dict(), such as a loader of batches, which
                checkpoints contain beside the optimizer and torch's random numbers on the CPU
     check_gradients   step() raises Error for a gradient that is not finite
+    shard      (index, count): the parameters are one shard of a model, such as (rank, ranks) of the
+               process group that holds the model. Parameters that are DTensors need it
 
     The call returns when all neighbours are there. The parameters then are views of a row of the
     runtime (those on another device than the CPU are copied), and change when step() has mixed
@@ -52,6 +61,10 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     the batch of that number.
     close(), the end of a `with` block, and the end of the program leave the network: the others
     continue if the algorithm tolerates the loss of a peer.
+
+    With `shard`, the processes that hold the same shard of the model are a network of their own, in
+    which each peer has one process. Its run id is run.id and the name of the shard, and its folders
+    are folders of that name in those of the configuration. Of a DTensor, the local tensor is mixed.
     """
 
     _handler: "OneReplica"
@@ -75,12 +88,15 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         resume: str = "none",
         state: Sequence[Any] = (),
         check_gradients: bool = True,
+        shard: Sequence[int] | None = None,
     ) -> None:
         # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
         self.wrapped = optimizer
         self._check_gradients = check_gradients
         self._steps_left = 0
-        handler = OneReplica(Replica(optimizer, module, buffers), state)
+        own_shard = shard_of(shard)
+        check_peer(own_shard, peer)
+        handler = OneReplica(Replica(optimizer, module, buffers), state, own_shard)
         self._join(handler, config, peer, settings, out, resume)
 
     def step(self, closure: Callable[[], Any] | None = None, *, loss: Any = None) -> Any:
@@ -97,7 +113,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         if self._check_gradients:
             replica.check_gradients(self.steps)
         if loss is not None:
-            request.add_loss(float(loss))
+            request.add_loss(float(loss.detach() if isinstance(loss, torch.Tensor) else loss))
         request.set_rate(replica.rate)
         self._handler.steps += 1
         if request.operation == "local_steps":
@@ -143,7 +159,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         self.wrapped.zero_grad(set_to_none=set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
-        return self.wrapped.state_dict()
+        state: dict[str, Any] = self.wrapped.state_dict()
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self.wrapped.load_state_dict(state_dict)
@@ -157,18 +174,34 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         return f"gossamer.torch.Optimizer({self.wrapped!r})"
 
 
+def check_shard(master: Master, shard: Shard | None) -> None:
+    """A DTensor knows the place of this process in its device mesh."""
+    if not isinstance(master, ShardMaster):
+        return
+    index, count = master.position()
+    place = f"parameter {master.name} is a DTensor, of which this process holds shard"
+    if shard is None and count > 1:
+        raise _core.Error(f"shard: {place} {index} of {count}; give shard=({index}, {count})")
+    if shard is not None and (shard.index, shard.count) != (index, count):
+        raise _core.Error(
+            f"shard: {place} {index} of {count}, and not {shard.index} of {shard.count}"
+        )
+
+
 class OneReplica(RequestHandler):
     """Serves the requests of one peer that need no new gradient."""
 
     saves_state = True
 
-    def __init__(self, replica: Replica, more: Sequence[Any]) -> None:
+    def __init__(self, replica: Replica, more: Sequence[Any], shard: Shard | None) -> None:
         for each in more:
             if not (hasattr(each, "state_dict") and hasattr(each, "load_state_dict")):
                 raise _core.Error(
                     f"state: {type(each).__name__} has no state_dict() and load_state_dict()"
                 )
-        self.replica, self.more = replica, more
+        for master in replica.masters:
+            check_shard(master, shard)
+        self.replica, self.more, self.shard = replica, more, shard
         self.steps = 0  # local steps of the peer
         self.linear_steps = replica.linear_steps
 
@@ -195,9 +228,16 @@ class OneReplica(RequestHandler):
             "steps": self.steps,
             "random": torch.get_rng_state(),
             "more": [each.state_dict() for each in self.more],
+            "shard": None if self.shard is None else self.shard.name,
         }
 
     def _load(self, state: dict[str, Any]) -> None:
+        own = None if self.shard is None else self.shard.name
+        if state.get("shard") != own:
+            raise _core.Error(
+                f"shard: the checkpoint is of {state.get('shard') or 'a whole model'}, and this "
+                f"process holds {own or 'a whole model'}; resume each shard from its own folder"
+            )
         self.replica.load_state(state)
         self.steps = int(state["steps"])
         torch.set_rng_state(state["random"])
@@ -208,104 +248,3 @@ class OneReplica(RequestHandler):
             )
         for each, saved in zip(self.more, state["more"], strict=True):
             each.load_state_dict(saved)
-
-
-class Task(RequestHandler):
-    """A model, batches and a loss for every peer: the task of gossamer.run() and gossamer.peer().
-
-    model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
-               with run.init = "same", the same for all peers
-    optimizer  optimizer(parameters) -> torch.optim.Optimizer
-    batch      batch(peer, step) -> anything: batch `step` of the peer's own data
-    loss       loss(module, batch) -> scalar tensor
-    evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
-    buffers    as of Optimizer
-    seed       torch's random numbers, such as those of dropout, begin anew for each batch from
-               (seed, peer, step), so that they are the same wherever and whenever a peer is trained
-    """
-
-    saves_state = True
-
-    def __init__(
-        self,
-        model: Callable[[int], torch.nn.Module],
-        optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer],
-        batch: Callable[[int, int], Any],
-        loss: Callable[[torch.nn.Module, Any], torch.Tensor],
-        evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
-        *,
-        buffers: str = "refuse",
-        seed: int = 0,
-    ) -> None:
-        self._seed = seed
-        self._model, self._optimizer = model, optimizer
-        self._batch, self._loss, self._evaluate = batch, loss, evaluate
-        self._buffers = buffers
-        self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
-        _, first = self._peer(0)
-        self._tensors = first.tensors()
-        self.linear_steps = first.linear_steps
-        self.evaluates = evaluate is not None
-
-    def tensors(self) -> Tensors:
-        return self._tensors
-
-    def initial_bytes(self, peer: int) -> bytes:
-        return self._peer(peer)[1].initial_bytes()
-
-    def serve(self, request: _core.Request) -> None:
-        module, replica = self._peer(request.peer)
-        if request.operation == "initialise":
-            replica.write_initial(request.x)
-        elif request.operation == "local_steps":
-            for step in range(request.step, request.step + request.steps):
-                self._backward(module, replica, request, step)
-                replica.local_step(request.x)
-        elif request.operation == "gradient":
-            self._backward(module, replica, request, request.step)
-            replica.write_gradient(request.gradient)
-        elif request.operation == "update":
-            replica.update(request.x, request.gradient)
-        elif request.operation == "save":
-            request.set_state(to_bytes(replica.state()))
-        elif request.operation == "restore":
-            replica.load_state(from_bytes(request.state))
-        elif request.operation == "evaluate":
-            self._measure(module, replica, request)
-        else:
-            raise unknown(request)
-
-    def _backward(
-        self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int
-    ) -> None:
-        replica.take(request.x)
-        for master in replica.masters:
-            master.parameter.grad = None
-        torch.manual_seed(zlib.crc32(f"{self._seed} {request.shard_of} {step}".encode()))
-        loss = self._loss(module, self._batch(request.shard_of, step))
-        loss.backward()
-        request.add_loss(float(loss.detach()))
-        request.set_rate(replica.rate)
-
-    def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
-        assert self._evaluate is not None
-        replica.take_copy(request.x)
-        training = module.training
-        module.eval()
-        with torch.no_grad():
-            loss, accuracy = self._evaluate(module)
-        module.train(training)
-        request.set_evaluation(float(loss), float(accuracy))
-
-    def release(self) -> None:
-        for _, replica in self._peers.values():
-            replica.release()
-
-    def _peer(self, peer: int) -> tuple[torch.nn.Module, Replica]:
-        if peer not in self._peers:
-            module = self._model(peer)
-            replica = Replica(self._optimizer(module.parameters()), module, self._buffers)
-            if self._peers and replica.tensors() != self._tensors:
-                raise _core.Error(f"task: the model of peer {peer} has other tensors than peer 0's")
-            self._peers[peer] = module, replica
-        return self._peers[peer]

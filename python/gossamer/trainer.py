@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from gossamer._core import Error, Request
+from gossamer.shards import Shard
 
 Tensors = list[tuple[str, list[int]]]
 
@@ -54,6 +55,7 @@ class RequestHandler(ABC):
     linear_steps = False
     evaluates = False
     saves_state = False
+    shard: Shard | None = None  # of the model, the one that the rows hold
 
     @abstractmethod
     def tensors(self) -> Tensors: ...
@@ -64,6 +66,11 @@ class RequestHandler(ABC):
 
     @abstractmethod
     def serve(self, request: Request) -> None: ...
+
+    def serve_batch(self, requests: Sequence[Request]) -> None:
+        """Serves the requests of BackgroundRun.next(): one operation, and each peer once."""
+        for request in requests:
+            self.serve(request)
 
     def release(self) -> None:
         """Drops all views of rows."""

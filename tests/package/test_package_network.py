@@ -161,6 +161,8 @@ def test_different_initial_parameters_are_refused(
     ]
     wait_until("one is rejected", lambda: any(each.process.poll() for each in started))
     assert any("its model is" in each.output and ", start " in each.output for each in started)
+    remedy = "seed random numbers alike before the model is made, as with torch.manual_seed(), or"
+    assert any(remedy in each.output for each in started)
     different = [
         processes.start(
             "loop.py", config, peer, tmp_path / "b", f"init={peer}", "run.init=different"

@@ -1,0 +1,63 @@
+"""What to do when two peers refuse each other because of their models: the errors of a start."""
+
+import hashlib
+import math
+import re
+
+from gossamer._core import Error
+from gossamer.trainer import RequestHandler
+
+LISTED = 8  # tensors in a message
+
+# src/net/wire/hello.cpp: "its model is THEIRS, ours is OURS", or "its model is not ours, OURS".
+MODEL = r"external (\w+), start (\w+)"
+BOTH = re.compile(f"its model is {MODEL}, ours is {MODEL}")
+OWN = re.compile(f"its model is not ours, {MODEL}")
+
+SAME_START = (
+    "seed random numbers alike before the model is made, as with torch.manual_seed(), or set "
+    'run.init = "different"'
+)
+
+
+def initial_hash(handler: RequestHandler, peer: int) -> str:
+    return hashlib.sha256(handler.initial_bytes(peer)).hexdigest()
+
+
+def with_remedy(error: Error, handler: RequestHandler, hosted: list[int]) -> Error:
+    """The error; if it says that two models differ, with the reason and with what to do."""
+    text = str(error)
+    if both := BOTH.search(text):
+        model, _, own_model, own_start = both.groups()
+        if model != own_model:
+            return Error(
+                f"{text}; the models have different tensors: their names, shapes and order must be "
+                "the same at all peers"
+            )
+        reason = f"the two peers start from different parameters: {SAME_START}"
+    elif own := OWN.search(text):
+        own_start = own[2]
+        reason = (
+            "the models of the two peers have different tensors, or start from different "
+            f"parameters: {SAME_START}"
+        )
+    else:
+        return error
+    return Error(f"{text}; {reason}{tensor_hashes(handler, hosted, own_start)}")
+
+
+def tensor_hashes(handler: RequestHandler, hosted: list[int], start: str) -> str:
+    """The first tensors of this peer, so that two messages show which one differs first."""
+    values = handler.initial_bytes(hosted[0])
+    if not hashlib.sha256(values).hexdigest().startswith(start):
+        return ""  # the parameters are not the initial ones any more
+    begin, hashes = 0, []
+    for name, shape in handler.tensors()[:LISTED]:
+        end = begin + 4 * math.prod(shape)
+        hashes.append(f"{name} {hashlib.sha256(values[begin:end]).hexdigest()[:8]}")
+        begin = end
+    more = ", …" if len(handler.tensors()) > LISTED else ""
+    return (
+        f". Hashes of the initial tensors of peer {hosted[0]}, to compare with the other peer's: "
+        f"{', '.join(hashes)}{more}"
+    )

@@ -1,0 +1,175 @@
+"""Tasks of PyTorch: a model, batches and a loss for each peer (gossamer.torch.Task)."""
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import torch
+
+from gossamer import _core
+from gossamer.joint_step import step_together
+from gossamer.replica import Replica, from_bytes, to_bytes
+from gossamer.torch_vmap import Training, VmapGradients, find_transforms
+from gossamer.trainer import RequestHandler, Tensors, unknown
+
+
+class Task(RequestHandler):
+    """A model, batches and a loss for every peer: the task of gossamer.run() and gossamer.peer().
+
+    model      model(peer) -> torch.nn.Module, the same for the same peer wherever it is called;
+               with run.init = "same", the same for all peers
+    optimizer  optimizer(parameters) -> torch.optim.Optimizer
+    batch      batch(peer, step) -> anything: batch `step` of the peer's own data
+    loss       loss(module, batch) -> scalar tensor
+    evaluate   evaluate(module) -> (loss, accuracy) on test data; optional
+    buffers    as of Optimizer
+    seed       torch's random numbers, such as those of dropout, begin anew for each batch from
+               (seed, peer, step), so that they are the same wherever and whenever a peer is trained
+    vmap       the gradients of all peers that are ready are computed in one call (torch.func.vmap)
+
+    With vmap=True, a process that hosts many peers of a small model is faster. The optimizers step
+    as before, one by one. The task must satisfy this:
+
+    - The loss depends on tensors alone: no Python branch on their values, no .item(), no NumPy.
+    - The models of all peers have the same structure; the module that `loss` sees is that of one
+      of them, with the tensors of each in turn. Peers are trained together if their batches have
+      the same shapes; a batch is a tensor, or containers of tensors, numbers and texts.
+    - Parameters that the loss does not use have a gradient of zero, and not none.
+
+    The products are other ones than those of one peer, so the last bits of the results depend on
+    which peers are trained together, and random numbers within the loss are drawn for these peers
+    at once. A simulation still repeats with the same bits; the same run over TCP has other ones.
+    PyTorch 2.0 or newer, or functorch with 1.13 (without dropout), is needed; where both are
+    missing, a warning says so, and peers are trained one by one.
+    """
+
+    saves_state = True
+
+    def __init__(
+        self,
+        model: Callable[[int], torch.nn.Module],
+        optimizer: Callable[[Iterable[torch.nn.Parameter]], torch.optim.Optimizer],
+        batch: Callable[[int, int], Any],
+        loss: Callable[[torch.nn.Module, Any], torch.Tensor],
+        evaluate: Callable[[torch.nn.Module], Sequence[float]] | None = None,
+        *,
+        buffers: str = "refuse",
+        seed: int = 0,
+        vmap: bool = False,
+    ) -> None:
+        self._seed = seed
+        transforms = find_transforms() if vmap else None
+        self._together = None if transforms is None else VmapGradients(loss, transforms)
+        self._model, self._optimizer = model, optimizer
+        self._batch, self._loss, self._evaluate = batch, loss, evaluate
+        self._buffers = buffers
+        self._peers: dict[int, tuple[torch.nn.Module, Replica]] = {}
+        _, first = self._peer(0)
+        self._tensors = first.tensors()
+        self.linear_steps = first.linear_steps
+        self._seed_devices = torch.cuda.is_available() or any(
+            master.device.type != "cpu" for master in first.masters
+        )
+        self.evaluates = evaluate is not None
+
+    def tensors(self) -> Tensors:
+        return self._tensors
+
+    def initial_bytes(self, peer: int) -> bytes:
+        return self._peer(peer)[1].initial_bytes()
+
+    def serve(self, request: _core.Request) -> None:
+        module, replica = self._peer(request.peer)
+        if request.operation == "initialise":
+            replica.write_initial(request.x)
+        elif request.operation == "local_steps":
+            for step in range(request.step, request.step + request.steps):
+                self._backward(module, replica, request, step)
+                replica.local_step(request.x)
+        elif request.operation == "gradient":
+            self._backward(module, replica, request, request.step)
+            replica.write_gradient(request.gradient)
+        elif request.operation == "update":
+            replica.update(request.x, request.gradient)
+        elif request.operation == "save":
+            request.set_state(to_bytes(replica.state()))
+        elif request.operation == "restore":
+            replica.load_state(from_bytes(request.state))
+        elif request.operation == "evaluate":
+            self._measure(module, replica, request)
+        else:
+            raise unknown(request)
+
+    def serve_batch(self, requests: Sequence[_core.Request]) -> None:
+        operation = requests[0].operation
+        if self._together is None or operation not in ("local_steps", "gradient"):
+            super().serve_batch(requests)
+        elif operation == "gradient":
+            self._backward_together(self._together, requests, 0)
+            for request in requests:
+                self._peer(request.peer)[1].write_gradient(request.gradient)
+        else:
+            for index in range(max(request.steps for request in requests)):
+                remaining = [request for request in requests if index < request.steps]
+                self._backward_together(self._together, remaining, index)
+                replicas = [self._peer(request.peer)[1] for request in remaining]
+                step_together(replicas, [request.x for request in remaining])
+
+    def _backward_together(
+        self, together: VmapGradients, requests: Sequence[_core.Request], index: int
+    ) -> None:
+        """_backward() of step `index` of each request."""
+        peers = []
+        for request in requests:
+            module, replica = self._peer(request.peer)
+            replica.take(request.x)
+            self._seed_random(f"{request.shard_of} {request.step + index}")
+            batch = self._batch(request.shard_of, request.step + index)
+            peers.append(Training(module, replica, batch))
+        self._seed_random(" ".join(f"{each.shard_of} {each.step + index}" for each in requests))
+        losses = together.backward(peers)
+        for request, peer, loss in zip(requests, peers, losses, strict=True):
+            request.add_loss(loss)
+            request.set_rate(peer.replica.rate)
+
+    def _seed_random(self, place: str) -> None:
+        seed = zlib.crc32(f"{self._seed} {place}".encode())
+        if self._seed_devices:
+            torch.manual_seed(seed)
+        else:  # the same numbers; without a GPU, manual_seed() costs as much as a small model
+            torch.default_generator.manual_seed(seed)
+
+    def _backward(
+        self, module: torch.nn.Module, replica: Replica, request: _core.Request, step: int
+    ) -> None:
+        replica.take(request.x)
+        for master in replica.masters:
+            master.parameter.grad = None
+        self._seed_random(f"{request.shard_of} {step}")
+        loss = self._loss(module, self._batch(request.shard_of, step))
+        loss.backward()
+        request.add_loss(float(loss.detach()))
+        request.set_rate(replica.rate)
+
+    def _measure(self, module: torch.nn.Module, replica: Replica, request: _core.Request) -> None:
+        assert self._evaluate is not None
+        replica.take_copy(request.x)
+        training = module.training
+        module.eval()
+        with torch.no_grad():
+            loss, accuracy = self._evaluate(module)
+        module.train(training)
+        request.set_evaluation(float(loss), float(accuracy))
+
+    def release(self) -> None:
+        for _, replica in self._peers.values():
+            replica.release()
+
+    def _peer(self, peer: int) -> tuple[torch.nn.Module, Replica]:
+        if peer not in self._peers:
+            module = self._model(peer)
+            replica = Replica(self._optimizer(module.parameters()), module, self._buffers)
+            if self._peers and replica.tensors() != self._tensors:
+                raise _core.Error(f"task: the model of peer {peer} has other tensors than peer 0's")
+            self._peers[peer] = module, replica
+        return self._peers[peer]

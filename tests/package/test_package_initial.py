@@ -1,0 +1,77 @@
+"""The errors of peers that refuse each other because of their models."""
+
+import re
+
+import gossamer
+import pytest
+import torch
+from gossamer.initial import initial_hash, with_remedy
+from gossamer.replica import Replica
+from gossamer.torch import OneReplica
+
+ADVICE = r"seed random numbers alike .*, or set run.init = \"different\""
+
+
+def handler(seed: int = 0, layers: int = 1) -> OneReplica:
+    torch.manual_seed(seed)
+    module = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(layers)))
+    return OneReplica(Replica(torch.optim.SGD(module.parameters(), lr=0.1), module), [], None)
+
+
+def start(seed: int) -> str:
+    """As the handshake shows it."""
+    return initial_hash(handler(seed), 0)[:12]
+
+
+def remedy(text: str, own: OneReplica) -> str:
+    return str(with_remedy(gossamer.Error(text), own, [1]))
+
+
+def test_both_starts_are_known() -> None:
+    text = (
+        f"after 6 s (net.join_timeout) peer 1 misses peer 0: it connected and was rejected, its "
+        f"model is external ab, start {start(1)}, ours is external ab, start {start(0)}"
+    )
+    found = remedy(text, handler(0))
+    assert found.startswith(text + "; the two peers start from different parameters: ")
+    assert re.search(ADVICE, found)
+    hashes = r"Hashes of the initial tensors of peer 1, .*: 0.weight (\w{8}), 0.bias (\w{8})$"
+    here = re.search(hashes, found)
+    there = re.search(hashes, remedy(text.replace(start(0), start(1)), handler(1)))
+    assert here is not None and there is not None and here[1] != there[1]
+
+
+def test_only_the_own_start_is_known() -> None:
+    text = (
+        f"peer 1 at 127.0.0.1:4000 rejected this peer: its model is not ours, external ab, start "
+        f"{start(0)}"
+    )
+    found = remedy(text, handler(0))
+    assert "the models of the two peers have different tensors, or start from different" in found
+    assert re.search(ADVICE + ". Hashes of the initial tensors", found)
+
+
+def test_other_tensors_are_no_other_start() -> None:
+    text = f"its model is external ab, start {start(1)}, ours is external cd, start {start(0)}"
+    assert remedy(text, handler(0)).endswith(
+        "the models have different tensors: their names, shapes and order must be the same at all "
+        "peers"
+    )
+
+
+def test_parameters_that_were_trained_have_no_initial_hashes() -> None:
+    text = f"its model is not ours, external ab, start {start(0)}"
+    assert "Hashes" not in remedy(text, handler(1))
+
+
+def test_a_large_model_lists_its_first_tensors() -> None:
+    own = handler(0, layers=20)
+    text = f"its model is not ours, external ab, start {initial_hash(own, 0)[:12]}"
+    assert "3.bias " in (found := remedy(text, own)) and found.endswith(", …")
+    assert "4.weight" not in found
+
+
+@pytest.mark.parametrize("text", ["its topology is ring, ours is torus", "peer 2 has diverged"])
+def test_other_errors_stay(text: str) -> None:
+    error = gossamer.Error(text)
+    assert with_remedy(error, handler(), [0]) is error
