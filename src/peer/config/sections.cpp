@@ -94,6 +94,12 @@ void add_compute_time(ParameterSet<SimOptions>& set) {
             .maximum = 1e6});
 }
 
+std::vector<KindSpec> model_kinds() {
+  std::vector<KindSpec> specs = kind_specs(train::models::catalog());
+  specs.push_back({kExternalModel, {}});
+  return specs;
+}
+
 std::vector<Section> make_sections() {
   return {
       {.name = "run",
@@ -127,12 +133,7 @@ std::vector<Section> make_sections() {
        .summary =
            "the model that each peer trains; kind external: one that a Python program brings",
        .default_kind = "softmax",
-       .catalog =
-           [] {
-             std::vector<KindSpec> specs = kind_specs(train::models::catalog());
-             specs.push_back({kExternalModel, {}});
-             return specs;
-           },
+       .catalog = model_kinds,
        .shared = true},
       {.name = "data",
        .summary = "the data set, its shards and its batches",
