@@ -97,6 +97,7 @@ def task_of(options: argparse.Namespace) -> gossip.Task:
         batch,
         loss,
         evaluate,
+        vmap=options.vmap,
     )
 
 
@@ -122,6 +123,7 @@ def main() -> None:
     add("--batch", type=int, default=32, metavar="N", help="images in a batch (32)")
     add("--rate", type=float, default=0.05, metavar="R", help="of SGD with momentum 0.9 (0.05)")
     add("--device", default="cpu", help="of torch, such as cuda (cpu)")
+    add("--vmap", action="store_true", help="all peers of the process are trained in one call")
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.set.insert(0, f"log.every={max(1, options.rounds // 10)}")

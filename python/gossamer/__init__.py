@@ -7,7 +7,8 @@ run()       simulates all peers of a task in this process, in virtual time.
 peer()      runs peers of the same task as part of a network of processes.
 Averager    averages given arrays with the neighbours', without training.
 Trainer     is the protocol of a task: values in, values out, with NumPy arrays.
-gossamer.torch   has the same for PyTorch; importing gossamer does not import it.
+gossamer.torch   has Optimizer, Averager and Task for PyTorch. Importing gossamer does not import
+            it.
 
 The program `gossamer` comes with the package. docs/PYTHON.md is the tutorial.
 """

@@ -32,8 +32,8 @@ def step_together(replicas: Sequence[Replica], rows: Sequence[Any]) -> None:
 def joint_optimizer(optimizers: Sequence[torch.optim.Optimizer]) -> torch.optim.Optimizer | None:
     """One optimizer with the parameters and the state of all; None if they are not alike.
 
-    Those of PyTorch that have the option foreach work on each element by itself, so the parameters
-    of several models are as those of one.
+    Those of PyTorch that have the option foreach work on each parameter by itself, so parameters of
+    several models are as those of one.
     """
     first = optimizers[0]
     if any(is_special(each) or type(each) is not type(first) for each in optimizers):
@@ -55,14 +55,16 @@ def joint_optimizer(optimizers: Sequence[torch.optim.Optimizer]) -> torch.optim.
 
 
 def is_special(optimizer: torch.optim.Optimizer) -> bool:
-    """Of another library, or with hooks, or with settings that foreach does not take."""
+    """Of another library, or with hooks, or with options that foreach does not take."""
     groups = optimizer.param_groups
+    options = ("fused", "capturable", "differentiable")
     return (
         not type(optimizer).__module__.startswith("torch.optim.")
         or "foreach" not in optimizer.defaults
         or "step" in vars(optimizer)
         or any(vars(optimizer).get(f"_optimizer_step_{when}_hooks") for when in ("pre", "post"))
-        or any(bool(group.get(option)) for group in groups for option in ("fused", "capturable"))
+        or any(group.get("foreach") is False for group in groups)
+        or any(bool(group.get(option)) for group in groups for option in options)
         or any(isinstance(value, torch.Tensor) for group in groups for value in group.values())
     )
 

@@ -17,6 +17,8 @@ class Averager(average.Averager):
     def _problem(self, tensor: Any) -> str | None:
         if not isinstance(tensor, torch.Tensor):
             return f"is of {type(tensor).__name__}, and no torch.Tensor"
+        if hasattr(tensor, "to_local"):
+            return "is a DTensor; give its local tensor, tensor.to_local(), which is averaged"
         if not tensor.is_floating_point():
             return f"is of {tensor.dtype}; rows hold real numbers"
         if tensor.is_meta or tensor.layout != torch.strided:

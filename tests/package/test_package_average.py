@@ -160,12 +160,20 @@ def test_a_configuration_without_an_average_is_refused(
         gossip.Averager([torch.ones(2)], configure(1), 0, settings=settings, out=tmp_path / "out")
 
 
+class Sharded(torch.nn.Parameter):
+    """In place of a DTensor, which PyTorch 1.13 has not."""
+
+    def to_local(self) -> torch.Tensor:
+        return self.detach()
+
+
 @pytest.mark.parametrize(
     ("kind", "tensor", "message"),
     [
         (gossip.Averager, torch.ones(2, dtype=torch.int64), "0 is of torch.int64; rows hold real"),
         (gossip.Averager, torch.ones(2, device="meta"), "0 is on meta with layout torch.strided"),
         (gossip.Averager, torch.ones(2).to_sparse(), "0 is on cpu with layout torch.sparse_coo"),
+        (gossip.Averager, Sharded(torch.ones(2)), "0 is a DTensor; give its local tensor"),
         (gossip.Averager, np.ones(2), "0 is of ndarray, and no torch.Tensor"),
         (gossamer.Averager, np.ones(2, np.int32), "0 is of int32; rows hold real numbers"),
         (gossamer.Averager, np.broadcast_to(np.ones(1), 2), "0 is read-only"),

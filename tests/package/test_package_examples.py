@@ -179,6 +179,15 @@ def test_a_model_of_pytorch_as_processes_ends_as_the_simulation(
         assert np.array_equal(found[name], values), name
 
 
+def test_peers_of_the_vision_example_in_one_call(run: Run, tmp_path: Path) -> None:
+    more = ["--peers", 3, "--rounds", 4, "--channels", 4, "--batch", 8]
+    for vmap, folder in (([], "loop"), (["--vmap"], "vmap")):
+        run("pytorch/vision.py", *more, *vmap, "--out", tmp_path / folder)
+    found, expected = final_tensors(tmp_path / "vmap"), final_tensors(tmp_path / "loop")
+    assert any(not np.array_equal(found[name], values) for name, values in expected.items())
+    assert_close(found, expected)
+
+
 def test_the_images_of_a_peer_are_of_few_classes() -> None:
     vision = example("pytorch/vision.py")
     labels = np.repeat(np.arange(10), 40)

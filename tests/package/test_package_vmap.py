@@ -177,6 +177,7 @@ def test_optimizers_that_are_not_alike_step_one_by_one(runs: Runs) -> None:
     assert joint_optimizer(each(lambda k, p: torch.optim.SGD(p, lr=0.1 + k))) is None
     assert joint_optimizer(each(lambda k, p: SignDescent(p))) is None
     assert joint_optimizer(each(lambda k, p: [sgd, torch.optim.Adam][k](p))) is None
+    assert joint_optimizer(each(lambda k, p: torch.optim.SGD(p, lr=0.1, foreach=False))) is None
     scheduled = each(lambda k, p: sgd(p))
     torch.optim.lr_scheduler.StepLR(scheduled[1], 1)  # replaces step()
     assert joint_optimizer(scheduled) is None
