@@ -38,6 +38,8 @@ def joint_optimizer(optimizers: Sequence[torch.optim.Optimizer]) -> torch.optim.
     first = optimizers[0]
     if any(is_special(each) or type(each) is not type(first) for each in optimizers):
         return None
+    if len({len(each.param_groups) for each in optimizers}) > 1:
+        return None
     joint = copy.copy(first)
     joint.param_groups = []
     for groups in zip(*(each.param_groups for each in optimizers), strict=True):

@@ -27,8 +27,8 @@ class Task(RequestHandler):
                (seed, peer, step), so that they are the same wherever and whenever a peer is trained
     vmap       the gradients of all peers that are ready are computed in one call (torch.func.vmap)
 
-    With vmap=True, a process that hosts many peers of a small model is faster. The optimizers step
-    as before, one by one. The task must satisfy this:
+    With vmap=True, a process that hosts many peers of a small model is faster. Optimizers of
+    PyTorch that are alike step in one call, others one by one. The task must satisfy this:
 
     - The loss depends on tensors alone: no Python branch on their values, no .item(), no NumPy.
     - The models of all peers have the same structure; the module that `loss` sees is that of one

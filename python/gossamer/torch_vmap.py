@@ -115,7 +115,7 @@ class VmapGradients:
 
     def __init__(self, loss: Loss, transforms: Transforms) -> None:
         self._loss, self._transforms = loss, transforms
-        self._structures: dict[int, Structure] = {}
+        self._structures: dict[int, tuple[list[bool], Structure]] = {}
 
     def backward(self, peers: Sequence[Training]) -> list[float]:
         """The losses, in order. Writes .grad of the parameters, and the modules' buffers.
@@ -182,10 +182,13 @@ class VmapGradients:
         return mapped
 
     def _structure(self, peer: Training) -> Structure:
-        found = self._structures.get(id(peer.replica))
-        if found is None:
-            found = self._structures[id(peer.replica)] = Structure(peer.module, peer.replica)
-        return found
+        trains = [each.requires_grad for each in peer.module.parameters()]
+        known = self._structures.get(id(peer.replica))
+        if known is not None and known[0] == trains:
+            return known[1]
+        made = Structure(peer.module, peer.replica)
+        self._structures[id(peer.replica)] = trains, made
+        return made
 
 
 @torch.no_grad()

@@ -56,6 +56,31 @@ void for_each(std::span<const Request> requests, ThreadPool& pool, Function func
   for (std::size_t i = 0; i < requests.size(); ++i) work(i);
 }
 
+/// Divides each request among the threads, if the rows are long enough to pay for it.
+template <class Request>
+void run_divided(std::span<const Request> requests, ThreadPool& pool) {
+  constexpr std::size_t worth_a_thread = 1 << 14;
+  std::size_t values = 0;
+  for (const Request& request : requests) values += request.length * request.rows.size();
+  const std::size_t threads =
+      values >= worth_a_thread ? static_cast<std::size_t>(pool.threads()) : 1;
+  pool.parallel_for(requests.size() * threads, [&](std::size_t i) {
+    const Request& request = requests[i / threads];
+    const std::size_t all = parts(request), k = i % threads;
+    run_parts(request, all * k / threads, all * (k + 1) / threads);
+  });
+}
+
+template <class Real>
+void run_all(std::span<const DistancesRequest<Real>> requests, ThreadPool& pool) {
+  run_divided(requests, pool);
+}
+
+template <class Real>
+void run_all(std::span<const OrderStatisticsRequest<Real>> requests, ThreadPool& pool) {
+  run_divided(requests, pool);
+}
+
 template <class Request>
 void run_all(std::span<const Request> requests, ThreadPool& pool) {
   for_each(requests, pool, [](const Request& request) { run(request); });

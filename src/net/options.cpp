@@ -45,7 +45,7 @@ const ParameterSet<NetOptions>& net_parameters() {
           .add("row_timeout", &NetOptions::row_timeout,
                {.help = "a neighbour whose rows a round has waited for this long is lost, although "
                         "its process answers; longer than the slowest round of any peer",
-                .minimum = 0.05,
+                .minimum = 2,
                 .maximum = 1e7,
                 .unit = "s"})
           .add("on_loss", &NetOptions::on_loss,

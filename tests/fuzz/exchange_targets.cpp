@@ -7,6 +7,7 @@
 #include "gossip/algorithm.hpp"
 #include "gossip/engine/peer_group.hpp"
 #include "gossip/membership/membership.hpp"
+#include "gossip/rule.hpp"
 #include "gpu/cpu_device.hpp"
 #include "tests/fuzz/target.hpp"
 #include "topology/mixing_matrix.hpp"
@@ -31,15 +32,18 @@ class Sink final : public Link {
 /// Peer 0 of a ring, whose neighbours are the input.
 class Victim final : private EngineHooks {
  public:
-  Victim(Policy policy, bool joins)
+  /// `rule`: a mixing rule; empty: the mean.
+  Victim(Policy policy, bool joins, const std::string& rule)
       : schedule_(std::move(topology::make_schedule({"ring", {}, {}, {kPeers, 0}}).value())),
         algorithm_(std::move(make_algorithm("consensus", {}).value())),
+        rule_(rule.empty() ? MixingRule{} : find_rule(rule).value().make({}).value()),
         compute_(scheduler_, executor_, device_, nullptr, StepTimes{0ms, 0, 1, {}, 1}) {
     ExchangeOptions exchange;
     exchange.policy = policy;
     exchange.chunk_values = 10;
     exchange.rounds = kRounds;
     exchange.row_limit = 1s;
+    if (!rule_.is_mean()) exchange.rule = &rule_;
     GroupRequest request{scheduler_, compute_, device_, *schedule_, *algorithm_, exchange};
     request.hosted = {0};
     request.engine = {kPeers, kRounds, 0};
@@ -97,6 +101,7 @@ class Victim final : private EngineHooks {
   gpu::CpuDevice device_{1};
   std::unique_ptr<topology::MixingSchedule> schedule_;
   std::unique_ptr<Algorithm> algorithm_;
+  MixingRule rule_;
   Compute compute_;
   Sink sink_;
   std::unique_ptr<PeerGroup> group_;
@@ -129,7 +134,8 @@ Step next_step(Source& source) {
     header.offset = (shape & 1) != 0 ? (shape >> 1) % 3 * 10 : bytes.number(2);
     step.count = (shape & 1) != 0 ? std::min<std::size_t>(10, kLength - header.offset)
                                   : bytes.number(1) % kLength + 1;
-    step.values.fill((shape & 128) != 0 ? 1e30F : static_cast<float>(shape));
+    step.values.fill((shape & 128) != 0 ? ((shape & 64) != 0 ? 1e30F : 1e18F)
+                                        : static_cast<float>(shape));
     return step;
   }
   header.control = static_cast<ControlMessage>(1 + shape % (kControlMessages - 1));
@@ -162,7 +168,8 @@ void run_exchange(std::span<const std::byte> input) {
   const std::uint64_t choices = source.number(1);
   std::vector<Step> steps;
   while (!source.empty() && steps.size() < kMostSteps) steps.push_back(next_step(source));
-  Victim victim(static_cast<Policy>(choices & 3), (choices & 4) != 0);
+  const std::vector<std::string> rules{"", "geometric_median", "median", "cs_plus"};
+  Victim victim(static_cast<Policy>(choices & 3), (choices & 4) != 0, rules[(choices >> 3) & 3]);
   for (std::size_t k = 0; k < steps.size(); ++k)
     victim.at(1ms * static_cast<int>(k + 1), [&victim, &step = steps[k]] { apply(victim, step); });
   victim.run();
@@ -171,7 +178,7 @@ void run_exchange(std::span<const std::byte> input) {
 /// Neighbours that follow the protocol, under each policy, and of a peer that joins.
 std::vector<Bytes> exchange_seeds() {
   std::vector<Bytes> seeds;
-  for (const int choices : {0, 1, 2, 3, 4}) {
+  for (const int choices : {0, 1, 2, 3, 4, 8, 9, 18, 24}) {
     Bytes seed{static_cast<std::byte>(choices)};
     const auto add = [&seed](std::initializer_list<int> bytes) {
       for (const int byte : bytes) seed.push_back(static_cast<std::byte>(byte));

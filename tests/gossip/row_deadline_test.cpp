@@ -70,6 +70,8 @@ TEST_CASE("a peer that waits in a later round has no excuse for the row of this 
   deadline.advance(kTick, 3, awaited);
   REQUIRE(deadline.on_waiting(7, 4, 5).ok());
   CHECK(ticks_until_overdue(deadline, 3) == ticks(1) - 1);
+  REQUIRE(deadline.on_waiting(7, 3, 5).ok());
+  CHECK(ticks_until_overdue(deadline, 3) == ticks(6));
 }
 
 TEST_CASE("a chain that no honest peer can claim is refused") {

@@ -75,7 +75,7 @@ def test_a_program_that_stands_still_is_lost(
             config,
             peer,
             tmp_path / "out",
-            "net.row_timeout=1",
+            "net.row_timeout=2",
             *(["pause=5"] if peer == 2 else []),
         )
         for peer in range(4)

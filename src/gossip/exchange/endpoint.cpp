@@ -36,7 +36,7 @@ Status Endpoint::deliver(Chunk chunk) {
     return on_membership_message
                ? on_membership_message(header)
                : protocol_error(header, "a membership message in a run that tolerates no loss");
-  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header);
+  if (header.control == ControlMessage::waiting) return watch_.on_waiting(header, donor_);
   if (header.channel == state_channel()) {
     if (header.from == donor_) return messenger_.deliver(std::move(chunk));
     return {};

@@ -9,7 +9,7 @@ namespace gossamer::gossip {
 RowDeadline::Finding RowDeadline::advance(Time counted, Round round, std::span<const int> awaited) {
   if (round != std::exchange(round_, round)) {
     waits_.clear();
-    told_ = 0;
+    announced_ = 0;
   }
   Finding finding;
   int chain = 0;
@@ -23,11 +23,11 @@ RowDeadline::Finding RowDeadline::advance(Time counted, Round round, std::span<c
       chain = std::max(chain, std::min<int>(wait.chain + 1, kLongestChain));
     }
   }
-  // Told again from time to time: those who are told forget it when they begin another round.
-  since_told_ += counted;
-  if (chain > told_ || (chain > 0 && since_told_ > limit_ / 8)) {
-    finding.chain = told_ = static_cast<std::uint8_t>(chain);
-    since_told_ = Time(0);
+  // The chain is announced again, because a receiver forgets it when it begins another round.
+  since_announcement_ += counted;
+  if (chain > announced_ || (chain > 0 && since_announcement_ > limit_ / 8)) {
+    finding.chain = announced_ = static_cast<std::uint8_t>(chain);
+    since_announcement_ = Time(0);
   }
   return finding;
 }

@@ -34,7 +34,7 @@ class RowDeadline {
 
   struct Finding {
     std::vector<int> overdue;  ///< neighbours whose rows are late; ascending, each named once
-    std::uint8_t chain = 0;    ///< to be told to the others in a `waiting` message; 0: nothing
+    std::uint8_t chain = 0;    ///< to be announced in a `waiting` message; 0: nothing
   };
   /// `counted` time has passed, and this peer, which is in `round`, waits for rows of the peers
   /// `awaited` (ascending).
@@ -53,9 +53,9 @@ class RowDeadline {
 
   Time limit_;
   Round round_ = 0;
-  std::map<int, Wait> waits_;  ///< by neighbour
-  std::uint8_t told_ = 0;      ///< the chain that was told last in this round
-  Time since_told_{0};
+  std::map<int, Wait> waits_;   ///< by neighbour
+  std::uint8_t announced_ = 0;  ///< the chain that was announced last in this round
+  Time since_announcement_{0};
 };
 
 }  // namespace gossamer::gossip

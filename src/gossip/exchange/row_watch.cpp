@@ -33,9 +33,11 @@ void RowWatch::on_tick(Time counted, Round round, std::optional<int> donor) {
   }
 }
 
-Status RowWatch::on_waiting(const ChunkHeader& header) {
+Status RowWatch::on_waiting(const ChunkHeader& header, std::optional<int> donor) {
   if (!deadline_) return {};
-  const Status status = deadline_->on_waiting(header.from, header.round, header.chain);
+  // A peer that joins has no round yet, and its donor's rows are of no round.
+  const Round round = header.from == donor ? 0 : header.round;
+  const Status status = deadline_->on_waiting(header.from, round, header.chain);
   return status.ok() ? status : protocol_error(header, status.error().message);
 }
 

@@ -1,5 +1,6 @@
-// One peer's watch over the rows that it waits for: it finds out whom the peer waits for, reports
-// the neighbours whose rows are overdue, and tells the others when the peer waits.
+// One peer's watch over the rows that it waits for: it collects the peers that keep this one
+// waiting, reports those whose rows are overdue, and announces to all partners that this peer
+// waits.
 #pragma once
 
 #include <optional>
@@ -20,8 +21,8 @@ class RowWatch {
   /// `counted` time has passed that may count against others. The peer is in `round`; `donor`: it
   /// joins, and waits for this peer too.
   void on_tick(Time counted, Round round, std::optional<int> donor);
-  /// A `waiting` message. An error names the protocol violation.
-  Status on_waiting(const ChunkHeader& header);
+  /// A `waiting` message; `donor` as above. An error names the protocol violation.
+  Status on_waiting(const ChunkHeader& header, std::optional<int> donor);
 
  private:
   std::vector<int> awaited_peers(std::optional<int> donor) const;

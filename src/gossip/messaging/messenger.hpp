@@ -122,7 +122,7 @@ class Messenger {
   std::map<Channel, std::coroutine_handle<>> any_waiters_;  ///< in receive_any()
   CopyPool copies_;
   std::coroutine_handle<> event_waiter_;  ///< in wait_event()
-  std::optional<int> event_sender_;       ///< whom the waiter waits for
+  std::optional<int> event_sender_;       ///< the peer without which event_waiter_ cannot go on
   bool event_pending_ = false;            ///< since the last wait_event()
   std::uint64_t arrivals_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "gossip/mixing/rule_operation.hpp"
 
+#include <algorithm>
 #include <vector>
 
 namespace gossamer::gossip {
@@ -14,6 +15,7 @@ Neighbourhood neighbourhood(const WholeRows& rows, const std::vector<double>& sq
     hood.weights[j] = static_cast<double>(rows.sources[j - 1].weight);
     hood.weights[0] -= hood.weights[j];
   }
+  hood.weights[0] = std::max(0.0, hood.weights[0]);  // the weights are rounded to float
   std::size_t next = 0;
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = i + 1; j < m && next < squared.size(); ++j)
@@ -56,11 +58,15 @@ task<void> RuleOperation::weigh(const DistanceRule& rule, std::span<const float>
   request.distances = squared.data();
   co_await process_.compute.operate(request);
   const std::vector<double> weights = rule.weights(neighbourhood(rows, squared));
-  std::vector<gpu::MixSource> mixed;
-  for (std::size_t j = 1; j < weights.size(); ++j)
-    if (const auto weight = static_cast<float>(weights[j]); weight != 0)
-      mixed.push_back({rows.sources[j - 1].row, weight});
-  rows.sources = std::move(mixed);
+  WholeRows mixed;
+  for (std::size_t j = 0; j < rows.sources.size(); ++j) {
+    const auto weight = static_cast<float>(weights[j + 1]);
+    if (weight == 0) continue;
+    mixed.sources.push_back({rows.sources[j].row, weight});
+    mixed.from.push_back(rows.from[j]);
+    mixed.held.push_back(std::move(rows.held[j]));
+  }
+  rows = std::move(mixed);
 }
 
 }  // namespace gossamer::gossip

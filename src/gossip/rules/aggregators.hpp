@@ -16,14 +16,14 @@ struct WeiszfeldOptions {
 };
 
 /// The weights of the rows, of sum 1, in their geometric median with the weights `alpha`: by at
-/// most that number of steps of the smoothed Weiszfeld algorithm from the mean. It ends earlier
-/// when no weight changes by more than 1e-12 of itself.
+/// most that number of steps of the smoothed Weiszfeld algorithm from their medoid. It ends earlier
+/// when no weight changes by more than 1e-12 of itself. alpha_j ≥ 0, and one of them is > 0.
 std::vector<double> geometric_median_weights(const SquaredDistances& distances,
                                              std::span<const double> alpha,
                                              const WeiszfeldOptions& options);
 
-/// The row with the lowest score: the sum of the squared distances to the m − b − 2 rows nearest to
-/// it, and to one at least. Of equal scores the lower index.
-std::size_t krum_choice(const SquaredDistances& distances, int hostile);
+/// The row with the lowest score: the sum of the squared distances to the m − left_out other rows
+/// nearest to it, and to one at least. Of equal scores the lower index. Krum leaves out b + 2.
+std::size_t krum_choice(const SquaredDistances& distances, std::size_t left_out);
 
 }  // namespace gossamer::gossip::rules

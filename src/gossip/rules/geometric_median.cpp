@@ -3,29 +3,69 @@
 // by the smoothed Weiszfeld algorithm,
 //   β_j = W[i][j] / max(ν, ‖v − x_j‖),   v ← Σ_j β_j x_j / Σ_j β_j.
 // Every iterate is a mean of the rows, so its distances follow from those between the rows, and
-// only the last one is computed. The first iterate is the mean by W. The paper takes 3 steps, which
-// do for rows that are about as far apart as honest ones. Where rows of weight w are R times as far
-// away, a step reduces their part of v by the factor w / (1 − w) only: w = 1/3 and R = 10^6 take 20
-// steps. As a step does not access the rows, more of them are allowed. Beyond R = 10^8 the rounding
-// of the squared distances shows.
+// only the last one is computed. As a step does not access the rows, there are more of them than
+// the paper's 3.
+//
+// The first iterate is the medoid, the row with the least Σ_j W[i][j] ‖x − x_j‖, and not the
+// paper's mean by W: rows of weight w < 1/2 that are R times as far away as the others move the
+// mean by R w, and a step takes that back by the factor w / (1 − w) only. The medoid is not one of
+// them. Rows more than 10^6 times as far from it as half of the weight are left out, because the
+// rounding of their squared distances would hide those of the others.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "gossip/rules/aggregators.hpp"
 
 namespace gossamer::gossip::rules {
+namespace {
+
+/// The row with the least Σ_j alpha_j ‖x − x_j‖; of equal sums the lower index.
+std::size_t medoid(const SquaredDistances& distances, std::span<const double> alpha) {
+  std::size_t chosen = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < alpha.size(); ++i) {
+    double sum = 0;
+    for (std::size_t j = 0; j < alpha.size(); ++j) sum += alpha[j] * std::sqrt(distances(i, j));
+    if (sum < least) chosen = i, least = sum;
+  }
+  return chosen;
+}
+
+/// `alpha` without the rows that are too far from row `centre` to be computed with.
+std::vector<double> near_weights(const SquaredDistances& distances, std::span<const double> alpha,
+                                 std::size_t centre) {
+  constexpr double kFar = 1e6;
+  const std::vector<std::size_t> nearest = distances.nearest_to(centre);
+  double total = 0, within = 0, squared_radius = 0;
+  for (const double weight : alpha) total += weight;
+  for (const std::size_t j : nearest) {
+    within += alpha[j];
+    squared_radius = distances(centre, j);
+    if (2 * within >= total) break;
+  }
+  std::vector<double> near(alpha.begin(), alpha.end());
+  for (std::size_t j = 0; j < near.size(); ++j)
+    if (distances(centre, j) > kFar * kFar * squared_radius) near[j] = 0;
+  return near;
+}
+
+}  // namespace
 
 std::vector<double> geometric_median_weights(const SquaredDistances& distances,
                                              std::span<const double> alpha,
                                              const WeiszfeldOptions& options) {
   constexpr double kTolerance = 1e-12;
-  std::vector<double> weights(alpha.begin(), alpha.end());
+  const std::size_t centre = medoid(distances, alpha);
+  const std::vector<double> near = near_weights(distances, alpha, centre);
+  std::vector<double> weights(alpha.size(), 0.0);
+  weights[centre] = 1;
   for (int step = 0; step < options.iterations; ++step) {
     const std::vector<double> distance = distances.from(weights);
-    std::vector<double> next(alpha.size());
+    std::vector<double> next(near.size());
     double sum = 0;
     for (std::size_t j = 0; j < next.size(); ++j) {
-      next[j] = alpha[j] / std::max(options.smoothing, distance[j]);
+      next[j] = near[j] / std::max(options.smoothing, distance[j]);
       sum += next[j];
     }
     for (double& beta : next) beta /= sum;

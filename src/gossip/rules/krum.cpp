@@ -7,8 +7,8 @@
 
 namespace gossamer::gossip::rules {
 
-std::size_t krum_choice(const SquaredDistances& distances, int hostile) {
-  const std::size_t m = distances.rows(), left_out = static_cast<std::size_t>(hostile) + 2;
+std::size_t krum_choice(const SquaredDistances& distances, std::size_t left_out) {
+  const std::size_t m = distances.rows();
   const std::size_t counted = m > left_out ? m - left_out : 1;
   std::size_t chosen = 0;
   double best = 0;
@@ -27,7 +27,7 @@ namespace {
 MixingRule make(const HostileOptions& options) {
   return {.function = DistanceRule{.weights = [options](const Neighbourhood& hood) {
             std::vector<double> weights(hood.rows(), 0.0);
-            weights[krum_choice(hood.distances, options.hostile)] = 1;
+            weights[krum_choice(hood.distances, static_cast<std::size_t>(options.hostile) + 2)] = 1;
             return weights;
           }}};
 }

@@ -4,6 +4,11 @@
 // and the y_k are aggregated. With `then` = own, the mix is the peer's own y_0, which is
 // nearest-neighbour averaging (NNA). All rows weigh the same; of W only the graph is used.
 //
+// With then = krum, the score of y_k is over the m − b nearest means, itself included, as in the
+// paper: hostile rows that are equal have equal means, and a shorter sum of theirs would be zero.
+// With 2b neighbours, b hostile ones that send a peer its own row would be all that it mixes with,
+// so more are needed.
+//
 // The y_k are combinations of the rows, so their distances follow from those of the rows, and only
 // the result is computed.
 #include <algorithm>
@@ -34,7 +39,8 @@ std::vector<double> mixed_weights(const Neighbourhood& hood, const Options& opti
   const auto means = means_of_nearest(hood.distances, options.hostile);
   if (options.then == "own") return means[0];
   const SquaredDistances distances(hood.distances, means);
-  if (options.then == "krum") return means[krum_choice(distances, options.hostile)];
+  if (options.then == "krum")
+    return means[krum_choice(distances, static_cast<std::size_t>(options.hostile) + 1)];
   const std::size_t m = hood.rows();
   const std::vector<double> alike(m, 1 / static_cast<double>(m));
   const auto of_means = geometric_median_weights(distances, alike, {});
@@ -67,7 +73,7 @@ RuleKind descriptor() {
               "or an aggregate of the means; unweighted",
           .source = "Allouah et al. 2023 (NNM); Farhadkhani et al. 2023 (NNA)",
           .parameters = parameters.specs(),
-          .least_neighbours = [](int hostile) { return 2 * hostile; },
+          .least_neighbours = [](int hostile) { return 2 * hostile + 1; },
           .make = make_rule_with(parameters, make)};
 }
 

@@ -25,20 +25,28 @@ double block_distance(const Real* a, const Real* b, std::size_t length) {
 
 }  // namespace
 
+template <class Real>
+std::size_t parts(const DistancesRequest<Real>& r) {
+  return r.pairs();
+}
+
 // Block by block, so that all pairs find a block of a row in the cache.
 template <class Real>
-void run(const DistancesRequest<Real>& r) {
-  std::fill_n(r.distances, r.pairs(), 0.0);
+void run_parts(const DistancesRequest<Real>& r, std::size_t first, std::size_t last) {
+  std::fill(r.distances + first, r.distances + last, 0.0);
   for (std::size_t begin = 0; begin < r.length; begin += kDistanceBlock) {
     const std::size_t length = std::min(kDistanceBlock, r.length - begin);
-    double* distance = r.distances;
+    std::size_t pair = 0;
     for (std::size_t i = 0; i < (r.to_first ? 1 : r.rows.size()); ++i)
-      for (std::size_t j = i + 1; j < r.rows.size(); ++j)
-        *distance++ += block_distance(r.rows[i] + begin, r.rows[j] + begin, length);
+      for (std::size_t j = i + 1; j < r.rows.size(); ++j, ++pair)
+        if (pair >= first && pair < last)
+          r.distances[pair] += block_distance(r.rows[i] + begin, r.rows[j] + begin, length);
   }
 }
 
-template void run(const DistancesRequest<float>&);
-template void run(const DistancesRequest<double>&);
+template std::size_t parts(const DistancesRequest<float>&);
+template std::size_t parts(const DistancesRequest<double>&);
+template void run_parts(const DistancesRequest<float>&, std::size_t, std::size_t);
+template void run_parts(const DistancesRequest<double>&, std::size_t, std::size_t);
 
 }  // namespace gossamer::gpu

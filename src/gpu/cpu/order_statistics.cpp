@@ -28,9 +28,15 @@ void sort_columns(Real* tile, std::size_t rows) {
 }  // namespace
 
 template <class Real>
-void run(const OrderStatisticsRequest<Real>& r) {
+std::size_t parts(const OrderStatisticsRequest<Real>& r) {
+  return (r.length + kTile - 1) / kTile;
+}
+
+template <class Real>
+void run_parts(const OrderStatisticsRequest<Real>& r, std::size_t first, std::size_t last) {
   std::vector<Real> tile(r.rows.size() * kTile);
-  for (std::size_t begin = 0; begin < r.length; begin += kTile) {
+  for (std::size_t begin = first * kTile; begin < std::min(r.length, last * kTile);
+       begin += kTile) {
     const std::size_t length = std::min(kTile, r.length - begin);
     for (std::size_t k = 0; k < r.rows.size(); ++k)
       std::copy_n(r.rows[k] + begin, length, tile.data() + k * kTile);
@@ -45,7 +51,9 @@ void run(const OrderStatisticsRequest<Real>& r) {
   }
 }
 
-template void run(const OrderStatisticsRequest<float>&);
-template void run(const OrderStatisticsRequest<double>&);
+template std::size_t parts(const OrderStatisticsRequest<float>&);
+template std::size_t parts(const OrderStatisticsRequest<double>&);
+template void run_parts(const OrderStatisticsRequest<float>&, std::size_t, std::size_t);
+template void run_parts(const OrderStatisticsRequest<double>&, std::size_t, std::size_t);
 
 }  // namespace gossamer::gpu

@@ -19,11 +19,19 @@ void run(const CopyRequest<Real>& request);
 template <class Real>
 void run(const FillRequest<Real>& request);
 template <class Real>
-void run(const DistancesRequest<Real>& request);
-template <class Real>
-void run(const OrderStatisticsRequest<Real>& request);
-template <class Real>
 void run(const SketchRequest<Real>& request);
 void run(const RangeCheckRequest& request);
+
+// Requests that read many rows are divided into parts, which may run on several threads: pairs of
+// rows, and tiles of values.
+template <class Real>
+std::size_t parts(const DistancesRequest<Real>& request);
+template <class Real>
+std::size_t parts(const OrderStatisticsRequest<Real>& request);
+/// Parts first … last − 1.
+template <class Real>
+void run_parts(const DistancesRequest<Real>& request, std::size_t first, std::size_t last);
+template <class Real>
+void run_parts(const OrderStatisticsRequest<Real>& request, std::size_t first, std::size_t last);
 
 }  // namespace gossamer::gpu
