@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import statistics
 import sys
@@ -81,3 +82,17 @@ def measure(
             values.append(run())
         print(f"{name}: pair {index + 1} of {count}, ratio {pairs.ratios[-1]:.2f}", file=sys.stderr)
     return pairs
+
+
+def report_times(measured: list[Pairs], what: str, unit: str, path: Path | None) -> None:
+    """Prints a Markdown table of median times, and writes all values to `path`.
+
+    `what` is the heading of the names, and times are milliseconds of a `unit`.
+    """
+    print(f"| {what} | ours, ms/{unit} | theirs, ms/{unit} | ratio (95 % interval) | target |")
+    print("|---|---|---|---|---|")
+    for pairs in measured:
+        times = " | ".join(f"{time:.1f}" for time in pairs.milliseconds())
+        print(f"| {pairs.name} | {times} | {pairs.cells()} |")
+    if path is not None:
+        path.write_text(json.dumps([pairs.record() for pairs in measured], indent=2) + "\n")

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pairs import MIN_PAIRS, ROOT, Pairs, measure
+from pairs import MIN_PAIRS, ROOT, Pairs, measure, report_times
 
 WARMUP, TIMED = 3, 20
 PEERS, TENSORS, RATE = 4, 16, 0.1
@@ -204,14 +204,7 @@ def main() -> None:
         compare(options, "ring of 4, torch.distributed", RING_TARGET, ("ours", "gloo"), PEERS),
         compare(options, "alone, plain SGD", ALONE_TARGET, ("wrapped", "plain"), 1),
     ]
-    print("| comparison | ours, ms/step | theirs, ms/step | ratio (95 % interval) | target |")
-    print("|---|---|---|---|---|")
-    for pairs in measured:
-        times = " | ".join(f"{time:.1f}" for time in pairs.milliseconds())
-        print(f"| {pairs.name} | {times} | {pairs.cells()} |")
-    if options.json is not None:
-        records = [pairs.record() for pairs in measured]
-        options.json.write_text(json.dumps(records, indent=2) + "\n")
+    report_times(measured, "comparison", "step", options.json)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from pairs import MIN_PAIRS, ROOT, Pairs, measure
+from pairs import MIN_PAIRS, ROOT, Pairs, measure, report_times
 
 WARMUP, TIMED = 3, 20
 PEERS, PIXELS, CLASSES, RATE, MOMENTUM = 64, 8, 10, 0.05, 0.9
@@ -171,14 +171,7 @@ def main() -> None:
     version = [options.torch_python, "-c", "import torch; print(torch.__version__)"]
     options.version = subprocess.check_output(version, text=True).strip()
     measured = [compare(options, "plain", TARGET), compare(options, "one by one", None)]
-    print("| baseline | ours, ms/round | theirs, ms/round | ratio (95 % interval) | target |")
-    print("|---|---|---|---|---|")
-    for pairs in measured:
-        times = " | ".join(f"{time:.1f}" for time in pairs.milliseconds())
-        print(f"| {pairs.name} | {times} | {pairs.cells()} |")
-    if options.json is not None:
-        records = [pairs.record() for pairs in measured]
-        options.json.write_text(json.dumps(records, indent=2) + "\n")
+    report_times(measured, "baseline", "round", options.json)
 
 
 if __name__ == "__main__":
