@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "gossip/attack.hpp"
 #include "gossip/codec.hpp"
 #include "gossip/links/link.hpp"
 #include "gossip/rule.hpp"
@@ -29,12 +30,14 @@ struct ExchangeOptions {
   };  ///< the GPU of the device on which a hosted peer's rows lie
   const Codec* codec = nullptr;  ///< of mixed and coded rows; null: rows are sent as they are. Only
                                  ///< under `sync`
-  const MixingRule* rule = nullptr;  ///< of mixed rows; null: the mean. Not with a lossy codec
-  std::uint64_t seed = 0;            ///< of the run: keys the random choices of algorithms
-  Round rounds = Round(1) << 40;     ///< of the run: rows of later rounds are refused, and control
-                                     ///< messages beyond kLargestMargin
-  float largest_value = 1e18F;   ///< bound on the magnitude of values sent between peers; finite
-  std::vector<bool> mixed = {};  ///< by channel: rows of rounds, which a mix takes
+  const MixingRule* rule = nullptr;    ///< of mixed rows; null: the mean. Not with a lossy codec
+  const AttackPlan* attack = nullptr;  ///< null: all messages are honest. Else under `sync`, of an
+                                       ///< algorithm that only mixes one row, without a lossy codec
+  std::uint64_t seed = 0;              ///< of the run: keys the random choices of algorithms
+  Round rounds = Round(1) << 40;  ///< of the run: rows of later rounds are refused, and control
+                                  ///< messages beyond kLargestMargin
+  float largest_value = 1e18F;    ///< bound on the magnitude of values sent between peers; finite
+  std::vector<bool> mixed = {};   ///< by channel: rows of rounds, which a mix takes
   std::vector<bool> conserves_sum = {};  ///< by channel: where a neighbour is absent, what is left
                                          ///< of a directed W conserves the sum of such rows over
                                          ///< the peers, and for other rows keeps consensus a fixed

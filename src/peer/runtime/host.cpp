@@ -20,6 +20,7 @@ gossip::ExchangeOptions chosen_options(const Setup& setup) {
       static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
   options.codec = setup.codec.get();
   options.rule = setup.rule.is_mean() ? nullptr : &setup.rule;
+  options.attack = setup.attack.make ? &setup.attack : nullptr;
   options.seed = setup.config.run.seed;
   options.rounds = setup.config.run.rounds;
   options.largest_value = static_cast<float>(setup.config.exchange.largest_value);
