@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "peer/setup/attack_check.hpp"
+#include "peer/attack/attack_check.hpp"
 
 namespace gossamer::cli {
 

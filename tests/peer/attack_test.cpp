@@ -1,9 +1,9 @@
 // Attacks in whole runs: what they do to a mean and to robust rules, whose metrics a run records,
 // bit-identical results, on an emulated GPU too, and the combinations that are refused.
 #include "gossip/attack.hpp"
+#include "peer/attack/attack_check.hpp"
 #include "peer/log/collect.hpp"
 #include "peer/prediction/run_gap.hpp"
-#include "peer/setup/attack_check.hpp"
 #include "tests/peer/cuda_test_util.hpp"
 
 using namespace gossamer;

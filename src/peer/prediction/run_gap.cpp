@@ -9,9 +9,9 @@
 #include <map>
 
 #include "gossip/algorithm.hpp"
+#include "peer/attack/attack_check.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/run_files.hpp"
-#include "peer/setup/attack_check.hpp"
 #include "peer/setup/setup.hpp"
 #include "theory/realised.hpp"
 #include "topology/convergence.hpp"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
-#include "peer/setup/attack_check.hpp"
+#include "peer/attack/attack_check.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/native_workload.hpp"
 #include "peer/setup/rule_check.hpp"
@@ -78,7 +78,8 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY(const gossip::RuleKind rule, gossip::find_rule(settings.mixing.kind));
   GOSSAMER_TRY(setup.rule, rule.make(settings.mixing.values));
   GOSSAMER_TRY_STATUS(check_rule(setup, rule));
-  GOSSAMER_TRY(setup.attack, plan_attack(setup));
+  GOSSAMER_TRY(setup.attack,
+               plan_attack({settings, *setup.algorithm, *setup.schedule, *setup.codec}));
   GOSSAMER_TRY(setup.network, make_network_model(settings, setup.servers()));
 
   if (local_rank.hosted_nodes == 0) local_rank.hosted_nodes = setup.nodes();

@@ -2,13 +2,25 @@
 #pragma once
 
 #include "base/result.hpp"
-#include "peer/setup/setup.hpp"
+#include "gossip/algorithm.hpp"
+#include "gossip/attack.hpp"
+#include "gossip/codec.hpp"
+#include "peer/config/config.hpp"
+#include "topology/mixing_matrix.hpp"
 
 namespace gossamer::peer {
 
-/// The attack that setup.config asks for, checked against its algorithm, codec and schedule. Errors
-/// (invalid) name the key, the reason, and settings that would work.
-Result<gossip::AttackPlan> plan_attack(const Setup& setup);
+/// What the messages of hostile peers must fit.
+struct AttackedRun {
+  const Config& config;
+  const gossip::Algorithm& algorithm;
+  const topology::MixingSchedule& schedule;
+  const gossip::Codec& codec;
+};
+
+/// The attack that the configuration asks for, checked against the run. Errors (invalid) name the
+/// key, the reason, and settings that would work.
+Result<gossip::AttackPlan> plan_attack(const AttackedRun& run);
 
 /// Whether the processes of a network can carry out the attack: a process has no rows of honest
 /// peers elsewhere. Errors (invalid) name the kinds that need none.

@@ -1,4 +1,4 @@
-#include "peer/setup/attack_check.hpp"
+#include "peer/attack/attack_check.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -57,10 +57,10 @@ Status check_label_flip(const Config& config) {
 }
 
 /// An attack that changes messages, against what sends them.
-Status check_messages(const Setup& setup, const gossip::AttackKind& kind) {
-  const Config& config = setup.config;
-  const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
-  const auto rows = setup.algorithm->rows(*setup.schedule);
+Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
+  const Config& config = run.config;
+  const gossip::AlgorithmRequirements needs = run.algorithm.requirements();
+  const auto rows = run.algorithm.rows(run.schedule);
   const auto mixed = std::ranges::count_if(rows, &gossip::RowSpec::mixed);
   const auto plain = std::ranges::count_if(rows, [](const gossip::RowSpec& row) {
     return row.mixed && row.extra == 0 && row.parts == 1;
@@ -76,7 +76,7 @@ Status check_messages(const Setup& setup, const gossip::AttackKind& kind) {
         fmt::format("attack.kind: '{}' attacks the rounds of all peers together; set "
                     "algorithm.policy = sync in place of {}",
                     kind.name, config.exchange.policy));
-  if (setup.codec->fidelity() != gossip::Fidelity::exact)
+  if (run.codec.fidelity() != gossip::Fidelity::exact)
     return invalid_error(
         fmt::format("codec.kind: the messages of the attack '{}' are not encoded; set codec.kind = "
                     "none in place of {}",
@@ -107,8 +107,8 @@ bool flips_labels(const Config& config) {
   return kind.ok() && kind->flips_labels;
 }
 
-Result<gossip::AttackPlan> plan_attack(const Setup& setup) {
-  const Config& config = setup.config;
+Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
+  const Config& config = run.config;
   GOSSAMER_TRY(const gossip::AttackKind kind, gossip::find_attack(config.attack.kind));
   gossip::AttackPlan plan;
   if (kind.name == kHonest) {
@@ -122,7 +122,7 @@ Result<gossip::AttackPlan> plan_attack(const Setup& setup) {
                strength_of(config, kind, static_cast<int>(plan.hostile.size())));
   if (kind.flips_labels) GOSSAMER_TRY_STATUS(check_label_flip(config));
   if (!kind.make) return plan;
-  GOSSAMER_TRY_STATUS(check_messages(setup, kind));
+  GOSSAMER_TRY_STATUS(check_messages(run, kind));
   const gossip::AttackContext context{config.run.peers, plan.hostile, strength, config.run.seed};
   GOSSAMER_TRY(plan.make, kind.make(config.attack.values, context));
   return plan;
