@@ -31,7 +31,7 @@ class Predictions:
             run
             for condition in conditions
             for run in condition.runs
-            if _may_have_a_curve(run) or _has_virtual_time(run)
+            if not _is_attacked(run) and (_may_have_a_curve(run) or _has_virtual_time(run))
         ]
         if not runs:
             return
@@ -61,6 +61,11 @@ class Predictions:
 
     def has_any(self, conditions: list[Condition], metric: str) -> bool:
         return any(self.curve(condition, metric) is not None for condition in conditions)
+
+
+def _is_attacked(run: Run) -> bool:
+    """Theory says nothing about a run with hostile peers."""
+    return run.summary.get("config", {}).get("attack", {}).get("kind", "none") != "none"
 
 
 def _may_have_a_curve(run: Run) -> bool:

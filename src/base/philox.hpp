@@ -44,6 +44,7 @@ enum class Purpose : std::uint32_t {
   scenario = 13,     ///< scenarios and random events of simulated networks with faults
   clients = 16,  ///< clients that train in a round of federated averaging, and clients that fail;
                  ///< step = round
+  attack = 17,   ///< what hostile peers send; step = round
   test = 1000,
 };
 

@@ -6,6 +6,7 @@
 
 #include "cli/commands.hpp"
 #include "gossip/algorithm.hpp"
+#include "gossip/attack.hpp"
 #include "gossip/rule.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/storage/files.hpp"
@@ -41,6 +42,7 @@ std::vector<Group> groups() {
                          group("algorithm", gossip::algorithms::catalog()),
                          group("codec", gossip::codecs::catalog()),
                          group("mixing", gossip::rules::catalog()),
+                         group("attack", gossip::attacks::catalog()),
                          group("model", train::models::catalog()),
                          group("data", train::datasets::catalog()),
                          group("optimizer", train::optimizer_kinds())};
@@ -101,10 +103,10 @@ void print_json() {
 
 void add_list(CLI::App& app, int& exit_code) {
   auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
-  CLI::App* list = app.add_subcommand(
-      "list",
-      "list the topologies, algorithms, codecs, mixing rules, models, data sets, optimizers and "
-      "configuration sections");
+  CLI::App* list = app.add_subcommand("list",
+                                      "list the topologies, algorithms, codecs, mixing rules, "
+                                      "attacks, models, data sets, optimizers "
+                                      "and configuration sections");
   list->add_flag("-v,--verbose", *verbose, "with sources and parameters");
   list->add_flag("--json", *json, "print everything as JSON");
   list->callback([verbose, json, &exit_code] {

@@ -9,7 +9,7 @@ from typing import Any
 from corpus.renames import UsageError
 
 SORTS = ("run", "resume", "network", "network_resume", "topology", "command")
-GROUPS = ("topology", "algorithm", "codec", "mixing", "model", "data", "optimizer")
+GROUPS = ("topology", "algorithm", "codec", "mixing", "attack", "model", "data", "optimizer")
 KIND_KEYS = {"mixing": "rule"}  # of a group, the key that names the kind; else "kind"
 
 Kinds = dict[str, dict[str, Any]]

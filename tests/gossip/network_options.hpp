@@ -56,6 +56,7 @@ struct NetworkOptions {
   std::string codec = "none";
   ParameterValues codec_values = {};
   const MixingRule* rule = nullptr;  ///< null: the mean
+  const AttackPlan* attack = nullptr;
 };
 
 /// Counts the values that are sent over a link.

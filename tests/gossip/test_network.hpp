@@ -185,6 +185,7 @@ class Network::Run final : private EngineHooks {
     exchange.staleness = options_.staleness;
     exchange.codec = codec_.get();
     exchange.rule = options_.rule;
+    exchange.attack = options_.attack;
     exchange.seed = kSeed;
     exchange.row_limit = options_.row_limit;
     for (std::size_t i = 0; i < (options_.apart ? nodes_.size() : 1); ++i) {

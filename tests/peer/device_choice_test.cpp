@@ -58,6 +58,12 @@ TEST_CASE(
   const Setup ruled = set_up(network + Overrides{"mixing.rule=median"});  // and two gathered rows
   CHECK(check_memory(ruled, 9).ok());
   CHECK_FALSE(check_memory(ruled, 10).ok());
+  // With 10 hostile peers of 20, a message for each of 2 neighbours and one that is made: 2 rows a
+  // peer.
+  const Setup attacked = set_up(
+      network + Overrides{"attack.kind=sign_flip", "attack.peers=[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"});
+  CHECK(check_memory(attacked, 9).ok());
+  CHECK_FALSE(check_memory(attacked, 10).ok());
 }
 
 TEST_CASE(

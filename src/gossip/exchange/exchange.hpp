@@ -12,6 +12,7 @@
 #include "gossip/exchange/options.hpp"
 #include "gossip/exchange/process_context.hpp"
 #include "gossip/links/link.hpp"
+#include "gossip/mixing/adversary.hpp"
 
 namespace gossamer::gossip {
 
@@ -59,6 +60,7 @@ class Exchange final : public Receiver {
   Validator validator_;
   ZeroRows zeros_;
   ProcessContext process_;
+  std::unique_ptr<Adversary> adversary_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;  ///< by peer; null: it is not hosted here
 };
 

@@ -12,6 +12,8 @@
 
 namespace gossamer::gossip {
 
+class Adversary;
+
 /// All of them outlive the peers' messengers and mixers.
 struct ProcessContext {
   Scheduler& scheduler;
@@ -22,6 +24,7 @@ struct ProcessContext {
   FaultReporter& faults;
   Validator& validator;
   ZeroRows& zeros;
+  Adversary* adversary = nullptr;  ///< null: all peers of the run are honest
 
   gpu::Device& device() const { return compute.device(); }
 };

@@ -1,11 +1,16 @@
 #include "gossip/mixing/lockstep_mixer.hpp"
 
+#include "gossip/mixing/adversary.hpp"
+
 namespace gossamer::gossip {
 
 void LockstepMixer::send(Round t, Channel channel, std::span<const float> values,
                          LeaseSource& owner) {
   const auto matrix = context_.process.schedule.at(t);
-  context_.messenger.send(context_.view.out_neighbours(*matrix, t), t, channel, values, owner);
+  const std::span<const int> to = context_.view.out_neighbours(*matrix, t);
+  if (Adversary* const adversary = context_.process.adversary)
+    adversary->send(context_.messenger, to, t, channel, values, owner);
+  else context_.messenger.send(to, t, channel, values, owner);
 }
 
 task<std::vector<NeighbourRow>> LockstepMixer::share(SharedRow row) {

@@ -29,7 +29,8 @@ class LockstepMixer : public Mixer {
   bool has_unsent_rows() const override { return false; }
 
  protected:
-  /// Sends a row to the out-neighbours of round t. The values do not change until no lease on
+  /// Sends a row to the out-neighbours of round t; of a run with an attack, through the adversary.
+  /// The values do not change until no lease on
   /// `owner` is out.
   void send(Round t, Channel channel, std::span<const float> values, LeaseSource& owner);
   /// Waits for the rows of round t of the in-neighbours that are present, and returns them whole,

@@ -6,7 +6,7 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
   const auto matrix = context_.process.schedule.at(t);
   PeerView& view = context_.view;
-  context_.messenger.send(view.out_neighbours(*matrix, t), t, channel, row.values(), row.front());
+  send(t, channel, row.values(), row.front());
   view.record_absent(t, channel);
   MixOperation::Stream stream{t, channel, row.values(), {}, row.values(), {}};
   stream.neighbours = view.in_neighbours(*matrix, t);

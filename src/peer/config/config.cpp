@@ -284,6 +284,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   GOSSAMER_TRY(config.weights,
                topology::weight_parameters().read("topology", read["topology"].common));
   GOSSAMER_TRY(config.exchange, policy_parameters().read("algorithm", read["algorithm"].common));
+  GOSSAMER_TRY(config.hostile, attack_parameters().read("attack", read["attack"].common));
   GOSSAMER_TRY(config.shards, train::shard_parameters().read("data", read["data"].common));
   const SectionValues& optimizer = read["optimizer"];
   GOSSAMER_TRY(config.optimizer,
@@ -297,7 +298,8 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   for (auto [name, choice] :
        {std::pair("topology", &config.topology), std::pair("algorithm", &config.algorithm),
         std::pair("codec", &config.codec), std::pair("mixing", &config.mixing),
-        std::pair("model", &config.model), std::pair("data", &config.data)})
+        std::pair("attack", &config.attack), std::pair("model", &config.model),
+        std::pair("data", &config.data)})
     *choice = {read[name].kind, read[name].kind_keys};
   return config;
 }

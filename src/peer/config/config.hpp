@@ -1,9 +1,9 @@
 // A run's configuration: a TOML file and `--set section.key=value` overrides, checked against
 // declared keys (base/parameter.hpp). An unknown key is an error that names the line and the known
-// keys. The sections [run] [topology] [algorithm] [codec] [mixing] [model] [data] [optimizer] are
-// shared by all peers and hashed; [sim] [net] [local] [log] [checkpoint] may differ between
-// machines. A relative path in a file is relative to the file's folder, and one given with --set to
-// the working directory; after loading, all paths are absolute.
+// keys. The sections [run] [topology] [algorithm] [codec] [mixing] [attack] [model] [data]
+// [optimizer] are shared by all peers and hashed; [sim] [net] [local] [log] [checkpoint] may differ
+// between machines. A relative path in a file is relative to the file's folder, and one given with
+// --set to the working directory; after loading, all paths are absolute.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,13 @@ struct PolicyOptions {
   int staleness = 4;            ///< stale: rounds by which a peer may be ahead of a neighbour
   double slack = 0.25;          ///< deadline: extra waiting time, as a fraction of a round
   double largest_value = 1e18;  ///< bound on the magnitude of exchanged values
+};
+
+/// Which peers are hostile, and since when.
+struct AttackOptions {
+  std::vector<int> peers;
+  std::uint64_t from = 0;  ///< first round of the attack
+  double strength = 0;     ///< 0: the kind's own
 };
 
 struct SimOptions {
@@ -93,6 +100,8 @@ struct Config {
   PolicyOptions exchange;
   PluginChoice codec;
   PluginChoice mixing;  ///< the rule
+  PluginChoice attack;
+  AttackOptions hostile;
   PluginChoice model;
   PluginChoice data;
   train::ShardOptions shards;

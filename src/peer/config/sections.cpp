@@ -1,6 +1,7 @@
 #include "peer/config/sections.hpp"
 
 #include "gossip/algorithm.hpp"
+#include "gossip/attack.hpp"
 #include "gossip/rule.hpp"
 #include "topology/kind.hpp"
 #include "train/dataset.hpp"
@@ -129,6 +130,12 @@ std::vector<Section> make_sections() {
        .kind_key = "rule",
        .catalog = [] { return kind_specs(gossip::rules::catalog()); },
        .shared = true},
+      {.name = "attack",
+       .summary = "which peers are hostile, and what they send",
+       .keys = attack_parameters().specs(),
+       .default_kind = "none",
+       .catalog = [] { return kind_specs(gossip::attacks::catalog()); },
+       .shared = true},
       {.name = "model",
        .summary =
            "the model that each peer trains; kind external: one that a Python program brings",
@@ -216,6 +223,23 @@ const ParameterSet<PolicyOptions>& policy_parameters() {
                         "finite",
                 .minimum = 1e-30,
                 .maximum = 1e37});
+  return set;
+}
+
+const ParameterSet<AttackOptions>& attack_parameters() {
+  static const auto set =
+      ParameterSet<AttackOptions>()
+          .add("peers", &AttackOptions::peers, {.help = "ids of the hostile peers"})
+          .add("from", &AttackOptions::from,
+               {.help = "first round of the attack, counted from 0",
+                .minimum = 0,
+                .maximum = 1e12,
+                .unit = "rounds"})
+          .add("strength", &AttackOptions::strength,
+               {.help = "strength of the attack, whose meaning and published value depend on the "
+                        "kind; 0: the published value",
+                .minimum = 0,
+                .maximum = 1e30});
   return set;
 }
 

@@ -12,6 +12,7 @@ namespace gossamer::peer {
 
 const ParameterSet<RunOptions>& run_parameters();
 const ParameterSet<PolicyOptions>& policy_parameters();
+const ParameterSet<AttackOptions>& attack_parameters();
 const ParameterSet<SimOptions>& sim_parameters();
 const ParameterSet<LocalOptions>& local_parameters();
 const ParameterSet<LogOptions>& log_parameters();

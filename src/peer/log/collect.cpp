@@ -208,6 +208,11 @@ Result<Json> collect(const fs::path& folder, const std::vector<Override>& overri
     if (!setup.is_server(peer)) views.emplace_back(row);
   RunTotals totals = totals_of(logs);
   totals.lost_peers = lost;
+  if (honest_rows(setup, views, lost).empty())
+    return data_error(fmt::format(
+        "{}: all peers whose files are here are hostile (attack.peers), and a summary is about the "
+        "others; copy their run folders here",
+        folder.string()));
   Json summary = make_summary(setup, totals, views);
   GOSSAMER_TRY_STATUS(write_file(folder / "summary.json", text_of(summary, 2) + "\n"));
   return summary;

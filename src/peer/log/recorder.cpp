@@ -220,7 +220,8 @@ Status Recorder::round(const RoundMetrics& metrics) {
   if (++snapshot.arrived < workers()) return {};
   const Snapshot complete = std::move(snapshot);
   snapshots_.erase(metrics.round);
-  return network_record(metrics.round, RowViews(complete.rows.begin(), complete.rows.end()));
+  return network_record(metrics.round,
+                        honest_rows(setup_, {complete.rows.begin(), complete.rows.end()}));
 }
 
 Status Recorder::membership(const MembershipMetrics& metrics) {

@@ -31,6 +31,20 @@ Json mean_and_range(const std::vector<double>& values) {
           {"max", finite ? finite_or_null(largest) : Json()}};
 }
 
+/// The values of the peers that are not hostile. `values`: one for each worker that is not lost.
+template <class Values>
+Values honest_only(const Setup& setup, const Values& values, const std::vector<int>& lost) {
+  if (setup.attack.hostile.empty()) return values;
+  Values honest;
+  std::size_t next = 0;
+  for (int peer = 0; peer < setup.workers(); ++peer) {
+    if (std::ranges::find(lost, peer) != lost.end()) continue;
+    if (!setup.attack.is_hostile(peer)) honest.push_back(values[next]);
+    ++next;
+  }
+  return honest;
+}
+
 std::string percent(const Json& value) {
   return value.is_null() ? "–" : fmt::format("{:.2f} %", value.get<double>() * 100);
 }
@@ -56,9 +70,14 @@ NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   return metrics;
 }
 
-Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows) {
+RowViews honest_rows(const Setup& setup, const RowViews& rows, const std::vector<int>& lost) {
+  return honest_only(setup, rows, lost);
+}
+
+Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& all_rows) {
   std::vector<std::string> hashes;
-  for (std::span<const float> row : rows) hashes.push_back(hash_hex(row));
+  for (std::span<const float> row : all_rows) hashes.push_back(hash_hex(row));
+  const RowViews rows = honest_rows(setup, all_rows, totals.lost_peers);
   std::vector<double> losses, accuracies;
   for (const train::Evaluation& evaluation : setup.workload->evaluate(rows)) {
     losses.push_back(evaluation.loss);
@@ -74,6 +93,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& r
   summary["peers"] = setup.config.run.peers;
   summary["servers"] = setup.servers();
   summary["lost_peers"] = totals.lost_peers;
+  if (!setup.attack.hostile.empty()) summary["hostile_peers"] = setup.attack.hostile;
   summary["rounds"] = totals.rounds;
   summary["parameters"] = setup.parameters;
   summary["wall_seconds"] = totals.wall_seconds;
@@ -85,7 +105,7 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& r
   summary["topology"] = report_json(setup.report);
   summary["config"] = config_json(setup.config);
   Json& final = summary["final"];
-  final["train_loss"] = mean_and_range(totals.train_losses);
+  final["train_loss"] = mean_and_range(honest_only(setup, totals.train_losses, totals.lost_peers));
   final["test_loss"] = mean_and_range(losses);
   final["test_accuracy"] = mean_and_range(accuracies);
   final["averaged_accuracy"] = finite_or_null(metrics.averaged.accuracy);
@@ -105,6 +125,10 @@ std::string summary_text(const Json& summary) {
   if (const auto lost = summary["lost_peers"].get<std::vector<int>>(); !lost.empty())
     text += fmt::format("  {} peers were lost and are not included: {}\n", lost.size(),
                         fmt::join(lost, ", "));
+  if (const auto hostile = summary.find("hostile_peers"); hostile != summary.end())
+    text += fmt::format("  hostile peers, which are not included: {} ({})\n",
+                        fmt::join(hostile->get<std::vector<int>>(), ", "),
+                        summary["config"]["attack"]["kind"].get<std::string>());
   const auto line = [&text](std::string_view name, const std::string& value) {
     text += fmt::format("  {:<24}{}\n", name, value);
   };

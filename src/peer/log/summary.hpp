@@ -17,7 +17,7 @@ struct NetworkMetrics {
   train::Evaluation averaged;      ///< of the model x̄; NaN if nothing is trained
   double distance_to_optimum = 0;  ///< NaN if no optimum is known
 };
-/// `rows`: the parameters of all workers, in host memory.
+/// `rows`: the parameters of the honest workers, in host memory.
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows);
 
 /// What a summary contains in addition to the metrics of the final rows.
@@ -32,7 +32,12 @@ struct RunTotals {
   std::vector<int> lost_peers = {};  ///< peers whose rows are missing
 };
 
-/// `rows`: the final parameters of all workers, in their order and in host memory.
+/// The rows of the workers that are not hostile. `rows`: one for each worker that is not `lost`, in
+/// their order.
+RowViews honest_rows(const Setup& setup, const RowViews& rows, const std::vector<int>& lost = {});
+
+/// `rows`: the final parameters of all workers that are not lost, in their order and in host
+/// memory. The metrics of models are those of honest workers, of which there is one at least.
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows);
 
 /// The main values of a summary as text, for a terminal.

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "gossip/algorithm.hpp"
+#include "peer/attack/attack_check.hpp"
 #include "peer/log/log_records.hpp"
 #include "peer/log/run_files.hpp"
 #include "peer/setup/setup.hpp"
@@ -129,6 +130,8 @@ Result<RunGap> gap_of_run(const fs::path& folder, const std::vector<Override>& o
         fmt::format("{}: the mixing rule '{}' weighs rows by their values and not "
                     "by W, so there is no spectral gap",
                     folder.string(), rule));
+  if (const std::string refusal = attack_refusal(config); !refusal.empty())
+    return invalid_error(fmt::format("{}: {}", folder.string(), refusal));
   GOSSAMER_TRY(const auto last, last_rounds(folder, logs));
   GOSSAMER_TRY(const auto departures,
                departures_in(logs, static_cast<std::size_t>(mixed - rows.begin()), last));

@@ -61,6 +61,16 @@ std::size_t gathering_bytes(const Setup& setup) {
   return mixed * neighbours * gpu::DeviceRows<float>::bytes(1, setup.parameters);
 }
 
+/// Bytes of a peer's share of the messages of hostile peers (gossip/mixing/adversary.hpp).
+std::size_t attack_bytes(const Setup& setup) {
+  if (!setup.attack.make) return 0;
+  std::size_t rows = 0;
+  for (const int peer : setup.attack.hostile)
+    rows += 1 + setup.algorithm->partners(peer, *setup.schedule).size();
+  const auto peers = static_cast<std::size_t>(setup.workers());
+  return (rows + peers - 1) / peers * gpu::DeviceRows<float>::bytes(1, setup.parameters);
+}
+
 }  // namespace
 
 Status check_memory(const Setup& setup, std::size_t hosted) {
@@ -72,7 +82,7 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.trains()) rows += 1 + spec.optimizer_rows.size();  // the gradient, and the optimizer's
   const std::size_t workspace = spec.workspace_bytes;
   const std::size_t bytes = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace +
-                            coding_bytes(setup) + gathering_bytes(setup);
+                            coding_bytes(setup) + gathering_bytes(setup) + attack_bytes(setup);
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);
   if (!shortfall) return {};
   const bool one = setup.device->gpu_count() == 1;

@@ -33,6 +33,22 @@ WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
   return spec;
 }
 
+/// c → C − 1 − c, with C the number of classes, on the shards of the peers `flipped`. A sample is
+/// in one shard only.
+Status flip_labels(train::Dataset& data, const train::Shards& shards,
+                   std::span<const int> flipped) {
+  if (flipped.empty()) return {};
+  if (data.classes == 0)
+    return invalid_error(
+        fmt::format("attack.kind: 'label_flip' flips classes, and '{}' has none; choose data with "
+                    "classes (digits), or another attack",
+                    data.name));
+  for (const int peer : flipped)
+    for (const std::uint32_t sample : shards[static_cast<std::size_t>(peer)])
+      data.labels[sample] = data.classes - 1 - data.labels[sample];
+  return {};
+}
+
 class NativeWorkload final : public Workload {
  public:
   NativeWorkload(WorkloadSpec spec, std::unique_ptr<train::Learner<float>> learner,
@@ -84,16 +100,17 @@ class NativeWorkload final : public Workload {
 
 Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        const gossip::Algorithm& algorithm,
-                                                       gpu::Device& device) {
+                                                       gpu::Device& device,
+                                                       std::span<const int> flipped) {
   const train::DatasetContext data_context{config.run.peers, config.run.seed};
   GOSSAMER_TRY(train::Dataset made,
                train::make_dataset(config.data.kind, data_context, config.data.values));
-  const auto data = std::make_shared<const train::Dataset>(std::move(made));
-
   train::LearnerRequest request;
-  request.data = data;
   GOSSAMER_TRY(request.shards,
-               train::make_shards(*data, config.shards, config.run.peers, config.run.seed));
+               train::make_shards(made, config.shards, config.run.peers, config.run.seed));
+  GOSSAMER_TRY_STATUS(flip_labels(made, request.shards, flipped));
+  const auto data = std::make_shared<const train::Dataset>(std::move(made));
+  request.data = data;
   const train::ModelContext model_context{data->channels, data->height, data->width, data->classes};
   GOSSAMER_TRY(request.model,
                train::make_model(config.model.kind, model_context, config.model.values));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
@@ -11,10 +12,12 @@
 
 namespace gossamer::peer {
 
-/// The workload of [model], [data] and [optimizer], trained on `device`, which outlives it. Errors:
-/// (invalid) the sections do not fit together; (data) a file is missing or damaged.
+/// The workload of [model], [data] and [optimizer], trained on `device`, which outlives it. The
+/// labels of the shards of the peers `flipped` are flipped. Errors: (invalid) the sections do not
+/// fit together, or there are no labels to flip; (data) a file is missing or damaged.
 Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        const gossip::Algorithm& algorithm,
-                                                       gpu::Device& device);
+                                                       gpu::Device& device,
+                                                       std::span<const int> flipped = {});
 
 }  // namespace gossamer::peer

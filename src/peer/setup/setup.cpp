@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/hash.hpp"
+#include "peer/attack/attack_check.hpp"
 #include "peer/setup/credentials.hpp"
 #include "peer/setup/native_workload.hpp"
 #include "peer/setup/rule_check.hpp"
@@ -24,7 +25,8 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup,
   if (external) return external;
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
-  return make_native_workload(config, *setup.algorithm, *setup.device);
+  return make_native_workload(config, *setup.algorithm, *setup.device,
+                              flips_labels(config) ? setup.attack.hostile : std::vector<int>());
 }
 
 }  // namespace
@@ -76,6 +78,8 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
   GOSSAMER_TRY(const gossip::RuleKind rule, gossip::find_rule(settings.mixing.kind));
   GOSSAMER_TRY(setup.rule, rule.make(settings.mixing.values));
   GOSSAMER_TRY_STATUS(check_rule(setup, rule));
+  GOSSAMER_TRY(setup.attack,
+               plan_attack({settings, *setup.algorithm, *setup.schedule, *setup.codec}));
   GOSSAMER_TRY(setup.network, make_network_model(settings, setup.servers()));
 
   if (local_rank.hosted_nodes == 0) local_rank.hosted_nodes = setup.nodes();
@@ -104,6 +108,7 @@ Result<Setup> make_network_setup(Config config, const std::vector<int>& hosted,
                                  std::shared_ptr<Workload> workload) {
   GOSSAMER_TRY_STATUS(add_addresses(config.net));
   const LocalRank local_rank = find_local_rank(hosted, config.run.peers, config.net, environment);
+  GOSSAMER_TRY_STATUS(check_network_attack(config));
   return make_setup(std::move(config), local_rank, std::move(workload));
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
+#include "gossip/attack.hpp"
 #include "gossip/links/network_model.hpp"
 #include "gossip/rule.hpp"
 #include "gpu/device.hpp"
@@ -31,6 +32,7 @@ struct Setup {
   std::unique_ptr<gossip::Algorithm> algorithm;
   std::unique_ptr<gossip::Codec> codec;
   gossip::MixingRule rule;
+  gossip::AttackPlan attack;
   gossip::NetworkModel network;  ///< the links of the simulated network, from [sim]
   std::unique_ptr<gpu::Device> device;
   std::string device_note;  ///< a message to print about the choice of the device; usually empty

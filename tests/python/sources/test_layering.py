@@ -31,6 +31,7 @@ MAY_INCLUDE = {
 PEER_ORDER = (
     "storage",
     "config",
+    "attack",
     "setup",
     "log",
     "checkpoint",

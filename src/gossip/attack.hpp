@@ -1,0 +1,111 @@
+// The interface of an attack: what hostile peers send in place of their rows, or what they train
+// on. Each file of gossip/attacks/ is one kind. An attack tests the mixing rules: an honest run has
+// none.
+//
+// Hostile peers follow the protocol otherwise. They train, mix what they receive, and exchange
+// their true rows with each other. A kind knows of the honest peers what its paper grants: nothing,
+// or the rows that they send in the same round.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/parameter.hpp"
+#include "base/result.hpp"
+#include "gossip/links/link.hpp"
+#include "topology/mixing_matrix.hpp"
+
+namespace gossamer::gossip {
+
+/// What a hostile peer knows when it makes its messages of a round. Valid during the call.
+struct AttackView {
+  Round t = 0;
+  int peer = 0;                     ///< the hostile peer
+  std::span<const float> own;       ///< [d]: the row that an honest peer would send in its place
+  const topology::MixingMatrix& w;  ///< W_t
+  std::span<const int> hostile;     ///< all hostile peers, ascending
+  /// rows[i]: the row that peer i sends in round t, or would send if it were honest. Empty if the
+  /// kind does not read the rows of honest peers.
+  std::span<const std::vector<float>> rows;
+
+  bool is_hostile(int i) const;
+  /// The honest peers, ascending.
+  std::vector<int> honest() const;
+  /// The receiver and then its honest in-neighbours, ascending: whose rows it mixes, as He et al.
+  /// 2022 grant to an attacker.
+  std::vector<int> honest_of(int receiver) const;
+};
+
+/// The attack of one hostile peer. Its messages are a function of the views so far and of its
+/// context. Thread: the scheduler's.
+class Attack {
+ public:
+  virtual ~Attack() = default;
+  /// Sees a round, before its messages are made: each once, in order, also those before the attack
+  /// begins.
+  virtual void observe(const AttackView&) {}
+  /// [d]: the message to the honest peer `receiver`, an out-neighbour.
+  virtual std::vector<double> message(const AttackView& view, int receiver) const = 0;
+};
+
+/// What an attack is made from, beside the parameters of its kind.
+struct AttackContext {
+  int peers = 0;             ///< n
+  std::vector<int> hostile;  ///< ascending
+  double strength = 0;       ///< > 0
+  std::uint64_t seed = 0;    ///< of the run
+};
+
+using MakeAttack = std::function<std::unique_ptr<Attack>()>;
+
+struct AttackKind {
+  std::string name;
+  std::string summary;
+  std::string source;
+  std::vector<ParameterSpec> parameters;
+  /// What attack.strength is, and its value if it is 0 in the configuration. Null: the kind has no
+  /// strength.
+  std::string strength_help = {};
+  std::function<Result<double>(int peers, int hostile)> default_strength = nullptr;
+  bool reads_honest_rows = false;  ///< the rows of all peers of the round: only in one process
+  bool remembers = false;  ///< it keeps state from round to round, which no checkpoint contains
+  bool flips_labels =
+      false;  ///< it changes the labels of the hostile peers' shards, and no message
+  /// Makes the attack of each hostile peer. Null: the kind changes no message.
+  std::function<Result<MakeAttack>(const ParameterValues&, const AttackContext&)> make = nullptr;
+};
+
+namespace attacks {
+std::vector<AttackKind> catalog();
+}  // namespace attacks
+
+/// The kind with this name; an unknown name is an error that lists the kinds.
+Result<AttackKind> find_attack(const std::string& name);
+
+/// The attack of a run. Immutable; shared by all peers of a process.
+struct AttackPlan {
+  std::vector<int> hostile;  ///< ascending; empty: all peers are honest
+  Round from = 0;            ///< the first round with messages of the attack
+  bool reads_honest_rows = false;
+  MakeAttack make = nullptr;  ///< null: all messages are honest
+
+  bool is_hostile(int peer) const;
+};
+
+/// AttackKind::make of a class that is built from the context alone.
+template <class Kind>
+Result<MakeAttack> make_attack(const ParameterValues& values, const AttackContext& context) {
+  GOSSAMER_TRY_STATUS(check_values("attack", {}, values));
+  return MakeAttack([context] { return std::make_unique<Kind>(context); });
+}
+/// AttackKind::default_strength of a published constant.
+std::function<Result<double>(int, int)> published(double strength);
+
+/// Σ_i rows[i] / count over the peers `of`, which are at least one, in double.
+std::vector<double> mean_of(const AttackView& view, std::span<const int> of);
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,152 @@
+#include "peer/attack/attack_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace gossamer::peer {
+namespace {
+
+constexpr const char* kHonest = "none";
+
+/// A run without hostile peers has no settings for them.
+Status check_unused(const AttackOptions& options) {
+  const char* unused = !options.peers.empty()  ? "peers"
+                       : options.from != 0     ? "from"
+                       : options.strength != 0 ? "strength"
+                                               : nullptr;
+  if (unused == nullptr) return {};
+  return invalid_error(
+      fmt::format("attack.{}: has no effect with attack.kind = none; set attack.kind, which "
+                  "`gossamer list` explains, or remove the key",
+                  unused));
+}
+
+/// The hostile peers, ascending.
+Result<std::vector<int>> hostile_peers(const Config& config) {
+  const int n = config.run.peers;
+  std::vector<int> peers = config.hostile.peers;
+  std::ranges::sort(peers);
+  if (peers.empty())
+    return invalid_error(
+        fmt::format("attack.peers: name the hostile peers of '{}', as attack.peers = [0, 1]",
+                    config.attack.kind));
+  if (const auto twice = std::ranges::adjacent_find(peers); twice != peers.end())
+    return invalid_error(fmt::format("attack.peers: peer {} is named twice; remove one", *twice));
+  for (const int peer : peers)
+    if (peer < 0 || peer >= n)
+      return invalid_error(
+          fmt::format("attack.peers: there is no peer {}; the peers are 0 to {}", peer, n - 1));
+  if (static_cast<int>(peers.size()) == n)
+    return invalid_error(fmt::format(
+        "attack.peers: all {} peers are hostile; name fewer, or set run.peers to more", n));
+  return peers;
+}
+
+Status check_label_flip(const Config& config) {
+  if (config.model.kind == kExternalModel)
+    return invalid_error(
+        "attack.kind: 'label_flip' flips labels of [data], and the program of model.kind = "
+        "external "
+        "brings its own; flip them there, or choose another attack");
+  if (config.hostile.from != 0)
+    return invalid_error(
+        "attack.from: 'label_flip' flips labels before the first round; remove the key");
+  return {};
+}
+
+/// An attack that changes messages, against what sends them.
+Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
+  const Config& config = run.config;
+  const gossip::AlgorithmRequirements needs = run.algorithm.requirements();
+  const auto rows = run.algorithm.rows(run.schedule);
+  const auto mixed = std::ranges::count_if(rows, &gossip::RowSpec::mixed);
+  const auto plain = std::ranges::count_if(rows, [](const gossip::RowSpec& row) {
+    return row.mixed && row.extra == 0 && row.parts == 1;
+  });
+  if (!needs.mixing_matrix || !needs.tolerates_peer_loss || mixed != 1 || plain != 1)
+    return invalid_error(fmt::format(
+        "attack.kind: '{}' changes the row that a mix sends, and '{}' does not only mix "
+        "one row; choose an algorithm that does (dpsgd, qg_momentum, d2, extra, consensus), or "
+        "attack.kind = label_flip",
+        kind.name, config.algorithm.kind));
+  if (config.exchange.policy != "sync")
+    return invalid_error(
+        fmt::format("attack.kind: '{}' attacks the rounds of all peers together; set "
+                    "algorithm.policy = sync in place of {}",
+                    kind.name, config.exchange.policy));
+  if (run.codec.fidelity() != gossip::Fidelity::exact)
+    return invalid_error(
+        fmt::format("codec.kind: the messages of the attack '{}' are not encoded; set codec.kind = "
+                    "none in place of {}",
+                    kind.name, config.codec.kind));
+  if (kind.remembers && config.checkpoint.every > 0)
+    return invalid_error(fmt::format(
+        "checkpoint.every: a checkpoint does not contain what the attack '{}' remembers "
+        "of earlier rounds; set checkpoint.every = 0",
+        kind.name));
+  return {};
+}
+
+Result<double> strength_of(const Config& config, const gossip::AttackKind& kind, int hostile) {
+  const double strength = config.hostile.strength;
+  if (kind.default_strength) {
+    if (strength != 0) return strength;
+    return kind.default_strength(config.run.peers, hostile);
+  }
+  if (strength == 0) return 1.0;
+  return invalid_error(
+      fmt::format("attack.strength: '{}' has no strength; remove the key", kind.name));
+}
+
+}  // namespace
+
+bool flips_labels(const Config& config) {
+  const auto kind = gossip::find_attack(config.attack.kind);
+  return kind.ok() && kind->flips_labels;
+}
+
+Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
+  const Config& config = run.config;
+  GOSSAMER_TRY(const gossip::AttackKind kind, gossip::find_attack(config.attack.kind));
+  gossip::AttackPlan plan;
+  if (kind.name == kHonest) {
+    GOSSAMER_TRY_STATUS(check_unused(config.hostile));
+    return plan;
+  }
+  GOSSAMER_TRY(plan.hostile, hostile_peers(config));
+  plan.from = config.hostile.from;
+  plan.reads_honest_rows = kind.reads_honest_rows;
+  GOSSAMER_TRY(const double strength,
+               strength_of(config, kind, static_cast<int>(plan.hostile.size())));
+  if (kind.flips_labels) GOSSAMER_TRY_STATUS(check_label_flip(config));
+  if (!kind.make) return plan;
+  GOSSAMER_TRY_STATUS(check_messages(run, kind));
+  const gossip::AttackContext context{config.run.peers, plan.hostile, strength, config.run.seed};
+  GOSSAMER_TRY(plan.make, kind.make(config.attack.values, context));
+  return plan;
+}
+
+Status check_network_attack(const Config& config) {
+  GOSSAMER_TRY(const gossip::AttackKind kind, gossip::find_attack(config.attack.kind));
+  if (!kind.reads_honest_rows) return {};
+  std::vector<std::string> others;
+  for (const gossip::AttackKind& other : gossip::attacks::catalog())
+    if (!other.reads_honest_rows && other.name != kHonest) others.push_back(other.name);
+  return invalid_error(fmt::format(
+      "attack.kind: '{}' reads the rows of all honest peers in the same round, which "
+      "only one process with all peers has; use `gossamer run`, or an attack that needs "
+      "no other rows ({})",
+      kind.name, fmt::join(others, ", ")));
+}
+
+std::string attack_refusal(const Config& config) {
+  if (config.attack.kind == kHonest) return "";
+  return fmt::format(
+      "attack.kind: what hostile peers send ('{}') is no iteration of W, and theory "
+      "says nothing about a run with it",
+      config.attack.kind);
+}
+
+}  // namespace gossamer::peer

@@ -1,0 +1,252 @@
+// Attacks in whole runs: what they do to a mean and to robust rules, whose metrics a run records,
+// bit-identical results, on an emulated GPU too, and the combinations that are refused.
+#include "gossip/attack.hpp"
+#include "peer/attack/attack_check.hpp"
+#include "peer/log/collect.hpp"
+#include "peer/prediction/run_gap.hpp"
+#include "tests/peer/cuda_test_util.hpp"
+
+using namespace gossamer;
+using namespace gossamer::peer;
+using namespace gossamer::peer::testing;
+
+namespace {
+
+const Overrides kComplete{"run.peers=8", "topology.kind=complete", "run.rounds=120",
+                          "log.every=0", "local.threads=1",        "optimizer.rate=0.3"};
+
+Overrides attacked(const std::string& kind, const Overrides& more = {}) {
+  return Overrides{"attack.kind=" + kind, "attack.peers=[2, 5]"} + more;
+}
+
+/// The attacks on messages, with a strength where the kind has none of its own for two hostile
+/// peers.
+std::vector<Overrides> message_attacks() {
+  std::vector<Overrides> all;
+  for (const gossip::AttackKind& kind : gossip::attacks::catalog()) {
+    if (!kind.make) continue;
+    all.push_back(attacked(kind.name));
+    if (kind.name == "alie") all.back().push_back("attack.strength=10");
+  }
+  return all;
+}
+
+std::string attack_refusal_of(const Overrides& overrides) {
+  const auto setup = make_setup(configured(Overrides{"run.peers=9"} + overrides));
+  return setup.ok() ? "" : setup.error().message;
+}
+
+double accuracy(const Left& left) { return left.summary["final"]["test_accuracy"]["mean"]; }
+
+}  // namespace
+
+TEST_CASE("two hostile peers of eight ruin a mean, and robust rules learn nevertheless") {
+  const Folder folder;
+  int made = 0;
+  const auto accuracy_of = [&](const Overrides& overrides) {
+    const Left left = run_in(folder.path / std::to_string(made++), kComplete + overrides);
+    return left.stopped ? 0.0 : accuracy(left);
+  };
+  const double undisturbed = accuracy_of({});
+  CHECK(undisturbed > 0.9);
+  const std::vector<Overrides> rules{{"mixing.rule=clipped", "mixing.radius=0.02"},
+                                     {"mixing.rule=trimmed_mean", "mixing.hostile=2"},
+                                     {"mixing.rule=cs_plus", "mixing.hostile=2"}};
+  for (const Overrides& attack :
+       {attacked("sign_flip"), attacked("ipm"), attacked("alie", {"attack.strength=10"})}) {
+    CAPTURE(fmt::format("{}", fmt::join(attack, " ")));
+    CHECK(accuracy_of(attack) < undisturbed - 0.3);
+    for (const Overrides& rule : rules) {
+      CAPTURE(fmt::format("{}", fmt::join(rule, " ")));
+      CHECK(accuracy_of(attack + rule) > undisturbed - 0.05);
+    }
+  }
+}
+
+TEST_CASE(
+    "every attack: the bytes of the honest run, and the same bits for any threads and links") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& algorithm :
+       {Overrides{"algorithm.kind=dpsgd"}, Overrides{"algorithm.kind=dpsgd", "algorithm.order=awc"},
+        Overrides{"algorithm.kind=qg_momentum", "mixing.rule=median"},
+        Overrides{"algorithm.kind=d2", "topology.lazy=true"}}) {
+    const Overrides base = algorithm + Overrides{"run.peers=9", "topology.kind=torus",
+                                                 "run.rounds=4", "log.every=0", "local.threads=1"};
+    const Left honest = run_in(folder.path / std::to_string(made++), base);
+    std::set<std::string> hashes{honest.hash()};
+    for (const Overrides& attack : message_attacks()) {
+      CAPTURE(fmt::format("{}", fmt::join(base + attack, " ")));
+      const Left left = run_in(folder.path / std::to_string(made++), base + attack);
+      CHECK(hashes.insert(left.hash()).second);
+      CHECK(left.summary["bytes_sent"] == honest.summary["bytes_sent"]);
+      const Overrides distant{"local.threads=3",      "net.chunk_kib=4", "sim.latency_ms=3",
+                              "sim.latency_spread=1", "sim.jitter_ms=5", "sim.compute_ms=2",
+                              "sim.slow_peers=1"};
+      CHECK(run_in(folder.path / std::to_string(made++), base + attack + distant).hash() ==
+            left.hash());
+    }
+  }
+}
+
+TEST_CASE("every attack: a run on emulated GPUs, one or several, has the bits of the CPU's") {
+  const Folder folder;
+  int made = 0;
+  for (const Overrides& attack : message_attacks()) {
+    CAPTURE(fmt::format("{}", fmt::join(attack, " ")));
+    const Overrides problem =
+        attack + Overrides{"run.peers=9", "topology.kind=torus",      "run.rounds=4",
+                           "log.every=0", "algorithm.kind=consensus", "algorithm.length=5000"};
+    const std::string expected = run_in(folder.path / std::to_string(made++), problem).hash();
+    for (const int gpus : {1, 3}) {
+      const emulation::With with({.gpus = gpus});
+      CHECK(run_in(folder.path / std::to_string(made++), problem + kOnGpu).hash() == expected);
+    }
+  }
+}
+
+TEST_CASE("the network's metrics are those of the honest peers, and the others' are recorded too") {
+  const Folder folder;
+  const Left left =
+      run_in(folder.path, kComplete + attacked("noise") + Overrides{"run.rounds=3", "log.every=1"});
+  CHECK(left.summary["hostile_peers"] == Json{2, 5});
+  CHECK(left.summary["config"]["attack"]["kind"] == "noise");
+  CHECK(left.records("round").size() == 4 * 8);
+  std::vector<std::vector<float>> rows;
+  RowViews honest;
+  for (const int peer : {0, 1, 3, 4, 6, 7}) rows.push_back(left.row(peer));
+  honest.assign(rows.begin(), rows.end());
+  const double distance = consensus_distance(honest, mean_row(honest));
+  CHECK(left.summary["final"]["consensus_distance"] == distance);
+  CHECK(left.records("network").back()["consensus_distance"] == distance);
+  double sum = 0;
+  for (const Json& record : left.records("round"))
+    if (record["round"] == 3 && record["peer"] != 2 && record["peer"] != 5)
+      sum += record["test_accuracy"].get<double>();
+  CHECK(accuracy(left) == doctest::Approx(sum / 6));
+  const auto collected = collect(folder.path, {}, false);
+  REQUIRE(collected.ok());
+  CHECK((*collected)["final"] == left.summary["final"]);
+}
+
+TEST_CASE("without an attack there is no trace of one in the summary") {
+  const Folder folder;
+  const Left left = run_in(folder.path, {"run.peers=4", "run.rounds=2"});
+  CHECK_FALSE(left.summary.contains("hostile_peers"));
+  CHECK(configured({}).attack.kind == "none");
+}
+
+TEST_CASE("label_flip trains the hostile peers, and no others, on flipped labels") {
+  const Setup honest = set_up({"run.peers=4", "data.partition=dirichlet"});
+  const Setup flipped = set_up(
+      {"run.peers=4", "data.partition=dirichlet", "attack.kind=label_flip", "attack.peers=[3]"});
+  const auto& before = *honest.workload->spec().data;
+  const auto& after = *flipped.workload->spec().data;
+  const auto shards =
+      train::make_shards(before, honest.config.shards, 4, honest.config.run.seed).value();
+  std::vector<std::int32_t> expected = before.labels;
+  for (const std::uint32_t sample : shards[3]) expected[sample] = 9 - expected[sample];
+  CHECK(after.labels == expected);
+  CHECK(after.features == before.features);
+  CHECK(honest.configuration_hash() != flipped.configuration_hash());
+
+  const Folder folder;
+  const Overrides run = kComplete + Overrides{"algorithm.kind=gradient_tracking", "run.rounds=3"};
+  CHECK(run_in(folder.path / "flipped", run + attacked("label_flip")).hash() !=
+        run_in(folder.path / "honest", run).hash());
+}
+
+TEST_CASE("an attack that remembers no rounds goes on from a checkpoint with the same bits") {
+  const Folder folder;
+  const Overrides run = kComplete + Overrides{"run.rounds=8", "log.every=2", "checkpoint.every=4"} +
+                        attacked("ipm", {"mixing.rule=cs_plus", "mixing.hostile=2"});
+  const std::string whole = run_in(folder.path / "whole", run).hash();
+  run_in(folder.path / "resumed", run);
+  turn_back(folder.path / "resumed", 4);
+  RunRequest request;
+  request.resume = resume_choice("auto");
+  CHECK(run_in(folder.path / "resumed", run, request).hash() == whole);
+}
+
+TEST_CASE("settings of hostile peers that make no sense are refused") {
+  CHECK(
+      attack_refusal_of({"attack.peers=[1]"}) ==
+      "attack.peers: has no effect with attack.kind = none; set attack.kind, which `gossamer list` "
+      "explains, or remove the key");
+  CHECK(attack_refusal_of({"attack.strength=2"}).starts_with("attack.strength: has no effect"));
+  CHECK(attack_refusal_of({"attack.from=2"}).starts_with("attack.from: has no effect"));
+  CHECK(attack_refusal_of({"attack.kind=ipm"}) ==
+        "attack.peers: name the hostile peers of 'ipm', as attack.peers = [0, 1]");
+  CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[1, 4, 1]"}) ==
+        "attack.peers: peer 1 is named twice; remove one");
+  CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[9]"}) ==
+        "attack.peers: there is no peer 9; the peers are 0 to 8");
+  CHECK(attack_refusal_of({"attack.kind=ipm", "attack.peers=[-1]"})
+            .starts_with("attack.peers: there is no peer -1"));
+  CHECK(attack_refusal_of({"run.peers=2", "attack.kind=ipm", "attack.peers=[0, 1]"})
+            .starts_with("attack.peers: all 2 peers are hostile"));
+  CHECK(attack_refusal_of(attacked("mimic", {"attack.strength=1"})) ==
+        "attack.strength: 'mimic' has no strength; remove the key");
+  CHECK(attack_refusal_of(attacked("alie", {"run.peers=8"}))
+            .starts_with("attack.strength: with 2 hostile of 8"));
+  CHECK(attack_refusal_of({"attack.kind=alie", "attack.peers=[0, 1, 2]"}) == "");
+  CHECK(load_config("", {"attack.kind=magic"}).error().message.find("there is no 'magic'") !=
+        std::string::npos);
+  CHECK(load_config("", {"attack.kind=ipm", "attack.lag=2"})
+            .error()
+            .message.find("attack.lag: unknown for kind ipm") != std::string::npos);
+}
+
+TEST_CASE("an attack is refused by name where it cannot be carried out") {
+  for (const gossip::AlgorithmKind& kind : gossip::algorithms::catalog()) {
+    CAPTURE(kind.name);
+    const Overrides problem = fitted({"run.peers=9", "algorithm.kind=" + kind.name});
+    const bool mixes_one_row = kind.name == "dpsgd" || kind.name == "qg_momentum" ||
+                               kind.name == "consensus" || kind.name == "d2" ||
+                               kind.name == "extra";
+    const std::string refused = attack_refusal_of(problem + attacked("sign_flip"));
+    CHECK(refused.empty() == mixes_one_row);
+    CHECK((mixes_one_row ||
+           refused.find("'" + kind.name + "' does not only mix one row") != std::string::npos));
+  }
+  for (const char* policy : {"deadline", "stale", "async"})
+    CHECK(attack_refusal_of(attacked("ipm", {std::string("algorithm.policy=") + policy}))
+              .find(std::string("set algorithm.policy = sync in place of ") + policy) !=
+          std::string::npos);
+  CHECK(attack_refusal_of(attacked("ipm", {"codec.kind=int8"}))
+            .starts_with("codec.kind: the messages of the attack 'ipm' are not encoded"));
+  for (const char* kind : {"mimic", "stale"})
+    CHECK(attack_refusal_of(attacked(kind, {"checkpoint.every=5"}))
+              .starts_with("checkpoint.every: a checkpoint does not contain what the attack"));
+  CHECK(attack_refusal_of(attacked("label_flip", {"model.kind=linear", "data.kind=quadratic"}))
+            .starts_with("attack.kind: 'label_flip' flips classes, and 'quadratic' has none"));
+  CHECK(attack_refusal_of(attacked("label_flip", {"attack.from=3"}))
+            .starts_with("attack.from: 'label_flip' flips labels before the first round"));
+}
+
+TEST_CASE("a network refuses an attack that reads the rows of others, and theory every attack") {
+  for (const gossip::AttackKind& kind : gossip::attacks::catalog()) {
+    CAPTURE(kind.name);
+    const Status possible = check_network_attack(configured({"attack.kind=" + kind.name}));
+    CHECK(possible.ok() == !kind.reads_honest_rows);
+    if (!possible.ok())
+      CHECK(possible.error().message ==
+            "attack.kind: '" + kind.name +
+                "' reads the rows of all honest peers in the same round, which only one process "
+                "with all peers has; use `gossamer run`, or an attack that needs no other rows "
+                "(different, label_flip, noise, sign_flip, stale)");
+    CHECK(attack_refusal(configured({"attack.kind=" + kind.name})).empty() ==
+          (kind.name == "none"));
+  }
+  const auto network = make_network_setup(configured(attacked("ipm", {"run.peers=6"})), {0},
+                                          [](const char*) { return nullptr; });
+  REQUIRE_FALSE(network.ok());
+  CHECK(network.error().message.starts_with("attack.kind: 'ipm' reads the rows"));
+
+  const Folder folder;
+  run_in(folder.path, attacked("noise", {"run.peers=6", "run.rounds=2"}));
+  const auto gap = gap_of_run(folder.path, {});
+  REQUIRE_FALSE(gap.ok());
+  CHECK(gap.error().message.find("what hostile peers send ('noise') is no iteration of W") !=
+        std::string::npos);
+}
