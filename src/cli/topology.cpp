@@ -93,7 +93,7 @@ Result<topology::ScheduleRequest> request_of(const TopologyCommand& command,
     if (!several || has_parameter(kind, key_of(value))) overrides.push_back("topology." + value);
   GOSSAMER_TRY(const Config config, load_config("", overrides));
   return topology::ScheduleRequest{
-      config.topology.kind, config.topology.values, config.weights, {0, command.seed}};
+      config.topology.kind, config.topology.values, config.topology.weights, {0, command.seed}};
 }
 
 Result<TopologyAnalysis> analyse(const TopologyCommand& command,

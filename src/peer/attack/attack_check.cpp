@@ -26,7 +26,7 @@ Status check_unused(const AttackOptions& options) {
 /// The hostile peers, ascending.
 Result<std::vector<int>> hostile_peers(const Config& config) {
   const int n = config.run.peers;
-  std::vector<int> peers = config.hostile.peers;
+  std::vector<int> peers = config.attack.options.peers;
   std::ranges::sort(peers);
   if (peers.empty())
     return invalid_error(
@@ -50,7 +50,7 @@ Status check_label_flip(const Config& config) {
         "attack.kind: 'label_flip' flips labels of [data], and the program of model.kind = "
         "external "
         "brings its own; flip them there, or choose another attack");
-  if (config.hostile.from != 0)
+  if (config.attack.options.from != 0)
     return invalid_error(
         "attack.from: 'label_flip' flips labels before the first round; remove the key");
   return {};
@@ -90,7 +90,7 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
 }
 
 Result<double> strength_of(const Config& config, const gossip::AttackKind& kind, int hostile) {
-  const double strength = config.hostile.strength;
+  const double strength = config.attack.options.strength;
   if (kind.default_strength) {
     if (strength != 0) return strength;
     return kind.default_strength(config.run.peers, hostile);
@@ -112,11 +112,11 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   GOSSAMER_TRY(const gossip::AttackKind kind, gossip::find_attack(config.attack.kind));
   gossip::AttackPlan plan;
   if (kind.name == kHonest) {
-    GOSSAMER_TRY_STATUS(check_unused(config.hostile));
+    GOSSAMER_TRY_STATUS(check_unused(config.attack.options));
     return plan;
   }
   GOSSAMER_TRY(plan.hostile, hostile_peers(config));
-  plan.from = config.hostile.from;
+  plan.from = config.attack.options.from;
   plan.reads_honest_rows = kind.reads_honest_rows;
   GOSSAMER_TRY(const double strength,
                strength_of(config, kind, static_cast<int>(plan.hostile.size())));

@@ -281,10 +281,10 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
         GOSSAMER_TRY_STATUS(check_unused(section, read[section.name]));
   GOSSAMER_TRY(config.run, run_parameters().read("run", read["run"].common));
   GOSSAMER_TRY_STATUS(check_run_id(config.run.id));
-  GOSSAMER_TRY(config.weights,
+  GOSSAMER_TRY(config.topology.weights,
                topology::weight_parameters().read("topology", read["topology"].common));
   GOSSAMER_TRY(config.exchange, policy_parameters().read("algorithm", read["algorithm"].common));
-  GOSSAMER_TRY(config.hostile, attack_parameters().read("attack", read["attack"].common));
+  GOSSAMER_TRY(config.attack.options, attack_parameters().read("attack", read["attack"].common));
   GOSSAMER_TRY(config.shards, train::shard_parameters().read("data", read["data"].common));
   const SectionValues& optimizer = read["optimizer"];
   GOSSAMER_TRY(config.optimizer,
@@ -295,12 +295,11 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   GOSSAMER_TRY(config.log, log_parameters().read("log", read["log"].common));
   GOSSAMER_TRY(config.checkpoint,
                checkpoint_parameters().read("checkpoint", read["checkpoint"].common));
-  for (auto [name, choice] :
-       {std::pair("topology", &config.topology), std::pair("algorithm", &config.algorithm),
-        std::pair("codec", &config.codec), std::pair("mixing", &config.mixing),
-        std::pair("attack", &config.attack), std::pair("model", &config.model),
-        std::pair("data", &config.data)})
-    *choice = {read[name].kind, read[name].kind_keys};
+  const std::pair<const char*, PluginChoice*> choices[] = {
+      {"topology", &config.topology}, {"algorithm", &config.algorithm}, {"codec", &config.codec},
+      {"mixing", &config.mixing},     {"attack", &config.attack},       {"model", &config.model},
+      {"data", &config.data}};
+  for (const auto& [name, choice] : choices) *choice = {read[name].kind, read[name].kind_keys};
   return config;
 }
 

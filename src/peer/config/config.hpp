@@ -87,6 +87,13 @@ struct PluginChoice {
   ParameterValues values;
 };
 
+struct TopologyChoice : PluginChoice {
+  topology::WeightOptions weights;
+};
+struct AttackChoice : PluginChoice {
+  AttackOptions options;
+};
+
 /// model.kind of a model that the program brings which starts the run (peer/setup/workload.hpp),
 /// with its own data and optimizer.
 inline constexpr const char* kExternalModel = "external";
@@ -94,14 +101,12 @@ inline constexpr const char* kExternalModel = "external";
 /// The whole configuration, typed, and as text for files, logs and hashes.
 struct Config {
   RunOptions run;
-  PluginChoice topology;
-  topology::WeightOptions weights;
+  TopologyChoice topology;
   PluginChoice algorithm;
   PolicyOptions exchange;
   PluginChoice codec;
   PluginChoice mixing;  ///< the rule
-  PluginChoice attack;
-  AttackOptions hostile;
+  AttackChoice attack;
   PluginChoice model;
   PluginChoice data;
   train::ShardOptions shards;

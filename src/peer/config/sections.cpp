@@ -101,7 +101,8 @@ std::vector<KindSpec> model_kinds() {
   return specs;
 }
 
-std::vector<Section> make_sections() {
+/// Those that are the same on all machines, except for keys that name files.
+std::vector<Section> shared_sections() {
   return {
       {.name = "run",
        .summary = "number of peers, number of rounds, seed",
@@ -154,6 +155,12 @@ std::vector<Section> make_sections() {
        .default_kind = "sgd",
        .catalog = [] { return kind_specs(train::optimizer_kinds()); },
        .shared = true},
+  };
+}
+
+std::vector<Section> make_sections() {
+  std::vector<Section> sections = shared_sections();
+  const std::vector<Section> others{
       {.name = "sim",
        .summary = "the simulated network of `gossamer run`",
        .keys = sim_parameters().specs()},
@@ -166,6 +173,8 @@ std::vector<Section> make_sections() {
        .summary = "checkpoints, from which --resume restores a run",
        .keys = checkpoint_parameters().specs()},
   };
+  sections.insert(sections.end(), others.begin(), others.end());
+  return sections;
 }
 
 ParameterSet<SimOptions> make_sim_parameters() {

@@ -56,7 +56,7 @@ topology::ScheduleRequest schedule_request(const Config& config,
                                            const gossip::Algorithm& algorithm) {
   topology::ScheduleRequest request{config.topology.kind,
                                     config.topology.values,
-                                    config.weights,
+                                    config.topology.weights,
                                     {config.run.peers, config.run.seed}};
   if (algorithm.requirements().column_stochastic) request.weights.automatic = "out_degree";
   return request;
