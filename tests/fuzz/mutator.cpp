@@ -45,7 +45,7 @@ void change(Bytes& input, const std::vector<Bytes>& corpus, RandomStream& random
     case 2: {
       const std::uint64_t number = kNumbers[random.below(kNumbers.size())];
       const std::size_t bytes = std::min<std::size_t>(left, std::size_t{1} << random.below(4));
-      std::memcpy(input.data() + at, &number, bytes);
+      if (bytes > 0) std::memcpy(input.data() + at, &number, bytes);
       break;
     }
     case 3: input.erase(position, position + static_cast<std::ptrdiff_t>(length)); break;

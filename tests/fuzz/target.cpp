@@ -28,7 +28,7 @@ Bytes bytes_of(std::string_view text) {
 std::uint64_t Source::number(int bytes) {
   std::uint64_t value = 0;
   const auto taken = take(static_cast<std::size_t>(bytes));
-  std::memcpy(&value, taken.data(), taken.size());
+  if (!taken.empty()) std::memcpy(&value, taken.data(), taken.size());
   return value;
 }
 

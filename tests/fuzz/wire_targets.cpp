@@ -145,7 +145,7 @@ class InputSocket final : public Socket {
   void set_user(SocketUser* user) override { user_ = user; }
   void read(std::span<const Area> areas) override {
     const std::size_t count = std::min({piece_, bytes_.size() - read_, areas.front().size});
-    std::memcpy(areas.front().data, bytes_.data() + read_, count);
+    if (count > 0) std::memcpy(areas.front().data, bytes_.data() + read_, count);
     read_ += count;
     reading_ = scheduler_.after(1us, [this, count] { user_->read_done({count, count == 0, {}}); });
   }
