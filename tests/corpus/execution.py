@@ -146,6 +146,8 @@ class Execution:
 
     def _examine(self, out: Path) -> None:
         """The gap of the run, and its prediction."""
+        if self._settings.get("attack.kind", "none") != "none":
+            return  # both refuse a run with an attack
         done = _output(self._build.command("gap", str(out), "--json", settings={}), (0, NO_GAP))
         found = self._records(done.stdout) if done.returncode == 0 else []
         self._add("gap", [{"exit_code": done.returncode}, *found])
