@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/philox.hpp"
+
 namespace gossamer::gossip {
 
 bool AttackView::is_hostile(int i) const { return std::ranges::binary_search(hostile, i); }
@@ -35,6 +37,13 @@ Result<AttackKind> find_attack(const std::string& name) {
 
 std::function<Result<double>(int, int)> published(double strength) {
   return [strength](int, int) -> Result<double> { return strength; };
+}
+
+std::vector<double> normal_numbers(const AttackView& view, std::uint64_t seed) {
+  RandomStream random(seed, static_cast<std::uint32_t>(view.peer), Purpose::attack, view.t);
+  std::vector<double> numbers(view.own.size());
+  for (double& number : numbers) number = random.next_normal();
+  return numbers;
 }
 
 std::vector<double> mean_of(const AttackView& view, std::span<const int> of) {

@@ -91,6 +91,7 @@ struct AttackPlan {
   std::vector<int> hostile;  ///< ascending; empty: all peers are honest
   Round from = 0;            ///< the first round with messages of the attack
   bool reads_honest_rows = false;
+  bool flips_labels = false;  ///< the hostile peers train on flipped labels
   MakeAttack make = nullptr;  ///< null: all messages are honest
 
   bool is_hostile(int peer) const;
@@ -104,6 +105,9 @@ Result<MakeAttack> make_attack(const ParameterValues& values, const AttackContex
 }
 /// AttackKind::default_strength of a published constant.
 std::function<Result<double>(int, int)> published(double strength);
+
+/// [d]: normal numbers, keyed by (seed, peer, round): the same for all receivers.
+std::vector<double> normal_numbers(const AttackView& view, std::uint64_t seed);
 
 /// Σ_i rows[i] / count over the peers `of`, which are at least one, in double.
 std::vector<double> mean_of(const AttackView& view, std::span<const int> of);

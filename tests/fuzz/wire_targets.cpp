@@ -290,7 +290,7 @@ void run_tls(std::span<const std::byte> input) {
     taken += count;
     const bool failed = static_cast<bool>(engine.handshake());
     engine.take_output();
-    require(!engine.established(), "nobody without an allowed key completes a handshake");
+    require(!engine.established(), "a handshake completes only with an allowed key");
     if (failed) return;
     require(taken <= TlsEngine::kMaxHandshakeBytes + room.size, "a handshake has a limit");
   }

@@ -69,9 +69,10 @@ double strength_of(const std::string& name, int peers, int hostile) {
 AttackPlan plan_of(const std::string& name, std::vector<int> hostile, double strength,
                    const ParameterValues& values = {}) {
   const AttackKind kind = find_attack(name).value();
-  AttackPlan plan{hostile, 0, kind.reads_honest_rows,
-                  kind.make(values, {9, hostile, strength, kAttackSeed}).value()};
-  return plan;
+  return {.hostile = hostile,
+          .reads_honest_rows = kind.reads_honest_rows,
+          .flips_labels = kind.flips_labels,
+          .make = kind.make(values, {9, hostile, strength, kAttackSeed}).value()};
 }
 
 }  // namespace

@@ -85,18 +85,18 @@ TEST_CASE(
     "at once") {
   RowDeadline deadline(kLimit);
   const int awaited[] = {7};
-  std::vector<std::pair<int, int>> told;
+  std::vector<std::pair<int, int>> announced;
   for (int tick = 1; tick <= ticks(1) - 1; ++tick) {
     if (tick == ticks(0.6)) REQUIRE(deadline.on_waiting(7, 0, 4).ok());
     if (const int chain = deadline.advance(kTick, 0, awaited).chain; chain > 0)
-      told.emplace_back(tick, chain);
+      announced.emplace_back(tick, chain);
   }
-  REQUIRE(told.size() >= 4);
-  CHECK(told[0] == std::pair(ticks(0.5), 1));
-  CHECK(told[1] == std::pair(ticks(0.6), 5));
-  for (std::size_t k = 2; k < told.size(); ++k) {
-    CHECK(told[k].second == 5);
-    CHECK(told[k].first - told[k - 1].first <= ticks(0.125));
+  REQUIRE(announced.size() >= 4);
+  CHECK(announced[0] == std::pair(ticks(0.5), 1));
+  CHECK(announced[1] == std::pair(ticks(0.6), 5));
+  for (std::size_t k = 2; k < announced.size(); ++k) {
+    CHECK(announced[k].second == 5);
+    CHECK(announced[k].first - announced[k - 1].first <= ticks(0.125));
   }
 }
 

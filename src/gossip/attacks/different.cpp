@@ -4,7 +4,6 @@
 // equally many receivers of each sort have the mean x, and drive the receivers apart.
 #include <cmath>
 
-#include "base/philox.hpp"
 #include "gossip/attack.hpp"
 
 namespace gossamer::gossip::attacks::different {
@@ -21,8 +20,8 @@ class Different final : public Attack {
     for (const double value : message) square += value * value;
     const double root = std::sqrt(square / static_cast<double>(message.size()));
     const double factor = (receiver % 2 == 0 ? 1 : -1) * strength_ * root;
-    RandomStream random(seed_, static_cast<std::uint32_t>(view.peer), Purpose::attack, view.t);
-    for (double& value : message) value += factor * random.next_normal();
+    const std::vector<double> numbers = normal_numbers(view, seed_);
+    for (std::size_t k = 0; k < message.size(); ++k) message[k] += factor * numbers[k];
     return message;
   }
 

@@ -1,6 +1,5 @@
 // The Gaussian attack: a hostile peer sends normal numbers of mean 0 and standard deviation s in
 // place of its row. The numbers are keyed by (seed, peer, round), the same for all receivers.
-#include "base/philox.hpp"
 #include "gossip/attack.hpp"
 
 namespace gossamer::gossip::attacks::noise {
@@ -11,9 +10,8 @@ class Noise final : public Attack {
   explicit Noise(const AttackContext& context) : strength_(context.strength), seed_(context.seed) {}
 
   std::vector<double> message(const AttackView& view, int) const override {
-    RandomStream random(seed_, static_cast<std::uint32_t>(view.peer), Purpose::attack, view.t);
-    std::vector<double> message(view.own.size());
-    for (double& value : message) value = strength_ * random.next_normal();
+    std::vector<double> message = normal_numbers(view, seed_);
+    for (double& value : message) value *= strength_;
     return message;
   }
 

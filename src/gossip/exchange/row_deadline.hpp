@@ -1,13 +1,14 @@
 // The deadline for rows: for how long a peer waits for the rows of a neighbour whose process
 // answers, but which sends none. Heartbeats show that a process runs, not that its peer takes part.
 //
-// A neighbour that waits for another peer itself is given more time: each peer tells the others
-// when it waits (ControlMessage::waiting), and how many peers wait one behind the other up to the
-// one that keeps them waiting. The end of such a chain is lost first, by a whole limit, and those
-// behind it go on before their own neighbours lose patience. A peer that waits in a later round has
-// sent the row of this one, so that is no excuse. What a neighbour says of itself is believed only
-// within a bound: a peer that lies is waited for (kLongestChain + 1) limits at most. A lie of that
-// length may cost links between honest peers too, which are restored later.
+// A neighbour that itself waits for another peer is given more time: each peer announces to its
+// neighbours that it waits (ControlMessage::waiting), and the length of its chain: how many peers
+// wait one for the next, up to the one that waits for none. The end of a chain is lost first, by a
+// whole limit, and those behind it go on before their own neighbours lose patience. A peer that
+// waits in a later round has sent the row of this one, so that is no excuse. What a neighbour says
+// of itself is believed only within a bound: a peer that lies is waited for (kLongestChain + 1)
+// limits at most. A lie of that length may cost links between honest peers too, which are restored
+// later.
 //
 // Pure: the caller supplies the time.
 #pragma once

@@ -6,14 +6,15 @@ task<void> GatheringMixer::begin(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
   Mix& mix = mixes_[channel];
   GOSSAMER_CHECK(!mix.active, "a row is mixed twice at once");
-  GOSSAMER_CHECK(context_.process.schedule.at(t)->row_surplus(context_.peer()) == 0,
+  const auto matrix = context_.process.schedule.at(t);
+  GOSSAMER_CHECK(matrix->row_surplus(context_.peer()) == 0,
                  "rows that a rule mixes are mixed by differences");
   if (!mix.operation)
     mix.operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
                                                    context_.process.scheduler);
   mix.active = true;
   mix.round = t;
-  send(t, channel, row.values(), row.front());
+  send(*matrix, t, channel, row.values(), row.front());
 }
 
 task<void> GatheringMixer::finish(Channel channel, MixedRow& row) {
@@ -44,14 +45,6 @@ WholeRows GatheringMixer::weighted(Round t, std::vector<NeighbourRow> rows) cons
     ++next;
   }
   return result;
-}
-
-void GatheringMixer::on_rounds_skipped(Round first, Round next) {
-  for (Round skipped = first; skipped < next; ++skipped) {
-    const auto matrix = context_.process.schedule.at(skipped);
-    for (const auto& [channel, mix] : mixes_)
-      context_.view.record_skipped(*matrix, skipped, channel);
-  }
 }
 
 double GatheringMixer::mix_seconds() const {

@@ -27,7 +27,7 @@ class GatheringMixer final : public LockstepMixer {
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
   void on_link_lost(int) override {}
-  void on_rounds_skipped(Round first, Round next) override;
+  void on_rounds_skipped(Round first, Round next) override { record_skipped(first, next, mixes_); }
   double mix_seconds() const override;
 
  private:

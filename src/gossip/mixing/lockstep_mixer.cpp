@@ -4,17 +4,16 @@
 
 namespace gossamer::gossip {
 
-void LockstepMixer::send(Round t, Channel channel, std::span<const float> values,
-                         LeaseSource& owner) {
-  const auto matrix = context_.process.schedule.at(t);
-  const std::span<const int> to = context_.view.out_neighbours(*matrix, t);
+void LockstepMixer::send(const topology::MixingMatrix& w, Round t, Channel channel,
+                         std::span<const float> values, LeaseSource& owner) {
+  const std::span<const int> to = context_.view.out_neighbours(w, t);
   if (Adversary* const adversary = context_.process.adversary)
     adversary->send(context_.messenger, to, t, channel, values, owner);
   else context_.messenger.send(to, t, channel, values, owner);
 }
 
 task<std::vector<NeighbourRow>> LockstepMixer::share(SharedRow row) {
-  send(row.t, row.channel, row.values, row.owner);
+  send(*context_.process.schedule.at(row.t), row.t, row.channel, row.values, row.owner);
   std::vector<NeighbourRow> rows = co_await gather(row.t, row.channel, row.values.size());
   co_return rows;
 }

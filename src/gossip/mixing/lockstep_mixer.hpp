@@ -29,14 +29,24 @@ class LockstepMixer : public Mixer {
   bool has_unsent_rows() const override { return false; }
 
  protected:
-  /// Sends a row to the out-neighbours of round t; of a run with an attack, through the adversary.
-  /// The values do not change until no lease on
-  /// `owner` is out.
-  void send(Round t, Channel channel, std::span<const float> values, LeaseSource& owner);
+  /// Sends a row to the out-neighbours of round t, whose matrix is w; of a run with an attack,
+  /// through the adversary. The values do not change until no lease on `owner` is out.
+  void send(const topology::MixingMatrix& w, Round t, Channel channel,
+            std::span<const float> values, LeaseSource& owner);
   /// Waits for the rows of round t of the in-neighbours that are present, and returns them whole,
   /// in ascending order. Records those that are missing. The rows stay as they are until the
   /// channel's next call.
   task<std::vector<NeighbourRow>> gather(Round t, Channel channel, std::size_t length);
+
+  /// Records the rounds first … next−1 as skipped, on each channel that is a key of `mixes`.
+  template <class Mixes>
+  void record_skipped(Round first, Round next, const Mixes& mixes) {
+    for (Round skipped = first; skipped < next; ++skipped) {
+      const auto matrix = context_.process.schedule.at(skipped);
+      for (const auto& [channel, mix] : mixes)
+        context_.view.record_skipped(*matrix, skipped, channel);
+    }
+  }
 
   MixerContext context_;
 

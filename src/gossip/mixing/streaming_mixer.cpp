@@ -6,7 +6,7 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
   co_await row.back().writable();
   const auto matrix = context_.process.schedule.at(t);
   PeerView& view = context_.view;
-  send(t, channel, row.values(), row.front());
+  send(*matrix, t, channel, row.values(), row.front());
   view.record_absent(t, channel);
   MixOperation::Stream stream{t, channel, row.values(), {}, row.values(), {}};
   stream.neighbours = view.in_neighbours(*matrix, t);
@@ -34,14 +34,6 @@ void StreamingMixer::on_link_lost(int peer) {
   for (auto& [channel, mix] : operations_)
     if (const auto deviation = mix->drop_source(peer)) context_.view.record(*deviation);
   for (auto& [channel, mix] : operations_) mix->advance();
-}
-
-void StreamingMixer::on_rounds_skipped(Round first, Round next) {
-  for (Round skipped = first; skipped < next; ++skipped) {
-    const auto matrix = context_.process.schedule.at(skipped);
-    for (const auto& [channel, mix] : operations_)
-      context_.view.record_skipped(*matrix, skipped, channel);
-  }
 }
 
 double StreamingMixer::mix_seconds() const {

@@ -29,7 +29,9 @@ class StreamingMixer final : public LockstepMixer {
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
   void on_link_lost(int peer) override;
-  void on_rounds_skipped(Round first, Round next) override;
+  void on_rounds_skipped(Round first, Round next) override {
+    record_skipped(first, next, operations_);
+  }
   double mix_seconds() const override;
 
  private:

@@ -102,11 +102,6 @@ Result<double> strength_of(const Config& config, const gossip::AttackKind& kind,
 
 }  // namespace
 
-bool flips_labels(const Config& config) {
-  const auto kind = gossip::find_attack(config.attack.kind);
-  return kind.ok() && kind->flips_labels;
-}
-
 Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   const Config& config = run.config;
   GOSSAMER_TRY(const gossip::AttackKind kind, gossip::find_attack(config.attack.kind));
@@ -118,6 +113,7 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   GOSSAMER_TRY(plan.hostile, hostile_peers(config));
   plan.from = config.attack.options.from;
   plan.reads_honest_rows = kind.reads_honest_rows;
+  plan.flips_labels = kind.flips_labels;
   GOSSAMER_TRY(const double strength,
                strength_of(config, kind, static_cast<int>(plan.hostile.size())));
   if (kind.flips_labels) GOSSAMER_TRY_STATUS(check_label_flip(config));

@@ -26,9 +26,6 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run);
 /// peers elsewhere. Errors (invalid) name the kinds that need none.
 Status check_network_attack(const Config& config);
 
-/// Whether the run trains the hostile peers on flipped labels.
-bool flips_labels(const Config& config);
-
 /// Why theory says nothing about a run with an attack, as a sentence; empty without one.
 std::string attack_refusal(const Config& config);
 

@@ -236,6 +236,20 @@ int free(int a) {
     assert [each.lines for each in functions] == [1, 1, 3]
 
 
+def test_every_fuzz_target_is_run() -> None:
+    sources = (ROOT / "tests/fuzz").glob("*_targets.cpp")
+    targets = {
+        name
+        for path in sources
+        for name in re.findall(r'\{"(\w+)", run_\w+, \w+\}', path.read_text(encoding="utf-8"))
+    }
+    listed = re.search(
+        r"set\(fuzz_targets ([^)]*)\)", (ROOT / "tests/CMakeLists.txt").read_text(encoding="utf-8")
+    )
+    assert len(targets) >= 16
+    assert listed is not None and set(listed[1].split()) == targets
+
+
 def test_no_folder_holds_too_many_files() -> None:
     counts = Counter(
         str(path.parent.relative_to(ROOT)) for path in tracked("src", "tests", "python")
