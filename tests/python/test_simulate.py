@@ -7,28 +7,28 @@ from pathlib import Path
 # The least number of checks of each property in seeds 0 to 499: about two thirds of the present
 # number, so that a property that is no longer checked is noticed.
 LEAST_CHECKED = {
-    "replay": 1_000_000,
-    "log": 1_800_000,
-    "continuity": 1_000_000,
-    "agreement": 400_000,
-    "mean": 40_000,
-    "drift": 3_000,
-    "totals": 200,
-    "reachability": 30_000,
-    "reinitialisation": 60_000,
-    "sums": 600,
-    "liveness": 300_000,
-    "freshness": 4_000,
-    "consensus": 20,
-    "descent": 35,
-    "optimum": 50,
-    "errors": 500,
-    "durability": 800,
-    "termination": 5_000,
-    "queues": 8_000,
-    "determinism": 500,
-    "bits": 60,
-    "session": 40_000,
+    "replay": 550_000,
+    "log": 990_000,
+    "continuity": 550_000,
+    "agreement": 220_000,
+    "mean": 22_000,
+    "drift": 1_650,
+    "totals": 110,
+    "reachability": 16_500,
+    "reinitialisation": 33_000,
+    "sums": 330,
+    "liveness": 165_000,
+    "freshness": 2_200,
+    "consensus": 11,
+    "descent": 19,
+    "optimum": 27,
+    "errors": 275,
+    "durability": 440,
+    "termination": 2_750,
+    "queues": 4_400,
+    "determinism": 275,
+    "bits": 33,
+    "session": 22_000,
 }
 
 
@@ -42,15 +42,15 @@ def simulate(program: Path, *options: object) -> subprocess.CompletedProcess[str
     )
 
 
-def test_500_seeds_with_faults_have_no_violation(simulator: Path) -> None:
-    done = simulate(simulator, "--seeds", "0..499", "--faults", "swarm", "--json")
+def test_300_seeds_with_faults_have_no_violation(simulator: Path) -> None:
+    done = simulate(simulator, "--seeds", "0..299", "--faults", "swarm", "--json")
     report = json.loads(done.stdout)
     assert report["failed"] == []
     assert done.returncode == 0
-    assert report["seeds"] == 500
-    assert report["with_losses"] > 250
-    assert report["with_restorations"] > 150
-    assert report["joins"] > 100
+    assert report["seeds"] == 300
+    assert report["with_losses"] > 150
+    assert report["with_restorations"] > 90
+    assert report["joins"] > 60
     for name, least in LEAST_CHECKED.items():
         assert report["checked"].get(name, 0) >= least, name
 
