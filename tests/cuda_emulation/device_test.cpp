@@ -18,7 +18,7 @@ using emulation::With;
 
 namespace {
 
-constexpr ModelContext kImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
+constexpr ModelContext kColourImage{.channels = 2, .height = 6, .width = 6, .classes = 3};
 
 ModelSpec layers_of_every_kind() {
   return {{Convolution{.channels = 6, .kernel = 3, .padding = 1},
@@ -69,8 +69,8 @@ std::vector<double> everything(Device& device) {
   keep(scales.values());
   keep(out.values());
 
-  const CompiledModel network = compiled(layers_of_every_kind(), kImage, 5);
-  const Samples samples(kImage, 40);
+  const CompiledModel network = compiled(layers_of_every_kind(), kColourImage, 5);
+  const Samples samples(kColourImage, 40);
   Fleet<float> fleet(device, network, samples, 4);
   fleet.run(kSteps, {5, 3});
   fleet.run({.pass = gpu::Pass::evaluate}, {4});
@@ -150,8 +150,8 @@ TEST_CASE("emulated: a host far ahead writes over nothing that the GPU has yet t
 
 TEST_CASE("emulated: a round of training and mixing never waits, and its steps are replayed") {
   const auto gpu_device = device();
-  const CompiledModel network = compiled(layers_of_every_kind(), kImage, 5);
-  const Samples samples(kImage, 40);
+  const CompiledModel network = compiled(layers_of_every_kind(), kColourImage, 5);
+  const Samples samples(kColourImage, 40);
   Fleet<float> fleet(*gpu_device, network, samples, 4);
   const Held<float> x(*gpu_device, std::vector<float>(1000, 1)), out(*gpu_device, 1000);
   const gpu::MixSource source{x.get(), 0.3F};
@@ -233,8 +233,8 @@ TEST_CASE("emulated: a GPU that is too small says so, and lives on") {
 
 TEST_CASE("emulated: training that does not fit is std::bad_alloc") {
   const auto gpu_device = device();
-  const CompiledModel network = compiled(layers_of_every_kind(), kImage, 5);
-  const Samples samples(kImage, 40);
+  const CompiledModel network = compiled(layers_of_every_kind(), kColourImage, 5);
+  const Samples samples(kColourImage, 40);
   Fleet<float> fleet(*gpu_device, network, samples, 4);
   {
     const With with({.memory_per_gpu = emulation::holdings().gpu_bytes + 1024});
