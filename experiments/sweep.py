@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from lab import cells as grid
 from lab.axes import VARIANT, Axis, Variants, parse_axes, parse_rates, read_variants
-from lab.binary import build_hash, find_binary
+from lab.binary import build_hash, program_command
 from lab.cells import Cell
 from lab.runner import RunnerOptions, run_all
 from lab.errors import LabError
@@ -108,8 +108,10 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
     if variants:
         axes.insert(0, Axis(VARIANT, tuple(variants)))
     out = options.out or Path("runs") / options.config.stem
-    cells = grid.make_cells(axes, rates, out, variants)
-    launch_config = LaunchConfig(find_binary(), options.config, threads(config, axes, options))
+    cells = grid.make_cells(axes, rates, out, variants, grid.rate_key(config))
+    launch_config = LaunchConfig(
+        program_command(config), options.config, threads(config, axes, options)
+    )
     check_cells(launch_config, cells, options.jobs)
     make_folder(out)
     metadata = describe(options, argv, axes, rates)
@@ -171,7 +173,7 @@ def run_cells(
         for cell in cells
         if options.again or not grid.completed_status(cell, hashes[cell.name])
     ]
-    build = build_hash(launch_config.binary)
+    build = build_hash(options.config, config)
     report_existing(cells, pending, build, out)
     finished: dict[str, JobResult] = {}
     try:

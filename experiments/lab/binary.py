@@ -1,9 +1,11 @@
-"""Finds the `gossamer` program."""
+"""Finds the `gossamer` program, and the Python package for tasks."""
 
 import hashlib
 import os
 from pathlib import Path
+from typing import Any
 
+from lab.cells import trains_task
 from lab.errors import LabError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,6 +27,37 @@ def find_binary() -> Path:
     return path.resolve()
 
 
-def build_hash(binary: Path) -> str:
-    """A hash of the program file, so that a sweep can detect results of another build."""
-    return hashlib.sha256(binary.read_bytes()).hexdigest()[:16]
+def program_command(config: dict[str, Any]) -> tuple[str, ...]:
+    """The command that runs a configuration.
+
+    That is the program. If the configuration names the file of a task, it is the Python package:
+    that of $GOSSAMER_PYTHON, else of the release build. Throws LabError if there is none.
+    """
+    if not trains_task(config):
+        return (str(find_binary()),)
+    if python := os.environ.get("GOSSAMER_PYTHON"):
+        return (python, "-m", "gossamer")
+    package = ROOT / "build" / "release" / "python"
+    if not list(package.glob("gossamer/_core.*")):
+        raise LabError(
+            f"no Python package in {package}, which tasks in Python need: build it with "
+            "scripts/install.sh && cmake --preset release && cmake --build --preset release; or "
+            "name a Python that has it in GOSSAMER_PYTHON"
+        )
+    python = str(ROOT / ".venv-torch" / "bin" / "python")
+    return ("env", f"PYTHONPATH={package}", python, "-m", "gossamer")
+
+
+def build_hash(config_file: Path, config: dict[str, Any]) -> str:
+    """A hash of what runs a configuration, so that a sweep can detect results of another build.
+
+    That is the program, and the file of a task.
+    """
+    files = [find_binary()]
+    if trains_task(config):
+        files.append(config_file.parent / config["model"]["file"])
+    try:
+        content = b"".join(file.read_bytes() for file in files)
+    except OSError as error:
+        raise LabError(f"{error.filename}: {error.strerror}") from error
+    return hashlib.sha256(content).hexdigest()[:16]

@@ -14,6 +14,7 @@ from lab.axes import VARIANT, Axis, Variants
 from lab.errors import LabError
 
 RATE = "optimizer.rate"
+TASK_RATE = "model.rate"  # the step size of a task in Python
 SEED = "run.seed"
 # Keys that do not change what a run computes.
 _IRRELEVANT_TO_RESULT = {("local", "out"), ("local", "threads")}
@@ -30,6 +31,11 @@ class Cell:
         """The grid point without its seed: runs of one condition differ in the seed only."""
         return tuple((key, value) for key, value in self.labels.items() if key != SEED)
 
+    @property
+    def rate(self) -> str:
+        """The step size, of a sweep that selects one."""
+        return self.overrides[TASK_RATE if TASK_RATE in self.overrides else RATE]
+
 
 def read_config(path: Path) -> dict[str, Any]:
     try:
@@ -40,26 +46,39 @@ def read_config(path: Path) -> dict[str, Any]:
         raise LabError(f"{path}: not valid TOML: {error}") from error
 
 
+def trains_task(config: dict[str, Any]) -> bool:
+    """If the model is that of a task in Python, whose file the configuration names."""
+    return bool(config.get("model", {}).get("file"))
+
+
+def rate_key(config: dict[str, Any]) -> str:
+    return TASK_RATE if trains_task(config) else RATE
+
+
 def make_cells(
-    axes: list[Axis], rates: tuple[str, ...], out: Path, variants: Variants | None = None
+    axes: list[Axis],
+    rates: tuple[str, ...],
+    out: Path,
+    variants: Variants | None = None,
+    rate: str = RATE,
 ) -> list[Cell]:
     """A cell for every combination of the axes.
 
-    Rates vary fastest and then seeds, so that the first condition is complete early. Throws
-    LabError if two cells would share a folder.
+    `rate` is the key of the rates, which vary fastest, and then seeds, so that the first condition
+    is complete early. Throws LabError if two cells would share a folder.
     """
-    if rates and any(axis.key == RATE for axis in axes):
+    if rates and any(axis.key == rate for axis in axes):
         raise LabError(
-            f"{RATE} is an axis and --rates is given: "
+            f"{rate} is an axis and --rates is given: "
             "the step size is either compared or selected, not both"
         )
     ordered = sorted(axes, key=lambda axis: axis.key == SEED)
-    ordered += [Axis(RATE, rates)] if rates else []
+    ordered += [Axis(rate, rates)] if rates else []
     cells = []
     for values in itertools.product(*(axis.values for axis in ordered)):
         point = dict(zip((axis.key for axis in ordered), values, strict=True))
         name = cell_name(point)
-        labels = {key: value for key, value in point.items() if not (rates and key == RATE)}
+        labels = {key: value for key, value in point.items() if not (rates and key == rate)}
         cells.append(Cell(name, out / name, settings_of(point, variants or {}), labels))
     if len({cell.name for cell in cells}) != len(cells):
         raise LabError(

@@ -26,7 +26,7 @@ _TAIL_BYTES = 65536
 class LaunchConfig:
     """The parts of the command line that all cells of a sweep share."""
 
-    binary: Path
+    command: tuple[str, ...]  # the program: lab.binary.program_command
     config: Path
     # Overrides that do not change a result, such as the number of threads.
     common: dict[str, str] = field(default_factory=dict)
@@ -48,8 +48,8 @@ def settings(
 
 def check_command(launch_config: LaunchConfig, cell: Cell, *options: str) -> list[str]:
     """The command that checks the cell's configuration without running it."""
-    program, config = str(launch_config.binary), str(launch_config.config)
-    return [program, "run", config, "--check", *options, *settings(launch_config, cell)]
+    start = [*launch_config.command, "run", str(launch_config.config), "--check"]
+    return [*start, *options, *settings(launch_config, cell)]
 
 
 def check(launch_config: LaunchConfig, cell: Cell) -> str:
@@ -150,7 +150,7 @@ class Job:
     def _start(self, stage: str, arguments: list[str]) -> None:
         with (self.cell.folder / f"stderr-{stage}.txt").open("wb") as messages:
             process = subprocess.Popen(
-                [str(self._launch_config.binary), *arguments],
+                [*self._launch_config.command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=messages,

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars
 
-from lab.cells import RATE, Cell, read_json
+from lab.cells import Cell, read_json
 from lab.errors import LabError
 from lab.selection import Choice
 
@@ -42,7 +42,7 @@ class Sweep:
         if not self.metadata["rates"]:
             return finished
         chosen = {tuple(choice.condition.items()): choice.rate for choice in self.choices}
-        return [r for r in finished if chosen.get(r.cell.condition()) == r.cell.overrides[RATE]]
+        return [r for r in finished if chosen.get(r.cell.condition()) == r.cell.rate]
 
 
 def write_sweep(
@@ -106,7 +106,7 @@ def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame
             "status": result.status,
         }
         if chosen:
-            row["selected"] = chosen.get(result.cell.condition()) == result.cell.overrides[RATE]
+            row["selected"] = chosen.get(result.cell.condition()) == result.cell.rate
         summary = result.summary or {}
         for key in (
             "final_hash",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from lab.cells import RATE, Cell
+from lab.cells import Cell
 from lab.curves import read_curves
 from lab.measure import METRICS, Measure, final_value
 
@@ -51,7 +51,7 @@ def _choose_one(
     keys: dict[str, tuple[float, float, float]] = {}
     ruled_out = []
     for rate in rates:
-        runs = [cell for cell in members if cell.overrides[RATE] == rate]
+        runs = [cell for cell in members if cell.rate == rate]
         finals = [
             value
             for cell in runs

@@ -4,6 +4,7 @@
   python3 gpt.py                              simulates 8 peers on the project's documentation
   python3 gpt.py --text book.txt --size 10M --device cuda
   for i in 0 1; do python3 gpt.py --peers 2 --peer $i --meet meet --out run & done; wait
+  python3 -m gossamer run gpt.toml            the same task, with the program's command line
 
 PYTHONPATH has the package, for example build/release/python. The last tenth of the text is for
 tests; each peer has a part of the rest. The run ends with text that the model has written.
@@ -13,7 +14,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import gossamer.torch as gossip
 import torch
@@ -108,6 +111,29 @@ def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[
     return gossip.Task(model, optimizer, batch, loss_of, evaluate), models
 
 
+def task(
+    config: Mapping[str, Mapping[str, Any]],
+    *,
+    text: str = "",
+    level: str = "char",
+    size: str = "0.1M",
+    vocabulary: int = 0,
+    block: int = 32,
+    batch: int = 8,
+    rate: float = 3e-3,
+    device: str = "cpu",
+) -> gossip.Task:
+    """The task of gpt.toml. [model] sets these parameters; they are the options of this script."""
+    torch.set_num_threads(1)
+    given = {key: value for key, value in locals().items() if key not in ("config", "text")}
+    options = argparse.Namespace(peers=config["run"]["peers"], **given)
+    return task_of(options, Text([Path(text)] if text else documentation(), level))[0]
+
+
+def documentation() -> list[Path]:
+    return sorted((ROOT / "docs").glob("*.md"))
+
+
 def main() -> None:
     config = Path(__file__).with_name("external.toml")
     parser = example.parser(__doc__, config, peers=8, rounds=80)
@@ -132,7 +158,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     options.set.insert(0, f"log.every={max(1, options.rounds // 5)}")
-    text = Text(options.text or sorted((ROOT / "docs").glob("*.md")), options.level)
+    text = Text(options.text or documentation(), options.level)
     task, models = task_of(options, text)
     parameters = sum(parameter.numel() for parameter in models[0].parameters())
     print(f"{len(text.values):,} symbols, {len(text.symbols)} different; {parameters:,} parameters")

@@ -10,12 +10,14 @@ Trainer     is the protocol of a task: values in, values out, with NumPy arrays.
 gossamer.torch   has Optimizer, Averager and Task for PyTorch. Importing gossamer does not import
             it.
 
-The program `gossamer` comes with the package. docs/PYTHON.md is the tutorial.
+The program `gossamer` comes with the package; `gossamer run` and `gossamer peer`, or
+`python -m gossamer`, load the file of a task that a configuration names. docs/PYTHON.md is the
+tutorial.
 """
 
 from gossamer._core import Error, __version__
 from gossamer.average import Averager
-from gossamer.runs import peer, run
+from gossamer.runs import configuration, peer, run
 from gossamer.trainer import Trainer
 
-__all__ = ["Averager", "Error", "Trainer", "__version__", "peer", "run"]
+__all__ = ["Averager", "Error", "Trainer", "__version__", "configuration", "peer", "run"]

@@ -7,6 +7,9 @@ __version__: str
 class Error(RuntimeError):
     """A run that cannot start, or ended early: what happened, to whom, and what to do."""
 
+    exit_code: int
+    """The exit code of the program `gossamer` for this kind of error."""
+
 class Request:
     """One operation on the rows of a peer, valid until BackgroundRun.complete()."""
 
@@ -52,6 +55,9 @@ class BackgroundRun:
     def complete(self) -> None:
         """The requests of next() are served."""
 
+    def stop(self) -> None:
+        """Asks the run to end, a simulation after its round; next() then raises Error."""
+
     def close(self) -> None:
         """Leaves the network; waits until the files are written."""
 
@@ -70,6 +76,29 @@ class BackgroundRun:
     def rounds(self) -> int: ...
 
 def hosted_ids(ids: str) -> list[int]: ...
+def configuration(config: str, *, overrides: list[str]) -> str:
+    """The checked configuration as JSON: section, key, value."""
+
+def summary_text(summary: str) -> str:
+    """The text that the program prints of a summary.json."""
+
+def check(
+    config: str,
+    *,
+    overrides: list[str],
+    hosted: list[int],
+    tensors: list[tuple[str, list[int]]],
+    averages: bool,
+    linear_steps: bool,
+    evaluates: bool,
+    saves_state: bool,
+    initial_hash: str,
+    resume: str,
+    shows_progress: bool,
+) -> str:
+    """Checks a run without starting it; the numbers of peers, servers and parameters as JSON."""
+
+
 def start(
     config: str,
     *,
@@ -82,4 +111,5 @@ def start(
     saves_state: bool,
     initial_hash: str,
     resume: str,
+    shows_progress: bool,
 ) -> BackgroundRun: ...

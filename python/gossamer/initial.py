@@ -30,9 +30,10 @@ def with_remedy(error: Error, handler: RequestHandler, hosted: list[int]) -> Err
     if both := BOTH.search(text):
         model, _, own_model, own_start = both.groups()
         if model != own_model:
-            return Error(
-                f"{text}; the models have different tensors: their names, shapes and order must be "
-                "the same at all peers"
+            return explained(
+                error,
+                "the models have different tensors: their names, shapes and order must be the same "
+                "at all peers",
             )
         reason = f"the two peers start from different parameters: {SAME_START}"
     elif own := OWN.search(text):
@@ -43,7 +44,13 @@ def with_remedy(error: Error, handler: RequestHandler, hosted: list[int]) -> Err
         )
     else:
         return error
-    return Error(f"{text}; {reason}{tensor_hashes(handler, hosted, own_start)}")
+    return explained(error, reason + tensor_hashes(handler, hosted, own_start))
+
+
+def explained(error: Error, reason: str) -> Error:
+    explained = Error(f"{error}; {reason}")
+    explained.exit_code = error.exit_code
+    return explained
 
 
 def tensor_hashes(handler: RequestHandler, hosted: list[int], start: str) -> str:

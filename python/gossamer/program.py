@@ -1,10 +1,129 @@
-"""The program `gossamer` of this package, as a console command."""
+"""The program `gossamer` of this package, as a console command.
 
+`gossamer run` and `gossamer peer` of a configuration that names the file of a task (model.file) run
+here, in Python. Everything else is done by the program in C++.
+"""
+
+import json
+import logging
 import os
+import signal
 import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
+from typing import Any, NoReturn
+
+from gossamer import _core
+from gossamer.runs import check, configuration, drive, handler_of, hosted_peers, start
+from gossamer.task_file import load_task
+from gossamer.trainer import RequestHandler
+
+
+class NotATask(Exception):
+    """The arguments are for the program in C++."""
+
+
+class Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise NotATask(message)
+
+
+def parser() -> Parser:
+    made = Parser(
+        prog="gossamer",
+        description=__doc__,
+        formatter_class=RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    commands = made.add_subparsers(dest="command", required=True, parser_class=Parser)
+    for name in ("run", "peer"):
+        command = commands.add_parser(name, add_help=False, allow_abbrev=False)
+        command.add_argument("config")
+        command.add_argument("--set", action="append", default=[])
+        command.add_argument("--out")
+        command.add_argument("--resume", default="none")
+        command.add_argument("-q", "--quiet", action="store_true")
+        if name == "run":
+            command.add_argument("--check", action="store_true")
+            command.add_argument("--json", action="store_true")
+        else:
+            command.add_argument("--id")
+            command.add_argument("--key")
+    return made
 
 
 def main() -> None:
-    program = Path(__file__).parent / "bin" / "gossamer"
-    os.execv(program, ["gossamer", *sys.argv[1:]])
+    """Exit codes are those of the program; 1 also for an exception in the task."""
+    try:
+        options, config = task_run(sys.argv[1:])
+    except NotATask:
+        program = Path(__file__).parent / "bin" / "gossamer"
+        os.execv(program, ["gossamer", *sys.argv[1:]])
+    logging.basicConfig(level=logging.INFO, format="gossamer: %(message)s")
+    try:
+        execute(options, config)
+    except _core.Error as error:
+        print(f"gossamer: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
+
+
+def task_run(arguments: list[str]) -> tuple[Namespace, dict[str, dict[str, Any]]]:
+    """The options and the configuration of a run with a task; NotATask otherwise."""
+    options = parser().parse_args(arguments)
+    if getattr(options, "key", None):
+        options.set.append(f"net.key={options.key}")
+    try:
+        config = configuration(options.config, settings=options.set)
+    except _core.Error as error:
+        raise NotATask from error  # the program prints it
+    if not config["model"].get("file"):
+        raise NotATask
+    return options, config
+
+
+def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
+    handler = handler_of(load_task(config))
+    if options.command == "peer":
+        hosted = hosted_peers(options.id)
+        run_to_end(options, handler, hosted)
+        if not options.quiet:
+            print(f"peer {hosted[0]} finished {config['run']['rounds']} rounds")
+    elif options.check:
+        size = check(handler, options.config, options.set, options.out)
+        if options.json:
+            print(json.dumps(size, indent=2))
+        elif not options.quiet:
+            print(
+                f"gossamer: the configuration is valid: {size['peers']} peers, "
+                f"{config['topology']['kind']}, {size['parameters']} parameters each",
+                file=sys.stderr,
+            )
+    else:
+        folder = run_to_end(options, handler, [])
+        summary = (folder / "summary.json").read_text(encoding="utf-8")
+        if options.json:
+            print(summary, end="")
+        elif not options.quiet:
+            print(f"{_core.summary_text(summary)}  {'run folder':<24}{folder}")
+
+
+def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -> Path:
+    """Runs the task and returns the run folder. The first signal ends the run after its round."""
+    background = start(
+        handler,
+        options.config,
+        options.set,
+        options.out,
+        hosted=hosted,
+        resume=options.resume,
+        shows_progress=not options.quiet,
+    )
+
+    def stop(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        background.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
+    drive(background, handler)
+    return Path(background.folder)

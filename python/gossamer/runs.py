@@ -93,23 +93,65 @@ def start(
     *,
     hosted: list[int],
     resume: str = "none",
+    shows_progress: bool = False,
 ) -> _core.BackgroundRun:
+    return _core.start(
+        os.fspath(config),
+        **arguments(handler, config, settings, out, hosted, resume, shows_progress),
+    )
+
+
+def check(
+    handler: RequestHandler,
+    config: str | os.PathLike[str],
+    settings: Settings,
+    out: str | os.PathLike[str] | None,
+) -> dict[str, int]:
+    """Checks a simulation without starting it: its numbers of peers, servers and parameters."""
+    given = arguments(
+        handler, config, settings, out, hosted=[], resume="none", shows_progress=False
+    )
+    return dict(json.loads(_core.check(os.fspath(config), **given)))
+
+
+def arguments(
+    handler: RequestHandler,
+    config: str | os.PathLike[str],
+    settings: Settings,
+    out: str | os.PathLike[str] | None,
+    hosted: list[int],
+    resume: str,
+    shows_progress: bool,
+) -> dict[str, Any]:
+    """The arguments of _core.start() and _core.check() after the configuration."""
     overrides = overrides_of(settings)
     if out is not None:
         overrides.append(f"local.out={os.fspath(out)}")
     if handler.shard is not None:
         overrides = handler.shard.overrides(config, overrides)
-    return _core.start(
-        os.fspath(config),
-        overrides=overrides,
-        hosted=hosted,
-        tensors=handler.tensors(),
-        averages=handler.averages,
-        linear_steps=handler.linear_steps,
-        evaluates=handler.evaluates,
-        saves_state=handler.saves_state,
-        initial_hash=initial_hash(handler, hosted[0]) if hosted else "",
-        resume=resume,
+    return {
+        "overrides": overrides,
+        "hosted": hosted,
+        "tensors": handler.tensors(),
+        "averages": handler.averages,
+        "linear_steps": handler.linear_steps,
+        "evaluates": handler.evaluates,
+        "saves_state": handler.saves_state,
+        "initial_hash": initial_hash(handler, hosted[0]) if hosted else "",
+        "resume": resume,
+        "shows_progress": shows_progress,
+    }
+
+
+def configuration(
+    config: str | os.PathLike[str], *, settings: Settings = ()
+) -> dict[str, dict[str, Any]]:
+    """The checked configuration of a file with overrides: section, key, value.
+
+    Raises gossamer.Error, with the place and what is possible there.
+    """
+    return dict(
+        json.loads(_core.configuration(os.fspath(config), overrides=overrides_of(settings)))
     )
 
 

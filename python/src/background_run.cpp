@@ -9,31 +9,35 @@
 
 namespace gossamer::python {
 
-BackgroundRun::BackgroundRun(const BackgroundRunRequest& request)
-    : hosted_(request.hosted), resume_(peer::resume_choice(request.resume)) {}
-
-Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest request) {
+Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& handoff) {
   GOSSAMER_TRY(peer::Config config, peer::load_config(request.config, request.overrides));
-  const std::shared_ptr<BackgroundRun> run(new BackgroundRun(request));
-  const int peers = config.run.peers;
   const bool networked = !request.hosted.empty();
   if (networked && config.run.init == "same")
     request.spec.identity = "start " + request.initial_hash.substr(0, 12);
   request.spec.external_optimizer = true;
   request.spec.divergence_advice = "a smaller learning rate usually helps";
-  auto workload = std::make_shared<ExternalWorkload>(std::move(request.spec), peers, run->handoff_);
-  if (networked) {
-    const peer::Environment environment = [](const char* name) { return std::getenv(name); };
-    GOSSAMER_TRY(run->setup_, peer::make_network_setup(std::move(config), request.hosted,
-                                                       environment, std::move(workload)));
-  } else {
-    GOSSAMER_TRY(run->setup_, peer::make_setup(std::move(config), {}, std::move(workload)));
-  }
+  auto workload =
+      std::make_shared<ExternalWorkload>(std::move(request.spec), config.run.peers, handoff);
+  if (!networked) return peer::make_setup(std::move(config), {}, std::move(workload));
+  const peer::Environment environment = [](const char* name) { return std::getenv(name); };
+  return peer::make_network_setup(std::move(config), request.hosted, environment,
+                                  std::move(workload));
+}
+
+BackgroundRun::BackgroundRun(const BackgroundRunRequest& request)
+    : hosted_(request.hosted),
+      resume_(peer::resume_choice(request.resume)),
+      shows_progress_(request.shows_progress) {}
+
+Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest request) {
+  const std::shared_ptr<BackgroundRun> run(new BackgroundRun(request));
+  GOSSAMER_TRY(run->setup_, make_task_setup(std::move(request), run->handoff_));
   std::thread([run] { run->run(); }).detach();  // close() waits for it
   return run;
 }
 
 void BackgroundRun::run() {
+  progress_.emplace(config().run.rounds, !shows_progress_);
   std::optional<Error> error;
   try {
     error = hosted_.empty() ? run_simulation() : run_networked();
@@ -42,6 +46,7 @@ void BackgroundRun::run() {
   } catch (const std::exception& failure) {
     error = Error{ErrorKind::internal, failure.what()};
   }
+  progress_->end();
   const std::lock_guard lock(mutex_);
   if (!left_) error_ = std::move(error);
   left_ = finished_ = true;
@@ -56,7 +61,7 @@ std::optional<Error> BackgroundRun::run_simulation() {
   request.resume = resume_;
   request.interrupted = [this] { return stop_.stop_requested(); };
   request.message = [this](const std::string& line) { add_message(line); };
-  request.on_progress = [this](const peer::Json& record) { set_record(record); };
+  request.on_progress = [this](const peer::Json& record) { show(record); };
   request.on_end = [this](const auto& error, const auto& rows) { on_end(error, rows); };
   const auto outcome = peer::run(*setup_, std::move(request));
   return outcome.ok() ? outcome->stopped : outcome.error();
@@ -69,7 +74,7 @@ std::optional<Error> BackgroundRun::run_networked() {
   request.resume = resume_;
   request.stop = stop_.get_token();
   request.message = [this](const std::string& line) { add_message(line); };
-  request.on_progress = [this](const peer::Json& record) { set_record(record); };
+  request.on_progress = [this](const peer::Json& record) { show(record); };
   request.on_end = [this](const auto& error, const auto& rows) { on_end(error, rows); };
   const Status status = peer::run_networked(*setup_, request);
   return status.ok() ? std::nullopt : std::optional(status.error());
@@ -77,6 +82,7 @@ std::optional<Error> BackgroundRun::run_networked() {
 
 /// The rows are the run's: it waits here until the program needs them no more.
 void BackgroundRun::on_end(const std::optional<Error>& error, const peer::RowViews& rows) {
+  progress_->end();
   std::unique_lock lock(mutex_);
   error_ = error;
   final_ = rows;
@@ -108,11 +114,13 @@ std::vector<std::string> BackgroundRun::take_messages() {
 }
 
 void BackgroundRun::add_message(const std::string& line) {
+  progress_->end();
   const std::lock_guard lock(mutex_);
   messages_.push_back(line);
 }
 
-void BackgroundRun::set_record(const peer::Json& record) {
+void BackgroundRun::show(const peer::Json& record) {
+  progress_->show(record);
   const std::lock_guard lock(mutex_);
   record_ = record;
 }

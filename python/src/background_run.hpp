@@ -14,6 +14,7 @@
 #include "base/result.hpp"
 #include "handoff.hpp"
 #include "peer/checkpoint/resume.hpp"
+#include "peer/runtime/progress.hpp"
 #include "peer/runtime/run.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/json.hpp"
@@ -26,13 +27,18 @@ struct BackgroundRunRequest {
   std::vector<int> hosted;  ///< peers of this process; empty: a simulation of all nodes
   std::string resume = "none";
   peer::WorkloadSpec spec;
+  bool shows_progress = false;  ///< on stderr, as the program does
   std::string initial_hash;  ///< of the initial parameters, which are compared if run.init is same
 };
+
+/// Makes the setup of a run, whose task gets its requests by `handoff`: all of start() but the run.
+/// Errors as of load_config() and make_setup().
+Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& handoff);
 
 /// Thread: the program's, except for what run() does.
 class BackgroundRun {
  public:
-  /// Checks the configuration and starts the run. Errors as of load_config() and make_setup().
+  /// Checks the configuration and starts the run. Errors as of make_task_setup().
   static Result<std::shared_ptr<BackgroundRun>> start(BackgroundRunRequest request);
 
   Handoff& handoff() { return handoff_; }
@@ -49,6 +55,9 @@ class BackgroundRun {
   /// Lines for people since the last call.
   std::vector<std::string> take_messages();
 
+  /// Asks the run to end: a simulation after its round, a peer as NetworkRunRequest::stop does. The
+  /// run has requests until then.
+  void stop() { stop_.request_stop(); }
   /// Ends the run as NetworkRunRequest::stop does, and waits until the process has left the network
   /// and its files are written.
   void close();
@@ -64,12 +73,14 @@ class BackgroundRun {
   std::optional<Error> run_networked();
   void on_end(const std::optional<Error>& error, const peer::RowViews& rows);
   void add_message(const std::string& line);
-  void set_record(const peer::Json& record);
+  void show(const peer::Json& record);
 
   Handoff handoff_;
   std::optional<peer::Setup> setup_;
   std::vector<int> hosted_;
   peer::ResumeChoice resume_;
+  bool shows_progress_;
+  std::optional<peer::Progress> progress_;  ///< of the run's thread
   std::stop_source stop_;
 
   std::mutex mutex_;

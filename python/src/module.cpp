@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "background_run.hpp"
+#include "peer/config/config_json.hpp"
+#include "peer/log/summary.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/version.hpp"
 
@@ -24,14 +26,17 @@ namespace nb = nanobind;
 namespace gossamer::python {
 namespace {
 
-/// Becomes gossamer.Error.
+/// Becomes gossamer.Error, with the exit code of its kind.
 struct PythonError : std::runtime_error {
-  using std::runtime_error::runtime_error;
+  explicit PythonError(const std::string& message, ErrorKind of = ErrorKind::invalid)
+      : std::runtime_error(message), kind(of) {}
+  explicit PythonError(const Error& error) : PythonError(error.message, error.kind) {}
+  ErrorKind kind;
 };
 
 template <class Value>
 Value value_or_raise(Result<Value> result) {
-  if (!result.ok()) throw PythonError(result.error().message);
+  if (!result.ok()) throw PythonError(result.error());
   return std::move(result).value();
 }
 
@@ -105,7 +110,7 @@ class PythonRun {
       for (const Request& request : *batch)
         requests_.push_back(std::make_shared<PythonRequest>(PythonRequest{request, run_}));
     } else if (const std::optional<Error> error = run_->error()) {
-      throw PythonError(error->message);
+      throw PythonError(*error);
     }
     return requests_;
   }
@@ -124,6 +129,10 @@ class PythonRun {
     }
     requests_.clear();
     run_->handoff().complete();
+  }
+
+  void stop() {
+    if (!is_forked()) run_->stop();
   }
 
   void close() {
@@ -185,17 +194,25 @@ std::vector<int> hosted_ids(const std::string& ids) {
       peer::find_hosted_ids(ids, "peer", [](const char* name) { return std::getenv(name); }));
 }
 
-PythonRun* start(const std::string& config, const std::vector<std::string>& overrides,
-                 const std::vector<int>& hosted, const Tensors& tensors, bool averages,
-                 bool linear_steps, bool evaluates, bool saves_state,
-                 const std::string& initial_hash, const std::string& resume) {
-  BackgroundRunRequest request{config, overrides, hosted, resume, spec_of(tensors), initial_hash};
-  request.spec.averages = averages;
-  request.spec.linear_steps = linear_steps;
-  request.spec.evaluates = evaluates;
-  request.spec.saves_state = saves_state;
+std::string configuration(const std::string& config, const std::vector<std::string>& overrides) {
+  return peer::text_of(peer::config_json(value_or_raise(peer::load_config(config, overrides))));
+}
+
+/// What `gossamer run --check --json` prints.
+std::string check(BackgroundRunRequest request) {
+  const nb::gil_scoped_release released;
+  Handoff handoff;
+  const peer::Setup setup = value_or_raise(make_task_setup(std::move(request), handoff));
+  return peer::text_of(peer::size_json(setup));
+}
+
+PythonRun* start(BackgroundRunRequest request) {
   const nb::gil_scoped_release released;
   return new PythonRun(value_or_raise(BackgroundRun::start(std::move(request))));
+}
+
+std::string summary_text(const std::string& summary) {
+  return peer::summary_text(value_or_raise(peer::parse_json(summary)));
 }
 
 void bind_request(nb::module_& module) {
@@ -236,6 +253,7 @@ void bind_run(nb::module_& module) {
   nb::class_<PythonRun>(module, "BackgroundRun")
       .def("next", &PythonRun::next)
       .def("complete", &PythonRun::complete)
+      .def("stop", &PythonRun::stop)
       .def("close", &PythonRun::close)
       .def("final_rows", &PythonRun::final_rows)
       .def("last_record", &PythonRun::last_record)
@@ -246,18 +264,66 @@ void bind_run(nb::module_& module) {
       .def_prop_ro("rounds", [](const PythonRun& self) { return self.run().config().run.rounds; });
 }
 
+/// A function of the extension that takes a run: `use` of the request that its arguments make.
+template <class Use>
+void bind_request_function(nb::module_& module, const char* name, Use use) {
+  module.def(
+      name,
+      [use](const std::string& config, const std::vector<std::string>& overrides,
+            const std::vector<int>& hosted, const Tensors& tensors, bool averages,
+            bool linear_steps, bool evaluates, bool saves_state, const std::string& initial_hash,
+            const std::string& resume, bool shows_progress) {
+        BackgroundRunRequest request{config,           overrides,      hosted,      resume,
+                                     spec_of(tensors), shows_progress, initial_hash};
+        request.spec.averages = averages;
+        request.spec.linear_steps = linear_steps;
+        request.spec.evaluates = evaluates;
+        request.spec.saves_state = saves_state;
+        return use(std::move(request));
+      },
+      nb::arg("config"), nb::kw_only(), nb::arg("overrides"), nb::arg("hosted"), nb::arg("tensors"),
+      nb::arg("averages"), nb::arg("linear_steps"), nb::arg("evaluates"), nb::arg("saves_state"),
+      nb::arg("initial_hash"), nb::arg("resume"), nb::arg("shows_progress"),
+      nb::rv_policy::take_ownership);
+}
+
+/// gossamer.Error. Errors that Python code raises have the exit code of the class.
+void bind_error(nb::module_& module) {
+  nb::dict members;
+  members["exit_code"] = static_cast<int>(ErrorKind::invalid);
+  const nb::object error = nb::steal(PyErr_NewExceptionWithDoc(
+      "gossamer.Error",
+      "A run that cannot start, or ended early: what happened, to whom, and what to do.\n\n"
+      "exit_code  the exit code of the program `gossamer` for this kind of error",
+      PyExc_RuntimeError, members.ptr()));
+  if (!error.is_valid()) throw nb::python_error();
+  module.attr("Error") = error;
+  nb::register_exception_translator(
+      [](const std::exception_ptr& thrown, void* type) {
+        try {
+          std::rethrow_exception(thrown);
+        } catch (const PythonError& failure) {
+          const nb::object raised = nb::borrow(static_cast<PyObject*>(type))(failure.what());
+          raised.attr("exit_code") = static_cast<int>(failure.kind);
+          PyErr_SetObject(static_cast<PyObject*>(type), raised.ptr());
+        }
+      },
+      error.ptr());
+}
+
 }  // namespace
 }  // namespace gossamer::python
 
 NB_MODULE(_core, module) {
   using namespace gossamer::python;
   module.attr("__version__") = gossamer::peer::kVersion;
-  nb::exception<PythonError>(module, "Error", PyExc_RuntimeError);
+  bind_error(module);
   bind_request(module);
   bind_run(module);
   module.def("hosted_ids", &hosted_ids, nb::arg("ids"));
-  module.def("start", &start, nb::arg("config"), nb::kw_only(), nb::arg("overrides"),
-             nb::arg("hosted"), nb::arg("tensors"), nb::arg("averages"), nb::arg("linear_steps"),
-             nb::arg("evaluates"), nb::arg("saves_state"), nb::arg("initial_hash"),
-             nb::arg("resume"), nb::rv_policy::take_ownership);
+  module.def("configuration", &configuration, nb::arg("config"), nb::kw_only(),
+             nb::arg("overrides"));
+  module.def("summary_text", &summary_text, nb::arg("summary"));
+  bind_request_function(module, "check", &check);
+  bind_request_function(module, "start", &start);
 }

@@ -39,10 +39,7 @@ Result<int> execute(const RunCommand& command) {
     if (const std::string warning = agreement_warning(setup); !warning.empty())
       print_message(warning);
     if (command.json) {
-      const Json found{{"peers", setup.config.run.peers},
-                       {"servers", setup.servers()},
-                       {"parameters", setup.parameters}};
-      fmt::print("{}\n", text_of(found, 2));
+      fmt::print("{}\n", text_of(size_json(setup), 2));
     } else if (!command.quiet) {
       fmt::print(stderr, "gossamer: the configuration is valid: {} peers, {}, {} parameters each\n",
                  setup.config.run.peers, setup.config.topology.kind, setup.parameters);

@@ -195,7 +195,7 @@ def test_the_program_of_the_package(program: Path) -> None:
         [program, "run", "--set", "model.kind=external"], capture_output=True, text=True
     )
     assert alone.returncode == 2
-    assert "model.kind: 'external' is a model that a program brings" in alone.stderr
+    assert "model.kind: 'external' is the model of a task in Python" in alone.stderr
 
 
 def test_help_reads_well() -> None:

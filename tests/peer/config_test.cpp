@@ -203,6 +203,44 @@ TEST_CASE("infinity is not a valid number") {
   CHECK(says(refusal("[optimizer]\nrate = inf\n"), {"c.toml:2: optimizer.rate", "finite"}));
 }
 
+TEST_CASE("an external model takes the settings of its task, with the type of their file") {
+  const Folder folder;
+  const std::string file = written(
+      folder.path / "task.toml",
+      "[model]\nkind = \"external\"\nfile = \"task.py\"\nsize = \"1\"\nrate = 0.5\nwide = true\n");
+  const auto loaded = [&file](const Overrides& overrides) {
+    const auto config = load_config(file, overrides);
+    REQUIRE_MESSAGE(config.ok(), (config.ok() ? "" : config.error().message));
+    return *config;
+  };
+  const Config config = loaded({"model.rate=2", "model.size=3", "model.steps=4", "model.decay=1e-3",
+                                "model.name=a=b", "model.deep=false"});
+  const ParameterValues& model = config.model.values;
+  CHECK(std::get<std::string>(model.at("file")) == (folder.path / "task.py").string());
+  CHECK(std::get<double>(model.at("rate")) == 2);
+  CHECK(std::get<std::string>(model.at("size")) == "3");
+  CHECK(std::get<bool>(model.at("wide")));
+  CHECK(std::get<std::int64_t>(model.at("steps")) == 4);
+  CHECK(std::get<double>(model.at("decay")) == 1e-3);
+  CHECK(std::get<std::string>(model.at("name")) == "a=b");
+  CHECK_FALSE(std::get<bool>(model.at("deep")));
+  check_round_trip(config);
+  CHECK(loaded({"model.rate=0.25"}).shared_hash() != loaded({}).shared_hash());
+  CHECK(loaded({"model.file=elsewhere.py"}).shared_hash() == loaded({}).shared_hash());
+  // A second --set has the file's type too.
+  CHECK(std::get<std::string>(loaded({"model.size=3", "model.size=4"}).model.values.at("size")) ==
+        "4");
+  const auto wrong = load_config(file, {"model.rate=fast"});
+  REQUIRE_FALSE(wrong.ok());
+  CHECK(says(wrong.error().message, {"--set model.rate=fast", "model.rate", "a number"}));
+  CHECK(says(refusal("[model]\nkind = \"external\"\n\"a b\" = 1\n"),
+             {"c.toml:3: model.a b", "letters"}));
+  CHECK(says(refusal("[model]\nkind = \"external\"\nat = 1979-05-27\n"), {"c.toml:3: model.at"}));
+  CHECK(says(refusal("[model]\nkind = \"mlp\"\nsize = \"1\"\n"),
+             {"c.toml:3: model.size: unknown for kind mlp"}));
+  CHECK(says(refusal("[optimizer]\nsize = 1\n[model]\nkind = \"external\"\n"), {"optimizer.size"}));
+}
+
 TEST_CASE("combinations that cannot run are refused at the start, with a reason") {
   const auto refused = [](const Overrides& overrides, ErrorKind kind = ErrorKind::invalid) {
     const auto setup = make_setup(configured(overrides));

@@ -216,7 +216,9 @@ def test_every_variant_of_a_study_is_a_valid_run(folder: Path, gossamer: Path) -
         chosen = {name: variants[name] for name in part.variants or variants}
         first = [Axis(axis.key, axis.values[:1]) for axis in parse_axes(list(part.axes))]
         for cell in make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen):
-            assert check(LaunchConfig(gossamer, folder / part.config), cell) == "", cell.name
+            assert check(LaunchConfig((str(gossamer),), folder / part.config), cell) == "", (
+                cell.name
+            )
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
@@ -237,7 +239,9 @@ def test_every_full_size_is_a_valid_run(folder: Path, gossamer: Path, tmp_path: 
             if axis.key != "data.batch"
         ]
         for cell in make_cells([Axis("variant", tuple(chosen)), *first], (), folder, chosen):
-            assert check(LaunchConfig(gossamer, folder / part.config), cell) == "", cell.name
+            assert check(LaunchConfig((str(gossamer),), folder / part.config), cell) == "", (
+                cell.name
+            )
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)

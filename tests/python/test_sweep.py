@@ -212,6 +212,44 @@ def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
     assert lab("sweep", "small.toml", "optimizer.rate=1", "--rates", "1,2").returncode == 2
 
 
+TASK = """
+import numpy as np
+
+class Mean:  # f(x) = |x - 1|^2 / 2
+    def __init__(self, rate): self.own = rate
+    def tensors(self): return {"x": [3]}
+    def initial(self, peer): return np.zeros(3)
+    def gradient(self, peer, step, values): return 0.5 * ((values - 1) ** 2).sum(), values - 1
+    def update(self, peer, step, values, gradient): return values - self.own * gradient
+    def evaluate(self, values): return ((values - 1) ** 2).sum(), 0
+
+def task(config, *, rate=0.1): return Mean(rate)
+"""
+
+
+@pytest.mark.parametrize("processes", [[], ["--processes"]], ids=["simulated", "processes"])
+def test_a_task_in_python_is_swept_by_its_step_size(
+    lab: Any, gossamer: Path, tmp_path: Path, processes: list[str]
+) -> None:
+    (tmp_path / "mean_task.py").write_text(TASK, encoding="utf-8")
+    (tmp_path / "task.toml").write_text(
+        '[run]\npeers = 2\nrounds = 3\n[model]\nkind = "external"\nfile = "mean_task.py"\n',
+        encoding="utf-8",
+    )
+    rates = ["--rates", "0.1,0.9,1.7", "--select", "train_loss"]
+    command = ["sweep", "task.toml", *rates, "--out", "out", *processes]
+    done = lab(*command, program=gossamer)
+    assert done.returncode == 0, done.stderr
+    (choice,) = sweep_json(tmp_path / "out")["choices"]
+    assert (choice["rate"], choice["at_edge"]) == ("0.9", False)
+    again = lab(*command, program=gossamer)
+    assert "3 of them complete" in again.stderr and "another build" not in again.stderr
+    (tmp_path / "mean_task.py").write_text(TASK + "\n", encoding="utf-8")
+    assert "another build" in lab(*command, program=gossamer).stderr
+    bad = lab("sweep", "task.toml", "model.raet=1", "--out", "bad", program=gossamer)
+    assert bad.returncode == 2 and "model.raet: task() in " in bad.stderr
+
+
 def test_a_step_size_with_a_missing_seed_is_ruled_out() -> None:
     cells = [
         Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})

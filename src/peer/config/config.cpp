@@ -25,6 +25,7 @@ struct RawValue {
   std::string text;
   std::string origin;  ///< "run.toml:12" or "--set …"
   fs::path folder;     ///< base of relative paths: the file's folder, or the working directory
+  std::optional<ParameterValue> replaced = {};  ///< the file's value, where --set replaces it
 };
 using RawSection = std::map<std::string, RawValue>;
 using RawConfig = std::map<std::string, RawSection>;
@@ -136,7 +137,9 @@ Status apply_override(const Override& override, RawConfig& raw) {
                     key = override.substr(dot + 1, equals - dot - 1);
   auto known = find_section("--set " + override, section);
   if (!known.ok()) return known.error();
-  raw[section][key] = {std::nullopt, override.substr(equals + 1), "--set " + override, {}};
+  RawValue& entry = raw[section][key];
+  std::optional<ParameterValue> replaced = entry.value ? entry.value : entry.replaced;
+  entry = {std::nullopt, override.substr(equals + 1), "--set " + override, {}, std::move(replaced)};
   return {};
 }
 
@@ -176,14 +179,35 @@ ParameterValue absolute_path(const fs::path& folder, const ParameterValue& value
   return fs::absolute(folder / text).lexically_normal().string();
 }
 
+ParameterType type_of(const ParameterValue& value) {
+  return static_cast<ParameterType>(value.index());
+}
+
+/// A value of a key that has no declaration. A text of --set is read as the type that the key has
+/// in the file; without one, as a boolean, an integer or a real if it is one.
+Result<ParameterValue> undeclared_value(const std::string& key, const RawValue& entry) {
+  const bool bare = std::all_of(key.begin(), key.end(), [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-');
+  });
+  if (key.empty() || !bare)
+    return invalid_error("a key of the task has letters, digits, '_' and '-' only");
+  if (entry.value) return *entry.value;
+  if (entry.replaced)
+    return parse_value({key, type_of(*entry.replaced), *entry.replaced, {}}, entry.text);
+  for (const auto& [type, value] : {std::pair{ParameterType::boolean, ParameterValue(false)},
+                                    {ParameterType::integer, ParameterValue(std::int64_t{0})},
+                                    {ParameterType::real, ParameterValue(0.0)}})
+    if (auto parsed = parse_value({key, type, value, {}}, entry.text); parsed.ok()) return parsed;
+  return ParameterValue(entry.text);
+}
+
 Result<SectionValues> read_values(const Section& section, const RawSection& raw) {
   SectionValues read;
-  std::vector<ParameterSpec> kind_parameters;
+  KindSpec kind;
   if (section.catalog) {
-    GOSSAMER_TRY(KindSpec kind, chosen_kind(section, raw));
+    GOSSAMER_TRY(kind, chosen_kind(section, raw));
     read.kind = kind.name;
     read.all[section.kind_key] = kind.name;
-    kind_parameters = std::move(kind.parameters);
   }
   std::set<std::string> known{section.kind_key};
   const auto read_keys = [&](const std::vector<ParameterSpec>& specs,
@@ -206,14 +230,21 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
     return {};
   };
   GOSSAMER_TRY_STATUS(read_keys(section.keys, read.common));
-  GOSSAMER_TRY_STATUS(read_keys(kind_parameters, read.kind_keys));
+  GOSSAMER_TRY_STATUS(read_keys(kind.parameters, read.kind_keys));
   if (!section.catalog) known.erase(section.kind_key);
-  for (const auto& [key, entry] : raw)
-    if (!known.contains(key))
+  for (const auto& [key, entry] : raw) {
+    if (known.contains(key)) continue;
+    if (!kind.open)
       return invalid_error(fmt::format(
           "{}: {}.{}: unknown{}; there are: {}", entry.origin, section.name, key,
           read.kind.empty() ? "" : fmt::format(" for {} {}", section.kind_key, read.kind),
           fmt::join(known, ", ")));
+    auto value = undeclared_value(key, entry);
+    if (!value.ok())
+      return invalid_error(
+          fmt::format("{}: {}.{}: {}", entry.origin, section.name, key, value.error().message));
+    read.all[key] = read.kind_keys[key] = std::move(value).value();
+  }
   return read;
 }
 

@@ -95,9 +95,23 @@ void add_compute_time(ParameterSet<SimOptions>& set) {
             .maximum = 1e6});
 }
 
+struct ExternalOptions {
+  std::string file;
+};
+
+const ParameterSet<ExternalOptions>& external_parameters() {
+  static const auto set = ParameterSet<ExternalOptions>().add(
+      "file", &ExternalOptions::file,
+      {.help = "the Python file of the task, which `python -m gossamer` loads; the other keys are "
+               "the task's own",
+       .path = true,
+       .local = true});
+  return set;
+}
+
 std::vector<KindSpec> model_kinds() {
   std::vector<KindSpec> specs = kind_specs(train::models::catalog());
-  specs.push_back({kExternalModel, {}});
+  specs.push_back({kExternalModel, external_parameters().specs(), true});
   return specs;
 }
 
@@ -138,8 +152,7 @@ std::vector<Section> shared_sections() {
        .catalog = [] { return kind_specs(gossip::attacks::catalog()); },
        .shared = true},
       {.name = "model",
-       .summary =
-           "the model that each peer trains; kind external: one that a Python program brings",
+       .summary = "the model that each peer trains; kind external: that of a task in Python",
        .default_kind = "softmax",
        .catalog = model_kinds,
        .shared = true},

@@ -22,6 +22,7 @@ const ParameterSet<CheckpointOptions>& checkpoint_parameters();
 struct KindSpec {
   std::string name;
   std::vector<ParameterSpec> parameters;
+  bool open = false;  ///< takes keys of other names too, for a program that reads them
 };
 
 struct Section {

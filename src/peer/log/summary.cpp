@@ -115,6 +115,12 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   return summary;
 }
 
+Json size_json(const Setup& setup) {
+  return {{"peers", setup.config.run.peers},
+          {"servers", setup.servers()},
+          {"parameters", setup.parameters}};
+}
+
 std::string summary_text(const Json& summary) {
   const Json& final = summary["final"];
   std::string text =

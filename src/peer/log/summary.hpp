@@ -40,6 +40,9 @@ RowViews honest_rows(const Setup& setup, const RowViews& rows, const std::vector
 /// memory. The metrics of models are those of honest workers, of which there is one at least.
 Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& rows);
 
+/// The numbers of peers, servers and parameters, which a caller can check before a run.
+Json size_json(const Setup& setup);
+
 /// The main values of a summary as text, for a terminal.
 std::string summary_text(const Json& summary);
 

@@ -93,8 +93,9 @@ Status check_external(const Setup& setup, const Workload* external) {
   const std::string &kind = config.model.kind, &name = config.algorithm.kind;
   if (external == nullptr && kind == kExternalModel)
     return invalid_error(
-        "model.kind: 'external' is a model that a program brings; this program brings none: start "
-        "the run from Python (import gossamer), or choose a model of `gossamer list`");
+        "model.kind: 'external' is the model of a task in Python, which this program cannot load: "
+        "name the task's file in model.file and start the run with `python -m gossamer`, or choose "
+        "a model of `gossamer list`");
   if (external == nullptr) return {};
   if (kind != kExternalModel)
     return invalid_error(

@@ -1,0 +1,173 @@
+"""The program with tasks: python -m gossamer run and peer, and what is passed on to C++."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import gossamer
+import numpy as np
+import pytest
+from conftest import Configure
+from gossamer.task_file import load_task
+from process_test_util import PROGRAMS
+
+DIVERGED, INTERRUPTED = 8, 130  # exit codes
+
+
+def gossamer_program(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "gossamer", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.fixture
+def config(configure: Configure) -> Path:
+    """A configuration of 4 peers and 5 rounds, which names the file of a task."""
+    path = configure(4, 5)
+    path.write_text(
+        path.read_text(encoding="utf-8").replace(
+            'kind = "external"\n', f'kind = "external"\nfile = "{PROGRAMS / "numpy_task.py"}"\n'
+        ),
+        encoding="utf-8",
+    )
+    return path
+
+
+def refusal(config: Path, *settings: str) -> str:
+    done = gossamer_program("run", config, *[text for each in settings for text in ("--set", each)])
+    assert done.returncode == 2, done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    return done.stderr
+
+
+def test_a_task_runs_from_its_file_as_from_python(config: Path, tmp_path: Path) -> None:
+    task = load_task(gossamer.configuration(config, settings={"model.rate": 0.05}))
+    expected = gossamer.run(config, task, settings=["model.rate=0.05"], out=tmp_path / "python")
+    done = gossamer_program(
+        "run", config, "--set", "model.rate=0.05", "--out", tmp_path / "program", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)
+    assert summary["final_hash"] == expected["final_hash"]
+    assert summary["config"]["model"]["rate"] == 0.05
+    assert "round 5/5" in done.stderr
+    other = gossamer_program("run", config, "--out", tmp_path / "other", "-q")
+    assert (other.returncode, other.stdout, other.stderr) == (0, "", "")
+    found = json.loads((tmp_path / "other" / "summary.json").read_text(encoding="utf-8"))
+    assert found["final_hash"] != expected["final_hash"]
+
+
+def test_processes_end_with_the_bits_of_a_simulation(config: Path, tmp_path: Path) -> None:
+    out = tmp_path / "network"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "gossamer", "peer", str(config), "--id", str(peer)]
+            + ["--out", str(out), "-q"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for peer in range(4)
+    ]
+    errors = [process.communicate(timeout=120)[1] for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, errors
+    collected = gossamer_program("collect", out)
+    assert collected.returncode == 0, collected.stderr
+    simulated = gossamer_program("run", config, "--out", tmp_path / "simulated", "--json")
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["final_hash"] == json.loads(simulated.stdout)["final_hash"]
+
+
+def test_check_runs_nothing(config: Path, tmp_path: Path) -> None:
+    done = gossamer_program("run", config, "--check", "--json", "--out", tmp_path / "out")
+    assert json.loads(done.stdout) == {"peers": 4, "servers": 0, "parameters": 650}
+    assert not (tmp_path / "out").exists()
+    assert (
+        "configuration is valid: 4 peers, ring, 650"
+        in gossamer_program("run", config, "--check").stderr
+    )
+
+
+def test_wrong_settings_and_files_are_named(config: Path, tmp_path: Path) -> None:
+    assert "model.raet: task() in " in (found := refusal(config, "model.raet=1"))
+    assert "there are: rate, fails_at" in found
+    assert "model.rate: 'fast' is a value of another type" in refusal(config, "model.rate=fast")
+    assert "there is no such file" in refusal(config, "model.file=none.py")
+    assert "no effect with model.kind = external" in refusal(config, "optimizer.rate=1")
+    for name, text, fault in (
+        ("no_task.py", "", "has no function task(config)"),
+        ("wrong_task.py", "def task(config): return 3", "returned int"),
+        ("needy_task.py", "def task(config, *, size): ...", "model.size: task() in "),
+        ("json.py", "", "Python has a module 'json'"),
+        ("task.txt", "", "ends with .py"),
+    ):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        assert fault in refusal(config, f"model.file={path}")
+
+
+def test_a_fault_of_the_task_ends_the_run_with_its_traceback(config: Path, tmp_path: Path) -> None:
+    done = gossamer_program("run", config, "--set", "model.fails_at=3", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert done.stderr.rstrip().endswith("ValueError: step 3")
+
+
+def test_a_diverged_run_has_the_exit_code_of_the_program(config: Path, tmp_path: Path) -> None:
+    done = gossamer_program("run", config, "--set", "model.rate=1e30", "--out", tmp_path / "out")
+    assert done.returncode == DIVERGED, done.stderr
+    assert "a smaller learning rate usually helps" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_run_after_its_round(
+    config: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gossamer", "run", str(config), "--set", "run.rounds=1000000"]
+        + ["--out", str(tmp_path / "out")],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list((tmp_path / "out").glob("log-*.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED
+    log = (tmp_path / "out" / "log-0.jsonl").read_text(encoding="utf-8")
+    assert json.loads(log.splitlines()[-1])["reason"] == "interrupted"
+
+
+def test_everything_else_is_done_by_the_program(program: Path) -> None:
+    for arguments in (
+        ["--version"],
+        ["list"],
+        ["run", "--help"],
+        ["run", "none.toml"],
+        ["run", "--set", "run.rounds=2", "--check"],
+        ["peer", "--unknown"],
+        ["nonsense"],
+    ):
+        expected = subprocess.run(
+            [str(program), *arguments], capture_output=True, text=True, check=False
+        )
+        done = gossamer_program(*arguments)
+        assert done.returncode == expected.returncode
+        assert (done.stdout, done.stderr) == (expected.stdout, expected.stderr)
+
+
+def test_errors_have_exit_codes(config: Path) -> None:
+    with pytest.raises(gossamer.Error) as missing:
+        gossamer.configuration("none.toml")
+    assert missing.value.exit_code == 3
+    with pytest.raises(gossamer.Error, match="run.peers") as invalid:
+        gossamer.configuration(config, settings={"run.peers": 0})
+    assert invalid.value.exit_code == 2
+    assert np.isclose(gossamer.configuration(config)["net"]["join_timeout"], 60)
