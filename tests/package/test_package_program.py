@@ -81,7 +81,9 @@ def test_processes_end_with_the_bits_of_a_simulation(config: Path, tmp_path: Pat
     assert collected.returncode == 0, collected.stderr
     simulated = gossamer_program("run", config, "--out", tmp_path / "simulated", "--json")
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
-    assert summary["final_hash"] == json.loads(simulated.stdout)["final_hash"]
+    expected = json.loads(simulated.stdout)
+    assert summary["final_hash"] == expected["final_hash"]
+    assert summary["final"]["test_loss"] == expected["final"]["test_loss"]
 
 
 def test_check_runs_nothing(config: Path, tmp_path: Path) -> None:

@@ -236,8 +236,7 @@ def test_a_task_in_python_is_swept_by_its_step_size(
         '[run]\npeers = 2\nrounds = 3\n[model]\nkind = "external"\nfile = "mean_task.py"\n',
         encoding="utf-8",
     )
-    rates = ["--rates", "0.1,0.9,1.7", "--select", "train_loss"]
-    command = ["sweep", "task.toml", *rates, "--out", "out", *processes]
+    command = ["sweep", "task.toml", "--rates", "0.1,0.9,1.7", "--out", "out", *processes]
     done = lab(*command, program=gossamer)
     assert done.returncode == 0, done.stderr
     (choice,) = sweep_json(tmp_path / "out")["choices"]

@@ -118,7 +118,9 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   RunTotals totals;
   totals.rounds = std::numeric_limits<std::uint64_t>::max();
   totals.virtual_seconds = is_virtual ? 0 : std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
   std::map<int, double> losses;
+  std::map<int, train::Evaluation> evaluations;
   for (const ProcessLog& log : logs) {
     const Json& end = *log.end();
     if (end.at("reason") != "finished" && totals.reason == "finished")
@@ -129,13 +131,24 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
       totals.virtual_seconds = std::max(totals.virtual_seconds, end.at("seconds").get<double>());
     totals.node_steps += end.at("node_steps").get<std::uint64_t>();
     totals.bytes_sent += end.at("bytes_sent").get<std::uint64_t>();
-    for (int peer : log.hosted)
-      if (peer < log.peers) losses[peer] = std::numeric_limits<double>::quiet_NaN();
-    for (const Json& record : log.records)
-      if (record_type(record) == "round" && !record.at("train_loss").is_null())
-        losses[record.at("peer")] = record.at("train_loss");
+    for (int peer : log.hosted) {
+      if (peer >= log.peers) continue;
+      losses[peer] = kNotMeasured;
+      evaluations[peer] = {kNotMeasured, kNotMeasured};
+    }
+    const auto number = [](const Json& value) {
+      return value.is_null() ? kNotMeasured : value.get<double>();
+    };
+    for (const Json& record : log.records) {
+      if (record_type(record) != "round") continue;
+      const int peer = record.at("peer");
+      if (peer >= log.peers) continue;
+      if (!record.at("train_loss").is_null()) losses[peer] = record.at("train_loss");
+      evaluations[peer] = {number(record.at("test_loss")), number(record.at("test_accuracy"))};
+    }
   }
   for (const auto& [peer, loss] : losses) totals.train_losses.push_back(loss);
+  for (const auto& [peer, evaluation] : evaluations) totals.evaluations.push_back(evaluation);
   return totals;
 }
 

@@ -79,7 +79,10 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   for (std::span<const float> row : all_rows) hashes.push_back(hash_hex(row));
   const RowViews rows = honest_rows(setup, all_rows, totals.lost_peers);
   std::vector<double> losses, accuracies;
-  for (const train::Evaluation& evaluation : setup.workload->evaluate(rows)) {
+  const bool recorded = !setup.workload->spec().evaluates && !totals.evaluations.empty();
+  for (const train::Evaluation& evaluation :
+       recorded ? honest_only(setup, totals.evaluations, totals.lost_peers)
+                : setup.workload->evaluate(rows)) {
     losses.push_back(evaluation.loss);
     accuracies.push_back(evaluation.accuracy);
   }

@@ -30,6 +30,8 @@ struct RunTotals {
   std::uint64_t bytes_sent = 0;
   std::vector<double> train_losses;  ///< last recorded one of each worker; NaN if there is none
   std::vector<int> lost_peers = {};  ///< peers whose rows are missing
+  /// Of each worker, as its log has it, for a workload that cannot evaluate the rows; or empty.
+  std::vector<train::Evaluation> evaluations = {};
 };
 
 /// The rows of the workers that are not hostile. `rows`: one for each worker that is not `lost`, in
