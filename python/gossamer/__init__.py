@@ -5,6 +5,7 @@
 
 run()       simulates all peers of a task in this process, in virtual time.
 peer()      runs peers of the same task as part of a network of processes.
+predict()   says what theory knows of a run, before it starts.
 Averager    averages given arrays with the neighbours', without training.
 Trainer     is the protocol of a task: values in, values out, with NumPy arrays.
 gossamer.torch   has Optimizer, Averager and Task for PyTorch. Importing gossamer does not import
@@ -17,7 +18,7 @@ tutorial.
 
 from gossamer._core import Error, __version__
 from gossamer.average import Averager
-from gossamer.runs import configuration, peer, run
+from gossamer.runs import configuration, peer, predict, run
 from gossamer.trainer import Trainer
 
-__all__ = ["Averager", "Error", "Trainer", "__version__", "configuration", "peer", "run"]
+__all__ = ["Averager", "Error", "Trainer", "__version__", "configuration", "peer", "predict", "run"]

@@ -75,6 +75,15 @@ class BackgroundRun:
     @property
     def rounds(self) -> int: ...
 
+class CheckedRun:
+    """A run that is not started."""
+
+    def size(self) -> str:
+        """The numbers of peers, servers and parameters, as JSON."""
+
+    def predict(self, *, decay: float, json: bool) -> str:
+        """What theory says of the run, as JSON or as text."""
+
 def hosted_ids(ids: str) -> list[int]: ...
 def configuration(config: str, *, overrides: list[str]) -> str:
     """The checked configuration as JSON: section, key, value."""
@@ -95,8 +104,8 @@ def check(
     initial_hash: str,
     resume: str,
     shows_progress: bool,
-) -> str:
-    """Checks a run without starting it; the numbers of peers, servers and parameters as JSON."""
+) -> CheckedRun:
+    """Checks a run without starting it."""
 
 
 def start(

@@ -1,7 +1,7 @@
 """The program `gossamer` of this package, as a console command.
 
-`gossamer run` and `gossamer peer` of a configuration that names the file of a task (model.file) run
-here, in Python. Everything else is done by the program in C++.
+The commands run, peer and predict of a configuration that names the file of a task (model.file) are
+carried out here, in Python. Everything else is done by the program in C++.
 """
 
 import json
@@ -28,6 +28,13 @@ class Parser(ArgumentParser):
         raise NotATask(message)
 
 
+def decay(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 0.999:
+        raise ValueError
+    return value
+
+
 def parser() -> Parser:
     made = Parser(
         prog="gossamer",
@@ -36,19 +43,23 @@ def parser() -> Parser:
         add_help=False,
     )
     commands = made.add_subparsers(dest="command", required=True, parser_class=Parser)
-    for name in ("run", "peer"):
+    for name in ("run", "peer", "predict"):
         command = commands.add_parser(name, add_help=False, allow_abbrev=False)
         command.add_argument("config")
         command.add_argument("--set", action="append", default=[])
         command.add_argument("--out")
-        command.add_argument("--resume", default="none")
-        command.add_argument("-q", "--quiet", action="store_true")
+        if name != "predict":
+            command.add_argument("--resume", default="none")
+            command.add_argument("-q", "--quiet", action="store_true")
+        if name != "peer":
+            command.add_argument("--json", action="store_true")
         if name == "run":
             command.add_argument("--check", action="store_true")
-            command.add_argument("--json", action="store_true")
-        else:
+        elif name == "peer":
             command.add_argument("--id")
             command.add_argument("--key")
+        else:
+            command.add_argument("--decay", type=decay, default=0.9)
     return made
 
 
@@ -88,16 +99,13 @@ def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
         run_to_end(options, handler, hosted)
         if not options.quiet:
             print(f"peer {hosted[0]} finished {config['run']['rounds']} rounds")
+    elif options.command == "predict":
+        text = check(handler, options.config, options.set).predict(
+            decay=options.decay, json=options.json
+        )
+        print(text, end="\n" if options.json else "")
     elif options.check:
-        size = check(handler, options.config, options.set, options.out)
-        if options.json:
-            print(json.dumps(size, indent=2))
-        elif not options.quiet:
-            print(
-                f"gossamer: the configuration is valid: {size['peers']} peers, "
-                f"{config['topology']['kind']}, {size['parameters']} parameters each",
-                file=sys.stderr,
-            )
+        show_check(options, check(handler, options.config, options.set, options.out), config)
     else:
         folder = run_to_end(options, handler, [])
         summary = (folder / "summary.json").read_text(encoding="utf-8")
@@ -105,6 +113,20 @@ def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
             print(summary, end="")
         elif not options.quiet:
             print(f"{_core.summary_text(summary)}  {'run folder':<24}{folder}")
+
+
+def show_check(
+    options: Namespace, checked: _core.CheckedRun, config: dict[str, dict[str, Any]]
+) -> None:
+    size = json.loads(checked.size())
+    if options.json:
+        print(json.dumps(size, indent=2))
+    elif not options.quiet:
+        print(
+            f"gossamer: the configuration is valid: {size['peers']} peers, "
+            f"{config['topology']['kind']}, {size['parameters']} parameters each",
+            file=sys.stderr,
+        )
 
 
 def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -> Path:

@@ -101,17 +101,35 @@ def start(
     )
 
 
+def predict(
+    config: str | os.PathLike[str],
+    task: Trainer | RequestHandler,
+    *,
+    settings: Settings = (),
+    decay: float = 0.9,
+) -> dict[str, Any]:
+    """What theory says of run(): bytes, spectral gap, duration (docs/THEORY.md). It trains nothing.
+
+    decay   γ of the effective number of neighbours n_W(γ)
+
+    The other arguments are those of run(). Raises gossamer.Error: the configuration is not valid,
+    or the run has an attack.
+    """
+    checked = check(handler_of(task), config, settings)
+    return dict(json.loads(checked.predict(decay=decay, json=True)))
+
+
 def check(
     handler: RequestHandler,
     config: str | os.PathLike[str],
     settings: Settings,
-    out: str | os.PathLike[str] | None,
-) -> dict[str, int]:
-    """Checks a simulation without starting it: its numbers of peers, servers and parameters."""
+    out: str | os.PathLike[str] | None = None,
+) -> _core.CheckedRun:
+    """Checks a simulation without starting it."""
     given = arguments(
         handler, config, settings, out, hosted=[], resume="none", shows_progress=False
     )
-    return dict(json.loads(_core.check(os.fspath(config), **given)))
+    return _core.check(os.fspath(config), **given)
 
 
 def arguments(

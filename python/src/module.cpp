@@ -18,6 +18,7 @@
 #include "background_run.hpp"
 #include "peer/config/config_json.hpp"
 #include "peer/log/summary.hpp"
+#include "peer/prediction/prediction.hpp"
 #include "peer/setup/hosted_ids.hpp"
 #include "peer/version.hpp"
 
@@ -198,12 +199,32 @@ std::string configuration(const std::string& config, const std::vector<std::stri
   return peer::text_of(peer::config_json(value_or_raise(peer::load_config(config, overrides))));
 }
 
-/// What `gossamer run --check --json` prints.
-std::string check(BackgroundRunRequest request) {
+/// A run that is not started.
+class CheckedRun {
+ public:
+  explicit CheckedRun(BackgroundRunRequest request)
+      : setup_(value_or_raise(make_task_setup(std::move(request), handoff_))) {}
+
+  /// What `gossamer run --check --json` prints.
+  std::string size() const { return peer::text_of(peer::size_json(setup_)); }
+  /// What `gossamer predict` prints, as JSON or as text.
+  std::string predict(double decay, bool json) const {
+    const nb::gil_scoped_release released;
+    if (const Status status = peer::check_predictable(setup_.config); !status.ok())
+      throw PythonError(status.error());
+    const peer::Prediction prediction = peer::predict(setup_, decay);
+    return json ? peer::text_of(peer::prediction_json(setup_, prediction))
+                : peer::prediction_text(setup_, prediction);
+  }
+
+ private:
+  Handoff handoff_;
+  peer::Setup setup_;
+};
+
+CheckedRun* check(BackgroundRunRequest request) {
   const nb::gil_scoped_release released;
-  Handoff handoff;
-  const peer::Setup setup = value_or_raise(make_task_setup(std::move(request), handoff));
-  return peer::text_of(peer::size_json(setup));
+  return new CheckedRun(std::move(request));
 }
 
 PythonRun* start(BackgroundRunRequest request) {
@@ -262,6 +283,9 @@ void bind_run(nb::module_& module) {
       .def_prop_ro("hosted", [](const PythonRun& self) { return self.run().hosted(); })
       .def_prop_ro("peers", [](const PythonRun& self) { return self.run().config().run.peers; })
       .def_prop_ro("rounds", [](const PythonRun& self) { return self.run().config().run.rounds; });
+  nb::class_<CheckedRun>(module, "CheckedRun")
+      .def("size", &CheckedRun::size)
+      .def("predict", &CheckedRun::predict, nb::kw_only(), nb::arg("decay"), nb::arg("json"));
 }
 
 /// A function of the extension that takes a run: `use` of the request that its arguments make.

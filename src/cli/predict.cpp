@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "cli/commands.hpp"
-#include "peer/attack/attack_check.hpp"
 
 namespace gossamer::cli {
 
@@ -21,8 +20,7 @@ struct PredictCommand {
 
 Result<int> execute(const PredictCommand& command) {
   GOSSAMER_TRY(Config config, command.config.load());
-  if (const std::string refusal = attack_refusal(config); !refusal.empty())
-    return invalid_error(refusal + "; set attack.kind = none and remove attack.peers");
+  GOSSAMER_TRY_STATUS(check_predictable(config));
   config.local.device = "cpu";  // whatever device the run uses
   GOSSAMER_TRY(const Setup setup, make_setup(std::move(config)));
   const Prediction prediction = predict(setup, command.decay);

@@ -96,6 +96,23 @@ def test_check_runs_nothing(config: Path, tmp_path: Path) -> None:
     )
 
 
+def test_theory_predicts_the_bytes_of_a_task(config: Path, tmp_path: Path) -> None:
+    done = gossamer_program("predict", config, "--json")
+    assert done.returncode == 0, done.stderr
+    predicted = json.loads(done.stdout)
+    task = load_task(gossamer.configuration(config))
+    assert gossamer.predict(config, task) == predicted
+    summary = gossamer.run(config, task, out=tmp_path / "out")
+    assert predicted["bytes_sent"] == summary["bytes_sent"]
+    assert f"{summary['bytes_sent']:,}".replace(",", "") in gossamer_program(
+        "predict", config
+    ).stdout.replace(",", "")
+    attack = ["--set", "attack.kind=sign_flip", "--set", "attack.peers=0"]
+    attacked = gossamer_program("predict", config, *attack)
+    assert attacked.returncode == 2 and "set attack.kind = none" in attacked.stderr
+    assert gossamer_program("predict", config, "--decay", "2").returncode == 2
+
+
 def test_wrong_settings_and_files_are_named(config: Path, tmp_path: Path) -> None:
     assert "model.raet: task() in " in (found := refusal(config, "model.raet=1"))
     assert "there are: rate, fails_at" in found

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "gossip/links/link.hpp"
+#include "peer/attack/attack_check.hpp"
 #include "peer/prediction/quadratic_run.hpp"
 #include "peer/setup/rule_check.hpp"
 #include "theory/decay.hpp"
@@ -133,6 +134,12 @@ std::string round_text(const RoundTime& round) {
 }
 
 }  // namespace
+
+Status check_predictable(const Config& config) {
+  const std::string refusal = attack_refusal(config);
+  if (refusal.empty()) return {};
+  return invalid_error(refusal + "; set attack.kind = none and remove attack.peers");
+}
 
 Prediction predict(const Setup& setup, double decay) {
   Prediction prediction;

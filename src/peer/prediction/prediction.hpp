@@ -34,6 +34,9 @@ struct Prediction {
   std::vector<std::string> not_known;  ///< the values above that are missing, with the reason
 };
 
+/// Errors (invalid): the run has an attack, about which theory says nothing.
+Status check_predictable(const Config& config);
+
 /// `decay`: γ of the effective number of neighbours (topology/convergence.hpp).
 Prediction predict(const Setup& setup, double decay);
 
