@@ -8,7 +8,7 @@ include_guard()
 #   UNWATCHED   code that computes on standard containers and Eigen's matrices in one thread is not compiled for sanitizers
 #   HEADERS     headers that most sources of the module include are precompiled, beside the common ones
 #   HEADERS_OF  the precompiled headers of an earlier module are used; both modules have the same compiler options
-# The order of these calls in CMakeLists.txt is the order of the modules: a library may depend only on earlier ones.
+# A library may depend only on those of earlier calls in CMakeLists.txt.
 function(gossamer_library name)
   cmake_parse_arguments(ARG "COLD;UNWATCHED" "FOLDER;HEADERS_OF" "DEPS;HEADERS" ${ARGN})
   if(ARG_FOLDER)

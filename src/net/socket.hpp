@@ -1,6 +1,6 @@
 // TCP sockets: connect, listen, scattered reads and gathered writes. Only socket.cpp and
-// real_scheduler.cpp use Asio; simulator/session/line.hpp implements the same interface in virtual
-// time.
+// real_scheduler.cpp use Asio; simulator/session/socket_pair.hpp implements the same interface in
+// virtual time.
 #pragma once
 
 #include <cstddef>

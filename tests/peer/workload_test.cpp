@@ -127,7 +127,7 @@ TEST_CASE("a caller's workload: losses that are not known are null, and no diver
 
 TEST_CASE("a caller's workload: what cannot run is refused") {
   const auto workload = std::make_shared<Quadratics>();
-  CHECK(refusal(kExternal, nullptr).starts_with("model.kind: 'external' is a model that a"));
+  CHECK(refusal(kExternal, nullptr).starts_with("model.kind: 'external' is the model of a task"));
   CHECK(refusal({"model.kind=softmax"}, workload)
             .starts_with("model.kind: 'softmax' is a model of gossamer's own"));
   for (const std::string kind : {"server", "async_server", "fedavg", "consensus"})

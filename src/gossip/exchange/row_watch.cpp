@@ -29,7 +29,7 @@ void RowWatch::on_tick(Time counted, Round round, std::optional<int> donor) {
   for (const auto& [to, link] : process_.links.links_of(peer)) {
     ChunkHeader header{peer, to, round, 0, 0, 0, ControlMessage::waiting};
     header.chain = finding.chain;
-    link->send(Chunk(header, {}, {}));
+    messenger_.send_control(header);
   }
 }
 

@@ -20,14 +20,15 @@ using Round = std::uint64_t;
 using Channel = std::uint16_t;
 
 /// The meaning of a chunk without values. A control message keeps its place among the chunks of its
-/// link. The first group belongs to the policy `deadline`, the second to membership
+/// link. The first group belongs to the policies, the second to membership
 /// (gossip/membership/membership.hpp), and the last message to gossip/exchange/row_deadline.hpp.
 enum class ControlMessage : std::uint16_t {
   none = 0,           ///< the chunk carries values
   commit = 1,         ///< the exchange of `round` on this edge counts
   decline = 2,        ///< exchanges up to `round` that were not committed before do not count
   query = 3,          ///< the sender stops waiting: decide the exchange of `round` now
-  skip = 4,           ///< the sender takes part in no undecided exchange up to `round`
+  skip = 4,           ///< deadline: the sender takes part in no undecided exchange up to `round`;
+                      ///< stale and async: it has done its last round
   link_lost = 5,      ///< `link_state`: an end lost its link; rows are reinitialised n rounds after
                       ///< `round`
   link_restored = 6,  ///< `link_state`: the link takes effect from `round` on

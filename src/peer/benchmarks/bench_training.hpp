@@ -13,8 +13,8 @@ namespace gossamer::peer {
 /// Measures local steps per second of CPU time, with gathering of batches and updates but without
 /// mixing. `peers` peers train one batch each, repeatedly, for about `seconds`. Workloads: softmax
 /// (64-10, batch 16), mlp (784-128-10, batch 32), cnn (28 × 28, batch 32), on random data with 512
-/// samples per peer, as in experiments/benchmarks/torch_rivals.py. Error (invalid): the workload is
-/// unknown.
+/// samples per peer, as in experiments/benchmarks/torch_baseline.py. Error (invalid): the workload
+/// is unknown.
 Result<double> bench_training_steps_per_second(const std::string& workload, int peers,
                                                double seconds);
 

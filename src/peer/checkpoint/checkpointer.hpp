@@ -31,17 +31,13 @@ struct NodeSnapshot {
   std::vector<std::span<const float>> rows;  ///< in device memory, indexed by StateTensor::row
 };
 
-/// Thread: add() on the thread that trains, one call at a time; due() on any.
+/// Thread: add() on the thread that trains, one call at a time.
 class Checkpointer {
  public:
   /// `setup` outlives this object.
   Checkpointer(const Setup& setup, CheckpointerRequest request)
       : setup_(setup), request_(std::move(request)) {}
 
-  bool due(gossip::Round round) const {
-    const int every = setup_.config.checkpoint.every;
-    return every > 0 && round > 0 && round % static_cast<gossip::Round>(every) == 0;
-  }
   /// Adds the state of a node; each node's rounds are ascending. If the checkpoint of a round
   /// fails, the error is returned once; existing checkpoints are kept, and later rounds are tried.
   Status add(NodeSnapshot node);

@@ -98,7 +98,6 @@ class Wire {
   void end_sending(bool resets, bool truncates);
   /// The receiver reads no more.
   void stop_reading();
-  bool reading_stopped() const { return reading_stopped_; }
 
   /// To be called when the sender's silence may have begun or ended: with a silence the receiver's
   /// failure timeout begins.
