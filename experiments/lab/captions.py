@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.cells import RATE, TASK_RATE
+from lab.cells import rate_key
 from lab.conditions import Condition, by_facet
 from lab.figures import cost_axes, negligible
 from lab.measure import parse_measure
@@ -170,11 +170,11 @@ def _step_size(metadata: dict[str, Any], conditions: list[Condition]) -> str:
             f"show the one with the {parse_measure(metadata['select']).description} (mean over "
             "the peers and seeds). The selection and the figures use the same test set."
         )
-    if RATE in metadata["axes"] or TASK_RATE in metadata["axes"]:
-        return "The step size is an axis of the grid."
     config: dict[str, Any] = conditions[0].runs[0].summary.get("config", {})
-    task = config.get("model", {}).get("kind") == "external"
-    rate = config.get("model" if task else "optimizer", {}).get("rate")
+    if rate_key(config) in metadata["axes"]:
+        return "The step size is an axis of the grid."
+    section, _, key = rate_key(config).partition(".")
+    rate = config.get(section, {}).get(key)
     size = f" ({rate:g})" if isinstance(rate, (int, float)) else ""
     return (
         f"Every condition has the same step size{size}, which is not tuned. "

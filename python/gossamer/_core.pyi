@@ -1,6 +1,8 @@
 """The extension: background runs, their requests, and views of rows (python/src/module.cpp)."""
 
-from typing import Any
+from typing import Any, Unpack
+
+from gossamer.runs import RunArguments
 
 __version__: str
 
@@ -91,34 +93,7 @@ def configuration(config: str, *, overrides: list[str]) -> str:
 def summary_text(summary: str) -> str:
     """The text that the program prints of a summary.json."""
 
-def check(
-    config: str,
-    *,
-    overrides: list[str],
-    hosted: list[int],
-    tensors: list[tuple[str, list[int]]],
-    averages: bool,
-    linear_steps: bool,
-    evaluates: bool,
-    saves_state: bool,
-    initial_hash: str,
-    resume: str,
-    shows_progress: bool,
-) -> CheckedRun:
+def check(config: str, **arguments: Unpack[RunArguments]) -> CheckedRun:
     """Checks a run without starting it."""
 
-
-def start(
-    config: str,
-    *,
-    overrides: list[str],
-    hosted: list[int],
-    tensors: list[tuple[str, list[int]]],
-    averages: bool,
-    linear_steps: bool,
-    evaluates: bool,
-    saves_state: bool,
-    initial_hash: str,
-    resume: str,
-    shows_progress: bool,
-) -> BackgroundRun: ...
+def start(config: str, **arguments: Unpack[RunArguments]) -> BackgroundRun: ...

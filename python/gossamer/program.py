@@ -9,7 +9,7 @@ import logging
 import os
 import signal
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,12 +36,7 @@ def decay(text: str) -> float:
 
 
 def parser() -> Parser:
-    made = Parser(
-        prog="gossamer",
-        description=__doc__,
-        formatter_class=RawDescriptionHelpFormatter,
-        add_help=False,
-    )
+    made = Parser(add_help=False)  # the program has the help
     commands = made.add_subparsers(dest="command", required=True, parser_class=Parser)
     for name in ("run", "peer", "predict"):
         command = commands.add_parser(name, add_help=False, allow_abbrev=False)
@@ -99,13 +94,13 @@ def execute(options: Namespace, config: dict[str, dict[str, Any]]) -> None:
         run_to_end(options, handler, hosted)
         if not options.quiet:
             print(f"peer {hosted[0]} finished {config['run']['rounds']} rounds")
-    elif options.command == "predict":
-        text = check(handler, options.config, options.set).predict(
-            decay=options.decay, json=options.json
-        )
-        print(text, end="\n" if options.json else "")
-    elif options.check:
-        show_check(options, check(handler, options.config, options.set, options.out), config)
+    elif options.command == "predict" or options.check:
+        checked = check(handler, options.config, options.set, options.out)
+        if options.command == "predict":
+            text = checked.predict(decay=options.decay, json=options.json)
+            print(text, end="\n" if options.json else "")
+        else:
+            show_check(options, checked, config)
     else:
         folder = run_to_end(options, handler, [])
         summary = (folder / "summary.json").read_text(encoding="utf-8")

@@ -5,15 +5,30 @@ import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from gossamer import _core
 from gossamer.initial import initial_hash, with_remedy
-from gossamer.trainer import ArrayHandler, RequestHandler, Trainer
+from gossamer.trainer import ArrayHandler, RequestHandler, Tensors, Trainer
 
 logger = logging.getLogger("gossamer")
 
 Settings = Mapping[str, Any] | Iterable[str]
+
+
+class RunArguments(TypedDict):
+    """What _core.start() and _core.check() take beside the path of the configuration."""
+
+    overrides: list[str]
+    hosted: list[int]
+    tensors: Tensors
+    averages: bool
+    linear_steps: bool
+    evaluates: bool
+    saves_state: bool
+    initial_hash: str
+    resume: str
+    shows_progress: bool
 
 
 def run(
@@ -140,8 +155,7 @@ def arguments(
     hosted: list[int],
     resume: str,
     shows_progress: bool,
-) -> dict[str, Any]:
-    """The arguments of _core.start() and _core.check() after the configuration."""
+) -> RunArguments:
     overrides = overrides_of(settings)
     if out is not None:
         overrides.append(f"local.out={os.fspath(out)}")

@@ -25,19 +25,18 @@ Result<peer::Setup> make_task_setup(BackgroundRunRequest request, Handoff& hando
 }
 
 BackgroundRun::BackgroundRun(const BackgroundRunRequest& request)
-    : hosted_(request.hosted),
-      resume_(peer::resume_choice(request.resume)),
-      shows_progress_(request.shows_progress) {}
+    : hosted_(request.hosted), resume_(peer::resume_choice(request.resume)) {}
 
 Result<std::shared_ptr<BackgroundRun>> BackgroundRun::start(BackgroundRunRequest request) {
   const std::shared_ptr<BackgroundRun> run(new BackgroundRun(request));
+  const bool quiet = !request.shows_progress;
   GOSSAMER_TRY(run->setup_, make_task_setup(std::move(request), run->handoff_));
+  run->progress_.emplace(run->config().run.rounds, quiet);
   std::thread([run] { run->run(); }).detach();  // close() waits for it
   return run;
 }
 
 void BackgroundRun::run() {
-  progress_.emplace(config().run.rounds, !shows_progress_);
   std::optional<Error> error;
   try {
     error = hosted_.empty() ? run_simulation() : run_networked();

@@ -79,7 +79,6 @@ class BackgroundRun {
   std::optional<peer::Setup> setup_;
   std::vector<int> hosted_;
   peer::ResumeChoice resume_;
-  bool shows_progress_;
   std::optional<peer::Progress> progress_;  ///< of the run's thread
   std::stop_source stop_;
 

@@ -1,6 +1,5 @@
 """The examples of experiments/: each simulated and as processes, very small."""
 
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import ROOT, Configure
+from gossamer.task_file import load_module
 
 EXAMPLES = ROOT / "experiments"
 PEERS, ROUNDS = 4, 100
@@ -22,15 +22,7 @@ TOLERANCE = 1e-5  # of parameters after 100 rounds; the sums have another order
 
 def example(path: str) -> ModuleType:
     """An example as a module."""
-    file = EXAMPLES / path
-    if str(file.parent) not in sys.path:
-        sys.path.append(str(file.parent))
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[file.stem] = module
-    spec.loader.exec_module(module)
-    return module
+    return load_module(EXAMPLES / path)
 
 
 Run = Callable[..., str]

@@ -4,7 +4,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import gossamer
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from conftest import Configure
 from gossamer.task_file import load_task
+from network_test_util import wait_until
 from process_test_util import PROGRAMS
 
 DIVERGED, INTERRUPTED = 8, 130  # exit codes
@@ -153,10 +153,7 @@ def test_a_signal_ends_the_run_after_its_round(
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + 60
-    while not list((tmp_path / "out").glob("log-*.jsonl")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until("the log exists", (tmp_path / "out" / "log-0.jsonl").exists)
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode == INTERRUPTED
