@@ -12,7 +12,7 @@
 #include "base/parameter.hpp"
 #include "base/result.hpp"
 #include "gossip/codec.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gossip/task.hpp"
 #include "topology/mixing_matrix.hpp"
 
@@ -191,15 +191,5 @@ ExchangeVolume neighbour_volume(const topology::MixingMatrix& w, std::size_t len
 /// slices of them, and receive as many.
 std::vector<ExchangeVolume> server_volumes(std::size_t d, int peers, std::size_t clients,
                                            int servers);
-
-/// A worker's round with servers that each own a part of the parameters: g ← ∇f_i(x; batch_i),
-/// which goes to the servers; x, row 0, ← what they hold then.
-task<void> push_and_pull(Node& node, Round t, int servers);
-
-/// Push-sum's local steps: `steps` times x ← x − γ ∇f_i(z; batch_i), where (x, w) is row `sum` and
-/// z = x/w row 0. At first z is x/w already; after the last step it is not yet.
-task<void> push_sum_steps(Node& node, int sum, int steps);
-/// Row 0 ← x/w, (x, w) being row `sum`.
-task<void> divide_by_weight(Node& node, int sum);
 
 }  // namespace gossamer::gossip

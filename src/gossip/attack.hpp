@@ -16,7 +16,7 @@
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "topology/mixing_matrix.hpp"
 
 namespace gossamer::gossip {

@@ -14,7 +14,7 @@
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gpu/device.hpp"
 
 namespace gossamer::gossip {

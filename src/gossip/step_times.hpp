@@ -6,8 +6,8 @@
 #include <cstdint>
 
 #include "base/philox.hpp"
-#include "gossip/links/spread.hpp"
 #include "gossip/scheduler.hpp"
+#include "gossip/spread.hpp"
 #include "gossip/trainer.hpp"
 
 namespace gossamer::gossip {

@@ -191,7 +191,7 @@ HandshakeResult ConnectionManager::admit(const Hello& hello) const {
 HandshakeResult ConnectionManager::admit_new_session(const Edge& edge) const {
   if (edge.attached())
     return join_.running() ? HandshakeResult::still_connected : HandshakeResult::duplicate_id;
-  if (edge.connected() || state_.run.ending() || state_.scheduler.now() < edge.barred_until)
+  if (edge.connected() || state_.run.ending() || edge.admission.is_barred(state_.scheduler.now()))
     return HandshakeResult::retry_later;
   // After its goodbye a peer has nothing more to send.
   return edge.session && edge.session->remote().said_goodbye ? HandshakeResult::retry_later
@@ -221,13 +221,9 @@ void ConnectionManager::on_rejected(const Hello& hello, HandshakeResult result,
   if (join_.running()) report_duplicate(*edge);
 }
 
-/// Another process claims the id of a connected peer. The connected one may have died and not be
-/// detected yet, so the report waits for the failure timeout.
+/// Another process claims the id of a connected peer.
 void ConnectionManager::report_duplicate(Edge& edge) {
-  const gossip::Time now = state_.scheduler.now();
-  if (!edge.duplicate_since) edge.duplicate_since = now;
-  if (edge.duplicate_reported || now - *edge.duplicate_since < state_.failure_timeout) return;
-  edge.duplicate_reported = true;
+  if (!edge.admission.on_duplicate(state_.scheduler.now(), state_.failure_timeout)) return;
   state_.setup.message(
       fmt::format("another process connects as peer {}, although the connected one is alive, and "
                   "must wait; was the peer started twice?",
@@ -244,10 +240,8 @@ void ConnectionManager::begin_session(Edge& edge, Connection connection, const H
   GOSSAMER_CHECK(!edge.connected(), "a second connection of a pair");
   if (hello.running) join_.on_running();
   if (state_.run.joined) edge.started_channels.emplace();
-  edge.duplicate_since.reset();
-  edge.duplicate_reported = false;
+  edge.admission.on_session();
   edge.last_rejection.clear();
-  edge.contributions.clear();  // of a process that is gone
   // A session that was there before is closed and handles no frame: the scheduler's loop makes
   // those calls, and this one.
   ++edge.sessions;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -13,8 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "net/session/session.hpp"
+#include "net/startup/admission.hpp"
 #include "net/startup/connector.hpp"
 
 namespace gossamer::net {
@@ -31,8 +31,6 @@ struct Edge final : gossip::Link {
   std::uint64_t requested_session = 0;  ///< id of the session that was last asked for
   /// Why the last connection that the other end made did not last: a clause after "peer 3: ".
   std::string remote_attempt;
-  /// Contributions that have come and are not merged yet: two at most.
-  std::deque<std::string> contributions;
 
   /// The link carries nothing, and the layers above know that, or will ask. Set while the network
   /// runs and there is no session, or none from which a frame has come: the other end may have
@@ -41,12 +39,7 @@ struct Edge final : gossip::Link {
   /// Of a session that began after joining: the channels on which the beginning of a message was
   /// sent over it.
   std::optional<std::set<gossip::Channel>> started_channels;
-  gossip::Time barred_until{0};  ///< the other end violated the protocol: not admitted before then
-  int times_overdue = 0;         ///< how often the link was lost because rows were overdue
-  gossip::Time bar{0};           ///< how long the other end is barred when the session fails
-  /// Since when another process has claimed the id of the other end, while that is connected.
-  std::optional<gossip::Time> duplicate_since;
-  bool duplicate_reported = false;
+  Admission admission;
   std::string last_rejection;  ///< the last reason why the other end rejected this one
 
   bool connects() const { return local < remote; }

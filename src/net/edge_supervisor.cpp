@@ -9,12 +9,6 @@ namespace gossamer::net {
 
 using namespace std::chrono_literals;
 
-namespace {
-
-constexpr int kMostDoublings = 16;  // of the time for which an overdue peer is barred
-
-}  // namespace
-
 EdgeSupervisor::~EdgeSupervisor() { state_.scheduler.cancel(violation_timer_); }
 
 void EdgeSupervisor::report_protocol_violation(const Edge& edge, std::string why) {
@@ -32,8 +26,7 @@ void EdgeSupervisor::report_protocol_violation(const Edge& edge, std::string why
 
 void EdgeSupervisor::report_overdue(Edge& edge, std::string why) {
   if (!edge.connected()) return;
-  edge.bar = seconds(state_.setup.options.row_timeout) *
-             (1 << std::min(edge.times_overdue++, kMostDoublings));
+  edge.admission.on_overdue(gossip::from_seconds(state_.setup.options.row_timeout));
   report_protocol_violation(edge, std::move(why));
 }
 
@@ -70,13 +63,9 @@ void EdgeSupervisor::on_failure(Session& session, Error error) {
     if (!run.error) state_.setup.message(error.message + ", when this process was done");
     return;
   }
-  // A peer that violates the protocol, or that accepts connections and drops them, is not asked to
-  // do so without end.
-  const bool violated = session.remote().violated;
-  const bool slowly = violated || (edge.lost && !session.remote().alive);
-  const gossip::Time bar = std::exchange(edge.bar, 0ns);
-  const gossip::Time pause = bar > 0ns ? bar : slowly ? Connector::kLongestPause : 0ns;
-  if (violated) edge.barred_until = state_.scheduler.now() + pause;
+  const RemoteState& remote = session.remote();
+  const gossip::Time pause = edge.admission.on_failure(state_.scheduler.now(), remote.violated,
+                                                       edge.lost && !remote.alive);
   if (!run.joined && !session.remote().latest_round) {
     // No chunk was sent yet, so the peer may come again as if it had not been there.
     edge.remote_attempt = "it connected, but was lost again";
@@ -108,7 +97,7 @@ void EdgeSupervisor::on_abort(Session& session, Error error) {
   }
   session.close();
   edge.connector.reset();
-  connect_again(edge, Connector::kLongestPause);
+  connect_again(edge, BackOff::kLongest);
 }
 
 /// The session of an edge has ended. Returns whether the run goes on without the link.

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "net/options.hpp"
 #include "net/real_scheduler.hpp"
 #include "net/session/session_options.hpp"

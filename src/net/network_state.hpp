@@ -29,7 +29,7 @@ struct NetworkState {
       : scheduler(scheduler_in),
         setup(std::move(setup_in)),
         receiver(receiver_in),
-        failure_timeout(seconds(setup.options.failure_timeout)),
+        failure_timeout(gossip::from_seconds(setup.options.failure_timeout)),
         edges(setup.pairs) {
     if (setup.credentials)
       authenticator = std::make_unique<Authenticator>(scheduler, *std::move(setup.credentials));

@@ -33,10 +33,6 @@ struct NetOptions {
 /// The declaration of the options, for configuration files, --set and `gossamer list`.
 const ParameterSet<NetOptions>& net_parameters();
 
-inline std::chrono::nanoseconds seconds(double count) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(count));
-}
-
 /// Where the process that hosts `hosted` listens.
 Result<Address> listen_address(const NetOptions& options, const std::vector<int>& hosted);
 

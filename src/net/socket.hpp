@@ -12,8 +12,8 @@
 
 #include "base/result.hpp"
 #include "net/address.hpp"
+#include "net/area.hpp"
 #include "net/real_scheduler.hpp"
-#include "net/wire/frame_reader.hpp"
 
 namespace gossamer::net {
 

@@ -10,6 +10,7 @@
 #include "net/shutdown.hpp"
 #include "net/startup/all_gather_phase.hpp"
 #include "net/startup/join_phase.hpp"
+#include "net/tick_clock.hpp"
 
 namespace gossamer::net {
 

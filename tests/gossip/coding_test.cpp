@@ -244,7 +244,8 @@ TEST_CASE("a coded row that cannot be read ends the run with the reason and the 
         Case{{0, 1, 2}, 5, "a message of 5 values of round 0 where 6 of round 0 were due"},
         Case{{0, 4, 9}, 6, ""}}) {
     std::string fault;
-    ExchangeOptions options{Policy::sync, 16, 10, 2};
+    ExchangeOptions options;
+    options.channels = channels_of({{.name = "x"}}, 10);
     options.codec = codec->get();
     Exchange exchange(scheduler, compute, *matrices, options, {0},
                       [&](Error error) { fault = error.message; });

@@ -12,7 +12,7 @@ TEST_CASE("what a GPU has found ends records, and rows of others on their way ou
   Compute compute(scheduler, executor, gpu, nullptr, StepTimes{});
   const auto matrices = schedule("path", 8);
   std::string fault;
-  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 4, 0.25, 100, {10, 10}, 2},
+  Exchange exchange(scheduler, compute, *matrices, {.chunk_values = 100, .channels = {{10}, {10}}},
                     {4, 5, 7}, [&](Error error) { fault = error.message; });
   std::vector<float> row(10, 1), bad = row;
   bad[9] = 2e18F;
@@ -65,7 +65,8 @@ TEST_CASE(
     Gpu gpu;
     Compute compute(scheduler, executor, gpu, nullptr, StepTimes{});
     const auto matrices = schedule("path", 2);
-    Exchange exchange(scheduler, compute, *matrices, {policy, 4, 0.25, 10, {10}, 1}, {0, 1},
+    Exchange exchange(scheduler, compute, *matrices,
+                      {.policy = policy, .chunk_values = 10, .channels = {{10}}}, {0, 1},
                       [](const Error&) {});
     SimulatedPort port;
     SimulatedLink link(scheduler, exchange, {}, port, port, [](const Error&) {});

@@ -27,14 +27,13 @@ struct LonePeer {
     return {{1}, {0, 2}, {1}};
   }
   static ExchangeOptions of_hundred_rounds() {
-    ExchangeOptions options{Policy::sync, 16, kFloodedLength, 1};
-    options.row_lengths = {kFloodedLength};
-    options.mixed = {true};
+    ExchangeOptions options;
+    options.channels = channels_of({{.name = "x", .mixed = true}}, kFloodedLength);
     options.rounds = 100;
     return options;
   }
   Status receive(ControlMessage message, Round round, const LinkState& state = {}) {
-    return exchange.deliver(Chunk({1 - here, here, round, 0, 0, 0, message, state}, {}, {}));
+    return exchange.deliver(control_chunk(1 - here, here, message, round, state));
   }
 
   int here, peers;
@@ -174,8 +173,8 @@ TEST_CASE("an update is forwarded once, and one that is late is published as one
   gpu::CpuDevice device{1};
   Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
   const auto matrices = schedule("path", 4);
-  ExchangeOptions options{Policy::sync, 16, kFloodedLength, 1};
-  options.row_lengths = {kFloodedLength};
+  ExchangeOptions options;
+  options.channels = channels_of({{.name = "x"}}, kFloodedLength);
   options.rounds = 100;
   Exchange exchange{scheduler, compute, *matrices, options, {1}, [](const Error&) {}};
   ReceivingLink first, third;
@@ -190,7 +189,7 @@ TEST_CASE("an update is forwarded once, and one that is late is published as one
   const auto receive_of = [&](int end, int other, ControlMessage message, Round round,
                               std::uint32_t version, bool reachability_only = false) {
     const LinkState state{end, other, version, reachability_only};
-    CHECK(exchange.deliver(Chunk({2, 1, round, 0, 0, 0, message, state}, {}, {})).ok());
+    CHECK(exchange.deliver(control_chunk(2, 1, message, round, state)).ok());
   };
   const auto receive = [&](ControlMessage message, Round round, std::uint32_t changes,
                            bool reachability_only = false) {
@@ -253,9 +252,9 @@ TEST_CASE("an update is forwarded once, and one that is late is published as one
   // the link state that caused one is outdated.
   membership.on_link_lost(0, "its connection broke");
   membership.on_link_restored(0);
-  CHECK(exchange.deliver(Chunk({0, 1, 50, 0, 0, 0, ControlMessage::resync}, {}, {})).ok());
+  CHECK(exchange.deliver(control_chunk(0, 1, ControlMessage::resync, 50)).ok());
   first.reinitialising.clear();
-  CHECK(exchange.deliver(Chunk({0, 1, 58, 0, 0, 0, ControlMessage::propose_round}, {}, {})).ok());
+  CHECK(exchange.deliver(control_chunk(0, 1, ControlMessage::propose_round, 58)).ok());
   CHECK(first.reinitialising == std::set<Round>{50, 51, 58, 60});
   for (Round t = 51; t <= 70; ++t) CHECK(go_to(t) == (t == 54 || t == 55 || t == 62 || t == 64));
   // An update that another peer has published anew, and that is late here too, is not published

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "base/parameter.hpp"
-#include "gossip/exchange/options.hpp"
 #include "gossip/links/network_model.hpp"
 #include "gossip/links/simulated_link.hpp"
+#include "gossip/process/options.hpp"
 
 namespace gossamer::gossip::testing {
 

@@ -1,5 +1,5 @@
 // A peer's view: presence by round, what it leaves of W, and the deviations on record.
-#include "gossip/membership/peer_view.hpp"
+#include "gossip/messaging/peer_view.hpp"
 
 #include "tests/gossip/test_util.hpp"
 
@@ -28,8 +28,8 @@ TEST_CASE("a lost peer is absent, and a restored one is present from its round o
   CHECK_FALSE(view.is_present(2));
   CHECK(peers_of(view.in_neighbours(*w, 9)) == std::vector<int>{1, 3});
   view.restore(2, 12);
-  CHECK(view.member_since(2) == 12);
-  CHECK(view.member_since(1) == 0);
+  CHECK(view.present_since(2) == 12);
+  CHECK(view.present_since(1) == 0);
   CHECK(view.is_present(2));
   CHECK_FALSE(view.is_present(2, 11));
   CHECK(peers_of(view.in_neighbours(*w, 11)) == std::vector<int>{1, 3});

@@ -263,3 +263,41 @@ TEST_CASE("whatever the policy, a run in virtual time is the same run again") {
     CHECK(first.run("dpsgd", {}, 50, &trainer).rows == second.run("dpsgd", {}, 50, &trainer).rows);
   }
 }
+
+TEST_CASE("a policy refuses the algorithms whose guarantee it would break") {
+  using enum PolicyConflict;
+  using Expected = std::map<Policy, std::optional<PolicyConflict>>;
+  const auto everywhere = [](PolicyConflict conflict) {
+    return Expected{
+        {Policy::deadline, conflict}, {Policy::stale, conflict}, {Policy::async, conflict}};
+  };
+  const Expected fixed{{Policy::deadline, fixed_matrix},
+                       {Policy::stale, conserved_sums},
+                       {Policy::async, conserved_sums}};
+  const Expected sums{{Policy::stale, conserved_sums}, {Policy::async, conserved_sums}};
+  const std::map<std::string, Expected> refused{
+      {"gradient_tracking", sums},
+      {"push_sum", sums},
+      {"d2", fixed},
+      {"extra", fixed},
+      {"diloco", everywhere(synchronous)},
+      {"noloco", everywhere(synchronous)},
+      {"choco",
+       {{Policy::deadline, fixed_matrix},
+        {Policy::stale, synchronous},
+        {Policy::async, synchronous}}},
+  };
+  const auto schedule = testing::schedule("ring", 8);
+  for (const AlgorithmKind& kind : algorithms::catalog()) {
+    CAPTURE(kind.name);
+    const auto algorithm = kind.make({}).value();
+    CHECK(!policy_conflict(Policy::sync, *algorithm, *schedule));
+    Expected expected;
+    if (!algorithm->requirements().mixing_matrix) expected = everywhere(no_mixing);
+    else if (refused.contains(kind.name)) expected = refused.at(kind.name);
+    for (const Policy policy : {Policy::deadline, Policy::stale, Policy::async})
+      CHECK(policy_conflict(policy, *algorithm, *schedule) == expected[policy]);
+  }
+  for (const std::string& name : policy_names())
+    CHECK(policy_names()[static_cast<std::size_t>(policy_named(name))] == name);
+}

@@ -12,7 +12,7 @@
 
 #include "base/philox.hpp"
 #include "base/rows.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gossip/trainer.hpp"
 #include "gpu/cpu_device.hpp"
 #include "topology/mixing_matrix.hpp"
@@ -26,6 +26,13 @@ inline std::unique_ptr<topology::MixingSchedule> schedule(
   auto made = topology::make_schedule({kind, {}, weights, {n, 0}});
   REQUIRE_MESSAGE(made.ok(), (made.ok() ? "" : made.error().message));
   return std::move(made).value();
+}
+
+inline Chunk control_chunk(int from, int to, ControlMessage message, Round round,
+                           const LinkState& state = {}) {
+  ChunkHeader header = control_header(from, to, message, round);
+  header.link_state = state;
+  return Chunk(header, {}, {});
 }
 
 /// Peer i minimises ½ ‖x − b_i‖², b_i random: gradients x − b_i, whose mean has its optimum at the

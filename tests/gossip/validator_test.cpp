@@ -1,5 +1,5 @@
 // The validator alone: which values may leave a peer and enter one.
-#include "gossip/messaging/validator.hpp"
+#include "gossip/process/validator.hpp"
 
 #include <limits>
 

@@ -2,7 +2,7 @@
 // meanwhile.
 #include <algorithm>
 
-#include "net/startup/connector.hpp"
+#include "net/back_off.hpp"
 #include "tests/net/relay.hpp"
 
 using namespace gossamer;
@@ -242,7 +242,7 @@ TEST_CASE("a peer that violated the protocol is admitted again after a pause") {
   host.world.run_until([&] { return host.one->count("lost 1-0") == 1; });
   CHECK(host.client()->ask(0, 1, identity(2)).result == HandshakeResult::retry_later);
   zero = host.admitted();
-  CHECK(host.world.scheduler.now() - begin >= Connector::kLongestPause);
+  CHECK(host.world.scheduler.now() - begin >= BackOff::kLongest);
   zero->send(frame(HeartbeatFrame{}));
   host.world.run_until([&] { return host.one->count("restored 1-0") == 1; });
   CHECK(host.one->faults.empty());
@@ -279,7 +279,7 @@ TEST_CASE("the connecting end pauses after a protocol violation") {
   pair.world.run_until([&] { return pair.zero->count("lost 0-1") == 1; });
   pair.zero->memory.refuse.clear();
   pair.world.run_until([&] { return pair.both_restored(1); });
-  CHECK(pair.world.scheduler.now() - begin >= Connector::kLongestPause);
+  CHECK(pair.world.scheduler.now() - begin >= BackOff::kLongest);
   check_carries(pair.world, *pair.one, 1, *pair.zero, 0);
 }
 

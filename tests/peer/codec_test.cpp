@@ -1,7 +1,7 @@
 // Codecs in whole runs: bytes in the log, bit-identical results, and the pairs that are refused.
 #include <cmath>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "tests/peer/test_util.hpp"
 
 using namespace gossamer;

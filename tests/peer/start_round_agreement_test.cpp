@@ -204,12 +204,12 @@ TEST_CASE(
 }
 
 TEST_CASE("the largest lead of a peer: the diameter of the graph, 2 with a server, or unbounded") {
-  CHECK(largest_lead(on("ring", 9)) == 4);
-  CHECK(largest_lead(on("complete", 9)) == 1);
-  CHECK(largest_lead(on("ring", 9, "server")) == 2);
-  CHECK_FALSE(largest_lead(on("random_matching", 8)));
-  CHECK_FALSE(largest_lead(on("ring", 8, "async_server")));
-  CHECK_FALSE(largest_lead(set_up({"algorithm.policy=async"})));
-  CHECK_FALSE(largest_lead(set_up({"algorithm.kind=fedavg", "algorithm.fraction=0.5"})));
-  CHECK(largest_lead(set_up({"algorithm.kind=fedavg"})) == 2);
+  CHECK(largest_round_gap(on("ring", 9)) == 4);
+  CHECK(largest_round_gap(on("complete", 9)) == 1);
+  CHECK(largest_round_gap(on("ring", 9, "server")) == 2);
+  CHECK_FALSE(largest_round_gap(on("random_matching", 8)));
+  CHECK_FALSE(largest_round_gap(on("ring", 8, "async_server")));
+  CHECK_FALSE(largest_round_gap(set_up({"algorithm.policy=async"})));
+  CHECK_FALSE(largest_round_gap(set_up({"algorithm.kind=fedavg", "algorithm.fraction=0.5"})));
+  CHECK(largest_round_gap(set_up({"algorithm.kind=fedavg"})) == 2);
 }

@@ -21,7 +21,7 @@
 
 #include "base/philox.hpp"
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "topology/graph.hpp"
 
 namespace gossamer::gossip::algorithms::ad_psgd {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms::allreduce {

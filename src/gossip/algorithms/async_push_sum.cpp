@@ -31,7 +31,8 @@
 #include <algorithm>
 
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
+#include "gossip/node/round_parts.hpp"
 
 namespace gossamer::gossip::algorithms::async_push_sum {
 namespace {
@@ -173,7 +174,7 @@ class AsyncPushSum final : public Algorithm {
     const auto place = static_cast<std::size_t>(found - in_neighbours.begin());
     const std::uint64_t last = node.counters()[place],
                         since = node.counters()[in_neighbours.size() + place];
-    return since == node.member_since(receiver) && (since == 0 || last > since);
+    return since == node.present_since(receiver) && (since == 0 || last > since);
   }
 
   /// 1 − Σ_k W_ki, over the peers that use what they are given. Not W_ii: rounded weights do not
@@ -200,7 +201,7 @@ class AsyncPushSum final : public Algorithm {
           in_neighbours.begin());
       std::uint64_t &last = node.counters()[place],
                     &since = node.counters()[in_neighbours.size() + place];
-      const bool sets_reference = since != theirs.member_since;
+      const bool sets_reference = since != theirs.present_since;
       if (last == theirs.round + 1 && !sets_reference) continue;  // nothing has come since
       const std::span<float> used = node.row(kFirstUsed + static_cast<int>(place));
       for (std::size_t part = 0; part < used.size() && !sets_reference; part += sum.size())
@@ -209,7 +210,7 @@ class AsyncPushSum final : public Algorithm {
                                      static_cast<float>(in_neighbours[place].weight));
       co_await node.copy(theirs.values, used);
       last = theirs.round + 1;
-      since = theirs.member_since;
+      since = theirs.present_since;
     }
   }
 

@@ -7,7 +7,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
+#include "gossip/node/round_parts.hpp"
 #include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms::async_server {

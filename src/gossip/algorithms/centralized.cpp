@@ -2,7 +2,7 @@
 // process, without any exchange. The yardstick that decentralised runs are measured with.
 #include <algorithm>
 
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::centralized {
 namespace {

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::choco {
 namespace {

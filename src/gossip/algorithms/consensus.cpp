@@ -1,6 +1,6 @@
 // Mixing without training: each round is x ← W_t x. What a topology does on its own (Xiao and Boyd
 // 2004).
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::consensus {
 namespace {

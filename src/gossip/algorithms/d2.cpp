@@ -6,7 +6,7 @@
 // sum to 1. Summed up, with D_t = Σ_{s<t} (z_s − mix(z_s)) kept as a row of its own, it is the form
 // below, whose fixed point is exact.
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::d2 {
 namespace {

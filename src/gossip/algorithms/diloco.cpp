@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "topology/checks.hpp"
 
 namespace gossamer::gossip::algorithms::diloco {

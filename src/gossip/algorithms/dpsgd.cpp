@@ -3,7 +3,7 @@
 // of the rows as they were while the local steps are taken, which is Lian et al.'s Algorithm 1.
 #include <algorithm>
 
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::dpsgd {
 namespace {

@@ -5,7 +5,7 @@
 // with D_t = ½ Σ_{s<t} (x_s − mix(x_s)) kept as a row of its own, it is the form below, whose fixed
 // point is exact in float32 too.
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::extra {
 namespace {

@@ -11,7 +11,7 @@
 #include <numeric>
 
 #include "base/philox.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::fedavg {
 namespace {

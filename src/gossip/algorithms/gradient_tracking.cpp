@@ -3,7 +3,7 @@
 // optimum however different their data are. An optimizer with a state of its own steps with the
 // tracker (with Adam: Carnevale, Farina, Notarnicola and Notarstefano 2022).
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::gradient_tracking {
 namespace {

@@ -12,7 +12,7 @@
 #include <algorithm>
 
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::noloco {
 namespace {

@@ -3,7 +3,8 @@
 // out-neighbours; each peer therefore mixes a weight together with its sum, and sum over weight is
 // its model. Where rows of W sum to 1 as well, weights stay 1, and this is D-PSGD bit by bit.
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
+#include "gossip/node/round_parts.hpp"
 
 namespace gossamer::gossip::algorithms::push_sum {
 namespace {

@@ -2,7 +2,7 @@
 // its own gradients, so that it points where the network goes even where data differ. One row a
 // round, as D-PSGD.
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip::algorithms::qg_momentum {
 namespace {

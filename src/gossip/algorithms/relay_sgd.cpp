@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "topology/graph.hpp"
 
 namespace gossamer::gossip::algorithms::relay_sgd {

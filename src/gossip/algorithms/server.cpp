@@ -2,7 +2,8 @@
 // the mean and send the parameters back. Each of s servers owns a contiguous part of the
 // parameters. All start from the same parameters, so the broadcast that a round would begin with
 // ends the round before, and a worker's record is of what the servers hold.
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
+#include "gossip/node/round_parts.hpp"
 #include "gossip/row_slice.hpp"
 
 namespace gossamer::gossip::algorithms::server {

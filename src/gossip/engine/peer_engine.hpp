@@ -18,7 +18,7 @@
 
 #include "gossip/algorithm.hpp"
 #include "gossip/membership/membership.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "gossip/task.hpp"
 
 namespace gossamer::gossip {

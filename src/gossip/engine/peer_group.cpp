@@ -4,14 +4,14 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "gossip/engine/exchange_options.hpp"
+#include "gossip/process/options.hpp"
 
 namespace gossamer::gossip {
 namespace {
 
 ExchangeOptions completed(const GroupRequest& request, std::function<int(int)> gpu_of) {
-  ExchangeOptions options = exchange_options(request.algorithm.rows(request.schedule),
-                                             request.layout.length, request.exchange);
+  ExchangeOptions options = request.exchange;
+  options.channels = channels_of(request.algorithm.rows(request.schedule), request.layout.length);
   options.gpu_of = std::move(gpu_of);
   return options;
 }

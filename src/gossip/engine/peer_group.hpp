@@ -21,7 +21,7 @@ struct GroupRequest {
   gpu::Memory& memory;
   const topology::MixingSchedule& schedule;
   const Algorithm& algorithm;
-  /// The choices of the run; exchange_options() completes them, and the group sets gpu_of.
+  /// The choices of the run; the group sets channels and gpu_of.
   ExchangeOptions exchange = {};
   std::vector<int> hosted = {};  ///< ids of the process's nodes, ascending
   EngineOptions engine = {};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gossip/algorithm.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "gpu/device_rows.hpp"
 
 namespace gossamer::gossip {

@@ -2,25 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 namespace gossamer::gossip {
-namespace {
-
-/// By how many rounds a neighbour may be ahead of this peer when its row arrives, while both mix
-/// with each other: under `sync` it has this peer's row of the last round in which they exchanged
-/// rows, and under `stale` one that is not older than the staleness; they exchange rows once in a
-/// period at least. None where the policy or the graph gives no bound.
-std::optional<Round> largest_lead(const ExchangeOptions& options, int period) {
-  if (period <= 0) return std::nullopt;
-  const auto rounds = static_cast<Round>(period);
-  if (options.policy == Policy::sync) return rounds + 1;
-  if (options.policy == Policy::stale) return rounds + options.staleness;
-  return std::nullopt;
-}
-
-}  // namespace
-
 Endpoint::Endpoint(const ProcessContext& process, int peer)
     : process_(process),
       messenger_(process, peer),
@@ -28,7 +10,7 @@ Endpoint::Endpoint(const ProcessContext& process, int peer)
       coded_(process, messenger_, view_),
       mixer_(make_mixer({process, messenger_, view_, coded_})),
       watch_(process, messenger_),
-      largest_lead_(largest_lead(process.options, process.schedule.period())) {}
+      largest_lead_(mixer_->largest_lead()) {}
 
 Status Endpoint::deliver(Chunk chunk) {
   const ChunkHeader header = chunk.header;
@@ -51,9 +33,11 @@ Status Endpoint::deliver(Chunk chunk) {
 /// Of a row that is mixed in each round.
 Status Endpoint::check_lead(const ChunkHeader& header) const {
   if (!largest_lead_ || header.round <= round_ + *largest_lead_) return {};
-  const std::vector<bool>& mixed = process_.options.mixed;
-  if (header.channel >= mixed.size() || !mixed[header.channel] || !on_membership_message) return {};
-  const Round base = std::max(round_, view_.member_since(header.from));
+  const std::vector<ChannelSpec>& channels = process_.options.channels;
+  if (header.channel >= channels.size() || !channels[header.channel].mixed ||
+      !on_membership_message)
+    return {};
+  const Round base = std::max(round_, view_.present_since(header.from));
   if (header.round <= base + *largest_lead_ || !exchanges_rows_both_ways(header.from)) return {};
   return protocol_error(header, fmt::format("this peer is in round {}, and a neighbour is at most "
                                             "{} rounds ahead",

@@ -8,12 +8,12 @@
 #include <optional>
 #include <vector>
 
-#include "gossip/exchange/process_context.hpp"
 #include "gossip/exchange/row_watch.hpp"
-#include "gossip/membership/peer_view.hpp"
 #include "gossip/messaging/coded_messenger.hpp"
 #include "gossip/messaging/messenger.hpp"
+#include "gossip/messaging/peer_view.hpp"
 #include "gossip/mixing/mixer.hpp"
+#include "gossip/process/process_context.hpp"
 #include "gossip/task.hpp"
 
 namespace gossamer::gossip {
@@ -47,7 +47,7 @@ class Endpoint {
 
   // ---- rows for a joining peer
   /// The channel of the rows that a donor sends, as messages of round 0.
-  Channel state_channel() const { return process_.options.channels; }
+  Channel state_channel() const { return static_cast<Channel>(process_.options.channels.size()); }
   /// Accepts rows of `donor` on the state channel, and drops those of other peers.
   void expect_state_from(std::optional<int> donor);
 
@@ -91,7 +91,7 @@ class Endpoint {
   CodedMessenger coded_;
   std::unique_ptr<Mixer> mixer_;
   RowWatch watch_;
-  std::optional<Round> largest_lead_;  ///< of a neighbour's row over this peer's round
+  std::optional<Round> largest_lead_;  ///< Mixer::largest_lead()
   std::optional<int> donor_;
   Round round_ = 0;
   Round minimum_next_ = 0;

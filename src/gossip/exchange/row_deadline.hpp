@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gossip/scheduler.hpp"
 
 namespace gossamer::gossip {

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "gossip/messaging/protocol_error.hpp"
+#include "gossip/process/protocol_error.hpp"
 
 namespace gossamer::gossip {
 
@@ -27,7 +27,7 @@ void RowWatch::on_tick(Time counted, Round round, std::optional<int> donor) {
                        late, round, peer, seconds(deadline_->limit()))});
   if (finding.chain == 0) return;
   for (const auto& [to, link] : process_.links.links_of(peer)) {
-    ChunkHeader header{peer, to, round, 0, 0, 0, ControlMessage::waiting};
+    ChunkHeader header = control_header(peer, to, ControlMessage::waiting, round);
     header.chain = finding.chain;
     messenger_.send_control(header);
   }

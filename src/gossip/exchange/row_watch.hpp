@@ -6,9 +6,9 @@
 #include <optional>
 #include <vector>
 
-#include "gossip/exchange/process_context.hpp"
 #include "gossip/exchange/row_deadline.hpp"
 #include "gossip/messaging/messenger.hpp"
+#include "gossip/process/process_context.hpp"
 
 namespace gossamer::gossip {
 

@@ -8,7 +8,7 @@
 
 #include "gossip/links/link_table.hpp"
 #include "gossip/links/simulated_link.hpp"
-#include "gossip/links/spread.hpp"
+#include "gossip/spread.hpp"
 
 namespace gossamer::gossip {
 

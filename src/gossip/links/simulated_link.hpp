@@ -7,8 +7,8 @@
 #include <list>
 
 #include "base/philox.hpp"
+#include "gossip/link.hpp"
 #include "gossip/links/capacity.hpp"
-#include "gossip/links/link.hpp"
 #include "gossip/scheduler.hpp"
 
 namespace gossamer::gossip {

@@ -120,14 +120,9 @@ void LinkStateFlooding::merge(const Update& update, int from) {
 }
 
 void LinkStateFlooding::send(int to, const Update& update) {
-  ChunkHeader header{
-      endpoint_.peer(),
-      to,
-      update.round,
-      0,
-      0,
-      0,
-      is_lost(update.version) ? ControlMessage::link_lost : ControlMessage::link_restored};
+  const auto message =
+      is_lost(update.version) ? ControlMessage::link_lost : ControlMessage::link_restored;
+  ChunkHeader header = control_header(endpoint_.peer(), to, message, update.round);
   header.link_state = {update.end.first, update.end.second, update.version,
                        update.reachability_only};
   endpoint_.messenger().send_control(header);

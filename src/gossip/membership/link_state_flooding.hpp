@@ -17,7 +17,7 @@
 
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/membership/link_state_table.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip {
 

@@ -29,7 +29,7 @@ Membership::Membership(Exchange& exchange, Node& node, Options options)
 }
 
 void Membership::send_control(int to, ControlMessage message, Round t, std::uint64_t donor_steps) {
-  ChunkHeader header{endpoint_.peer(), to, t, 0, 0, 0, message};
+  ChunkHeader header = control_header(endpoint_.peer(), to, message, t);
   header.donor_steps = donor_steps;
   endpoint_.messenger().send_control(header);
 }

@@ -13,7 +13,7 @@
 
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/membership/link_state_flooding.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 namespace gossamer::gossip {
 

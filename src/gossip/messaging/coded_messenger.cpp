@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "gossip/messaging/protocol_error.hpp"
+#include "gossip/process/protocol_error.hpp"
 
 namespace gossamer::gossip {
 namespace {

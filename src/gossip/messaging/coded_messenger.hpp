@@ -13,8 +13,8 @@
 #include <span>
 
 #include "gossip/codec.hpp"
-#include "gossip/membership/peer_view.hpp"
 #include "gossip/messaging/messenger.hpp"
+#include "gossip/messaging/peer_view.hpp"
 #include "gpu/device_rows.hpp"
 #include "gpu/fault_word.hpp"
 

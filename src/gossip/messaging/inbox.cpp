@@ -4,15 +4,9 @@
 
 #include <utility>
 
-#include "gossip/messaging/protocol_error.hpp"
+#include "gossip/process/protocol_error.hpp"
 
 namespace gossamer::gossip {
-
-Error protocol_error(const ChunkHeader& header, const std::string& what) {
-  return {ErrorKind::lost_peer,
-          fmt::format("peer {} broke the protocol towards peer {} (round {}, channel {}): {}",
-                      header.from, header.to, header.round, header.channel, what)};
-}
 
 Status Inbox::push(Chunk chunk) {
   if (refused_) return {};

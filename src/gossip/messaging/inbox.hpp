@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 
 namespace gossamer::gossip {
 

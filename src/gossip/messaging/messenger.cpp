@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gossip/messaging/protocol_error.hpp"
+#include "gossip/process/protocol_error.hpp"
 
 namespace gossamer::gossip {
 namespace {

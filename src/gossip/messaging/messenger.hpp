@@ -15,9 +15,9 @@
 
 #include "base/check.hpp"
 #include "gossip/codec.hpp"
-#include "gossip/exchange/process_context.hpp"
 #include "gossip/messaging/copy_pool.hpp"
 #include "gossip/messaging/inbox.hpp"
+#include "gossip/process/process_context.hpp"
 #include "gossip/row.hpp"
 #include "gossip/task.hpp"
 

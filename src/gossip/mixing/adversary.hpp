@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "gossip/attack.hpp"
-#include "gossip/exchange/process_context.hpp"
 #include "gossip/messaging/messenger.hpp"
+#include "gossip/process/process_context.hpp"
 #include "gpu/device_rows.hpp"
 
 namespace gossamer::gossip {

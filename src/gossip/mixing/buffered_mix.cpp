@@ -60,7 +60,7 @@ bool BufferedMix::transmit(int to) {
 }
 
 void BufferedMix::send_control(int to, ControlMessage message, Round t) {
-  context_.messenger.send_control({context_.peer(), to, t, channel_, 0, 0, message});
+  context_.messenger.send_control(control_header(context_.peer(), to, message, t, channel_));
 }
 
 std::shared_ptr<const BufferedRow> BufferedMix::newest(int peer) const {
@@ -107,7 +107,7 @@ void BufferedMix::on_link_lost(int peer) {
 
 void BufferedMix::announce_last(Round last) {
   for (const auto& [peer, neighbour] : neighbours_)
-    if (context_.view.is_present(peer)) send_control(peer, ControlMessage::skip, last);
+    if (context_.view.is_present(peer)) send_control(peer, ControlMessage::finished, last);
 }
 
 // ---- all rows
@@ -124,21 +124,7 @@ task<void> BufferedMixer::finish(Channel channel, MixedRow& row) {
   co_await buffered.decided();
   WholeRows rows = buffered.take();
   if (rows.sources.empty()) co_return;  // x does not change
-  if (rule_.differs_from_mean()) {
-    const bool mixed = co_await rule_.apply(row.values(), row.back().values(), rows);
-    if (mixed) {
-      row.swap();
-      co_return;
-    }
-  }
-  auto& operation = operations_[channel];
-  if (!operation)
-    operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
-                                               context_.process.scheduler);
-  operation->begin(row.values(), row.back().values(), std::move(rows));
-  co_await operation->finished();
-  operation->end();
-  row.swap();
+  co_await whole_rows_.mix(channel, row, std::move(rows));
 }
 
 task<std::vector<NeighbourRow>> BufferedMixer::share(SharedRow row) {
@@ -148,7 +134,7 @@ task<std::vector<NeighbourRow>> BufferedMixer::share(SharedRow row) {
   WholeRows rows = buffered.take();
   std::vector<NeighbourRow> shared;
   for (std::size_t k = 0; k < rows.held.size(); ++k)
-    shared.push_back({rows.from[k], rows.held[k]->round, context_.view.member_since(rows.from[k]),
+    shared.push_back({rows.from[k], rows.held[k]->round, context_.view.present_since(rows.from[k]),
                       rows.held[k]->values(), rows.held[k]});
   co_return shared;
 }
@@ -192,12 +178,6 @@ void BufferedMixer::on_rounds_skipped(Round first, Round next) {
   for (auto& [channel, mix] : mixes_) mix->skip_to(next);
 }
 
-double BufferedMixer::mix_seconds() const {
-  double seconds = rule_.seconds();
-  for (const auto& [channel, operation] : operations_) seconds += operation->seconds();
-  return seconds;
-}
-
 BufferedMix& BufferedMixer::mix(Channel channel, std::size_t length) {
   auto& mix = mixes_[channel];
   if (!mix) mix = make_mix(channel, length);
@@ -205,8 +185,8 @@ BufferedMix& BufferedMixer::mix(Channel channel, std::size_t length) {
 }
 
 std::size_t BufferedMixer::length_of(Channel channel) const {
-  const std::vector<std::size_t>& lengths = context_.process.options.row_lengths;
-  return channel < lengths.size() ? lengths[channel] : 0;
+  const std::vector<ChannelSpec>& channels = context_.process.options.channels;
+  return channel < channels.size() ? channels[channel].length : 0;
 }
 
 }  // namespace gossamer::gossip

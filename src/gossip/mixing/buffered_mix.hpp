@@ -12,11 +12,10 @@
 #include <optional>
 #include <vector>
 
-#include "gossip/mixing/mix_operation.hpp"
 #include "gossip/mixing/mixer.hpp"
 #include "gossip/mixing/pending_decision.hpp"
 #include "gossip/mixing/row_assembler.hpp"
-#include "gossip/mixing/rule_operation.hpp"
+#include "gossip/mixing/whole_row_mix.hpp"
 
 namespace gossamer::gossip {
 
@@ -63,7 +62,7 @@ class BufferedMix : public RowAssembler::Listener {
   virtual void on_link_restored(int peer, Round first) = 0;
   /// This peer mixes in no round before `next`.
   virtual void skip_to(Round next) = 0;
-  /// Sends the neighbours `skip`: this peer has finished its last round.
+  /// Sends the neighbours `finished`: this peer has done round `last`, its last one.
   void announce_last(Round last);
 
  protected:
@@ -121,7 +120,7 @@ class BufferedMix : public RowAssembler::Listener {
 /// The mixes of all rows.
 class BufferedMixer : public Mixer {
  public:
-  explicit BufferedMixer(const MixerContext& context) : context_(context), rule_(context.process) {}
+  explicit BufferedMixer(const MixerContext& context) : context_(context), whole_rows_(context) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
@@ -135,7 +134,7 @@ class BufferedMixer : public Mixer {
   Round next_round(Round t) override { return t + 1; }
   bool uses_earlier_rows() const override { return false; }
   void on_rounds_skipped(Round first, Round next) override;
-  double mix_seconds() const override;
+  double mix_seconds() const override { return whole_rows_.seconds(); }
 
  protected:
   virtual std::unique_ptr<BufferedMix> make_mix(Channel channel, std::size_t length) = 0;
@@ -149,8 +148,7 @@ class BufferedMixer : public Mixer {
   std::size_t length_of(Channel channel) const;
 
   std::map<Channel, std::unique_ptr<BufferedMix>> mixes_;
-  std::map<Channel, std::unique_ptr<MixOperation>> operations_;
-  RuleOperation rule_;
+  WholeRowMix whole_rows_;
 };
 
 }  // namespace gossamer::gossip

@@ -51,7 +51,7 @@ std::shared_ptr<const BufferedRow> FreshestMix::take_row(int peer) {
 }
 
 Status FreshestMix::on_control_message(const ChunkHeader& header) {
-  if (header.control != ControlMessage::skip)
+  if (header.control != ControlMessage::finished)
     return protocol_error(header, "a control message of another policy");
   edge(header.from).has_left = true;
   return {};
@@ -74,6 +74,12 @@ std::unique_ptr<BufferedMix> FreshestMixer::make_mix(Channel channel, std::size_
   auto mix = std::make_unique<FreshestMix>(context_, channel, length, staleness_);
   mixes_[channel] = mix.get();
   return mix;
+}
+
+std::optional<Round> FreshestMixer::largest_lead() const {
+  const int period = context_.process.schedule.period();
+  if (!staleness_ || period <= 0) return std::nullopt;
+  return static_cast<Round>(period) + *staleness_;
 }
 
 bool FreshestMixer::has_left(int peer) const {

@@ -4,8 +4,8 @@
 // than s rounds behind, by their newest rows: a peer starts mixing in round t only if it has a row
 // of round t + 1 − s, or a later one, of every present in-neighbour. A row goes to each
 // out-neighbour in every round; while a link still reads an earlier row it is skipped, and sends
-// the newest one when it is free. Control message: `skip` announces a peer's last round, after
-// which rows are no more shared with it; there are no others. Invariant: W's row i sums to 1 with
+// the newest one when it is free. Control message: `finished`, after which rows are no more
+// shared with its sender; there are no others. Invariant: W's row i sums to 1 with
 // any subset of its neighbours, because rows are mixed by differences; W's symmetry, and so the
 // mean, is not kept.
 #pragma once
@@ -58,6 +58,9 @@ class FreshestMixer final : public BufferedMixer {
       : BufferedMixer(context), staleness_(staleness) {}
 
   bool has_left(int peer) const override;
+  /// Under `stale` it has a row of this peer that is not older than the staleness, and the two
+  /// exchange rows once in a period at least.
+  std::optional<Round> largest_lead() const override;
   bool uses_earlier_rows() const override { return true; }
   bool has_unsent_rows() const override;
 

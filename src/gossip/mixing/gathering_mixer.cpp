@@ -9,9 +9,6 @@ task<void> GatheringMixer::begin(Round t, Channel channel, MixedRow& row) {
   const auto matrix = context_.process.schedule.at(t);
   GOSSAMER_CHECK(matrix->row_surplus(context_.peer()) == 0,
                  "rows that a rule mixes are mixed by differences");
-  if (!mix.operation)
-    mix.operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
-                                                   context_.process.scheduler);
   mix.active = true;
   mix.round = t;
   send(*matrix, t, channel, row.values(), row.front());
@@ -21,15 +18,9 @@ task<void> GatheringMixer::finish(Channel channel, MixedRow& row) {
   Mix& mix = mixes_[channel];
   std::vector<NeighbourRow> gathered = co_await gather(mix.round, channel, row.values().size());
   WholeRows rows = weighted(mix.round, std::move(gathered));
-  const bool mixed = co_await rule_.apply(row.values(), row.back().values(), rows);
-  if (!mixed) {
-    // Without sources it copies the row: as in StreamingMixer, the halves are swapped every round.
-    mix.operation->begin(row.values(), row.back().values(), std::move(rows));
-    co_await mix.operation->finished();
-    mix.operation->end();
-  }
+  // Also without sources: as in StreamingMixer, the halves are swapped in every round.
+  co_await whole_rows_.mix(channel, row, std::move(rows));
   mix.active = false;
-  row.swap();
 }
 
 WholeRows GatheringMixer::weighted(Round t, std::vector<NeighbourRow> rows) const {
@@ -45,12 +36,6 @@ WholeRows GatheringMixer::weighted(Round t, std::vector<NeighbourRow> rows) cons
     ++next;
   }
   return result;
-}
-
-double GatheringMixer::mix_seconds() const {
-  double seconds = rule_.seconds();
-  for (const auto& [channel, mix] : mixes_) seconds += mix.operation->seconds();
-  return seconds;
 }
 
 }  // namespace gossamer::gossip

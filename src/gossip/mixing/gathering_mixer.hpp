@@ -11,37 +11,34 @@
 #pragma once
 
 #include <map>
-#include <memory>
 
 #include "gossip/mixing/lockstep_mixer.hpp"
-#include "gossip/mixing/mix_operation.hpp"
-#include "gossip/mixing/rule_operation.hpp"
+#include "gossip/mixing/whole_row_mix.hpp"
 
 namespace gossamer::gossip {
 
 class GatheringMixer final : public LockstepMixer {
  public:
   explicit GatheringMixer(const MixerContext& context)
-      : LockstepMixer(context), rule_(context.process) {}
+      : LockstepMixer(context), whole_rows_(context) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
   void on_link_lost(int) override {}
   void on_rounds_skipped(Round first, Round next) override { record_skipped(first, next, mixes_); }
-  double mix_seconds() const override;
+  double mix_seconds() const override { return whole_rows_.seconds(); }
 
  private:
   /// A mix of one row.
   struct Mix {
     bool active = false;
     Round round = 0;
-    std::unique_ptr<MixOperation> operation;
   };
 
   /// The gathered rows, with their weights in W_t.
   WholeRows weighted(Round t, std::vector<NeighbourRow> rows) const;
 
-  RuleOperation rule_;
+  WholeRowMix whole_rows_;
   std::map<Channel, Mix> mixes_;
 };
 

@@ -26,13 +26,13 @@ task<std::vector<NeighbourRow>> LockstepMixer::gather(Round t, Channel channel,
   for (const topology::Neighbour& neighbour : matrix->in_neighbours(view.peer())) {
     const std::shared_ptr<BufferedRow> buffer = this->buffer(neighbour.peer, channel, length);
     // A neighbour that is lost during the wait for another one may be restored for a later round.
-    const Round member_since = view.member_since(neighbour.peer);
+    const Round present_since = view.present_since(neighbour.peer);
     bool whole = view.is_present(neighbour.peer, t);
     if (whole)
       whole = co_await context_.messenger.receive_whole(neighbour.peer, t, channel,
                                                         buffer->values(), Combine::replace);
     buffer->round = t;
-    if (whole) rows.push_back({neighbour.peer, t, member_since, buffer->values(), buffer});
+    if (whole) rows.push_back({neighbour.peer, t, present_since, buffer->values(), buffer});
     else view.record({t, neighbour.peer, channel, true});
   }
   co_return rows;
@@ -40,6 +40,12 @@ task<std::vector<NeighbourRow>> LockstepMixer::gather(Round t, Channel channel,
 
 Status LockstepMixer::on_control_message(const ChunkHeader& header) {
   return protocol_error(header, "a control message of another policy");
+}
+
+std::optional<Round> LockstepMixer::largest_lead() const {
+  const int period = context_.process.schedule.period();
+  if (period <= 0) return std::nullopt;
+  return static_cast<Round>(period) + 1;
 }
 
 std::shared_ptr<BufferedRow> LockstepMixer::buffer(int peer, Channel channel, std::size_t length) {

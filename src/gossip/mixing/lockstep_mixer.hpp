@@ -25,6 +25,9 @@ class LockstepMixer : public Mixer {
   void on_link_restored(int, Round) override {}
   void begin_at(Round) override {}
   Round next_round(Round t) override { return t + 1; }
+  /// It has this peer's row of the last round in which the two exchanged rows, which they do once
+  /// in a period at least.
+  std::optional<Round> largest_lead() const override;
   bool uses_earlier_rows() const override { return false; }
   bool has_unsent_rows() const override { return false; }
 

@@ -116,4 +116,20 @@ void MixOperation::mixed(gpu::MixRequest&, double seconds) {
   if (done() && waiter_) scheduler_.post(std::exchange(waiter_, {}));
 }
 
+// ---- by channel
+
+MixOperation& MixOperations::of(Channel channel) {
+  auto& operation = by_channel_[channel];
+  if (!operation)
+    operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
+                                               context_.process.scheduler);
+  return *operation;
+}
+
+double MixOperations::seconds() const {
+  double seconds = 0;
+  for (const auto& [channel, operation] : by_channel_) seconds += operation->seconds();
+  return seconds;
+}
+
 }  // namespace gossamer::gossip

@@ -5,13 +5,15 @@
 #include <coroutine>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "gossip/compute.hpp"
-#include "gossip/membership/peer_view.hpp"
 #include "gossip/messaging/messenger.hpp"
+#include "gossip/messaging/peer_view.hpp"
+#include "gossip/mixing/mixer.hpp"
 #include "gossip/mixing/neighbour_row.hpp"
 
 namespace gossamer::gossip {
@@ -103,6 +105,23 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   std::vector<std::shared_ptr<const BufferedRow>> held_rows_;
   std::coroutine_handle<> waiter_;
   double seconds_ = 0;
+};
+
+/// The operations of a peer's mixes, one by channel. They outlive the coroutines that begin them:
+/// the device may still compute a piece.
+class MixOperations {
+ public:
+  explicit MixOperations(const MixerContext& context) : context_(context) {}
+
+  MixOperation& of(Channel channel);
+  auto begin() const { return by_channel_.begin(); }
+  auto end() const { return by_channel_.end(); }
+  /// Time spent in arithmetic so far.
+  double seconds() const;
+
+ private:
+  MixerContext context_;
+  std::map<Channel, std::unique_ptr<MixOperation>> by_channel_;
 };
 
 }  // namespace gossamer::gossip

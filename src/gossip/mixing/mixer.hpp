@@ -12,15 +12,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
-#include "gossip/exchange/process_context.hpp"
-#include "gossip/membership/peer_view.hpp"
 #include "gossip/messaging/coded_messenger.hpp"
 #include "gossip/messaging/messenger.hpp"
-#include "gossip/messaging/protocol_error.hpp"
+#include "gossip/messaging/peer_view.hpp"
 #include "gossip/mixing/neighbour_row.hpp"
+#include "gossip/process/process_context.hpp"
+#include "gossip/process/protocol_error.hpp"
 #include "gossip/row.hpp"
 #include "gossip/task.hpp"
 
@@ -88,6 +89,9 @@ class Mixer {
   virtual Round next_round(Round t) = 0;
   /// This peer skips the rounds first … next−1, of which there may be none.
   virtual void on_rounds_skipped(Round first, Round next) = 0;
+  /// By how many rounds a neighbour with which this peer exchanges rows both ways may be ahead of
+  /// this peer when its row arrives; none where the policy or the graph gives no bound.
+  virtual std::optional<Round> largest_lead() const = 0;
   /// Whether a mix may take a row of an earlier round. Rows with which messages under way are
   /// accounted for then fit no saved state.
   virtual bool uses_earlier_rows() const = 0;

@@ -5,7 +5,7 @@
 #include <memory>
 #include <span>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gpu/device_rows.hpp"
 
 namespace gossamer::gossip {
@@ -23,8 +23,8 @@ struct BufferedRow {
 struct NeighbourRow {
   int from = 0;
   Round round = 0;
-  Round member_since = 0;  ///< round since which the neighbour was present when the row arrived; 0:
-                           ///< from the start
+  Round present_since = 0;  ///< round since which the neighbour was present when the row arrived;
+                            ///< 0: from the start
   std::span<const float> values;  ///< device memory
   std::shared_ptr<const BufferedRow> held;
 };

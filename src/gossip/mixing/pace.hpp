@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gossip/scheduler.hpp"
 
 namespace gossamer::gossip {

@@ -20,11 +20,11 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
   }
   // A peer without in-neighbours copies its row: its halves are then swapped when those of the
   // others are, and a GPU's graphs, captured for the rows where they lie, are found again.
-  operation(channel).begin(stream, row.back().values());
+  operations_.of(channel).begin(stream, row.back().values());
 }
 
 task<void> StreamingMixer::finish(Channel channel, MixedRow& row) {
-  MixOperation& mix = operation(channel);
+  MixOperation& mix = operations_.of(channel);
   co_await mix.finished();
   mix.end();
   row.swap();
@@ -36,23 +36,8 @@ void StreamingMixer::on_link_lost(int peer) {
   for (auto& [channel, mix] : operations_) mix->advance();
 }
 
-double StreamingMixer::mix_seconds() const {
-  double seconds = 0;
-  for (const auto& [channel, mix] : operations_) seconds += mix->seconds();
-  return seconds;
-}
-
-MixOperation& StreamingMixer::operation(Channel channel) {
-  auto& operation = operations_[channel];
-  if (!operation)
-    operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
-                                               context_.process.scheduler);
-  return *operation;
-}
-
 bool StreamingMixer::conserves_sum(Channel channel) const {
-  const std::vector<bool>& rows = context_.process.options.conserves_sum;
-  return context_.view.conserves_sums() && channel < rows.size() && rows[channel];
+  return context_.view.conserves_sums() && context_.process.options.channels[channel].conserves_sum;
 }
 
 }  // namespace gossamer::gossip

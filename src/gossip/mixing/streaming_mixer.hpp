@@ -14,9 +14,6 @@
 // Nedić 2021), with its limit.
 #pragma once
 
-#include <map>
-#include <memory>
-
 #include "gossip/mixing/lockstep_mixer.hpp"
 #include "gossip/mixing/mix_operation.hpp"
 
@@ -24,7 +21,8 @@ namespace gossamer::gossip {
 
 class StreamingMixer final : public LockstepMixer {
  public:
-  using LockstepMixer::LockstepMixer;
+  explicit StreamingMixer(const MixerContext& context)
+      : LockstepMixer(context), operations_(context) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
@@ -32,13 +30,12 @@ class StreamingMixer final : public LockstepMixer {
   void on_rounds_skipped(Round first, Round next) override {
     record_skipped(first, next, operations_);
   }
-  double mix_seconds() const override;
+  double mix_seconds() const override { return operations_.seconds(); }
 
  private:
-  MixOperation& operation(Channel channel);
   bool conserves_sum(Channel channel) const;
 
-  std::map<Channel, std::unique_ptr<MixOperation>> operations_;
+  MixOperations operations_;
 };
 
 }  // namespace gossamer::gossip

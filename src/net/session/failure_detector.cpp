@@ -9,15 +9,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr gossip::Time kFirstPause = 50ms, kLongestPause = 1s;
 // Downtime shrinks this many times more slowly than it grows.
 constexpr int kForgivenessFactor = 4;
 
 }  // namespace
-
-gossip::Time TickClock::advance(gossip::Time now) {
-  return std::min(now - std::exchange(last_, now), 2 * interval_);
-}
 
 FailureDetector::Finding FailureDetector::on_tick(gossip::Time now, gossip::Time counted,
                                                   const Conditions& conditions) {
@@ -44,19 +39,14 @@ void FailureDetector::on_bytes() {
   if (std::exchange(suspected_, false)) recovered_ = true;
 }
 
-void FailureDetector::on_progress() {
-  down_ = false;
-  failed_attempts_ = 0;
-}
+void FailureDetector::on_progress() { down_ = false; }
 
 gossip::Time FailureDetector::on_break(std::string why) {
   last_break_ = std::move(why);
   ++breaks_;
-  failed_attempts_ = down_ ? failed_attempts_ + 1 : 0;
-  down_ = true;
-  if (failed_attempts_ == 0) return 0ns;
-  return std::min<gossip::Time>(kFirstPause * (1 << std::min(failed_attempts_ - 1, 8)),
-                                kLongestPause);
+  if (std::exchange(down_, true)) return back_off_.next();
+  back_off_.reset();
+  return 0ns;
 }
 
 bool FailureDetector::on_damaged_frame(std::uint64_t received) {

@@ -15,23 +15,9 @@
 #include <string>
 
 #include "gossip/scheduler.hpp"
+#include "net/back_off.hpp"
 
 namespace gossamer::net {
-
-/// Measures the time that may count against others. While this process is stopped, or starved of
-/// its processor, what the others send lies unread, so one interval between two ticks counts at
-/// most twice.
-class TickClock {
- public:
-  explicit TickClock(gossip::Time interval) : interval_(interval) {}
-  gossip::Time interval() const { return interval_; }
-  /// The countable part of the time since the last call, or since time 0.
-  gossip::Time advance(gossip::Time now);
-
- private:
-  gossip::Time interval_;
-  gossip::Time last_{0};
-};
 
 class FailureDetector {
  public:
@@ -63,8 +49,7 @@ class FailureDetector {
   /// A counted frame or an acknowledgement of one has come.
   void on_progress();
   /// The connection broke; `why` is the sentence to fail with should none follow. Returns the pause
-  /// before the next attempt: none after a connection that carried something, else 50 ms to 1 s,
-  /// doubling.
+  /// before the next attempt: none after a connection that carried something, else BackOff's.
   gossip::Time on_break(std::string why);
   /// A frame that could not be read came after `received` counted frames. True the first time: the
   /// network may have damaged it. A second corruption of the same frame is a protocol violation by
@@ -85,7 +70,7 @@ class FailureDetector {
   gossip::Time attached_at_{0};
   bool down_ = false;  ///< since the last break nothing has got through
   bool suspected_ = false, recovered_ = false;
-  int failed_attempts_ = 0;  ///< consecutive connections that carried nothing
+  BackOff back_off_;  ///< over consecutive connections that carried nothing
   int breaks_ = 0;
   std::string last_break_;
   std::optional<std::uint64_t> damaged_at_;  ///< counted frames before the last damaged one

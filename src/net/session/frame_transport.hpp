@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "net/deferred_call.hpp"
 #include "net/session/ack_state.hpp"
-#include "net/session/deferred_call.hpp"
 #include "net/session/failure_detector.hpp"
 #include "net/session/send_queue.hpp"
 #include "net/session/session_options.hpp"

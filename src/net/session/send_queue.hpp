@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "net/socket.hpp"
 #include "net/wire/frame.hpp"
 #include "net/wire/hash_memo.hpp"

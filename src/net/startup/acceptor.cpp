@@ -63,23 +63,19 @@ void Acceptor::on_accept(std::unique_ptr<Socket> socket) {
   pending->stream = std::make_shared<HandshakeStream>(
       scheduler_, std::move(socket), options_.deadline,
       [this, pending](const std::string& why) { on_end(pending, why); });
-  HandshakeStream& stream = *pending->stream;
-  stream.read(kHelloPrefixBytes, [this, pending, &stream](std::span<const std::byte> prefix) {
-    const auto words = decode_hello_prefix(prefix.first<kHelloPrefixBytes>());
-    if (!words) return reject(pending, "it does not speak this protocol");
-    if (words->version != kProtocolVersion) {
-      Hello other;
-      other.from = other.to = -1;
-      other.identity.protocol = words->version;
-      return answer(pending, other, HandshakeResult::wrong_version);
-    }
-    std::vector<std::byte> bytes(prefix.begin(), prefix.end());
-    stream.read(kHelloBytes - kHelloPrefixBytes,
-                [this, pending, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
-                  bytes.insert(bytes.end(), rest.begin(), rest.end());
-                  on_hello(pending, bytes);
-                });
-  });
+  pending->stream->read_hello(
+      [this, pending](const HelloPrefix& prefix) {
+        if (prefix.version == kProtocolVersion) return true;
+        Hello other;
+        other.from = other.to = -1;
+        other.identity.protocol = prefix.version;
+        answer(pending, other, HandshakeResult::wrong_version);
+        return false;
+      },
+      [this, pending](const std::optional<Hello>& hello) {
+        if (!hello) return reject(pending, "it does not speak this protocol");
+        answer(pending, *hello, decide(*pending, *hello));
+      });
 }
 
 /// The connection ended, or its deadline passed.
@@ -94,12 +90,6 @@ void Acceptor::on_end(PendingConnections::iterator pending, const std::string& w
   // A check whether the port is open, or a peer that this process connected to meanwhile.
   if (pending->stream->silent()) return close(pending);
   reject(pending, why + " before its hello");
-}
-
-void Acceptor::on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes) {
-  const auto hello = decode_hello(bytes.first<kHelloBytes>());
-  if (!hello) return reject(pending, "it does not speak this protocol");
-  answer(pending, *hello, decide(*pending, *hello));
 }
 
 /// The peer that a hello names must be one of those of the key.

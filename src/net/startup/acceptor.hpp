@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "net/startup/connection.hpp"
 #include "net/startup/handshake_stream.hpp"
 #include "net/startup/refused_connections.hpp"
 #include "net/tls/authenticator.hpp"
@@ -69,7 +70,6 @@ class Acceptor {
   void make_room(const std::string& host);
   void on_accept(std::unique_ptr<Socket> socket);
   void on_end(PendingConnections::iterator pending, const std::string& why);
-  void on_hello(PendingConnections::iterator pending, std::span<const std::byte> bytes);
   HandshakeResult decide(const PendingConnection& pending, const Hello& hello) const;
   void answer(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);
   void accept(PendingConnections::iterator pending, const Hello& hello, HandshakeResult result);

@@ -12,7 +12,7 @@ namespace gossamer::net {
 void AllGatherPhase::begin(AllGather gather) {
   gather_ = std::move(gather);
   if (!complete()) {
-    deadline_ = state_.scheduler.after(seconds(state_.setup.options.join_timeout),
+    deadline_ = state_.scheduler.after(gossip::from_seconds(state_.setup.options.join_timeout),
                                        [this] { on_deadline(); });
     send();
   }
@@ -23,7 +23,7 @@ void AllGatherPhase::on_deadline() {
   if (complete() || state_.run.ending()) return;
   std::vector<std::string> missing;
   for (const auto& [pair, edge] : state_.edges)
-    if (edge.contributions.empty())
+    if (waiting(edge).empty())
       missing.push_back(edge.session ? edge.session->options().name
                                      : fmt::format("peer {}", edge.remote));
   shutdown_.end_run(
@@ -31,6 +31,17 @@ void AllGatherPhase::on_deadline() {
        fmt::format("after {:.3g} s (net.join_timeout) peer {} misses the start-up data of {}",
                    state_.setup.options.join_timeout, state_.setup.hosted.front(),
                    fmt::join(missing, "; "))});
+}
+
+std::deque<std::string>& AllGatherPhase::waiting(const Edge& edge) {
+  Waiting& waiting = waiting_[&edge];
+  if (waiting.session != edge.sessions) waiting = {edge.sessions, {}};
+  return waiting.contributions;
+}
+
+bool AllGatherPhase::step_is_here() {
+  return std::ranges::none_of(state_.edges,
+                              [this](const auto& entry) { return waiting(entry.second).empty(); });
 }
 
 void AllGatherPhase::send() {
@@ -41,21 +52,17 @@ void AllGatherPhase::send() {
 
 Status AllGatherPhase::on_contribution(Session& session, std::string contribution) {
   if (state_.run.late) return {};  // the partner does not know that yet
-  Edge& edge = state_.edges.of(session);
-  if (complete() || edge.contributions.size() == 2)
+  std::deque<std::string>& waiting = this->waiting(state_.edges.of(session));
+  if (complete() || waiting.size() == 2)
     return Error{ErrorKind::lost_peer,
                  fmt::format("{} broke the protocol: it sent a contribution that no step waits for",
                              session.options().name)};
-  edge.contributions.push_back(std::move(contribution));
+  waiting.push_back(std::move(contribution));
   if (begun() && state_.run.joined) advance();
   return {};
 }
 
 void AllGatherPhase::advance() {
-  const auto step_is_here = [this] {
-    return std::ranges::none_of(
-        state_.edges, [](const auto& entry) { return entry.second.contributions.empty(); });
-  };
   while (!state_.run.error && !complete() && step_is_here()) {
     if (!merge_step()) return;
     ++steps_done_;
@@ -63,7 +70,7 @@ void AllGatherPhase::advance() {
   }
   if (state_.run.error || complete()) return;
   for (const auto& [pair, edge] : state_.edges)
-    if (edge.contributions.empty() && edge.session && edge.session->remote().said_goodbye)
+    if (waiting(edge).empty() && edge.session && edge.session->remote().said_goodbye)
       return shutdown_.end_run({ErrorKind::lost_peer, fmt::format("{} left before the run began",
                                                                   edge.session->options().name)});
 }
@@ -71,8 +78,9 @@ void AllGatherPhase::advance() {
 /// Merges one contribution of each partner. False if one makes no sense, which ends the run.
 bool AllGatherPhase::merge_step() {
   for (auto& [pair, edge] : state_.edges) {
-    const Status merged = gather_->merge(edge.contributions.front());
-    edge.contributions.pop_front();
+    std::deque<std::string>& contributions = waiting(edge);
+    const Status merged = gather_->merge(contributions.front());
+    contributions.pop_front();
     if (merged.ok()) continue;
     shutdown_.end_run(
         {ErrorKind::lost_peer, fmt::format("{} broke the protocol: {}",

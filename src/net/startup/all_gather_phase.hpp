@@ -2,6 +2,9 @@
 // step from partner to partner, before the first round.
 #pragma once
 
+#include <cstdint>
+#include <deque>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -34,6 +37,15 @@ class AllGatherPhase {
   void advance();
 
  private:
+  /// Contributions of the other end of an edge that are not merged yet: two at most.
+  struct Waiting {
+    std::uint64_t session = 0;  ///< Edge::sessions: those of a process that is gone do not count
+    std::deque<std::string> contributions;
+  };
+
+  /// Those of the edge's session.
+  std::deque<std::string>& waiting(const Edge& edge);
+  bool step_is_here();
   void send();
   bool merge_step();
   void on_deadline();
@@ -42,6 +54,7 @@ class AllGatherPhase {
   Shutdown& shutdown_;
   std::optional<AllGather> gather_;
   int steps_done_ = 0;
+  std::map<const Edge*, Waiting> waiting_;
   gossip::Scheduler::TimerId deadline_;
 };
 

@@ -9,10 +9,7 @@
 namespace gossamer::net {
 
 Connector::Connector(RealScheduler& scheduler, ConnectorOptions options)
-    : scheduler_(scheduler),
-      options_(std::move(options)),
-      began_(scheduler.now()),
-      pause_(kFirstPause) {
+    : scheduler_(scheduler), options_(std::move(options)), began_(scheduler.now()) {
   timer_ = scheduler_.after(options_.pause, [this] { attempt(); });
 }
 
@@ -50,8 +47,7 @@ void Connector::retry(std::string why) {
   attempt_.reset();
   stream_.reset();
   scheduler_.cancel(timer_);
-  timer_ = scheduler_.after(pause_, [this] { attempt(); });
-  pause_ = std::min(2 * pause_, kLongestPause);
+  timer_ = scheduler_.after(back_off_.next(), [this] { attempt(); });
 }
 
 void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
@@ -82,26 +78,22 @@ void Connector::on_end(const std::string& why) {
 }
 
 void Connector::read_answer() {
-  stream_->read(kHelloPrefixBytes, [this](std::span<const std::byte> prefix) {
-    const auto words = decode_hello_prefix(prefix.first<kHelloPrefixBytes>());
-    if (!words) return retry("the process that answers there is no gossamer peer");
-    if (words->version != kProtocolVersion)
-      return on_rejection(
-          fmt::format("its protocol version is {}, ours is {}", words->version, kProtocolVersion));
-    if (is_accepted(words->result) || shown_->key) return read_rest(prefix);
-    // The other end has sent its reason as a number, and nothing else.
-    on_refusal(words->result,
-               describe_rejection(words->result, options_.hello.identity, options_.hello.from));
-  });
+  stream_->read_hello([this](const HelloPrefix& prefix) { return on_first_words(prefix); },
+                      [this](const std::optional<Hello>& answer) { on_answer(answer); });
 }
 
-void Connector::read_rest(std::span<const std::byte> prefix) {
-  std::vector<std::byte> bytes(prefix.begin(), prefix.end());
-  stream_->read(kHelloBytes - kHelloPrefixBytes,
-                [this, bytes = std::move(bytes)](std::span<const std::byte> rest) mutable {
-                  bytes.insert(bytes.end(), rest.begin(), rest.end());
-                  on_answer(bytes);
-                });
+/// Whether a whole hello follows.
+bool Connector::on_first_words(const HelloPrefix& prefix) {
+  if (prefix.version != kProtocolVersion) {
+    on_rejection(
+        fmt::format("its protocol version is {}, ours is {}", prefix.version, kProtocolVersion));
+    return false;
+  }
+  if (is_accepted(prefix.result) || shown_->key) return true;
+  // The other end has sent its reason as a number, and nothing else.
+  on_refusal(prefix.result,
+             describe_rejection(prefix.result, options_.hello.identity, options_.hello.from));
+  return false;
 }
 
 void Connector::on_refusal(HandshakeResult result, const std::string& clause) {
@@ -109,8 +101,7 @@ void Connector::on_refusal(HandshakeResult result, const std::string& clause) {
   return stale || is_retried(result) ? retry(clause) : on_rejection(clause);
 }
 
-void Connector::on_answer(std::span<const std::byte> bytes) {
-  const auto answer = decode_hello(bytes.first<kHelloBytes>());
+void Connector::on_answer(const std::optional<Hello>& answer) {
   if (!answer) return retry("the process that answers there is no gossamer peer");
   const Hello& hello = options_.hello;
   if (!is_accepted(answer->result))

@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "net/back_off.hpp"
+#include "net/startup/connection.hpp"
 #include "net/startup/handshake_stream.hpp"
 #include "net/tls/authenticator.hpp"
 #include "net/wire/hello.hpp"
@@ -34,10 +36,6 @@ struct ConnectorOptions {
 /// Thread: the scheduler's. Its destruction ends the attempt.
 class Connector {
  public:
-  /// Pauses between two attempts double from the first to the longest.
-  static constexpr gossip::Time kFirstPause = std::chrono::milliseconds(50);
-  static constexpr gossip::Time kLongestPause = std::chrono::seconds(1);
-
   Connector(RealScheduler& scheduler, ConnectorOptions options);
   ~Connector();
 
@@ -52,16 +50,16 @@ class Connector {
   void begin_handshake(std::unique_ptr<Socket> socket);
   void on_end(const std::string& why);
   void read_answer();
-  void read_rest(std::span<const std::byte> prefix);
+  bool on_first_words(const HelloPrefix& prefix);
   void on_refusal(HandshakeResult result, const std::string& clause);
-  void on_answer(std::span<const std::byte> bytes);
+  void on_answer(const std::optional<Hello>& answer);
   void give_up();
   void on_rejection(const std::string& clause);
 
   RealScheduler& scheduler_;
   ConnectorOptions options_;
   gossip::Time began_;
-  gossip::Time pause_;
+  BackOff back_off_;
   int attempts_ = 0;
   std::string address_, failure_;
   gossip::Scheduler::TimerId timer_;

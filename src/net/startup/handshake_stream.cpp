@@ -24,6 +24,22 @@ void HandshakeStream::read(std::size_t bytes,
   continue_read();
 }
 
+void HandshakeStream::read_hello(std::function<bool(const HelloPrefix&)> goes_on,
+                                 std::function<void(const std::optional<Hello>&)> on_hello) {
+  read(kHelloPrefixBytes, [this, goes_on = std::move(goes_on),
+                           on_hello = std::move(on_hello)](std::span<const std::byte> first) {
+    const auto prefix = decode_hello_prefix(first.first<kHelloPrefixBytes>());
+    if (!prefix) return on_hello(std::nullopt);
+    if (!goes_on(*prefix)) return;
+    std::vector<std::byte> bytes(first.begin(), first.end());
+    read(kHelloBytes - kHelloPrefixBytes,
+         [bytes = std::move(bytes), on_hello](std::span<const std::byte> rest) mutable {
+           bytes.insert(bytes.end(), rest.begin(), rest.end());
+           on_hello(decode_hello(std::span(bytes).first<kHelloBytes>()));
+         });
+  });
+}
+
 void HandshakeStream::continue_read() {
   const Area area{in_.data() + received_, in_.size() - received_};
   socket_->read({&area, 1});

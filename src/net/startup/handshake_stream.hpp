@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "net/socket.hpp"
+#include "net/wire/hello.hpp"
 
 namespace gossamer::net {
 
@@ -27,6 +29,10 @@ class HandshakeStream final : public SocketUser,
 
   /// Reads exactly `bytes` bytes. One read at a time.
   void read(std::size_t bytes, std::function<void(std::span<const std::byte>)> then);
+  /// Reads a hello. `goes_on` receives its first words, and says whether the rest is to be read;
+  /// then `on_hello` receives the whole, or nothing where the bytes are no hello.
+  void read_hello(std::function<bool(const HelloPrefix&)> goes_on,
+                  std::function<void(const std::optional<Hello>&)> on_hello);
   /// Writes all bytes, of which it keeps a copy. One write at a time.
   void write(std::span<const std::byte> bytes, std::function<void()> then);
   /// What is read and discarded of a connection at most after the refusal was written to it.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr gossip::Time kReportEvery = 5s;
 // Partners that run and know that the latecomer was lost try to connect at least this often.
-constexpr gossip::Time kGracePeriod = Connector::kLongestPause + 200ms;
+constexpr gossip::Time kGracePeriod = BackOff::kLongest + 200ms;
 
 }  // namespace
 
@@ -32,7 +32,7 @@ Status JoinPhase::wait() {
   RealScheduler& scheduler = state_.scheduler;
   state_.run.blocking = true;
   bool timed_out = false;
-  const auto deadline = scheduler.after(seconds(state_.setup.options.join_timeout),
+  const auto deadline = scheduler.after(gossip::from_seconds(state_.setup.options.join_timeout),
                                         [&timed_out] { timed_out = true; });
   report_timer_ = scheduler.after(kReportEvery, [this] { report_missing(); });
   scheduler.run_until([&] { return state_.run.joined || state_.run.error || timed_out; });

@@ -22,12 +22,6 @@ struct ShownKey {
   std::string text() const { return key ? to_string(*key) : std::string("no key"); }
 };
 
-/// A connection after its handshake.
-struct Connection {
-  std::unique_ptr<Socket> socket;
-  std::optional<PublicKey> key = {};  ///< of the other end, proved; none if it is not encrypted
-};
-
 /// Thread: the scheduler's. Outlives the sockets that it makes.
 class Authenticator {
  public:

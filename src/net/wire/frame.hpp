@@ -13,7 +13,7 @@
 #include <variant>
 
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 
 namespace gossamer::net {
 
@@ -56,7 +56,7 @@ struct AbortFrame {
   bool operator==(const AbortFrame&) const = default;
 };
 
-/// A control message of the gossip protocol (gossip/links/link.hpp). A field that the message does
+/// A control message of the gossip protocol (gossip/link.hpp). A field that the message does
 /// not use is zero.
 struct ControlFrame {
   gossip::ControlMessage message = gossip::ControlMessage::none;

@@ -10,16 +10,11 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "net/area.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/frame.hpp"
 
 namespace gossamer::net {
-
-/// A piece of memory to read into or write from.
-struct Area {
-  void* data = nullptr;
-  std::size_t size = 0;
-};
 
 /// A whole frame with the right checksum.
 struct Frame {

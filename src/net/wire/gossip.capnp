@@ -27,7 +27,7 @@ struct FrameHeader {
     abort :group {                  # the run ends; the payload is the reason as text
       errorKind @11 :UInt16;        # gossamer::ErrorKind
     }
-    control :group {                # a control message of the protocol (gossip/links/link.hpp)
+    control :group {                # a control message of the protocol (gossip/link.hpp)
       message @12 :UInt16;          # gossip::ControlMessage
       channel @13 :UInt16;
       round @14 :UInt64;

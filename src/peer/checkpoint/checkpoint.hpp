@@ -22,7 +22,7 @@
 #include "base/result.hpp"
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/links/simulated_link.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/files.hpp"
 #include "peer/storage/safetensors.hpp"

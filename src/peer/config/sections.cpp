@@ -2,6 +2,7 @@
 
 #include "gossip/algorithm.hpp"
 #include "gossip/attack.hpp"
+#include "gossip/policy.hpp"
 #include "gossip/rule.hpp"
 #include "topology/kind.hpp"
 #include "train/dataset.hpp"
@@ -226,7 +227,7 @@ const ParameterSet<PolicyOptions>& policy_parameters() {
                         "neighbours; deadline: rows that arrive in time, as agreed by both ends of "
                         "an edge; stale: rows of neighbours that would fall more than staleness "
                         "rounds behind; async: none, the newest rows are used",
-                .choices = {"sync", "deadline", "stale", "async"}})
+                .choices = gossip::policy_names()})
           .add("staleness", &PolicyOptions::staleness,
                {.help = "policy stale: rounds by which a peer may be ahead of a neighbour",
                 .minimum = 1,

@@ -14,7 +14,7 @@
 #include "base/result.hpp"
 #include "gossip/exchange/exchange.hpp"
 #include "gossip/links/simulated_link.hpp"
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 #include "net/startup/refused_connections.hpp"
 #include "peer/log/metrics.hpp"
 #include "peer/log/resumed_log.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "peer/attack/attack_check.hpp"
 #include "peer/prediction/quadratic_run.hpp"
 #include "peer/setup/rule_check.hpp"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 
 namespace gossamer::peer {
 namespace {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "gossip/engine/exchange_options.hpp"
+#include "gossip/process/options.hpp"
 #include "net/options.hpp"
 
 namespace gossamer::peer {
@@ -24,7 +24,7 @@ gossip::ExchangeOptions chosen_options(const Setup& setup) {
   options.attack = setup.attack.make ? &setup.attack : nullptr;
   options.seed = setup.config.run.seed;
   options.rounds = setup.config.run.rounds;
-  options.row_limit = net::seconds(setup.config.net.row_timeout);
+  options.row_limit = gossip::from_seconds(setup.config.net.row_timeout);
   options.largest_value = static_cast<float>(setup.config.exchange.largest_value);
   return options;
 }

@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gpu/device.hpp"
 
 namespace gossamer::peer {

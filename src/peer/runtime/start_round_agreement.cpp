@@ -173,7 +173,7 @@ int steps_to_reach_all(const Setup& setup) {
   return std::min(2 * hops, setup.nodes() - 1);
 }
 
-std::optional<std::uint64_t> largest_lead(const Setup& setup) {
+std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   if (setup.config.exchange.policy != "sync" || !needs.bounded_lead) return {};
   // A node that ends a round has received from its partners in it, which had begun it.
@@ -186,7 +186,7 @@ std::optional<std::uint64_t> largest_lead(const Setup& setup) {
 std::string agreement_warning(const Setup& setup) {
   const CheckpointOptions& options = setup.config.checkpoint;
   if (options.every == 0 || setup.nodes() == 1) return {};
-  const auto lead = largest_lead(setup);
+  const auto lead = largest_round_gap(setup);
   const char* otherwise =
       setup.tolerates_peer_loss()
           ? ", and then processes without the most common round start with a neighbour's rows"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/files.hpp"
 
@@ -62,7 +62,7 @@ int steps_to_reach_all(const Setup& setup);
 
 /// The largest number of rounds by which one node of a network can be ahead of another; nothing if
 /// there is no bound.
-std::optional<std::uint64_t> largest_lead(const Setup& setup);
+std::optional<std::uint64_t> largest_round_gap(const Setup& setup);
 
 /// A sentence that says why the processes of a network may find no round of which all have a
 /// checkpoint; empty if they will find one.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "gossip/policy.hpp"
 #include "topology/krylov.hpp"
 #include "topology/spectrum.hpp"
 
@@ -42,38 +43,43 @@ Status check_averages(const gossip::Algorithm& algorithm, const std::string& nam
                   algorithm.steps_per_round()));
 }
 
+/// The reason, and settings that would work.
+std::string explain(gossip::PolicyConflict conflict, const std::string& algorithm) {
+  using enum gossip::PolicyConflict;
+  switch (conflict) {
+    case no_mixing:
+      return fmt::format(
+          "a policy applies to mixing, and '{}' does not mix; set algorithm.policy = sync, or "
+          "choose an algorithm that mixes (dpsgd)",
+          algorithm);
+    case conserved_sums:
+      return fmt::format(
+          "'{}' conserves sums over the peers, and late or missing rows would break them; set "
+          "algorithm.policy = sync, or choose an algorithm without such sums (dpsgd)",
+          algorithm);
+    case fixed_matrix:
+      return fmt::format(
+          "'{}' needs a W that is the same in every round, and a deadline changes it; set "
+          "algorithm.policy = sync, or choose an algorithm that accepts any W (dpsgd, "
+          "gradient_tracking)",
+          algorithm);
+    case synchronous: break;
+  }
+  return fmt::format(
+      "'{}' needs all rows of the same round; set algorithm.policy = sync, or choose an algorithm "
+      "that accepts late rows (dpsgd)",
+      algorithm);
+}
+
 }  // namespace
 
 Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
                        const topology::MixingSchedule& schedule) {
   const gossip::AlgorithmRequirements needs = algorithm.requirements();
-  const std::string &policy = config.exchange.policy, &name = config.algorithm.kind;
-  if (policy != "sync" && !needs.mixing_matrix)
-    return invalid_error(
-        fmt::format("algorithm.policy: a policy applies to mixing, and '{}' does not mix; set "
-                    "algorithm.policy = sync, or choose an algorithm that mixes (dpsgd)",
-                    name));
-  const auto rows = algorithm.rows(schedule);
-  const bool conserves_sums = std::any_of(rows.begin() + 1, rows.end(),
-                                          [](const auto& row) { return row.conserved_sum; }) &&
-                              std::ranges::any_of(rows, &gossip::RowSpec::mixed);
-  if ((policy == "async" || policy == "stale") && conserves_sums)
-    return invalid_error(
-        fmt::format("algorithm.policy: '{}' conserves sums over the peers, and late or missing "
-                    "rows would break them; set algorithm.policy = sync, or choose an algorithm "
-                    "without such sums (dpsgd)",
-                    name));
-  if (policy == "deadline" && needs.fixed_matrix)
-    return invalid_error(
-        fmt::format("algorithm.policy: '{}' needs a W that is the same in every round, and a "
-                    "deadline changes it; set algorithm.policy = sync, or choose an algorithm that "
-                    "accepts any W (dpsgd, gradient_tracking)",
-                    name));
-  if (policy != "sync" && needs.synchronous)
-    return invalid_error(
-        fmt::format("algorithm.policy: '{}' needs all rows of the same round; set algorithm.policy "
-                    "= sync, or choose an algorithm that accepts late rows (dpsgd)",
-                    name));
+  const std::string& name = config.algorithm.kind;
+  if (const auto conflict = gossip::policy_conflict(gossip::policy_named(config.exchange.policy),
+                                                    algorithm, schedule))
+    return invalid_error(fmt::format("algorithm.policy: {}", explain(*conflict, name)));
   if (schedule.weighing().only_columns() && !needs.column_stochastic && needs.mixing_matrix)
     return invalid_error(
         fmt::format("topology.weights: with out_degree only the columns of W sum to 1, and '{}' "
@@ -154,7 +160,8 @@ Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
                     "set algorithm.kind = choco, which has error feedback, or choose a codec that "
                     "rounds (bf16, int8)",
                     kind, name));
-  if (codec.fidelity() != Fidelity::exact && config.exchange.policy != "sync")
+  if (codec.fidelity() != Fidelity::exact &&
+      !gossip::takes_lossy_codec(gossip::policy_named(config.exchange.policy)))
     return invalid_error(
         fmt::format("codec.kind: under policy {} rows are sent unencoded, not as '{}'; set "
                     "algorithm.policy = sync, or codec.kind = none",
@@ -165,12 +172,13 @@ Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
 Status check_matrix(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const std::string& topology = setup.config.topology.kind;
-  if (setup.config.exchange.policy == "deadline" && !setup.report.symmetric)
+  const std::string& policy = setup.config.exchange.policy;
+  if (gossip::needs_symmetric_matrix(gossip::policy_named(policy)) && !setup.report.symmetric)
     return invalid_error(
-        fmt::format("algorithm.policy: under deadline both ends of an edge skip an exchange "
-                    "together, which needs a symmetric W, and the W of '{}' is not symmetric; "
-                    "choose another topology, or policy stale",
-                    topology));
+        fmt::format("algorithm.policy: under {} both ends of an edge skip an exchange together, "
+                    "which needs a symmetric W, and the W of '{}' is not symmetric; choose another "
+                    "topology, or policy stale",
+                    policy, topology));
   if (!needs.fixed_matrix) return {};
   if (setup.report.symmetric && setup.report.period == 1)
     return check_eigenvalues(setup, needs.above);

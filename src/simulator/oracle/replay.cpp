@@ -4,7 +4,7 @@
 #include <cmath>
 #include <ranges>
 
-#include "gossip/node.hpp"
+#include "gossip/process/options.hpp"
 #include "simulator/oracle/checks.hpp"
 
 namespace gossamer::simulator {
@@ -38,8 +38,9 @@ KeptSum Replay::kept_sum(int a, Round t, Channel channel) const {
     mirrored = std::ranges::all_of(std::views::iota(0, index_.peers()),
                                    [&](int j) { return weight(i, j) == weight(j, i); });
   if (mirrored) return KeptSum::row;  // and the column's with it
-  if (index_.protocol.policy != Policy::sync ||
-      !rows_with_conserved_sum(index_.protocol.rows)[channel])
+  const std::vector<ChannelSpec> channels =
+      channels_of(index_.protocol.rows, static_cast<std::size_t>(index_.scenario.length));
+  if (index_.protocol.policy != Policy::sync || !channels[channel].conserves_sum)
     return KeptSum::row;
   const bool whole = !index_.incarnation(a).joins && t < index_.links().first_change(a);
   return whole ? KeptSum::row : KeptSum::either;

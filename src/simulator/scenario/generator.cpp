@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/philox.hpp"
-#include "gossip/engine/exchange_options.hpp"
+#include "gossip/process/options.hpp"
 #include "topology/graph.hpp"
 
 namespace gossamer::simulator {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gossip/engine/exchange_options.hpp"
+#include "gossip/process/options.hpp"
 #include "topology/spectrum.hpp"
 
 namespace gossamer::simulator {
@@ -85,23 +85,16 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
   GOSSAMER_TRY(protocol.codec, make_codec(scenario.codec, {}, {scenario.seed}));
   const bool known = scenario.algorithm == "consensus" || scenario.algorithm == "dpsgd" ||
                      scenario.algorithm == "qg_momentum";
-  if (scenario.codec != "none" && (protocol.policy != Policy::sync || !known))
+  if (scenario.codec != "none" && !(takes_lossy_codec(protocol.policy) && known))
     return invalid("scenario.codec: goes only with sync and with consensus, dpsgd and qg_momentum");
   bool symmetric = true;
   for (int t = 0; t < std::max(protocol.schedule->period(), 1); ++t)
     symmetric = symmetric && protocol.schedule->at(static_cast<Round>(t))->symmetric();
-  const bool mixes = std::ranges::any_of(protocol.rows, &RowSpec::mixed);
-  const bool conserves_sums =
-      mixes && std::any_of(protocol.rows.begin() + 1, protocol.rows.end(),
-                           [](const RowSpec& row) { return row.conserved_sum; });
-  if ((protocol.policy == Policy::stale || protocol.policy == Policy::async) && conserves_sums)
-    return invalid("scenario.policy: the algorithm keeps sums, which late rows would break");
-  if (protocol.policy != Policy::sync && (needs.column_stochastic ? mixes : !needs.mixing_matrix))
-    return invalid(fmt::format("scenario.policy: {} goes only with sync", scenario.algorithm));
-  if (protocol.policy == Policy::deadline && (needs.fixed_matrix || !symmetric))
-    return invalid(
-        "scenario.policy: deadline takes a symmetric W, and an algorithm that tolerates a changed "
-        "one");
+  if (policy_conflict(protocol.policy, *protocol.algorithm, *protocol.schedule))
+    return invalid(fmt::format("scenario.policy: {} does not run under {}", scenario.algorithm,
+                               scenario.policy));
+  if (needs_symmetric_matrix(protocol.policy) && !symmetric)
+    return invalid(fmt::format("scenario.policy: {} takes a symmetric W", scenario.policy));
   if (needs.fixed_matrix && !(symmetric && protocol.schedule->period() == 1))
     return invalid("scenario.topology: the algorithm takes a symmetric W that never changes");
   if (needs.above > -1 && !scenario.lazy) return invalid("scenario.lazy: the algorithm needs it");

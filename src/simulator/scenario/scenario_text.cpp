@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "gossip/engine/exchange_options.hpp"
+#include "gossip/process/options.hpp"
 #include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {

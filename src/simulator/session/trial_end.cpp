@@ -139,7 +139,8 @@ void TrialEnd::send_next() {
     sent_.push_back({net::FrameKind::running, {}, 0});
     session_->send(net::RunningFrame{});
   } else if (kind == 2) {
-    ChunkHeader header{number_, 1 - number_, round_, 0, 0, 0, ControlMessage::propose_round};
+    ChunkHeader header =
+        control_header(number_, 1 - number_, ControlMessage::propose_round, round_);
     header.donor_steps = random.below(1000);
     sent_.push_back({net::FrameKind::control, header, hash_of(std::span<const float>())});
     session_->send(Chunk(header, {}, {}));

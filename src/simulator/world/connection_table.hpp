@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "simulator/names.hpp"
 
 namespace gossamer::simulator {

@@ -5,7 +5,7 @@
 #include <map>
 #include <optional>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "gossip/scheduler.hpp"
 #include "simulator/names.hpp"
 

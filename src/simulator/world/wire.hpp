@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
+#include "gossip/link.hpp"
 #include "gossip/links/capacity.hpp"
-#include "gossip/links/link.hpp"
 #include "simulator/world/world.hpp"
 
 namespace gossamer::simulator {

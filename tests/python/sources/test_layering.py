@@ -27,18 +27,37 @@ MAY_INCLUDE = {
     "cli": {"base", "topology", "theory", "gpu", "train", "gossip", "net", "peer"},
     "simulator": {"base", "topology", "gpu", "gossip", "net", "peer", "cli"},
 }
-# The folders of peer/ in their order: each includes only folders before it.
-PEER_ORDER = (
-    "storage",
-    "config",
-    "attack",
-    "setup",
-    "log",
-    "checkpoint",
-    "prediction",
-    "runtime",
-    "benchmarks",
-)
+# The folders of a module in their order: each includes only folders before it. "" are the files of
+# the module's own folder.
+ORDER = {
+    "peer": (
+        "",
+        "storage",
+        "config",
+        "attack",
+        "setup",
+        "log",
+        "checkpoint",
+        "prediction",
+        "runtime",
+        "benchmarks",
+    ),
+    "gossip": (
+        "",
+        "codecs",
+        "rules",
+        "attacks",
+        "links",
+        "process",
+        "messaging",
+        "mixing",
+        "exchange",
+        "node",
+        "algorithms",
+        "membership",
+        "engine",
+    ),
+}
 
 # Code that runs in virtual time or whose results must be the same on every machine.
 DETERMINISTIC = (
@@ -120,17 +139,24 @@ def test_a_module_includes_only_the_modules_listed_for_it(module: str) -> None:
     assert not faults, "\n".join(faults)
 
 
-def test_folders_of_peer_include_only_folders_before_them() -> None:
-    folders = {path.name for path in (SRC / "peer").iterdir() if sources(f"peer/{path.name}")}
-    assert folders <= set(PEER_ORDER), "give the new folder a place in PEER_ORDER"
+def folder_of(path: str, module: str) -> str:
+    """The folder of `module` in which a file of src/ lies; "" for the module's own folder."""
+    return path.removeprefix(f"{module}/").rpartition("/")[0].partition("/")[0]
+
+
+@pytest.mark.parametrize("module", ORDER)
+def test_folders_of_a_module_include_only_folders_before_them(module: str) -> None:
+    order = ORDER[module]
     faults = []
-    for place, folder in enumerate(PEER_ORDER):
-        for path in sources(f"peer/{folder}"):
-            for included in INCLUDE.findall(code(path)):
-                module, _, rest = included.partition("/")
-                target = rest.partition("/")[0]
-                if module == "peer" and target in PEER_ORDER[place + 1 :]:
-                    faults.append(f"{path.relative_to(SRC)} includes {included}")
+    for path in sources(module):
+        name = str(path.relative_to(SRC))
+        folder = folder_of(name, module)
+        assert folder in order, f"give {folder} a place in the order of {module}"
+        for included in INCLUDE.findall(code(path)):
+            if not included.startswith(f"{module}/"):
+                continue
+            if folder_of(included, module) not in order[: order.index(folder) + 1]:
+                faults.append(f"{name} includes {included}")
     assert not faults, "\n".join(faults)
 
 

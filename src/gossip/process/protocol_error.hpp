@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 
 namespace gossamer::gossip {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 
 namespace gossamer::gossip {
 

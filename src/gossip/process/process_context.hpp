@@ -2,11 +2,11 @@
 #pragma once
 
 #include "gossip/compute.hpp"
-#include "gossip/exchange/options.hpp"
-#include "gossip/messaging/fault_reporter.hpp"
-#include "gossip/messaging/link_registry.hpp"
-#include "gossip/messaging/validator.hpp"
-#include "gossip/mixing/zero_rows.hpp"
+#include "gossip/process/fault_reporter.hpp"
+#include "gossip/process/link_registry.hpp"
+#include "gossip/process/options.hpp"
+#include "gossip/process/validator.hpp"
+#include "gossip/process/zero_rows.hpp"
 #include "gossip/scheduler.hpp"
 #include "topology/mixing_matrix.hpp"
 

@@ -107,16 +107,4 @@ class NodeRows {
   std::vector<std::uint64_t> counters_;
 };
 
-/// Number of channels for an algorithm with these rows: one for each row, and one for gradients.
-inline Channel channel_count(const std::vector<RowSpec>& rows) {
-  return static_cast<Channel>(rows.size() + 1);
-}
-/// ExchangeOptions::row_lengths: values of a row, by channel.
-std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size_t d);
-/// ExchangeOptions::mixed.
-std::vector<bool> mixed_rows(const std::vector<RowSpec>& rows);
-/// ExchangeOptions::conserves_sum: true for a tracker's row or a push-sum's. Not for x, on which
-/// the peers must agree, so that its rows of W sum to 1.
-std::vector<bool> rows_with_conserved_sum(const std::vector<RowSpec>& rows);
-
 }  // namespace gossamer::gossip

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "gossip/node_rows.hpp"
+#include "gossip/node/node_rows.hpp"
 #include "gossip/task.hpp"
 
 namespace gossamer::gossip {

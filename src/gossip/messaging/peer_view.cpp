@@ -1,4 +1,4 @@
-#include "gossip/membership/peer_view.hpp"
+#include "gossip/messaging/peer_view.hpp"
 
 #include <algorithm>
 
@@ -6,24 +6,24 @@ namespace gossamer::gossip {
 
 bool PeerView::is_present(int peer, Round t) const {
   if (lost_.contains(peer)) return false;
-  const auto since = member_since_.find(peer);
-  return since == member_since_.end() || since->second <= t;
+  const auto since = present_since_.find(peer);
+  return since == present_since_.end() || since->second <= t;
 }
 
-Round PeerView::member_since(int peer) const {
-  const auto found = member_since_.find(peer);
-  return found == member_since_.end() ? 0 : found->second;
+Round PeerView::present_since(int peer) const {
+  const auto found = present_since_.find(peer);
+  return found == present_since_.end() ? 0 : found->second;
 }
 
 bool PeerView::remove(int peer) {
   if (!lost_.insert(peer).second) return false;
-  member_since_.erase(peer);
+  present_since_.erase(peer);
   return true;
 }
 
 void PeerView::restore(int peer, Round first) {
   lost_.erase(peer);
-  member_since_[peer] = first;
+  present_since_[peer] = first;
 }
 
 std::span<const topology::Neighbour> PeerView::in_neighbours(const topology::MixingMatrix& w,

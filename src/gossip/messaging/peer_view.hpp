@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 #include "topology/mixing_matrix.hpp"
 
 namespace gossamer::gossip {
@@ -40,9 +40,9 @@ class PeerView {
   bool is_present(int peer) const { return !lost_.contains(peer); }
   bool is_present(int peer, Round t) const;
   /// The round from which on `peer`, which was lost, is present again; 0 if it was never lost.
-  Round member_since(int peer) const;
+  Round present_since(int peer) const;
   /// Whether no neighbour was ever lost.
-  bool is_complete() const { return lost_.empty() && member_since_.empty(); }
+  bool is_complete() const { return lost_.empty() && present_since_.empty(); }
   /// The link to `peer` was lost. Returns whether the peer was present.
   bool remove(int peer);
   /// `peer`, which was lost, is present from round `first` on.
@@ -76,7 +76,7 @@ class PeerView {
   int peer_;
   const topology::MixingSchedule& schedule_;
   std::set<int> lost_;
-  std::map<int, Round> member_since_;  ///< of neighbours that were lost and are restored
+  std::map<int, Round> present_since_;  ///< of neighbours that were lost and are restored
   bool conserves_sums_ = true;
   std::vector<topology::Neighbour> in_neighbours_;
   std::vector<int> out_neighbours_;

@@ -19,9 +19,9 @@
 
 #include "base/result.hpp"
 #include "gossip/compute.hpp"
-#include "gossip/exchange/options.hpp"
-#include "gossip/links/link.hpp"
-#include "gossip/messaging/fault_reporter.hpp"
+#include "gossip/link.hpp"
+#include "gossip/process/fault_reporter.hpp"
+#include "gossip/process/options.hpp"
 #include "gpu/fault_word.hpp"
 
 namespace gossamer::gossip {
@@ -63,7 +63,7 @@ class Validator {
                      std::span<const int> to);
   std::uint64_t tag_of(int peer, Round t, Channel channel) const;
   std::uint64_t peer_count() const { return static_cast<std::uint64_t>(*hosted_.rbegin()) + 1; }
-  std::uint64_t channel_count() const { return options_.channels + std::uint64_t{1}; }
+  std::uint64_t channel_count() const { return options_.channels.size() + 1; }
 
   const ExchangeOptions& options_;
   Compute& compute_;

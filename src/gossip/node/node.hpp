@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "gossip/node_training.hpp"
+#include "gossip/node/node_training.hpp"
 
 namespace gossamer::gossip {
 
@@ -53,7 +53,7 @@ class Node : public NodeTraining {
   /// finished its last round.
   bool accepts_share(int peer, Round t) const;
   /// The round from which on `peer`, which was lost, takes part again; 0 if it was never lost.
-  Round member_since(int peer) const { return endpoint_.view().member_since(peer); }
+  Round present_since(int peer) const { return endpoint_.view().present_since(peer); }
 
   // ---- messages of an algorithm of its own. Each row is a channel: its messages are received in
   // the order sent.

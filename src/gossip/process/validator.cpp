@@ -1,11 +1,11 @@
-#include "gossip/messaging/validator.hpp"
+#include "gossip/process/validator.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/magnitude.hpp"
-#include "gossip/messaging/protocol_error.hpp"
+#include "gossip/process/protocol_error.hpp"
 
 namespace gossamer::gossip {
 namespace {
@@ -34,7 +34,7 @@ Validator::~Validator() {
 
 // Rows for a joining peer are never coded.
 bool Validator::is_coded(Channel channel) const {
-  return is_lossy(options_) && channel < options_.channels;
+  return is_lossy(options_) && channel < options_.channels.size();
 }
 
 std::optional<std::string> Validator::violation(const ChunkHeader& header,

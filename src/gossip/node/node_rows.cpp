@@ -1,4 +1,4 @@
-#include "gossip/node_rows.hpp"
+#include "gossip/node/node_rows.hpp"
 
 #include <algorithm>
 
@@ -50,25 +50,6 @@ task<void> NodeRows::reinitialise(std::size_t k) {
 
 bool NodeRows::conserves_sums() const {
   return std::ranges::any_of(specs_, [](const RowSpec& row) { return row.conserved_sum; });
-}
-
-std::vector<std::size_t> row_lengths(const std::vector<RowSpec>& rows, std::size_t d) {
-  std::vector<std::size_t> lengths;
-  for (const RowSpec& row : rows) lengths.push_back(row.length(d));
-  lengths.push_back(d);  // of gradients
-  return lengths;
-}
-
-std::vector<bool> mixed_rows(const std::vector<RowSpec>& rows) {
-  std::vector<bool> mixed;
-  for (const RowSpec& row : rows) mixed.push_back(row.mixed);
-  return mixed;
-}
-
-std::vector<bool> rows_with_conserved_sum(const std::vector<RowSpec>& rows) {
-  std::vector<bool> conserved;
-  for (const RowSpec& row : rows) conserved.push_back(!conserved.empty() && row.conserved_sum);
-  return conserved;
 }
 
 }  // namespace gossamer::gossip

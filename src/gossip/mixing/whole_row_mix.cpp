@@ -1,4 +1,4 @@
-#include "gossip/mixing/rule_operation.hpp"
+#include "gossip/mixing/whole_row_mix.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -25,18 +25,26 @@ Neighbourhood neighbourhood(const WholeRows& rows, const std::vector<double>& sq
 
 }  // namespace
 
-task<bool> RuleOperation::apply(std::span<const float> x, std::span<float> out, WholeRows& rows) {
+task<void> WholeRowMix::mix(Channel channel, MixedRow& row, WholeRows rows) {
+  const std::span<const float> x = row.values();
+  const std::span<float> out = row.back().values();
+  const MixingRule* const rule = process_.options.rule;
+  const RankRule* const ranks = rule ? std::get_if<RankRule>(&rule->function) : nullptr;
   const Time begin = process_.scheduler.now();
-  const MixingRule& rule = *process_.options.rule;
-  const RankRule* ranks = std::get_if<RankRule>(&rule.function);
-  if (ranks != nullptr) co_await rank(*ranks, x, out, rows);
-  else co_await weigh(std::get<DistanceRule>(rule.function), x, rows);
-  seconds_ += gossip::seconds(process_.scheduler.now() - begin);
-  co_return ranks != nullptr;
+  if (ranks) co_await rank(*ranks, x, out, rows);
+  else if (rule) co_await weigh(std::get<DistanceRule>(rule->function), x, rows);
+  rule_seconds_ += gossip::seconds(process_.scheduler.now() - begin);
+  if (!ranks) {
+    MixOperation& operation = operations_.of(channel);
+    operation.begin(x, out, std::move(rows));
+    co_await operation.finished();
+    operation.end();
+  }
+  row.swap();
 }
 
-task<void> RuleOperation::rank(const RankRule& rule, std::span<const float> x, std::span<float> out,
-                               const WholeRows& rows) {
+task<void> WholeRowMix::rank(const RankRule& rule, std::span<const float> x, std::span<float> out,
+                             const WholeRows& rows) {
   std::vector<const float*> ranked;
   if (rule.ranks_own_row) ranked.push_back(x.data());
   for (const gpu::MixSource& source : rows.sources) ranked.push_back(source.row);
@@ -49,8 +57,7 @@ task<void> RuleOperation::rank(const RankRule& rule, std::span<const float> x, s
   co_await process_.compute.operate(request);
 }
 
-task<void> RuleOperation::weigh(const DistanceRule& rule, std::span<const float> x,
-                                WholeRows& rows) {
+task<void> WholeRowMix::weigh(const DistanceRule& rule, std::span<const float> x, WholeRows& rows) {
   std::vector<const float*> measured{x.data()};
   for (const gpu::MixSource& source : rows.sources) measured.push_back(source.row);
   gpu::DistancesRequest<float> request{measured, !rule.between_neighbours, x.size()};

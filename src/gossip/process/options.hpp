@@ -6,26 +6,36 @@
 #include <functional>
 #include <vector>
 
+#include "gossip/algorithm.hpp"
 #include "gossip/attack.hpp"
 #include "gossip/codec.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
+#include "gossip/policy.hpp"
 #include "gossip/rule.hpp"
 #include "gossip/scheduler.hpp"
 
 namespace gossamer::gossip {
 
-/// When a mix takes a neighbour's row: gossip/mixing/ has a file for each.
-enum class Policy { sync, deadline, stale, async };
+/// What the messages of a channel are.
+struct ChannelSpec {
+  std::size_t length = 0;      ///< values of a row
+  bool mixed = false;          ///< rows of rounds, which a mix takes
+  bool conserves_sum = false;  ///< where a neighbour is absent, what is left of a directed W
+                               ///< conserves the sum of such rows over the peers, and for other
+                               ///< rows keeps consensus a fixed point; of a symmetric W, both.
+                               ///< Only under `sync`
+};
 
 struct ExchangeOptions {
   Policy policy = Policy::sync;
   Round staleness = 4;           ///< `stale`: rounds that a peer may be ahead of a neighbour
   double deadline_slack = 0.25;  ///< `deadline`: the part of a round that a mix waits for a row
                                  ///< beyond the usual time of arrival
-  std::size_t chunk_values = 1 << 18;         ///< largest number of values in a chunk: 1 MiB
-  std::vector<std::size_t> row_lengths = {};  ///< values of a row, by channel
-  Channel channels = 1;  ///< rows that may be mixed or sent; one more channel is for the rows sent
-                         ///< to a joining peer, and chunks of others are refused
+  std::size_t chunk_values = 1 << 18;  ///< largest number of values in a chunk: 1 MiB
+  std::vector<ChannelSpec> channels =
+      std::vector<ChannelSpec>(1);  ///< of the rows that may be mixed or sent; one more channel
+                                    ///< is for the rows sent to a joining peer, and chunks of
+                                    ///< others are refused
   std::function<int(int peer)> gpu_of = [](int) {
     return 0;
   };  ///< the GPU of the device on which a hosted peer's rows lie
@@ -39,16 +49,15 @@ struct ExchangeOptions {
                                   ///< messages beyond kLargestMargin
   Time row_limit = Time(0);     ///< RowDeadline's, in a network; 0: rows are waited for without end
   float largest_value = 1e18F;  ///< bound on the magnitude of values sent between peers; finite
-  std::vector<bool> mixed = {};          ///< by channel: rows of rounds, which a mix takes
-  std::vector<bool> conserves_sum = {};  ///< by channel: where a neighbour is absent, what is left
-                                         ///< of a directed W conserves the sum of such rows over
-                                         ///< the peers, and for other rows keeps consensus a fixed
-                                         ///< point; of a symmetric W, both. Only under `sync`
 };
 
 /// Whether mixed rows travel as messages of a codec that does not keep every bit.
 inline bool is_lossy(const ExchangeOptions& options) {
   return options.codec != nullptr && options.codec->fidelity() != Fidelity::exact;
 }
+
+/// A channel for each row of an algorithm, and one for gradients. `length`: d, the number of
+/// parameters.
+std::vector<ChannelSpec> channels_of(const std::vector<RowSpec>& rows, std::size_t length);
 
 }  // namespace gossamer::gossip

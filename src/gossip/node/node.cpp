@@ -1,4 +1,4 @@
-#include "gossip/node.hpp"
+#include "gossip/node/node.hpp"
 
 #include <algorithm>
 
@@ -33,7 +33,7 @@ task<std::vector<NeighbourRow>> Node::share(Round since, int k) {
 // shares nothing with it in the round in which the link takes effect.
 bool Node::accepts_share(int peer, Round t) const {
   const PeerView& view = endpoint_.view();
-  const Round since = view.member_since(peer);
+  const Round since = view.present_since(peer);
   const bool just_restored = since > 0 && since == t;
   return view.is_present(peer, t) && !just_restored && !endpoint_.mixer().has_left(peer);
 }

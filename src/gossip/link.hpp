@@ -23,22 +23,22 @@ using Channel = std::uint16_t;
 /// link. The first group belongs to the policies, the second to membership
 /// (gossip/membership/membership.hpp), and the last message to gossip/exchange/row_deadline.hpp.
 enum class ControlMessage : std::uint16_t {
-  none = 0,           ///< the chunk carries values
-  commit = 1,         ///< the exchange of `round` on this edge counts
-  decline = 2,        ///< exchanges up to `round` that were not committed before do not count
-  query = 3,          ///< the sender stops waiting: decide the exchange of `round` now
-  skip = 4,           ///< deadline: the sender takes part in no undecided exchange up to `round`;
-                      ///< stale and async: it has done its last round
-  link_lost = 5,      ///< `link_state`: an end lost its link; rows are reinitialised n rounds after
-                      ///< `round`
-  link_restored = 6,  ///< `link_state`: the link takes effect from `round` on
-  resync = 7,         ///< a restored connection; the sender is in `round`
-  request_state = 8,  ///< a restored connection; the sender joins and needs a row to begin with
-  propose_round = 9,  ///< let the link take effect in `round`; the donor has done `donor_steps`
-  reject_round = 10,  ///< the proposed round has begun here: the sender is in `round`
-  waiting = 11,       ///< the sender waits for the rows of others: `chain`
+  none = 0,            ///< the chunk carries values
+  commit = 1,          ///< the exchange of `round` on this edge counts
+  decline = 2,         ///< exchanges up to `round` that were not committed before do not count
+  query = 3,           ///< the sender stops waiting: decide the exchange of `round` now
+  skip = 4,            ///< the sender takes part in no undecided exchange up to `round`
+  finished = 5,        ///< the sender has done `round`, its last round
+  link_lost = 6,       ///< `link_state`: an end lost its link; rows are reinitialised n rounds
+                       ///< after `round`
+  link_restored = 7,   ///< `link_state`: the link takes effect from `round` on
+  resync = 8,          ///< a restored connection; the sender is in `round`
+  request_state = 9,   ///< a restored connection; the sender joins and needs a row to begin with
+  propose_round = 10,  ///< let the link take effect in `round`; the donor has done `donor_steps`
+  reject_round = 11,   ///< the proposed round has begun here: the sender is in `round`
+  waiting = 12,        ///< the sender waits for the rows of others: `chain`
 };
-inline constexpr std::uint16_t kControlMessages = 12;
+inline constexpr std::uint16_t kControlMessages = 13;
 /// A restored link takes effect at most this many rounds after the rounds of its ends, so the round
 /// of a control message lies at most this far beyond the last round of the run.
 inline constexpr Round kLargestMargin = Round{1} << 20;
@@ -73,6 +73,14 @@ struct ChunkHeader {
   std::uint64_t donor_steps = 0;  ///< local steps that the donor has done; of propose_round
   std::uint8_t chain = 0;  ///< of waiting: peers that wait one behind the other, the sender first
 };
+
+/// The header of a control message; `channel` is that of a policy's.
+inline ChunkHeader control_header(int from, int to, ControlMessage message, Round round,
+                                  Channel channel = 0) {
+  ChunkHeader header{from, to, round, channel};
+  header.control = message;
+  return header;
+}
 
 /// Part of a message, in memory that the lease holds until the chunk is destroyed; or a control
 /// message.

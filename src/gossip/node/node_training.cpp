@@ -1,4 +1,4 @@
-#include "gossip/node_training.hpp"
+#include "gossip/node/node_training.hpp"
 
 #include <vector>
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/result.hpp"
-#include "gossip/links/link.hpp"
+#include "gossip/link.hpp"
 
 namespace gossamer::gossip {
 

@@ -1,0 +1,38 @@
+// The mix of a row with whole rows, by the run's rule. The mean mixes them with their weights in W.
+// A DistanceRule takes the distances between the rows from the device, and gives the mix its
+// weights. On a GPU the host waits for the distances, once a mix: the weights are computed there. A
+// RankRule is one operation of the device.
+#pragma once
+
+#include "gossip/mixing/mix_operation.hpp"
+#include "gossip/mixing/mixer.hpp"
+#include "gossip/rule.hpp"
+#include "gossip/task.hpp"
+
+namespace gossamer::gossip {
+
+/// Thread: the scheduler's.
+class WholeRowMix {
+ public:
+  explicit WholeRowMix(const MixerContext& context)
+      : process_(context.process), operations_(context) {}
+
+  /// Mixes `row`, which is `channel`, and swaps its halves, also if there are no rows to mix with.
+  /// `rows` are the neighbours' rows with their weights in W, and are held until the task is done.
+  task<void> mix(Channel channel, MixedRow& row, WholeRows rows);
+
+  /// Time spent so far, in seconds of the scheduler's clock; of a rule, with the wait for the
+  /// batch.
+  double seconds() const { return rule_seconds_ + operations_.seconds(); }
+
+ private:
+  task<void> rank(const RankRule& rule, std::span<const float> x, std::span<float> out,
+                  const WholeRows& rows);
+  task<void> weigh(const DistanceRule& rule, std::span<const float> x, WholeRows& rows);
+
+  const ProcessContext& process_;
+  MixOperations operations_;
+  double rule_seconds_ = 0;
+};
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,16 @@
+#include "gossip/process/options.hpp"
+
+namespace gossamer::gossip {
+
+std::vector<ChannelSpec> channels_of(const std::vector<RowSpec>& rows, std::size_t length) {
+  std::vector<ChannelSpec> channels;
+  for (const RowSpec& row : rows) {
+    channels.push_back({.length = row.length(length), .mixed = row.mixed});
+    // Not of x, on which the peers must agree, so that its rows of W sum to 1.
+    if (channels.size() > 1) channels.back().conserves_sum = row.conserved_sum;
+  }
+  channels.push_back({.length = length});  // of gradients
+  return channels;
+}
+
+}  // namespace gossamer::gossip

@@ -1,0 +1,27 @@
+// The pauses between attempts to connect.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "gossip/scheduler.hpp"
+
+namespace gossamer::net {
+
+/// Each pause is twice as long as the one before, up to the longest.
+class BackOff {
+ public:
+  static constexpr gossip::Time kFirst = std::chrono::milliseconds(50);
+  static constexpr gossip::Time kLongest = std::chrono::seconds(1);
+
+  /// The pause before the next attempt.
+  gossip::Time next() { return std::exchange(pause_, std::min(2 * pause_, kLongest)); }
+  /// An attempt was successful: the next pause is the first again.
+  void reset() { pause_ = kFirst; }
+
+ private:
+  gossip::Time pause_ = kFirst;
+};
+
+}  // namespace gossamer::net

@@ -1,0 +1,18 @@
+// What a handshake leaves.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "net/socket.hpp"
+#include "net/tls/keys.hpp"
+
+namespace gossamer::net {
+
+/// A connection after its handshake.
+struct Connection {
+  std::unique_ptr<Socket> socket;
+  std::optional<PublicKey> key = {};  ///< of the other end, proved; none if it is not encrypted
+};
+
+}  // namespace gossamer::net
