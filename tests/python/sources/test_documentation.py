@@ -1,4 +1,4 @@
-"""The documentation names only files and tests that exist, and its links resolve."""
+"""The documentation and the comments name only files and tests that exist, and links resolve."""
 
 import re
 from pathlib import Path
@@ -13,13 +13,23 @@ PAGES = sorted(
         *(ROOT / "experiments" / "papers").rglob("*.md"),
     ]
 )
-# A path of the repository in backticks. Names in capitals and patterns with * are placeholders.
-PATH = re.compile(r"`((?:src|tests|docs|experiments|scripts|cmake)/[\w./-]+)`")
+MODULES = "|".join(sorted(path.name for path in (ROOT / "src").iterdir()))
+# A path of the repository, or of src/, in backticks. Names in capitals and patterns with * are
+# placeholders.
+PATH = re.compile(rf"`((?:src|tests|docs|experiments|scripts|cmake|python|{MODULES})/[\w./-]+)`")
+# The same in a comment of C++, where it is a file.
+COMMENTED = re.compile(
+    rf"//.*?(?<![\w/.])((?:src|tests|docs|experiments|{MODULES})/[\w./]+\.(?:[ch]pp|md|cu|py))\b"
+)
 LINK = re.compile(r"\]\(([^)\s#:]+)(?:#[^)]*)?\)")
 TEST = re.compile(r"`(test_\w+)`")
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 EXAMPLES = {"src/topology/kinds/wheel.cpp"}  # files of a tutorial
 FIELDS = {"test_loss", "test_accuracy"}  # of a log
+
+
+def exists(path: str) -> bool:
+    return (ROOT / path).exists() or (ROOT / "src" / path).exists()
 
 
 @pytest.fixture(scope="module")
@@ -39,9 +49,21 @@ def test_paths_links_and_tests_exist(page: Path, test_names: set[str]) -> None:
     missing = [
         path
         for path in PATH.findall(text)
-        if path not in EXAMPLES and not (ROOT / path.removesuffix(".")).exists()
+        if path not in EXAMPLES and not exists(path.removesuffix("."))
     ]
     links = LINK.findall(CODE.sub("", text))
     missing += [link for link in links if not (page.parent / link).exists()]
     missing += [name for name in TEST.findall(text) if name not in test_names | FIELDS]
+    assert not missing, "\n".join(missing)
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "python"])
+def test_comments_name_files_that_exist(folder: str) -> None:
+    missing = [
+        f"{source.relative_to(ROOT)}: {path}"
+        for source in sorted((ROOT / folder).rglob("*"))
+        if source.suffix in (".hpp", ".cpp", ".cu")
+        for path in COMMENTED.findall(source.read_text(encoding="utf-8"))
+        if not exists(path)
+    ]
     assert not missing, "\n".join(missing)
