@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "net/real_scheduler.hpp"
+#include "net/io/real_scheduler.hpp"
 #include "net/tls/engine.hpp"
 #include "net/tls/tls_socket.hpp"
 

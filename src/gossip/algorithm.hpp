@@ -36,6 +36,7 @@ struct RowSpec {
 
   std::string name;
   bool mixed = false;    ///< node.mix is called on it: it gets a back half
+  bool shared = false;   ///< node.share is called on it
   bool survives = true;  ///< false: scratch within a round
   Initial initial = Initial::zero;
   bool conserved_sum = false;  ///< its sum over the peers is conserved (a tracker, a correction)

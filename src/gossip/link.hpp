@@ -28,7 +28,7 @@ enum class ControlMessage : std::uint16_t {
   decline = 2,         ///< exchanges up to `round` that were not committed before do not count
   query = 3,           ///< the sender stops waiting: decide the exchange of `round` now
   skip = 4,            ///< the sender takes part in no undecided exchange up to `round`
-  finished = 5,        ///< the sender has done `round`, its last round
+  finished = 5,        ///< the sender has done all of its rounds, `round` of them
   link_lost = 6,       ///< `link_state`: an end lost its link; rows are reinitialised n rounds
                        ///< after `round`
   link_restored = 7,   ///< `link_state`: the link takes effect from `round` on

@@ -27,12 +27,14 @@ enum class PolicyConflict {
   synchronous,     ///< the algorithm needs all rows of one round
 };
 
-/// None where `algorithm` runs under `policy` on this schedule.
+/// None where `algorithm` runs under `policy` on this schedule; of several, the first in the order
+/// of the enum.
 std::optional<PolicyConflict> policy_conflict(Policy policy, const Algorithm& algorithm,
                                               const topology::MixingSchedule& schedule);
 /// Whether every W_t must be symmetric: both ends of an edge then leave out an exchange together.
 inline bool needs_symmetric_matrix(Policy policy) { return policy == Policy::deadline; }
-/// Whether rows can travel as messages of a lossy codec.
-inline bool takes_lossy_codec(Policy policy) { return policy == Policy::sync; }
+/// Whether every mix takes the rows of its round, and all of them. What theory predicts, lossy
+/// codecs and attacks need that.
+inline bool is_lockstep(Policy policy) { return policy == Policy::sync; }
 
 }  // namespace gossamer::gossip

@@ -1,7 +1,7 @@
 // The scheduler: a FIFO queue of ready coroutines, an ordered set of timers, and one source of idle
 // work, run when no coroutine is ready (compute that waits to be batched). There are two:
-// VirtualScheduler below, in virtual time, and net/real_scheduler.hpp, on Asio. The protocol cannot
-// distinguish them.
+// VirtualScheduler below, in virtual time, and net/io/real_scheduler.hpp, on Asio. The protocol
+// cannot distinguish them.
 #pragma once
 
 #include <chrono>

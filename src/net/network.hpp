@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "gossip/link.hpp"
+#include "net/io/real_scheduler.hpp"
 #include "net/options.hpp"
-#include "net/real_scheduler.hpp"
 #include "net/session/session_options.hpp"
-#include "net/startup/acceptor.hpp"
+#include "net/startup/refused_connections.hpp"
 #include "net/tls/members.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/hello.hpp"

@@ -1,12 +1,11 @@
 // The [net] section of a configuration. Each machine has its own.
 #pragma once
 
-#include <chrono>
 #include <string>
 #include <vector>
 
 #include "base/parameter.hpp"
-#include "net/address.hpp"
+#include "net/io/address.hpp"
 
 namespace gossamer::net {
 

@@ -7,12 +7,15 @@
 #include <filesystem>
 
 #include "base/hash.hpp"
+#include "gossip/links/link_table.hpp"
 #include "net/tls/keys.hpp"
+#include "net/wire/frame.hpp"
 #include "peer/checkpoint/checkpoint.hpp"
 #include "peer/config/config.hpp"
 #include "peer/config/members_file.hpp"
 #include "peer/log/resumed_log.hpp"
 #include "peer/log/run_files.hpp"
+#include "peer/runtime/start_round_agreement.hpp"
 #include "peer/storage/json.hpp"
 #include "peer/storage/safetensors.hpp"
 #include "tests/fuzz/target.hpp"
@@ -234,6 +237,49 @@ void run_log(std::span<const std::byte> input) {
 
 std::vector<Bytes> log_seeds() { return {bytes_of("{\"record\":\"header\"}\n")}; }
 
+// ---- tables of links
+
+void run_link_table(std::span<const std::byte> input) {
+  const auto table = gossip::LinkTable::parse(text_of(input), "table");
+  if (!ok(table)) return;
+  const auto regions = static_cast<std::size_t>(table->regions());
+  require(table->values().size() == regions * regions, "a table is square");
+  for (const double value : table->values())
+    require(value >= 0 && value <= 1e9, "a value is in its range");
+}
+
+std::vector<Bytes> link_table_seeds() {
+  return {bytes_of("0 10 80\n10 0 70\n80 70 0\n"), bytes_of("# ms\n1.5,2e2\n3,4 # home\n")};
+}
+
+// ---- the start of a network
+
+/// What the partners of a process say of their checkpoints: the first partner, and then the rest.
+void run_contribution(std::span<const std::byte> input) {
+  constexpr int kNodes = 8;
+  peer::StartRoundAgreement agreement({2, 3}, kNodes, {0, 100, 200});
+  Source source(input);
+  const std::size_t first = source.number(1);
+  const std::string_view text = text_of(source.rest());
+  for (const std::string_view part :
+       {text.substr(0, first), text.substr(std::min(first, text.size()))})
+    if (const Status merged = agreement.merge(std::string(part)); !merged.ok())
+      require(!merged.error().message.empty(), "an error has a message");
+  require(agreement.contribution().size() <= net::kMaxContributionBytes,
+          "a contribution is within its limit");
+  const auto outcome = agreement.outcome(true);
+  if (!ok(outcome)) return;
+  for (const int node : outcome->without)
+    require(node >= 0 && node < kNodes, "a node without the round is one of the network");
+}
+
+std::vector<Bytes> contribution_seeds() {
+  peer::StartRoundAgreement other({0, 1}, 8, {100, 300});
+  const std::string text = other.contribution();
+  const std::string two = static_cast<char>(text.size()) + text + text;
+  return {bytes_of(two), bytes_of(std::string(1, '\0') + "[[0,\"ff\"],[100,\"30\"]]")};
+}
+
 }  // namespace
 
 std::vector<Target> file_targets() {
@@ -247,7 +293,9 @@ std::vector<Target> file_targets() {
           {"public_key", run_key, key_seeds},
           {"safetensors", run_safetensors, safetensors_seeds},
           {"manifest", run_manifest, manifest_seeds},
-          {"log", run_log, log_seeds}};
+          {"log", run_log, log_seeds},
+          {"link_table", run_link_table, link_table_seeds},
+          {"contribution", run_contribution, contribution_seeds}};
 }
 
 }  // namespace gossamer::fuzz

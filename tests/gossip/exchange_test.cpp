@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 
 #include "tests/gossip/test_network.hpp"
 #include "topology/report.hpp"
@@ -12,6 +14,12 @@ using namespace gossamer::gossip::testing;
 using namespace std::chrono_literals;
 
 namespace {
+
+/// Of rows x of ten values, which are mixed.
+ExchangeOptions of_x(std::size_t chunk_values) {
+  return {.chunk_values = chunk_values,
+          .channels = channels_of({{.name = "x", .mixed = true}}, 10)};
+}
 
 struct Case {
   const char* kind;
@@ -146,7 +154,7 @@ TEST_CASE("what breaks the protocol is an error that names the sender, never a c
   Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("ring", 4);
   std::string fault;
-  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 8, 10, 2}, {1},
+  Exchange exchange(scheduler, compute, *matrices, of_x(8), {1},
                     [&](Error error) { fault = error.message; });
   std::vector<float> values(8, 1.0F);
   const auto deliver = [&](ChunkHeader header, std::size_t count) {
@@ -161,7 +169,7 @@ TEST_CASE("what breaks the protocol is an error that names the sender, never a c
   CHECK(deliver({2, 1, 0, 0, 8, 10}, 3) != "");  // past the end
   CHECK(deliver({2, 1, 0, 0, 8, 10}, 0) != "");  // nothing
   CHECK(deliver({2, 1, 0, 0, 8, 10}, 2) == "");
-  CHECK(deliver({2, 1, 0, 2, 0, 10}, 8) != "");             // no such channel
+  CHECK(deliver({2, 1, 0, 3, 0, 10}, 8) != "");             // no such channel
   CHECK(deliver({2, 3, 0, 0, 0, 10}, 8) != "");             // not our peer
   CHECK(deliver({0, 1, 0, 0, ~0ULL - 3, ~0ULL}, 8) != "");  // overflow
   CHECK(deliver({0, 1, 0, 0, ~0ULL - 3, 2}, 8) != "");
@@ -175,7 +183,7 @@ TEST_CASE(
   gpu::CpuDevice device(1);
   Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("path", 2);
-  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0}, [](Error) {});
+  Exchange exchange(scheduler, compute, *matrices, of_x(16), {0}, [](Error) {});
   Rows<float> rows(2, 10);
   const std::vector<RowSpec> specs{{.name = "x", .mixed = true}};
   Node node(exchange, 0, 2, specs, {{rows.row(0)}, {rows.row(1)}, {}, {}});
@@ -209,7 +217,7 @@ TEST_CASE(
   for (const ChunkHeader& header :
        {ChunkHeader{1, 0, 5, 0, 0, 10}, ChunkHeader{1, 0, 0, 0, 0, 9}}) {
     std::string fault;
-    Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0},
+    Exchange exchange(scheduler, compute, *matrices, of_x(16), {0},
                       [&](Error error) { fault = error.message; });
     SimulatedPort port;
     SimulatedLink nowhere(scheduler, exchange, {1h, 0}, port, port, [](Error) {});
@@ -247,8 +255,7 @@ TEST_CASE("the chunks of a lost peer stay unchanged until the pieces that read t
   gpu::CpuDevice device(1);
   Compute compute(scheduler, executor, device, nullptr, StepTimes{});
   const auto matrices = schedule("complete", 3);
-  Exchange exchange(scheduler, compute, *matrices, {Policy::sync, 16, 10, 2}, {0},
-                    [](const Error&) {});
+  Exchange exchange(scheduler, compute, *matrices, of_x(16), {0}, [](const Error&) {});
   SimulatedPort port;
   SimulatedLink nowhere(scheduler, exchange, {1h, 0}, port, port, [](const Error&) {});
   exchange.connect(0, 1, nowhere);
@@ -272,4 +279,39 @@ TEST_CASE("the chunks of a lost peer stay unchanged until the pieces that read t
   for (std::size_t i = 0; i < 10; ++i)
     CHECK(node.x()[i] == doctest::Approx(i < 5 ? 2.0 / 3 : 1.0 / 3));
   CHECK(std::isnan(whole.values[0]));
+}
+
+TEST_CASE("a policy takes its own control messages, and rows that are mixed or shared") {
+  using enum ControlMessage;
+  const std::map<Policy, std::set<ControlMessage>> taken{
+      {Policy::sync, {}},
+      {Policy::deadline, {query, skip}},  // peer 0 decides, so it takes no decision
+      {Policy::stale, {finished}},
+      {Policy::async, {finished}}};
+  for (const auto& [policy, messages] : taken) {
+    CAPTURE(static_cast<int>(policy));
+    VirtualScheduler scheduler;
+    InlineExecutor executor;
+    gpu::CpuDevice device(1);
+    Compute compute(scheduler, executor, device, nullptr, StepTimes{});
+    const auto matrices = schedule("path", 2);
+    ExchangeOptions options = of_x(16);
+    options.policy = policy;
+    Exchange exchange(scheduler, compute, *matrices, options, {0}, [](const Error&) {});
+    SimulatedPort port;
+    SimulatedLink nowhere(scheduler, exchange, {1h, 0}, port, port, [](const Error&) {});
+    exchange.connect(0, 1, nowhere);
+    for (const ControlMessage message : {commit, decline, query, skip, finished}) {
+      CAPTURE(static_cast<int>(message));
+      CHECK(exchange.deliver(Chunk(control_header(1, 0, message, 0), {}, {})).ok() ==
+            messages.contains(message));
+    }
+    const std::vector<float> values(10);
+    const auto row_of = [&](Channel channel) {
+      return Chunk({1, 0, 0, channel, 0, 10}, values, {});
+    };
+    CHECK(exchange.deliver(row_of(0)).ok());
+    // The gradient's channel: under sync an algorithm may receive it itself.
+    CHECK(exchange.deliver(row_of(1)).ok() == (policy == Policy::sync));
+  }
 }

@@ -66,7 +66,7 @@ TEST_CASE(
     Compute compute(scheduler, executor, gpu, nullptr, StepTimes{});
     const auto matrices = schedule("path", 2);
     Exchange exchange(scheduler, compute, *matrices,
-                      {.policy = policy, .chunk_values = 10, .channels = {{10}}}, {0, 1},
+                      {.policy = policy, .chunk_values = 10, .channels = {{10, true}}}, {0, 1},
                       [](const Error&) {});
     SimulatedPort port;
     SimulatedLink link(scheduler, exchange, {}, port, port, [](const Error&) {});

@@ -174,7 +174,7 @@ TEST_CASE("an update is forwarded once, and one that is late is published as one
   Compute compute{scheduler, executor, device, nullptr, StepTimes{}};
   const auto matrices = schedule("path", 4);
   ExchangeOptions options;
-  options.channels = channels_of({{.name = "x"}}, kFloodedLength);
+  options.channels = channels_of({{.name = "x", .mixed = true}}, kFloodedLength);
   options.rounds = 100;
   Exchange exchange{scheduler, compute, *matrices, options, {1}, [](const Error&) {}};
   ReceivingLink first, third;

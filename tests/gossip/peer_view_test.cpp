@@ -1,5 +1,5 @@
 // A peer's view: presence by round, what it leaves of W, and the deviations on record.
-#include "gossip/messaging/peer_view.hpp"
+#include "gossip/peer_view.hpp"
 
 #include "tests/gossip/test_util.hpp"
 

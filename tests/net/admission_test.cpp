@@ -1,10 +1,10 @@
 // Admission without a network: for how long a peer that violated the protocol stays away, and when
 // a second process of one id is reported.
-#include "net/startup/admission.hpp"
+#include "net/run/admission.hpp"
 
 #include <doctest/doctest.h>
 
-#include "net/back_off.hpp"
+#include "net/io/back_off.hpp"
 
 using namespace gossamer;
 using namespace gossamer::net;
@@ -12,15 +12,15 @@ using namespace std::chrono_literals;
 
 TEST_CASE("a session that broke without a fault of the peer begins again at once") {
   Admission admission;
-  CHECK(admission.on_failure(10s, false, false) == 0s);
+  CHECK(admission.on_failure(10s, {}) == 0s);
   CHECK(!admission.is_barred(10s));
-  CHECK(admission.on_failure(10s, false, true) == BackOff::kLongest);  // nothing had come over it
+  CHECK(admission.on_failure(10s, {.silent = true}) == BackOff::kLongest);
   CHECK(!admission.is_barred(10s));
 }
 
 TEST_CASE("a peer that violated the protocol is barred for the longest pause") {
   Admission admission;
-  CHECK(admission.on_failure(10s, true, false) == BackOff::kLongest);
+  CHECK(admission.on_failure(10s, {.violated = true}) == BackOff::kLongest);
   CHECK(admission.is_barred(10s + BackOff::kLongest - 1ns));
   CHECK(!admission.is_barred(10s + BackOff::kLongest));
 }
@@ -30,7 +30,7 @@ TEST_CASE("a peer whose rows are overdue is barred twice as long each time, with
   gossip::Time now = 0s, expected = 60s;
   for (int failure = 0; failure < 40; ++failure) {
     admission.on_overdue(60s);
-    const gossip::Time pause = admission.on_failure(now, true, false);
+    const gossip::Time pause = admission.on_failure(now, {.violated = true});
     CHECK(pause == expected);
     CHECK(admission.is_barred(now + pause - 1ns));
     now += pause;
@@ -38,7 +38,7 @@ TEST_CASE("a peer whose rows are overdue is barred twice as long each time, with
     if (failure < 16) expected *= 2;
   }
   // A later violation of another kind is no longer about rows.
-  CHECK(admission.on_failure(now, true, false) == BackOff::kLongest);
+  CHECK(admission.on_failure(now, {.violated = true}) == BackOff::kLongest);
 }
 
 TEST_CASE("a second process of one id is reported once, and not before the failure timeout") {

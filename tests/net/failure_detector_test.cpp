@@ -1,6 +1,6 @@
 // The failure detector without sockets and without a clock: suspicion, silence, downtime, pauses.
 #include "net/session/failure_detector.hpp"
-#include "net/tick_clock.hpp"
+#include "net/io/tick_clock.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // meanwhile.
 #include <algorithm>
 
-#include "net/back_off.hpp"
+#include "net/io/back_off.hpp"
 #include "tests/net/relay.hpp"
 
 using namespace gossamer;

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "net/real_scheduler.hpp"
+#include "net/io/real_scheduler.hpp"
 #include "tests/net/test_util.hpp"
 
 using namespace gossamer;

@@ -2,6 +2,7 @@
 // bytes, older versions, changed bytes, revoked keys, slow and half-open handshakes.
 #include "net/tls/error.hpp"
 #include "net/tls/openssl.hpp"
+#include "net/tls/tls_socket.hpp"
 #include "tests/net/relay.hpp"
 
 using namespace gossamer;

@@ -75,6 +75,7 @@ class AsyncPushSum final : public Algorithm {
                                .extra = 1},
                               {.name = "before", .survives = false, .extra = 1},
                               of_sums("given")};
+    rows[kGiven].shared = true;
     for (std::size_t j = 0; j < neighbours; ++j)
       rows.push_back(of_sums(fmt::format("used of neighbour {}", j)));
     return rows;

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 namespace gossamer::gossip {
-Endpoint::Endpoint(const ProcessContext& process, int peer)
+
+Endpoint::Endpoint(const ProcessContext& process, int peer, Adversary* adversary)
     : process_(process),
       messenger_(process, peer),
       view_(peer, process.schedule),
       coded_(process, messenger_, view_),
-      mixer_(make_mixer({process, messenger_, view_, coded_})),
+      mixer_(make_mixer({process, messenger_, view_, coded_, adversary})),
       watch_(process, messenger_),
       largest_lead_(mixer_->largest_lead()) {}
 

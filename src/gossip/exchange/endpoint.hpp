@@ -11,8 +11,8 @@
 #include "gossip/exchange/row_watch.hpp"
 #include "gossip/messaging/coded_messenger.hpp"
 #include "gossip/messaging/messenger.hpp"
-#include "gossip/messaging/peer_view.hpp"
 #include "gossip/mixing/mixer.hpp"
+#include "gossip/peer_view.hpp"
 #include "gossip/process/process_context.hpp"
 #include "gossip/task.hpp"
 
@@ -21,8 +21,8 @@ namespace gossamer::gossip {
 /// Thread: the scheduler's.
 class Endpoint {
  public:
-  /// The services outlive the endpoint.
-  Endpoint(const ProcessContext& process, int peer);
+  /// The services outlive the endpoint. `adversary`: MixerContext::adversary.
+  Endpoint(const ProcessContext& process, int peer, Adversary* adversary);
 
   int peer() const { return view_.peer(); }
   Messenger& messenger() { return messenger_; }

@@ -15,13 +15,11 @@ Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::Mixin
       validator_(options_, compute, hosted_, faults_),
       zeros_(compute.device()),
       process_{scheduler, compute, schedule, options_, links_, faults_, validator_, zeros_} {
-  if (options_.attack != nullptr) {
+  if (options_.attack != nullptr)
     adversary_ = std::make_unique<Adversary>(process_, *options_.attack, hosted_);
-    process_.adversary = adversary_.get();
-  }
   for (const int peer : hosted_) {
     endpoints_.resize(static_cast<std::size_t>(peer) + 1);
-    endpoints_.back() = std::make_unique<Endpoint>(process_, peer);
+    endpoints_.back() = std::make_unique<Endpoint>(process_, peer, adversary_.get());
   }
 }
 

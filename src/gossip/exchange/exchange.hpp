@@ -1,7 +1,7 @@
 // The exchange: how rows travel between the peers of this process and the others. In a round, a
 // peer sends its row to the out-neighbours in chunks, and mixes the rows of the in-neighbours into
 // its own. The Exchange is the process's hub; an Endpoint is one peer's side, made of a Messenger
-// (gossip/messaging/), a PeerView (gossip/messaging/peer_view.hpp), and a Mixer (gossip/mixing/).
+// (gossip/messaging/), a PeerView (gossip/peer_view.hpp), and a Mixer (gossip/mixing/).
 #pragma once
 
 #include <memory>

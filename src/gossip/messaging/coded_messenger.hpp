@@ -14,7 +14,7 @@
 
 #include "gossip/codec.hpp"
 #include "gossip/messaging/messenger.hpp"
-#include "gossip/messaging/peer_view.hpp"
+#include "gossip/peer_view.hpp"
 #include "gpu/device_rows.hpp"
 #include "gpu/fault_word.hpp"
 

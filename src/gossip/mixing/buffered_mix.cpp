@@ -105,11 +105,6 @@ void BufferedMix::on_link_lost(int peer) {
   decided_.update();
 }
 
-void BufferedMix::announce_last(Round last) {
-  for (const auto& [peer, neighbour] : neighbours_)
-    if (context_.view.is_present(peer)) send_control(peer, ControlMessage::finished, last);
-}
-
 // ---- all rows
 
 task<void> BufferedMixer::begin(Round t, Channel channel, MixedRow& row) {
@@ -139,16 +134,13 @@ task<std::vector<NeighbourRow>> BufferedMixer::share(SharedRow row) {
   co_return shared;
 }
 
-void BufferedMixer::announce_last_share(Round last, Channel channel) {
-  if (const auto found = mixes_.find(channel); found != mixes_.end())
-    found->second->announce_last(last);
-}
-
 Status BufferedMixer::on_control_message(const ChunkHeader& header) {
   return mix(header.channel, length_of(header.channel)).on_control_message(header);
 }
 
 Status BufferedMixer::on_chunk(const ChunkHeader& header) {
+  if (!takes_rows(header.channel))
+    return protocol_error(header, "a row that no mix takes and no peer shares");
   const std::size_t length = length_of(header.channel);
   if (header.total != length)
     return protocol_error(
@@ -166,14 +158,13 @@ void BufferedMixer::on_link_restored(int peer, Round first) {
 }
 
 void BufferedMixer::on_rounds_skipped(Round first, Round next) {
+  record_skipped(first, next, mixes_);
+  // Neighbours that this peer has not met yet receive its control messages too.
   for (Round skipped = first; skipped < next; ++skipped) {
     const auto matrix = context_.process.schedule.at(skipped);
-    for (const auto& [channel, mix] : mixes_) {
-      context_.view.record_skipped(*matrix, skipped, channel);
-      // Neighbours that this peer has not met yet receive its control messages too.
-      for (const topology::Neighbour& neighbour : matrix->in_neighbours(context_.peer()))
+    for (const topology::Neighbour& neighbour : matrix->in_neighbours(context_.peer()))
+      for (const auto& [channel, mix] : mixes_)
         if (context_.view.is_present(neighbour.peer)) mix->expect(neighbour.peer);
-    }
   }
   for (auto& [channel, mix] : mixes_) mix->skip_to(next);
 }
@@ -182,6 +173,11 @@ BufferedMix& BufferedMixer::mix(Channel channel, std::size_t length) {
   auto& mix = mixes_[channel];
   if (!mix) mix = make_mix(channel, length);
   return *mix;
+}
+
+bool BufferedMixer::takes_rows(Channel channel) const {
+  const std::vector<ChannelSpec>& channels = context_.process.options.channels;
+  return channel < channels.size() && (channels[channel].mixed || channels[channel].shared);
 }
 
 std::size_t BufferedMixer::length_of(Channel channel) const {

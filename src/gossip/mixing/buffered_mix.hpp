@@ -9,7 +9,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "gossip/mixing/mixer.hpp"
@@ -62,8 +61,6 @@ class BufferedMix : public RowAssembler::Listener {
   virtual void on_link_restored(int peer, Round first) = 0;
   /// This peer mixes in no round before `next`.
   virtual void skip_to(Round next) = 0;
-  /// Sends the neighbours `finished`: this peer has done round `last`, its last one.
-  void announce_last(Round last);
 
  protected:
   // ---- the policy's part
@@ -120,19 +117,16 @@ class BufferedMix : public RowAssembler::Listener {
 /// The mixes of all rows.
 class BufferedMixer : public Mixer {
  public:
-  explicit BufferedMixer(const MixerContext& context) : context_(context), whole_rows_(context) {}
+  explicit BufferedMixer(const MixerContext& context)
+      : Mixer(context), whole_rows_(context.messenger, context.process) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
   task<std::vector<NeighbourRow>> share(SharedRow row) override;
-  void announce_last_share(Round last, Channel channel) override;
   Status on_control_message(const ChunkHeader& header) override;
   Status on_chunk(const ChunkHeader& header) override;
   void on_link_lost(int peer) override;
   void on_link_restored(int peer, Round first) override;
-  void begin_at(Round) override {}
-  Round next_round(Round t) override { return t + 1; }
-  bool uses_earlier_rows() const override { return false; }
   void on_rounds_skipped(Round first, Round next) override;
   double mix_seconds() const override { return whole_rows_.seconds(); }
 
@@ -141,10 +135,9 @@ class BufferedMixer : public Mixer {
   /// The round that a shared row is sent as one of.
   virtual Round round_of(const SharedRow& row) const { return row.t; }
 
-  MixerContext context_;
-
  private:
   BufferedMix& mix(Channel channel, std::size_t length);
+  bool takes_rows(Channel channel) const;
   std::size_t length_of(Channel channel) const;
 
   std::map<Channel, std::unique_ptr<BufferedMix>> mixes_;

@@ -22,8 +22,7 @@ class CodedMixer final : public LockstepMixer {
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
-  void on_link_lost(int) override {}
-  void on_rounds_skipped(Round, Round) override {}
+  void on_rounds_skipped(Round first, Round next) override { record_skipped(first, next, mixes_); }
   double mix_seconds() const override { return 0; }  // CodedMessenger::seconds()
 
  private:

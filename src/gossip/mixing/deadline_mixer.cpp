@@ -202,9 +202,9 @@ void DeadlineMix::on_deadline() {
 // ---- control messages
 
 Status DeadlineMix::on_control_message(const ChunkHeader& header) {
-  const bool ours = decides(header.from);
-  const bool skips =
-      header.control == ControlMessage::skip || header.control == ControlMessage::finished;
+  if (header.control == ControlMessage::finished)
+    return protocol_error(header, "a control message of another policy");
+  const bool ours = decides(header.from), skips = header.control == ControlMessage::skip;
   if (!skips && ours != (header.control == ControlMessage::query))
     return protocol_error(header, "it decides an exchange that the other end decides");
   if (header.control == ControlMessage::commit) return on_commit(header);

@@ -4,9 +4,8 @@
 // of a symmetric W is symmetric. The lower id decides: it sends `commit` when the other's row
 // arrives in time, and `decline` when it does not. The higher id waits for the decision; when that
 // takes too long it sends `query`, which the lower id answers at once, whatever it is computing.
-// `skip`, and `finished` after the last round, withdraw their sender from every undecided exchange
-// up to a round. Invariant: an
-// exchange is committed at both ends or at neither, and a committed row is the row of that round.
+// `skip` withdraws its sender from every undecided exchange up to a round. Invariant: an exchange
+// is committed at both ends or at neither, and a committed row is the row of that round.
 //
 // A peer waits no longer for a slow neighbour than its deadline and an answer take. The deadline is
 // twice the usual lateness of the neighbours' rows, plus a part of a round. A neighbour that was
@@ -95,11 +94,8 @@ class DeadlineMixer final : public BufferedMixer {
  public:
   using BufferedMixer::BufferedMixer;
 
-  bool has_left(int) const override { return false; }
-  bool has_unsent_rows() const override { return false; }
   void begin_at(Round first) override { pace_.begin_at(first); }
   Round next_round(Round t) override;
-  std::optional<Round> largest_lead() const override { return std::nullopt; }
 
  private:
   std::unique_ptr<BufferedMix> make_mix(Channel channel, std::size_t length) override;

@@ -59,6 +59,11 @@ Status FreshestMix::on_control_message(const ChunkHeader& header) {
 
 void FreshestMix::on_link_restored(int peer, Round) { edge(peer).has_left = false; }
 
+void FreshestMix::announce_last(Round rounds) {
+  for (const auto& [peer, edge] : edges_)
+    if (context_.view.is_present(peer)) send_control(peer, ControlMessage::finished, rounds);
+}
+
 bool FreshestMix::has_left(int peer) const {
   const auto found = edges_.find(peer);
   return found != edges_.end() && found->second.has_left;
@@ -76,10 +81,14 @@ std::unique_ptr<BufferedMix> FreshestMixer::make_mix(Channel channel, std::size_
   return mix;
 }
 
+void FreshestMixer::announce_last_share(Round rounds, Channel channel) {
+  if (const auto found = mixes_.find(channel); found != mixes_.end())
+    found->second->announce_last(rounds);
+}
+
 std::optional<Round> FreshestMixer::largest_lead() const {
-  const int period = context_.process.schedule.period();
-  if (!staleness_ || period <= 0) return std::nullopt;
-  return static_cast<Round>(period) + *staleness_;
+  const std::optional<Round> period = this->period();
+  return staleness_ && period ? std::optional(*period + *staleness_) : std::nullopt;
 }
 
 bool FreshestMixer::has_left(int peer) const {

@@ -4,10 +4,9 @@
 // than s rounds behind, by their newest rows: a peer starts mixing in round t only if it has a row
 // of round t + 1 − s, or a later one, of every present in-neighbour. A row goes to each
 // out-neighbour in every round; while a link still reads an earlier row it is skipped, and sends
-// the newest one when it is free. Control message: `finished`, after which rows are no more
-// shared with its sender; there are no others. Invariant: W's row i sums to 1 with
-// any subset of its neighbours, because rows are mixed by differences; W's symmetry, and so the
-// mean, is not kept.
+// the newest one when it is free. Control message: `finished`, after which rows are no more shared
+// with its sender; there are no others. Invariant: W's row i sums to 1 with any subset of its
+// neighbours, because rows are mixed by differences; W's symmetry, and so the mean, is not kept.
 #pragma once
 
 #include <map>
@@ -29,6 +28,8 @@ class FreshestMix final : public BufferedMix {
   Status on_control_message(const ChunkHeader& header) override;
   void on_link_restored(int peer, Round first) override;
   void skip_to(Round) override {}
+  /// Sends the neighbours `finished`.
+  void announce_last(Round rounds);
   bool has_left(int peer) const;
   bool has_unsent_rows() const;
 
@@ -57,9 +58,9 @@ class FreshestMixer final : public BufferedMixer {
   FreshestMixer(const MixerContext& context, std::optional<Round> staleness)
       : BufferedMixer(context), staleness_(staleness) {}
 
+  void announce_last_share(Round rounds, Channel channel) override;
   bool has_left(int peer) const override;
-  /// Under `stale` it has a row of this peer that is not older than the staleness, and the two
-  /// exchange rows once in a period at least.
+  /// Under `stale` it has a row of this peer that is not older than the staleness.
   std::optional<Round> largest_lead() const override;
   bool uses_earlier_rows() const override { return true; }
   bool has_unsent_rows() const override;

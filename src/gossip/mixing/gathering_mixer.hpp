@@ -20,11 +20,10 @@ namespace gossamer::gossip {
 class GatheringMixer final : public LockstepMixer {
  public:
   explicit GatheringMixer(const MixerContext& context)
-      : LockstepMixer(context), whole_rows_(context) {}
+      : LockstepMixer(context), whole_rows_(context.messenger, context.process) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;
-  void on_link_lost(int) override {}
   void on_rounds_skipped(Round first, Round next) override { record_skipped(first, next, mixes_); }
   double mix_seconds() const override { return whole_rows_.seconds(); }
 

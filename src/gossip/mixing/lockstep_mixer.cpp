@@ -7,8 +7,8 @@ namespace gossamer::gossip {
 void LockstepMixer::send(const topology::MixingMatrix& w, Round t, Channel channel,
                          std::span<const float> values, LeaseSource& owner) {
   const std::span<const int> to = context_.view.out_neighbours(w, t);
-  if (Adversary* const adversary = context_.process.adversary)
-    adversary->send(context_.messenger, to, t, channel, values, owner);
+  if (context_.adversary)
+    context_.adversary->send(context_.messenger, to, t, channel, values, owner);
   else context_.messenger.send(to, t, channel, values, owner);
 }
 
@@ -43,9 +43,8 @@ Status LockstepMixer::on_control_message(const ChunkHeader& header) {
 }
 
 std::optional<Round> LockstepMixer::largest_lead() const {
-  const int period = context_.process.schedule.period();
-  if (period <= 0) return std::nullopt;
-  return static_cast<Round>(period) + 1;
+  const std::optional<Round> period = this->period();
+  return period ? std::optional(*period + 1) : std::nullopt;
 }
 
 std::shared_ptr<BufferedRow> LockstepMixer::buffer(int peer, Channel channel, std::size_t length) {

@@ -121,8 +121,7 @@ void MixOperation::mixed(gpu::MixRequest&, double seconds) {
 MixOperation& MixOperations::of(Channel channel) {
   auto& operation = by_channel_[channel];
   if (!operation)
-    operation = std::make_unique<MixOperation>(context_.messenger, context_.process.compute,
-                                               context_.process.scheduler);
+    operation = std::make_unique<MixOperation>(messenger_, process_.compute, process_.scheduler);
   return *operation;
 }
 

@@ -12,9 +12,9 @@
 
 #include "gossip/compute.hpp"
 #include "gossip/messaging/messenger.hpp"
-#include "gossip/messaging/peer_view.hpp"
-#include "gossip/mixing/mixer.hpp"
 #include "gossip/mixing/neighbour_row.hpp"
+#include "gossip/peer_view.hpp"
+#include "gossip/process/process_context.hpp"
 
 namespace gossamer::gossip {
 
@@ -108,10 +108,12 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
 };
 
 /// The operations of a peer's mixes, one by channel. They outlive the coroutines that begin them:
-/// the device may still compute a piece.
+/// the device may still compute a piece. Thread: the scheduler's.
 class MixOperations {
  public:
-  explicit MixOperations(const MixerContext& context) : context_(context) {}
+  /// Both outlive the object.
+  MixOperations(Messenger& messenger, const ProcessContext& process)
+      : messenger_(messenger), process_(process) {}
 
   MixOperation& of(Channel channel);
   auto begin() const { return by_channel_.begin(); }
@@ -120,7 +122,8 @@ class MixOperations {
   double seconds() const;
 
  private:
-  MixerContext context_;
+  Messenger& messenger_;
+  const ProcessContext& process_;
   std::map<Channel, std::unique_ptr<MixOperation>> by_channel_;
 };
 

@@ -9,6 +9,11 @@
 
 namespace gossamer::gossip {
 
+std::optional<Round> Mixer::period() const {
+  const int period = context_.process.schedule.period();
+  return period > 0 ? std::optional(static_cast<Round>(period)) : std::nullopt;
+}
+
 std::unique_ptr<Mixer> make_mixer(const MixerContext& context) {
   const ExchangeOptions& options = context.process.options;
   switch (options.policy) {

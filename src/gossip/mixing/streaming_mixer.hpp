@@ -22,7 +22,7 @@ namespace gossamer::gossip {
 class StreamingMixer final : public LockstepMixer {
  public:
   explicit StreamingMixer(const MixerContext& context)
-      : LockstepMixer(context), operations_(context) {}
+      : LockstepMixer(context), operations_(context.messenger, context.process) {}
 
   task<void> begin(Round t, Channel channel, MixedRow& row) override;
   task<void> finish(Channel channel, MixedRow& row) override;

@@ -5,7 +5,8 @@
 #pragma once
 
 #include "gossip/mixing/mix_operation.hpp"
-#include "gossip/mixing/mixer.hpp"
+#include "gossip/process/process_context.hpp"
+#include "gossip/row.hpp"
 #include "gossip/rule.hpp"
 #include "gossip/task.hpp"
 
@@ -14,8 +15,9 @@ namespace gossamer::gossip {
 /// Thread: the scheduler's.
 class WholeRowMix {
  public:
-  explicit WholeRowMix(const MixerContext& context)
-      : process_(context.process), operations_(context) {}
+  /// Both outlive the object.
+  WholeRowMix(Messenger& messenger, const ProcessContext& process)
+      : process_(process), operations_(messenger, process) {}
 
   /// Mixes `row`, which is `channel`, and swaps its halves, also if there are no rows to mix with.
   /// `rows` are the neighbours' rows with their weights in W, and are held until the task is done.

@@ -13,6 +13,7 @@ NodeRows::NodeRows(Exchange& exchange, int id, int peers, const std::vector<RowS
       id_(id),
       peers_(peers),
       counters_(memory.counters) {
+  GOSSAMER_CHECK(rows.size() <= exchange.options().channels.size(), "a row without a channel");
   for (std::size_t k = 0; k < rows.size(); ++k) {
     rows_.push_back(std::make_unique<MixedRow>());
     rows_.back()->front().attach(exchange.scheduler(), memory.front[k]);

@@ -1,4 +1,5 @@
-// Parts of a round that several algorithms share.
+// Parts of a round that several algorithms share. Thread: the scheduler's. The node outlives the
+// task.
 #pragma once
 
 #include "gossip/node/node.hpp"

@@ -12,8 +12,6 @@
 
 namespace gossamer::gossip {
 
-class Adversary;
-
 /// All of them outlive the peers' messengers and mixers.
 struct ProcessContext {
   Scheduler& scheduler;
@@ -24,7 +22,6 @@ struct ProcessContext {
   FaultReporter& faults;
   Validator& validator;
   ZeroRows& zeros;
-  Adversary* adversary = nullptr;  ///< null: all peers of the run are honest
 
   gpu::Device& device() const { return compute.device(); }
 };

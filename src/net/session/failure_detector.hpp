@@ -15,7 +15,7 @@
 #include <string>
 
 #include "gossip/scheduler.hpp"
-#include "net/back_off.hpp"
+#include "net/io/back_off.hpp"
 
 namespace gossamer::net {
 

@@ -10,12 +10,12 @@
 #include <memory>
 #include <string>
 
-#include "net/deferred_call.hpp"
+#include "net/io/deferred_call.hpp"
+#include "net/io/socket.hpp"
 #include "net/session/ack_state.hpp"
 #include "net/session/failure_detector.hpp"
 #include "net/session/send_queue.hpp"
 #include "net/session/session_options.hpp"
-#include "net/socket.hpp"
 #include "net/wire/frame_reader.hpp"
 
 namespace gossamer::net {

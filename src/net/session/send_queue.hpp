@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "gossip/link.hpp"
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 #include "net/wire/frame.hpp"
 #include "net/wire/hash_memo.hpp"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 #include "net/tls/keys.hpp"
 
 namespace gossamer::net {

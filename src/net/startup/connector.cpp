@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "net/tls/error.hpp"
 
 namespace gossamer::net {

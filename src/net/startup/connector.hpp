@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "net/back_off.hpp"
+#include "net/io/back_off.hpp"
 #include "net/startup/connection.hpp"
 #include "net/startup/handshake_stream.hpp"
 #include "net/tls/authenticator.hpp"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 #include "net/wire/hello.hpp"
 
 namespace gossamer::net {
@@ -29,8 +29,9 @@ class HandshakeStream final : public SocketUser,
 
   /// Reads exactly `bytes` bytes. One read at a time.
   void read(std::size_t bytes, std::function<void(std::span<const std::byte>)> then);
-  /// Reads a hello. `goes_on` receives its first words, and says whether the rest is to be read;
-  /// then `on_hello` receives the whole, or nothing where the bytes are no hello.
+  /// Reads a hello. `goes_on` receives its first words, and says whether the rest is to be read; it
+  /// says no if it has released the stream. `on_hello` receives the whole, or nothing where the
+  /// bytes, also the first, are no hello.
   void read_hello(std::function<bool(const HelloPrefix&)> goes_on,
                   std::function<void(const std::optional<Hello>&)> on_hello);
   /// Writes all bytes, of which it keeps a copy. One write at a time.

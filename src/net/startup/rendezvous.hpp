@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "net/address.hpp"
+#include "net/io/address.hpp"
 
 namespace gossamer::net {
 

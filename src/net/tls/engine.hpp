@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 #include "net/tls/context.hpp"
 
 struct ssl_st;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "net/deferred_call.hpp"
+#include "net/io/deferred_call.hpp"
 #include "net/tls/error.hpp"
 
 namespace gossamer::net {

@@ -1,11 +1,11 @@
-// A socket that encrypts what another socket carries. It keeps the contract of net/socket.hpp, so
-// the layers above do not know which of the two they have.
+// A socket that encrypts what another socket carries. It keeps the contract of net/io/socket.hpp,
+// so the layers above do not know which of the two they have.
 #pragma once
 
 #include <memory>
 
 #include "gossip/scheduler.hpp"
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 #include "net/tls/engine.hpp"
 
 namespace gossamer::net {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "base/result.hpp"
-#include "net/area.hpp"
+#include "net/io/area.hpp"
 #include "net/wire/buffer_pool.hpp"
 #include "net/wire/frame.hpp"
 

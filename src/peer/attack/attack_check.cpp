@@ -71,7 +71,7 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
         "one row; choose an algorithm that does (dpsgd, qg_momentum, d2, extra, consensus), or "
         "attack.kind = label_flip",
         kind.name, config.algorithm.kind));
-  if (config.exchange.policy != "sync")
+  if (!gossip::is_lockstep(config.exchange.kind()))
     return invalid_error(
         fmt::format("attack.kind: '{}' attacks the rounds of all peers together; set "
                     "algorithm.policy = sync in place of {}",

@@ -14,6 +14,7 @@
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
+#include "gossip/policy.hpp"
 #include "net/options.hpp"
 #include "topology/mixing_matrix.hpp"
 #include "train/optimizer.hpp"
@@ -31,10 +32,12 @@ struct RunOptions {
 
 /// Which rows a mix waits for, and which values are accepted.
 struct PolicyOptions {
-  std::string policy = "sync";  ///< sync | deadline | stale | async
+  std::string policy = "sync";  ///< one of gossip::policy_names()
   int staleness = 4;            ///< stale: rounds by which a peer may be ahead of a neighbour
   double slack = 0.25;          ///< deadline: extra waiting time, as a fraction of a round
   double largest_value = 1e18;  ///< bound on the magnitude of exchanged values
+
+  gossip::Policy kind() const { return gossip::policy_named(policy); }
 };
 
 /// Which peers are hostile, and since when.

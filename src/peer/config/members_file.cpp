@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "net/address.hpp"
+#include "net/io/address.hpp"
 #include "peer/config/toml_file.hpp"
 
 namespace gossamer::peer {

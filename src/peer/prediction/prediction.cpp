@@ -34,8 +34,8 @@ std::vector<gossip::Round> curve_rounds(const Config& config) {
 void predict_bytes(const Setup& setup, Prediction& prediction) {
   const auto period = static_cast<gossip::Round>(setup.schedule->period());
   const gossip::Round rounds = setup.config.run.rounds;
-  if (!setup.algorithm->requirements().mixing_matrix || setup.config.exchange.policy != "sync" ||
-      period == 0)
+  if (!setup.algorithm->requirements().mixing_matrix ||
+      !gossip::is_lockstep(setup.config.exchange.kind()) || period == 0)
     return;
   const std::uint64_t chunk = static_cast<std::uint64_t>(setup.config.net.chunk_kib) * 1024;
   std::uint64_t bytes = 0;
@@ -55,7 +55,7 @@ void predict_bytes(const Setup& setup, Prediction& prediction) {
 }
 
 void predict_decay(const Setup& setup, Prediction& prediction) {
-  if (setup.config.exchange.policy != "sync") {
+  if (!gossip::is_lockstep(setup.config.exchange.kind())) {
     prediction.not_known.push_back(
         fmt::format("curve: under policy {} it depends on which rows arrive in time",
                     setup.config.exchange.policy));

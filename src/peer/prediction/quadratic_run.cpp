@@ -126,7 +126,7 @@ theory::RowMatrix initial_rows(const Setup& setup) {
 
 Result<theory::QuadraticRun> quadratic_run(const Setup& setup, std::vector<gossip::Round> rounds) {
   const Config& config = setup.config;
-  if (config.exchange.policy != "sync")
+  if (!gossip::is_lockstep(config.exchange.kind()))
     return no_curve(fmt::format("under policy {} it depends on which rows arrive in time",
                                 config.exchange.policy));
   if (!setup.workload->spec().data || !setup.workload->spec().data->optimum ||

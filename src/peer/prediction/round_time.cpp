@@ -61,7 +61,8 @@ std::optional<RoundTime> round_time(const Setup& setup) {
   const SimOptions& sim = setup.config.sim;
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const auto steps = steps_of_all(setup);
-  if (setup.config.exchange.policy != "sync" || !needs.lockstep || !steps) return std::nullopt;
+  if (!gossip::is_lockstep(setup.config.exchange.kind()) || !needs.lockstep || !steps)
+    return std::nullopt;
   // If links or steps differ, the busiest link alone does not determine the duration.
   if (!setup.network.is_even() || (sim.compute_spread > 0 && setup.step_ms() > 0))
     return std::nullopt;

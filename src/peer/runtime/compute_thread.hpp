@@ -11,7 +11,7 @@
 
 #include "gossip/compute.hpp"
 #include "gpu/device.hpp"
-#include "net/real_scheduler.hpp"
+#include "net/io/real_scheduler.hpp"
 
 namespace gossamer::peer {
 

@@ -14,7 +14,7 @@ namespace {
 
 gossip::ExchangeOptions chosen_options(const Setup& setup) {
   gossip::ExchangeOptions options;
-  options.policy = gossip::policy_named(setup.config.exchange.policy);
+  options.policy = setup.config.exchange.kind();
   options.staleness = static_cast<gossip::Round>(setup.config.exchange.staleness);
   options.deadline_slack = setup.config.exchange.slack;
   options.chunk_values =

@@ -175,7 +175,7 @@ int steps_to_reach_all(const Setup& setup) {
 
 std::optional<std::uint64_t> largest_round_gap(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
-  if (setup.config.exchange.policy != "sync" || !needs.bounded_lead) return {};
+  if (!gossip::is_lockstep(setup.config.exchange.kind()) || !needs.bounded_lead) return {};
   // A node that ends a round has received from its partners in it, which had begun it.
   if (needs.servers > 0) return 2;
   if (setup.schedule->period() == 0 || !setup.report.diameter) return {};

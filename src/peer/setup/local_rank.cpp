@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "net/address.hpp"
+#include "net/io/address.hpp"
 
 namespace gossamer::peer {
 namespace {

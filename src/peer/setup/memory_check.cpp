@@ -50,15 +50,20 @@ std::size_t coding_bytes(const Setup& setup) {
   return mixed * (messages + gpu::DeviceRows<float>::bytes(2, setup.parameters));
 }
 
-/// Bytes of the neighbours' rows that a peer gathers whole (gossip/mixing/gathering_mixer.hpp).
-std::size_t gathering_bytes(const Setup& setup) {
-  if (setup.rule.is_mean() || setup.config.exchange.policy != "sync") return 0;
-  std::size_t neighbours = 0, mixed = 0;
+/// Bytes of the neighbours' rows that a peer keeps whole: for a rule under a policy in lockstep
+/// (gossip/mixing/gathering_mixer.hpp), and with copies of its own rows under the other policies
+/// (gossip/mixing/buffered_mix.hpp).
+std::size_t kept_bytes(const Setup& setup) {
+  const bool lockstep = gossip::is_lockstep(setup.config.exchange.kind());
+  if (setup.rule.is_mean() && lockstep) return 0;
+  std::size_t neighbours = 0, bytes = 0;
   for (int i = 0; i < setup.workers(); ++i)
     neighbours = std::max(neighbours, setup.algorithm->partners(i, *setup.schedule).size());
+  const std::size_t rows = lockstep ? neighbours : 3 * neighbours + (neighbours + 1);
   for (const gossip::RowSpec& row : setup.algorithm->rows(*setup.schedule))
-    mixed += row.mixed ? 1 : 0;
-  return mixed * neighbours * gpu::DeviceRows<float>::bytes(1, setup.parameters);
+    if (row.mixed || row.shared)
+      bytes += gpu::DeviceRows<float>::bytes(rows, row.length(setup.parameters));
+  return bytes;
 }
 
 /// Bytes of a peer's share of the messages of hostile peers (gossip/mixing/adversary.hpp).
@@ -82,7 +87,7 @@ Status check_memory(const Setup& setup, std::size_t hosted) {
   if (setup.trains()) rows += 1 + spec.optimizer_rows.size();  // the gradient, and the optimizer's
   const std::size_t workspace = spec.workspace_bytes;
   const std::size_t bytes = rows * gpu::DeviceRows<float>::bytes(1, setup.parameters) + workspace +
-                            coding_bytes(setup) + gathering_bytes(setup) + attack_bytes(setup);
+                            coding_bytes(setup) + kept_bytes(setup) + attack_bytes(setup);
   const auto shortfall = find_shortfall(*setup.device, bytes, hosted);
   if (!shortfall) return {};
   const bool one = setup.device->gpu_count() == 1;

@@ -77,8 +77,7 @@ Status check_algorithm(const Config& config, const gossip::Algorithm& algorithm,
                        const topology::MixingSchedule& schedule) {
   const gossip::AlgorithmRequirements needs = algorithm.requirements();
   const std::string& name = config.algorithm.kind;
-  if (const auto conflict = gossip::policy_conflict(gossip::policy_named(config.exchange.policy),
-                                                    algorithm, schedule))
+  if (const auto conflict = gossip::policy_conflict(config.exchange.kind(), algorithm, schedule))
     return invalid_error(fmt::format("algorithm.policy: {}", explain(*conflict, name)));
   if (schedule.weighing().only_columns() && !needs.column_stochastic && needs.mixing_matrix)
     return invalid_error(
@@ -160,8 +159,7 @@ Status check_codec(const Config& config, const gossip::Algorithm& algorithm,
                     "set algorithm.kind = choco, which has error feedback, or choose a codec that "
                     "rounds (bf16, int8)",
                     kind, name));
-  if (codec.fidelity() != Fidelity::exact &&
-      !gossip::takes_lossy_codec(gossip::policy_named(config.exchange.policy)))
+  if (codec.fidelity() != Fidelity::exact && !gossip::is_lockstep(config.exchange.kind()))
     return invalid_error(
         fmt::format("codec.kind: under policy {} rows are sent unencoded, not as '{}'; set "
                     "algorithm.policy = sync, or codec.kind = none",
@@ -173,7 +171,7 @@ Status check_matrix(const Setup& setup) {
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   const std::string& topology = setup.config.topology.kind;
   const std::string& policy = setup.config.exchange.policy;
-  if (gossip::needs_symmetric_matrix(gossip::policy_named(policy)) && !setup.report.symmetric)
+  if (gossip::needs_symmetric_matrix(setup.config.exchange.kind()) && !setup.report.symmetric)
     return invalid_error(
         fmt::format("algorithm.policy: under {} both ends of an edge skip an exchange together, "
                     "which needs a symmetric W, and the W of '{}' is not symmetric; choose another "

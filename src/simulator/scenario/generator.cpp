@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/philox.hpp"
-#include "gossip/process/options.hpp"
+#include "gossip/policy.hpp"
 #include "topology/graph.hpp"
 
 namespace gossamer::simulator {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "gossip/process/options.hpp"
+#include "gossip/policy.hpp"
 #include "topology/spectrum.hpp"
 
 namespace gossamer::simulator {
@@ -85,7 +85,7 @@ Result<Protocol> build_protocol(const Scenario& scenario) {
   GOSSAMER_TRY(protocol.codec, make_codec(scenario.codec, {}, {scenario.seed}));
   const bool known = scenario.algorithm == "consensus" || scenario.algorithm == "dpsgd" ||
                      scenario.algorithm == "qg_momentum";
-  if (scenario.codec != "none" && !(takes_lossy_codec(protocol.policy) && known))
+  if (scenario.codec != "none" && !(is_lockstep(protocol.policy) && known))
     return invalid("scenario.codec: goes only with sync and with consensus, dpsgd and qg_momentum");
   bool symmetric = true;
   for (int t = 0; t < std::max(protocol.schedule->period(), 1); ++t)

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "gossip/process/options.hpp"
+#include "gossip/policy.hpp"
 #include "simulator/scenario/scenario.hpp"
 
 namespace gossamer::simulator {

@@ -12,7 +12,7 @@
 
 #include "base/philox.hpp"
 #include "gossip/scheduler.hpp"
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 #include "simulator/names.hpp"
 
 namespace gossamer::simulator {

@@ -57,6 +57,7 @@ ORDER = {
         "membership",
         "engine",
     ),
+    "net": ("io", "wire", "session", "tls", "startup", "", "run"),
 }
 
 # Code that runs in virtual time or whose results must be the same on every machine.

@@ -11,9 +11,9 @@
 #include <system_error>
 
 #include "base/result.hpp"
-#include "net/address.hpp"
-#include "net/area.hpp"
-#include "net/real_scheduler.hpp"
+#include "net/io/address.hpp"
+#include "net/io/area.hpp"
+#include "net/io/real_scheduler.hpp"
 
 namespace gossamer::net {
 

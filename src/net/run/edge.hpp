@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "gossip/link.hpp"
+#include "net/run/admission.hpp"
 #include "net/session/session.hpp"
-#include "net/startup/admission.hpp"
 #include "net/startup/connector.hpp"
 
 namespace gossamer::net {

@@ -1,4 +1,4 @@
-#include "net/startup/all_gather_phase.hpp"
+#include "net/run/all_gather_phase.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -23,7 +23,7 @@ void AllGatherPhase::on_deadline() {
   if (complete() || state_.run.ending()) return;
   std::vector<std::string> missing;
   for (const auto& [pair, edge] : state_.edges)
-    if (waiting(edge).empty())
+    if (unmerged_of(edge).empty())
       missing.push_back(edge.session ? edge.session->options().name
                                      : fmt::format("peer {}", edge.remote));
   shutdown_.end_run(
@@ -33,15 +33,15 @@ void AllGatherPhase::on_deadline() {
                    fmt::join(missing, "; "))});
 }
 
-std::deque<std::string>& AllGatherPhase::waiting(const Edge& edge) {
-  Waiting& waiting = waiting_[&edge];
-  if (waiting.session != edge.sessions) waiting = {edge.sessions, {}};
-  return waiting.contributions;
+std::deque<std::string>& AllGatherPhase::unmerged_of(const Edge& edge) {
+  Unmerged& unmerged = unmerged_[&edge];
+  if (unmerged.session != edge.sessions) unmerged = {edge.sessions, {}};
+  return unmerged.contributions;
 }
 
 bool AllGatherPhase::step_is_here() {
-  return std::ranges::none_of(state_.edges,
-                              [this](const auto& entry) { return waiting(entry.second).empty(); });
+  return std::ranges::none_of(
+      state_.edges, [this](const auto& entry) { return unmerged_of(entry.second).empty(); });
 }
 
 void AllGatherPhase::send() {
@@ -52,12 +52,12 @@ void AllGatherPhase::send() {
 
 Status AllGatherPhase::on_contribution(Session& session, std::string contribution) {
   if (state_.run.late) return {};  // the partner does not know that yet
-  std::deque<std::string>& waiting = this->waiting(state_.edges.of(session));
-  if (complete() || waiting.size() == 2)
+  std::deque<std::string>& unmerged = unmerged_of(state_.edges.of(session));
+  if (complete() || unmerged.size() == 2)
     return Error{ErrorKind::lost_peer,
                  fmt::format("{} broke the protocol: it sent a contribution that no step waits for",
                              session.options().name)};
-  waiting.push_back(std::move(contribution));
+  unmerged.push_back(std::move(contribution));
   if (begun() && state_.run.joined) advance();
   return {};
 }
@@ -70,7 +70,7 @@ void AllGatherPhase::advance() {
   }
   if (state_.run.error || complete()) return;
   for (const auto& [pair, edge] : state_.edges)
-    if (waiting(edge).empty() && edge.session && edge.session->remote().said_goodbye)
+    if (unmerged_of(edge).empty() && edge.session && edge.session->remote().said_goodbye)
       return shutdown_.end_run({ErrorKind::lost_peer, fmt::format("{} left before the run began",
                                                                   edge.session->options().name)});
 }
@@ -78,7 +78,7 @@ void AllGatherPhase::advance() {
 /// Merges one contribution of each partner. False if one makes no sense, which ends the run.
 bool AllGatherPhase::merge_step() {
   for (auto& [pair, edge] : state_.edges) {
-    std::deque<std::string>& contributions = waiting(edge);
+    std::deque<std::string>& contributions = unmerged_of(edge);
     const Status merged = gather_->merge(contributions.front());
     contributions.pop_front();
     if (merged.ok()) continue;

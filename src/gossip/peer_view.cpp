@@ -1,4 +1,4 @@
-#include "gossip/messaging/peer_view.hpp"
+#include "gossip/peer_view.hpp"
 
 #include <algorithm>
 

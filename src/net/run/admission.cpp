@@ -1,9 +1,9 @@
-#include "net/startup/admission.hpp"
+#include "net/run/admission.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "net/back_off.hpp"
+#include "net/io/back_off.hpp"
 
 namespace gossamer::net {
 
@@ -19,11 +19,12 @@ void Admission::on_overdue(gossip::Time row_timeout) {
 
 /// A peer that violates the protocol, or that accepts connections and drops them, is not asked to
 /// do so without end.
-gossip::Time Admission::on_failure(gossip::Time now, bool violated, bool silent) {
+gossip::Time Admission::on_failure(gossip::Time now, const Failure& failure) {
   const gossip::Time bar = std::exchange(bar_, gossip::Time(0));
-  const gossip::Time otherwise = violated || silent ? BackOff::kLongest : gossip::Time(0);
+  const gossip::Time otherwise =
+      failure.violated || failure.silent ? BackOff::kLongest : gossip::Time(0);
   const gossip::Time pause = bar > gossip::Time(0) ? bar : otherwise;
-  if (violated) barred_until_ = now + pause;
+  if (failure.violated) barred_until_ = now + pause;
   return pause;
 }
 

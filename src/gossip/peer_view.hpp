@@ -58,7 +58,7 @@ class PeerView {
   bool is_mirrored(const topology::MixingMatrix& w) const;
 
   /// Whether rows with a conserved sum are mixed so that what is left of a directed W conserves it
-  /// (ExchangeOptions::conserves_sum). Off while the network is not strongly connected: the sum
+  /// (ChannelSpec::conserves_sum). Off while the network is not strongly connected: the sum
   /// would flow to peers from which it does not return.
   bool conserves_sums() const { return conserves_sums_; }
   void set_conserves_sums(bool conserves) { conserves_sums_ = conserves; }

@@ -1,4 +1,4 @@
-#include "net/tcp_network.hpp"
+#include "net/run/tcp_network.hpp"
 
 #include <algorithm>
 #include <set>

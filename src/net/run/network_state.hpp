@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "net/edge.hpp"
 #include "net/network.hpp"
+#include "net/run/edge.hpp"
 
 namespace gossamer::net {
 

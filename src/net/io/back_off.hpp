@@ -9,7 +9,7 @@
 
 namespace gossamer::net {
 
-/// Each pause is twice as long as the one before, up to the longest.
+/// Each pause is twice as long as the one before, up to the longest. Pure: it has no clock.
 class BackOff {
  public:
   static constexpr gossip::Time kFirst = std::chrono::milliseconds(50);

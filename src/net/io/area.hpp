@@ -1,4 +1,4 @@
-// A piece of memory to read into or write from.
+// A piece of memory to read into or write from. It is the caller's, and outlives the operation.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
-#include "net/edge_supervisor.hpp"
+#include "net/run/edge_supervisor.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
+
+#include "net/io/back_off.hpp"
 
 namespace gossamer::net {
 
@@ -64,9 +65,9 @@ void EdgeSupervisor::on_failure(Session& session, Error error) {
     return;
   }
   const RemoteState& remote = session.remote();
-  const gossip::Time pause = edge.admission.on_failure(state_.scheduler.now(), remote.violated,
-                                                       edge.lost && !remote.alive);
-  if (!run.joined && !session.remote().latest_round) {
+  const gossip::Time pause = edge.admission.on_failure(
+      state_.scheduler.now(), {.violated = remote.violated, .silent = edge.lost && !remote.alive});
+  if (!run.joined && !remote.latest_round) {
     // No chunk was sent yet, so the peer may come again as if it had not been there.
     edge.remote_attempt = "it connected, but was lost again";
   } else if (!on_session_end(edge, error)) {

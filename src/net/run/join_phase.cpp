@@ -1,10 +1,12 @@
-#include "net/startup/join_phase.hpp"
+#include "net/run/join_phase.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "net/io/back_off.hpp"
 
 namespace gossamer::net {
 

@@ -6,10 +6,10 @@
 #include <optional>
 #include <string>
 
-#include "net/network_state.hpp"
-#include "net/shutdown.hpp"
+#include "net/run/join_phase.hpp"
+#include "net/run/network_state.hpp"
+#include "net/run/shutdown.hpp"
 #include "net/startup/acceptor.hpp"
-#include "net/startup/join_phase.hpp"
 #include "net/startup/rendezvous.hpp"
 
 namespace gossamer::net {

@@ -1,4 +1,4 @@
-#include "net/socket.hpp"
+#include "net/io/socket.hpp"
 
 #include <fmt/format.h>
 

@@ -11,13 +11,18 @@ namespace gossamer::net {
 /// Pure: the caller supplies every time.
 class Admission {
  public:
+  /// How a session ended.
+  struct Failure {
+    bool violated = false;  ///< the peer violated the protocol
+    bool silent = false;    ///< it was to restore a lost link, and nothing came over it
+  };
+
   bool is_barred(gossip::Time now) const { return now < barred_until_; }
   /// Rows of the peer are overdue, and its session is about to fail for that: it is barred for
   /// `row_timeout`, and each time for twice as long as the time before.
   void on_overdue(gossip::Time row_timeout);
-  /// The session has failed, if `violated` because the peer violated the protocol. `silent`: no
-  /// frame had come over it. Returns the pause before this process connects again.
-  gossip::Time on_failure(gossip::Time now, bool violated, bool silent);
+  /// The session has failed. Returns the pause before this process connects again.
+  gossip::Time on_failure(gossip::Time now, const Failure& failure);
 
   /// Another process claims the id of the peer, which is connected. True once, when that has gone
   /// on for `failure_timeout`: the connected one may have died and not be detected yet.

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "net/network_state.hpp"
-#include "net/shutdown.hpp"
-#include "net/startup/all_gather_phase.hpp"
+#include "net/run/all_gather_phase.hpp"
+#include "net/run/network_state.hpp"
+#include "net/run/shutdown.hpp"
 
 namespace gossamer::net {
 

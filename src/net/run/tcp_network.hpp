@@ -3,14 +3,14 @@
 // (the end).
 #pragma once
 
-#include "net/connection_manager.hpp"
-#include "net/edge_supervisor.hpp"
+#include "net/io/tick_clock.hpp"
 #include "net/network.hpp"
-#include "net/network_state.hpp"
-#include "net/shutdown.hpp"
-#include "net/startup/all_gather_phase.hpp"
-#include "net/startup/join_phase.hpp"
-#include "net/tick_clock.hpp"
+#include "net/run/all_gather_phase.hpp"
+#include "net/run/connection_manager.hpp"
+#include "net/run/edge_supervisor.hpp"
+#include "net/run/join_phase.hpp"
+#include "net/run/network_state.hpp"
+#include "net/run/shutdown.hpp"
 
 namespace gossamer::net {
 

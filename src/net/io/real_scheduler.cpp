@@ -1,4 +1,4 @@
-#include "net/real_scheduler.hpp"
+#include "net/io/real_scheduler.hpp"
 
 #include <asio/executor_work_guard.hpp>
 #include <asio/io_context.hpp>

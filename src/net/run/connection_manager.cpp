@@ -1,4 +1,4 @@
-#include "net/connection_manager.hpp"
+#include "net/run/connection_manager.hpp"
 
 #include <fmt/format.h>
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "net/connection_manager.hpp"
-#include "net/network_state.hpp"
-#include "net/shutdown.hpp"
-#include "net/startup/all_gather_phase.hpp"
-#include "net/startup/join_phase.hpp"
+#include "net/run/all_gather_phase.hpp"
+#include "net/run/connection_manager.hpp"
+#include "net/run/join_phase.hpp"
+#include "net/run/network_state.hpp"
+#include "net/run/shutdown.hpp"
 
 namespace gossamer::net {
 

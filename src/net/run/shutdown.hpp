@@ -1,7 +1,7 @@
 // How the run of a process ends: with an error that floods the graph, or by leaving in order.
 #pragma once
 
-#include "net/network_state.hpp"
+#include "net/run/network_state.hpp"
 
 namespace gossamer::net {
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "net/network_state.hpp"
-#include "net/shutdown.hpp"
+#include "net/run/network_state.hpp"
+#include "net/run/shutdown.hpp"
 
 namespace gossamer::net {
 
@@ -38,13 +38,13 @@ class AllGatherPhase {
 
  private:
   /// Contributions of the other end of an edge that are not merged yet: two at most.
-  struct Waiting {
+  struct Unmerged {
     std::uint64_t session = 0;  ///< Edge::sessions: those of a process that is gone do not count
     std::deque<std::string> contributions;
   };
 
   /// Those of the edge's session.
-  std::deque<std::string>& waiting(const Edge& edge);
+  std::deque<std::string>& unmerged_of(const Edge& edge);
   bool step_is_here();
   void send();
   bool merge_step();
@@ -54,7 +54,7 @@ class AllGatherPhase {
   Shutdown& shutdown_;
   std::optional<AllGather> gather_;
   int steps_done_ = 0;
-  std::map<const Edge*, Waiting> waiting_;
+  std::map<const Edge*, Unmerged> unmerged_;
   gossip::Scheduler::TimerId deadline_;
 };
 

@@ -1,4 +1,4 @@
-#include "net/edge.hpp"
+#include "net/run/edge.hpp"
 
 #include <algorithm>
 

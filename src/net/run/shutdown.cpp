@@ -1,4 +1,4 @@
-#include "net/shutdown.hpp"
+#include "net/run/shutdown.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

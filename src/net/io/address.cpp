@@ -1,4 +1,4 @@
-#include "net/address.hpp"
+#include "net/io/address.hpp"
 
 #include <fmt/format.h>
 
