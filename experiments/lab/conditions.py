@@ -59,8 +59,8 @@ class Condition:
     ) -> tuple[np.ndarray, Band]:
         """A curve against a cost: the costs (mean over the seeds), and the band of the values.
 
-        `cost` is round, bytes_sent or seconds. Seeds reach a round at different times, so a curve
-        against seconds is sampled at times up to `last`, evenly spaced on the axis as drawn.
+        `cost` is round, steps, bytes_sent or seconds. Seeds reach a round at different times, so a
+        curve against seconds is sampled at times up to `last`, evenly spaced on the axis as drawn.
         """
         if cost != "seconds":
             band = self.band(name)

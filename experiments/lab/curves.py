@@ -85,6 +85,7 @@ def read_curves(folder: Path) -> Curves:
         for name in _PER_PEER
     }
     values = {name: rows.mean(axis=0) for name, rows in peers.items()}
+    values["steps"] = np.array(rounds) * _steps_per_round(header)
     for name in _NETWORK:
         values[name] = np.array([_number(network.get(t, {}).get(name)) for t in rounds])
     sketched = not network and all("sketch" in record for t in rounds for record in per_round[t])
@@ -94,6 +95,13 @@ def read_curves(folder: Path) -> Curves:
         )
     sent = np.array([server_bytes[server] for server in sorted(server_bytes)])
     return Curves(np.array(rounds), values, header["topology"], sketched, peers, sent)
+
+
+def _steps_per_round(header: Record) -> float:
+    """Local steps of a peer in a round; NaN where a round has passes over its shard."""
+    algorithm = header.get("config", {}).get("algorithm", {})
+    steps = algorithm.get("local_steps", 1)  # 1: of algorithms that do not have the key
+    return float(steps) if steps > 0 else float("nan")
 
 
 def consensus_from_sketches(records: list[Record]) -> float:

@@ -18,6 +18,7 @@ from lab.study import Panel, Study, facet_at, facet_names, panel_part
 
 _AXIS_LABELS = {
     "round": "round",
+    "steps": "local steps of a peer",
     "bytes_sent": "bytes sent per peer",
     "seconds": "virtual time in seconds",
 }

@@ -90,7 +90,9 @@ class Panel:
     title: str
     kind: str  # curve | dots | lines | scatter
     y: str  # the name of a curve or of a column
-    x: str = "round"  # curve: round | bytes_sent | seconds; lines: an axis; scatter: a column
+    x: str = (
+        "round"  # curve: round | steps | bytes_sent | seconds; lines: an axis; scatter: a column
+    )
     part: str = ""
     facet: str = ""  # empty: the first
     variants: tuple[str, ...] = ()  # empty: all

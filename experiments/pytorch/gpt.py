@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A GPT on the characters or bytes of a text, trained by peers on a ring.
 
-  python3 gpt.py                              simulates 8 peers on the project's documentation
+  python3 gpt.py                              simulates 8 peers on the text of data/text
   python3 gpt.py --text book.txt --size 10M --device cuda
   for i in 0 1; do python3 gpt.py --peers 2 --peer $i --meet meet --out run & done; wait
   python3 -m gossamer run gpt.toml            the same task, with the program's command line
@@ -13,7 +13,9 @@ tests; each peer has a part of the rest. The run ends with text that the model h
 from __future__ import annotations
 
 import argparse
+import gzip
 import sys
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,15 +28,20 @@ from torch import nn
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))
 import example  # noqa: E402
 
-ROOT = Path(__file__).resolve().parents[2]
+TEXT = Path(__file__).resolve().parents[2] / "data" / "text" / "genesis-exodus.txt.gz"
 TEST_BLOCKS = 32  # of the test text, evenly spaced
 
 
+def bytes_of(path: Path) -> bytes:
+    data = path.read_bytes()
+    return gzip.decompress(data) if path.suffix == ".gz" else data
+
+
 class Text:
-    """A text as numbers, and back."""
+    """A text as numbers, and back. Files whose names end with .gz are unpacked."""
 
     def __init__(self, paths: list[Path], level: str) -> None:
-        data = b"\n".join(path.read_bytes() for path in paths)
+        data = b"\n".join(bytes_of(path) for path in paths)
         if level == "byte":
             self.symbols: list[str] = [chr(byte) for byte in range(256)]
             self.values = torch.tensor(list(data), dtype=torch.uint8)
@@ -93,12 +100,14 @@ def task_of(options: argparse.Namespace, text: Text) -> tuple[gossip.Task, dict[
     models: dict[int, GPT] = {}
 
     def model(peer: int) -> nn.Module:
-        torch.manual_seed(0)
+        torch.manual_seed(options.seed)
         models[peer] = GPT(SIZES[options.size], vocabulary, options.block).to(options.device)
         return models[peer]
 
     def batch(peer: int, step: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return own[peer].random(options.batch, seed=peer << 32 | step)
+        # torch's generator takes the lower 32 bits of a seed only.
+        seed = zlib.crc32(f"{options.seed} {peer} {step}".encode())
+        return own[peer].random(options.batch, seed)
 
     def evaluate(module: nn.Module) -> tuple[float, float]:
         outputs = module(test[0])
@@ -126,19 +135,16 @@ def task(
     """The task of gpt.toml. [model] sets these parameters; they are the options of this script."""
     torch.set_num_threads(1)
     given = {key: value for key, value in locals().items() if key not in ("config", "text")}
-    options = argparse.Namespace(peers=config["run"]["peers"], **given)
-    return task_of(options, Text([Path(text)] if text else documentation(), level))[0]
-
-
-def documentation() -> list[Path]:
-    return sorted((ROOT / "docs").glob("*.md"))
+    run = config["run"]
+    options = argparse.Namespace(peers=run["peers"], seed=run["seed"], **given)
+    return task_of(options, Text([Path(text) if text else TEXT], level))[0]
 
 
 def main() -> None:
     config = Path(__file__).with_name("external.toml")
     parser = example.parser(__doc__, config, peers=8, rounds=80)
     add = parser.add_argument
-    add("--text", type=Path, nargs="+", metavar="FILE", help="(default: docs/*.md)")
+    add("--text", type=Path, nargs="+", metavar="FILE", help=f"(default: {TEXT.name})")
     add("--level", choices=["char", "byte"], default="char", help="what a symbol is (char)")
     sizes = ", ".join(f"{name}: {size}" for name, size in SIZES.items())
     add("--size", choices=list(SIZES), default="0.1M", help=f"of the model: {sizes} (0.1M)")
@@ -153,12 +159,13 @@ def main() -> None:
     add("--block", type=int, default=32, metavar="N", help="symbols in a block (32)")
     add("--batch", type=int, default=8, metavar="N", help="blocks in a batch (8)")
     add("--rate", type=float, default=3e-3, metavar="R", help="of AdamW (0.003)")
+    add("--seed", type=int, default=0, metavar="N", help="of the model and the batches (0)")
     add("--sample", type=int, default=200, metavar="N", help="symbols to write at the end (200)")
     add("--device", default="cpu", help="of torch, such as cuda (cpu)")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    options.set.insert(0, f"log.every={max(1, options.rounds // 5)}")
-    text = Text(options.text or documentation(), options.level)
+    options.set[:0] = [f"log.every={max(1, options.rounds // 5)}", f"run.seed={options.seed}"]
+    text = Text(options.text or [TEXT], options.level)
     task, models = task_of(options, text)
     parameters = sum(parameter.numel() for parameter in models[0].parameters())
     print(f"{len(text.values):,} symbols, {len(text.symbols)} different; {parameters:,} parameters")

@@ -216,3 +216,21 @@ def test_a_text_is_numbers_and_back(tmp_path: Path, level: str) -> None:
     assert torch.equal(inputs, blocks.random(3, seed=7)[0])
     with pytest.raises(SystemExit, match="a block 64: use a longer text"):
         gpt.Blocks(text.values, 64, "cpu")
+
+
+def test_the_text_of_the_repository_is_complete_and_each_seed_draws_other_batches() -> None:
+    gpt = example("pytorch/gpt.py")
+    text = gpt.Text([gpt.TEXT], "char")
+    assert len(text.values) == 366_194 and len(text.symbols) == 62
+    assert text.decode(text.values[:54].tolist()) == (
+        "In the beginning God created the heaven and the earth."
+    )
+    config = {"run": {"peers": 2, "seed": 0}}
+    first, again = (gpt.task(config, block=8, batch=2) for _ in range(2))
+    other = gpt.task({"run": {"peers": 2, "seed": 1}}, block=8, batch=2)
+    for peer in range(2):
+        inputs = first._batch(peer, 5)[0]
+        assert torch.equal(inputs, again._batch(peer, 5)[0])
+        assert not torch.equal(inputs, other._batch(peer, 5)[0])
+    weights = [next(task._model(0).parameters()) for task in (first, again, other)]
+    assert torch.equal(weights[0], weights[1]) and not torch.equal(weights[0], weights[2])
