@@ -2,7 +2,7 @@
 
     .venv/bin/python experiments/benchmarks/python_step.py [--pairs 9] [--parameters 10000000]
 
-Two comparisons, each in interleaved pairs, on the CPU, one thread of arithmetic per process:
+Three comparisons, each in interleaved pairs, on the CPU, one thread of arithmetic per process:
 
 - ring: 4 processes over loopback TCP. A step is SGD with a given gradient and a mix with both
   neighbours. The baseline is torch.distributed over gloo, as in gloo_ring.py: the parameters are
@@ -10,6 +10,9 @@ Two comparisons, each in interleaved pairs, on the CPU, one thread of arithmetic
   slowest process. Both ends must hold the same values.
 - alone: one process without neighbours trains a perceptron on batches of 32: forward, backward and
   step. The baseline is the same loop with the plain SGD optimizer.
+- hidden: 2 processes whose training takes 0.25 s and no processor, as on an accelerator (they
+  sleep), in the order adapt while communicate, in which the exchange goes on meanwhile. The
+  baseline is a process without neighbours that trains and steps with the plain SGD optimizer.
 
 Both sides run in the interpreter of --torch-python, which has torch, and numpy for gloo. Prints a
 Markdown table; --json also writes all values.
@@ -31,7 +34,8 @@ from pairs import MIN_PAIRS, ROOT, Pairs, measure, report_times
 
 WARMUP, TIMED = 3, 20
 PEERS, TENSORS, RATE = 4, 16, 0.1
-RING_TARGET, ALONE_TARGET = 1.2, 0.98
+TRAINING_SECONDS = 0.25
+RING_TARGET, ALONE_TARGET, HIDDEN_TARGET = 1.2, 0.98, 0.95
 PACKAGE = ROOT / "build/release/python"
 
 
@@ -125,6 +129,25 @@ def training_loop(values: int, wrapped: bool, folder: str) -> dict[str, float]:
     return {"seconds": seconds, "check": float(parameter.detach().flatten()[0])}
 
 
+def training_elsewhere(peer: int, values: int, wrapped: bool, folder: str) -> dict[str, float]:
+    """All peers have the same gradient, so that mixing changes nothing."""
+    import torch
+
+    parameters = parameters_of(torch.zeros(values), 1)
+    optimizer = torch.optim.SGD(parameters, lr=RATE)
+    if wrapped:
+        import gossamer.torch as gossip
+
+        optimizer = gossip.Optimizer(optimizer, f"{folder}/run.toml", peer, out=f"{folder}/out")
+
+    def step() -> None:
+        time.sleep(TRAINING_SECONDS)
+        optimizer.step()
+
+    seconds = timed_steps(step)
+    return {"seconds": seconds, "check": float(parameters[-1].detach()[-1])}
+
+
 def work(side: str, peer: int, values: int, folder: str) -> None:
     import torch
 
@@ -133,6 +156,8 @@ def work(side: str, peer: int, values: int, folder: str) -> None:
         result = ring_of_gossamer(peer, values, folder)
     elif side == "gloo":
         result = ring_of_gloo(peer, values, folder)
+    elif side in ("hidden", "elsewhere"):
+        result = training_elsewhere(peer, values, side == "hidden", folder)
     else:
         result = training_loop(values, side == "wrapped", folder)
     print(json.dumps(result))
@@ -147,6 +172,7 @@ def rate(options: argparse.Namespace, side: str, peers: int, checks: list[float]
         (Path(folder) / "run.toml").write_text(
             f"[run]\npeers = {peers}\nrounds = {WARMUP + TIMED}\n"
             '[topology]\nkind = "ring"\n[model]\nkind = "external"\n'
+            f'[algorithm]\norder = "{"awc" if side == "hidden" else "atc"}"\n'
             f'[log]\nevery = {WARMUP + TIMED}\nsketch = "off"\n[local]\nthreads = 1\n'
             '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\nfailure_timeout = 60\n'
         )
@@ -170,15 +196,19 @@ def rate(options: argparse.Namespace, side: str, peers: int, checks: list[float]
 
 
 def compare(
-    options: argparse.Namespace, name: str, target: float, sides: tuple[str, str], peers: int
+    options: argparse.Namespace,
+    name: str,
+    target: float,
+    sides: tuple[str, str],
+    peers: tuple[int, int],
 ) -> Pairs:
     checks: tuple[list[float], list[float]] = ([], [])
     pairs = measure(
         name,
         target,
         options.pairs,
-        lambda: rate(options, sides[0], peers, checks[0]),
-        lambda: rate(options, sides[1], peers, checks[1]),
+        lambda: rate(options, sides[0], peers[0], checks[0]),
+        lambda: rate(options, sides[1], peers[1], checks[1]),
     )
     if any(abs(a - b) > 1e-4 * max(1.0, abs(b)) for a, b in zip(*checks, strict=True)):
         raise SystemExit(f"python_step.py: {name}: the two sides computed different values")
@@ -190,6 +220,9 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=9, help=f"at least {MIN_PAIRS}")
     parser.add_argument("--parameters", type=int, default=10_000_000)
     parser.add_argument("--torch-python", default=str(ROOT / ".venv-torch/bin/python"))
+    parser.add_argument(
+        "--only", nargs="+", default=[], metavar="NAME", help="such as alone or hidden"
+    )
     parser.add_argument("--json", type=Path, help="a file for all values")
     parser.add_argument("--side", help=argparse.SUPPRESS)  # this call is one of the processes
     parser.add_argument("--peer", type=int, help=argparse.SUPPRESS)
@@ -200,10 +233,13 @@ def main() -> None:
         return
     if options.pairs < MIN_PAIRS:
         parser.error(f"--pairs: at least {MIN_PAIRS}")
-    measured = [
-        compare(options, "ring of 4, torch.distributed", RING_TARGET, ("ours", "gloo"), PEERS),
-        compare(options, "alone, plain SGD", ALONE_TARGET, ("wrapped", "plain"), 1),
+    comparisons: list[tuple[str, float, tuple[str, str], tuple[int, int]]] = [
+        ("ring of 4, torch.distributed", RING_TARGET, ("ours", "gloo"), (PEERS, PEERS)),
+        ("alone, plain SGD", ALONE_TARGET, ("wrapped", "plain"), (1, 1)),
+        ("hidden, plain SGD", HIDDEN_TARGET, ("hidden", "elsewhere"), (2, 1)),
     ]
+    chosen = [each for each in comparisons if each[0].split(",")[0] in options.only]
+    measured = [compare(options, *each) for each in chosen or comparisons]
     report_times(measured, "comparison", "step", options.json)
 
 
