@@ -11,6 +11,7 @@ import signal
 import sys
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
+from threading import Event
 from typing import Any, NoReturn
 
 from gossamer import _core
@@ -126,6 +127,18 @@ def show_check(
 
 def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -> Path:
     """Runs the task and returns the run folder. The first signal ends the run after its round."""
+    stopped = Event()
+    background: _core.BackgroundRun | None = None
+
+    def stop(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        stopped.set()
+        if background is not None:
+            background.stop()
+
+    # The handlers come first: the log's existence tells others that the run has begun.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, stop)
     background = start(
         handler,
         options.config,
@@ -135,12 +148,7 @@ def run_to_end(options: Namespace, handler: RequestHandler, hosted: list[int]) -
         resume=options.resume,
         shows_progress=not options.quiet,
     )
-
-    def stop(number: int, _frame: object) -> None:
-        signal.signal(number, signal.SIG_DFL)
+    if stopped.is_set():
         background.stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, stop)
     drive(background, handler)
     return Path(background.folder)

@@ -161,6 +161,32 @@ def test_a_signal_ends_the_run_after_its_round(
     assert json.loads(log.splitlines()[-1])["reason"] == "interrupted"
 
 
+SIGNALLED_WHILE_IT_STARTS = """
+import signal, sys
+from gossamer import program, runs
+def start(*arguments, **options):
+    background = runs.start(*arguments, **options)
+    signal.raise_signal(signal.SIGTERM)
+    return background
+program.start = start
+sys.exit(program.main())
+"""
+
+
+def test_a_signal_while_the_run_starts_ends_it_after_a_round(config: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SIGNALLED_WHILE_IT_STARTS, "run", str(config)]
+        + ["--set", "run.rounds=1000000", "--out", str(tmp_path / "out")],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == INTERRUPTED, done.stderr
+    log = (tmp_path / "out" / "log-0.jsonl").read_text(encoding="utf-8")
+    assert json.loads(log.splitlines()[-1])["reason"] == "interrupted"
+
+
 def test_everything_else_is_done_by_the_program(program: Path) -> None:
     for arguments in (
         ["--version"],
