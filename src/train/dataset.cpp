@@ -5,6 +5,17 @@
 
 namespace gossamer::train {
 
+void standardise(Dataset& data, std::span<const ShardSummary> shards) {
+  const std::size_t width = data.feature_count();
+  std::vector<FeatureScale> scales = pooled_scales(shards);
+  if (scales.empty()) scales.resize(width);  // nothing is known of the shards yet
+  data.features.resize(data.unscaled.size());
+  for (std::size_t i = 0; i < data.features.size(); ++i) {
+    const FeatureScale& scale = scales[i % width];
+    data.features[i] = static_cast<float>((data.unscaled[i] - scale.mean) / scale.deviation);
+  }
+}
+
 Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& context,
                              const ParameterValues& values) {
   std::vector<std::string> names;

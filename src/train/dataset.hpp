@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/parameter.hpp"
 #include "base/result.hpp"
+#include "train/shard_summary.hpp"
 
 namespace gossamer::train {
 
@@ -28,6 +30,14 @@ struct Dataset {
   /// Shards of data that belong to peers by construction: natural_shards[p] are p's training
   /// samples. Empty: shards are cut by data.partition.
   std::vector<std::vector<std::uint32_t>> natural_shards;
+  /// data.partition = own: a summary of each peer's shard, by peer, known for the peers of this
+  /// process. Empty: all processes have the same samples.
+  std::vector<ShardSummary> own_shards;
+  /// data.partition = own: what a sample is made of, for people, and the same at all peers.
+  std::string sample_description;
+  /// The features before they are standardised, count × feature_count(), as long as the scales are
+  /// not final; else empty.
+  std::vector<double> unscaled;
   /// Minimiser of (1/n) Σ_p f_p over linear models without bias, if it is known in closed form (in
   /// double).
   std::optional<std::vector<double>> optimum;
@@ -40,9 +50,16 @@ struct Dataset {
 
 /// Arguments of a factory beside its own parameters.
 struct DatasetContext {
-  int peers = 1;           ///< for data generated per peer
-  std::uint64_t seed = 0;  ///< run.seed
+  int peers = 1;                 ///< for data generated per peer
+  std::uint64_t seed = 0;        ///< run.seed
+  bool own = false;              ///< data.partition = own: each peer has its own files
+  std::vector<int> hosted = {};  ///< own: the peers whose files are here, ascending; a process of
+                                 ///< servers has none
 };
+
+/// Standardises the features of a data set that has unscaled ones, with the scales of all `shards`
+/// together (pooled_scales()); leaves them as they are if no shard is known. May be repeated.
+void standardise(Dataset& data, std::span<const ShardSummary> shards);
 
 struct DatasetKind {
   std::string name;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -78,12 +79,14 @@ class DeviceLearner final : public Learner<Real> {
         training_(std::move(training)),
         evaluation_(std::move(evaluation)),
         device_(device) {
-    for (int gpu_index = 0; gpu_index < device.gpu_count(); ++gpu_index)
-      tables_.emplace_back(device, gpu_index, *request_.data);
-    const auto peers = request_.shards.size();
-    for (std::size_t p = 0; p < peers; ++p)
-      orders_.emplace_back(request_.shards[p], request_.sampling.batch, static_cast<int>(p),
-                           request_.seed);
+    copy_data();
+    for (std::size_t p = 0; p < request_.shards.size(); ++p) {
+      const auto& shard = request_.shards[p];
+      sizes_.push_back(shard.size());
+      orders_.emplace_back();
+      if (!shard.empty())
+        orders_.back().emplace(shard, request_.sampling.batch, static_cast<int>(p), request_.seed);
+    }
     const Dataset& data = *request_.data;
     const std::size_t begin = data.test_count() > 0 ? data.train_count : 0;
     const std::size_t end = data.test_count() > 0 ? data.count : data.train_count;
@@ -127,11 +130,18 @@ class DeviceLearner final : public Learner<Real> {
     return rate_at(request_.optimizer, step,
                    epochs > 0 ? epochs * batches_per_epoch(peer) : request_.local_steps);
   }
+  void refresh_data(std::vector<std::size_t> sizes) override {
+    GOSSAMER_CHECK(sizes.size() == sizes_.size(), "a size for each peer");
+    sizes_ = std::move(sizes);
+    copy_data();
+  }
   std::size_t shard_size(int peer) const override {
-    return request_.shards.at(static_cast<std::size_t>(peer)).size();
+    return sizes_.at(static_cast<std::size_t>(peer));
   }
   std::uint64_t batches_per_epoch(int peer) const override {
-    return orders_.at(static_cast<std::size_t>(peer)).batches_per_epoch();
+    const std::size_t size = shard_size(peer);
+    const auto batch = static_cast<std::size_t>(request_.sampling.batch);
+    return batch > 0 ? size / batch : std::min<std::size_t>(size, 1);
   }
   std::size_t workspace_bytes() const override {
     return training_.program().workspace * sizeof(Real);
@@ -147,13 +157,19 @@ class DeviceLearner final : public Learner<Real> {
     return task;
   }
 
+  void copy_data() {
+    tables_.clear();
+    for (int gpu_index = 0; gpu_index < device_.gpu_count(); ++gpu_index)
+      tables_.emplace_back(device_, gpu_index, *request_.data);
+  }
   void train(std::span<StepRequest<Real>> requests, gpu::Pass pass);
 
   LearnerRequest request_;
   CompiledModel training_, evaluation_;
   gpu::BasicDevice<Real>& device_;
-  std::vector<DeviceTable> tables_;  // by GPU index
-  std::vector<BatchOrder> orders_;
+  std::vector<DeviceTable> tables_;                // by GPU index
+  std::vector<std::optional<BatchOrder>> orders_;  // by peer; none for a shard of another process
+  std::vector<std::size_t> sizes_;                 // of the shards, by peer
   std::vector<std::uint32_t> evaluated_;
 
   // Data of the current call; members so that calls reuse their memory.
@@ -166,7 +182,7 @@ template <class Real>
 void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass pass) {
   samples_.clear(), rates_.clear(), jobs_.clear();
   for (const StepRequest<Real>& request : requests) {
-    BatchOrder& order = orders_.at(static_cast<std::size_t>(request.peer));
+    BatchOrder& order = orders_.at(static_cast<std::size_t>(request.peer)).value();
     for (int s = 0; s < request.steps; ++s) {
       const std::uint64_t step = request.first_step + static_cast<std::uint64_t>(s);
       const auto batch = order.batch(step);
@@ -177,7 +193,7 @@ void DeviceLearner<Real>::train(std::span<StepRequest<Real>> requests, gpu::Pass
   const std::uint32_t* samples = samples_.data();
   std::size_t first = 0;
   for (const StepRequest<Real>& request : requests) {
-    const int batch = orders_[static_cast<std::size_t>(request.peer)].batch_size();
+    const int batch = orders_[static_cast<std::size_t>(request.peer)]->batch_size();
     jobs_.push_back({.parameters = request.parameters,
                      .state = request.state,
                      .gradient = request.gradient,
@@ -245,7 +261,8 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
 
 Status check_data(const Dataset& data) {
   const std::size_t labelled = data.classes > 0 ? data.labels.size() : data.targets.size();
-  if (data.count == 0 || data.train_count == 0 || data.train_count > data.count)
+  const bool trains = data.train_count > 0 || !data.own_shards.empty();  // elsewhere, if not here
+  if (data.count == 0 || !trains || data.train_count > data.count)
     return invalid_error(fmt::format("data {}: {} samples, {} of them to train on", data.name,
                                      data.count, data.train_count));
   if (data.features.size() != data.count * data.feature_count() || labelled != data.count)
@@ -263,6 +280,7 @@ Status check_shards(const LearnerRequest& request) {
   if (request.shards.empty()) return invalid_error("no shards: a learner serves at least one peer");
   for (std::size_t p = 0; p < request.shards.size(); ++p) {
     const auto& shard = request.shards[p];
+    if (shard.empty() && !request.data->own_shards.empty()) continue;  // of another process
     if (shard.empty()) return invalid_error(fmt::format("peer {}: its shard is empty", p));
     if (request.sampling.batch < 0 ||
         static_cast<std::size_t>(request.sampling.batch) > shard.size())
@@ -288,7 +306,8 @@ Result<std::unique_ptr<Learner<Real>>> make_learner(LearnerRequest request,
   GOSSAMER_TRY_STATUS(check_shards(request));
   std::size_t batch = static_cast<std::size_t>(request.sampling.batch);
   if (batch == 0)
-    for (const auto& shard : request.shards) batch = std::max(batch, shard.size());
+    for (const auto& shard : request.shards)
+      batch = std::max({batch, shard.size(), std::size_t{1}});
   const ModelContext context{data.channels, data.height, data.width, data.classes};
   GOSSAMER_TRY(CompiledModel training,
                CompiledModel::compile(request.model, context, static_cast<int>(batch)));

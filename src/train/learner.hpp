@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "base/result.hpp"
 #include "gpu/device.hpp"
@@ -91,7 +92,11 @@ class Learner {
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
   /// The optimizer's rate γ at a local step of a peer. Thread: any.
   virtual double rate(int peer, std::uint64_t step) const = 0;
-  /// Number of samples in a peer's shard, and of batches in one pass over it. Thread: any.
+  /// The features of the data set have changed, and the shards of all peers have `sizes` samples
+  /// (data.partition = own). Not while anything is trained or evaluated.
+  virtual void refresh_data(std::vector<std::size_t> sizes) = 0;
+  /// Number of samples in a peer's shard, and of batches in one pass over it; 0 for a shard of
+  /// another process whose size is not known. Thread: any.
   virtual std::size_t shard_size(int peer) const = 0;
   virtual std::uint64_t batches_per_epoch(int peer) const = 0;
   /// Bytes of device memory that training takes for each peer beside its rows.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "train/partitions.hpp"
 
@@ -11,6 +12,11 @@ namespace {
 
 Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
                    std::uint64_t seed) {
+  if (options.partition == "own" && data.own_shards.empty())
+    return invalid_error(fmt::format(
+        "data.partition: own is for files that each peer has to itself (data.kind csv or idx), and "
+        "'{}' is one data set; choose iid, dirichlet or label",
+        data.name));
   if (!data.natural_shards.empty()) {
     if (data.natural_shards.size() != static_cast<std::size_t>(peers))
       return invalid_error(fmt::format("data: '{}' was made for {} peers, and the run has {}",
@@ -25,8 +31,8 @@ Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
   if (options.partition == "dirichlet") return cut_dirichlet(data, options.alpha, peers, seed);
   if (options.partition == "label")
     return cut_by_label(data, options.classes_per_peer, peers, seed);
-  return invalid_error(
-      fmt::format("data.partition: '{}' is not one of iid, dirichlet, label", options.partition));
+  return invalid_error(fmt::format("data.partition: '{}' is not one of iid, dirichlet, label, own",
+                                   options.partition));
 }
 
 /// Text: how the shards can be made larger. If each has as many samples as possible, only fewer
@@ -43,14 +49,16 @@ std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t
 }
 
 Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions& options) {
-  const auto smallest =
-      std::min_element(shards.begin(), shards.end(),
-                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
+  const bool own = !data.own_shards.empty();
+  const auto size_of = [own](const auto& shard) {  // those of other processes count as large
+    return own && shard.empty() ? std::numeric_limits<std::size_t>::max() : shard.size();
+  };
+  const auto smallest = std::ranges::min_element(shards, {}, size_of);
   const std::size_t needed = std::max<std::size_t>(1, static_cast<std::size_t>(options.batch));
-  if (smallest->size() >= needed) return {};
+  if (size_of(*smallest) >= needed) return {};
   const int peers = static_cast<int>(shards.size());
   const auto few = std::count_if(shards.begin(), shards.end(),
-                                 [&](const auto& shard) { return shard.size() < needed; });
+                                 [&](const auto& shard) { return size_of(shard) < needed; });
   const std::string what = smallest->empty()
                                ? "has no training sample"
                                : fmt::format("has {} training samples", smallest->size());
@@ -68,9 +76,11 @@ const ParameterSet<ShardOptions>& shard_parameters() {
   static const ParameterSet<ShardOptions> parameters =
       ParameterSet<ShardOptions>()
           .add("partition", &ShardOptions::partition,
-               {.help = "how training samples are distributed over the peers; ignored for "
-                        "generated data, whose samples belong to peers",
-                .choices = {"iid", "dirichlet", "label"}})
+               {.help = "how training samples are distributed over the peers: iid, dirichlet and "
+                        "label cut one data set, which every process reads; own: each peer has "
+                        "files of its own, which no other process sees. Generated data belong to "
+                        "peers, and ignore the first three",
+                .choices = {"iid", "dirichlet", "label", "own"}})
           .add("alpha", &ShardOptions::alpha,
                {.help = "dirichlet: concentration of a peer's class mix; 0.1: one or two classes "
                         "dominate, 100: nearly iid",

@@ -15,7 +15,7 @@ namespace gossamer::train {
 /// The keys of `[data]` beside `kind` and the kind's own.
 struct ShardOptions {
   std::string partition =
-      "iid";  ///< iid | dirichlet | label; ignored by data sets with natural shards
+      "iid";  ///< iid | dirichlet | label, ignored by data sets with natural shards; or own
   double alpha =
       0.1;  ///< dirichlet: a peer's classes ~ Dir(α, …, α), equal shards (partitions.hpp)
   int classes_per_peer = 2;  ///< label: classes a peer holds (McMahan et al. 2017)
@@ -27,9 +27,10 @@ using Shards = std::vector<std::vector<std::uint32_t>>;  ///< shards[p]: p's tra
                                                          ///< ascending, each once
 
 /// Cuts the training samples into n shards, every sample in exactly one (partitions.hpp has the
-/// rules). A function of its arguments alone. Errors (invalid): an empty shard or a batch larger
-/// than a shard, with the peer, the numbers and remedies; classes that cannot be dealt out; a rule
-/// by classes on data without classes.
+/// rules). With partition own, the shards of other processes are empty. A function of its arguments
+/// alone. Errors (invalid): an empty shard or a batch larger than a shard, with the peer, the
+/// numbers and remedies; classes that cannot be dealt out; a rule by classes on data without
+/// classes; own on data that are no peer's.
 Result<Shards> make_shards(const Dataset& data, const ShardOptions& options, int peers,
                            std::uint64_t seed);
 

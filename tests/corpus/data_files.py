@@ -5,6 +5,7 @@ import struct
 from pathlib import Path
 
 CIFAR_FEATURES = 3 * 32 * 32
+OWN_DATA_PEERS = 6  # as many as the corpus's runs have, unless they say otherwise
 
 
 def _idx(folder: Path, prefix: str, count: int, numbers: random.Random) -> None:
@@ -60,6 +61,12 @@ def make_data_files(folder: Path) -> None:
     _cifar10(folder / "cifar10", numbers)
     _table(folder / "classes.csv", ",", "x,y,z,level", True, numbers)
     _table(folder / "classes_test.csv", ",", "x,y,z,level", True, numbers)
+    for peer in range(OWN_DATA_PEERS):
+        own = folder / "own" / str(peer)
+        own.mkdir(parents=True)
+        _table(folder / "own" / f"{peer}.csv", ",", "x,y,z,level", True, numbers)
+        _idx(own, "train-", 60, numbers)
+        _idx(own, "t10k-", 20, numbers)
     _table(folder / "plain.csv", ";", "", False, numbers)
     _table(folder / "tabs.csv", "\t", "x\ty\tz\tlevel", True, numbers)
     _graphs(folder)

@@ -15,6 +15,7 @@
 #include "peer/config/members_file.hpp"
 #include "peer/log/resumed_log.hpp"
 #include "peer/log/run_files.hpp"
+#include "peer/runtime/shard_agreement.hpp"
 #include "peer/runtime/start_round_agreement.hpp"
 #include "peer/storage/json.hpp"
 #include "peer/storage/safetensors.hpp"
@@ -254,6 +255,34 @@ std::vector<Bytes> link_table_seeds() {
 
 // ---- the start of a network
 
+constexpr std::size_t kShards = 3, kFeatures = 2;
+
+peer::ShardAgreement shards_of_process() {
+  peer::Shards own(kShards);
+  own[1] = {5, {0.5, -1}, {2, 0}};
+  return *peer::ShardAgreement::make(own, kFeatures);
+}
+
+/// The file that a latecomer reads, and what a partner says of the shards.
+void run_shards(std::span<const std::byte> input) {
+  ok(peer::parse_shards(text_of(input), "shards-0.json", "r", kShards));
+  peer::ShardAgreement agreement = shards_of_process();
+  if (const Status merged = agreement.merge(0, std::string(text_of(input))); !merged.ok())
+    require(!merged.error().message.empty(), "an error has a message");
+  const auto shards = agreement.outcome();
+  if (!ok(shards)) return;
+  for (const train::ShardSummary& shard : *shards)
+    for (std::size_t f = 0; f < kFeatures; ++f)
+      require(shard.samples > 0 && train::is_moment(shard.means[f], shard.variances[f]),
+              "a shard has samples, and moments of finite values");
+}
+
+std::vector<Bytes> shards_seeds() {
+  return {bytes_of(shards_of_process().contribution(0)),
+          bytes_of(R"({"schema":1,"run_id":"r",)"
+                   R"("peers":[{"samples":1,"means":[],"variances":[]}]})")};
+}
+
 /// What the partners of a process say of their checkpoints: the first partner, and then the rest.
 void run_contribution(std::span<const std::byte> input) {
   constexpr int kNodes = 8;
@@ -295,6 +324,7 @@ std::vector<Target> file_targets() {
           {"manifest", run_manifest, manifest_seeds},
           {"log", run_log, log_seeds},
           {"link_table", run_link_table, link_table_seeds},
+          {"shards", run_shards, shards_seeds},
           {"contribution", run_contribution, contribution_seeds}};
 }
 

@@ -84,7 +84,7 @@ TEST_CASE(
     for (const char* name : {"cuda", "auto"}) {  // alone: all; else processes share the GPUs
       CAPTURE(name);
       CHECK(contains(chosen(name).device->description(), "cuda:0-2, 3 × Emulated GPU, "));
-      CHECK(contains(chosen(name, {.hosted_nodes = 2}).device->description(), "cuda:0-1, 2 × "));
+      CHECK(contains(chosen(name, {.hosted = {0, 1}}).device->description(), "cuda:0-1, 2 × "));
       CHECK(contains(chosen(name, {.rank = 1, .processes = 2}).device->description(),
                      "cuda:1-2, 2 × "));
       CHECK(contains(chosen(name, {.rank = 4, .processes = 5}).device->description(), "cuda:1, "));

@@ -26,7 +26,7 @@ Rank local_rank(const std::vector<int>& ids, int peers, const Variables& variabl
     const auto variable = variables.find(name);
     return variable == variables.end() ? nullptr : variable->second.c_str();
   });
-  return {found.rank, found.processes, found.hosted_nodes};
+  return {found.rank, found.processes, static_cast<int>(found.hosted.size())};
 }
 
 std::vector<int> first_gpus(int count) {
@@ -91,11 +91,11 @@ TEST_CASE("processes share GPUs evenly, each has a contiguous block, and all GPU
 
 TEST_CASE(
     "at most one GPU per node; one GPU if the number of processes is unknown; ranks out of range") {
-  CHECK(gpus_of_process({.hosted_nodes = 2}, first_gpus(4)) == std::vector<int>{0, 1});
-  CHECK(gpus_of_process({.rank = 1, .processes = 2, .hosted_nodes = 1}, first_gpus(4)) ==
+  CHECK(gpus_of_process({.hosted = {0, 1}}, first_gpus(4)) == std::vector<int>{0, 1});
+  CHECK(gpus_of_process({.rank = 1, .processes = 2, .hosted = {0}}, first_gpus(4)) ==
         std::vector<int>{2});
-  CHECK(gpus_of_process({.rank = 5, .processes = 0, .hosted_nodes = 9}, first_gpus(4)) ==
-        std::vector<int>{1});
+  CHECK(gpus_of_process({.rank = 5, .processes = 0, .hosted = {0, 1, 2, 3, 4, 5, 6, 7, 8}},
+                        first_gpus(4)) == std::vector<int>{1});
   CHECK(gpus_of_process({.rank = 5, .processes = 2}, first_gpus(4)) == std::vector<int>{2, 3});
   CHECK(gpus_of_process({}, {1, 3, 4}) == std::vector<int>{1, 3, 4});
 }

@@ -16,6 +16,7 @@
 #include "peer/setup/setup.hpp"
 #include "peer/setup/untrained_workload.hpp"
 #include "peer/storage/safetensors.hpp"
+#include "peer/storage/shards_file.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -152,7 +153,8 @@ RunTotals totals_of(const std::vector<ProcessLog>& logs) {
   return totals;
 }
 
-/// What a program trained that is not here: the tensors of its first peer, without training.
+/// Of what was trained on a program's model or on data that are not here: the tensors of its first
+/// peer, without training.
 Result<std::shared_ptr<Workload>> recorded_workload(const ProcessLog& log, std::uint64_t seed) {
   const fs::path path =
       log.path.parent_path() / fmt::format("final-{}.safetensors", log.lowest_peer);
@@ -170,10 +172,18 @@ Result<std::shared_ptr<Workload>> recorded_workload(const ProcessLog& log, std::
     offset += block.length;
     blocks.push_back(std::move(block));
   }
-  return make_untrained_workload(std::move(blocks), seed);
+  return make_recorded_workload(std::move(blocks), seed);
 }
 
-/// Rebuilds the setup that the processes ran with, on the CPU.
+/// Whether the data are the peers' own, and the test samples a file that can be read here.
+bool has_own_data_and_tests(const Config& config) {
+  const auto tests = config.data.values.find("test_path");
+  return config.shards.partition == "own" && tests != config.data.values.end() &&
+         !std::get<std::string>(tests->second).empty();
+}
+
+/// Rebuilds the setup that the processes ran with, on the CPU. Where the data are the peers' own,
+/// it is that of a process without peers, which knows the test samples and the agreed scales.
 Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
                          const std::vector<Override>& overrides) {
   const ProcessLog& first = logs.front();
@@ -187,11 +197,20 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
         fmt::format("--set {}: with this it would be another run than the one in {}",
                     fmt::join(overrides, " --set "), path));
   config.local.device = "cpu";  // whatever device the peers used
+  const bool tests_only = has_own_data_and_tests(config);
   std::shared_ptr<Workload> external;
-  if (config.model.kind == kExternalModel) {
+  if (config.model.kind == kExternalModel || (config.shards.partition == "own" && !tests_only)) {
     GOSSAMER_TRY(external, recorded_workload(first, config.run.seed));
   }
-  GOSSAMER_TRY(Setup setup, make_setup(std::move(config), {}, std::move(external)));
+  LocalRank local_rank;
+  if (tests_only) local_rank.hosted = {config.run.peers};
+  GOSSAMER_TRY(Setup setup, make_setup(std::move(config), local_rank, std::move(external)));
+  if (tests_only) {
+    GOSSAMER_TRY(const Shards shards,
+                 read_shards(first.path.parent_path(), first.lowest_peer, setup.config.run_id(),
+                             setup.workload->own_shards()));
+    setup.workload->agree(shards);
+  }
   for (const ProcessLog& log : logs)
     if (log.header.at("parameters") != setup.parameters || log.peers != setup.config.run.peers ||
         log.servers != setup.servers())

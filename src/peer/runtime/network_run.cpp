@@ -227,6 +227,8 @@ Status NetworkRun::run() {
   }
   if (!host_->error() && start == Start::by_joining && !setup_.tolerates_peer_loss())
     host_->fail(cannot_join(setup_));
+  if (!host_->error() && network_->late())
+    if (const Status read = adopt_shards(); !read.ok()) fail(read.error());
   const bool began = !host_->error();
   if (began) train(start);
   if (host_->error() && !withdrawn_) network_->abort(for_others(*host_->error(), request_.hosted));
@@ -235,21 +237,32 @@ Status NetworkRun::run() {
   return finish(began);
 }
 
-/// Agrees with the other processes on the round to start at. This process joins the others instead
-/// if they have begun, or resume from a round of which it has no states.
+/// Agrees with the other processes on the round to start at, and on the shards where each peer has
+/// its own data. This process joins the others instead if they have begun, or resume from a round
+/// of which it has no states.
 Result<NetworkRun::Start> NetworkRun::choose_start() {
-  StartRoundAgreement agreement(request_.hosted, setup_.nodes(), startup_.rounds());
-  net::AllGather gather;
-  gather.steps = steps_to_reach_all(setup_);
-  gather.contribution = [&agreement] { return agreement.contribution(); };
-  gather.merge = [&agreement](const std::string& contribution) {
-    return agreement.merge(contribution);
-  };
-  GOSSAMER_TRY_STATUS(network_->all_gather(std::move(gather)));
+  GOSSAMER_TRY(StartAgreement agreement,
+               StartAgreement::make(setup_, request_.hosted, startup_.rounds()));
+  GOSSAMER_TRY_STATUS(network_->all_gather(agreement.all_gather()));
   if (network_->late()) return Start::by_joining;
-  GOSSAMER_TRY(const StartRoundAgreement::Outcome agreed,
-               agreement.outcome(setup_.tolerates_peer_loss()));
+  GOSSAMER_TRY(const StartRoundAgreement::Outcome agreed, agreement.round());
+  GOSSAMER_TRY(const Shards shards, agreement.shards());
+  if (!shards.empty()) {
+    GOSSAMER_TRY_STATUS(record_shards(request_.folder, request_.hosted.front(),
+                                      setup_.config.run_id(), shards, agreed.round > 0));
+    setup_.workload->agree(shards);
+  }
   return start_at(agreed);
+}
+
+/// For a latecomer: the others have agreed.
+Status NetworkRun::adopt_shards() {
+  const Shards own = setup_.workload->own_shards();
+  if (own.empty()) return {};
+  GOSSAMER_TRY(const Shards known,
+               read_shards(request_.folder, request_.hosted.front(), setup_.config.run_id(), own));
+  setup_.workload->agree(known);
+  return {};
 }
 
 Result<NetworkRun::Start> NetworkRun::start_at(const StartRoundAgreement::Outcome& agreed) {

@@ -17,7 +17,7 @@
 #include "peer/runtime/host.hpp"
 #include "peer/runtime/members_watch.hpp"
 #include "peer/runtime/staging.hpp"
-#include "peer/runtime/start_round_agreement.hpp"
+#include "peer/runtime/start_agreement.hpp"
 #include "peer/runtime/startup.hpp"
 #include "peer/setup/setup.hpp"
 
@@ -70,6 +70,7 @@ class NetworkRun {
   void connect_links();
 
   Result<Start> choose_start();
+  Status adopt_shards();
   Result<Start> start_at(const StartRoundAgreement::Outcome& agreed);
   Status restore(gossip::Round round);
   void train(Start start);

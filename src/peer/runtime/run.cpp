@@ -9,6 +9,7 @@
 #include "peer/runtime/startup.hpp"
 #include "peer/setup/host_view.hpp"
 #include "peer/setup/memory_check.hpp"
+#include "peer/storage/shards_file.hpp"
 
 namespace gossamer::peer {
 namespace {
@@ -47,6 +48,8 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   gossip::InlineExecutor executor;
   Host host(setup, scheduler, executor, recorder, host_request);
   const gossip::Round first = startup.rounds().back();
+  if (const auto shards = setup.workload->own_shards(); !shards.empty())
+    GOSSAMER_TRY_STATUS(record_shards(request.folder, 0, setup.config.run_id(), shards, first > 0));
   GOSSAMER_TRY_STATUS(startup.restore(first, host));
   startup.announce(first);
   host.start(Host::Clock::virtual_time);

@@ -63,7 +63,8 @@ std::vector<int> gpus_of_process(const LocalRank& local_rank, const std::vector<
     return {gpus[static_cast<std::size_t>(local_rank.rank % count)]};
   const int rank = local_rank.rank % processes;
   const int first = rank * count / processes, share = (rank + 1) * count / processes - first;
-  const int used = local_rank.hosted_nodes > 0 ? std::min(local_rank.hosted_nodes, share) : share;
+  const int nodes = static_cast<int>(local_rank.hosted.size());
+  const int used = nodes > 0 ? std::min(nodes, share) : share;
   return {gpus.begin() + first, gpus.begin() + first + used};
 }
 

@@ -11,12 +11,13 @@
 
 namespace gossamer::peer {
 
-/// The rank of a process among the processes of its machine, which share the machine's GPUs.
+/// The rank of a process among the processes of its machine, which share the machine's GPUs, and
+/// what it hosts.
 struct LocalRank {
-  int rank = 0;       ///< from 0
-  int processes = 1;  ///< processes on this machine; 0: unknown
-  int hosted_nodes =
-      0;  ///< nodes of this process, which uses at most one GPU per node; 0: no limit
+  int rank = 0;                  ///< from 0
+  int processes = 1;             ///< processes on this machine; 0: unknown
+  std::vector<int> hosted = {};  ///< nodes of this process, ascending, which uses at most one GPU
+                                 ///< for each; empty: all nodes, and no limit
 };
 
 struct DeviceChoice {

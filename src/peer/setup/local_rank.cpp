@@ -72,7 +72,7 @@ LocalRank find_rank(const std::vector<int>& ids, int peers, const net::NetOption
 LocalRank find_local_rank(const std::vector<int>& ids, int peers, const net::NetOptions& net,
                           const Environment& environment) {
   LocalRank result = find_rank(ids, peers, net, environment);
-  result.hosted_nodes = static_cast<int>(ids.size());
+  result.hosted = ids;
   return result;
 }
 

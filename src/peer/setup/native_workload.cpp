@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/hash.hpp"
 #include "gpu/device_rows.hpp"
 #include "peer/setup/learner_trainer.hpp"
@@ -15,6 +17,14 @@ std::vector<std::string> optimizer_rows(const gpu::UpdateRule& rule) {
   return std::vector<std::string>(rule.state_rows(), "momentum");
 }
 
+/// Of the shards in this process.
+double mean_shard_size(const train::Dataset& data, int peers) {
+  const auto here = std::ranges::count_if(
+      data.own_shards, [](const train::ShardSummary& shard) { return shard.samples > 0; });
+  return static_cast<double>(data.train_count) /
+         static_cast<double>(data.own_shards.empty() ? peers : std::max<std::ptrdiff_t>(here, 1));
+}
+
 WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
                      std::shared_ptr<const train::Dataset> data) {
   WorkloadSpec spec;
@@ -25,7 +35,8 @@ WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
   spec.evaluates = true;
   spec.samples_per_step = config.shards.batch;
   if (config.shards.batch == 0)  // the whole shard
-    spec.samples_per_step = static_cast<double>(data->train_count) / config.run.peers;
+    spec.samples_per_step = mean_shard_size(*data, config.run.peers);
+  spec.identity = data->sample_description;
   spec.workspace_bytes = learner.workspace_bytes();
   spec.divergence_advice =
       fmt::format("a smaller optimizer.rate than {} usually helps", config.optimizer.rate);
@@ -51,9 +62,10 @@ Status flip_labels(train::Dataset& data, const train::Shards& shards,
 
 class NativeWorkload final : public Workload {
  public:
-  NativeWorkload(WorkloadSpec spec, std::unique_ptr<train::Learner<float>> learner,
-                 gpu::Device& device, int peers)
+  NativeWorkload(WorkloadSpec spec, std::shared_ptr<train::Dataset> data,
+                 std::unique_ptr<train::Learner<float>> learner, gpu::Device& device, int peers)
       : spec_(std::move(spec)),
+        data_(std::move(data)),
         device_(device),
         learner_(std::move(learner)),
         trainer_(*learner_, device, peers) {}
@@ -82,7 +94,19 @@ class NativeWorkload final : public Workload {
   void set_loss_sum(int peer, const LossSum& losses, const float* x) override {
     trainer_.set_loss_sum(peer, losses, x);
   }
+  Shards own_shards() const override { return data_->own_shards; }
+  std::size_t standardised_features() const override {
+    return data_->unscaled.empty() ? 0 : data_->feature_count();
+  }
+  void agree(const Shards& shards) override {
+    if (!data_->unscaled.empty()) standardise(*data_, shards);
+    data_->unscaled = {};
+    std::vector<std::size_t> sizes;
+    for (const train::ShardSummary& shard : shards) sizes.push_back(shard.samples);
+    learner_->refresh_data(std::move(sizes));
+  }
   std::string data_hash() const override {
+    if (!data_->own_shards.empty()) return {};
     return hash_hex(std::as_bytes(std::span(spec_.data->features))) +
            hash_hex(std::as_bytes(std::span(spec_.data->labels))) +
            hash_hex(std::as_bytes(std::span(spec_.data->targets)));
@@ -91,6 +115,7 @@ class NativeWorkload final : public Workload {
 
  private:
   WorkloadSpec spec_;
+  std::shared_ptr<train::Dataset> data_;  // of the learner, which copies what it is told to refresh
   gpu::Device& device_;
   std::unique_ptr<train::Learner<float>> learner_;
   LearnerTrainer trainer_;
@@ -101,15 +126,20 @@ class NativeWorkload final : public Workload {
 Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        const gossip::Algorithm& algorithm,
                                                        gpu::Device& device,
+                                                       std::span<const int> hosted,
                                                        std::span<const int> flipped) {
-  const train::DatasetContext data_context{config.run.peers, config.run.seed};
+  train::DatasetContext data_context{config.run.peers, config.run.seed};
+  data_context.own = config.shards.partition == "own";
+  for (const int node : hosted)
+    if (node < config.run.peers) data_context.hosted.push_back(node);
   GOSSAMER_TRY(train::Dataset made,
                train::make_dataset(config.data.kind, data_context, config.data.values));
   train::LearnerRequest request;
   GOSSAMER_TRY(request.shards,
                train::make_shards(made, config.shards, config.run.peers, config.run.seed));
   GOSSAMER_TRY_STATUS(flip_labels(made, request.shards, flipped));
-  const auto data = std::make_shared<const train::Dataset>(std::move(made));
+  if (!made.unscaled.empty()) standardise(made, made.own_shards);
+  const auto data = std::make_shared<train::Dataset>(std::move(made));
   request.data = data;
   const train::ModelContext model_context{data->channels, data->height, data->width, data->classes};
   GOSSAMER_TRY(request.model,
@@ -123,8 +153,11 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   request.different_initial = config.run.init == "different";
   GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device));
   WorkloadSpec spec = spec_of(config, *learner, data);
-  return std::shared_ptr<Workload>(std::make_shared<NativeWorkload>(
-      std::move(spec), std::move(learner), device, config.run.peers));
+  const auto workload = std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
+                                                         device, config.run.peers);
+  const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
+  if (all_here && !data->own_shards.empty()) workload->agree(data->own_shards);
+  return std::shared_ptr<Workload>(workload);
 }
 
 }  // namespace gossamer::peer

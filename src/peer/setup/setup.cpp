@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/hash.hpp"
 #include "peer/attack/attack_check.hpp"
@@ -17,8 +18,14 @@
 namespace gossamer::peer {
 namespace {
 
+std::vector<int> first_ids(int count) {
+  std::vector<int> ids(static_cast<std::size_t>(count));
+  std::iota(ids.begin(), ids.end(), 0);
+  return ids;
+}
+
 /// The workload that the configuration asks for, or the caller's.
-Result<std::shared_ptr<Workload>> make_workload(const Setup& setup,
+Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::vector<int>& hosted,
                                                 std::shared_ptr<Workload> external) {
   const Config& config = setup.config;
   GOSSAMER_TRY_STATUS(check_external(setup, external.get()));
@@ -26,7 +33,7 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup,
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
   return make_native_workload(
-      config, *setup.algorithm, *setup.device,
+      config, *setup.algorithm, *setup.device, hosted,
       setup.attack.flips_labels ? setup.attack.hostile : std::vector<int>());
 }
 
@@ -83,11 +90,15 @@ Result<Setup> make_setup(Config config, LocalRank local_rank, std::shared_ptr<Wo
                plan_attack({settings, *setup.algorithm, *setup.schedule, *setup.codec}));
   GOSSAMER_TRY(setup.network, make_network_model(settings, setup.servers()));
 
-  if (local_rank.hosted_nodes == 0) local_rank.hosted_nodes = setup.nodes();
+  std::vector<int> hosted = local_rank.hosted;
+  if (hosted.empty()) {
+    local_rank.hosted = first_ids(setup.nodes());
+    hosted = first_ids(settings.run.peers);  // one node may train on the shards of all peers
+  }
   GOSSAMER_TRY(DeviceChoice choice, choose_device(settings.local, local_rank));
   setup.device = std::move(choice.device);
   setup.device_note = std::move(choice.note);
-  GOSSAMER_TRY(setup.workload, make_workload(setup, std::move(workload)));
+  GOSSAMER_TRY(setup.workload, make_workload(setup, hosted, std::move(workload)));
   setup.parameters = setup.workload->spec().parameters;
   GOSSAMER_TRY_STATUS(check_optimizer(setup));
   GOSSAMER_TRY_STATUS(check_virtual_time(setup));

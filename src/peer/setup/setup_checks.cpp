@@ -101,7 +101,7 @@ Status check_external(const Setup& setup, const Workload* external) {
         "model.kind: 'external' is the model of a task in Python, which this program cannot load: "
         "name the task's file in model.file and start the run with `python -m gossamer`, or choose "
         "a model of `gossamer list`");
-  if (external == nullptr) return {};
+  if (external == nullptr || external->spec().recorded) return {};
   if (kind != kExternalModel)
     return invalid_error(
         fmt::format("model.kind: '{}' is a model of gossamer's own; set model.kind = external to "

@@ -10,7 +10,9 @@ namespace {
 
 class UntrainedWorkload final : public Workload {
  public:
-  UntrainedWorkload(std::vector<train::ParameterBlock> blocks, std::uint64_t seed) : seed_(seed) {
+  UntrainedWorkload(std::vector<train::ParameterBlock> blocks, std::uint64_t seed, bool recorded)
+      : seed_(seed) {
+    spec_.recorded = recorded;
     for (const train::ParameterBlock& block : blocks) spec_.parameters += block.length;
     spec_.blocks = std::move(blocks);
   }
@@ -42,12 +44,12 @@ std::shared_ptr<Workload> make_untrained_workload(std::size_t length, std::uint6
   block.name = "x";
   block.shape = {static_cast<int>(length)};
   block.length = length;
-  return make_untrained_workload(std::vector{block}, seed);
+  return std::make_shared<UntrainedWorkload>(std::vector{block}, seed, false);
 }
 
-std::shared_ptr<Workload> make_untrained_workload(std::vector<train::ParameterBlock> blocks,
-                                                  std::uint64_t seed) {
-  return std::make_shared<UntrainedWorkload>(std::move(blocks), seed);
+std::shared_ptr<Workload> make_recorded_workload(std::vector<train::ParameterBlock> blocks,
+                                                 std::uint64_t seed) {
+  return std::make_shared<UntrainedWorkload>(std::move(blocks), seed, true);
 }
 
 }  // namespace gossamer::peer

@@ -13,6 +13,7 @@
 
 #include "gossip/trainer.hpp"
 #include "peer/setup/row_views.hpp"
+#include "peer/storage/shards_file.hpp"
 #include "train/compiled_model.hpp"
 #include "train/dataset.hpp"
 #include "train/learner.hpp"
@@ -37,9 +38,10 @@ struct WorkloadSpec {
   bool evaluates = false;       ///< evaluate() measures a loss
   double samples_per_step = 0;  ///< mean over the peers; 0: not known
   std::size_t workspace_bytes = 0;  ///< device memory that training takes for each peer
-  bool saves_state = true;          ///< save_state() gives what rows and loss sums lack
-  std::string divergence_advice;    ///< what usually helps where a run diverged; may be empty
-  std::string identity;             ///< for people, and the same at all peers; may be empty
+  bool recorded = false;    ///< stands for a workload that is elsewhere, and only has its tensors
+  bool saves_state = true;  ///< save_state() gives what rows and loss sums lack
+  std::string divergence_advice;  ///< what usually helps where a run diverged; may be empty
+  std::string identity;           ///< for people, and the same at all peers; may be empty
   std::shared_ptr<const train::Dataset> data;  ///< the library's own data set; null: it has none
 };
 
@@ -63,6 +65,14 @@ class Workload {
   virtual std::string save_state(int /*peer*/) { return {}; }
   /// The peer goes on from a state that save_state() returned.
   virtual void restore_state(int /*peer*/, std::string /*state*/) {}
+  /// data.partition = own: the shards that this process knows, by peer. Empty: nothing is to be
+  /// agreed on before the run.
+  virtual Shards own_shards() const { return {}; }
+  /// Features of which a shard's summary has the moments; 0 if features are not standardised.
+  virtual std::size_t standardised_features() const { return 0; }
+  /// The shards of all peers are known: features are standardised by all of them together. Before
+  /// anything is trained.
+  virtual void agree(const Shards& /*shards*/) {}
   /// Hashes of the data that all peers share; empty where they share none. Reads all of the data.
   virtual std::string data_hash() const = 0;
   /// Trains peers one by one, so that the result of a peer does not depend on which other peers are

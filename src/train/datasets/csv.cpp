@@ -6,33 +6,26 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <numeric>
+#include <set>
 #include <span>
-#include <utility>
 
 #include "base/philox.hpp"
-#include "train/csv_file.hpp"
+#include "train/csv_table.hpp"
 #include "train/dataset.hpp"
 
 namespace gossamer::train::datasets::csv {
 namespace {
 
-struct CsvOptions {
-  std::string path, test_path, target = "-1", task = "classification", header = "auto",
-                               separator = "comma";
-  double test_fraction = 0.2;
-  std::uint64_t split_seed = 0;
-  bool standardise = true;
-};
-
 const ParameterSet<CsvOptions>& parameters() {
   static const ParameterSet<CsvOptions> set =
       ParameterSet<CsvOptions>()
-          .add("path", &CsvOptions::path,
-               {.help = "the file of the training samples, or of all samples",
-                .path = true,
-                .local = true})
+          .add(
+              "path", &CsvOptions::path,
+              {.help = "the file of the training samples, or of all samples; with data.partition = "
+                       "own, {peer} stands for the peer's id",
+               .path = true,
+               .local = true})
           .add("test_path", &CsvOptions::test_path,
                {.help = "a file of test samples with the same columns; empty: test_fraction of the "
                         "only file",
@@ -45,6 +38,10 @@ const ParameterSet<CsvOptions>& parameters() {
                {.help = "classification: each distinct text of the target is a class, in ascending "
                         "order",
                 .choices = {"classification", "regression"}})
+          .add(
+              "class_names", &CsvOptions::class_names,
+              {.help = "classification: the classes in the order of their numbers; empty: those of "
+                       "the file. With data.partition = own, all peers need the same names"})
           .add("header", &CsvOptions::header,
                {.help = "whether the first line names the columns; auto: yes if none of its fields "
                         "is a number",
@@ -66,231 +63,176 @@ const ParameterSet<CsvOptions>& parameters() {
   return set;
 }
 
-/// The columns, from the first line, and which of them is the target.
-struct Columns {
-  std::size_t count = 0, target = 0;
-  std::vector<std::string> names = {};  ///< empty: the file has no header
-
-  std::string name(std::size_t column) const {
-    return names.empty() ? fmt::format("column {}", column + 1)
-                         : fmt::format("column {} ({})", column + 1, names[column]);
-  }
+/// The samples of the table that train and that test, and whose they are.
+struct Samples {
+  std::vector<std::size_t> train, test;
+  std::vector<std::size_t> shard_ends;  ///< in `train`: where the samples of each file end
 };
 
-/// Samples as they stand in the files; labels are numbered as they first appear.
-struct Table {
-  std::vector<double> features;  ///< [count, columns − 1]; in double, so that standardising loses
-                                 ///< no digits to large offsets
-  std::vector<float> targets;
-  std::vector<std::int32_t> labels;
-  std::map<std::string, std::int32_t> classes;
-  std::size_t count = 0;
-};
-
-Result<Columns> read_columns(const CsvOptions& options, const std::string& file,
-                             const CsvRow& first) {
-  Columns columns{.count = first.fields.size()};
-  const bool numbers = std::ranges::any_of(
-      first.fields, [](const auto& field) { return finite_number(field).has_value(); });
-  if (options.header == "yes" || (options.header == "auto" && !numbers))
-    columns.names = first.fields;
-  if (columns.count < 2)
-    return data_error(fmt::format(
-        "{}:{}: one column, and a feature and a target are needed; is data.separator = {} right?",
-        file, first.line, options.separator));
-  const auto named = std::ranges::find(columns.names, options.target);
-  if (named != columns.names.end()) {
-    columns.target = static_cast<std::size_t>(named - columns.names.begin());
-    return columns;
-  }
-  const auto number = finite_number(options.target);
-  const auto last = static_cast<double>(columns.count);
-  if (!number || *number != std::floor(*number) || *number == 0 || std::abs(*number) > last)
-    return invalid_error(fmt::format(
-        "data.target: '{}' is no column of {}: give {}a number from 1 to {}, or -1 for the last",
-        options.target, file,
-        columns.names.empty() ? "" : fmt::format("one of {}, ", fmt::join(columns.names, ", ")),
-        columns.count));
-  columns.target = static_cast<std::size_t>(*number > 0 ? *number - 1 : last + *number);
-  return columns;
-}
-
-/// Reads one file after the other into one table; the first file defines the columns.
-class Reader {
- public:
-  explicit Reader(const CsvOptions& options) : options_(options) {}
-
-  Status read(const std::string& file) {
-    const char separator = options_.separator == "tab"         ? '\t'
-                           : options_.separator == "semicolon" ? ';'
-                                                               : ',';
-    const std::size_t before = table_.count;
-    bool first = true;
-    GOSSAMER_TRY_STATUS(read_csv(file, separator, [&](const CsvRow& row) -> Status {
-      if (!std::exchange(first, false)) return add(file, row);
-      if (columns_.count == 0) {
-        GOSSAMER_TRY(columns_, read_columns(options_, file, row));
-        return columns_.names.empty() ? add(file, row) : Status();
-      }
-      if (columns_.names.empty()) return add(file, row);
-      if (row.fields == columns_.names) return {};
-      return data_error(fmt::format("{}:{}: its columns are {}, but {} has the columns {}", file,
-                                    row.line, fmt::join(row.fields, ", "), options_.path,
-                                    fmt::join(columns_.names, ", ")));
-    }));
-    if (table_.count == before) return data_error(fmt::format("{}: no samples in it", file));
-    frozen_ = true;
-    return {};
-  }
-
-  const Table& table() const { return table_; }
-  const Columns& columns() const { return columns_; }
-
- private:
-  Status add(const std::string& file, const CsvRow& row) {
-    if (row.fields.size() != columns_.count)
-      return data_error(fmt::format("{}:{}: {} fields, and the first line has {}", file, row.line,
-                                    row.fields.size(), columns_.count));
-    for (std::size_t c = 0; c < columns_.count; ++c) {
-      const std::string& field = row.fields[c];
-      if (field.empty())
-        return data_error(
-            fmt::format("{}:{}: {} is empty: fill in what is missing, or leave the line out", file,
-                        row.line, columns_.name(c)));
-      if (c == columns_.target && options_.task == "classification") {
-        GOSSAMER_TRY_STATUS(add_label(file, row.line, field));
-        continue;
-      }
-      const auto number = finite_number(field);
-      if (!number || !std::isfinite(static_cast<float>(*number)))
-        return data_error(fmt::format("{}:{}: {}: '{}' is not a number that a float can hold", file,
-                                      row.line, columns_.name(c), field));
-      if (c == columns_.target) table_.targets.push_back(static_cast<float>(*number));
-      else table_.features.push_back(*number);
-    }
-    ++table_.count;
-    return {};
-  }
-
-  Status add_label(const std::string& file, std::size_t line, const std::string& text) {
-    const auto next = static_cast<std::int32_t>(table_.classes.size());
-    const auto found =
-        frozen_ ? table_.classes.find(text) : table_.classes.emplace(text, next).first;
-    if (found == table_.classes.end())
-      return data_error(
-          fmt::format("{}:{}: {}: class '{}' is not in {}, so no model could learn it", file, line,
-                      columns_.name(columns_.target), text, options_.path));
-    table_.labels.push_back(found->second);
-    return {};
-  }
-
-  const CsvOptions& options_;
-  Columns columns_;
-  Table table_;
-  bool frozen_ = false;  // the training file has been read, so no class is added
-};
-
-/// The final number of each class, by its first number: classes ascend as numbers if all are
-/// numbers, otherwise as texts.
-std::vector<std::int32_t> ascending(const std::map<std::string, std::int32_t>& classes) {
-  std::vector<std::pair<std::string, std::int32_t>> order(classes.begin(), classes.end());
-  if (std::ranges::all_of(order,
-                          [](const auto& each) { return finite_number(each.first).has_value(); }))
-    std::ranges::stable_sort(order, {},
-                             [](const auto& each) { return *finite_number(each.first); });
-  std::vector<std::int32_t> number(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    number[static_cast<std::size_t>(order[i].second)] = static_cast<std::int32_t>(i);
-  return number;
-}
-
-/// Samples in the data set's order: the training samples and then the test samples, each in the
-/// order of the file.
-Result<std::vector<std::size_t>> split(const CsvOptions& options, std::size_t count,
-                                       std::size_t& train_count) {
-  std::vector<std::uint32_t> order(count);
-  std::iota(order.begin(), order.end(), 0U);
+/// Divides the samples [begin, end) of one file by test_fraction, each part in the order of the
+/// file. `peer` has them, or kNoPeer.
+Status split(const CsvOptions& options, const std::string& file, std::uint32_t peer,
+             std::size_t begin, std::size_t end, Samples& samples) {
+  std::vector<std::uint32_t> order(end - begin);
+  std::iota(order.begin(), order.end(), static_cast<std::uint32_t>(begin));
+  std::size_t tests = 0;
   if (options.test_path.empty()) {
-    const auto tests =
-        static_cast<std::size_t>(std::llround(options.test_fraction * static_cast<double>(count)));
-    if (tests >= count)
+    const auto count = static_cast<double>(order.size());
+    tests = static_cast<std::size_t>(std::llround(options.test_fraction * count));
+    if (tests >= order.size())
       return invalid_error(
           fmt::format("data.test_fraction: {} of the {} samples of {} would test, and none train",
-                      tests, count, options.path));
-    RandomStream(options.split_seed, kNoPeer, Purpose::data).shuffle(order);
-    train_count = count - tests;
-    std::sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(train_count));
-    std::sort(order.begin() + static_cast<std::ptrdiff_t>(train_count), order.end());
+                      tests, order.size(), file));
+    RandomStream(options.split_seed, peer, Purpose::data).shuffle(order);
   }
-  return std::vector<std::size_t>(order.begin(), order.end());
+  const auto trains = order.begin() + static_cast<std::ptrdiff_t>(order.size() - tests);
+  std::sort(order.begin(), trains);
+  std::sort(trains, order.end());
+  samples.train.insert(samples.train.end(), order.begin(), trains);
+  samples.test.insert(samples.test.end(), trains, order.end());
+  samples.shard_ends.push_back(samples.train.size());
+  return {};
 }
 
-/// The numbers by which a feature is shifted and divided.
-struct Scale {
-  double mean = 0, deviation = 1;
-};
-
-/// Mean and standard deviation of feature f over `samples`, in double, in their order.
-Scale scale_of(const Table& table, std::size_t width, std::size_t f,
-               std::span<const std::size_t> samples) {
-  const auto at = [&](std::size_t sample) { return table.features[sample * width + f]; };
-  const auto n = static_cast<double>(samples.size());
-  double mean = 0, square = 0;
-  for (const std::size_t i : samples) mean += at(i) / n;
-  for (const std::size_t i : samples) square += (at(i) - mean) * (at(i) - mean) / n;
-  const bool constant =
-      std::ranges::all_of(samples, [&](std::size_t i) { return at(i) == at(samples[0]); });
-  return {mean, constant ? std::numeric_limits<double>::infinity() : std::sqrt(square)};
+/// Reads the training files, of each peer that is hosted or of all peers, and the test files.
+Result<Samples> read_samples(const CsvOptions& options, const DatasetContext& context,
+                             CsvReader& reader) {
+  Samples samples;
+  std::set<std::string> test_files;
+  if (!context.own) test_files.insert(options.test_path);
+  for (const int peer : context.own ? context.hosted : std::vector<int>{0}) {
+    const std::string file = context.own ? file_of_peer(options.path, peer) : options.path;
+    const std::size_t before = reader.table().count;
+    GOSSAMER_TRY_STATUS(reader.read(file));
+    if (reader.table().count > std::numeric_limits<std::uint32_t>::max())
+      return data_error(fmt::format("{}: {} samples are more than this program can number", file,
+                                    reader.table().count));
+    GOSSAMER_TRY_STATUS(split(options, file,
+                              context.own ? static_cast<std::uint32_t>(peer) : kNoPeer, before,
+                              reader.table().count, samples));
+    if (context.own) test_files.insert(file_of_peer(options.test_path, peer));
+  }
+  if (test_files.empty()) test_files.insert(options.test_path);
+  reader.freeze_classes();
+  for (const std::string& file : test_files) {
+    if (file.empty()) continue;
+    const std::size_t before = reader.table().count;
+    GOSSAMER_TRY_STATUS(reader.read(file));
+    for (std::size_t i = before; i < reader.table().count; ++i) samples.test.push_back(i);
+  }
+  return samples;
 }
 
-/// The samples of `order`, the first `train_count` of which train.
-Dataset assemble(const CsvOptions& options, const Table& table, const Columns& columns,
-                 const std::vector<std::size_t>& order, std::size_t train_count) {
+/// The shard of each peer that is hosted, and its summary.
+void add_own_shards(const CsvOptions& options, const DatasetContext& context,
+                    const Samples& samples, Dataset& data) {
+  const std::span<const double> rows(data.unscaled);
+  data.natural_shards.resize(static_cast<std::size_t>(context.peers));
+  data.own_shards.resize(static_cast<std::size_t>(context.peers));
+  std::size_t begin = 0;
+  for (std::size_t k = 0; k < context.hosted.size(); ++k) {
+    const auto peer = static_cast<std::size_t>(context.hosted[k]);
+    const std::size_t end = samples.shard_ends[k], width = data.feature_count();
+    for (std::size_t i = begin; i < end; ++i)
+      data.natural_shards[peer].push_back(static_cast<std::uint32_t>(i));
+    data.own_shards[peer].samples = end - begin;
+    if (options.standardise)
+      data.own_shards[peer] = summarise(rows.subspan(begin * width, (end - begin) * width), width);
+    begin = end;
+  }
+}
+
+std::string description_of(const CsvColumns& columns) {
+  return columns.names.empty() ? fmt::format("{} columns", columns.count)
+                               : fmt::format("columns {}", fmt::join(columns.names, ", "));
+}
+
+Dataset assemble(const CsvOptions& options, const DatasetContext& context, const CsvTable& table,
+                 const CsvColumns& columns, const Samples& samples) {
   const std::size_t width = columns.count - 1;
   Dataset data;
   data.name = "csv";
   data.width = static_cast<int>(width);
   data.classes = static_cast<int>(table.classes.size());
   data.count = table.count;
-  data.train_count = train_count;
-  std::vector<Scale> scales(width);
-  for (std::size_t f = 0; options.standardise && f < width; ++f)
-    scales[f] = scale_of(table, width, f, std::span(order).first(train_count));
-  const std::vector<std::int32_t> number = ascending(table.classes);
-  data.features.reserve(table.features.size());
-  for (const std::size_t i : order) {
-    for (std::size_t f = 0; f < width; ++f)
-      data.features.push_back(static_cast<float>((table.features[i * width + f] - scales[f].mean) /
-                                                 scales[f].deviation));
-    if (data.classes > 0) data.labels.push_back(number[static_cast<std::size_t>(table.labels[i])]);
-    else data.targets.push_back(table.targets[i]);
+  data.train_count = samples.train.size();
+  const std::vector<std::int32_t> number = class_numbers(options, table);
+  data.unscaled.reserve(table.features.size());
+  for (const auto* part : {&samples.train, &samples.test})
+    for (const std::size_t i : *part) {
+      const auto row = table.features.begin() + static_cast<std::ptrdiff_t>(i * width);
+      data.unscaled.insert(data.unscaled.end(), row, row + static_cast<std::ptrdiff_t>(width));
+      if (data.classes > 0)
+        data.labels.push_back(number[static_cast<std::size_t>(table.labels[i])]);
+      else data.targets.push_back(table.targets[i]);
+    }
+  if (context.own) {
+    data.sample_description = description_of(columns);
+    add_own_shards(options, context, samples, data);
+  }
+  if (!options.standardise) {
+    data.features.assign(data.unscaled.begin(), data.unscaled.end());
+    data.unscaled = {};
+  } else if (!context.own) {
+    const std::size_t values = data.train_count * width;
+    const ShardSummary all = summarise(std::span(data.unscaled).first(values), width);
+    standardise(data, std::span(&all, 1));
+    data.unscaled = {};
   }
   return data;
 }
 
-Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
-  GOSSAMER_TRY(const CsvOptions options, parameters().read("data", values));
+Status check_options(const CsvOptions& options, const DatasetContext& context) {
   if (options.path.empty()) return invalid_error("data.path: give the file with the samples");
-  Reader reader(options);
-  GOSSAMER_TRY_STATUS(reader.read(options.path));
-  std::size_t train_count = reader.table().count;
-  if (!options.test_path.empty()) GOSSAMER_TRY_STATUS(reader.read(options.test_path));
-  const Table& table = reader.table();
+  const std::set<std::string> names(options.class_names.begin(), options.class_names.end());
+  if (names.size() < options.class_names.size())
+    return invalid_error("data.class_names: a class stands there twice");
+  if (options.task == "regression" && !names.empty())
+    return invalid_error("data.class_names: a regression has no classes; leave the names out");
+  if (!context.own) return {};
+  GOSSAMER_TRY_STATUS(check_file_of_peer("data.path", options.path, context.hosted.size()));
+  if (context.hosted.empty() && options.test_path.empty())
+    return invalid_error(
+        "data.test_path: a process of servers has no samples to train on (data.partition = own); "
+        "give it a file of test samples");
+  return {};
+}
+
+/// With peers that do not see each other's samples, each would number the classes by its own.
+Status check_classes(const CsvOptions& options, const DatasetContext& context,
+                     const CsvReader& reader) {
+  const CsvTable& table = reader.table();
+  if (table.classes.size() * 2 > table.count && options.class_names.empty())
+    return invalid_error(fmt::format(
+        "data.task: {} of {} has {} distinct values in {} samples, too many for classes; is it a "
+        "regression?",
+        reader.columns().name(reader.columns().target), options.path, table.classes.size(),
+        table.count));
+  if (!context.own || options.task == "regression" || !options.class_names.empty()) return {};
+  constexpr std::size_t kShown = 20;
+  std::vector<std::string> found;
+  for (const auto& [name, number] : table.classes)
+    if (found.size() < kShown) found.push_back("\"" + name + "\"");
+  return invalid_error(fmt::format(
+      "data.class_names: no process sees the samples of all peers (data.partition = own), so name "
+      "all classes, in one order for all; the files here have {}{}",
+      fmt::join(found, ", "), table.classes.size() > kShown ? " and others" : ""));
+}
+
+Result<Dataset> make(const DatasetContext& context, const ParameterValues& values) {
+  GOSSAMER_TRY(const CsvOptions options, parameters().read("data", values));
+  GOSSAMER_TRY_STATUS(check_options(options, context));
+  CsvReader reader(options);
+  GOSSAMER_TRY(const Samples samples, read_samples(options, context, reader));
+  const CsvTable& table = reader.table();
   const std::size_t width = reader.columns().count - 1;
   if (table.count > std::numeric_limits<std::uint32_t>::max() ||
       width > std::numeric_limits<std::int32_t>::max())
     return data_error(
         fmt::format("{}: {} samples of {} features are more than this program can number",
                     options.path, table.count, width));
-  if (table.classes.size() * 2 > table.count)
-    return invalid_error(fmt::format(
-        "data.task: {} of {} has {} distinct values in {} samples, too many for classes; is it a "
-        "regression?",
-        reader.columns().name(reader.columns().target), options.path, table.classes.size(),
-        table.count));
-
-  GOSSAMER_TRY(const std::vector<std::size_t> order, split(options, table.count, train_count));
-  return assemble(options, table, reader.columns(), order, train_count);
+  GOSSAMER_TRY_STATUS(check_classes(options, context, reader));
+  return assemble(options, context, table, reader.columns(), samples);
 }
 
 }  // namespace

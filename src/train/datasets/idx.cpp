@@ -6,6 +6,9 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "train/dataset.hpp"
 #include "train/idx_file.hpp"
@@ -26,7 +29,8 @@ const ParameterSet<IdxOptions>& parameters() {
   static const ParameterSet<IdxOptions> set =
       ParameterSet<IdxOptions>()
           .add("path", &IdxOptions::path,
-               {.help = "the folder of the files, or the file of the training images",
+               {.help = "the folder of the files, or the file of the training images; with "
+                        "data.partition = own, {peer} stands for the peer's id",
                 .path = true,
                 .local = true})
           .add("images", &IdxOptions::images,
@@ -187,46 +191,29 @@ void append(Dataset& data, const Pair& pair, std::size_t begin, std::size_t coun
                      pair.labels.values.begin() + static_cast<std::ptrdiff_t>(begin + count));
 }
 
-Result<Dataset> assemble(const IdxOptions& options, const Pair& train, const Pair& test,
-                         const Split& split) {
-  constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
-  const std::size_t height = train.images.dimensions[1], width = train.images.dimensions[2];
-  if (split.train + split.test > kMost || height * width > std::numeric_limits<std::int32_t>::max())
-    return data_error(fmt::format("{}: {} samples of {}×{} are more than this program can number",
-                                  train.name, split.train + split.test, height, width));
-  Dataset data;
-  data.name = "idx";
-  data.height = static_cast<int>(height);
-  data.width = static_cast<int>(width);
-  data.classes = options.classes;
-  data.count = split.train + split.test;
-  data.train_count = split.train;
-  data.features.reserve(data.count * data.feature_count());
-  data.labels.reserve(data.count);
-  append(data, train, 0, split.train, options);
-  append(data, test, split.test_begin, split.test, options);
-  return data;
-}
+/// The files of one peer, or of all, and which of their samples are used.
+struct Source {
+  Pair train;
+  std::optional<Pair> test;  ///< none: the last samples of `train` test
+  Split split;
 
-Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
-  GOSSAMER_TRY(const IdxOptions options, parameters().read("data", values));
-  if (!std::isfinite(scaled(0, options)) || !std::isfinite(scaled(255, options)))
-    return invalid_error(
-        "data.scale, data.mean, data.std: with these a pixel is beyond what a float holds");
-  if (options.path.empty()) return invalid_error("data.path: give the folder of the IDX files");
+  const Pair& tests() const { return test ? *test : train; }
+};
+
+Result<Source> read_source(const IdxOptions& options, const std::string& path) {
   std::error_code ignored;
-  if (!fs::exists(options.path, ignored))
-    return data_error(fmt::format("data.path: {}: no such file or folder", options.path));
-  const bool is_folder = fs::is_directory(options.path, ignored);
+  if (!fs::exists(path, ignored))
+    return data_error(fmt::format("data.path: {}: no such file or folder", path));
+  const bool is_folder = fs::is_directory(path, ignored);
   if (!is_folder && !options.images.empty())
-    return invalid_error(fmt::format(
-        "data.images: data.path, {}, is a file already; give its folder", options.path));
-  const fs::path folder = is_folder ? fs::path(options.path) : fs::path(options.path).parent_path();
+    return invalid_error(
+        fmt::format("data.images: data.path, {}, is a file already; give its folder", path));
+  const fs::path folder = is_folder ? fs::path(path) : fs::path(path).parent_path();
   const auto named = [&folder](const std::string& name) {
     return name.empty() ? fs::path() : folder / name;
   };
 
-  fs::path images = is_folder ? named(options.images) : fs::path(options.path);
+  fs::path images = is_folder ? named(options.images) : fs::path(path);
   if (images.empty()) images = find_images(folder, "train-");
   if (images.empty()) images = find_images(folder, "");
   if (images.empty())
@@ -234,20 +221,96 @@ Result<Dataset> make(const DatasetContext&, const ParameterValues& values) {
         "{}: no images in MNIST's usual names (train-images-idx3-ubyte, images-idx3-ubyte, with or "
         "without .gz); give data.images",
         folder.string()));
-  GOSSAMER_TRY(const Pair train,
-               read_pair(images, named(options.labels), "labels", options.classes));
+  Source source;
+  GOSSAMER_TRY(source.train, read_pair(images, named(options.labels), "labels", options.classes));
 
   fs::path test_images = named(options.test_images);
   if (test_images.empty() && is_folder && options.images.empty())
     test_images = find_images(folder, "t10k-");
   if (test_images.empty()) {
-    GOSSAMER_TRY(const Split split, split_one(options, train));
-    return assemble(options, train, train, split);
+    GOSSAMER_TRY(source.split, split_one(options, source.train));
+    return source;
   }
-  GOSSAMER_TRY(const Pair test,
+  GOSSAMER_TRY(source.test,
                read_pair(test_images, named(options.test_labels), "test_labels", options.classes));
-  GOSSAMER_TRY(const Split split, split_two(options, train, test));
-  return assemble(options, train, test, split);
+  GOSSAMER_TRY(source.split, split_two(options, source.train, *source.test));
+  return source;
+}
+
+/// The files of each peer that is hosted, or of all peers. Their images have one shape.
+Result<std::vector<Source>> read_sources(const IdxOptions& options, const DatasetContext& context) {
+  std::vector<Source> sources;
+  for (const int peer : context.own ? context.hosted : std::vector<int>{0}) {
+    GOSSAMER_TRY(Source source,
+                 read_source(options, context.own ? file_of_peer(options.path, peer)
+                                                  : options.path));
+    const auto& shape = source.train.images.dimensions;
+    if (const auto& first = sources.empty() ? source : sources.front();
+        shape[1] != first.train.images.dimensions[1] ||
+        shape[2] != first.train.images.dimensions[2])
+      return data_error(fmt::format(
+          "{}: images of {}×{}, and {} has {}×{}", source.train.name, shape[1], shape[2],
+          first.train.name, first.train.images.dimensions[1], first.train.images.dimensions[2]));
+    sources.push_back(std::move(source));
+  }
+  return sources;
+}
+
+/// The training samples of all sources, and then their test samples.
+Result<Dataset> assemble(const IdxOptions& options, const std::vector<Source>& sources) {
+  constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const Pair& first = sources.front().train;
+  const std::size_t height = first.images.dimensions[1], width = first.images.dimensions[2];
+  Dataset data;
+  for (const Source& source : sources) {
+    data.train_count += source.split.train;
+    data.count += source.split.train + source.split.test;
+  }
+  if (data.count > kMost || height * width > std::numeric_limits<std::int32_t>::max())
+    return data_error(fmt::format("{}: {} samples of {}×{} are more than this program can number",
+                                  first.name, data.count, height, width));
+  data.name = "idx";
+  data.height = static_cast<int>(height);
+  data.width = static_cast<int>(width);
+  data.classes = options.classes;
+  data.features.reserve(data.count * data.feature_count());
+  data.labels.reserve(data.count);
+  for (const Source& source : sources) append(data, source.train, 0, source.split.train, options);
+  for (const Source& source : sources)
+    append(data, source.tests(), source.split.test_begin, source.split.test, options);
+  return data;
+}
+
+void add_own_shards(const DatasetContext& context, const std::vector<Source>& sources,
+                    Dataset& data) {
+  data.sample_description = fmt::format("images of {}×{}", data.height, data.width);
+  data.natural_shards.resize(static_cast<std::size_t>(context.peers));
+  data.own_shards.resize(static_cast<std::size_t>(context.peers));
+  std::uint32_t sample = 0;
+  for (std::size_t k = 0; k < context.hosted.size(); ++k) {
+    const auto peer = static_cast<std::size_t>(context.hosted[k]);
+    data.own_shards[peer].samples = sources[k].split.train;
+    for (std::size_t i = 0; i < sources[k].split.train; ++i)
+      data.natural_shards[peer].push_back(sample++);
+  }
+}
+
+Result<Dataset> make(const DatasetContext& context, const ParameterValues& values) {
+  GOSSAMER_TRY(const IdxOptions options, parameters().read("data", values));
+  if (!std::isfinite(scaled(0, options)) || !std::isfinite(scaled(255, options)))
+    return invalid_error(
+        "data.scale, data.mean, data.std: with these a pixel is beyond what a float holds");
+  if (options.path.empty()) return invalid_error("data.path: give the folder of the IDX files");
+  if (context.own)
+    GOSSAMER_TRY_STATUS(check_file_of_peer("data.path", options.path, context.hosted.size()));
+  if (context.own && context.hosted.empty())
+    return invalid_error(
+        "data.partition: with own, a server has no images, and cannot know their shape; choose an "
+        "algorithm without a server");
+  GOSSAMER_TRY(const std::vector<Source> sources, read_sources(options, context));
+  GOSSAMER_TRY(Dataset data, assemble(options, sources));
+  if (context.own) add_own_shards(context, sources, data);
+  return data;
 }
 
 }  // namespace
