@@ -67,6 +67,10 @@ class PeerLoop:
     def _take_final(self, row: Any) -> None:
         raise NotImplementedError
 
+    def _explained(self, error: _core.Error) -> _core.Error:
+        """The error that ends the run, with what only the program knows of it."""
+        return error
+
     def _pending(self) -> _core.Request:
         if self._request is not None:
             return self._request
@@ -102,7 +106,8 @@ class PeerLoop:
                 self._take_final(row)
         except _core.Error as error:
             self.close()
-            raise with_remedy(error, self._handler, self._run.hosted) from error.__cause__
+            remedied = with_remedy(error, self._handler, self._run.hosted)
+            raise self._explained(remedied) from error.__cause__
         except BaseException:
             self.close()
             raise

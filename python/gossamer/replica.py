@@ -159,17 +159,16 @@ class Replica:
             master.check()
 
     def check_gradients(self, step: int) -> None:
-        for master in self.masters:
-            gradient = master.gradient()
-            if gradient is None:
-                continue
-            values = gradient.coalesce().values() if gradient.is_sparse else gradient
-            if not bool(torch.isfinite(values.sum())) and not bool(torch.isfinite(values).all()):
-                raise Error(
-                    f"the gradient of parameter {master.name} is not finite in local step {step}; "
-                    "leave the batch out (optimizer.zero_grad(), and no step), or use a smaller "
-                    "learning rate"
-                )
+        name = first_not_finite((master.name, master.gradient()) for master in self.masters)
+        if name is not None:
+            raise Error(
+                f"the gradient of parameter {name} is not finite in local step {step}; leave the "
+                "batch out (optimizer.zero_grad(), and no step), or use a smaller learning rate"
+            )
+
+    def first_not_finite(self) -> str | None:
+        """The name of the first parameter that is not finite."""
+        return first_not_finite((master.name, master.values()) for master in self.masters)
 
     @contextmanager
     def _on_masters(self) -> Iterator[None]:
@@ -218,6 +217,26 @@ class Replica:
             master.take(part)
         for (_, buffer), part in zip(self.buffers, parts[len(self.masters) :], strict=True):
             buffer.copy_(part)
+
+
+def first_not_finite(tensors: Iterable[tuple[str, torch.Tensor | None]]) -> str | None:
+    """The name of the first tensor that is not finite. Waits for a device once: for the sums."""
+    named = [
+        (name, each.coalesce().values() if each.is_sparse else each)
+        for name, each in tensors
+        if each is not None
+    ]
+    if not named or bool(torch.isfinite(sum_of_sums([each for _, each in named]))):
+        return None
+    for name, each in named:
+        if not bool(torch.isfinite(each).all()):
+            return name
+    return None  # only the sum is too large
+
+
+def sum_of_sums(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    device = tensors[0].device
+    return torch.stack([each.sum().float().to(device) for each in tensors]).sum()
 
 
 def to_bytes(state: Any) -> bytes:

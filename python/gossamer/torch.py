@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from gossamer import _core
+from gossamer.initial import explained
 from gossamer.masters import Master, ShardMaster
 from gossamer.peer_loop import PeerLoop
 from gossamer.replica import Replica, from_bytes, to_bytes
@@ -28,6 +29,8 @@ from gossamer.torch_task import Task
 from gossamer.trainer import RequestHandler, Tensors, unknown
 
 __all__ = ["Averager", "Optimizer", "Task"]
+
+DIVERGED = 8  # an exit code
 
 
 class Optimizer(PeerLoop, torch.optim.Optimizer):
@@ -46,7 +49,9 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
                of a neighbour
     state      objects with state_dict() and load_state_dict(), such as a loader of batches, which
                checkpoints contain beside the optimizer and torch's random numbers on the CPU
-    check_gradients   step() raises Error for a gradient that is not finite
+    check_gradients   step() raises Error for a gradient that is not finite, before the optimizer
+               steps, which costs a pass over the gradients. Without it, a peer whose parameters
+               are not finite ends before it sends them
     shard      (index, count): the parameters are one shard of a model, such as (rank, ranks) of the
                process group that holds the model. Parameters that are DTensors need it
 
@@ -87,7 +92,7 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
         out: str | os.PathLike[str] | None = None,
         resume: str = "none",
         state: Sequence[Any] = (),
-        check_gradients: bool = True,
+        check_gradients: bool = False,
         shard: Sequence[int] | None = None,
     ) -> None:
         # The base class is for isinstance() alone, which schedulers ask: all is the wrapped one's.
@@ -142,6 +147,16 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     def _take_final(self, row: Any) -> None:
         self._handler.replica.take_copy(row)
 
+    def _explained(self, error: _core.Error) -> _core.Error:
+        name = self._handler.replica.first_not_finite() if error.exit_code == DIVERGED else None
+        if name is None:
+            return error
+        return explained(
+            error,
+            f"parameter {name} is not finite after local step {self.steps - 1}; "
+            "check_gradients=True finds a gradient that is not finite before the step",
+        )
+
     # ---- the wrapped optimizer's
     @property
     def param_groups(self) -> list[dict[str, Any]]:  # type: ignore[override]
@@ -155,8 +170,8 @@ class Optimizer(PeerLoop, torch.optim.Optimizer):
     def defaults(self) -> dict[str, Any]:  # type: ignore[override]
         return self.wrapped.defaults
 
-    def zero_grad(self, set_to_none: bool = True) -> None:
-        self.wrapped.zero_grad(set_to_none=set_to_none)
+    def zero_grad(self, *arguments: Any, **options: Any) -> None:
+        self.wrapped.zero_grad(*arguments, **options)  # versions of torch differ in the default
 
     def state_dict(self) -> dict[str, Any]:
         state: dict[str, Any] = self.wrapped.state_dict()

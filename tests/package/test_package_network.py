@@ -178,12 +178,32 @@ def test_a_gradient_that_is_not_finite_is_named(
     config = configure(4, 20)
     started = [
         processes.start(
-            "loop.py", config, peer, tmp_path / "out", *(["nan=5"] if peer == 2 else [])
+            "loop.py",
+            config,
+            peer,
+            tmp_path / "out",
+            *(["nan=5", "checked=1"] if peer == 2 else []),
         )
         for peer in range(4)
     ]
     assert started[2].wait() != 0
     assert "the gradient of parameter bias is not finite in local step 5" in started[2].output
+    assert all(started[peer].result()["steps"] == 20 for peer in (0, 1, 3))
+
+
+def test_a_peer_that_diverges_names_the_parameter(
+    configure: Configure, processes: Processes, tmp_path: Path
+) -> None:
+    config = configure(4, 20)
+    started = [
+        processes.start(
+            "loop.py", config, peer, tmp_path / "out", *(["nan=5"] if peer == 2 else [])
+        )
+        for peer in range(4)
+    ]
+    assert started[2].wait() != 0
+    assert "peer 2 diverged: in round 5" in started[2].output
+    assert "parameter bias is not finite after local step 5" in started[2].output
     assert all(started[peer].result()["steps"] == 20 for peer in (0, 1, 3))
 
 

@@ -180,7 +180,7 @@ def test_a_parameter_without_gradient_stays(wrap: Wrap) -> None:
 
 def test_a_skipped_batch_is_no_step(wrap: Wrap) -> None:
     model = network()
-    optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1), rounds=1)
+    optimizer = wrap(torch.optim.SGD(model.parameters(), lr=0.1), rounds=1, check_gradients=True)
     loss_of(model, batch_of(0, 0)).backward()
     model[2].bias.grad[0] = float("inf")
     with pytest.raises(gossamer.Error, match=r"parameter 0\.3 is not finite in local step 0"):

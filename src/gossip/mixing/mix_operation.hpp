@@ -48,6 +48,7 @@ class MixOperation final : public Inbox::Consumer, public MixListener {
   void begin(const Stream& stream, std::span<float> out);
   /// out ← x + Σ_j W[i][j] (x_j − x), with rows that are here already; they are held until end().
   void begin(std::span<const float> x, std::span<float> out, WholeRows rows);
+  bool begun() const { return active_; }
   /// co_await operation.finished(): until all pieces are computed. One waiter.
   auto finished() {
     struct Awaiter {

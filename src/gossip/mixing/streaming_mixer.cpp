@@ -18,13 +18,18 @@ task<void> StreamingMixer::begin(Round t, Channel channel, MixedRow& row) {
     stream.base = context_.process.zeros.like(row.values());
     stream.own_weight = static_cast<float>(view.own_weight(*matrix, t));
   }
-  // A peer without in-neighbours copies its row: its halves are then swapped when those of the
-  // others are, and a GPU's graphs, captured for the rows where they lie, are found again.
+  // A peer without in-neighbours copies its row: while neighbours read the one half, it writes the
+  // other. On a GPU it copies even where none reads, so that its halves are swapped when those of
+  // the others are, and graphs, captured for the rows where they lie, are found again.
+  const bool alone =
+      stream.neighbours.empty() && !stream.own_weight && view.out_neighbours(*matrix, t).empty();
+  if (alone && context_.process.device().host_accessible()) co_return;
   operations_.of(channel).begin(stream, row.back().values());
 }
 
 task<void> StreamingMixer::finish(Channel channel, MixedRow& row) {
   MixOperation& mix = operations_.of(channel);
+  if (!mix.begun()) co_return;
   co_await mix.finished();
   mix.end();
   row.swap();

@@ -1,8 +1,8 @@
 """A user's training loop as a peer: loop.py CONFIG PEER OUT [option=value …] [section.key=value …].
 
 Prints a line for each step, and at the end a JSON object. Options: fail=7 raises an exception in
-step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, pause=7 waits for a line on standard
-input before step 7; init=3 seeds the model; resume=auto.
+step 7, fail=exit calls sys.exit, nan=7 makes a gradient NaN, checked=1 checks gradients, pause=7
+waits for a line on standard input before step 7; init=3 seeds the model; resume=auto.
 """
 
 import json
@@ -33,6 +33,7 @@ optimizer = gossip.Optimizer(
     out=out,
     module=model,
     resume=options.get("resume", "none"),
+    check_gradients="checked" in options,
 )
 print("joined", flush=True)
 step = optimizer.steps
