@@ -25,16 +25,20 @@ constexpr std::size_t kPayloadBytes = 36;
 // ---- hello
 
 void run_hello(std::span<const std::byte> input) {
-  std::array<std::byte, kHelloBytes> bytes{};
-  std::ranges::copy(input.first(std::min(input.size(), bytes.size())), bytes.begin());
+  std::vector<std::byte> bytes(input.begin(), input.end());
+  bytes.resize(std::max(bytes.size(), kHelloBytes));
+  if (const auto more = settings_bytes(std::span(bytes).first<kHelloBytes>()))
+    bytes.resize(kHelloBytes + *more);
   decode_hello_prefix(std::span(bytes).first<kHelloPrefixBytes>());
   const auto hello = decode_hello(bytes);
   if (!hello) return;
   const auto again = decode_hello(encode_hello(*hello));
   require(again && again->from == hello->from && again->session == hello->session &&
-              again->identity.run_id == hello->identity.run_id,
+              again->identity.run_id == hello->identity.run_id &&
+              again->identity.settings == hello->identity.settings,
           "a hello that is read is written and read as the same");
-  const Identity ours;
+  Identity ours;
+  ours.settings = "run.peers=4\nrun.seed=0\n";
   require(!describe(compare(ours, hello->identity), hello->identity, ours, hello->from).empty(),
           "every result has words");
 }
@@ -45,8 +49,9 @@ std::vector<Bytes> hello_seeds() {
   hello.identity.run_id = "run";
   hello.identity.peers = 4;
   hello.session = 17;
-  const auto bytes = encode_hello(hello);
-  return {{bytes.begin(), bytes.end()}};
+  const auto bare = encode_hello(hello);
+  hello.identity.settings = "run.peers=5\nrun.seed=0\n";
+  return {bare, encode_hello(hello)};
 }
 
 // ---- frames

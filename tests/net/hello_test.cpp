@@ -106,11 +106,42 @@ TEST_CASE("a hello is read as it was written; long texts stay distinct; texts ar
   CHECK(compare(hello.identity, read->identity) == HandshakeResult::wrong_topology);
 
   auto bytes = encode_hello(hello);
-  std::fill(bytes.begin() + 40, bytes.end(), std::byte{27});
+  std::fill(bytes.begin() + 40, bytes.begin() + 296, std::byte{27});
   CHECK(decode_hello(bytes)->identity.run_id == std::string(63, '?'));
   bytes[0] ^= std::byte{1};
   CHECK_FALSE(decode_hello(bytes).has_value());
   CHECK_FALSE(
       decode_hello(encode_hello({HandshakeResult::accepted, 3, 4, 5000ms, identity(8)}))->running);
   CHECK_FALSE(decode_hello_prefix(std::span(bytes).first<kHelloPrefixBytes>()).has_value());
+}
+
+TEST_CASE("settings travel with a hello, bounded and printable, and a difference is named") {
+  Hello hello{HandshakeResult::accepted, 3, 4, 5000ms, identity(8)};
+  hello.identity.settings = "optimizer.rate=0.1\nrun.peers=8\nrun.seed=0\n";
+  auto bytes = encode_hello(hello);
+  CHECK(bytes.size() == kHelloBytes + hello.identity.settings.size());
+  CHECK(settings_bytes(std::span(bytes).first<kHelloBytes>()) == hello.identity.settings.size());
+  CHECK(decode_hello(bytes)->identity.settings == hello.identity.settings);
+  bytes.pop_back();
+  CHECK_FALSE(decode_hello(bytes).has_value());
+  CHECK_FALSE(decode_hello(std::span(bytes).first(kHelloBytes - 1)).has_value());
+  bytes[kHelloBytes - 2] = std::byte{255};  // 16 MB follow
+  CHECK_FALSE(settings_bytes(std::span(bytes).first<kHelloBytes>()).has_value());
+
+  hello.identity.settings = "run.seed=\x1b[31m\n";
+  CHECK(decode_hello(encode_hello(hello))->identity.settings == "run.seed=?[31m\n");
+  hello.identity.settings.assign(kMaxSettingsBytes + 1, 'x');
+  CHECK(encode_hello(hello).size() == kHelloBytes);
+
+  const std::string ours = "optimizer.rate=0.01\nrun.peers=8\nrun.seed=0\n";
+  CHECK(first_difference("optimizer.rate=0.1\nrun.peers=8\nrun.seed=0\n", ours) ==
+        "optimizer.rate is 0.1 there and 0.01 here");
+  CHECK(first_difference("run.peers=\nrun.seed=0\n", ours) ==
+        "run.peers is empty there and 8 here, and 1 more differ");
+  CHECK(first_difference("run.peers=8\nrun.seed=0\n", ours) ==
+        "optimizer.rate is not set there and 0.01 here");
+  CHECK(first_difference(ours, ours).empty());
+  CHECK(first_difference("", ours).empty());
+  CHECK(first_difference(std::string(5000, '\n') + "=\n==\nrun", ours).size() < 300);
+  CHECK(first_difference("a=" + std::string(5000, 'x'), ours).size() < 300);
 }

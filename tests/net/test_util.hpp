@@ -295,7 +295,7 @@ class RawClient {
     const auto rest = receive(kHelloBytes - kHelloPrefixBytes);
     REQUIRE(rest.size() == kHelloBytes - kHelloPrefixBytes);
     answer.insert(answer.end(), rest.begin(), rest.end());
-    return *decode_hello(std::span(answer).first<kHelloBytes>());
+    return *decode_hello(answer);
   }
   /// Sends a hello as peer `from`; returns the answer.
   Hello ask(int from, int to, const Identity& who) {

@@ -135,12 +135,12 @@ def test_a_different_configuration_is_rejected_and_does_not_disturb_the_network(
     first = net.start("1")
     net.address(1)  # peer 1 connects before its twin starts
     wrong = {
-        "topology.kind=path": "topology",
-        "run.peers=4": "peers",
-        "model.kind=mlp": "model",
-        "run.seed=1": "configuration",
+        "topology.kind=path": ("topology", "topology.kind is path there and ring here"),
+        "run.peers=4": ("peers", "run.peers is 4 there and 3 here"),
+        "model.kind=mlp": ("model", "model.kind is mlp there and softmax here, and "),
+        "run.seed=1": ("configuration", "run.seed is 1 there and 0 here"),
     }
-    for k, (override, differs) in enumerate(wrong.items()):
+    for k, (override, (differs, named)) in enumerate(wrong.items()):
         intruder = net.start("0", override, out=net.folder / f"wrong-{k}")
         assert intruder.wait() == 6, intruder.stderr
         assert "rejected this peer" in intruder.last_message and differs in intruder.last_message, (
@@ -150,6 +150,7 @@ def test_a_different_configuration_is_rejected_and_does_not_disturb_the_network(
             "the rejection is reported",
             lambda k=k: (first.stderr + second.stderr).count("rejected peer 0") > k,
         )
+        assert named in first.stderr + second.stderr
     twin = net.start("1", out=net.folder / "twin")
     assert twin.wait() == 6, twin.stderr
     assert "the id is taken: a peer 1 is connected already" in twin.last_message

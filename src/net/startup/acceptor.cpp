@@ -11,9 +11,12 @@ namespace gossamer::net {
 
 namespace {
 
+/// Settings explain a rejection, and nothing else.
 Hello answer_to(const Hello& hello, HandshakeResult result, const AcceptorOptions& options) {
-  return {result,           hello.to,          hello.from,   options.failure_timeout,
-          options.identity, options.running(), hello.session};
+  Hello answer{result,           hello.to,          hello.from,   options.failure_timeout,
+               options.identity, options.running(), hello.session};
+  if (is_accepted(result) || is_retried(result)) answer.identity.settings.clear();
+  return answer;
 }
 
 }  // namespace

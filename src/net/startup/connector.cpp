@@ -55,7 +55,9 @@ void Connector::begin_handshake(std::unique_ptr<Socket> socket) {
   stream_ = std::make_shared<HandshakeStream>(scheduler_, std::move(socket), options_.deadline,
                                               [this](const std::string& why) { on_end(why); });
   options_.hello.running = options_.running();
-  stream_->write(encode_hello(options_.hello), [this] { read_answer(); });
+  Hello hello = options_.hello;
+  if (hello.resumes) hello.identity.settings.clear();  // they were sent when the session began
+  stream_->write(encode_hello(hello), [this] { read_answer(); });
 }
 
 /// The connection ended before the answer, or its deadline passed. Only a process that has proved

@@ -33,10 +33,21 @@ void HandshakeStream::read_hello(std::function<bool(const HelloPrefix&)> goes_on
     if (!goes_on(*prefix)) return;
     std::vector<std::byte> bytes(first.begin(), first.end());
     read(kHelloBytes - kHelloPrefixBytes,
-         [bytes = std::move(bytes), on_hello](std::span<const std::byte> rest) mutable {
+         [this, bytes = std::move(bytes), on_hello](std::span<const std::byte> rest) mutable {
            bytes.insert(bytes.end(), rest.begin(), rest.end());
-           on_hello(decode_hello(std::span(bytes).first<kHelloBytes>()));
+           read_settings(std::move(bytes), on_hello);
          });
+  });
+}
+
+void HandshakeStream::read_settings(
+    std::vector<std::byte> hello,
+    const std::function<void(const std::optional<Hello>&)>& on_hello) {
+  const auto more = settings_bytes(std::span(hello).first<kHelloBytes>());
+  if (!more || *more == 0) return on_hello(decode_hello(hello));
+  read(*more, [hello = std::move(hello), on_hello](std::span<const std::byte> rest) mutable {
+    hello.insert(hello.end(), rest.begin(), rest.end());
+    on_hello(decode_hello(hello));
   });
 }
 

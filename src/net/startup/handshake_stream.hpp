@@ -55,6 +55,8 @@ class HandshakeStream final : public SocketUser,
   void write_done(const Transfer& transfer) override;
 
  private:
+  void read_settings(std::vector<std::byte> hello,
+                     const std::function<void(const std::optional<Hello>&)>& on_hello);
   void continue_read();
   void on_failure(const Transfer& transfer);
   void end(const std::string& why);

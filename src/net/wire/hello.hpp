@@ -1,5 +1,5 @@
-// The handshake: each end of a fresh connection sends one hello, a struct of fixed size that begins
-// with magic and protocol version, so that any version can reject any other in words. The
+// The handshake: each end of a fresh connection sends one hello, which begins with magic and
+// protocol version, so that any version can reject any other in words. The
 // connecting peer names itself and its run. The answer of a peer that accepts is the same struct
 // with a result; the answer of a peer that rejects is the first 8 bytes alone, so that nothing of a
 // run can be learned from it, unless the other end has proved a key. docs/WIRE.md has the bytes.
@@ -12,10 +12,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace gossamer::net {
 
-inline constexpr std::uint16_t kProtocolVersion = 10;
+inline constexpr std::uint16_t kProtocolVersion = 11;
 
 /// What all processes of a run must have in common. Texts are compared, and printed when they
 /// differ, so a text is best a hash, or a name and a hash. A text of more than 63 bytes travels as
@@ -26,6 +27,9 @@ struct Identity {
   std::string topology;       ///< hash of the mixing matrices
   std::string model;          ///< hash of its shape
   std::string configuration;  ///< hash of everything else that is shared
+  /// What the hashes are made of, for messages: lines "section.key=value" in ascending order; empty
+  /// if it is not known. Not compared. More than kMaxSettingsBytes do not travel.
+  std::string settings = {};
   std::uint16_t protocol = kProtocolVersion;
 };
 
@@ -74,9 +78,12 @@ struct Hello {
 
 /// Magic, version and result: the same bytes in every version.
 inline constexpr std::size_t kHelloPrefixBytes = 8;
-inline constexpr std::size_t kHelloBytes = 296;
+/// A hello without its settings, and the most that these may be.
+inline constexpr std::size_t kHelloBytes = 300;
+inline constexpr std::size_t kMaxSettingsBytes = 16384;
 
-std::array<std::byte, kHelloBytes> encode_hello(const Hello& hello);
+/// kHelloBytes and the settings.
+std::vector<std::byte> encode_hello(const Hello& hello);
 
 /// The first 8 bytes of a hello of any version.
 struct HelloPrefix {
@@ -88,13 +95,21 @@ std::array<std::byte, kHelloPrefixBytes> encode_rejection(HandshakeResult result
 /// Nothing if the bytes are no hello.
 std::optional<HelloPrefix> decode_hello_prefix(std::span<const std::byte, kHelloPrefixBytes> bytes);
 
+/// The bytes of settings that follow the first kHelloBytes of a hello; nothing if these are none of
+/// this version, or announce too many.
+std::optional<std::size_t> settings_bytes(std::span<const std::byte, kHelloBytes> bytes);
 /// A whole hello of this version, its texts made printable. Nothing if the bytes are none.
-std::optional<Hello> decode_hello(std::span<const std::byte, kHelloBytes> bytes);
+std::optional<Hello> decode_hello(std::span<const std::byte> bytes);
 
 /// The first difference of `theirs` from `ours`; accepted if there is none.
 HandshakeResult compare(const Identity& ours, const Identity& theirs);
 
-/// The result in words, as a clause: "its topology is ring-8 (77ab), ours is torus-8 (91cd)".
+/// The first setting that differs, and the number of others: "optimizer.rate is 0.1 there and 0.01
+/// here". Empty if there is none, or the settings of one side are not known.
+std::string first_difference(const std::string& theirs, const std::string& ours);
+
+/// The result in words, as a clause: "its topology is ring-8 (77ab), ours is torus-8 (91cd)", with
+/// the first setting that differs.
 /// `theirs` is the identity of the process that "its" refers to, `id` the peer that connects.
 std::string describe(HandshakeResult result, const Identity& theirs, const Identity& ours, int id);
 /// A rejection of `ours` in words, as far as this process knows them: the other end has sent the

@@ -334,7 +334,7 @@ Result<Config> load_config(const std::string& path, const std::vector<Override>&
   return config;
 }
 
-std::string Config::shared_hash() const {
+std::string Config::shared_settings() const {
   std::string text;
   for (const Section& section : sections()) {
     if (!section.shared) continue;
@@ -343,8 +343,10 @@ std::string Config::shared_hash() const {
           name != "run.id" && !local_keys.contains(name))
         text += fmt::format("{}={}\n", name, to_string(value));
   }
-  return hash_hex(text);
+  return text;
 }
+
+std::string Config::shared_hash() const { return hash_hex(shared_settings()); }
 
 std::string Config::run_id() const { return run.id.empty() ? shared_hash().substr(0, 16) : run.id; }
 

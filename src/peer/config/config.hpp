@@ -126,7 +126,8 @@ struct Config {
   /// Keys, as "section.key", that only say where this machine has a file.
   std::set<std::string> local_keys;
 
-  /// Hash of the shared sections without local_keys and run.id.
+  /// The shared sections without local_keys and run.id: lines "section.key=value", and their hash.
+  std::string shared_settings() const;
   std::string shared_hash() const;
   /// run.id, or the first 16 digits of shared_hash().
   std::string run_id() const;

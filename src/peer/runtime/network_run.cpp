@@ -61,6 +61,7 @@ net::Identity identity_of(const Setup& setup) {
   if (const std::string& more = setup.workload->spec().identity; !more.empty())
     identity.model += ", " + more;
   identity.configuration = setup.configuration_hash();
+  identity.settings = setup.config.shared_settings();
   return identity;
 }
 
