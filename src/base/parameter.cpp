@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/suggestion.hpp"
+
 namespace gossamer {
 namespace {
 
@@ -183,9 +185,8 @@ Result<ParameterValues> check_values(const std::string& owner,
       std::vector<std::string> names;
       for (const ParameterSpec& known : specs) names.push_back(known.name);
       return invalid_error(
-          names.empty()
-              ? fmt::format("{}.{}: unknown; it takes no parameters here", owner, name)
-              : fmt::format("{}.{}: unknown; there are: {}", owner, name, fmt::join(names, ", ")));
+          names.empty() ? fmt::format("{}.{}: unknown; it takes no parameters here", owner, name)
+                        : fmt::format("{}.{}: unknown{}", owner, name, known_names(name, names)));
     }
     auto result = check_value(*spec, value);
     if (!result.ok())

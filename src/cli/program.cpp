@@ -4,13 +4,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
 #include <system_error>
+#include <vector>
+
+#include "base/suggestion.hpp"
 
 namespace gossamer::cli {
 namespace {
@@ -28,12 +33,47 @@ int flush_output(int exit_code) {
   return written || exit_code != 0 ? exit_code : print_error(cannot_write_output(errno));
 }
 
+/// The commands of `app`, or the options of one of its commands.
+std::vector<std::string> names_of(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// About the first argument that `app` does not know; empty if it is not a matter of names.
+std::string unknown_name(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2) return {};
+  const std::vector<std::string> names = names_of(app);
+  const std::string first = argv[1];
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  const auto command = std::ranges::find(commands, first, &CLI::App::get_name);
+  if (!commands.empty() && !first.starts_with("-") && command == commands.end())
+    return fmt::format("there is no command '{}'{}", first, known_names(first, names));
+  const std::vector<std::string> known =
+      names_of(command == commands.end() ? app : static_cast<const CLI::App&>(**command));
+  for (int i = command == commands.end() ? 1 : 2; i < argc; ++i) {
+    const std::string given = argv[i];
+    const std::string option = given.substr(0, given.find('='));
+    if (!option.starts_with("--") || std::ranges::find(known, option) != known.end()) continue;
+    return fmt::format("there is no option '{}'{}", option, known_names(option, known));
+  }
+  return {};
+}
+
 int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
     try {
       app.parse(argc, argv);
+    } catch (const CLI::Success& success) {  // --help, --version
+      return app.exit(success);
     } catch (const CLI::ParseError& error) {
-      return app.exit(error) == 0 ? 0 : static_cast<int>(ErrorKind::invalid);
+      if (const std::string unknown = unknown_name(app, argc, argv); !unknown.empty())
+        return print_error(invalid_error(unknown));
+      app.exit(error);
+      return static_cast<int>(ErrorKind::invalid);
     }
     return exit_code;
   } catch (const std::bad_alloc&) {

@@ -50,12 +50,14 @@ TEST_CASE("every error names the file, the line, the key and the possible values
            {"[run]\npeers = 0\n", {"c.toml:2: run.peers: 0 is too small, give at least 1 peers"}},
            {"[run]\nseed = -1\n", {"c.toml:2: run.seed: -1 is too small"}},
            {"[run]\npeers = \"four\"\n", {"c.toml:2: run.peers: 'four' is not an integer"}},
-           {"[run]\n\npeer = 4\n", {"c.toml:3: run.peer: unknown; there are: ", "peers", "rounds"}},
+           {"[run]\n\npeer = 4\n",
+            {"c.toml:3: run.peer: unknown (did you mean 'peers'?); there are: ", "peers",
+             "rounds"}},
            {"[run]\npeers = 2.0\n", {"c.toml:2: run.peers", "not an integer"}},
            {"[run]\nseed = 1979-05-27\n", {"c.toml:2: run.seed: this is not a boolean"}},
            {"[run]\nkind = \"ring\"\n", {"c.toml:2: run.kind: unknown"}},
            {"[runs]\npeers = 4\n",
-            {"c.toml:1: unknown section [runs]; there are: run, topology, "}},
+            {"c.toml:1: unknown section [runs] (did you mean 'run'?); there are: run, topology, "}},
            {"peers = 4\n", {"c.toml:1: unknown section [peers]"}},
            {"run = 4\n", {"c.toml:1: run is a section: write [run]"}},
            {"[[run]]\npeers = 4\n", {"c.toml:1: run is a section"}},
@@ -63,7 +65,8 @@ TEST_CASE("every error names the file, the line, the key and the possible values
            {"[run]\npeers = 4\npeers = 5\n", {"c.toml:3: not TOML: "}},
            {"\xff\xfe\x01[run", {"c.toml:1: not TOML: "}},
            {"[topology]\nkind = \"rng\"\n",
-            {"c.toml:2: topology.kind: there is no 'rng'; there are: ", "ring", "torus"}},
+            {"c.toml:2: topology.kind: there is no 'rng' (did you mean 'ring'?); there are: ",
+             "ring", "torus"}},
            {"[topology]\nkind = 3\n", {"c.toml:2: topology.kind: '3' is not a text"}},
            {"[topology]\nkind = \"ring\"\nrows = 4\n",
             {"c.toml:3: topology.rows: unknown for kind ring; there are: ", "weights"}},
@@ -95,7 +98,8 @@ TEST_CASE("--set gives the same errors as a file, and takes precedence over it")
   CHECK(says(refusal("", {"run.peers"}), {"--set run.peers: write it as section.key=value"}));
   CHECK(says(refusal("", {"peers=4"}), {"--set peers=4: write it as section.key=value"}));
   CHECK(says(refusal("", {"runs.peers=4"}), {"--set runs.peers=4: unknown section [runs]"}));
-  CHECK(says(refusal("", {"run.peer=4"}), {"--set run.peer=4: run.peer: unknown; there are: "}));
+  CHECK(says(refusal("", {"run.peer=4"}),
+             {"--set run.peer=4: run.peer: unknown (did you mean 'peers'?); there are: "}));
   CHECK(says(refusal("", {"run.peers=many"}),
              {"--set run.peers=many: run.peers: 'many' is not an integer"}));
   CHECK(says(refusal("", {"topology.kind=rng"}),

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "base/hash.hpp"
+#include "base/suggestion.hpp"
 #include "peer/config/sections.hpp"
 #include "peer/config/toml_file.hpp"
 
@@ -38,7 +39,7 @@ Result<const Section*> find_section(const std::string& origin, const std::string
     names.push_back(section.name);
   }
   return invalid_error(
-      fmt::format("{}: unknown section [{}]; there are: {}", origin, name, fmt::join(names, ", ")));
+      fmt::format("{}: unknown section [{}]{}", origin, name, known_names(name, names)));
 }
 
 Result<ParameterValue> from_toml(const toml::node& node) {
@@ -159,8 +160,8 @@ Result<KindSpec> chosen_kind(const Section& section, const RawSection& raw) {
     if (spec.name == kind) return std::move(spec);
     names.push_back(spec.name);
   }
-  return invalid_error(fmt::format("{}{}.{}: there is no '{}'; there are: {}", prefix, section.name,
-                                   section.kind_key, kind, fmt::join(names, ", ")));
+  return invalid_error(fmt::format("{}{}.{}: there is no '{}'{}", prefix, section.name,
+                                   section.kind_key, kind, known_names(kind, names)));
 }
 
 /// The checked values of a section, with defaults.
@@ -236,9 +237,9 @@ Result<SectionValues> read_values(const Section& section, const RawSection& raw)
     if (known.contains(key)) continue;
     if (!kind.open)
       return invalid_error(fmt::format(
-          "{}: {}.{}: unknown{}; there are: {}", entry.origin, section.name, key,
+          "{}: {}.{}: unknown{}{}", entry.origin, section.name, key,
           read.kind.empty() ? "" : fmt::format(" for {} {}", section.kind_key, read.kind),
-          fmt::join(known, ", ")));
+          known_names(key, {known.begin(), known.end()})));
     auto value = undeclared_value(key, entry);
     if (!value.ok())
       return invalid_error(
