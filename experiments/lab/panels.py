@@ -11,8 +11,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from lab.axes import VARIANT, parse_axis
 from lab.conditions import Condition, short_key
 from lab.figures import Styles, bytes_text, add_legend, number_text, set_ticks
+from lab.inference import half_width
 from lab.measure import NEVER
-from lab.study_results import StudyResults, ResultRow, average, deviation
+from lab.study_results import StudyResults, ResultRow, average
 from lab.style import INK, WIDTH_INCHES, series_style
 from lab.study import Panel, Study, facet_at, facet_names, panel_part
 
@@ -162,7 +163,7 @@ def _dots(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles:
 
 
 def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
-    """A column against an axis of the grid: a line per series, with a bar of one std. deviation."""
+    """A column against an axis of the grid: a line per series, with its 95 % interval as a bar."""
     axis_values = next(
         axis.values
         for axis in map(parse_axis, panel_part(study, panel).axes)
@@ -178,7 +179,7 @@ def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles
         axes.errorbar(
             [i + shift for i in shown],
             [average(values[i]) for i in shown],
-            yerr=[deviation(values[i]) or 0 for i in shown],
+            yerr=[half_width(values[i]) or 0 for i in shown],
             label=name,
             capsize=1.5,
             elinewidth=0.9,

@@ -8,7 +8,7 @@ import json
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from lab.axes import VARIANT
@@ -47,11 +47,6 @@ class StudyResults:
 
 def average(values: list[float]) -> float:
     return NEVER if NEVER in values else mean(values)
-
-
-def deviation(values: list[float]) -> float | None:
-    """Sample standard deviation over the seeds; None for one seed or if a value is NEVER."""
-    return None if len(values) < 2 or NEVER in values else stdev(values)
 
 
 def more_is_better(column: Column) -> bool:

@@ -8,6 +8,7 @@ from rich.table import Table
 
 from lab.conditions import Condition
 from lab.figures import bytes_text, number_or_dash, cost_axes
+from lab.inference import half_width
 from lab.measure import METRICS, final_value
 from lab.metric import Metric, Target, rounds_and_bytes_to, seconds_to
 
@@ -116,12 +117,12 @@ def _finals(condition: Condition, metric: str) -> np.ndarray:
 
 
 def _spread(values: np.ndarray, fraction: bool) -> str:
-    """The mean over the seeds ± half the range from the lowest to the highest seed."""
+    """The mean over the seeds ± half the width of its 95 % interval."""
     if not values.size:
         return "–"
-    if values.size == 1:  # one seed has no spread
+    half = half_width(values)
+    if half is None:  # one seed
         return f"{values[0]:.3f}" if fraction else f"{values[0]:.3g}"
-    half = (values.max() - values.min()) / 2
     return f"{values.mean():.3f} ± {half:.3f}" if fraction else f"{values.mean():.3g} ± {half:.1g}"
 
 
@@ -150,7 +151,7 @@ def _to_target(costs: list[float], form: str) -> str:
 
 def _notes(selected: bool, conditions: list[Condition], metrics: list[str]) -> list[str]:
     notes = [
-        "Mean over the seeds ± half the range from the lowest to the highest seed; "
+        "Mean over the seeds ± half the width of its 95 % interval (Student's t); "
         "there is no ± for one seed. Test accuracy and loss are means over the peers' own models."
     ]
     if "averaged_accuracy" in metrics:
