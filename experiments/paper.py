@@ -152,7 +152,9 @@ def sweep_arguments(study: Study, part: Part, out: Path, options: argparse.Names
         str(options.jobs),
     ]
     arguments += [argument for name in part.variants for argument in ("--only", name)]
-    arguments += ["--rates", part.rates, "--select", part.select] if part.rates else []
+    if part.rates:
+        arguments += ["--rates", part.rates, "--selection-seeds", part.selection_seeds]
+        arguments += [text for select in study.selects_of(part) for text in ("--select", select)]
     return arguments + (["--again"] if options.again else [])
 
 

@@ -20,14 +20,14 @@ from lab.study import Claim, Column, Study
 from lab.study_results import ResultRow, StudyResults, read_results, write_results
 
 
-def curves(**values: list[float]) -> Curves:
+def curves(period: int = 1, every: int = 10, **values: list[float]) -> Curves:
     length = len(next(iter(values.values())))
     names = ("test_accuracy", "test_loss", "bytes_sent", "seconds", "consensus_distance")
     arrays = {name: np.array(values.get(name, [np.nan] * length), dtype=float) for name in names}
     return Curves(
-        np.arange(length) * 10,
+        np.arange(length) * every,
         arrays,
-        {},
+        {"period": period},
         False,
         {name: np.array([array]) for name, array in arrays.items()},
     )
@@ -69,6 +69,29 @@ def test_a_curve_against_seconds_uses_the_times_of_each_peer() -> None:
     assert times.tolist() == [0, 1, 2, 10, 20] and values == pytest.approx([0, 0.2, 0.3, 0.7, 0.8])
     assert parse_measure("seconds until test_accuracy 0.3").value(run) == 2
     assert parse_measure("rounds until test_accuracy 0.6").value(run) == 1
+
+
+SAW = [0.1, 0.7, 0.3, 0.9, 0.5, 0.9, 0.7, 0.9]  # better in the second round of each period
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_value_of_a_periodic_graph_is_the_mean_over_its_period(every: int) -> None:
+    run = curves(period=2, every=every, test_accuracy=SAW, bytes_sent=[10] * 8)
+    assert parse_measure("test_accuracy").value(run) == pytest.approx((0.7 + 0.9) / 2)
+    assert parse_measure(f"test_accuracy at {3 * every}").value(run) == pytest.approx(0.6)
+    assert parse_measure("rounds until test_accuracy 0.7").value(run) == 5 * every, (
+        "the target is reached when every round of a period is at it"
+    )
+    assert parse_measure("rounds until test_accuracy 0.8").value(run) == NEVER
+    assert parse_measure("rounds until test_accuracy 0.7").value(curves(test_accuracy=SAW)) == 10
+    assert parse_measure("bytes_sent").value(run) == 10
+
+
+def test_a_log_of_one_phase_has_no_value() -> None:
+    """Rounds 0, 4, 8, …: the log shows a graph of period 4 only when it has just agreed."""
+    run = curves(period=4, every=4, test_accuracy=SAW)
+    assert np.isnan(parse_measure("test_accuracy").value(run))
+    assert parse_measure("rounds until test_accuracy 0.5").value(run) == NEVER
 
 
 @pytest.mark.parametrize(
