@@ -1,6 +1,6 @@
 """The table of a report, for the terminal and for the page. It has one row per condition."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console
@@ -53,11 +53,7 @@ def make_table(
         "degree",
         *(["step size"] if selected else []),
         "seeds",
-        *(
-            heading
-            for name in metrics
-            for heading in (_NAMES[name], *(["its step size"] if own and name == _AVERAGED else []))
-        ),
+        *(_NAMES[name] for name in metrics),
         *(["worst peer"] if "test_accuracy" in metrics else []),
         "sent per peer",
         *(["sent per server"] if has_servers else []),
@@ -82,12 +78,10 @@ def make_table(
             else f"{len(condition.runs)} of {condition.expected}"
         )
         for name in metrics:
-            shown = condition
             if own and name == _AVERAGED:
-                shown = own.get(tuple(condition.labels.items()), replace(condition, runs=[]))
-            row.append(_spread(_finals(shown, name), METRICS[name]))
-            if own and name == _AVERAGED:
-                row.append(_step_size(shown))
+                row.append(_own_step(own.get(tuple(condition.labels.items())), name))
+            else:
+                row.append(_spread(_finals(condition, name), METRICS[name]))
         if "test_accuracy" in metrics:
             worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
             row.append(f"{min(worst):.3f}")
@@ -140,6 +134,13 @@ def _spread(values: np.ndarray, fraction: bool) -> str:
     return f"{values.mean():.3f} ± {half:.3f}" if fraction else f"{values.mean():.3g} ± {half:.1g}"
 
 
+def _own_step(condition: Condition | None, name: str) -> str:
+    """A metric at the step size that is selected for it: `0.946 ± 0.007 at 1`."""
+    if condition is None:
+        return "–"
+    return f"{_spread(_finals(condition, name), METRICS[name])} at {_step_size(condition)}"
+
+
 def _step_size(condition: Condition) -> str:
     choice = condition.choice
     return (
@@ -179,6 +180,8 @@ def _notes(conditions: list[Condition], metrics: list[str], averaged: list[Condi
             "Averaged model: at the step size selected for the "
             f"{selection_measure(selected).description}; --select averaged_loss selects its own."
         )
+    if averaged:
+        notes.append('Averaged model, "at": the step size that is selected for it.')
     if any(c.choice and c.choice.at_edge for c in [*conditions, *averaged]):
         notes.append(
             "edge!: the best step size is the smallest or largest of the grid; "
