@@ -24,7 +24,7 @@ _AXIS_LABELS = {
     "seconds": "virtual time in seconds",
 }
 _MAX_COLUMNS = 3
-_MAX_POINTS = 120
+_MAX_POINTS = 90
 
 
 def draw(study: Study, results: StudyResults, conditions: dict[str, list[Condition]]) -> Figure:
@@ -68,7 +68,8 @@ def _curves(
         shown = _downsample(
             np.isfinite(y)
             & ((x > 0) | ("x" not in panel.log))
-            & (x <= (panel.xlim or [np.inf])[-1])
+            & (x <= (panel.xlim or [np.inf])[-1]),
+            condition.runs[0].curves.period,
         )
         style = {**styles[series], "markersize": 3.6}
         axes.fill_between(
@@ -91,10 +92,16 @@ def _curves(
     )
 
 
-def _downsample(shown: np.ndarray) -> np.ndarray:
-    """About _MAX_POINTS of the indices to show, including the last; limits the file size."""
+def _downsample(shown: np.ndarray, period: int) -> np.ndarray:
+    """About _MAX_POINTS of the indices to show, including the last; limits the file size.
+
+    The points fall on every round of the graph's period.
+    """
     indices = np.flatnonzero(shown)
-    return indices[:: -max(1, len(indices) // _MAX_POINTS)][::-1]
+    step = max(1, len(indices) // _MAX_POINTS)
+    while math.gcd(step, period) > 1:
+        step += 1
+    return indices[::-step][::-1]
 
 
 def _marker_positions(x: np.ndarray, logarithmic: bool) -> list[int]:
