@@ -8,7 +8,6 @@ a run is the mean over the phases of a period (lab/curves.py), so its log must s
 import json
 import subprocess
 from functools import cache
-from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -37,20 +36,26 @@ def unseen_phases(config: dict[str, Any], binary: Path) -> str:
     """Why the log of a valid run would not show every phase of its graph; empty if it will."""
     graph = {"topology": config.get("topology", {}), "run": dict(config.get("run", {}), seed=0)}
     done = _run(tuple(_command(graph, binary)))
-    period = json.loads(done.stdout)["period"] if done.returncode == 0 else 1
+    period = json.loads(done.stdout)["period"] if done.returncode == 0 else 1  # 0: random graphs
     every = config.get("log", {}).get("every", _DEFAULT_EVERY)
     rounds = config.get("run", {}).get("rounds", period * every)
-    logged = {*range(every, rounds + 1, every)} if every else set()
-    seen = len({t % period for t in (*logged, rounds)}) if period else 0  # 0: random graphs
+    seen = _phases_seen(every, rounds, period)
     if seen >= period:
         return ""
-    better = next((k for k in range(max(every, 1), every + period) if gcd(k, period) == 1), 1)
+    others = (k for k in (*range(every, every + period), 1) if k)
+    better = next((k for k in others if _phases_seen(k, rounds, period) == period), None)
     return (
         f"log.every = {every} shows {seen} of the {period} rounds after which the graph "
         f"{config['topology']['kind']} repeats. The peers' models depend on that round, so a value "
-        f"is the mean over all of them: choose log.every = {better if every else 1}, or another "
-        "number that has no factor in common with the period"
+        "is the mean over all of them: "
+        + (f"choose log.every = {better}" if better else f"run at least {period} rounds")
     )
+
+
+def _phases_seen(every: int, rounds: int, period: int) -> int:
+    """The number of different phases among the logged rounds after round 0."""
+    logged = {*range(every, rounds + 1, every), rounds} if every else {rounds}
+    return len({t % period for t in logged}) if period else 0
 
 
 def _command(config: dict[str, Any], binary: Path) -> list[str]:

@@ -92,24 +92,25 @@ def test_each_measure_has_its_own_step_size(lab: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("every", "rounds", "message"),
+    ("every", "rounds", "message", "remedy"),
     [
-        (6, 60, "log.every = 6 shows 2 of the 4 rounds"),
-        (0, 60, "log.every = 0 shows 1 of the 4 rounds"),
-        (3, 9, "log.every = 3 shows 3 of the 4 rounds"),
-        (3, 12, ""),
-        (1, 60, ""),
+        (6, 60, "log.every = 6 shows 2 of the 4 rounds", "choose log.every = 7"),
+        (0, 60, "log.every = 0 shows 1 of the 4 rounds", "choose log.every = 1"),
+        (3, 9, "log.every = 3 shows 3 of the 4 rounds", "choose log.every = 1"),
+        (1, 2, "log.every = 1 shows 2 of the 4 rounds", "run at least 4 rounds"),
+        (3, 12, "", ""),
+        (1, 60, "", ""),
     ],
 )
 def test_a_log_that_does_not_show_every_round_of_a_period_is_rejected(
-    lab: Any, gossamer: Path, every: int, rounds: int, message: str
+    lab: Any, gossamer: Path, every: int, rounds: int, message: str, remedy: str
 ) -> None:
     """The one-peer exponential graph of 16 peers repeats after 4 rounds."""
     settings = ("run.peers=16", f"run.rounds={rounds}", f"log.every={every}")
     graphs = "topology.kind=ring,random_matching,one_peer_exponential"
     done = lab("sweep", "small.toml", graphs, *settings, "--out", "out", program=gossamer)
     assert done.returncode == (2 if message else 0), done.stderr
-    assert message in done.stderr
+    assert message in done.stderr and remedy in done.stderr
 
 
 def test_a_step_size_with_a_missing_seed_is_ruled_out() -> None:
