@@ -14,8 +14,8 @@ say "build (a few minutes the first time)"
 [ -f build/release/build.ninja ] || cmake --preset release -DBUILD_TESTING=OFF >/dev/null
 cmake --build --preset release --target gossamer
 wait "$python"
-say "train: 16 peers, three graphs, three seeds, and five step sizes to choose from in each"
+say "train: 16 peers, three graphs, three seeds, and five step sizes to choose from with three more"
 .venv/bin/python experiments/sweep.py experiments/quickstart.toml topology.kind=ring,torus,complete run.seed=0..2 \
-  --rates 0.25,0.5,1,2,4 -j "$(nproc)" --out runs/quickstart "$@"
+  --rates 0.25,0.5,1,2,4 --select test_loss --select averaged_loss -j "$(nproc)" --out runs/quickstart "$@"
 say "report"
 .venv/bin/python experiments/report.py runs/quickstart

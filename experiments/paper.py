@@ -21,7 +21,7 @@ from pathlib import Path
 import sweep
 from lab.axes import parse_axes
 from lab.binary import ROOT, find_binary
-from lab.readme_section import readme_section, index_table, replace_results
+from lab.readme_section import index_section, readme_section, replace_results
 from lab.errors import LabError
 from lab.study_results import check_columns, collect, read_results, write_results
 from lab.page import save_svg
@@ -85,7 +85,7 @@ def main(argv: list[str]) -> int:
                 for name in study_names()
                 if (PAPERS / name / "results.json").exists()
             ]
-            replace_results(PAPERS / "README.md", index_table(complete))
+            replace_results(PAPERS / "README.md", index_section(complete))
     except LabError as error:
         print(f"paper: {error}", file=sys.stderr)
         return 2
@@ -134,7 +134,7 @@ def run(study: Study, options: argparse.Namespace) -> int:
     print(
         text
         if is_variation(options)
-        else f"paper: {study.name}: the ordering {summarise(evaluate(study, results))}"
+        else f"paper: {study.name}: {summarise(evaluate(study, results))}"
     )
     return code
 
@@ -152,7 +152,9 @@ def sweep_arguments(study: Study, part: Part, out: Path, options: argparse.Names
         str(options.jobs),
     ]
     arguments += [argument for name in part.variants for argument in ("--only", name)]
-    arguments += ["--rates", part.rates, "--select", part.select] if part.rates else []
+    if part.rates:
+        arguments += ["--rates", part.rates, "--selection-seeds", part.selection_seeds]
+        arguments += [text for select in study.selects_of(part) for text in ("--select", select)]
     return arguments + (["--again"] if options.again else [])
 
 

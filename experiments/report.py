@@ -16,10 +16,11 @@ from lab.conditions import Condition, by_facet, read_conditions
 from lab.errors import LabError
 from lab.figures import ReportFigure, curve_figure, gap_figure, cost_axes
 from lab.graphs import graphs_figure
+from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target, choose_metric, make_target
 from lab.page import PageContent, render, save_figures
 from lab.predictions import Predictions
-from lab.results import read_sweep
+from lab.results import Sweep, read_sweep
 from lab.speedup import speedup_figure, speedup_points
 from lab.style import use_style
 from lab.tables import make_table, print_table
@@ -65,7 +66,7 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     use_style()
     predictions = Predictions(conditions, sweep.folder)
     figures = make_figures(conditions, metric, targets, predictions)
-    table = make_table(conditions, metric, targets)
+    table = make_table(conditions, metric, targets, averaged_conditions(sweep))
     title = options.title or f"How connectivity shapes learning: {sweep.folder.resolve().name}"
     this_command = shlex.join(["experiments/report.py", *line])
     notes = captions.warnings(sweep, conditions)
@@ -92,6 +93,17 @@ def report(options: argparse.Namespace, line: list[str]) -> Path:
     for note in notes:
         print(f"note: {note}")
     return path
+
+
+def averaged_conditions(sweep: Sweep) -> list[Condition]:
+    """The conditions at the step sizes selected for the averaged model.
+
+    Empty if none is selected for it alone.
+    """
+    for select in sweep.metadata["select"][1:]:
+        if parse_measure(select).curve in ("averaged_accuracy", "averaged_loss"):
+            return read_conditions(sweep, select)
+    return []
 
 
 def make_figures(

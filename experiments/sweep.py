@@ -4,8 +4,9 @@
     sweep.py CONFIG topology.kind=ring,torus,complete run.seed=0..2 -j 2
 
 The sweep runs every cell that has no complete result of its present configuration. With --rates,
-every cell is run at each step size, and --select chooses the best step size over the seeds. With
---variants, the grid has one more axis, whose values are named groups of settings: the tables
+every condition is first run at each step size with the selection seeds, and --select chooses the
+best step size. Only the best is run with the seeds of the grid, which are reported.
+With --variants, the grid has one more axis, whose values are named groups of settings: the tables
 [variants.NAME] of a TOML file.
 Exit status: 0; 1 if a run failed; 2 for an invalid command; 130 if interrupted.
 """
@@ -18,19 +19,21 @@ import shlex
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from lab import cells as grid
-from lab.axes import VARIANT, Axis, Variants, parse_axes, parse_rates, read_variants
-from lab.binary import build_hash, program_command
+from lab.axes import VARIANT, Axis, Variants, parse_axes, parse_axis, parse_rates, read_variants
+from lab.binary import build_hash, find_binary, program_command
 from lab.cells import Cell
 from lab.runner import RunnerOptions, run_all
 from lab.errors import LabError
 from lab.launch import JobResult, LaunchConfig, check
-from lab.measure import METRICS, final_value, parse_measure
+from lab.measure import METRICS, final_value
 from lab.results import CellResult, write_sweep
-from lab.selection import Choice, choose
+from lab.selection import SELECTION_SEEDS, Choice, choose, selecting_axes, selection_measure
+from lab.topology import unseen_phases
 
 
 def arguments(argv: list[str]) -> argparse.Namespace:
@@ -67,14 +70,21 @@ def arguments(argv: list[str]) -> argparse.Namespace:
         "--only", action="append", help="with --variants: use only this group; may be repeated"
     )
     parser.add_argument(
+        "--selection-seeds",
+        default=SELECTION_SEEDS,
+        metavar="SEEDS",
+        help="with --rates: the seeds that select step sizes; none of them is reported\n"
+        f"(default {SELECTION_SEEDS})",
+    )
+    parser.add_argument(
         "--select",
-        default="test_loss",
+        action="append",
         metavar="MEASURE",
         help="the measure that selects the step size, averaged over peers and seeds: the final\n"
         f"value of {', '.join(list(METRICS)[:4])},\n"
         f"{', '.join(list(METRICS)[4:])};\n"
         "or 'rounds until test_accuracy 0.9', also with bytes_sent or seconds\n"
-        "(default test_loss)",
+        "(default test_loss); if repeated, a step size is selected for each measure",
     )
     parser.add_argument(
         "--again", action="store_true", help="run every cell again, even if it has a result"
@@ -100,27 +110,35 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
     config = grid.read_config(options.config)
     axes = parse_axes(options.axes)
     rates = parse_rates(options.rates) if options.rates else ()
-    if parse_measure(options.select).curve not in METRICS:
-        raise LabError(
-            f"--select {options.select}: the cost of a whole run cannot select a step size"
-        )
+    options.select = list(dict.fromkeys(options.select or ["test_loss"]))
+    for select in options.select:
+        if selection_measure(select).curve not in METRICS:
+            raise LabError(f"--select {select}: the cost of a whole run cannot select a step size")
+    selection_seeds = parse_axis(f"{grid.SEED}={options.selection_seeds}").values
     variants = chosen_variants(options)
     if variants:
         axes.insert(0, Axis(VARIANT, tuple(variants)))
     out = options.out or Path("runs") / options.config.stem
-    cells = grid.make_cells(axes, rates, out, variants, grid.rate_key(config))
+    key = grid.rate_key(config)
+    cells = grid.make_cells(axes, rates, out, variants, key)
+    selecting = []
+    if rates:
+        others = selecting_axes(axes, selection_seeds, config)
+        selecting = grid.make_cells(others, rates, out, variants, key, selects=True)
     launch_config = LaunchConfig(
         program_command(config), options.config, threads(config, axes, options)
     )
-    check_cells(launch_config, cells, options.jobs)
+    reported = [cell for cell in cells if not rates or cell.rate == rates[0]]
+    check_cells(launch_config, config, [*selecting, *reported], options.jobs)
     make_folder(out)
-    metadata = describe(options, argv, axes, rates)
+    metadata = describe(options, argv, axes, rates, selection_seeds if rates else ())
     with lock_file(out) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise LabError(f"another sweep is running in {out}") from error
-        return run_cells(options, launch_config, config, cells, metadata)
+        job = SweepJob(options, launch_config, config, metadata, build_hash(options.config, config))
+        return job.run(selecting, cells, out)
 
 
 def chosen_variants(options: argparse.Namespace) -> Variants:
@@ -155,40 +173,60 @@ def lock_file(out: Path) -> TextIO:
         raise LabError(f"--out {out}: cannot write to the folder: {error.strerror}") from error
 
 
-def run_cells(
-    options: argparse.Namespace,
-    launch_config: LaunchConfig,
-    config: dict[str, Any],
-    cells: list[Cell],
-    metadata: dict[str, Any],
-) -> int:
-    """Runs the cells without a result. Writes the results even if interrupted. Prints a summary."""
-    out = cells[0].folder.parent
-    hashes = {
-        cell.name: grid.configuration_hash(config, cell.overrides, options.processes)
-        for cell in cells
-    }
-    pending = [
-        cell
-        for cell in cells
-        if options.again or not grid.completed_status(cell, hashes[cell.name])
-    ]
-    build = build_hash(options.config, config)
-    report_existing(cells, pending, build, out)
-    finished: dict[str, JobResult] = {}
-    try:
-        run_all(
-            RunnerOptions(launch_config, config, hashes, build, options.processes, options.jobs),
-            pending,
-            finished,
-        )
-    finally:
-        results = [cell_result(cell, hashes[cell.name], finished) for cell in cells]
+@dataclass(frozen=True)
+class SweepJob:
+    """Runs the cells that have no result: those that select step sizes, then those reported."""
+
+    options: argparse.Namespace
+    launch_config: LaunchConfig
+    config: dict[str, Any]
+    metadata: dict[str, Any]
+    build: str
+
+    def run(self, selecting: list[Cell], cells: list[Cell], out: Path) -> int:
+        """Writes the results even if interrupted. Prints a summary and returns the exit status."""
+        results: list[CellResult] = []
+        choices: list[Choice] = []
+        try:
+            if selecting:
+                self._run_cells(selecting, results, out)
+                choices = self._choose(selecting, results)
+                rates = {(tuple(c.condition.items()), c.rate) for c in choices}
+                cells = [cell for cell in cells if (cell.condition(), cell.rate) in rates]
+            self._run_cells(cells, results, out)
+        finally:
+            write_sweep(out, self.metadata, results, choices)
+        return print_summary(results, choices, out)
+
+    def _choose(self, selecting: list[Cell], results: list[CellResult]) -> list[Choice]:
         summaries = {r.cell.name: r.summary for r in results if r.summary}
-        rates = tuple(metadata["rates"])
-        choices = choose(cells, summaries, rates, parse_measure(options.select)) if rates else []
-        write_sweep(out, metadata, results, choices)
-    return print_summary(results, choices, options.select, out)
+        return [
+            choice
+            for select in self.options.select
+            for choice in choose(selecting, summaries, tuple(self.metadata["rates"]), select)
+        ]
+
+    def _run_cells(self, cells: list[Cell], results: list[CellResult], out: Path) -> None:
+        """Runs the cells without a result, and appends the results of all, even if interrupted."""
+        options = self.options
+        hashes = {
+            cell.name: grid.configuration_hash(self.config, cell.overrides, options.processes)
+            for cell in cells
+        }
+        pending = [
+            cell
+            for cell in cells
+            if options.again or not grid.completed_status(cell, hashes[cell.name])
+        ]
+        report_existing(cells, pending, self.build, out)
+        finished: dict[str, JobResult] = {}
+        runner = RunnerOptions(
+            self.launch_config, self.config, hashes, self.build, options.processes, options.jobs
+        )
+        try:
+            run_all(runner, pending, finished)
+        finally:
+            results += [cell_result(cell, hashes[cell.name], finished) for cell in cells]
 
 
 def threads(
@@ -204,10 +242,18 @@ def threads(
     return {"local.threads": "1" if options.processes else str(max(1, cores // options.jobs))}
 
 
-def check_cells(launch_config: LaunchConfig, cells: list[Cell], jobs: int) -> None:
+def check_cells(
+    launch_config: LaunchConfig, config: dict[str, Any], cells: list[Cell], jobs: int
+) -> None:
     """Lets the program check every cell before the first run. Throws LabError with all faults."""
+
+    def fault(cell: Cell) -> str:
+        return check(launch_config, cell) or unseen_phases(
+            grid.merge(config, cell.overrides), find_binary()
+        )
+
     with ThreadPoolExecutor(jobs) as pool:
-        faults = list(pool.map(lambda cell: check(launch_config, cell), cells))
+        faults = list(pool.map(fault, cells))
     bad: dict[str, list[str]] = {}
     for cell, fault in zip(cells, faults, strict=True):
         if fault:
@@ -223,8 +269,9 @@ def check_cells(launch_config: LaunchConfig, cells: list[Cell], jobs: int) -> No
 def report_existing(cells: list[Cell], pending: list[Cell], build: str, out: Path) -> None:
     names = {cell.name for cell in pending}
     kept = [cell for cell in cells if cell.name not in names]
+    use = "to select step sizes " if cells and cells[0].selects else ""
     print(
-        f"sweep: {len(cells)} run(s) in {out}, {len(kept)} of them complete",
+        f"sweep: {len(cells)} run(s) {use}in {out}, {len(kept)} of them complete",
         file=sys.stderr,
         flush=True,
     )
@@ -251,13 +298,13 @@ def cell_result(cell: Cell, config_hash: str, finished: dict[str, JobResult]) ->
     return CellResult(cell, status or "missing", "" if status else "not run to the end")
 
 
-def print_summary(results: list[CellResult], choices: list[Choice], select: str, out: Path) -> int:
+def print_summary(results: list[CellResult], choices: list[Choice], out: Path) -> int:
     """Prints problems and counts. Returns the exit status.
 
-    A run that diverges is a failure, unless the sweep selects among step sizes.
+    A run that diverges is a failure, unless it serves to select a step size.
     """
-    metric = parse_measure(select).curve
     for choice in choices:
+        metric = selection_measure(choice.measure).curve
         name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
         if choice.rate is None:
             finished = [
@@ -284,7 +331,7 @@ def print_summary(results: list[CellResult], choices: list[Choice], select: str,
     bad = [
         r
         for r in results
-        if r.status in ("failed", "missing") or (r.status == "diverged" and not choices)
+        if r.status in ("failed", "missing") or (r.status == "diverged" and not r.cell.selects)
     ]
     unselected = [choice for choice in choices if choice.rate is None]
     counts = {
@@ -301,7 +348,11 @@ def print_summary(results: list[CellResult], choices: list[Choice], select: str,
 
 
 def describe(
-    options: argparse.Namespace, argv: list[str], axes: list[Axis], rates: tuple[str, ...]
+    options: argparse.Namespace,
+    argv: list[str],
+    axes: list[Axis],
+    rates: tuple[str, ...],
+    selection_seeds: tuple[str, ...],
 ) -> dict[str, Any]:
     return {
         "command": shlex.join(["experiments/sweep.py", *argv]),
@@ -310,6 +361,7 @@ def describe(
         "axes": {axis.key: list(axis.values) for axis in axes},
         "rates": list(rates),
         "select": options.select,
+        "selection_seeds": list(selection_seeds),
         "processes": options.processes,
         "jobs": options.jobs,
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",

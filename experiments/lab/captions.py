@@ -7,10 +7,10 @@ import numpy as np
 from lab.cells import rate_key
 from lab.conditions import Condition, by_facet
 from lab.figures import cost_axes, negligible
-from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
 from lab.predictions import Predictions
 from lab.results import Sweep
+from lab.selection import SELECTION_SPLIT, selection_measure
 
 _METRICS = {
     "test_accuracy": "Test accuracy of the peers' own models, averaged over the peers",
@@ -140,8 +140,11 @@ def warnings(sweep: Sweep, conditions: list[Condition]) -> list[str]:
 
 def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
     metadata = sweep.metadata
+    compared = sum(len(condition.runs) for condition in conditions)
+    others = len(sweep.results) - len(sweep.reported_results())
+    selecting = f"; {others} other runs select step sizes" if others else ""
     lines = [
-        f"{len(sweep.comparable_results())} of {len(sweep.results)} runs are compared.",
+        f"{compared} of {len(sweep.reported_results())} runs are compared{selecting}.",
         "The folder of each run has its configuration (resolved-*.toml, which repeats the run) and "
         "its log (log-*.jsonl, which has every number of this page).",
         _step_size(metadata, conditions),
@@ -165,10 +168,12 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
 
 def _step_size(metadata: dict[str, Any], conditions: list[Condition]) -> str:
     if metadata["rates"]:
+        best = selection_measure(metadata["select"][0]).description
         return (
-            f"Step sizes {', '.join(metadata['rates'])} were tried in every condition. The figures "
-            f"show the one with the {parse_measure(metadata['select']).description} (mean over "
-            "the peers and seeds). The selection and the figures use the same test set."
+            f"Step sizes {', '.join(metadata['rates'])} were tried in every condition with the "
+            f"seeds {', '.join(metadata['selection_seeds'])}. The figures show the one with the "
+            f"{best} (mean over the peers and these seeds), with other seeds. The selection reads "
+            f"the {SELECTION_SPLIT} set; the figures show the test set."
         )
     config: dict[str, Any] = conditions[0].runs[0].summary.get("config", {})
     if rate_key(config) in metadata["axes"]:

@@ -26,6 +26,7 @@ class Cell:
     folder: Path
     overrides: dict[str, str]  # key → text for `--set`
     labels: dict[str, str]  # axis → value; a variant's value is its name; no selected step size
+    selects: bool = False  # a run that serves to select a step size only and is not reported
 
     def condition(self) -> tuple[tuple[str, str], ...]:
         """The grid point without its seed: runs of one condition differ in the seed only."""
@@ -61,6 +62,7 @@ def make_cells(
     out: Path,
     variants: Variants | None = None,
     rate: str = RATE,
+    selects: bool = False,
 ) -> list[Cell]:
     """A cell for every combination of the axes.
 
@@ -79,7 +81,7 @@ def make_cells(
         point = dict(zip((axis.key for axis in ordered), values, strict=True))
         name = cell_name(point)
         labels = {key: value for key, value in point.items() if not (rates and key == rate)}
-        cells.append(Cell(name, out / name, settings_of(point, variants or {}), labels))
+        cells.append(Cell(name, out / name, settings_of(point, variants or {}), labels, selects))
     if len({cell.name for cell in cells}) != len(cells):
         raise LabError(
             "two cells of the grid would share a folder: their values differ only in characters "

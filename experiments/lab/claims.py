@@ -1,44 +1,86 @@
 """Decides from the values of each seed if the claims of a paper hold in our runs.
 
-A series is *ahead* of another if its mean is better by more than two standard errors of the
-difference per seed (equal seeds share data, shards and initial parameters). If a seed does not
-reach a target, the series must be better for every seed. A claim of an order holds if each series
-is ahead of the series after it. It fails if a series is ahead of one that should be better, and is
-inconclusive otherwise. A claim of closeness or of a rank holds or fails.
+A claim is a set of comparisons (lab/comparisons.py) and is true if all of them are. Its verdict is
+
+    holds          if every comparison is shown to be true,
+    does not hold  if one comparison is shown to be false,
+    open           otherwise: the seeds do not decide.
+
+The first p-value is the largest of the comparisons (an intersection-union test), the second one the
+smallest times their number (Bonferroni). Both verdicts of a claim can be false calls, so its
+p-value is twice the smaller of the two. Holm's correction over all claims of a page then bounds the
+probability that the page has a false call; lab/false_calls.py simulates it.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
-from math import isfinite, sqrt
-from statistics import mean, stdev
 
 import numpy as np
 
-from lab.measure import NEVER
-from lab.study_results import StudyResults, ResultRow, average, more_is_better
-from lab.study import Claim, Column, Study
+from lab.comparisons import Comparison, comparisons_of
+from lab.inference import LEVEL, holm
+from lab.study import Claim, Study
+from lab.study_results import ResultRow, StudyResults
 
-HOLDS, INCONCLUSIVE, FAILS = "holds", "inconclusive", "fails"
-_MIN_STANDARD_ERRORS = 2.0  # of a difference that counts
+HOLDS, OPEN, FAILS = "holds", "open", "does not hold"
+ALPHA = 1 - LEVEL  # the largest probability of a false call on a page
 
 
 @dataclass(frozen=True)
 class ClaimResult:
     claim: Claim
     facet: str  # empty if the claim is about one facet or about several at once
-    status: str  # HOLDS | INCONCLUSIVE | FAILS
-    reasons: tuple[str, ...] = ()  # why the status is not HOLDS
+    status: str  # HOLDS | OPEN | FAILS
+    p: float  # adjusted for all claims of the page
+    reason: str
+    # The comparison that decides: the least certain one, or the one that is shown to be false.
+    # None if a series has no complete results.
+    deciding: Comparison | None = None
 
 
-def evaluate(study: Study, results: StudyResults) -> list[ClaimResult]:
-    """A result for each claim and each of its facets, in the order of the study."""
-    claim_results = []
+@dataclass(frozen=True)
+class Case:
+    """A claim in one facet. It has no comparisons if results are missing."""
+
+    claim: Claim
+    facet: str
+    comparisons: list[Comparison]
+    missing: str  # why there are no comparisons
+
+
+def cases_of(study: Study, results: StudyResults) -> list[Case]:
+    """Each claim in each of its facets, in the order of the study: the family of Holm's method."""
+    cases = []
     for claim in study.claims:
         column = study.column(claim.column)
         part_rows = results.rows_of(study.part(column.part).name)
         for facet, rows in rows_by_facet(claim, part_rows).items():
-            claim_results.append(_evaluate_claim(claim, column, facet, rows))
-    return claim_results
+            missing = _missing(claim, rows)
+            comparisons = [] if missing else comparisons_of(claim, column, rows)
+            cases.append(Case(claim, facet, comparisons, missing))
+    return cases
+
+
+def evaluate(study: Study, results: StudyResults) -> list[ClaimResult]:
+    """A result for each claim and each of its facets, in the order of the study."""
+    cases = cases_of(study, results)
+    tests = [p_values(case.comparisons) for case in cases]
+    adjusted = holm([float(claim_p_value(*test)) for test in tests])
+    return [_result(*found) for found in zip(cases, tests, adjusted, strict=True)]
+
+
+def p_values(comparisons: list[Comparison]) -> tuple[float, float]:
+    """The p-values of "all comparisons are true" and of "one is false"; 1 if there are none."""
+    if not comparisons:
+        return 1.0, 1.0
+    return (
+        max(comparison.p_inside for comparison in comparisons),
+        min(1.0, len(comparisons) * min(comparison.p_outside for comparison in comparisons)),
+    )
+
+
+def claim_p_value(p_true: np.ndarray | float, p_false: np.ndarray | float) -> np.ndarray:
+    """Numbers, or arrays with a value for each simulated page."""
+    return np.minimum(1.0, 2 * np.minimum(p_true, p_false))
 
 
 def rows_by_facet(claim: Claim, rows: list[ResultRow]) -> dict[str, dict[str, ResultRow]]:
@@ -57,152 +99,76 @@ def rows_by_facet(claim: Claim, rows: list[ResultRow]) -> dict[str, dict[str, Re
 
 
 def summarise(claim_results: list[ClaimResult]) -> str:
-    """The results of all claims in one phrase, which follows "The ordering"."""
+    """The verdicts of all claims in one phrase: `4 of 7 claims hold, 2 do not hold, 1 is open`."""
     count = {
         status: sum(result.status == status for result in claim_results)
-        for status in (HOLDS, INCONCLUSIVE, FAILS)
+        for status in (HOLDS, OPEN, FAILS)
     }
     if count[HOLDS] == len(claim_results):
-        return "holds"
+        return f"all {len(claim_results)} claims hold"
     rest = ", ".join(
-        f"{count[status]} {text}"
-        for status, text in ((FAILS, "fail"), (INCONCLUSIVE, "inconclusive"))
+        f"{count[status]} {one if count[status] == 1 else more}"
+        for status, one, more in (
+            (FAILS, "does not hold", "do not hold"),
+            (OPEN, "is open", "are open"),
+        )
         if count[status]
     )
-    return (
-        f"holds in part: {count[HOLDS]} of {len(claim_results)} claims, {rest}"
-        if count[HOLDS]
-        else "does not hold"
+    hold = "holds" if count[HOLDS] == 1 else "hold"
+    return f"{count[HOLDS] or 'none'} of {len(claim_results)} claims {hold}, {rest}"
+
+
+def _missing(claim: Claim, rows: dict[str, ResultRow]) -> str:
+    """Why the series of a claim cannot be paired by seed; empty if they can."""
+    for name in claim.series_names() or list(rows):
+        if name not in rows:
+            return f"{name} has no result"
+        seeds = len(rows[name].values[claim.column])
+        if seeds < rows[name].expected:
+            return f"{name} has results of {seeds} of {rows[name].expected} seeds"
+    return ""
+
+
+def _result(case: Case, test: tuple[float, float], p: float) -> ClaimResult:
+    if case.missing:
+        return ClaimResult(case.claim, case.facet, OPEN, p, case.missing)
+    is_false = test[1] < test[0]
+    status = OPEN if p > ALPHA else FAILS if is_false else HOLDS
+    deciding = (
+        min(case.comparisons, key=lambda comparison: comparison.p_outside)
+        if status == FAILS
+        else max(case.comparisons, key=lambda comparison: comparison.p_inside)
     )
+    reason = _reason(status, case.claim, deciding)
+    return ClaimResult(case.claim, case.facet, status, p, reason, deciding)
 
 
-def _evaluate_claim(
-    claim: Claim, column: Column, facet: str, rows: dict[str, ResultRow]
-) -> ClaimResult:
-    if claim.rank:
-        return _evaluate_rank(claim, column, facet, rows)
-    groups = [group if isinstance(group, list) else [group] for group in claim.order] or [
-        list(claim.close)
-    ]
-    missing = [name for group in groups for name in group if name not in rows]
-    if missing:
-        return ClaimResult(
-            claim, facet, INCONCLUSIVE, tuple(f"{name} has no result" for name in missing)
-        )
-    values = {name: rows[name].values[column.name] for group in groups for name in group}
-    if claim.close:
-        return _evaluate_close(claim, facet, values)
-    reasons: list[str] = []
-    worst = HOLDS
-    for better, worse in pairwise(groups):
-        for a in better:
-            for b in worse:
-                status = compare(values[a], values[b], more_is_better(column), claim.factor)
-                if status != HOLDS:
-                    worst = FAILS if FAILS in (status, worst) else INCONCLUSIVE
-                    reasons.append(_reason(a, b, status, claim.factor))
-    return ClaimResult(claim, facet, worst, tuple(reasons))
-
-
-def compare(a: list[float], b: list[float], more: bool, factor: float = 1) -> str:
-    """If series a is ahead of series b, given one value per seed of each.
-
-    HOLDS if a is ahead (by at least `factor`), FAILS if b is ahead, else INCONCLUSIVE. `more`: a
-    larger value is better.
-    """
-    if len(a) != len(b):
-        return INCONCLUSIVE
-    scaled = [value / factor if more else value * factor for value in a]
-    leads = [0.0 if x == y else (x - y if more else y - x) for x, y in zip(scaled, b, strict=True)]
-    if all(isfinite(lead) for lead in leads):
-        error = stdev(leads) / sqrt(len(leads)) if len(leads) > 1 else 0.0
-        ahead = mean(leads) > _MIN_STANDARD_ERRORS * error
-        behind = mean(leads) < -_MIN_STANDARD_ERRORS * error
+def _reason(status: str, claim: Claim, deciding: Comparison) -> str:
+    """A sentence on the deciding comparison, without its full stop."""
+    a, b, seeds = deciding.first, deciding.second, len(deciding.differences)
+    if status == OPEN:
+        reason = f"{seeds} seeds do not decide between {a} and {b}"
+        if deciding.is_closeness:
+            reason = f"{seeds} seeds do not show if {a} and {b} differ by less than the margin"
+    elif deciding.is_closeness:
+        reason = f"{a} and {b} differ by {'less' if status == HOLDS else 'more'} than the margin"
+    elif claim.rank:
+        better, other = (a, b) if status == HOLDS else (b, a)
+        reason = f"{better} ranks the series better than {other}"
+    elif claim.factor != 1:
+        amount = "at least" if status == HOLDS else "less than"
+        reason = f"{a} is {amount} {claim.factor:g} times better than {b}"
     else:
-        ahead = all(lead > 0 for lead in leads)
-        behind = all(lead < 0 for lead in leads)
-    return HOLDS if ahead else FAILS if behind else INCONCLUSIVE
+        reason = f"{a} is ahead of {b}" if status == HOLDS else f"{b} is ahead of {a}"
+    return reason + sign_note(deciding)
 
 
-def _reason(a: str, b: str, status: str, factor: float) -> str:
-    if factor != 1:
-        by = "less than" if status == FAILS else "not significantly more than"
-        return f"{a} is {by} {factor:g} times better than {b}"
-    return f"{b} is ahead of {a}" if status == FAILS else f"{a} and {b} do not differ significantly"
-
-
-def _evaluate_close(claim: Claim, facet: str, values: dict[str, list[float]]) -> ClaimResult:
-    means = {name: average(per_seed) for name, per_seed in values.items()}
-    if NEVER in means.values():
-        return ClaimResult(
-            claim,
-            facet,
-            FAILS,
-            tuple(f"{name} does not reach the target" for name in means if means[name] == NEVER),
-        )
-    low, high = min(means, key=lambda name: means[name]), max(means, key=lambda name: means[name])
-    difference = means[high] - means[low]
-    if claim.within and difference > claim.within:
-        reason = f"{high} and {low} differ by {difference:.3g}"
-        return ClaimResult(claim, facet, FAILS, (reason,))
-    if claim.times and means[high] > claim.times * means[low]:
-        return ClaimResult(
-            claim, facet, FAILS, (f"{high} is {means[high] / means[low]:.3g} times {low}",)
-        )
-    return ClaimResult(claim, facet, HOLDS)
-
-
-def _evaluate_rank(
-    claim: Claim, column: Column, facet: str, rows: dict[str, ResultRow]
-) -> ClaimResult:
-    """For every seed, the first column of `rank` must order the series better than the second."""
-    first, second = rank_correlations(claim, column, rows)
-    reason = (
-        f"rank correlation {mean(first):.2f} with {claim.rank[0]}, "
-        f"{mean(second):.2f} with {claim.rank[1]}"
+def sign_note(deciding: Comparison) -> str:
+    if not deciding.uses_signs:
+        return ""
+    cause = (
+        "the differences of all seeds are equal"
+        if deciding.has_mean
+        else "a seed does not reach the target"
     )
-    holds = all(a > b for a, b in zip(first, second, strict=True))
-    return ClaimResult(claim, facet, HOLDS if holds else FAILS, () if holds else (reason,))
-
-
-def rank_correlations(
-    claim: Claim, column: Column, rows: dict[str, ResultRow]
-) -> tuple[list[float], list[float]]:
-    """Spearman's correlation per seed of each column of `rank` with how good the series are.
-
-    It is positive if the column has the expected order.
-    """
-    seeds = range(min(len(row.values[column.name]) for row in rows.values()))
-    goodness = [
-        [
-            row.values[column.name][s] * (1 if more_is_better(column) else -1)
-            for row in rows.values()
-        ]
-        for s in seeds
-    ]
-    found = []
-    for name in claim.rank:
-        sign = -1 if name in claim.smaller else 1
-        found.append(
-            [
-                spearman([sign * row.values[name][s] for row in rows.values()], goodness[s])
-                for s in seeds
-            ]
-        )
-    return found[0], found[1]
-
-
-def spearman(x: list[float], y: list[float]) -> float:
-    """Pearson's correlation of the ranks; 0 if all values of x or of y are equal.
-
-    Equal values have their mean rank.
-    """
-    a, b = _ranks(x), _ranks(y)
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        return 0.0
-    return float(np.corrcoef(a, b)[0, 1])
-
-
-def _ranks(values: list[float]) -> np.ndarray:
-    array = np.array(values)
-    return np.array([(array < value).sum() + ((array == value).sum() - 1) / 2 for value in array])
+    return f" (sign test, because {cause})"

@@ -12,6 +12,7 @@ from lab.axes import VARIANT
 from lab.cells import SEED
 from lab.curves import Curves, read_curves
 from lab.errors import LabError
+from lab.measure import METRICS, final_value
 from lab.results import Sweep
 from lab.selection import Choice
 
@@ -24,6 +25,13 @@ class Run:
     name: str
     summary: dict[str, Any]
     curves: Curves
+
+    def final(self, metric: str) -> float | None:
+        """The value at the end of the run: the mean over the last period if the graph has one."""
+        if self.curves.period == 1:
+            return final_value(self.summary, metric)
+        value = float(self.curves.period_mean(metric)[-1])
+        return value if np.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -92,17 +100,24 @@ class Condition:
         return np.concatenate([run.curves.server_bytes for run in self.runs])
 
     def finals(self, name: str) -> np.ndarray:
-        """The last logged value of a curve for each seed."""
-        return np.array([run.curves.values[name][-1] for run in self.runs])
+        """The value of a metric at the end of the run, or a whole cost, for each seed."""
+        return np.array(
+            [
+                (run.curves.period_mean(name) if name in METRICS else run.curves.values[name])[-1]
+                for run in self.runs
+            ]
+        )
 
 
-def read_conditions(sweep: Sweep) -> list[Condition]:
+def read_conditions(sweep: Sweep, select: str = "") -> list[Condition]:
     """The conditions in the order of the grid, without those that have no finished run.
 
-    Throws LabError if there is no condition.
+    Their runs have the step sizes selected for the measure `select`; if it is empty, for the first
+    measure of the sweep. Throws LabError if there is no condition.
     """
+    select = select or sweep.metadata["select"][0]
     compared: dict[tuple[tuple[str, str], ...], list[Run]] = {}
-    for result in sweep.comparable_results():
+    for result in sweep.comparable_results(select):
         run = Run(result.cell.name, result.summary or {}, read_curves(result.cell.folder))
         compared.setdefault(result.cell.condition(), []).append(run)
     if not compared:
@@ -110,7 +125,7 @@ def read_conditions(sweep: Sweep) -> list[Condition]:
             f"{sweep.folder}: no run of the sweep has finished at a selected step size, "
             "so there is nothing to compare"
         )
-    choices = {tuple(choice.condition.items()): choice for choice in sweep.choices}
+    choices = sweep.choices_for(select)
     expected = len(sweep.metadata["axes"].get(SEED, [0]))
     varied = [
         key for key, values in sweep.metadata["axes"].items() if len(values) > 1 and key != SEED

@@ -32,6 +32,36 @@ class Curves:
     def has(self, name: str) -> bool:
         return bool(np.isfinite(self.values[name]).any())
 
+    @property
+    def period(self) -> int:
+        """Rounds after which the graph repeats; 1 if it is static or random."""
+        return max(1, int(self.topology.get("period") or 1))
+
+    def period_mean(self, name: str) -> np.ndarray:
+        """A curve, averaged at each logged round over the phases of a period of the graph.
+
+        Each phase has its latest value. NaN until every phase has been logged.
+        """
+        latest = np.full(self.period, np.nan)
+        means = []
+        for t, value in zip(self.rounds, self.values[name], strict=True):
+            if t > 0 or self.period == 1:  # round 0 is the state before training
+                latest[t % self.period] = value
+            means.append(latest.mean())
+        return np.array(means)
+
+    def first_reaching(self, name: str, target: float, rising: bool) -> int | None:
+        """The first index from which on every phase of a period is at its target; None if none."""
+        values = self.values[name]
+        reached = values >= target if rising else values <= target
+        following = np.zeros(self.period, dtype=bool)
+        first = None
+        for index in range(len(values) - 1, -1, -1):
+            following[self.rounds[index] % self.period] = reached[index]
+            if following.all():
+                first = index
+        return first
+
     def by_time(self, name: str) -> tuple[np.ndarray, np.ndarray]:
         """A curve against seconds: the times, and the value at each time.
 

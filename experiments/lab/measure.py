@@ -6,6 +6,9 @@ rounds until test_accuracy 0.9       the cost when the curve first reaches a tar
 bytes_sent until test_loss 0.5       bytes per peer,
 seconds until test_accuracy 0.9      or seconds (virtual seconds of a simulated run)
 bytes_sent                           the cost of the whole run
+
+If the graph changes with a period, a value is the mean over the rounds of the last period, and a
+target is reached in the first logged round from which on every round of a period is at the target.
 """
 
 import re
@@ -70,11 +73,14 @@ class Measure:
 
         Throws LabError if the run has no such curve or too few rounds.
         """
-        values = curves.rounds if self.curve == "rounds" else curves.values[self.curve]
-        if not np.isfinite(values).any():
+        if self.curve != "rounds" and not curves.has(self.curve):
             raise LabError(f"these runs have no {self.curve}")
         if self.target is not None:
             return cost_until(curves, self.cost or "", self.curve, self.target)
+        if self.curve in COSTS:
+            values = curves.rounds if self.curve == "rounds" else curves.values[self.curve]
+        else:
+            values = curves.period_mean(self.curve)
         if self.round is None:
             return float(values[-1])
         if self.round > curves.rounds[-1]:
@@ -106,12 +112,6 @@ def parse_measure(text: str) -> Measure:
     )
 
 
-def first_reaching(values: np.ndarray, target: float, rising: bool) -> int | None:
-    """The first index at which a curve has reached its target; None if it never does."""
-    indices = np.flatnonzero(values >= target if rising else values <= target)
-    return int(indices[0]) if indices.size else None
-
-
 def final_value(summary: dict[str, Any], metric: str) -> float | None:
     """A metric of a summary; the mean over the peers if it is per peer; None if it is missing."""
     value = (summary.get("final") or {}).get(metric)
@@ -122,12 +122,11 @@ def final_value(summary: dict[str, Any], metric: str) -> float | None:
 
 def cost_until(curves: Curves, cost: str, curve: str, target: float) -> float:
     """Rounds, bytes per peer or seconds until a curve reaches its target; NEVER if it does not."""
-    if cost == "seconds":
+    if cost == "seconds" and curves.period == 1:
         costs, values = curves.by_time(curve)
-    else:
-        costs, values = (
-            curves.rounds if cost == "rounds" else curves.values[cost],
-            curves.values[curve],
-        )
-    index = first_reaching(values, target, METRICS[curve])
-    return NEVER if index is None else float(costs[index])
+        reached = np.flatnonzero(values >= target if METRICS[curve] else values <= target)
+        return float(costs[reached[0]]) if reached.size else NEVER
+    index = curves.first_reaching(curve, target, METRICS[curve])
+    if index is None:
+        return NEVER
+    return float(curves.rounds[index] if cost == "rounds" else curves.values[cost][index])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from lab.conditions import Condition
-from lab.measure import first_reaching, cost_until
+from lab.measure import cost_until
 
 TARGET_FRACTION = 0.9
 
@@ -77,7 +77,7 @@ def rounds_and_bytes_to(
     """
     points = []
     for run in condition.runs:
-        first = first_reaching(run.curves.values[metric.name], target.value, metric.more_is_better)
+        first = run.curves.first_reaching(metric.name, target.value, metric.more_is_better)
         points.append(
             (float("nan"), float("nan"))
             if first is None

@@ -11,8 +11,9 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from lab.axes import VARIANT, parse_axis
 from lab.conditions import Condition, short_key
 from lab.figures import Styles, bytes_text, add_legend, number_text, set_ticks
+from lab.inference import half_width
 from lab.measure import NEVER
-from lab.study_results import StudyResults, ResultRow, average, deviation
+from lab.study_results import StudyResults, ResultRow, average
 from lab.style import INK, WIDTH_INCHES, series_style
 from lab.study import Panel, Study, facet_at, facet_names, panel_part
 
@@ -23,7 +24,7 @@ _AXIS_LABELS = {
     "seconds": "virtual time in seconds",
 }
 _MAX_COLUMNS = 3
-_MAX_POINTS = 120
+_MAX_POINTS = 90
 
 
 def draw(study: Study, results: StudyResults, conditions: dict[str, list[Condition]]) -> Figure:
@@ -67,7 +68,8 @@ def _curves(
         shown = _downsample(
             np.isfinite(y)
             & ((x > 0) | ("x" not in panel.log))
-            & (x <= (panel.xlim or [np.inf])[-1])
+            & (x <= (panel.xlim or [np.inf])[-1]),
+            condition.runs[0].curves.period,
         )
         style = {**styles[series], "markersize": 3.6}
         axes.fill_between(
@@ -90,10 +92,16 @@ def _curves(
     )
 
 
-def _downsample(shown: np.ndarray) -> np.ndarray:
-    """About _MAX_POINTS of the indices to show, including the last; limits the file size."""
+def _downsample(shown: np.ndarray, period: int) -> np.ndarray:
+    """About _MAX_POINTS of the indices to show, including the last; limits the file size.
+
+    The points fall on every round of the graph's period.
+    """
     indices = np.flatnonzero(shown)
-    return indices[:: -max(1, len(indices) // _MAX_POINTS)][::-1]
+    step = max(1, len(indices) // _MAX_POINTS)
+    while math.gcd(step, period) > 1:
+        step += 1
+    return indices[::-step][::-1]
 
 
 def _marker_positions(x: np.ndarray, logarithmic: bool) -> list[int]:
@@ -162,7 +170,7 @@ def _dots(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles:
 
 
 def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
-    """A column against an axis of the grid: a line per series, with a bar of one std. deviation."""
+    """A column against an axis of the grid: a line per series, with its 95 % interval as a bar."""
     axis_values = next(
         axis.values
         for axis in map(parse_axis, panel_part(study, panel).axes)
@@ -178,7 +186,7 @@ def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles
         axes.errorbar(
             [i + shift for i in shown],
             [average(values[i]) for i in shown],
-            yerr=[deviation(values[i]) or 0 for i in shown],
+            yerr=[half_width(values[i]) or 0 for i in shown],
             label=name,
             capsize=1.5,
             elinewidth=0.9,

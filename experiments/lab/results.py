@@ -14,7 +14,7 @@ from lab.cells import Cell, read_json
 from lab.errors import LabError
 from lab.selection import Choice
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,9 @@ class CellResult:
     summary: dict[str, Any] | None = None
 
 
+Key = tuple[tuple[str, str], ...]  # a condition: Cell.condition()
+
+
 @dataclass(frozen=True)
 class Sweep:
     """The content of sweep.json."""
@@ -36,13 +39,27 @@ class Sweep:
     results: list[CellResult]
     choices: list[Choice]
 
-    def comparable_results(self) -> list[CellResult]:
-        """The finished runs at the selected step sizes; all finished runs if none is selected."""
-        finished = [result for result in self.results if result.status == "finished"]
+    def reported_results(self) -> list[CellResult]:
+        """The runs of all statuses that do not merely select a step size."""
+        return [result for result in self.results if not result.cell.selects]
+
+    def choices_for(self, select: str) -> dict[Key, Choice]:
+        return {
+            tuple(choice.condition.items()): choice
+            for choice in self.choices
+            if choice.measure == select
+        }
+
+    def comparable_results(self, select: str) -> list[CellResult]:
+        """The finished runs at the step sizes that are selected for a measure.
+
+        All finished runs if the sweep selects no step size.
+        """
+        finished = [r for r in self.reported_results() if r.status == "finished"]
         if not self.metadata["rates"]:
             return finished
-        chosen = {tuple(choice.condition.items()): choice.rate for choice in self.choices}
-        return [r for r in finished if chosen.get(r.cell.condition()) == r.cell.rate]
+        rates = {key: choice.rate for key, choice in self.choices_for(select).items()}
+        return [r for r in finished if rates.get(r.cell.condition()) == r.cell.rate]
 
 
 def write_sweep(
@@ -56,6 +73,7 @@ def write_sweep(
                 "name": r.cell.name,
                 "overrides": r.cell.overrides,
                 "labels": r.cell.labels,
+                "selects": r.cell.selects,
                 "status": r.status,
                 "error": r.error,
             }
@@ -80,7 +98,13 @@ def read_sweep(folder: Path) -> Sweep:
         )
     results = []
     for entry in content.pop("cells"):
-        cell = Cell(entry["name"], folder / entry["name"], entry["overrides"], entry["labels"])
+        cell = Cell(
+            entry["name"],
+            folder / entry["name"],
+            entry["overrides"],
+            entry["labels"],
+            entry["selects"],
+        )
         summary = read_json(cell.folder / "summary.json") if entry["status"] == "finished" else None
         deleted = entry["status"] == "finished" and summary is None
         results.append(
@@ -96,7 +120,6 @@ def read_sweep(folder: Path) -> Sweep:
 
 
 def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame:
-    chosen = {tuple(choice.condition.items()): choice.rate for choice in choices}
     rows = []
     for result in results:
         row: dict[str, Any] = {
@@ -105,8 +128,14 @@ def _table(results: list[CellResult], choices: list[Choice]) -> polars.DataFrame
             **result.cell.overrides,
             "status": result.status,
         }
-        if chosen:
-            row["selected"] = chosen.get(result.cell.condition()) == result.cell.rate
+        if choices:
+            row["selects"] = result.cell.selects
+            row["selected_for"] = "; ".join(
+                choice.measure
+                for choice in choices
+                if tuple(choice.condition.items()) == result.cell.condition()
+                and choice.rate == result.cell.rate
+            )
         summary = result.summary or {}
         for key in (
             "final_hash",

@@ -1,5 +1,6 @@
-"""Selects a step size for each condition by a measure that is averaged over the seeds.
+"""Selects a step size for each condition by a measure that is averaged over the selection seeds.
 
+No other number of a report uses these seeds. The data are those of SELECTION_SPLIT.
 A step size is ruled out if a run of any seed diverged, failed or is missing. If the measure is the
 cost of a target, a step size at which a seed does not reach the target ranks after the step sizes
 at which every seed does. Ties are broken by the better final value, then by the smaller step size.
@@ -10,32 +11,64 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from lab.cells import Cell
+from lab.axes import Axis
+from lab.cells import SEED, Cell
 from lab.curves import read_curves
-from lab.measure import METRICS, Measure, final_value
+from lab.errors import LabError
+from lab.measure import METRICS, Measure, final_value, parse_measure
+
+
+# The split that selection reads. The program evaluates the test set only, so that a step size is
+# selected with other seeds than those of a table, and on the same test samples.
+SELECTION_SPLIT = "test"
+SELECTION_SEEDS = "1000..1002"  # unless a sweep or study names others
 
 
 @dataclass(frozen=True)
 class Choice:
     condition: dict[str, str]
+    measure: str  # the text of the measure for which the step size is best
     rate: str | None  # None: every step size is ruled out
     at_edge: bool  # the selected step size is the smallest or largest of the grid
     scores: dict[str, float | None]  # step size → mean over the seeds; None: target not reached
     ruled_out: list[str]
 
 
+def selection_measure(text: str) -> Measure:
+    """The measure that selects a step size for values of the measure `text`."""
+    return parse_measure(text.replace("test_", f"{SELECTION_SPLIT}_"))
+
+
+def selecting_axes(axes: list[Axis], seeds: tuple[str, ...], config: dict[str, Any]) -> list[Axis]:
+    """The axes with the selection seeds instead of those that are reported.
+
+    Throws LabError if a seed would be both.
+    """
+    reported = [str(config.get("run", {}).get("seed", 0))]
+    reported = next((list(axis.values) for axis in axes if axis.key == SEED), reported)
+    if both := [seed for seed in seeds if seed in reported]:
+        raise LabError(
+            f"the seed {both[0]} selects step sizes and is reported: "
+            "choose other seeds with --selection-seeds"
+        )
+    return [axis for axis in axes if axis.key != SEED] + [Axis(SEED, seeds)]
+
+
 def choose(
     cells: list[Cell],
     summaries: dict[str, dict[str, Any]],
     rates: tuple[str, ...],
-    measure: Measure,
+    select: str,
 ) -> list[Choice]:
-    """One choice per condition. `summaries`: name of a finished cell → its summary."""
+    """One choice per condition, for the measure `select`.
+
+    `summaries`: name of a finished cell → its summary.
+    """
     groups: dict[tuple[tuple[str, str], ...], list[Cell]] = defaultdict(list)
     for cell in cells:
         groups[cell.condition()].append(cell)
     return [
-        _choose_one(dict(condition), members, summaries, rates, measure)
+        _choose_one(dict(condition), members, summaries, rates, select)
         for condition, members in groups.items()
     ]
 
@@ -45,11 +78,15 @@ def _choose_one(
     members: list[Cell],
     summaries: dict[str, dict[str, Any]],
     rates: tuple[str, ...],
-    measure: Measure,
+    select: str,
 ) -> Choice:
+    measure = selection_measure(select)
     scores: dict[str, float | None] = {}
     keys: dict[str, tuple[float, float, float]] = {}
     ruled_out = []
+    periodic = any(
+        summaries.get(cell.name, {}).get("topology", {}).get("period", 1) > 1 for cell in members
+    )
     for rate in rates:
         runs = [cell for cell in members if cell.rate == rate]
         finals = [
@@ -61,7 +98,7 @@ def _choose_one(
             ruled_out.append(rate)
             continue
         final = sum(finals) / len(finals)
-        score = final if measure.is_final else _mean(measure, runs)
+        score = final if measure.is_final and not periodic else _mean(measure, runs)
         scores[rate] = score if isfinite(score) else None
         keys[rate] = (
             -score if measure.more_is_better else score,
@@ -69,9 +106,9 @@ def _choose_one(
             float(rate),
         )
     if not keys:
-        return Choice(condition, None, False, scores, ruled_out)
+        return Choice(condition, select, None, False, scores, ruled_out)
     best = min(keys, key=lambda rate: keys[rate])
-    return Choice(condition, best, best in (rates[0], rates[-1]), scores, ruled_out)
+    return Choice(condition, select, best, best in (rates[0], rates[-1]), scores, ruled_out)
 
 
 def _mean(measure: Measure, runs: list[Cell]) -> float:

@@ -13,6 +13,7 @@ from lab.axes import Axis, parse_axes, parse_axis, read_variants
 from lab.cells import SEED
 from lab.conditions import short_key
 from lab.errors import LabError
+from lab.selection import SELECTION_SEEDS
 
 T = TypeVar("T")
 
@@ -26,6 +27,7 @@ class Part:
     axes: tuple[str, ...]  # as sweep.py takes them
     rates: str = ""  # step sizes to select from; empty: no selection
     select: str = "test_loss"  # the measure that selects the step size
+    selection_seeds: str = SELECTION_SEEDS  # of the runs that select it; none is reported
     variants: tuple[str, ...] = ()  # names of the study's variants; empty: all
     full: bool = True  # if the full-size study has this part
 
@@ -43,6 +45,7 @@ class Column:
     part: str = ""  # empty: the first part
     percent: bool = False
     unit: str = ""  # "B" is written as kB, MB, …
+    select: str = ""  # the measure that selects this column's step size; empty: that of the part
     note: str = ""  # text below the table
 
 
@@ -132,6 +135,11 @@ class Study:
     def columns_of(self, part: Part) -> list[Column]:
         return [column for column in self.columns if self.part(column.part) is part]
 
+    def selects_of(self, part: Part) -> list[str]:
+        """The measures that select a step size of a part; the first one is the part's."""
+        own = [column.select for column in self.columns_of(part) if column.select]
+        return list(dict.fromkeys([part.select, *own]))
+
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
 
@@ -175,7 +183,12 @@ def read_study(folder: Path) -> Study:
     return replace(
         study,
         columns=tuple(
-            replace(c, measure=c.measure.replace("{target}", study.target)) for c in study.columns
+            replace(
+                c,
+                measure=c.measure.replace("{target}", study.target),
+                select=c.select.replace("{target}", study.target),
+            )
+            for c in study.columns
         ),
         parts=tuple(
             replace(p, select=p.select.replace("{target}", study.target)) for p in study.parts
@@ -206,7 +219,7 @@ def full_size(study: Study) -> Study:
     )
     kept = {part.name: ["", *facet_names(part)] for part in parts}
     columns = tuple(
-        replace(c, measure=with_full_target(c.measure))
+        replace(c, measure=with_full_target(c.measure), select=with_full_target(c.select))
         for c in study.columns
         if study.part(c.part).name in kept
     )

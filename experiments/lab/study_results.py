@@ -5,21 +5,21 @@ column. The cost of a target that is not reached is null in the file and NEVER h
 """
 
 import json
-import subprocess
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from lab.axes import VARIANT
 from lab.cells import read_json
 from lab.conditions import Condition, read_conditions
 from lab.errors import LabError
-from lab.measure import METRICS, NEVER, parse_measure
+from lab.measure import METRICS, NEVER, Measure, parse_measure
 from lab.results import Sweep
-from lab.study import Column, Study, facet_at
+from lab.study import Column, Part, Study, facet_at
+from lab.topology import topology_metric
 
-SCHEMA = 1
+SCHEMA = 2
 _TOPOLOGY = "topology "  # the prefix of a measure of the mixing matrix
 
 
@@ -34,12 +34,17 @@ class ResultRow:
     at_edge: bool
     expected: int  # number of seeds in the grid
     values: dict[str, list[float]]  # column → one value per seed
+    # Of columns with a measure of their own that selects the step size: column → text of it.
+    own_rates: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class StudyResults:
     rows: tuple[ResultRow, ...]
     rates: dict[str, str]  # part → step sizes tried
+    # Part → seeds of the runs that selected step sizes; a part that is missing here used the seeds
+    # of its rows.
+    selection_seeds: dict[str, str] = field(default_factory=dict)
 
     def rows_of(self, part: str) -> list[ResultRow]:
         return [row for row in self.rows if row.part == part]
@@ -47,11 +52,6 @@ class StudyResults:
 
 def average(values: list[float]) -> float:
     return NEVER if NEVER in values else mean(values)
-
-
-def deviation(values: list[float]) -> float | None:
-    """Sample standard deviation over the seeds; None for one seed or if a value is NEVER."""
-    return None if len(values) < 2 or NEVER in values else stdev(values)
 
 
 def more_is_better(column: Column) -> bool:
@@ -65,33 +65,57 @@ def collect(
     rows: list[ResultRow] = []
     conditions: dict[str, list[Condition]] = {}
     for part in study.parts:
-        conditions[part.name] = read_conditions(sweeps[part.name])
-        for condition in conditions[part.name]:
-            choice = condition.choice
-            values = {
-                column.name: [
-                    _value(column, run.curves, run.summary, binary) for run in condition.runs
-                ]
-                for column in study.columns_of(part)
-            }
-            rows.append(
-                ResultRow(
-                    part.name,
-                    condition.labels[VARIANT],
-                    facet_at(part, condition.labels),
-                    choice.rate if choice else None,
-                    bool(choice and choice.at_edge),
-                    condition.expected,
-                    values,
-                )
-            )
-    return StudyResults(tuple(rows), {part.name: part.rates for part in study.parts}), conditions
+        found = {
+            select: read_conditions(sweeps[part.name], select) for select in study.selects_of(part)
+        }
+        conditions[part.name] = found[part.select]
+        rows += [_row(study, part, condition, found, binary) for condition in found[part.select]]
+    results = StudyResults(
+        tuple(rows),
+        {part.name: part.rates for part in study.parts},
+        {part.name: part.selection_seeds for part in study.parts if part.rates},
+    )
+    return results, conditions
+
+
+def _row(
+    study: Study,
+    part: Part,
+    condition: Condition,
+    found: dict[str, list[Condition]],
+    binary: Path,
+) -> ResultRow:
+    """`found`: the conditions at the step sizes that each measure selects."""
+    values, own_rates = {}, {}
+    for column in study.columns_of(part):
+        of_column = found[column.select or part.select]
+        same = [other for other in of_column if other.labels == condition.labels]
+        runs = same[0].runs if same else []
+        values[column.name] = [_value(column, run.curves, run.summary, binary) for run in runs]
+        if column.select:
+            own_rates[column.name] = "–"
+            if same and (choice := same[0].choice):
+                own_rates[column.name] = rate_text(choice.rate, choice.at_edge)
+    return ResultRow(
+        part.name,
+        condition.labels[VARIANT],
+        facet_at(part, condition.labels),
+        condition.choice.rate if condition.choice else None,
+        bool(condition.choice and condition.choice.at_edge),
+        condition.expected,
+        values,
+        own_rates,
+    )
+
+
+def rate_text(rate: str | None, at_edge: bool) -> str:
+    return f"{rate}{' (edge)' if at_edge else ''}" if rate else "–"
 
 
 def write_results(path: Path, results: StudyResults) -> None:
     rows = [
         {
-            **asdict(row),
+            **{key: value for key, value in asdict(row).items() if key != "own_rates" or value},
             "values": {
                 name: [None if value == NEVER else value for value in values]
                 for name, values in row.values.items()
@@ -100,7 +124,10 @@ def write_results(path: Path, results: StudyResults) -> None:
         for row in results.rows
     ]
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    header = f'"schema": {SCHEMA},\n "rates": {json.dumps(results.rates)}'
+    seeds = json.dumps(results.selection_seeds)
+    header = (
+        f'"schema": {SCHEMA},\n "rates": {json.dumps(results.rates)},\n "selection_seeds": {seeds}'
+    )
     path.write_text(f'{{{header},\n "rows": [\n  {lines}]}}\n', encoding="utf-8")
 
 
@@ -120,7 +147,7 @@ def read_results(path: Path) -> StudyResults:
         )
         for row in content["rows"]
     ]
-    return StudyResults(tuple(rows), content["rates"])
+    return StudyResults(tuple(rows), content["rates"], content["selection_seeds"])
 
 
 def _value(column: Column, curves: Any, summary: dict[str, Any], binary: Path) -> float:
@@ -129,45 +156,28 @@ def _value(column: Column, curves: Any, summary: dict[str, Any], binary: Path) -
     return parse_measure(column.measure).value(curves)
 
 
-def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
-    """A field of `gossamer topology --json` for a run's mixing matrix.
-
-    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`.
-    """
-    key, _, decay = text.partition(" ")
-    topology = dict(config["topology"])
-    command = [
-        str(binary),
-        "topology",
-        topology.pop("kind"),
-        "--json",
-        "-n",
-        str(config["run"]["peers"]),
-        "--weights",
-        topology.pop("weights"),
-        "--seed",
-        str(config["run"]["seed"]),
-    ]
-    command += ["--lazy"] if topology.pop("lazy") else []
-    command += ["--decay", decay] if decay else []
-    for name, value in topology.items():
-        command += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
-    value = json.loads(done.stdout).get(key)
-    if not isinstance(value, (int, float)):
-        raise LabError(f"{' '.join(command)}: the output has no number '{key}'")
-    return float(value)
-
-
 def check_columns(study: Study) -> None:
     """Throws LabError if a measure or the curve of a panel is not valid."""
     for column in study.columns:
         if not column.measure.startswith(_TOPOLOGY):
-            parse_measure(column.measure)
+            _check_selection(study, column)
     for panel in study.panels:
         if panel.kind == "curve" and panel.y not in METRICS:
             raise LabError(
                 f"{study.name}: panel '{panel.title}': {panel.y} is no curve ({', '.join(METRICS)})"
             )
+
+
+def _check_selection(study: Study, column: Column) -> None:
+    """A value of the averaged model has a step size that is selected for the averaged model."""
+    part = study.part(column.part)
+    measure, select = parse_measure(column.measure), parse_measure(column.select or part.select)
+    if part.rates and _is_averaged(measure) and not _is_averaged(select):
+        raise LabError(
+            f"{study.name}: column '{column.name}' shows the averaged model at a step size for "
+            f'the peers\' own models: give the column select = "{column.measure}"'
+        )
+
+
+def _is_averaged(measure: Measure) -> bool:
+    return measure.curve.startswith("averaged_")

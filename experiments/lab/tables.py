@@ -8,9 +8,12 @@ from rich.table import Table
 
 from lab.conditions import Condition
 from lab.figures import bytes_text, number_or_dash, cost_axes
-from lab.measure import METRICS, final_value
+from lab.inference import half_width
+from lab.measure import METRICS
 from lab.metric import Metric, Target, rounds_and_bytes_to, seconds_to
+from lab.selection import selection_measure
 
+_AVERAGED = "averaged_accuracy"
 _NAMES = {
     "test_accuracy": "test accuracy",
     "averaged_accuracy": "averaged model",
@@ -30,8 +33,13 @@ class TextTable:
 
 
 def make_table(
-    conditions: list[Condition], metric: Metric, targets: dict[str, Target]
+    conditions: list[Condition],
+    metric: Metric,
+    targets: dict[str, Target],
+    averaged: list[Condition],
 ) -> TextTable:
+    """`averaged`: the conditions at the step sizes selected for the averaged model, if any."""
+    own = {tuple(condition.labels.items()): condition for condition in averaged}
     metrics = [name for name in _NAMES if any(_finals(c, name).size for c in conditions)]
     if "test_accuracy" in metrics:
         metrics.remove("test_loss")  # in results.csv
@@ -69,10 +77,11 @@ def make_table(
             if len(condition.runs) == condition.expected
             else f"{len(condition.runs)} of {condition.expected}"
         )
-        row.extend(
-            _spread(_finals(condition, name), METRICS[name] or "accuracy" in name)
-            for name in metrics
-        )
+        for name in metrics:
+            if own and name == _AVERAGED:
+                row.append(_own_step(own.get(tuple(condition.labels.items())), name))
+            else:
+                row.append(_spread(_finals(condition, name), METRICS[name]))
         if "test_accuracy" in metrics:
             worst = [run.summary["final"]["test_accuracy"]["min"] for run in condition.runs]
             row.append(f"{min(worst):.3f}")
@@ -92,7 +101,7 @@ def make_table(
         if timed:
             row.append(_to_target(seconds_to(condition, metric, target), "{:.3g}"))
         rows.append(row)
-    return TextTable(header, rows, _notes(selected, conditions, metrics))
+    return TextTable(header, rows, _notes(conditions, metrics, averaged))
 
 
 def print_table(content: TextTable, title: str) -> None:
@@ -111,18 +120,25 @@ def print_table(content: TextTable, title: str) -> None:
 
 
 def _finals(condition: Condition, metric: str) -> np.ndarray:
-    values = [final_value(run.summary, metric) for run in condition.runs]
+    values = [run.final(metric) for run in condition.runs]
     return np.array([value for value in values if value is not None])
 
 
 def _spread(values: np.ndarray, fraction: bool) -> str:
-    """The mean over the seeds ± half the range from the lowest to the highest seed."""
+    """The mean over the seeds ± half the width of its 95 % interval."""
     if not values.size:
         return "–"
-    if values.size == 1:  # one seed has no spread
+    half = half_width(values)
+    if half is None:  # one seed
         return f"{values[0]:.3f}" if fraction else f"{values[0]:.3g}"
-    half = (values.max() - values.min()) / 2
     return f"{values.mean():.3f} ± {half:.3f}" if fraction else f"{values.mean():.3g} ± {half:.1g}"
+
+
+def _own_step(condition: Condition | None, name: str) -> str:
+    """A metric at the step size that is selected for it: `0.946 ± 0.007 at 1`."""
+    if condition is None:
+        return "–"
+    return f"{_spread(_finals(condition, name), METRICS[name])} at {_step_size(condition)}"
 
 
 def _step_size(condition: Condition) -> str:
@@ -148,17 +164,25 @@ def _to_target(costs: list[float], form: str) -> str:
     )
 
 
-def _notes(selected: bool, conditions: list[Condition], metrics: list[str]) -> list[str]:
+def _notes(conditions: list[Condition], metrics: list[str], averaged: list[Condition]) -> list[str]:
     notes = [
-        "Mean over the seeds ± half the range from the lowest to the highest seed; "
+        "Mean over the seeds ± half the width of its 95 % interval (Student's t); "
         "there is no ± for one seed. Test accuracy and loss are means over the peers' own models."
     ]
-    if "averaged_accuracy" in metrics:
+    if _AVERAGED in metrics:
         notes[0] += (
             " Averaged model: the model with the mean of the peers' parameters. "
             "Worst peer: the lowest value of all peers and seeds."
         )
-    if selected and any(c.choice and c.choice.at_edge for c in conditions):
+    selected = next((c.choice.measure for c in conditions if c.choice), "")
+    if _AVERAGED in metrics and selected and not averaged:
+        notes.append(
+            "Averaged model: at the step size selected for the "
+            f"{selection_measure(selected).description}; --select averaged_loss selects its own."
+        )
+    if averaged:
+        notes.append('Averaged model, "at": the step size that is selected for it.')
+    if any(c.choice and c.choice.at_edge for c in [*conditions, *averaged]):
         notes.append(
             "edge!: the best step size is the smallest or largest of the grid; "
             "a better one may lie outside."

@@ -11,12 +11,13 @@ from typing import Any
 
 import paper
 import pytest
-from lab.axes import Axis, parse_axes, read_variants
+from lab.axes import Axis, parse_axes, parse_axis, read_variants
 from lab.binary import program_command
 from lab.cells import Cell, make_cells, trains_task
 from lab.errors import LabError
 from lab.launch import LaunchConfig, check
-from lab.readme_section import index_table, readme_section, results_between_markers
+from lab.readme_section import index_section, readme_section, results_between_markers
+from lab.selection import selecting_axes
 from lab.study import Part, full_size, read_study
 from lab.study_results import check_columns, read_results
 
@@ -31,8 +32,9 @@ target = "0.7"
 [[part]]
 name = "graphs"
 config = "run.toml"
-axes = ["run.peers=4,8", "run.seed=0..1"]
+axes = ["run.peers=4,8", "run.seed=0..5"]
 rates = "0.1,0.4,0.9,2"
+selection_seeds = "7"
 select = "rounds until test_accuracy {target}"
 [variants.ring]
 "topology.kind" = "ring"
@@ -45,6 +47,10 @@ measure = "rounds until test_accuracy {target}"
 name = "bytes"
 measure = "bytes_sent until test_accuracy {target}"
 unit = "B"
+[[column]]
+name = "averaged model"
+measure = "rounds until averaged_accuracy {target}"
+select = "averaged_accuracy at 3"
 [[claim]]
 text = "complete before ring"
 column = "rounds"
@@ -103,12 +109,14 @@ def small(lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_study_is_run_evaluated_and_written(small: Any, lab: Any, tmp_path: Path) -> None:
     done = small("-j", "2")
     assert done.returncode == 0, done.stderr
-    assert "holds in part: 2 of 3 claims, 1 fail" in done.stdout
+    assert "2 of 3 claims hold, 1 does not hold" in done.stdout
     home = tmp_path / "papers" / "small"
     text = (home / "README.md").read_text(encoding="utf-8")
     assert (
         "**does not hold**: complete is ahead of ring" in text
         and "| ring | peers = 8 | 0.9 |" in text
+        and "step size | averaged model |" in text
+        and "with the seeds 7, of which no value is shown" in " ".join(text.split())
         and "| 77 |" in text
     )
     assert (home / "figure.svg").read_text(encoding="utf-8").count("<svg") == 1
@@ -119,7 +127,7 @@ def test_a_study_is_run_evaluated_and_written(small: Any, lab: Any, tmp_path: Pa
         name: (home / name).read_bytes() for name in ("results.json", "README.md", "figure.svg")
     }
     again = small()
-    assert again.returncode == 0 and "32 of them complete" in again.stderr
+    assert again.returncode == 0 and "16 of them complete" in again.stderr
     assert before == {name: (home / name).read_bytes() for name in before}, (
         "the same runs give the same files"
     )
@@ -128,10 +136,31 @@ def test_a_study_is_run_evaluated_and_written(small: Any, lab: Any, tmp_path: Pa
     )
     assert small("--render").returncode == 0
     reported = lab("report", "runs/papers/small/graphs")
-    assert reported.returncode == 0 and "ring, complete; 2 seeds each" in reported.stdout, (
+    assert reported.returncode == 0 and "ring, complete; 6 seeds each" in reported.stdout, (
         "report.py reads the sweeps of a study"
     )
     assert (home / "README.md").read_text(encoding="utf-8") == "Ours.\n\n" + text + "\nMore.\n"
+
+
+def test_a_column_can_have_a_step_size_of_its_own(small: Any, tmp_path: Path) -> None:
+    home = tmp_path / "papers" / "small"
+    study = (home / "study.toml").read_text(encoding="utf-8").replace("=4,8", "=8")
+    study = study.replace('facet = "peers = 8"\n', "")
+    close = study.replace('"averaged_accuracy at 3"', '"consensus_distance at 1"')
+    (home / "study.toml").write_text(close, encoding="utf-8")
+    refused = small()
+    assert refused.returncode == 2 and "give the column select = " in refused.stderr, (
+        "the averaged model has a step size that is selected for it"
+    )
+    other = close.replace('"rounds until averaged_accuracy {target}"', '"consensus_distance"')
+    (home / "study.toml").write_text(other, encoding="utf-8")
+    assert small().returncode == 0
+    results = read_results(home / "results.json")
+    assert results.selection_seeds == {"graphs": "7"}
+    ring = next(row for row in results.rows if row.series == "ring")
+    assert (ring.rate, ring.own_rates) == ("0.9", {"averaged model": "0.1 (edge)"})
+    folders = (tmp_path / "runs/papers/small/graphs").glob("ring-*-rate0.1")
+    assert len(list(folders)) == 7, "six seeds are run with this step size too"
 
 
 def test_step_sizes_are_selected_by_the_cost_of_a_target(lab: Any, tmp_path: Path) -> None:
@@ -263,6 +292,15 @@ def test_every_full_size_is_a_valid_run(folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
+def test_no_reported_seed_selects_a_step_size(folder: Path) -> None:
+    study = read_study(folder)
+    for part in [*study.parts, *(full_size(study).parts if study.full else ())]:
+        config = tomllib.loads((folder / part.config).read_text(encoding="utf-8"))
+        seeds = parse_axis(f"run.seed={part.selection_seeds}").values
+        selecting_axes(parse_axes(list(part.axes)), seeds, config)
+
+
+@pytest.mark.parametrize("folder", STUDIES, ids=lambda folder: folder.name)
 def test_a_readme_matches_its_results(folder: Path) -> None:
     study = read_study(folder)
     results = read_results(folder / "results.json")
@@ -274,6 +312,6 @@ def test_a_readme_matches_its_results(folder: Path) -> None:
 
 
 def test_the_index_has_every_study() -> None:
-    assert results_between_markers(paper.PAPERS / "README.md") == index_table(
+    assert results_between_markers(paper.PAPERS / "README.md") == index_section(
         [read_study(folder) for folder in STUDIES]
     )

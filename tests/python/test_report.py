@@ -124,6 +124,29 @@ def test_step_sizes_at_the_edge_are_flagged(lab: Any, tmp_path: Path) -> None:
     assert "0.5 (edge!)" in output and "at the edge of the grid (0.2, 0.5)" in page
 
 
+@pytest.mark.usefixtures("without_drawing")
+def test_the_averaged_model_is_shown_at_its_own_step_size(lab: Any, tmp_path: Path) -> None:
+    command = ("sweep", "small.toml", "run.seed=0..1", "--rates", "0.1,0.5,0.9", "--out", "out")
+    lab(*command, "--select", "consensus_distance at 1")
+    page = lab("report", "out").stdout
+    assert "Averaged model: at the step size selected for" in page
+    lab(*command, "--select", "consensus_distance at 1", "--select", "averaged_accuracy")
+    lab("report", "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "<td>0.1 (edge!)</td>" in page and re.search(r"<td>0\.\d+ ± 0\.\d+ at 0\.9 ", page)
+    assert "the step size that is selected for it" in page
+
+
+@pytest.mark.usefixtures("without_drawing")
+def test_a_report_names_the_seeds_of_the_selection(lab: Any, tmp_path: Path) -> None:
+    page, output = make(
+        lab, tmp_path, "run.seed=0..1", "--rates", "0.2,0.5,2", "--selection-seeds", "5,6"
+    )
+    assert "2 of 2 runs are compared; 6 other runs select step sizes" in page
+    assert "with the seeds 5, 6" in page and "The selection reads the test set" in page
+    assert "half the width of its 95 % interval" in output
+
+
 def test_a_sweep_without_finished_runs_is_an_error(lab: Any, tmp_path: Path) -> None:
     lab("sweep", "small.toml", "run.seed=13", "--out", "out")
     done = lab("report", "out")

@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 from conftest import ROOT
 from lab.axes import Axis, parse_axis, parse_rates
-from lab.cells import Cell, cell_name, configuration_hash, make_cells
+from lab.cells import cell_name, configuration_hash, make_cells
 from lab.errors import LabError
-from lab.measure import parse_measure
-from lab.selection import choose
 
 
 def sweep_json(folder: Path) -> dict[str, Any]:
@@ -184,34 +182,6 @@ def test_a_folder_of_other_files_is_not_deleted(lab: Any, tmp_path: Path) -> Non
     assert (foreign / "thesis.tex").exists()
 
 
-def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
-    done = lab(
-        "sweep",
-        "small.toml",
-        "topology.kind=ring,complete",
-        "run.seed=0..1",
-        "--rates",
-        "0.1,0.5,2",
-        "--out",
-        "out",
-    )
-    assert done.returncode == 0, "a diverged run only rules out its step size"
-    choices = {
-        choice["condition"]["topology.kind"]: choice
-        for choice in sweep_json(tmp_path / "out")["choices"]
-    }
-    assert {(c["rate"], c["at_edge"], tuple(c["ruled_out"])) for c in choices.values()} == {
-        ("0.5", False, ("2",))
-    }
-    edge = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--out", "out")
-    assert edge.returncode == 0 and "edge" in edge.stderr
-    assert lab("sweep", "small.toml", "--rates", "2,3", "--out", "none").returncode == 1
-    assert lab("sweep", "small.toml", "optimizer.rate=2", "--out", "axis").returncode == 1, (
-        "without --rates a diverged run is a failure"
-    )
-    assert lab("sweep", "small.toml", "optimizer.rate=1", "--rates", "1,2").returncode == 2
-
-
 TASK = """
 import numpy as np
 
@@ -242,26 +212,15 @@ def test_a_task_in_python_is_swept_by_its_step_size(
     (choice,) = sweep_json(tmp_path / "out")["choices"]
     assert (choice["rate"], choice["at_edge"]) == ("0.9", False)
     again = lab(*command, program=gossamer)
-    assert "3 of them complete" in again.stderr and "another build" not in again.stderr
+    assert "9 run(s) to select step sizes in out, 9 of them complete" in again.stderr
+    assert (
+        "1 run(s) in out, 1 of them complete" in again.stderr
+        and "another build" not in again.stderr
+    )
     (tmp_path / "mean_task.py").write_text(TASK + "\n", encoding="utf-8")
     assert "another build" in lab(*command, program=gossamer).stderr
     bad = lab("sweep", "task.toml", "model.raet=1", "--out", "bad", program=gossamer)
     assert bad.returncode == 2 and "model.raet: task() in " in bad.stderr
-
-
-def test_a_step_size_with_a_missing_seed_is_ruled_out() -> None:
-    cells = [
-        Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})
-        for r in ("0.1", "0.2", "0.4")
-        for s in "01"
-    ]
-    summaries = {
-        c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}}
-        for c in cells
-    }
-    del summaries["0.4-1"]
-    (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), parse_measure("test_loss"))
-    assert (choice.rate, choice.at_edge, choice.ruled_out) == ("0.2", False, ["0.4"])
 
 
 def test_one_process_per_peer(lab: Any, tmp_path: Path) -> None:
@@ -325,18 +284,3 @@ def test_a_second_sweep_in_the_same_folder_is_rejected(lab: Any, tmp_path: Path)
 def test_a_file_as_output_folder_is_rejected(lab: Any, out: str) -> None:
     done = lab("sweep", "small.toml", "--out", out)
     assert done.returncode == 2 and f"--out {out}: " in done.stderr
-
-
-def test_a_missing_metric_is_named(lab: Any) -> None:
-    done = lab(
-        "sweep",
-        "small.toml",
-        "--rates",
-        "0.1,0.2",
-        "--select",
-        "distance_to_optimum",
-        "--out",
-        "out",
-    )
-    assert done.returncode == 1 and "runs on these data have no distance_to_optimum" in done.stderr
-    assert "diverged" not in done.stderr

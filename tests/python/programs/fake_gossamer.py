@@ -107,14 +107,19 @@ def topology_report(kind, n):
 
 
 def state(config, report, t, noise):
-    """Loss, accuracy and consensus distance at round t. A larger gap gives better values."""
+    """Loss, accuracy and consensus distance at round t.
+
+    A larger gap gives better values. A larger step learns faster and moves the peers apart.
+    """
     gap, rate = report["spectral_gap"], float(config.get("optimizer", {}).get("rate", 0.1))
     speed = rate * gap**0.3 * (1 + noise)
     left = math.exp(-speed * t / 6)
     return {
         "loss": 0.2 + 2.1 * left,
         "accuracy": 0.95 - 0.85 * left - 0.02 * (1 - gap),
-        "consensus": 0 if gap == 1 else (1 - gap) * 3 * (1 - math.exp(-t / 5)) * (0.1 + left),
+        "consensus": 0
+        if gap == 1
+        else (1 - gap) * 6 * rate * (1 - math.exp(-t / 5)) * (0.1 + left),
     }
 
 
@@ -290,6 +295,9 @@ def main(argv):
     if command == "collect":
         header = json.loads(sorted(Path(target).glob("log-*.jsonl"))[0].open().readline())
         write_summary(Path(target), header["config"])
+        return
+    if command == "topology":
+        print(json.dumps(topology_report(target, int(rest[rest.index("-n") + 1]))))
         return
     config = read(target, [rest[i + 1] for i, argument in enumerate(rest) if argument == "--set"])
     if "--check" in rest:

@@ -1,0 +1,74 @@
+"""The report of `gossamer topology` on the graph of a run, and the rounds that a log must show.
+
+A graph that changes with a period has a phase in every round. The peers' own models depend on the
+phase: they agree exactly at the end of a period of Base-(k+1), and differ between. A value of such
+a run is the mean over the phases of a period (lab/curves.py), so its log must show all of them.
+"""
+
+import json
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from lab.errors import LabError
+
+_DEFAULT_EVERY = 10  # of log.every
+
+
+def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
+    """A field of `gossamer topology --json` for a run's mixing matrix.
+
+    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`.
+    """
+    key, _, decay = text.partition(" ")
+    command = _command(config, binary) + (["--decay", decay] if decay else [])
+    done = _run(tuple(command))
+    if done.returncode != 0:
+        raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
+    value = json.loads(done.stdout).get(key)
+    if not isinstance(value, (int, float)):
+        raise LabError(f"{' '.join(command)}: the output has no number '{key}'")
+    return float(value)
+
+
+def unseen_phases(config: dict[str, Any], binary: Path) -> str:
+    """Why the log of a valid run would not show every phase of its graph; empty if it will."""
+    graph = {"topology": config.get("topology", {}), "run": dict(config.get("run", {}), seed=0)}
+    done = _run(tuple(_command(graph, binary)))
+    period = json.loads(done.stdout)["period"] if done.returncode == 0 else 1  # 0: random graphs
+    every = config.get("log", {}).get("every", _DEFAULT_EVERY)
+    rounds = config.get("run", {}).get("rounds", period * every)
+    seen = _phases_seen(every, rounds, period)
+    if seen >= period:
+        return ""
+    others = (k for k in (*range(every, every + period), 1) if k)
+    better = next((k for k in others if _phases_seen(k, rounds, period) == period), None)
+    return (
+        f"log.every = {every} shows {seen} of the {period} rounds after which the graph "
+        f"{config['topology']['kind']} repeats. The peers' models depend on that round, so a value "
+        "is the mean over all of them: "
+        + (f"choose log.every = {better}" if better else f"run at least {period} rounds")
+    )
+
+
+def _phases_seen(every: int, rounds: int, period: int) -> int:
+    """The number of different phases among the logged rounds after round 0."""
+    logged = {*range(every, rounds + 1, every), rounds} if every else {rounds}
+    return len({t % period for t in logged}) if period else 0
+
+
+def _command(config: dict[str, Any], binary: Path) -> list[str]:
+    topology, run = dict(config.get("topology", {})), config.get("run", {})
+    command = [str(binary), "topology", topology.pop("kind", "ring"), "--json"]
+    command += ["-n", str(run["peers"])] if "peers" in run else []
+    command += ["--weights", topology.pop("weights", "auto"), "--seed", str(run.get("seed", 0))]
+    command += ["--lazy"] if topology.pop("lazy", False) else []
+    for name, value in topology.items():
+        command += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    return command
+
+
+@cache
+def _run(command: tuple[str, ...]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False)

@@ -1,0 +1,143 @@
+"""Selection of step sizes with the fake program, and logs that would not show a whole period."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lab.cells import Cell
+from lab.conditions import read_conditions
+from lab.results import read_sweep
+from lab.selection import choose
+
+
+def sweep_json(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+
+
+def statuses(folder: Path) -> dict[str, str]:
+    return {cell["name"]: cell["status"] for cell in sweep_json(folder)["cells"]}
+
+
+def test_step_sizes_are_selected_per_cell(lab: Any, tmp_path: Path) -> None:
+    done = lab(
+        "sweep",
+        "small.toml",
+        "topology.kind=ring,complete",
+        "run.seed=0..1",
+        "--rates",
+        "0.1,0.5,2",
+        "--out",
+        "out",
+    )
+    assert done.returncode == 0, "a diverged run only rules out its step size"
+    choices = {
+        choice["condition"]["topology.kind"]: choice
+        for choice in sweep_json(tmp_path / "out")["choices"]
+    }
+    assert {(c["rate"], c["at_edge"], tuple(c["ruled_out"])) for c in choices.values()} == {
+        ("0.5", False, ("2",))
+    }
+    edge = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--out", "out")
+    assert edge.returncode == 0 and "edge" in edge.stderr
+    assert statuses(tmp_path / "out")["rate0.5"] == "finished"
+    assert "rate0.1" not in statuses(tmp_path / "out"), "only the selected step size is reported"
+    assert lab("sweep", "small.toml", "--rates", "2,3", "--out", "none").returncode == 1
+    assert lab("sweep", "small.toml", "optimizer.rate=2", "--out", "axis").returncode == 1, (
+        "without --rates a diverged run is a failure"
+    )
+    assert lab("sweep", "small.toml", "optimizer.rate=1", "--rates", "1,2").returncode == 2
+
+
+def test_step_sizes_are_selected_with_other_seeds_than_those_reported(
+    lab: Any, tmp_path: Path
+) -> None:
+    command = ("sweep", "small.toml", "run.seed=0..1", "--rates", "0.1,0.5", "--out", "out")
+    done = lab(*command, "--selection-seeds", "7,9")
+    assert done.returncode == 0, done.stderr
+    content = sweep_json(tmp_path / "out")
+    selecting = {cell["name"] for cell in content["cells"] if cell["selects"]}
+    assert selecting == {f"seed{seed}-rate{rate}" for seed in (7, 9) for rate in (0.1, 0.5)}
+    reported = {cell["name"] for cell in content["cells"]} - selecting
+    assert reported == {"seed0-rate0.5", "seed1-rate0.5"}
+    (condition,) = read_conditions(read_sweep(tmp_path / "out"))
+    assert {run.name for run in condition.runs} == reported
+    assert content["choices"][0]["scores"]["0.5"] == pytest.approx(
+        np.mean([final_loss(tmp_path / "out" / f"seed{seed}-rate0.5") for seed in (7, 9)])
+    ), "the score is that of the selection seeds"
+    for seeds in ("1,2", "0..3"):
+        same = lab(*command, "--selection-seeds", seeds)
+        assert same.returncode == 2 and "selects step sizes and is reported" in same.stderr
+    without_axis = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--selection-seeds", "0")
+    assert without_axis.returncode == 2 and "the seed 0 selects" in without_axis.stderr
+
+
+def final_loss(folder: Path) -> float:
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return float(summary["final"]["test_loss"]["mean"])
+
+
+def test_each_measure_has_its_own_step_size(lab: Any, tmp_path: Path) -> None:
+    """The fake program learns fastest with the largest step, which moves the peers apart."""
+    command = ("sweep", "small.toml", "run.seed=0..1", "--rates", "0.1,0.5,0.9", "--out", "out")
+    done = lab(*command, "--select", "test_accuracy", "--select", "consensus_distance at 1")
+    assert done.returncode == 0, done.stderr
+    sweep = read_sweep(tmp_path / "out")
+    rates = {choice.measure: choice.rate for choice in sweep.choices}
+    assert rates == {"test_accuracy": "0.9", "consensus_distance at 1": "0.1"}
+    for measure, rate in rates.items():
+        (condition,) = read_conditions(sweep, measure)
+        assert {run.name for run in condition.runs} == {f"seed0-rate{rate}", f"seed1-rate{rate}"}
+
+
+@pytest.mark.parametrize(
+    ("every", "rounds", "message", "remedy"),
+    [
+        (6, 60, "log.every = 6 shows 2 of the 4 rounds", "choose log.every = 7"),
+        (0, 60, "log.every = 0 shows 1 of the 4 rounds", "choose log.every = 1"),
+        (3, 9, "log.every = 3 shows 3 of the 4 rounds", "choose log.every = 1"),
+        (1, 2, "log.every = 1 shows 2 of the 4 rounds", "run at least 4 rounds"),
+        (3, 12, "", ""),
+        (1, 60, "", ""),
+    ],
+)
+def test_a_log_that_does_not_show_every_round_of_a_period_is_rejected(
+    lab: Any, gossamer: Path, every: int, rounds: int, message: str, remedy: str
+) -> None:
+    """The one-peer exponential graph of 16 peers repeats after 4 rounds."""
+    settings = ("run.peers=16", f"run.rounds={rounds}", f"log.every={every}")
+    graphs = "topology.kind=ring,random_matching,one_peer_exponential"
+    done = lab("sweep", "small.toml", graphs, *settings, "--out", "out", program=gossamer)
+    assert done.returncode == (2 if message else 0), done.stderr
+    assert message in done.stderr and remedy in done.stderr
+
+
+def test_a_step_size_with_a_missing_seed_is_ruled_out() -> None:
+    cells = [
+        Cell(f"{r}-{s}", Path(), {"run.seed": s, "optimizer.rate": r}, {"run.seed": s})
+        for r in ("0.1", "0.2", "0.4")
+        for s in "01"
+    ]
+    summaries = {
+        c.name: {"final": {"test_loss": {"mean": 1 - float(c.overrides["optimizer.rate"])}}}
+        for c in cells
+    }
+    del summaries["0.4-1"]
+    (choice,) = choose(cells, summaries, ("0.1", "0.2", "0.4"), "test_loss")
+    assert (choice.rate, choice.at_edge, choice.ruled_out) == ("0.2", False, ["0.4"])
+
+
+def test_a_missing_metric_is_named(lab: Any) -> None:
+    done = lab(
+        "sweep",
+        "small.toml",
+        "--rates",
+        "0.1,0.2",
+        "--select",
+        "distance_to_optimum",
+        "--out",
+        "out",
+    )
+    assert done.returncode == 1 and "runs on these data have no distance_to_optimum" in done.stderr
+    assert "diverged" not in done.stderr
