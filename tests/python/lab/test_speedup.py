@@ -72,7 +72,7 @@ def points(gossamer: Path, tmp_path_factory: pytest.TempPathFactory) -> dict:
 def test_the_published_configuration_is_bound_by_communication_except_for_gossip(
     gossamer: Path,
 ) -> None:
-    config = Path(__file__).resolve().parents[2] / "experiments" / "speedup.toml"
+    config = Path(__file__).resolve().parents[3] / "experiments" / "speedup.toml"
     for kind in ("dpsgd", "allreduce", "server"):
         done = subprocess.run(
             [
