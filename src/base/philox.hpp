@@ -45,6 +45,7 @@ enum class Purpose : std::uint32_t {
   clients = 16,  ///< clients that train in a round of federated averaging, and clients that fail;
                  ///< step = round
   attack = 17,   ///< what hostile peers send; step = round
+  validation = 18,  ///< samples that no peer trains on
   test = 1000,
 };
 

@@ -3,7 +3,32 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "train/validation.hpp"
+
 namespace gossamer::train {
+
+namespace {
+
+/// The summaries of own shards, and the features that need scales.
+void scale(Dataset& data) {
+  const std::span<const double> unscaled(data.unscaled);
+  const std::size_t width = data.feature_count();
+  const auto summary_of = [&](std::size_t begin, std::size_t end) {
+    if (unscaled.empty()) return ShardSummary{end - begin, {}, {}};
+    return summarise(unscaled.subspan(begin * width, (end - begin) * width), width);
+  };
+  if (data.own)
+    for (const auto& shard : data.natural_shards)  // its samples are adjacent
+      data.own_shards.push_back(shard.empty() ? ShardSummary()
+                                              : summary_of(shard.front(), shard.back() + 1));
+  if (unscaled.empty()) return;
+  if (data.own) return standardise(data, data.own_shards);
+  const ShardSummary all = summary_of(0, data.train_count);
+  standardise(data, std::span(&all, 1));
+  data.unscaled = {};
+}
+
+}  // namespace
 
 void standardise(Dataset& data, std::span<const ShardSummary> shards) {
   const std::size_t width = data.feature_count();
@@ -20,7 +45,12 @@ Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& cont
                              const ParameterValues& values) {
   std::vector<std::string> names;
   for (const DatasetKind& candidate : datasets::catalog()) {
-    if (candidate.name == kind) return candidate.make(context, values);
+    if (candidate.name == kind) {
+      GOSSAMER_TRY(Dataset data, candidate.make(context, values));
+      GOSSAMER_TRY_STATUS(hold_out(data, context));
+      scale(data);
+      return data;
+    }
     names.push_back(candidate.name);
   }
   return invalid_error(

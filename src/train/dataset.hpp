@@ -30,8 +30,10 @@ struct Dataset {
   /// Shards of data that belong to peers by construction: natural_shards[p] are p's training
   /// samples. Empty: shards are cut by data.partition.
   std::vector<std::vector<std::uint32_t>> natural_shards;
-  /// data.partition = own: a summary of each peer's shard, by peer, known for the peers of this
-  /// process. Empty: all processes have the same samples.
+  /// The samples belong to the peers of this process, and other processes have others
+  /// (data.partition = own): natural_shards has those of the peers here.
+  bool own = false;
+  /// own: a summary of each peer's shard, by peer, known for the peers of this process.
   std::vector<ShardSummary> own_shards;
   /// data.partition = own: what a sample is made of, for people, and the same at all peers.
   std::string sample_description;
@@ -48,6 +50,9 @@ struct Dataset {
   std::size_t test_count() const { return count - train_count; }
 };
 
+/// The samples on which models are evaluated.
+enum class EvaluationSplit { test, validation };
+
 /// Arguments of a factory beside its own parameters.
 struct DatasetContext {
   int peers = 1;                 ///< for data generated per peer
@@ -55,6 +60,8 @@ struct DatasetContext {
   bool own = false;              ///< data.partition = own: each peer has its own files
   std::vector<int> hosted = {};  ///< own: the peers whose files are here, ascending; a process of
                                  ///< servers has none
+  double validation = 0;         ///< fraction of the training samples that no peer trains on
+  EvaluationSplit evaluate = EvaluationSplit::test;
 };
 
 /// Standardises the features of a data set that has unscaled ones, with the scales of all `shards`
@@ -74,8 +81,11 @@ namespace datasets {
 std::vector<DatasetKind> catalog();
 }  // namespace datasets
 
-/// Builds data set `kind`. Errors: an unknown kind (invalid), with a list of the kinds, or the
-/// factory's (invalid, data).
+/// Builds data set `kind`: its samples, of which a fraction is held out (the same for every seed of
+/// a run), and scales. The samples that are evaluated are the last ones: those of the data set's
+/// test split, or those that were held out. Errors: an unknown kind (invalid), with a list of the
+/// kinds; (invalid) a fraction that leaves nothing to train or to validate on; the factory's
+/// (invalid, data).
 Result<Dataset> make_dataset(const std::string& kind, const DatasetContext& context,
                              const ParameterValues& values);
 

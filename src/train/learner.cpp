@@ -261,7 +261,7 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
 
 Status check_data(const Dataset& data) {
   const std::size_t labelled = data.classes > 0 ? data.labels.size() : data.targets.size();
-  const bool trains = data.train_count > 0 || !data.own_shards.empty();  // elsewhere, if not here
+  const bool trains = data.train_count > 0 || data.own;  // elsewhere, if not here
   if (data.count == 0 || !trains || data.train_count > data.count)
     return invalid_error(fmt::format("data {}: {} samples, {} of them to train on", data.name,
                                      data.count, data.train_count));
@@ -280,7 +280,7 @@ Status check_shards(const LearnerRequest& request) {
   if (request.shards.empty()) return invalid_error("no shards: a learner serves at least one peer");
   for (std::size_t p = 0; p < request.shards.size(); ++p) {
     const auto& shard = request.shards[p];
-    if (shard.empty() && !request.data->own_shards.empty()) continue;  // of another process
+    if (shard.empty() && request.data->own) continue;  // of another process
     if (shard.empty()) return invalid_error(fmt::format("peer {}: its shard is empty", p));
     if (request.sampling.batch < 0 ||
         static_cast<std::size_t>(request.sampling.batch) > shard.size())

@@ -12,7 +12,7 @@ namespace {
 
 Result<Shards> cut(const Dataset& data, const ShardOptions& options, int peers,
                    std::uint64_t seed) {
-  if (options.partition == "own" && data.own_shards.empty())
+  if (options.partition == "own" && !data.own)
     return invalid_error(fmt::format(
         "data.partition: own is for files that each peer has to itself (data.kind csv or idx), and "
         "'{}' is one data set; choose iid, dirichlet or label",
@@ -49,7 +49,7 @@ std::string remedy(const Dataset& data, const ShardOptions& options, std::size_t
 }
 
 Status check_sizes(const Shards& shards, const Dataset& data, const ShardOptions& options) {
-  const bool own = !data.own_shards.empty();
+  const bool own = data.own;
   const auto size_of = [own](const auto& shard) {  // those of other processes count as large
     return own && shard.empty() ? std::numeric_limits<std::size_t>::max() : shard.size();
   };
@@ -88,6 +88,17 @@ const ParameterSet<ShardOptions>& shard_parameters() {
                 .maximum = 1e6})
           .add("classes_per_peer", &ShardOptions::classes_per_peer,
                {.help = "label: number of classes of each peer", .minimum = 1, .maximum = 1e6})
+          .add(
+              "validation", &ShardOptions::validation,
+              {.help = "fraction of the training samples that no peer trains on, chosen at random, "
+                       "the same for every run.seed",
+               .minimum = 0,
+               .maximum = 0.9})
+          .add("evaluate", &ShardOptions::evaluate,
+               {.help = "the samples on which models are evaluated: those of the test set, or, to "
+                        "choose settings without it, the validation samples, which the log then "
+                        "has in place of the test figures",
+                .choices = {"test", "validation"}})
           .add("batch", &ShardOptions::batch,
                {.help = "samples a step; 0: the whole shard",
                 .minimum = 0,

@@ -18,8 +18,10 @@ struct ShardOptions {
       "iid";  ///< iid | dirichlet | label, ignored by data sets with natural shards; or own
   double alpha =
       0.1;  ///< dirichlet: a peer's classes ~ Dir(α, …, α), equal shards (partitions.hpp)
-  int classes_per_peer = 2;  ///< label: classes a peer holds (McMahan et al. 2017)
-  int batch = 16;            ///< samples a step; 0: the whole shard (full gradients)
+  int classes_per_peer = 2;       ///< label: classes a peer holds (McMahan et al. 2017)
+  double validation = 0;          ///< fraction of the training samples that no peer trains on
+  std::string evaluate = "test";  ///< test | validation: samples on which models are evaluated
+  int batch = 16;                 ///< samples a step; 0: the whole shard (full gradients)
 };
 const ParameterSet<ShardOptions>& shard_parameters();
 

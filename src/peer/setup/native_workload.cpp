@@ -22,7 +22,7 @@ double mean_shard_size(const train::Dataset& data, int peers) {
   const auto here = std::ranges::count_if(
       data.own_shards, [](const train::ShardSummary& shard) { return shard.samples > 0; });
   return static_cast<double>(data.train_count) /
-         static_cast<double>(data.own_shards.empty() ? peers : std::max<std::ptrdiff_t>(here, 1));
+         static_cast<double>(!data.own ? peers : std::max<std::ptrdiff_t>(here, 1));
 }
 
 WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
@@ -106,7 +106,7 @@ class NativeWorkload final : public Workload {
     learner_->refresh_data(std::move(sizes));
   }
   std::string data_hash() const override {
-    if (!data_->own_shards.empty()) return {};
+    if (data_->own) return {};
     return hash_hex(std::as_bytes(std::span(spec_.data->features))) +
            hash_hex(std::as_bytes(std::span(spec_.data->labels))) +
            hash_hex(std::as_bytes(std::span(spec_.data->targets)));
@@ -130,6 +130,9 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        std::span<const int> flipped) {
   train::DatasetContext data_context{config.run.peers, config.run.seed};
   data_context.own = config.shards.partition == "own";
+  data_context.validation = config.shards.validation;
+  if (config.shards.evaluate == "validation")
+    data_context.evaluate = train::EvaluationSplit::validation;
   for (const int node : hosted)
     if (node < config.run.peers) data_context.hosted.push_back(node);
   GOSSAMER_TRY(train::Dataset made,
@@ -138,7 +141,6 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   GOSSAMER_TRY(request.shards,
                train::make_shards(made, config.shards, config.run.peers, config.run.seed));
   GOSSAMER_TRY_STATUS(flip_labels(made, request.shards, flipped));
-  if (!made.unscaled.empty()) standardise(made, made.own_shards);
   const auto data = std::make_shared<train::Dataset>(std::move(made));
   request.data = data;
   const train::ModelContext model_context{data->channels, data->height, data->width, data->classes};
@@ -156,7 +158,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   const auto workload = std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
                                                          device, config.run.peers);
   const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
-  if (all_here && !data->own_shards.empty()) workload->agree(data->own_shards);
+  if (all_here && data->own) workload->agree(data->own_shards);
   return std::shared_ptr<Workload>(workload);
 }
 

@@ -8,7 +8,6 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <span>
 
 #include "base/philox.hpp"
 #include "train/csv_table.hpp"
@@ -123,23 +122,14 @@ Result<Samples> read_samples(const CsvOptions& options, const DatasetContext& co
   return samples;
 }
 
-/// The shard of each peer that is hosted, and its summary.
-void add_own_shards(const CsvOptions& options, const DatasetContext& context,
-                    const Samples& samples, Dataset& data) {
-  const std::span<const double> rows(data.unscaled);
+/// The shard of each peer that is hosted.
+void add_own_shards(const DatasetContext& context, const Samples& samples, Dataset& data) {
+  data.own = true;
   data.natural_shards.resize(static_cast<std::size_t>(context.peers));
-  data.own_shards.resize(static_cast<std::size_t>(context.peers));
-  std::size_t begin = 0;
-  for (std::size_t k = 0; k < context.hosted.size(); ++k) {
-    const auto peer = static_cast<std::size_t>(context.hosted[k]);
-    const std::size_t end = samples.shard_ends[k], width = data.feature_count();
-    for (std::size_t i = begin; i < end; ++i)
-      data.natural_shards[peer].push_back(static_cast<std::uint32_t>(i));
-    data.own_shards[peer].samples = end - begin;
-    if (options.standardise)
-      data.own_shards[peer] = summarise(rows.subspan(begin * width, (end - begin) * width), width);
-    begin = end;
-  }
+  std::uint32_t sample = 0;
+  for (std::size_t k = 0; k < context.hosted.size(); ++k)
+    while (sample < samples.shard_ends[k])
+      data.natural_shards[static_cast<std::size_t>(context.hosted[k])].push_back(sample++);
 }
 
 std::string description_of(const CsvColumns& columns) {
@@ -168,15 +158,10 @@ Dataset assemble(const CsvOptions& options, const DatasetContext& context, const
     }
   if (context.own) {
     data.sample_description = description_of(columns);
-    add_own_shards(options, context, samples, data);
+    add_own_shards(context, samples, data);
   }
   if (!options.standardise) {
     data.features.assign(data.unscaled.begin(), data.unscaled.end());
-    data.unscaled = {};
-  } else if (!context.own) {
-    const std::size_t values = data.train_count * width;
-    const ShardSummary all = summarise(std::span(data.unscaled).first(values), width);
-    standardise(data, std::span(&all, 1));
     data.unscaled = {};
   }
   return data;

@@ -284,12 +284,11 @@ Result<Dataset> assemble(const IdxOptions& options, const std::vector<Source>& s
 void add_own_shards(const DatasetContext& context, const std::vector<Source>& sources,
                     Dataset& data) {
   data.sample_description = fmt::format("images of {}×{}", data.height, data.width);
+  data.own = true;
   data.natural_shards.resize(static_cast<std::size_t>(context.peers));
-  data.own_shards.resize(static_cast<std::size_t>(context.peers));
   std::uint32_t sample = 0;
   for (std::size_t k = 0; k < context.hosted.size(); ++k) {
     const auto peer = static_cast<std::size_t>(context.hosted[k]);
-    data.own_shards[peer].samples = sources[k].split.train;
     for (std::size_t i = 0; i < sources[k].split.train; ++i)
       data.natural_shards[peer].push_back(sample++);
   }
