@@ -156,6 +156,26 @@ TEST_CASE("label_flip trains the hostile peers, and no others, on flipped labels
         run_in(folder.path / "honest", run).hash());
 }
 
+TEST_CASE("silence: the honest peers learn without the hostile ones, with the same bits again") {
+  const Folder folder;
+  const Overrides run = kComplete + attacked("silence") +
+                        Overrides{"algorithm.policy=deadline", "sim.compute_ms=3",
+                                  "sim.latency_ms=1", "log.every=40"};
+  const Left left = run_in(folder.path / "silent", run);
+  CHECK(accuracy(left) > 0.9);
+  for (const Json& record : left.records("deviations"))
+    for (const Json& deviation : record["deviations"]) {
+      const std::set<int> hostile{2, 5};
+      CHECK(hostile.contains(record["peer"]) != hostile.contains(deviation["from"]));
+      CHECK(deviation["used_round"].is_null());
+    }
+  CHECK(run_in(folder.path / "threads", run + Overrides{"local.threads=3", "net.chunk_kib=4"})
+            .hash() == left.hash());
+  const Left honest = run_in(folder.path / "honest", run + Overrides{"attack.from=1000"});
+  CHECK(honest.records("deviations").empty());
+  CHECK(honest.summary["bytes_sent"] > left.summary["bytes_sent"]);
+}
+
 TEST_CASE("an attack that remembers no rounds goes on from a checkpoint with the same bits") {
   const Folder folder;
   const Overrides run = kComplete + Overrides{"run.rounds=8", "log.every=2", "checkpoint.every=4"} +
@@ -215,6 +235,14 @@ TEST_CASE("an attack is refused by name where it cannot be carried out") {
           std::string::npos);
   CHECK(attack_refusal_of(attacked("ipm", {"codec.kind=int8"}))
             .starts_with("codec.kind: the messages of the attack 'ipm' are not encoded"));
+  for (const char* policy : {"sync", "stale"})
+    CHECK(attack_refusal_of(attacked("silence", {std::string("algorithm.policy=") + policy})) ==
+          std::string("attack.kind: the hostile peers of 'silence' send no rows, and under "
+                      "algorithm.policy = ") +
+              policy +
+              " their neighbours would wait for them without end; set algorithm.policy = deadline "
+              "or async");
+  CHECK(attack_refusal_of(attacked("silence", {"algorithm.policy=async"})) == "");
   for (const char* kind : {"mimic", "stale"})
     CHECK(attack_refusal_of(attacked(kind, {"checkpoint.every=5"}))
               .starts_with("checkpoint.every: a checkpoint does not contain what the attack"));
@@ -234,7 +262,7 @@ TEST_CASE("a network refuses an attack that reads the rows of others, and theory
             "attack.kind: '" + kind.name +
                 "' reads the rows of all honest peers in the same round, which only one process "
                 "with all peers has; use `gossamer run`, or an attack that needs no other rows "
-                "(different, label_flip, noise, sign_flip, stale)");
+                "(different, label_flip, noise, sign_flip, silence, stale)");
     CHECK(attack_refusal(configured({"attack.kind=" + kind.name})).empty() ==
           (kind.name == "none"));
   }

@@ -89,6 +89,16 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
   return {};
 }
 
+/// An attack by silence, against the policy: whether the neighbours go on without the rows.
+Status check_silence(const Config& config, const gossip::AttackKind& kind) {
+  const gossip::Policy policy = config.exchange.kind();
+  if (policy == gossip::Policy::deadline || policy == gossip::Policy::async) return {};
+  return invalid_error(fmt::format(
+      "attack.kind: the hostile peers of '{}' send no rows, and under algorithm.policy = {} their "
+      "neighbours would wait for them without end; set algorithm.policy = deadline or async",
+      kind.name, config.exchange.policy));
+}
+
 Result<double> strength_of(const Config& config, const gossip::AttackKind& kind, int hostile) {
   const double strength = config.attack.options.strength;
   if (kind.default_strength) {
@@ -117,6 +127,10 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   GOSSAMER_TRY(const double strength,
                strength_of(config, kind, static_cast<int>(plan.hostile.size())));
   if (kind.flips_labels) GOSSAMER_TRY_STATUS(check_label_flip(config));
+  if (kind.silent_every) {
+    GOSSAMER_TRY_STATUS(check_silence(config, kind));
+    GOSSAMER_TRY(plan.silent_every, kind.silent_every(config.attack.values));
+  }
   if (!kind.make) return plan;
   GOSSAMER_TRY_STATUS(check_messages(run, kind));
   const gossip::AttackContext context{config.run.peers, plan.hostile, strength, config.run.seed};
