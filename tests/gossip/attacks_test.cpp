@@ -73,7 +73,6 @@ AttackPlan plan_of(const std::string& name, std::vector<int> hostile, double str
   const AttackKind kind = find_attack(name).value();
   return {.hostile = hostile,
           .reads_honest_rows = kind.reads_honest_rows,
-          .flips_labels = kind.flips_labels,
           .make = kind.make(values, {9, hostile, strength, kAttackSeed}).value()};
 }
 

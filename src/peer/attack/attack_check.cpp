@@ -44,15 +44,17 @@ Result<std::vector<int>> hostile_peers(const Config& config) {
   return peers;
 }
 
-Status check_label_flip(const Config& config) {
+/// An attack on data, against what brings the data.
+Status check_poisoning(const Config& config) {
+  const std::string& name = config.attack.kind;
   if (config.model.kind == kExternalModel)
     return invalid_error(
-        "attack.kind: 'label_flip' flips labels of [data], and the program of model.kind = "
-        "external "
-        "brings its own; flip them there, or choose another attack");
+        fmt::format("attack.kind: '{}' changes samples of [data], and the program of model.kind = "
+                    "external brings its own; change them there, or choose another attack",
+                    name));
   if (config.attack.options.from != 0)
-    return invalid_error(
-        "attack.from: 'label_flip' flips labels before the first round; remove the key");
+    return invalid_error(fmt::format(
+        "attack.from: '{}' changes the data before the first round; remove the key", name));
   return {};
 }
 
@@ -69,7 +71,7 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
     return invalid_error(fmt::format(
         "attack.kind: '{}' changes the row that a mix sends, and '{}' does not only mix "
         "one row; choose an algorithm that does (dpsgd, qg_momentum, d2, extra, consensus), or "
-        "attack.kind = label_flip",
+        "attack.kind = label_flip or backdoor",
         kind.name, config.algorithm.kind));
   if (!gossip::is_lockstep(config.exchange.kind()))
     return invalid_error(
@@ -123,10 +125,12 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   GOSSAMER_TRY(plan.hostile, hostile_peers(config));
   plan.from = config.attack.options.from;
   plan.reads_honest_rows = kind.reads_honest_rows;
-  plan.flips_labels = kind.flips_labels;
   GOSSAMER_TRY(const double strength,
                strength_of(config, kind, static_cast<int>(plan.hostile.size())));
-  if (kind.flips_labels) GOSSAMER_TRY_STATUS(check_label_flip(config));
+  if (kind.poison) {
+    GOSSAMER_TRY_STATUS(check_poisoning(config));
+    GOSSAMER_TRY(plan.poisoning, kind.poison(config.attack.values));
+  }
   if (kind.silent_every) {
     GOSSAMER_TRY_STATUS(check_silence(config, kind));
     GOSSAMER_TRY(plan.silent_every, kind.silent_every(config.attack.values));
