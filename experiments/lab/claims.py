@@ -4,11 +4,11 @@ A series is *ahead* of another if its mean is better by more than two standard e
 difference per seed (equal seeds share data, shards and initial parameters). If a seed does not
 reach a target, the series must be better for every seed. A claim of an order holds if each series
 is ahead of the series after it. It fails if a series is ahead of one that should be better, and is
-inconclusive otherwise. A claim of closeness or of a rank holds or fails.
+inconclusive otherwise. A claim of closeness, of a rank or of a breakdown point holds or fails.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import isfinite, sqrt
 from statistics import mean, stdev
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from lab.measure import NEVER
 from lab.study_results import StudyResults, ResultRow, average, more_is_better
-from lab.study import Claim, Column, Study
+from lab.study import Claim, Column, Part, Study, axis_of, facet_at, value_label
 
 HOLDS, INCONCLUSIVE, FAILS = "holds", "inconclusive", "fails"
 _MIN_STANDARD_ERRORS = 2.0  # of a difference that counts
@@ -28,6 +28,7 @@ class ClaimResult:
     facet: str  # empty if the claim is about one facet or about several at once
     status: str  # HOLDS | INCONCLUSIVE | FAILS
     reasons: tuple[str, ...] = ()  # why the status is not HOLDS
+    evidence: str = ""  # what was compared, where it is not means
 
 
 def evaluate(study: Study, results: StudyResults) -> list[ClaimResult]:
@@ -35,7 +36,11 @@ def evaluate(study: Study, results: StudyResults) -> list[ClaimResult]:
     claim_results = []
     for claim in study.claims:
         column = study.column(claim.column)
-        part_rows = results.rows_of(study.part(column.part).name)
+        part = study.part(column.part)
+        part_rows = results.rows_of(part.name)
+        if claim.breakdown:
+            claim_results += evaluate_breakdown(claim, part, part_rows)
+            continue
         for facet, rows in rows_by_facet(claim, part_rows).items():
             claim_results.append(_evaluate_claim(claim, column, facet, rows))
     return claim_results
@@ -150,6 +155,35 @@ def _evaluate_close(claim: Claim, facet: str, values: dict[str, list[float]]) ->
             claim, facet, FAILS, (f"{high} is {means[high] / means[low]:.3g} times {low}",)
         )
     return ClaimResult(claim, facet, HOLDS)
+
+
+def evaluate_breakdown(claim: Claim, part: Part, rows: list[ResultRow]) -> list[ClaimResult]:
+    """A result for each series, which stands in the place of the facet.
+
+    The measured breakdown point is the largest number of attackers up to which the mean of the
+    column reaches the claim's target.
+    """
+    results = []
+    axis = axis_of(part, part.across)
+    for series in dict.fromkeys(row.series for row in rows):
+        by_facet = {row.facet: row for row in rows if row.series == series}
+        points = [
+            (int(value_label(value)), by_facet[facet])
+            for value in axis.values
+            if (facet := facet_at(part, {axis.key: value})) in by_facet
+        ]
+        withstood = [
+            number
+            for number, _ in takewhile(
+                lambda point: average(point[1].values[claim.column]) >= claim.target, points
+            )
+        ]
+        measured = withstood[-1] if withstood else 0
+        predicted = average(points[0][1].values[claim.breakdown])
+        evidence = f"withstands {measured}, predicted {predicted:.0f}"
+        holds = abs(measured - predicted) <= claim.within
+        results.append(ClaimResult(claim, series, HOLDS if holds else FAILS, (), evidence))
+    return results
 
 
 def _evaluate_rank(

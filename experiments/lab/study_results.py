@@ -20,7 +20,7 @@ from lab.results import Sweep
 from lab.study import Column, Study, facet_at
 
 SCHEMA = 1
-_TOPOLOGY = "topology "  # the prefix of a measure of the mixing matrix
+TOPOLOGY = "topology "  # the prefix of a measure of the mixing matrix
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def deviation(values: list[float]) -> float | None:
 
 
 def more_is_better(column: Column) -> bool:
-    return not column.measure.startswith(_TOPOLOGY) and parse_measure(column.measure).more_is_better
+    return not column.measure.startswith(TOPOLOGY) and parse_measure(column.measure).more_is_better
 
 
 def collect(
@@ -124,15 +124,16 @@ def read_results(path: Path) -> StudyResults:
 
 
 def _value(column: Column, curves: Any, summary: dict[str, Any], binary: Path) -> float:
-    if column.measure.startswith(_TOPOLOGY):
-        return topology_metric(column.measure.removeprefix(_TOPOLOGY), summary["config"], binary)
+    if column.measure.startswith(TOPOLOGY):
+        return topology_metric(column.measure.removeprefix(TOPOLOGY), summary["config"], binary)
     return parse_measure(column.measure).value(curves)
 
 
 def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
     """A field of `gossamer topology --json` for a run's mixing matrix.
 
-    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`.
+    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`. Of a field
+    with a value for each mixing rule, that of the run's rule.
     """
     key, _, decay = text.partition(" ")
     topology = dict(config["topology"])
@@ -156,6 +157,8 @@ def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
     if done.returncode != 0:
         raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
     value = json.loads(done.stdout).get(key)
+    if isinstance(value, dict):
+        value = value.get(config["mixing"]["rule"], 0)  # the mean has none
     if not isinstance(value, (int, float)):
         raise LabError(f"{' '.join(command)}: the output has no number '{key}'")
     return float(value)
@@ -164,7 +167,7 @@ def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
 def check_columns(study: Study) -> None:
     """Throws LabError if a measure or the curve of a panel is not valid."""
     for column in study.columns:
-        if not column.measure.startswith(_TOPOLOGY):
+        if not column.measure.startswith(TOPOLOGY):
             parse_measure(column.measure)
     for panel in study.panels:
         if panel.kind == "curve" and panel.y not in METRICS:
