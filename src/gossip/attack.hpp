@@ -103,7 +103,7 @@ struct AttackPlan {
   std::vector<int> hostile;  ///< ascending; empty: all peers are honest
   Round from = 0;            ///< the first round in which it changes messages
   bool reads_honest_rows = false;
-  Poisoning poisoning;        ///< monostate: hostile peers train on their own samples
+  Poisoning poisoning = {};   ///< monostate: hostile peers train on their own samples
   Round silent_every = 0;     ///< AttackKind::silent_every; 0: all rows are sent
   MakeAttack make = nullptr;  ///< null: all messages are honest
 

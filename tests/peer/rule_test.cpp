@@ -154,6 +154,8 @@ TEST_CASE("the keys of a rule are checked, and are part of the shared configurat
         std::string::npos);
   CHECK(refused({"mixing.kind=krum"}).find("mixing.kind: unknown for rule mean") !=
         std::string::npos);
+  CHECK(setup_refusal({"mixing.rule=ubar", "model.kind=external"})
+            .starts_with("mixing.rule: 'ubar' measures losses of neighbours' rows"));
   CHECK(configured({"mixing.rule=krum"}).shared_hash() != configured({}).shared_hash());
   CHECK(configured({"mixing.rule=krum", "mixing.hostile=2"}).shared_hash() !=
         configured({"mixing.rule=krum"}).shared_hash());

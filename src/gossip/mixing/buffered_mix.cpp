@@ -80,6 +80,7 @@ WholeRows BufferedMix::take() {
   active_ = false;
   on_end();
   WholeRows rows;
+  rows.round = round_;
   for (const topology::Neighbour& neighbour : matrix_->in_neighbours(context_.peer())) {
     const int from = neighbour.peer;
     if (!context_.view.is_present(from, round_)) {

@@ -65,11 +65,12 @@ Status poison(train::Dataset& data, const train::Shards& shards, const gossip::A
 
 Result<train::Dataset> triggered_samples(const train::Dataset& data,
                                          const gossip::Backdoor& backdoor) {
-  train::Dataset triggered{.name = data.name,
-                           .channels = data.channels,
-                           .height = data.height,
-                           .width = data.width,
-                           .classes = data.classes};
+  train::Dataset triggered;
+  triggered.name = data.name;
+  triggered.channels = data.channels;
+  triggered.height = data.height;
+  triggered.width = data.width;
+  triggered.classes = data.classes;
   const std::size_t length = data.feature_count();
   for (std::size_t sample = data.train_count; sample < data.count; ++sample) {
     if (data.labels[sample] == backdoor.target) continue;

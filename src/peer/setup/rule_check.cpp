@@ -83,6 +83,11 @@ Status check_rule(const Setup& setup, const gossip::RuleKind& kind) {
         fmt::format("topology.weights: with out_degree the rows of W do not sum to 1, and '{}' "
                     "mixes by differences; set topology.weights = auto, or mixing.rule = mean",
                     kind.name));
+  if (setup.rule.reads_losses() && config.model.kind == kExternalModel)
+    return invalid_error(fmt::format(
+        "mixing.rule: '{}' measures losses of neighbours' rows on the peer's samples, and the "
+        "program of model.kind = external brings its own; choose another rule (cs_plus, clipped)",
+        kind.name));
   if (setup.codec->fidelity() != gossip::Fidelity::exact)
     return invalid_error(fmt::format(
         "codec.kind: '{}' rounds the rows that '{}' compares; set codec.kind = none, or "
