@@ -180,9 +180,12 @@ def evaluate_breakdown(claim: Claim, part: Part, rows: list[ResultRow]) -> list[
         ]
         measured = withstood[-1] if withstood else 0
         predicted = average(points[0][1].values[claim.breakdown])
-        evidence = f"withstands {measured}, predicted {predicted:.0f}"
+        every = len(withstood) == len(points)  # the breakdown point lies beyond
+        evidence = f"withstands {'at least ' * every}{measured}, predicted {predicted:.0f}"
         holds = abs(measured - predicted) <= claim.within
-        results.append(ClaimResult(claim, series, HOLDS if holds else FAILS, (), evidence))
+        unknown = every and measured < predicted
+        status = HOLDS if holds else INCONCLUSIVE if unknown else FAILS
+        results.append(ClaimResult(claim, series, status, (), evidence))
     return results
 
 

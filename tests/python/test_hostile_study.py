@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from lab.claims import FAILS, HOLDS, evaluate
+from lab.claims import FAILS, HOLDS, INCONCLUSIVE, evaluate
 from lab.curves import read_curves
 from lab.errors import LabError
 from lab.measure import NEVER
@@ -84,8 +84,12 @@ def test_the_measured_breakdown_point_is_compared_with_the_prediction(tmp_path: 
     assert "(krum) | withstands 1, predicted 3 | **does not hold** |" in claims_table(
         study, results, [median, krum]
     )
-    (broken, _) = evaluate(study, results_of({"median": (1, [0.1] * 4), "krum": (1, [0.9] * 4)}))
-    assert broken.evidence == "withstands 0, predicted 1"
+    broken, whole = evaluate(study, results_of({"median": (1, [0.1] * 4), "krum": (6, [0.9] * 4)}))
+    assert (broken.evidence, broken.status) == ("withstands 0, predicted 1", HOLDS)
+    assert whole.evidence == "withstands at least 4, predicted 6"
+    assert whole.status == INCONCLUSIVE, "the breakdown point is beyond the largest number"
+    _, later = evaluate(study, results_of({"median": (1, [0.1] * 4), "krum": (2, [0.9] * 4)}))
+    assert later.status == FAILS
 
 
 def test_a_table_across_an_axis_and_its_grid(tmp_path: Path) -> None:
