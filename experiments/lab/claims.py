@@ -13,12 +13,13 @@ probability that the page has a false call; lab/false_calls.py simulates it.
 """
 
 from dataclasses import dataclass
+from math import isnan
 
 import numpy as np
 
 from lab.comparisons import Comparison, comparisons_of
 from lab.inference import LEVEL, holm
-from lab.study import Claim, Study
+from lab.study import Claim, Part, Study, facet_names
 from lab.study_results import ResultRow, StudyResults
 
 HOLDS, OPEN, FAILS = "holds", "open", "does not hold"
@@ -28,7 +29,8 @@ ALPHA = 1 - LEVEL  # the largest probability of a false call on a page
 @dataclass(frozen=True)
 class ClaimResult:
     claim: Claim
-    facet: str  # empty if the claim is about one facet or about several at once
+    # Of a breakdown point: the series. Empty if the claim is about several facets at once.
+    facet: str
     status: str  # HOLDS | OPEN | FAILS
     p: float  # adjusted for all claims of the page
     reason: str
@@ -52,9 +54,10 @@ def cases_of(study: Study, results: StudyResults) -> list[Case]:
     cases = []
     for claim in study.claims:
         column = study.column(claim.column)
-        part_rows = results.rows_of(study.part(column.part).name)
+        part = study.part(column.part)
+        part_rows = results.rows_of(part.name)
         for facet, rows in rows_by_facet(claim, part_rows).items():
-            missing = _missing(claim, rows)
+            missing = _missing(claim, part, rows)
             comparisons = [] if missing else comparisons_of(claim, column, rows)
             cases.append(Case(claim, facet, comparisons, missing))
     return cases
@@ -87,13 +90,15 @@ def rows_by_facet(claim: Claim, rows: list[ResultRow]) -> dict[str, dict[str, Re
     """The rows of a claim's facets, by facet and then by series.
 
     A claim whose series name their facets (`ring @ n = 8`) compares across facets. It has one group
-    with an empty name.
+    with an empty name. A claim of breakdown points has a group for each series, with rows by facet.
     """
     if any("@" in name for name in claim.series_names()):
         return {"": {f"{row.series} @ {row.facet}": row for row in rows}}
     facets: dict[str, dict[str, ResultRow]] = {}
     for row in rows:
-        if claim.facet in ("", row.facet):
+        if claim.breakdown:
+            facets.setdefault(row.series, {})[row.facet] = row
+        elif claim.facet in ("", row.facet):
             facets.setdefault(row.facet, {})[row.series] = row
     return facets
 
@@ -118,9 +123,9 @@ def summarise(claim_results: list[ClaimResult]) -> str:
     return f"{count[HOLDS] or 'none'} of {len(claim_results)} claims {hold}, {rest}"
 
 
-def _missing(claim: Claim, rows: dict[str, ResultRow]) -> str:
-    """Why the series of a claim cannot be paired by seed; empty if they can."""
-    for name in claim.series_names() or list(rows):
+def _missing(claim: Claim, part: Part, rows: dict[str, ResultRow]) -> str:
+    """Why the rows of a claim cannot be paired by seed; empty if they can."""
+    for name in facet_names(part) if claim.breakdown else claim.series_names() or list(rows):
         if name not in rows:
             return f"{name} has no result"
         seeds = len(rows[name].values[claim.column])
@@ -148,6 +153,9 @@ def _reason(status: str, claim: Claim, deciding: Comparison) -> str:
     a, b, seeds = deciding.first, deciding.second, len(deciding.differences)
     if status == OPEN:
         reason = f"{seeds} seeds do not decide between {a} and {b}"
+        if claim.breakdown and isnan(sum(deciding.differences)):
+            beyond = sum(map(isnan, deciding.differences))
+            return f"the grid ends before the breakdown point in {beyond} of {seeds} seeds"
         if deciding.is_closeness:
             reason = f"{seeds} seeds do not show if {a} and {b} differ by less than the margin"
     elif deciding.is_closeness:
@@ -160,15 +168,17 @@ def _reason(status: str, claim: Claim, deciding: Comparison) -> str:
         reason = f"{a} is {amount} {claim.factor:g} times better than {b}"
     else:
         reason = f"{a} is ahead of {b}" if status == HOLDS else f"{b} is ahead of {a}"
-    return reason + sign_note(deciding)
+    return reason + _sign_note(claim, deciding)
 
 
-def sign_note(deciding: Comparison) -> str:
+def _sign_note(claim: Claim, deciding: Comparison) -> str:
     if not deciding.uses_signs:
         return ""
     cause = (
         "the differences of all seeds are equal"
         if deciding.has_mean
+        else "a seed withstands the largest number of attackers"
+        if claim.breakdown
         else "a seed does not reach the target"
     )
     return f" (sign test, because {cause})"

@@ -1,13 +1,14 @@
 """The comparisons of two series that a claim consists of, each with one difference per seed."""
 
 from dataclasses import dataclass
-from itertools import combinations, pairwise
-from math import inf, log
+from itertools import combinations, pairwise, takewhile
+from math import inf, log, nan
 
 import numpy as np
 
 from lab.inference import has_t_test, p_inside, p_outside
-from lab.study import Claim, Column
+from lab.measure import NEVER
+from lab.study import Claim, Column, value_label
 from lab.study_results import ResultRow, more_is_better
 
 
@@ -17,7 +18,8 @@ class Comparison:
 
     A difference is first − second, or log(first / second) if the bounds are ratios. Equal seeds
     share data, shards and initial parameters, so that a difference per seed has less noise than
-    either value. It is infinite if one of the two does not reach a target, and NaN if both do not.
+    either value. It is infinite if one of the two does not reach a target, and NaN if both do not;
+    of breakdown points, see breakdown_differences().
     """
 
     first: str
@@ -49,7 +51,12 @@ class Comparison:
 
 
 def comparisons_of(claim: Claim, column: Column, rows: dict[str, ResultRow]) -> list[Comparison]:
-    """The comparisons of a claim in one facet. `rows` has a row for every series of the claim."""
+    """The comparisons of a claim in one group of rows_by_facet(), which has all of its rows."""
+    if claim.breakdown:
+        differences = breakdown_differences(claim, rows)
+        return [
+            Comparison("measured", "predicted", differences, -claim.within, claim.within, False)
+        ]
     if claim.rank:
         first, second = rank_correlations(claim, column, rows)
         return [Comparison(*claim.rank, _differences(first, second, False), 0, inf, False)]
@@ -77,6 +84,40 @@ def _differences(a: list[float], b: list[float], ratio: bool) -> tuple[float, ..
     x, y = np.array(a, dtype=float), np.array(b, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore"):
         return tuple((np.log(x) - np.log(y) if ratio else x - y).tolist())
+
+
+def breakdown_differences(claim: Claim, rows: dict[str, ResultRow]) -> tuple[float, ...]:
+    """Per seed: the measured breakdown point of a series minus the predicted one.
+
+    If a seed withstands the largest number of attackers, its breakdown point is somewhere beyond.
+    The difference is then infinite if that number alone is beyond the margin, and NaN otherwise.
+    """
+    largest = max(attackers(facet) for facet in rows)
+    differences = []
+    for measured, predicted in zip(*breakdown_points(claim, rows), strict=True):
+        beyond = inf if largest - predicted > claim.within else nan
+        differences.append(beyond if measured == NEVER else measured - predicted)
+    return tuple(differences)
+
+
+def breakdown_points(claim: Claim, rows: dict[str, ResultRow]) -> tuple[list[float], list[float]]:
+    """Per seed: the measured and the predicted breakdown point of a series. `rows`: by facet.
+
+    The measured one is the largest number of attackers up to which the column of the claim reaches
+    its target. It is NEVER if the seed withstands every number.
+    """
+    ordered = sorted(rows, key=attackers)
+    measured = []
+    for values in zip(*(rows[facet].values[claim.column] for facet in ordered), strict=True):
+        withstood = list(takewhile(lambda value: value >= claim.target, values))
+        last = attackers(ordered[len(withstood) - 1]) if withstood else 0
+        measured.append(NEVER if len(withstood) == len(ordered) else last)
+    return measured, rows[ordered[0]].values[claim.breakdown]
+
+
+def attackers(facet: str) -> int:
+    """The number of hostile peers in a facet of a part across attack.peers: `peers = [0,9]`."""
+    return int(value_label(facet.partition(" = ")[2]))
 
 
 def rank_correlations(

@@ -12,9 +12,15 @@ from lab.errors import LabError
 
 Record = dict[str, Any]
 
-# Fields of the round records. A curve is their mean over the peers.
+# Fields of the round records. A curve is their mean over the honest peers.
 _PER_PEER = ("train_loss", "test_loss", "test_accuracy", "bytes_sent", "seconds")
-_NETWORK = ("consensus_distance", "averaged_loss", "averaged_accuracy", "distance_to_optimum")
+_NETWORK = (
+    "consensus_distance",
+    "averaged_loss",
+    "averaged_accuracy",
+    "distance_to_optimum",
+    "backdoor_success",
+)
 
 
 @dataclass(frozen=True)
@@ -25,7 +31,7 @@ class Curves:
     values: dict[str, np.ndarray]
     topology: dict[str, Any]
     sketched: bool  # the consensus distance is estimated from sketches
-    peers: dict[str, np.ndarray]  # per-peer curves: [peers, rounds]
+    peers: dict[str, np.ndarray]  # curves of the honest peers: [peers, rounds]
     # Bytes that each server has sent in the whole run: [servers].
     server_bytes: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
@@ -105,10 +111,15 @@ def read_curves(folder: Path) -> Curves:
     if not header:
         raise LabError(f"{logs[0]}: no header record")
     rounds = sorted(t for t, records in per_round.items() if len(records) == header["peers"])
+    hostile = header.get("config", {}).get("attack", {}).get("peers", [])
     peers = {
         name: np.array(
             [
-                [_number(record.get(name)) for record in sorted(per_round[t], key=_peer)]
+                [
+                    _number(record.get(name))
+                    for record in sorted(per_round[t], key=_peer)
+                    if record["peer"] not in hostile
+                ]
                 for t in rounds
             ]
         ).T

@@ -30,6 +30,7 @@ METRICS = {
     "train_loss": False,
     "distance_to_optimum": False,
     "consensus_distance": False,
+    "backdoor_success": False,
 }
 COSTS = ("rounds", "bytes_sent", "seconds")
 NEVER = float("inf")  # the cost of a target that a run does not reach

@@ -1,4 +1,4 @@
-"""Draws the figure of a study: panels with curves, dots, lines or a scatter plot."""
+"""Draws the figure of a study: panels with curves, dots, lines, a scatter plot or a grid."""
 
 import math
 import re
@@ -8,14 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from lab.axes import VARIANT, parse_axis
+from lab.axes import VARIANT
 from lab.conditions import Condition, short_key
 from lab.figures import Styles, bytes_text, add_legend, number_text, set_ticks
 from lab.inference import half_width
 from lab.measure import NEVER
 from lab.study_results import StudyResults, ResultRow, average
 from lab.style import INK, WIDTH_INCHES, series_style
-from lab.study import Panel, Study, facet_at, facet_names, panel_part
+from lab.study import Panel, Study, axis_of, facet_at, facet_names, panel_part, value_label
 
 _AXIS_LABELS = {
     "round": "round",
@@ -28,7 +28,8 @@ _MAX_POINTS = 90
 
 
 def draw(study: Study, results: StudyResults, conditions: dict[str, list[Condition]]) -> Figure:
-    columns = min(len(study.panels), _MAX_COLUMNS)
+    wide = any(panel.kind == "grid" for panel in study.panels)
+    columns = min(len(study.panels), 2 if wide else _MAX_COLUMNS)
     lines = math.ceil(len(study.panels) / columns)
     figure = Figure(figsize=(WIDTH_INCHES, 0.9 + 2.7 * lines), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
@@ -39,7 +40,7 @@ def draw(study: Study, results: StudyResults, conditions: dict[str, list[Conditi
         if panel.kind == "curve":
             _curves(axes, panel, study, conditions, styles)
         else:
-            {"dots": _dots, "lines": _lines, "scatter": _scatter}[panel.kind](
+            {"dots": _dots, "lines": _lines, "scatter": _scatter, "grid": _grid}[panel.kind](
                 axes, panel, study, results, styles
             )
         axes.set_title(panel.title)
@@ -123,7 +124,7 @@ def _rows(panel: Panel, study: Study, results: StudyResults) -> list[ResultRow]:
         if not panel.variants or row.series in panel.variants
     ]
     facet = panel.facet or facet_names(part)[0]
-    return rows if panel.kind == "lines" else [row for row in rows if row.facet == facet]
+    return rows if panel.kind in ("lines", "grid") else [row for row in rows if row.facet == facet]
 
 
 def _dots(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
@@ -171,18 +172,11 @@ def _dots(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles:
 
 def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
     """A column against an axis of the grid: a line per series, with its 95 % interval as a bar."""
-    axis_values = next(
-        axis.values
-        for axis in map(parse_axis, panel_part(study, panel).axes)
-        if axis.key == panel.x
-    )
-    rows = _rows(panel, study, results)
-    names = list(dict.fromkeys(row.series for row in rows))
-    for number, name in enumerate(names):
-        points = {row.facet: row.values[panel.y] for row in rows if row.series == name}
-        values = [points.get(f"{short_key(panel.x)} = {x}", [NEVER]) for x in axis_values]
+    axis_values = axis_of(panel_part(study, panel), panel.x).values
+    per_series = _along_axis(panel, study, results)
+    for number, (name, values) in enumerate(per_series.items()):
         shown = [i for i, per_seed in enumerate(values) if average(per_seed) != NEVER]
-        shift = 0.06 * (number - (len(names) - 1) / 2)  # so that the bars do not overlap
+        shift = 0.06 * (number - (len(per_series) - 1) / 2)  # so that the bars do not overlap
         axes.errorbar(
             [i + shift for i in shown],
             [average(values[i]) for i in shown],
@@ -196,6 +190,45 @@ def _lines(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles
         )
     axes.set_xticks(range(len(axis_values)), axis_values)
     axes.set(xlabel=panel.xlabel or short_key(panel.x), ylabel=panel.ylabel or panel.y)
+
+
+def _along_axis(panel: Panel, study: Study, results: StudyResults) -> dict[str, list[list[float]]]:
+    """By series: the column's values per seed at each value of the axis; NEVER without a run."""
+    axis = axis_of(panel_part(study, panel), panel.x)
+    rows = _rows(panel, study, results)
+    points = {(row.series, row.facet): row.values[panel.y] for row in rows}
+    return {
+        name: [points.get((name, f"{short_key(axis.key)} = {x}"), [NEVER]) for x in axis.values]
+        for name in dict.fromkeys(row.series for row in rows)
+    }
+
+
+def _grid(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:
+    """A cell for each series, from top to bottom, and value of an axis: a shade and the mean."""
+    column = study.column(panel.y)
+    per_series = _along_axis(panel, study, results)
+    means = np.array([[average(values) for values in row] for row in per_series.values()])
+    low, high = (0, 1) if column.percent else (np.nanmin(means), np.nanmax(means))
+    shades = np.where(means == NEVER, np.nan, means)
+    # An image, because a path for each cell would make the file large.
+    axes.imshow(shades, cmap="cividis", vmin=low, vmax=high, aspect="auto", interpolation="nearest")
+    for (line, place), mean in np.ndenumerate(means):
+        axes.text(
+            place,
+            line,
+            "–" if mean == NEVER else f"{mean * (100 if column.percent else 1):.0f}",
+            ha="center",
+            va="center",
+            fontsize=7.5,
+            color="white" if mean < (low + high) / 2 else INK,
+        )
+    values = axis_of(panel_part(study, panel), panel.x).values
+    names = [value_label(value).replace("_", " ") for value in values]
+    axes.set_xticks(range(len(names)), names, fontsize=8, rotation=90 if len(names[0]) > 2 else 0)
+    axes.set_yticks(range(len(per_series)), list(per_series), fontsize=8)
+    axes.set(xlabel=panel.xlabel, ylabel=panel.ylabel)
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
 
 
 def _scatter(axes: Axes, panel: Panel, study: Study, results: StudyResults, styles: Styles) -> None:

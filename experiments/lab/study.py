@@ -4,6 +4,7 @@ experiments/papers/README.md describes the format.
 """
 
 import itertools
+import json
 import tomllib
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from lab.errors import LabError
 from lab.selection import SELECTION_SEEDS
 
 T = TypeVar("T")
+ATTACKERS = "attack.peers"
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class Part:
     selection_seeds: str = SELECTION_SEEDS  # of the runs that select it; none is reported
     variants: tuple[str, ...] = ()  # names of the study's variants; empty: all
     full: bool = True  # if the full-size study has this part
+    # The only varied axis, whose values are the columns of one table for each column of the part.
+    across: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper, with one of `order`, `close` and `rank`. See lab/claims.py."""
+    """A claim of the paper: one of `order`, `close`, `rank`, `breakdown`. See lab/claims.py."""
 
     text: str
     column: str
@@ -65,6 +69,11 @@ class Claim:
     # Two columns: the first ranks the series as `column` does, and better than the second.
     rank: tuple[str, ...] = ()
     smaller: tuple[str, ...] = ()  # columns of `rank` of which a smaller value is better
+    # A column with the predicted breakdown point of each series: how many attackers it withstands.
+    # The part's table is across attack.peers. `within` is between two numbers of attackers: 1.5
+    # for a difference of one at most.
+    breakdown: str = ""
+    target: float = 0  # the value that a series reaches as long as it withstands the attackers
 
     def series_names(self) -> list[str]:
         """Every series in `order` or `close`."""
@@ -88,14 +97,13 @@ class PublishedValues:
 
 @dataclass(frozen=True)
 class Panel:
-    """One panel of the figure: curves, or columns as dots, lines or a scatter plot."""
+    """One panel of the figure: curves, or columns as dots, lines, a scatter plot or a grid."""
 
     title: str
-    kind: str  # curve | dots | lines | scatter
+    kind: str  # curve | dots | lines | scatter | grid
     y: str  # the name of a curve or of a column
-    x: str = (
-        "round"  # curve: round | steps | bytes_sent | seconds; lines: an axis; scatter: a column
-    )
+    # curve: round | steps | bytes_sent | seconds; lines, grid: an axis; scatter: a column
+    x: str = "round"
     part: str = ""
     facet: str = ""  # empty: the first
     variants: tuple[str, ...] = ()  # empty: all
@@ -264,6 +272,16 @@ def _varied_axes(part: Part) -> list[Axis]:
     ]
 
 
+def value_label(value: str) -> str:
+    """A value of an axis in a table or figure: a list is named by its length."""
+    return str(len(json.loads(value))) if value.startswith("[") else value
+
+
+def axis_of(part: Part, key: str) -> Axis:
+    """The axis of a part with this key."""
+    return next(axis for axis in parse_axes(list(part.axes)) if axis.key == key)
+
+
 def panel_part(study: Study, panel: Panel) -> Part:
     return study.part(panel.part if panel.kind == "curve" else study.column(panel.y).part)
 
@@ -305,15 +323,21 @@ def _check(study: Study) -> None:
     for name in [c.part for c in study.columns] + [p.part for p in study.panels]:
         if name and name not in parts:
             raise LabError(f"there is no part '{name}'")
+    for part in study.parts:
+        if part.across and [axis.key for axis in _varied_axes(part)] != [part.across]:
+            raise LabError(f"part '{part.name}': across is the only axis that varies, or empty")
     for panel in study.panels:
-        if panel.kind not in ("curve", "dots", "lines", "scatter"):
-            raise LabError(f"panel '{panel.title}': kind must be curve, dots, lines or scatter")
+        if panel.kind not in ("curve", "dots", "lines", "scatter", "grid"):
+            raise LabError(
+                f"panel '{panel.title}': kind must be curve, dots, lines, scatter or grid"
+            )
     for name in (
         [p.y for p in study.panels if p.kind != "curve"]
         + [p.x for p in study.panels if p.kind == "scatter"]
         + [c.column for c in study.claims]
         + [t.beside for t in study.published]
         + [name for c in study.claims for name in (*c.rank, *c.smaller)]
+        + [c.breakdown for c in study.claims if c.breakdown]
     ):
         if name not in columns:
             raise LabError(f"there is no column '{name}'")
@@ -332,9 +356,13 @@ def _check(study: Study) -> None:
                 f"part '{part.name}' has no facet '{facet}'; it has {', '.join(facet_names(part))}"
             )
     for claim in study.claims:
-        if sum(map(bool, (claim.order, claim.close, claim.rank))) != 1 or (
+        if sum(map(bool, (claim.order, claim.close, claim.rank, claim.breakdown))) != 1 or (
             claim.close and not (claim.within or claim.times)
         ):
             raise LabError(
-                f"claim '{claim.text}': give one of order, close (with within or times) and rank"
+                f"claim '{claim.text}': give one of order, close (with within or times), rank "
+                "and breakdown"
             )
+        across = study.part(study.column(claim.column).part).across
+        if claim.breakdown and across != ATTACKERS:
+            raise LabError(f"claim '{claim.text}': its part is not across {ATTACKERS}")

@@ -20,7 +20,7 @@ from lab.study import Column, Part, Study, facet_at
 from lab.topology import topology_metric
 
 SCHEMA = 2
-_TOPOLOGY = "topology "  # the prefix of a measure of the mixing matrix
+TOPOLOGY = "topology "  # the prefix of a measure of the mixing matrix
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def average(values: list[float]) -> float:
 
 
 def more_is_better(column: Column) -> bool:
-    return not column.measure.startswith(_TOPOLOGY) and parse_measure(column.measure).more_is_better
+    return not column.measure.startswith(TOPOLOGY) and parse_measure(column.measure).more_is_better
 
 
 def collect(
@@ -151,15 +151,15 @@ def read_results(path: Path) -> StudyResults:
 
 
 def _value(column: Column, curves: Any, summary: dict[str, Any], binary: Path) -> float:
-    if column.measure.startswith(_TOPOLOGY):
-        return topology_metric(column.measure.removeprefix(_TOPOLOGY), summary["config"], binary)
+    if column.measure.startswith(TOPOLOGY):
+        return topology_metric(column.measure.removeprefix(TOPOLOGY), summary["config"], binary)
     return parse_measure(column.measure).value(curves)
 
 
 def check_columns(study: Study) -> None:
     """Throws LabError if a measure or the curve of a panel is not valid."""
     for column in study.columns:
-        if not column.measure.startswith(_TOPOLOGY):
+        if not column.measure.startswith(TOPOLOGY):
             _check_selection(study, column)
     for panel in study.panels:
         if panel.kind == "curve" and panel.y not in METRICS:

@@ -20,6 +20,7 @@ _NAMES = {
     "test_loss": "test loss",
     "consensus_distance": "consensus distance",
     "distance_to_optimum": "distance to optimum",
+    "backdoor_success": "backdoor success",
 }
 
 

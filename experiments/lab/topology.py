@@ -19,7 +19,8 @@ _DEFAULT_EVERY = 10  # of log.every
 def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
     """A field of `gossamer topology --json` for a run's mixing matrix.
 
-    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`.
+    `text` is the field's name and, optionally, a decay: `effective_neighbours 0.95`. Of a field
+    with a value for each mixing rule, that of the run's rule.
     """
     key, _, decay = text.partition(" ")
     command = _command(config, binary) + (["--decay", decay] if decay else [])
@@ -27,6 +28,8 @@ def topology_metric(text: str, config: dict[str, Any], binary: Path) -> float:
     if done.returncode != 0:
         raise LabError(f"{' '.join(command)}: {done.stderr.strip()}")
     value = json.loads(done.stdout).get(key)
+    if isinstance(value, dict):
+        value = value.get(config["mixing"]["rule"], 0)  # the mean has none
     if not isinstance(value, (int, float)):
         raise LabError(f"{' '.join(command)}: the output has no number '{key}'")
     return float(value)

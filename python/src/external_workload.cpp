@@ -3,6 +3,8 @@
 #include <limits>
 #include <utility>
 
+#include "base/check.hpp"
+
 namespace gossamer::python {
 namespace {
 
@@ -64,6 +66,9 @@ void ExternalWorkload::run(gossip::TrainOperation operation,
     case gossip::TrainOperation::local_steps: return train(Operation::local_steps, requests);
     case gossip::TrainOperation::gradient: return train(Operation::gradient, requests);
     case gossip::TrainOperation::update: return train(Operation::update, requests);
+    case gossip::TrainOperation::batch_loss:
+      GOSSAMER_CHECK(false, "a rule that reads losses is refused with a model of a program");
+      return;
     case gossip::TrainOperation::evaluate: break;
   }
   peer::RowViews rows;

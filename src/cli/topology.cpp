@@ -9,6 +9,7 @@
 
 #include "cli/commands.hpp"
 #include "cli/topology_output.hpp"
+#include "peer/setup/rule_check.hpp"
 #include "peer/storage/files.hpp"
 #include "topology/convergence.hpp"
 #include "topology/drawing.hpp"
@@ -101,8 +102,13 @@ Result<TopologyAnalysis> analyse(const TopologyCommand& command,
   GOSSAMER_TRY(auto schedule, topology::make_schedule(request));
   TopologyAnalysis analysis;
   GOSSAMER_TRY(analysis.report, topology::examine(*schedule, request, command.parameters));
+  const int fewest = fewest_neighbours(*schedule).neighbours;
   analysis.convergence = topology::predict_convergence(*schedule, analysis.report.spectral_gap,
                                                        command.parameters, command.decay);
+  analysis.hostile_bound = theory::hostile_bound(*schedule);
+  for (const gossip::RuleKind& rule : gossip::rules::catalog())
+    if (rule.least_neighbours)
+      analysis.breakdowns.emplace_back(rule.name, rule.most_hostile(fewest));
   if (command.matrix) analysis.matrices = topology::period_matrices(*schedule);
   analysis.schedule = std::move(schedule);
   return analysis;

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <optional>
 
 #include "peer/log/topology_json.hpp"
+#include "peer/prediction/prediction.hpp"
 
 namespace gossamer::cli {
 
@@ -60,6 +63,19 @@ std::string round_gaps_text(const std::vector<double>& gaps) {
   return text;
 }
 
+/// "14 by clipped; 7 by cs_plus, median".
+std::string breakdowns_text(const std::vector<std::pair<std::string, int>>& breakdowns) {
+  std::map<int, std::string, std::greater<>> rules;
+  for (const auto& [rule, hostile] : breakdowns) {
+    std::string& names = rules[hostile];
+    names += (names.empty() ? "" : ", ") + rule;
+  }
+  std::string text;
+  for (const auto& [hostile, names] : rules)
+    text += fmt::format("{}{} by {}", text.empty() ? "" : "; ", hostile, names);
+  return text;
+}
+
 }  // namespace
 
 void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters) {
@@ -101,6 +117,8 @@ void print_text(const TopologyAnalysis& analysis, std::uint64_t parameters) {
                          count_text(convergence.messages_to_millionth),
                          bytes_text(convergence.bytes_to_millionth))
            : "not known");
+  line("hostile weight, ClippedGossip", hostile_bound_text(analysis.hostile_bound));
+  line("hostile neighbours, by rule", breakdowns_text(analysis.breakdowns));
 }
 
 Json analysis_json(const TopologyAnalysis& analysis) {
@@ -122,13 +140,18 @@ Json analysis_json(const TopologyAnalysis& analysis) {
       convergence.rounds_to_millionth ? Json(convergence.messages_to_millionth) : Json();
   json["bytes_to_millionth"] =
       convergence.rounds_to_millionth ? Json(convergence.bytes_to_millionth) : Json();
+  const auto& bound = analysis.hostile_bound;
+  json["hostile_weight_bound"] = bound ? Json(bound->weight) : Json();
+  json["hostile_neighbours_bound"] = bound ? Json(bound->neighbours) : Json();
+  for (const auto& [rule, hostile] : analysis.breakdowns)
+    json["most_hostile_neighbours"][rule] = hostile;
   if (!analysis.matrices.empty()) json["matrix"] = analysis.matrices;
   return json;
 }
 
 TableRow table_header() {
   return {"topology", "n",      "weights", "edges",   "in-deg",   "diameter", "period",
-          "gap",      "n_W(γ)", "exact",   "to 10⁻⁶", "messages", "bytes"};
+          "gap",      "n_W(γ)", "exact",   "to 10⁻⁶", "messages", "bytes",    "δ_max"};
 }
 
 TableRow table_row(const TopologyAnalysis& analysis) {
@@ -152,7 +175,8 @@ TableRow table_row(const TopologyAnalysis& analysis) {
           convergence.rounds_to_exact ? fmt::to_string(*convergence.rounds_to_exact) : "never",
           known ? fmt::to_string(*convergence.rounds_to_millionth) : "–",
           known ? count_text(convergence.messages_to_millionth) : "–",
-          known ? bytes_text(convergence.bytes_to_millionth) : "–"};
+          known ? bytes_text(convergence.bytes_to_millionth) : "–",
+          analysis.hostile_bound ? fmt::format("{:.2g}", analysis.hostile_bound->weight) : "–"};
 }
 
 void print_table(const std::vector<TableRow>& rows) {

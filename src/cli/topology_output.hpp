@@ -4,10 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "peer/storage/json.hpp"
+#include "theory/hostile_bound.hpp"
 #include "topology/convergence.hpp"
 #include "topology/report.hpp"
 
@@ -18,6 +21,9 @@ struct TopologyAnalysis {
   std::shared_ptr<const topology::MixingSchedule> schedule;
   topology::TopologyReport report;
   topology::Convergence convergence;
+  std::optional<theory::HostileBound> hostile_bound;
+  /// Each robust mixing rule, and the hostile neighbours of each peer that it withstands here.
+  std::vector<std::pair<std::string, int>> breakdowns;
   std::vector<std::vector<std::vector<double>>>
       matrices;  ///< W of each round; empty: not asked for
 };

@@ -26,6 +26,11 @@ std::vector<int> AttackView::honest_of(int receiver) const {
 
 bool AttackPlan::is_hostile(int peer) const { return std::ranges::binary_search(hostile, peer); }
 
+bool AttackPlan::withholds(int sender, int to, Round t) const {
+  return silent_every > 0 && t >= from && (t - from) % silent_every == 0 && is_hostile(sender) &&
+         !is_hostile(to);
+}
+
 Result<AttackKind> find_attack(const std::string& name) {
   std::string names;
   for (AttackKind& known : attacks::catalog()) {

@@ -1,6 +1,6 @@
-// The interface of an attack: what hostile peers send in place of their rows, or what they train
-// on. Each file of gossip/attacks/ is one kind. An attack tests the mixing rules: an honest run has
-// none.
+// The interface of an attack: what hostile peers send in place of their rows, when they send none,
+// or what they train on. Each file of gossip/attacks/ is one kind. An attack tests the mixing
+// rules: an honest run has none.
 //
 // Hostile peers follow the protocol otherwise. They train, mix what they receive, and exchange
 // their true rows with each other. A kind knows of the honest peers what its paper grants: nothing,
@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/parameter.hpp"
@@ -60,6 +61,15 @@ struct AttackContext {
   std::uint64_t seed = 0;    ///< of the run
 };
 
+/// What hostile peers train on in place of their samples: peer/attack/poisoning.hpp carries it out.
+struct LabelFlip {};
+struct Backdoor {
+  int target = 0;      ///< class of the samples with the trigger
+  int size = 3;        ///< pixels: side of the trigger
+  double share = 0.5;  ///< part of a hostile peer's samples that are changed, in [0, 1]
+};
+using Poisoning = std::variant<std::monostate, LabelFlip, Backdoor>;
+
 using MakeAttack = std::function<std::unique_ptr<Attack>()>;
 
 struct AttackKind {
@@ -73,8 +83,10 @@ struct AttackKind {
   std::function<Result<double>(int peers, int hostile)> default_strength = nullptr;
   bool reads_honest_rows = false;  ///< the rows of all peers of the round: only in one process
   bool remembers = false;  ///< it keeps state from round to round, which no checkpoint contains
-  bool flips_labels =
-      false;  ///< it changes the labels of the hostile peers' shards, and no message
+  /// What becomes of the hostile peers' samples. Null: the kind changes no data.
+  std::function<Result<Poisoning>(const ParameterValues&)> poison = nullptr;
+  /// k: a hostile peer sends no row to honest peers in every k-th round. Null: it always sends.
+  std::function<Result<Round>(const ParameterValues&)> silent_every = nullptr;
   /// Makes the attack of each hostile peer. Null: the kind changes no message.
   std::function<Result<MakeAttack>(const ParameterValues&, const AttackContext&)> make = nullptr;
 };
@@ -89,12 +101,18 @@ Result<AttackKind> find_attack(const std::string& name);
 /// The attack of a run. Immutable; shared by all peers of a process.
 struct AttackPlan {
   std::vector<int> hostile;  ///< ascending; empty: all peers are honest
-  Round from = 0;            ///< the first round with messages of the attack
+  Round from = 0;            ///< the first round in which it changes messages
   bool reads_honest_rows = false;
-  bool flips_labels = false;  ///< the hostile peers train on flipped labels
+  Poisoning poisoning = {};   ///< monostate: hostile peers train on their own samples
+  Round silent_every = 0;     ///< AttackKind::silent_every; 0: all rows are sent
   MakeAttack make = nullptr;  ///< null: all messages are honest
 
   bool is_hostile(int peer) const;
+  bool poisons() const { return !std::holds_alternative<std::monostate>(poisoning); }
+  /// Null: the plan has no backdoor.
+  const Backdoor* backdoor() const { return std::get_if<Backdoor>(&poisoning); }
+  /// Whether `sender` is hostile, `to` is honest, and no row is sent in round t.
+  bool withholds(int sender, int to, Round t) const;
 };
 
 /// AttackKind::make of a class that is built from the context alone.

@@ -94,11 +94,8 @@ class Compute final : public IdleWork {
     return RowAwaiter<CodecRequest<DecodeRequest>>(decodes_, {&codec, request, request.length});
   }
 
-  /// The optimizer's rate γ at a local step.
-  double rate(int peer, std::uint64_t step) const { return trainer_->rate(peer, step); }
-  /// Samples of a peer's shard, and batches of one pass over it.
-  std::size_t shard_size(int peer) const { return trainer_->shard_size(peer); }
-  std::uint64_t batches_per_epoch(int peer) const { return trainer_->batches_per_epoch(peer); }
+  /// For rates and sizes of shards; null where nothing trains, and train() is not called.
+  const Trainer* trainer() const { return trainer_; }
   /// The device that the rows lie on.
   gpu::Device& device() { return device_; }
 

@@ -4,7 +4,8 @@
 // values.
 //
 // A rule is one of two kinds of function. A DistanceRule gives each row a weight, which depends on
-// W and on the distances between the rows; the mix is then x_i + Σ_j a_j (x_j − x_i), as with W.
+// W and on the distances between the rows, and may depend on losses of rows on the peer's own
+// samples; the mix is then x_i + Σ_j a_j (x_j − x_i), as with W.
 // A RankRule works on each coordinate by itself, and takes the mean of values of certain ranks.
 // Equal rows are a fixed point of every rule, exactly.
 #pragma once
@@ -67,6 +68,12 @@ struct DistanceRule {
   bool between_neighbours = true;  ///< false: it reads distances to row 0 only
   /// [m]: a_k ≥ 0. Entry 0 is not read: it is what is missing to a sum of 1. A pure function.
   std::function<std::vector<double>(const Neighbourhood&)> weights;
+  /// [m]: a_k once more, from the a_k of `weights` and from the losses of the rows on a batch of
+  /// the peer's own samples: [m], of the rows with a_k > 0 and of row 0. A pure function. Null: the
+  /// rule reads no losses. It is not called in a run that trains nothing.
+  std::function<std::vector<double>(std::span<const double> weights,
+                                    std::span<const double> losses)>
+      by_losses = nullptr;
 };
 
 /// Ranks first … first + count − 1 of the values at one coordinate, counted from 0 in ascending
@@ -84,6 +91,11 @@ struct RankRule {
 struct MixingRule {
   std::variant<std::monostate, DistanceRule, RankRule> function;  ///< monostate: the mean by W
   int hostile = 0;  ///< b, the number of hostile neighbours that a peer withstands
+
+  bool reads_losses() const {
+    const auto* const weighs = std::get_if<DistanceRule>(&function);
+    return weighs != nullptr && weighs->by_losses != nullptr;
+  }
 
   bool is_mean() const { return std::holds_alternative<std::monostate>(function); }
 };

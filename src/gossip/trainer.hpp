@@ -12,9 +12,11 @@ enum class TrainOperation {
   gradient,     ///< gradient ← ∇f(x; batch number `step` of shard_of's shard)
   update,  ///< x ← one optimizer step with `gradient`; both may be the same part of a row, then its
            ///< state is too
-  evaluate,   ///< loss and accuracy of x on the test split; takes no virtual time
-  take_loss,  ///< mean batch loss of the peer's gradients since the last request of it; takes no
-              ///< virtual time
+  evaluate,    ///< loss and accuracy of x on the test split; takes no virtual time
+  take_loss,   ///< mean batch loss of the peer's gradients since the last request of it; takes no
+               ///< virtual time
+  batch_loss,  ///< loss of x on batch number `step` of shard_of's shard; takes no virtual time. A
+               ///< peer may have several requests
 };
 
 struct TrainRequest {
@@ -26,7 +28,7 @@ struct TrainRequest {
   std::span<float> x;  ///< rows are in device memory
   std::span<float> gradient;
   std::span<const std::span<float>> state;  ///< the rows that the optimizer keeps from step to step
-  double loss = 0;                          ///< out of evaluate: mean test loss; of take_loss
+  double loss = 0;           ///< out of evaluate: mean test loss; of take_loss, batch_loss
   std::uint64_t losses = 0;  ///< out of take_loss: batch losses in the mean; 0: none is known
   double accuracy = 0;       ///< out of evaluate: fraction right; NaN for regression
 };
@@ -35,7 +37,8 @@ struct TrainRequest {
 class Trainer {
  public:
   virtual ~Trainer() = default;
-  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct.
+  /// Serves all requests, which are of one operation and one number of steps. Peers are distinct,
+  /// but for batch_loss.
   /// Work that this thread submits to the device later sees the rows as after the call; another
   /// thread waits for Memory::finish first.
   virtual void run(TrainOperation operation, std::span<TrainRequest* const> requests) = 0;

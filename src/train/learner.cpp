@@ -125,6 +125,7 @@ class DeviceLearner final : public Learner<Real> {
   }
 
   void evaluate(std::span<EvaluateRequest<Real>> requests) override;
+  void batch_loss(std::span<LossRequest<Real>> requests) override;
   double rate(int peer, std::uint64_t step) const override {
     const std::uint64_t epochs = request_.local_epochs;
     return rate_at(request_.optimizer, step,
@@ -257,6 +258,36 @@ void DeviceLearner<Real>::evaluate(std::span<EvaluateRequest<Real>> requests) {
                           .accuracy = classifies ? static_cast<double>(right) / samples
                                                  : std::numeric_limits<double>::quiet_NaN()};
   }
+}
+
+template <class Real>
+void DeviceLearner<Real>::batch_loss(std::span<LossRequest<Real>> requests) {
+  samples_.clear();
+  std::vector<std::size_t> gpu_of, jobs_on(static_cast<std::size_t>(device_.gpu_count())), place;
+  for (const LossRequest<Real>& request : requests) {
+    const auto batch = orders_.at(static_cast<std::size_t>(request.peer))->batch(request.step);
+    samples_.insert(samples_.end(), batch.begin(), batch.end());
+    gpu_of.push_back(static_cast<std::size_t>(device_.gpu_of(request.parameters)));
+    place.push_back(jobs_on[gpu_of.back()]++);
+  }
+  std::vector<DeviceScores> scores;
+  for (std::size_t p = 0; p < jobs_on.size(); ++p)
+    scores.emplace_back(device_, static_cast<int>(p), jobs_on[p]);
+  std::vector<gpu::Job<Real>> jobs;
+  const std::uint32_t* samples = samples_.data();
+  for (std::size_t r = 0; r < requests.size(); ++r) {
+    const int batch = orders_[static_cast<std::size_t>(requests[r].peer)]->batch_size();
+    jobs.push_back({.parameters = const_cast<Real*>(requests[r].parameters),  // as in evaluate()
+                    .samples = samples,
+                    .batch = batch,
+                    .loss = scores[gpu_of[r]].device_losses.get() + place[r],
+                    .hits = scores[gpu_of[r]].device_hits.get() + place[r]});
+    samples += batch;
+  }
+  device_.train(task(training_), gpu::Pass::evaluate, jobs);
+  for (DeviceScores& some : scores) some.download(device_);
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    requests[r].loss = scores[gpu_of[r]].losses[place[r]];
 }
 
 Status check_data(const Dataset& data) {

@@ -60,6 +60,14 @@ struct EvaluateRequest {
       result;  ///< out: on the test split, or on the training split if there is no test sample
 };
 
+template <class Real>
+struct LossRequest {
+  int peer = 0;                      ///< owner of the shard
+  std::uint64_t step = 0;            ///< local step number of the batch
+  const Real* parameters = nullptr;  ///< device memory
+  double loss = 0;                   ///< out: mean over the batch
+};
+
 struct LearnerRequest {
   std::shared_ptr<const Dataset> data;
   Shards shards;
@@ -90,6 +98,8 @@ class Learner {
   virtual void gradient(std::span<StepRequest<Real>> requests) = 0;
   virtual void update(std::span<UpdateRequest<Real>> requests) = 0;
   virtual void evaluate(std::span<EvaluateRequest<Real>> requests) = 0;
+  /// The losses of rows on batches of peers' shards, which change nothing.
+  virtual void batch_loss(std::span<LossRequest<Real>> requests) = 0;
   /// The optimizer's rate γ at a local step of a peer. Thread: any.
   virtual double rate(int peer, std::uint64_t step) const = 0;
   /// The features of the data set have changed, and the shards of all peers have `sizes` samples

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "gossip/attack.hpp"
 #include "tests/gossip/rule_test_util.hpp"
@@ -71,7 +73,6 @@ AttackPlan plan_of(const std::string& name, std::vector<int> hostile, double str
   const AttackKind kind = find_attack(name).value();
   return {.hostile = hostile,
           .reads_honest_rows = kind.reads_honest_rows,
-          .flips_labels = kind.flips_labels,
           .make = kind.make(values, {9, hostile, strength, kAttackSeed}).value()};
 }
 
@@ -297,6 +298,60 @@ TEST_CASE("hostile peers in processes of their own send the messages that need n
     CHECK(apart.fault == "");
     CHECK(apart.rows == together.rows);
   }
+}
+
+TEST_CASE("a silent round is every k-th one from the first, from hostile to honest peers") {
+  const AttackPlan plan{.hostile = {1, 4}, .from = 3, .silent_every = 2};
+  for (Round t = 0; t < 9; ++t) CHECK(plan.withholds(1, 0, t) == (t >= 3 && t % 2 == 1));
+  CHECK_FALSE(plan.withholds(1, 4, 3));
+  CHECK_FALSE(plan.withholds(0, 1, 3));
+  CHECK_FALSE(plan_of("ipm", {1}, 1).withholds(1, 0, 0));
+  CHECK(find_attack("silence")->silent_every({{"every", std::int64_t{5}}}).value() == 5);
+}
+
+TEST_CASE("silence under deadline: both ends mix without the other's row, and nobody else does") {
+  const AttackPlan plan{.hostile = {0, 3}, .from = 1, .silent_every = 1};
+  NetworkOptions options;
+  options.policy = Policy::deadline;
+  options.attack = &plan;
+  options.step_time = std::chrono::milliseconds(3);
+  options.links = {std::chrono::milliseconds(1), 0};
+  PullTrainer trainer(6, 20, 0.05F);
+  Network network("complete", 6, 20, options);
+  network.run("dpsgd", {}, 8, &trainer);
+  REQUIRE(network.fault == "");
+  CHECK(network.finished == 6);
+  std::set<std::tuple<int, Round, int>> expected, missing;
+  for (const auto& deviation : network.deviations)
+    missing.insert({deviation.peer, deviation.round, deviation.from});
+  for (int i = 0; i < 6; ++i)
+    for (int j = 0; j < 6; ++j)
+      for (Round t = 1; t < 8; ++t)
+        if (plan.is_hostile(i) != plan.is_hostile(j)) expected.insert({i, t, j});
+  CHECK(missing == expected);
+  CHECK(network.deviations.size() == expected.size());
+}
+
+TEST_CASE(
+    "silence under async: honest peers never have a hostile row, and hostile ones have theirs") {
+  const AttackPlan plan{.hostile = {0, 3}, .silent_every = 1};
+  NetworkOptions options;
+  options.policy = Policy::async;
+  options.attack = &plan;
+  options.step_time = std::chrono::milliseconds(3);
+  options.links = {std::chrono::milliseconds(1), 0};
+  PullTrainer trainer(6, 20, 0.05F);
+  Network network("complete", 6, 20, options);
+  network.run("dpsgd", {}, 8, &trainer);
+  REQUIRE(network.fault == "");
+  CHECK(network.finished == 6);
+  std::map<std::pair<bool, bool>, int> missing;  // by whether receiver and sender are hostile
+  for (const auto& deviation : network.deviations)
+    if (deviation.missing)
+      ++missing[{plan.is_hostile(deviation.peer), plan.is_hostile(deviation.from)}];
+  CHECK(missing[{false, true}] == 4 * 2 * 8);
+  CHECK(missing[{true, false}] <= 2 * 4);  // in the first round alone
+  CHECK(missing[{false, false}] <= 4 * 3);
 }
 
 TEST_CASE("a message beyond the bound on values is cut to it") {

@@ -122,6 +122,52 @@ TEST_CASE("a hostile peer, from which a mean runs away, does not move the others
   }
 }
 
+TEST_CASE("ubar measures the candidates' losses on the receiver's samples") {
+  const MixingRule rule = rule_of("ubar", {{"hostile", std::int64_t{1}}, {"own_weight", 0.5}});
+  constexpr int kPeers = 5;
+  constexpr std::size_t kLength = 12;
+  constexpr float kRate = 0.05F;
+  PullTrainer trainer(kPeers, kLength, kRate);
+  NetworkOptions options;
+  options.rule = &rule;
+  Network network("complete", kPeers, kLength, options);
+  // After the local step, peer i has the row x_i + rate (b_i − x_i), and the loss ½ ‖x − b_i‖².
+  Vectors rows, targets;
+  for (int i = 0; i < kPeers; ++i) {
+    const auto& start = network.start[static_cast<std::size_t>(i)];
+    targets.emplace_back(trainer.target(i).begin(), trainer.target(i).end());
+    rows.emplace_back(start.begin(), start.end());
+    for (std::size_t k = 0; k < kLength; ++k)
+      rows.back()[k] += kRate * (targets.back()[k] - rows.back()[k]);
+  }
+  Vectors expected;
+  int dropped = 0;
+  for (std::size_t i = 0; i < kPeers; ++i) {
+    std::vector<std::size_t> near;
+    for (std::size_t j = 0; j < kPeers; ++j)
+      if (j != i) near.push_back(j);
+    std::ranges::sort(near, {}, [&](std::size_t j) { return distance(rows[i], rows[j]); });
+    near.pop_back();
+    std::vector<std::size_t> good;
+    for (const std::size_t j : near)
+      if (distance(rows[j], targets[i]) <= distance(rows[i], targets[i])) good.push_back(j);
+    dropped += static_cast<int>(near.size() - good.size());
+    if (good.empty())
+      good = {*std::ranges::min_element(
+          near, {}, [&](std::size_t j) { return distance(rows[j], targets[i]); })};
+    Vector weights(kPeers, 0.0);
+    weights[i] = 0.5;
+    for (const std::size_t j : good) weights[j] = 0.5 / static_cast<double>(good.size());
+    expected.push_back(combined(rows, weights));
+  }
+  CHECK(dropped > 0);
+  network.run("dpsgd", {}, 1, &trainer);
+  REQUIRE(network.fault == "");
+  for (std::size_t i = 0; i < kPeers; ++i)
+    for (std::size_t k = 0; k < kLength; ++k)
+      CHECK(network.rows[i][k] == doctest::Approx(expected[i][k]).epsilon(1e-4));
+}
+
 TEST_CASE("a lost neighbour is left out, and its weight stays with the own row: every rule") {
   using namespace std::chrono_literals;
   for (const RuleKind& kind : rules::catalog()) {

@@ -238,6 +238,25 @@ TEST_CASE("geometric_median: nearly half of the weight, as far away as values ma
     }
 }
 
+TEST_CASE("ubar: the N − b nearest rows, then those with a loss like the own row's, or the best") {
+  const MixingRule rule = rule_of("ubar", {{"hostile", std::int64_t{2}}, {"own_weight", 0.4}});
+  REQUIRE(rule.reads_losses());
+  const auto& ubar = std::get<DistanceRule>(rule.function);
+  Neighbourhood hood{alike(6), SquaredDistances(6)};
+  for (std::size_t j = 1; j < 6; ++j)  // rows 1 and 4 are the farthest
+    hood.distances.set(0, j, j == 1 ? 50.0 : j == 4 ? 40.0 : static_cast<double>(j));
+  const std::vector<double> weights = ubar.weights(hood);
+  CHECK(Vector(weights.begin() + 1, weights.end()) == Vector{0, 0.6 / 3, 0.6 / 3, 0, 0.6 / 3});
+  const auto kept = [&](const std::vector<double>& losses) {
+    const std::vector<double> after = ubar.by_losses(weights, losses);
+    return Vector(after.begin() + 1, after.end());
+  };
+  CHECK(kept({1, 0, 0.9, 1.1, 0, 1}) == Vector{0, 0.6 / 2, 0, 0, 0.6 / 2});  // 1 and 4 stay out
+  CHECK(kept({1, 0, 3, 2, 0, 4}) == Vector{0, 0, 0.6, 0, 0});
+  CHECK(kept({1, 0, NAN, NAN, 0, NAN}) == Vector(5, 0.0));
+  CHECK(ubar.weights({alike(3), SquaredDistances(3)}) == Vector(3, 0.0));  // two rows, b = 2
+}
+
 TEST_CASE("rows that are not finite give weights that are finite: every rule of distances") {
   for (const RuleKind& kind : rules::catalog()) {
     CAPTURE(kind.name);

@@ -52,6 +52,14 @@ class PullTrainer final : public Trainer {
     ++batches;
     largest_batch = std::max(largest_batch, requests.size());
     if (operation == TrainOperation::evaluate) return;
+    if (operation == TrainOperation::batch_loss) {
+      for (TrainRequest* request : requests) {
+        request->loss = 0;
+        for (std::size_t k = 0; k < request->x.size(); ++k)
+          request->loss += std::pow(request->x[k] - target(request->shard_of)[k], 2) / 2;
+      }
+      return;
+    }
     for (TrainRequest* request : requests)
       for (int step = 0; step < request->steps; ++step)
         for (std::size_t k = 0; k < request->x.size(); ++k) {

@@ -156,6 +156,74 @@ TEST_CASE("label_flip trains the hostile peers, and no others, on flipped labels
         run_in(folder.path / "honest", run).hash());
 }
 
+TEST_CASE("backdoor stamps and relabels the given share of the hostile peers' samples") {
+  const Overrides run{"run.peers=4"};
+  const Setup honest = set_up(run);
+  const Setup poisoned =
+      set_up(run + Overrides{"attack.kind=backdoor", "attack.peers=[3]", "attack.target=7",
+                             "attack.size=2", "attack.share=0.25"});
+  const auto& before = *honest.workload->spec().data;
+  const auto& after = *poisoned.workload->spec().data;
+  const float largest = std::ranges::max(before.features);
+  const auto shards =
+      train::make_shards(before, honest.config.shards, 4, honest.config.run.seed).value();
+  train::Dataset expected = before;
+  for (std::size_t k = 3; k < shards[3].size(); k += 4) {  // every fourth one
+    const std::uint32_t sample = shards[3][k];
+    expected.labels[sample] = 7;
+    for (const int pixel : {6 * 8 + 6, 6 * 8 + 7, 7 * 8 + 6, 7 * 8 + 7})
+      expected.features[sample * 64 + static_cast<std::size_t>(pixel)] = largest;
+  }
+  CHECK(after.labels == expected.labels);
+  CHECK(after.features == expected.features);
+  CHECK(honest.configuration_hash() != poisoned.configuration_hash());
+}
+
+TEST_CASE("a backdoor reaches honest models through the mean, and is measured; accuracy stays") {
+  const Folder folder;
+  const auto left_of = [&](const std::string& name, const Overrides& more) {
+    return run_in(folder.path / name, kComplete + attacked("backdoor", {"log.every=60"}) + more);
+  };
+  const Left reached = left_of("mean", {}), harmless = left_of("harmless", {"attack.share=0"});
+  const Json success = reached.summary["final"]["backdoor_success"];
+  CHECK(success["mean"] > 0.8);
+  CHECK(success["min"] <= success["mean"]);
+  CHECK(harmless.summary["final"]["backdoor_success"]["mean"] < 0.3);
+  CHECK(std::abs(accuracy(reached) - accuracy(harmless)) < 0.05);
+  const std::vector<Json> networks = reached.records("network");
+  REQUIRE(networks.size() == 3);
+  CHECK(networks.front()["backdoor_success"] < 0.3);
+  CHECK(networks.back()["backdoor_success"] == success["mean"]);
+  CHECK(left_of("threads", {"local.threads=3", "net.chunk_kib=4"}).hash() == reached.hash());
+  const auto collected = collect(folder.path / "mean", {}, false);
+  REQUIRE(collected.ok());
+  CHECK((*collected)["final"] == reached.summary["final"]);
+
+  const Left honest = run_in(folder.path / "honest", kComplete + Overrides{"run.rounds=2"});
+  CHECK_FALSE(honest.summary["final"].contains("backdoor_success"));
+  CHECK_FALSE(honest.records("network").back().contains("backdoor_success"));
+}
+
+TEST_CASE("silence: the honest peers learn without the hostile ones, with the same bits again") {
+  const Folder folder;
+  const Overrides run = kComplete + attacked("silence") +
+                        Overrides{"algorithm.policy=deadline", "sim.compute_ms=3",
+                                  "sim.latency_ms=1", "log.every=40"};
+  const Left left = run_in(folder.path / "silent", run);
+  CHECK(accuracy(left) > 0.9);
+  for (const Json& record : left.records("deviations"))
+    for (const Json& deviation : record["deviations"]) {
+      const std::set<int> hostile{2, 5};
+      CHECK(hostile.contains(record["peer"]) != hostile.contains(deviation["from"]));
+      CHECK(deviation["used_round"].is_null());
+    }
+  CHECK(run_in(folder.path / "threads", run + Overrides{"local.threads=3", "net.chunk_kib=4"})
+            .hash() == left.hash());
+  const Left honest = run_in(folder.path / "honest", run + Overrides{"attack.from=1000"});
+  CHECK(honest.records("deviations").empty());
+  CHECK(honest.summary["bytes_sent"] > left.summary["bytes_sent"]);
+}
+
 TEST_CASE("an attack that remembers no rounds goes on from a checkpoint with the same bits") {
   const Folder folder;
   const Overrides run = kComplete + Overrides{"run.rounds=8", "log.every=2", "checkpoint.every=4"} +
@@ -215,13 +283,28 @@ TEST_CASE("an attack is refused by name where it cannot be carried out") {
           std::string::npos);
   CHECK(attack_refusal_of(attacked("ipm", {"codec.kind=int8"}))
             .starts_with("codec.kind: the messages of the attack 'ipm' are not encoded"));
+  for (const char* policy : {"sync", "stale"})
+    CHECK(attack_refusal_of(attacked("silence", {std::string("algorithm.policy=") + policy})) ==
+          std::string("attack.kind: the hostile peers of 'silence' send no rows, and under "
+                      "algorithm.policy = ") +
+              policy +
+              " their neighbours would wait for them without end; set algorithm.policy = deadline "
+              "or async");
+  CHECK(attack_refusal_of(attacked("silence", {"algorithm.policy=async"})) == "");
   for (const char* kind : {"mimic", "stale"})
     CHECK(attack_refusal_of(attacked(kind, {"checkpoint.every=5"}))
               .starts_with("checkpoint.every: a checkpoint does not contain what the attack"));
   CHECK(attack_refusal_of(attacked("label_flip", {"model.kind=linear", "data.kind=quadratic"}))
-            .starts_with("attack.kind: 'label_flip' flips classes, and 'quadratic' has none"));
+            .starts_with("attack.kind: 'label_flip' changes classes, and 'quadratic' has none"));
+  CHECK(attack_refusal_of(attacked("backdoor", {"model.kind=linear", "data.kind=quadratic"}))
+            .starts_with("attack.kind: 'backdoor' changes classes, and 'quadratic' has none"));
+  CHECK(attack_refusal_of(attacked("backdoor", {"attack.target=10"})) ==
+        "attack.target: there is no class 10; the classes of 'digits' are 0 to 9");
+  CHECK(load_config("", attacked("backdoor", {"attack.share=1.5"}))
+            .error()
+            .message.find("attack.share: 1.5 is too large") != std::string::npos);
   CHECK(attack_refusal_of(attacked("label_flip", {"attack.from=3"}))
-            .starts_with("attack.from: 'label_flip' flips labels before the first round"));
+            .starts_with("attack.from: 'label_flip' changes the data before the first round"));
 }
 
 TEST_CASE("a network refuses an attack that reads the rows of others, and theory every attack") {
@@ -234,7 +317,7 @@ TEST_CASE("a network refuses an attack that reads the rows of others, and theory
             "attack.kind: '" + kind.name +
                 "' reads the rows of all honest peers in the same round, which only one process "
                 "with all peers has; use `gossamer run`, or an attack that needs no other rows "
-                "(different, label_flip, noise, sign_flip, stale)");
+                "(backdoor, different, label_flip, noise, sign_flip, silence, stale)");
     CHECK(attack_refusal(configured({"attack.kind=" + kind.name})).empty() ==
           (kind.name == "none"));
   }

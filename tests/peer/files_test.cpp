@@ -252,6 +252,7 @@ TEST_CASE("logs: a field that is missing, of another type or out of range is nam
   with(1, "peer", 1);
   with(1, "peer", 4294967296);
   with(1, "wait_seconds", -1.0);
+  with(2, "backdoor_success", "0.5");
   with(3, "reason", "banana");
   with(3, "row_hashes", Json::array());
   refused({a_round()}, 1, "record");

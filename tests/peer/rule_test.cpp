@@ -154,6 +154,8 @@ TEST_CASE("the keys of a rule are checked, and are part of the shared configurat
         std::string::npos);
   CHECK(refused({"mixing.kind=krum"}).find("mixing.kind: unknown for rule mean") !=
         std::string::npos);
+  CHECK(setup_refusal({"mixing.rule=ubar", "model.kind=external"})
+            .starts_with("mixing.rule: 'ubar' measures losses of neighbours' rows"));
   CHECK(configured({"mixing.rule=krum"}).shared_hash() != configured({}).shared_hash());
   CHECK(configured({"mixing.rule=krum", "mixing.hostile=2"}).shared_hash() !=
         configured({"mixing.rule=krum"}).shared_hash());
@@ -171,6 +173,11 @@ TEST_CASE("a prediction says that a rule is not linear, and predicts the bytes o
   CHECK(prediction.not_known.front().find("mixing rule 'median'") != std::string::npos);
   CHECK(prediction_json(median, prediction)["most_hostile_neighbours"] == 1);
   CHECK_FALSE(prediction_json(mean, expected).contains("most_hostile_neighbours"));
+  CHECK(prediction_json(median, prediction)["hostile_weight_bound"] ==
+        prediction.hostile_bound->weight);
+  CHECK_FALSE(prediction_json(mean, expected).contains("hostile_weight_bound"));
+  CHECK(prediction_text(median, prediction, 0).find(hostile_bound_text(prediction.hostile_bound)) !=
+        std::string::npos);
   CHECK(prediction_text(median, prediction, 0)
             .find("1 hostile neighbour of each peer at most (median: peer 0 has 2 in round 0; "
                   "Fang, Yang "

@@ -123,6 +123,15 @@ def test_regression_run(gossamer: Path, tmp_path: Path) -> None:
     )
 
 
+def test_run_with_a_backdoor(gossamer: Path, tmp_path: Path) -> None:
+    settings = ("attack.kind=backdoor", "attack.peers=[1]", "attack.size=2")
+    records = run(gossamer, tmp_path, CLASSES, *(f"--set={setting}" for setting in settings))
+    shares = [record["backdoor_success"] for record in records if record["record"] == "network"]
+    assert len(shares) == 4
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text(encoding="utf-8"))
+    assert summary["final"]["backdoor_success"]["mean"] == pytest.approx(shares[-1])
+
+
 @pytest.mark.parametrize(("kind", "servers"), [("server", 1), ("async_server", 2), ("fedavg", 1)])
 def test_run_with_servers(gossamer: Path, tmp_path: Path, kind: str, servers: int) -> None:
     extra = [] if servers == 1 else ["--set", f"algorithm.servers={servers}"]

@@ -119,10 +119,11 @@ def check_same_as_one_process(net: Network, groups: list[str]) -> None:
         ),
         ("mixing.rule=median", "algorithm.order=awc", "algorithm.local_steps=2"),
         ("mixing.rule=krum", "mixing.hostile=0", "algorithm.kind=qg_momentum"),
+        ("mixing.rule=ubar", "topology.kind=complete", "mixing.own_weight=0.4"),
         ("mixing.rule=nearest_neighbour_mixing", "topology.kind=complete", "net.chunk_kib=4"),
         *(
             (f"attack.kind={attack}", "attack.peers=[1]", "net.chunk_kib=4")
-            for attack in ("sign_flip", "noise", "different", "stale", "label_flip")
+            for attack in ("sign_flip", "noise", "different", "stale", "label_flip", "backdoor")
         ),
         ("algorithm.kind=allreduce", "algorithm.form=root", "net.chunk_kib=4", "net.window=1"),
         (

@@ -52,6 +52,22 @@ def test_table(gossamer: Path) -> None:
     assert run(gossamer, "torus", "hypercube", "-n", "14").returncode == 2
 
 
+def test_hostile_neighbours(gossamer: Path) -> None:
+    """The text and the JSON object say how much hostile weight W bears, and each rule by itself."""
+    report = json.loads(run(gossamer, "complete", "-n", "16", "--json").stdout)
+    assert report["hostile_weight_bound"] == pytest.approx(0.203, abs=1e-3)
+    assert report["hostile_neighbours_bound"] == 3
+    rules = report["most_hostile_neighbours"]
+    assert (rules["clipped"], rules["cs_plus"], rules["krum"]) == (14, 7, 6)
+    assert "mean" not in rules
+    text = run(gossamer, "complete", "-n", "16").stdout
+    assert "below 0.203 in each row: any 3 neighbours of each peer" in text
+    assert "; 6 by krum" in text
+    assert "below 0.0277 in each row: no neighbour" in run(gossamer, "torus", "-n", "16").stdout
+    directed = run(gossamer, "exponential", "-n", "16", "--json")
+    assert json.loads(directed.stdout)["hostile_weight_bound"] is None
+
+
 @pytest.mark.parametrize(
     "kind",
     [

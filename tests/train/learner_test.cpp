@@ -255,6 +255,25 @@ TEST_CASE("regression: full gradients, the loss is ½ (ŷ − y)², and no accur
   CHECK(std::isnan(evaluate.result.accuracy));
 }
 
+TEST_CASE("the loss of a row on a batch of a peer is that of the gradient, and changes nothing") {
+  gpu::BasicCpuDevice<double> device(2);
+  const auto learns = learner<double>(request(2), device);
+  State<double> state(*learns, 2);
+  state.at(5, 1);
+  learns->gradient(state.requests);
+  const auto before = std::vector<double>(state.x.row(1).begin(), state.x.row(1).end());
+  std::vector<LossRequest<double>> losses{{0, 5, state.x.row(0).data()},
+                                          {1, 5, state.x.row(1).data()},
+                                          {0, 5, state.x.row(1).data()},
+                                          {0, 6, state.x.row(0).data()}};
+  learns->batch_loss(losses);
+  CHECK(losses[0].loss == doctest::Approx(state.losses[0]).epsilon(1e-12));
+  CHECK(losses[1].loss == doctest::Approx(state.losses[1]).epsilon(1e-12));
+  CHECK(losses[2].loss == losses[0].loss);  // both peers start from equal rows
+  CHECK(losses[3].loss != losses[0].loss);
+  CHECK(std::equal(before.begin(), before.end(), state.x.row(1).begin()));
+}
+
 TEST_CASE("equal or different initial parameters") {
   gpu::CpuDevice device(1);
   LearnerRequest own = request(2);

@@ -9,7 +9,10 @@ AttackKind descriptor() {
           .summary = "honest messages of a training with class c relabelled as C − 1 − c",
           .source = "Biggio, Nelson and Laskov 2012; Karimireddy, He and Jaggi 2022",
           .parameters = {},
-          .flips_labels = true};
+          .poison = [](const ParameterValues& values) -> Result<Poisoning> {
+            GOSSAMER_TRY_STATUS(check_values("attack", {}, values));
+            return Poisoning(LabelFlip{});
+          }};
 }
 
 }  // namespace gossamer::gossip::attacks::label_flip

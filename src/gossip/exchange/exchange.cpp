@@ -15,7 +15,7 @@ Exchange::Exchange(Scheduler& scheduler, Compute& compute, const topology::Mixin
       validator_(options_, compute, hosted_, faults_),
       zeros_(compute.device()),
       process_{scheduler, compute, schedule, options_, links_, faults_, validator_, zeros_} {
-  if (options_.attack != nullptr)
+  if (options_.attack != nullptr && options_.attack->make)
     adversary_ = std::make_unique<Adversary>(process_, *options_.attack, hosted_);
   for (const int peer : hosted_) {
     endpoints_.resize(static_cast<std::size_t>(peer) + 1);

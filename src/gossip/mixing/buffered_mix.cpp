@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gossip/attack.hpp"
+
 namespace gossamer::gossip {
 
 BufferedMix::BufferedMix(const MixerContext& context, Channel channel, std::size_t length)
@@ -48,9 +50,14 @@ void BufferedMix::begin(Round t, std::span<const float> row, Round as) {
   on_sent();
 }
 
+bool BufferedMix::withholds(int to) const {
+  const AttackPlan* const attack = context_.process.options.attack;
+  return attack != nullptr && attack->withholds(context_.peer(), to, round_);
+}
+
 bool BufferedMix::transmit(int to) {
   OutgoingRow& outgoing = neighbours_.at(to).outgoing;
-  if (outgoing.busy()) return false;
+  if (outgoing.busy() || withholds(to)) return false;
   outgoing.begin(*copy_);
   // The link may be done with the first chunk before the second one is sent.
   const Lease whole = outgoing.lease();
@@ -73,6 +80,7 @@ WholeRows BufferedMix::take() {
   active_ = false;
   on_end();
   WholeRows rows;
+  rows.round = round_;
   for (const topology::Neighbour& neighbour : matrix_->in_neighbours(context_.peer())) {
     const int from = neighbour.peer;
     if (!context_.view.is_present(from, round_)) {

@@ -87,7 +87,10 @@ class BufferedMix : public RowAssembler::Listener {
   // ---- for the policies
   /// Makes the buffers of a neighbour, unless it has some.
   void open(int peer);
-  /// Sends the newest copy to `to`; false if its link still reads an earlier one.
+  /// Whether this peer attacks `to` by silence in the mix under way.
+  bool withholds(int to) const;
+  /// Sends the newest copy to `to`; false if it is withheld, or the link still reads an earlier
+  /// one.
   bool transmit(int to);
   void send_control(int to, ControlMessage message, Round t);
   /// Null until a whole row has arrived.

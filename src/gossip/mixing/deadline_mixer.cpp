@@ -63,7 +63,7 @@ void DeadlineMix::on_begin() {
 }
 
 /// A link that still reads an earlier row may finish it: this round's row is not sent over it, and
-/// the exchange does not count.
+/// the exchange does not count. Nor does it where an attack withholds the row.
 void DeadlineMix::send(int to) {
   Edge& edge = this->edge(to);
   if (round_ < edge.declined_end) return;

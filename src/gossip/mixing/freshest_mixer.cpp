@@ -32,7 +32,7 @@ bool FreshestMix::is_waiting_for(int from) const {
 
 void FreshestMix::send(int to) {
   Edge& edge = this->edge(to);
-  edge.unsent = !transmit(to);
+  edge.unsent = !transmit(to) && !withholds(to);
 }
 
 void FreshestMix::on_link_free(int to) {

@@ -26,6 +26,7 @@ task<void> GatheringMixer::finish(Channel channel, MixedRow& row) {
 WholeRows GatheringMixer::weighted(Round t, std::vector<NeighbourRow> rows) const {
   const auto matrix = context_.process.schedule.at(t);
   WholeRows result;
+  result.round = t;
   auto next = rows.begin();
   for (const topology::Neighbour& neighbour : matrix->in_neighbours(context_.peer())) {
     if (next == rows.end()) break;

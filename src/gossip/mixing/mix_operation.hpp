@@ -20,6 +20,7 @@ namespace gossamer::gossip {
 
 /// The rows of a mix that are here, in ascending order of their peers.
 struct WholeRows {
+  Round round = 0;  ///< of the mix
   std::vector<gpu::MixSource> sources;
   std::vector<int> from;
   std::vector<std::shared_ptr<const BufferedRow>> held;  ///< keeps the sources as they are

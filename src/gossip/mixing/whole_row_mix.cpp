@@ -64,7 +64,12 @@ task<void> WholeRowMix::weigh(const DistanceRule& rule, std::span<const float> x
   std::vector<double> squared(request.pairs());
   request.distances = squared.data();
   co_await process_.compute.operate(request);
-  const std::vector<double> weights = rule.weights(neighbourhood(rows, squared));
+  std::vector<double> weights = rule.weights(neighbourhood(rows, squared));
+  if (rule.by_losses && process_.compute.trainer() != nullptr) {
+    const std::vector<double> losses =
+        co_await batch_losses(measured, weights, rows.round, x.size());
+    weights = rule.by_losses(weights, losses);
+  }
   WholeRows mixed;
   for (std::size_t j = 0; j < rows.sources.size(); ++j) {
     const auto weight = static_cast<float>(weights[j + 1]);
@@ -74,6 +79,23 @@ task<void> WholeRowMix::weigh(const DistanceRule& rule, std::span<const float> x
     mixed.held.push_back(std::move(rows.held[j]));
   }
   rows = std::move(mixed);
+}
+
+// One after the other: the requests of all peers of the process form a batch.
+task<std::vector<double>> WholeRowMix::batch_losses(const std::vector<const float*>& rows,
+                                                    const std::vector<double>& weights, Round round,
+                                                    std::size_t length) {
+  std::vector<double> losses(rows.size());
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    if (k > 0 && weights[k] == 0) continue;
+    TrainRequest request;
+    request.peer = request.shard_of = messenger_.peer();
+    request.step = round;
+    request.x = {const_cast<float*>(rows[k]), length};  // it is only read
+    co_await process_.compute.train(TrainOperation::batch_loss, request);
+    losses[k] = request.loss;
+  }
+  co_return losses;
 }
 
 }  // namespace gossamer::gossip

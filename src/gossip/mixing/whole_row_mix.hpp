@@ -1,7 +1,8 @@
 // The mix of a row with whole rows, by the run's rule. The mean mixes them with their weights in W.
 // A DistanceRule takes the distances between the rows from the device, and gives the mix its
-// weights. On a GPU the host waits for the distances, once a mix: the weights are computed there. A
-// RankRule is one operation of the device.
+// weights; a rule that reads losses too (UBAR) has them measured on a batch of the peer's own
+// samples, the one with the number of the round. On a GPU the host waits for the distances, once a
+// mix: the weights are computed there. A RankRule is one operation of the device.
 #pragma once
 
 #include "gossip/mixing/mix_operation.hpp"
@@ -17,7 +18,7 @@ class WholeRowMix {
  public:
   /// Both outlive the object.
   WholeRowMix(Messenger& messenger, const ProcessContext& process)
-      : process_(process), operations_(messenger, process) {}
+      : messenger_(messenger), process_(process), operations_(messenger, process) {}
 
   /// Mixes `row`, which is `channel`, and swaps its halves, also if there are no rows to mix with.
   /// `rows` are the neighbours' rows with their weights in W, and are held until the task is done.
@@ -32,6 +33,12 @@ class WholeRowMix {
                   const WholeRows& rows);
   task<void> weigh(const DistanceRule& rule, std::span<const float> x, WholeRows& rows);
 
+  /// [m]: the losses of row 0, and of the rows with a weight, on the peer's batch number `round`.
+  task<std::vector<double>> batch_losses(const std::vector<const float*>& rows,
+                                         const std::vector<double>& weights, Round round,
+                                         std::size_t length);
+
+  const Messenger& messenger_;
   const ProcessContext& process_;
   MixOperations operations_;
   double rule_seconds_ = 0;

@@ -44,12 +44,14 @@ class NodeTraining : public NodeRows {
   task<void> reset_optimizer();
 
   /// Samples in the shard of any peer, and batches in a pass over it.
-  std::size_t shard_size(int peer) const { return exchange_.compute().shard_size(peer); }
+  std::size_t shard_size(int peer) const { return exchange_.compute().trainer()->shard_size(peer); }
   std::uint64_t batches_per_epoch(int peer) const {
-    return exchange_.compute().batches_per_epoch(peer);
+    return exchange_.compute().trainer()->batches_per_epoch(peer);
   }
   /// γ of this peer's next step.
-  double rate() const { return exchange_.compute().rate(id(), steps_done_ + rate_lead_); }
+  double rate() const {
+    return exchange_.compute().trainer()->rate(id(), steps_done_ + rate_lead_);
+  }
   /// The next step is step `step` of the schedule of step sizes, and so on from there: for a peer
   /// that has sat rounds out.
   void set_rate_step(std::uint64_t step) { rate_lead_ = step - steps_done_; }

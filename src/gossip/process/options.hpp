@@ -42,10 +42,11 @@ struct ExchangeOptions {
   };  ///< the GPU of the device on which a hosted peer's rows lie
   const Codec* codec = nullptr;  ///< of mixed and coded rows; null: rows are sent as they are. Only
                                  ///< under `sync`
-  const MixingRule* rule = nullptr;    ///< of mixed rows; null: the mean. Not with a lossy codec
-  const AttackPlan* attack = nullptr;  ///< null: all messages are honest. Else under `sync`, of an
-                                       ///< algorithm that only mixes one row, without a lossy codec
-  std::uint64_t seed = 0;              ///< of the run: keys the random choices of algorithms
+  const MixingRule* rule = nullptr;  ///< of mixed rows; null: the mean. Not with a lossy codec
+  /// Null: all messages are honest. A plan with `make` is for `sync`, an algorithm that only mixes
+  /// one row, and no lossy codec; one with `silent_every` for `deadline` and `async`.
+  const AttackPlan* attack = nullptr;
+  std::uint64_t seed = 0;         ///< of the run: keys the random choices of algorithms
   Round rounds = Round(1) << 40;  ///< of the run: rows of later rounds are refused, and control
                                   ///< messages beyond kLargestMargin
   Time row_limit = Time(0);     ///< RowDeadline's, in a network; 0: rows are waited for without end

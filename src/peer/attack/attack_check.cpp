@@ -44,15 +44,17 @@ Result<std::vector<int>> hostile_peers(const Config& config) {
   return peers;
 }
 
-Status check_label_flip(const Config& config) {
+/// An attack on data, against what brings the data.
+Status check_poisoning(const Config& config) {
+  const std::string& name = config.attack.kind;
   if (config.model.kind == kExternalModel)
     return invalid_error(
-        "attack.kind: 'label_flip' flips labels of [data], and the program of model.kind = "
-        "external "
-        "brings its own; flip them there, or choose another attack");
+        fmt::format("attack.kind: '{}' changes samples of [data], and the program of model.kind = "
+                    "external brings its own; change them there, or choose another attack",
+                    name));
   if (config.attack.options.from != 0)
-    return invalid_error(
-        "attack.from: 'label_flip' flips labels before the first round; remove the key");
+    return invalid_error(fmt::format(
+        "attack.from: '{}' changes the data before the first round; remove the key", name));
   return {};
 }
 
@@ -69,7 +71,7 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
     return invalid_error(fmt::format(
         "attack.kind: '{}' changes the row that a mix sends, and '{}' does not only mix "
         "one row; choose an algorithm that does (dpsgd, qg_momentum, d2, extra, consensus), or "
-        "attack.kind = label_flip",
+        "attack.kind = label_flip or backdoor",
         kind.name, config.algorithm.kind));
   if (!gossip::is_lockstep(config.exchange.kind()))
     return invalid_error(
@@ -87,6 +89,16 @@ Status check_messages(const AttackedRun& run, const gossip::AttackKind& kind) {
         "of earlier rounds; set checkpoint.every = 0",
         kind.name));
   return {};
+}
+
+/// An attack by silence, against the policy: whether the neighbours go on without the rows.
+Status check_silence(const Config& config, const gossip::AttackKind& kind) {
+  const gossip::Policy policy = config.exchange.kind();
+  if (policy == gossip::Policy::deadline || policy == gossip::Policy::async) return {};
+  return invalid_error(fmt::format(
+      "attack.kind: the hostile peers of '{}' send no rows, and under algorithm.policy = {} their "
+      "neighbours would wait for them without end; set algorithm.policy = deadline or async",
+      kind.name, config.exchange.policy));
 }
 
 Result<double> strength_of(const Config& config, const gossip::AttackKind& kind, int hostile) {
@@ -113,10 +125,16 @@ Result<gossip::AttackPlan> plan_attack(const AttackedRun& run) {
   GOSSAMER_TRY(plan.hostile, hostile_peers(config));
   plan.from = config.attack.options.from;
   plan.reads_honest_rows = kind.reads_honest_rows;
-  plan.flips_labels = kind.flips_labels;
   GOSSAMER_TRY(const double strength,
                strength_of(config, kind, static_cast<int>(plan.hostile.size())));
-  if (kind.flips_labels) GOSSAMER_TRY_STATUS(check_label_flip(config));
+  if (kind.poison) {
+    GOSSAMER_TRY_STATUS(check_poisoning(config));
+    GOSSAMER_TRY(plan.poisoning, kind.poison(config.attack.values));
+  }
+  if (kind.silent_every) {
+    GOSSAMER_TRY_STATUS(check_silence(config, kind));
+    GOSSAMER_TRY(plan.silent_every, kind.silent_every(config.attack.values));
+  }
   if (!kind.make) return plan;
   GOSSAMER_TRY_STATUS(check_messages(run, kind));
   const gossip::AttackContext context{config.run.peers, plan.hostile, strength, config.run.seed};

@@ -70,6 +70,7 @@ constexpr Field kNetwork[] = {{"round", FieldType::count},
                               {"averaged_loss", FieldType::number_or_null},
                               {"averaged_accuracy", FieldType::number_or_null},
                               {"distance_to_optimum", FieldType::number_or_null}};
+constexpr Field kBackdoor[] = {{"backdoor_success", FieldType::number_or_null}};
 constexpr Field kMembership[] = {{"round", FieldType::count},
                                  {"peer", FieldType::count},
                                  {"seconds", FieldType::seconds},
@@ -243,7 +244,10 @@ Problem check_header(const Json& record) {
 Problem check_record(const Json& record, const std::vector<int>& hosted, std::size_t models) {
   const std::string type = record_type(record);
   if (type == "header") return "record: a second header";
-  if (type == "network") return check_fields(record, kNetwork);
+  if (type == "network") {
+    if (Problem problem = check_fields(record, kNetwork)) return problem;
+    return record.contains("backdoor_success") ? check_fields(record, kBackdoor) : Problem();
+  }
   if (type == "round" || type == "server" || type == "membership" || type == "deviations") {
     const char* node_field = type == "server" ? "server" : "peer";
     const std::span<const Field> fields = type == "round"    ? std::span<const Field>(kRound)

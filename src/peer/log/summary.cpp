@@ -17,20 +17,6 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-Json mean_and_range(const std::vector<double>& values) {
-  double sum = 0, smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
-  for (double value : values) {
-    sum += value;
-    smallest = std::min(smallest, value);
-    largest = std::max(largest, value);
-  }
-  // If any value is not finite, all three are null.
-  const bool finite = std::isfinite(sum);
-  return {{"mean", finite_or_null(sum / static_cast<double>(values.size()))},
-          {"min", finite ? finite_or_null(smallest) : Json()},
-          {"max", finite ? finite_or_null(largest) : Json()}};
-}
-
 /// The values of the peers that are not hostile. `values`: one for each worker that is not lost.
 template <class Values>
 Values honest_only(const Setup& setup, const Values& values, const std::vector<int>& lost) {
@@ -54,6 +40,19 @@ std::string four_digits(const Json& value) {
 
 }  // namespace
 
+Json mean_and_range(const std::vector<double>& values) {
+  double sum = 0, smallest = std::numeric_limits<double>::infinity(), largest = -smallest;
+  for (double value : values) {
+    sum += value;
+    smallest = std::min(smallest, value);
+    largest = std::max(largest, value);
+  }
+  const bool finite = std::isfinite(sum);
+  return {{"mean", finite_or_null(sum / static_cast<double>(values.size()))},
+          {"min", finite ? finite_or_null(smallest) : Json()},
+          {"max", finite ? finite_or_null(largest) : Json()}};
+}
+
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   const std::vector<double> mean = mean_row(rows);
   NetworkMetrics metrics;
@@ -67,6 +66,7 @@ NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows) {
   const auto& data = setup.workload->spec().data;
   const bool known = data && data->optimum && data->optimum->size() == mean.size();
   metrics.distance_to_optimum = known ? distance_to_optimum(rows, *data->optimum) : kUnknown;
+  metrics.backdoor_success = setup.workload->backdoor_success(rows);
   return metrics;
 }
 
@@ -115,6 +115,8 @@ Json make_summary(const Setup& setup, const RunTotals& totals, const RowViews& a
   final["averaged_loss"] = finite_or_null(metrics.averaged.loss);
   final["consensus_distance"] = finite_or_null(metrics.consensus_distance);
   final["distance_to_optimum"] = finite_or_null(metrics.distance_to_optimum);
+  if (!metrics.backdoor_success.empty())
+    final["backdoor_success"] = mean_and_range(metrics.backdoor_success);
   return summary;
 }
 
@@ -149,6 +151,11 @@ std::string summary_text(const Json& summary) {
                     percent(final["test_accuracy"]["max"]), percent(final["averaged_accuracy"])));
   if (!final["test_loss"]["mean"].is_null())
     line("test loss", four_digits(final["test_loss"]["mean"]));
+  if (final.contains("backdoor_success"))
+    line("backdoor success",
+         fmt::format("{} (peers {} to {})", percent(final["backdoor_success"]["mean"]),
+                     percent(final["backdoor_success"]["min"]),
+                     percent(final["backdoor_success"]["max"])));
   line("consensus distance", four_digits(final["consensus_distance"]));
   if (!final["distance_to_optimum"].is_null())
     line("distance to optimum", four_digits(final["distance_to_optimum"]));

@@ -14,11 +14,15 @@ namespace gossamer::peer {
 /// Metrics of all workers together.
 struct NetworkMetrics {
   double consensus_distance = 0;
-  train::Evaluation averaged;      ///< of the model x̄; NaN if nothing is trained
-  double distance_to_optimum = 0;  ///< NaN if no optimum is known
+  train::Evaluation averaged;            ///< of the model x̄; NaN if nothing is trained
+  double distance_to_optimum = 0;        ///< NaN if no optimum is known
+  std::vector<double> backdoor_success;  ///< of each honest worker's model; empty: no backdoor
 };
 /// `rows`: the parameters of the honest workers, in host memory.
 NetworkMetrics network_metrics(const Setup& setup, const RowViews& rows);
+
+/// Mean, least and largest value; all three are null if a value is not finite.
+Json mean_and_range(const std::vector<double>& values);
 
 /// What a summary contains in addition to the metrics of the final rows.
 struct RunTotals {

@@ -115,12 +115,13 @@ std::string limit_text(const Prediction& prediction) {
 /// The hostile neighbours that the rule withstands on the graph.
 std::string breakdown_text(const Setup& setup) {
   const gossip::RuleKind kind = gossip::find_rule(setup.config.mixing.kind).value();
-  const Breakdown most = breakdown(kind, *setup.schedule);
+  const auto [peer, neighbours, round] = fewest_neighbours(*setup.schedule);
+  const int most = kind.most_hostile(neighbours);
   return fmt::format(
       "{} hostile neighbour{} of each peer at most ({}: peer {} has {} in round {}; {}){}; "
       "mixing.hostile = {}",
-      most.hostile, most.hostile == 1 ? "" : "s", kind.name, most.peer, most.neighbours, most.round,
-      kind.source, kind.guarantee.empty() ? "" : "; " + kind.guarantee, setup.rule.hostile);
+      most, most == 1 ? "" : "s", kind.name, peer, neighbours, round, kind.source,
+      kind.guarantee.empty() ? "" : "; " + kind.guarantee, setup.rule.hostile);
 }
 
 std::string round_text(const RoundTime& round) {
@@ -134,6 +135,14 @@ std::string round_text(const RoundTime& round) {
 }
 
 }  // namespace
+
+std::string hostile_bound_text(const std::optional<theory::HostileBound>& bound) {
+  if (!bound) return "not known: W varies or is not symmetric, or is too large";
+  const std::string weight = fmt::format("below {:.3g} in each row: ", bound->weight);
+  if (bound->neighbours == 0) return weight + "no neighbour";
+  return weight + fmt::format("any {} neighbour{} of each peer", bound->neighbours,
+                              bound->neighbours == 1 ? "" : "s");
+}
 
 Status check_predictable(const Config& config) {
   const std::string refusal = attack_refusal(config);
@@ -151,6 +160,7 @@ Prediction predict(const Setup& setup, double decay) {
     prediction.convergence = topology::predict_convergence(*setup.schedule, prediction.spectral_gap,
                                                            setup.parameters, decay);
   }
+  if (!setup.rule.is_mean()) prediction.hostile_bound = theory::hostile_bound(*setup.schedule);
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
   if (!setup.rule.is_mean())
@@ -190,9 +200,13 @@ Json prediction_json(const Setup& setup, const Prediction& prediction) {
                       {"rounds_to_millionth", or_null(convergence->rounds_to_millionth)},
                       {"decay", convergence->decay},
                       {"effective_neighbours", finite_or_null(convergence->effective_neighbours)}};
-  if (!setup.rule.is_mean())
+  if (!setup.rule.is_mean()) {
+    const auto& bound = prediction.hostile_bound;
+    json["hostile_weight_bound"] = bound ? Json(bound->weight) : Json();
     json["most_hostile_neighbours"] =
-        breakdown(gossip::find_rule(setup.config.mixing.kind).value(), *setup.schedule).hostile;
+        gossip::find_rule(setup.config.mixing.kind)
+            ->most_hostile(fewest_neighbours(*setup.schedule).neighbours);
+  }
   json["bytes_per_round_per_peer"] = setup.report.bytes_per_round_per_peer;
   json["bytes_sent"] = or_null(prediction.bytes_sent);
   json["round_seconds"] = {};
@@ -239,6 +253,7 @@ std::string prediction_text(const Setup& setup, const Prediction& prediction, st
                            convergence->decay));
   }
   if (!setup.rule.is_mean()) line("withstands", breakdown_text(setup));
+  if (!setup.rule.is_mean()) line("hostile weight", hostile_bound_text(prediction.hostile_bound));
   line("sent per round and peer",
        fmt::format("{} bytes (payload, busiest peer)", setup.report.bytes_per_round_per_peer));
   if (prediction.bytes_sent)

@@ -9,6 +9,7 @@
 #include "peer/prediction/round_time.hpp"
 #include "peer/setup/setup.hpp"
 #include "peer/storage/json.hpp"
+#include "theory/hostile_bound.hpp"
 #include "theory/quadratic.hpp"
 #include "topology/convergence.hpp"
 
@@ -25,14 +26,18 @@ struct Prediction {
   bool sampled = false;                     ///< the curve is an estimate, to a few percent
   std::optional<double> rate;               ///< as theory::QuadraticOutcome
   std::optional<theory::Distances> limit, bias;
-  double spectral_gap = 0;                           ///< NaN if unknown
-  std::optional<topology::Convergence> convergence;  ///< only if the algorithm mixes
+  double spectral_gap = 0;                            ///< NaN if unknown
+  std::optional<topology::Convergence> convergence;   ///< only if the algorithm mixes
+  std::optional<theory::HostileBound> hostile_bound;  ///< only with a rule other than the mean
   /// Exact number of bytes that all peers send in the run, with headers. Known under sync if the
   /// algorithm sends only mixed rows and W has a period.
   std::optional<std::uint64_t> bytes_sent;
   std::optional<RoundTime> round;      ///< as round_time()
   std::vector<std::string> not_known;  ///< the values above that are missing, with the reason
 };
+
+/// "below 0.203 in each row: any 3 neighbours of each peer", or why there is no bound.
+std::string hostile_bound_text(const std::optional<theory::HostileBound>& bound);
 
 /// Errors (invalid): the run has an attack, about which theory says nothing.
 Status check_predictable(const Config& config);

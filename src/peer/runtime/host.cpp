@@ -21,7 +21,7 @@ gossip::ExchangeOptions chosen_options(const Setup& setup) {
       static_cast<std::size_t>(setup.config.net.chunk_kib) * 1024 / sizeof(float);
   options.codec = setup.codec.get();
   options.rule = setup.rule.is_mean() ? nullptr : &setup.rule;
-  options.attack = setup.attack.make ? &setup.attack : nullptr;
+  options.attack = setup.attack.hostile.empty() ? nullptr : &setup.attack;
   options.seed = setup.config.run.seed;
   options.rounds = setup.config.run.rounds;
   options.row_limit = gossip::from_seconds(setup.config.net.row_timeout);

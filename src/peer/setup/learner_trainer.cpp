@@ -32,6 +32,7 @@ void LearnerTrainer::run(TrainOperation operation, std::span<TrainRequest* const
     const auto batch = requests.first(batch_size);
     if (operation == TrainOperation::update) update(batch);
     else if (operation == TrainOperation::evaluate) evaluate(batch);
+    else if (operation == TrainOperation::batch_loss) batch_losses(batch);
     else train(operation, batch);
   }
 }
@@ -66,6 +67,14 @@ void LearnerTrainer::evaluate(std::span<TrainRequest* const> requests) {
     requests[i]->loss = evaluations[i].result.loss;
     requests[i]->accuracy = evaluations[i].result.accuracy;
   }
+}
+
+void LearnerTrainer::batch_losses(std::span<TrainRequest* const> requests) {
+  std::vector<train::LossRequest<float>> losses;
+  for (const TrainRequest* request : requests)
+    losses.push_back({request->shard_of, request->step, request->x.data(), 0});
+  learner_.batch_loss(losses);
+  for (std::size_t i = 0; i < requests.size(); ++i) requests[i]->loss = losses[i].loss;
 }
 
 void LearnerTrainer::take_losses(std::span<TrainRequest* const> requests) {

@@ -34,6 +34,7 @@ class LearnerTrainer final : public gossip::Trainer {
   void train(gossip::TrainOperation operation, std::span<gossip::TrainRequest* const> requests);
   void update(std::span<gossip::TrainRequest* const> requests);
   void evaluate(std::span<gossip::TrainRequest* const> requests);
+  void batch_losses(std::span<gossip::TrainRequest* const> requests);
   void take_losses(std::span<gossip::TrainRequest* const> requests);
 
   train::Learner<float>& learner_;

@@ -6,6 +6,7 @@
 
 #include "base/hash.hpp"
 #include "gpu/device_rows.hpp"
+#include "peer/attack/poisoning.hpp"
 #include "peer/setup/learner_trainer.hpp"
 
 namespace gossamer::peer {
@@ -44,30 +45,31 @@ WorkloadSpec spec_of(const Config& config, const train::Learner<float>& learner,
   return spec;
 }
 
-/// c → C − 1 − c, with C the number of classes, on the shards of the peers `flipped`. A sample is
-/// in one shard only.
-Status flip_labels(train::Dataset& data, const train::Shards& shards,
-                   std::span<const int> flipped) {
-  if (flipped.empty()) return {};
-  if (data.classes == 0)
-    return invalid_error(
-        fmt::format("attack.kind: 'label_flip' flips classes, and '{}' has none; choose data with "
-                    "classes (digits), or another attack",
-                    data.name));
-  for (const int peer : flipped)
-    for (const std::uint32_t sample : shards[static_cast<std::size_t>(peer)])
-      data.labels[sample] = data.classes - 1 - data.labels[sample];
-  return {};
+/// The test samples that a backdoor is measured on, and a learner that evaluates on them.
+Result<std::unique_ptr<train::Learner<float>>> make_backdoor_test(const train::Dataset& data,
+                                                                  const gossip::Backdoor& backdoor,
+                                                                  const train::ModelSpec& model,
+                                                                  gpu::Device& device) {
+  GOSSAMER_TRY(train::Dataset triggered, triggered_samples(data, backdoor));
+  train::LearnerRequest request;
+  request.data = std::make_shared<const train::Dataset>(std::move(triggered));
+  request.shards = {{0}};  // nobody trains on them
+  request.sampling.batch = 1;
+  request.model = model;
+  return train::make_learner<float>(std::move(request), device);
 }
 
 class NativeWorkload final : public Workload {
  public:
   NativeWorkload(WorkloadSpec spec, std::shared_ptr<train::Dataset> data,
-                 std::unique_ptr<train::Learner<float>> learner, gpu::Device& device, int peers)
+                 std::unique_ptr<train::Learner<float>> learner,
+                 std::unique_ptr<train::Learner<float>> backdoor_test, gpu::Device& device,
+                 int peers)
       : spec_(std::move(spec)),
         data_(std::move(data)),
         device_(device),
         learner_(std::move(learner)),
+        backdoor_test_(std::move(backdoor_test)),
         trainer_(*learner_, device, peers) {}
 
   const WorkloadSpec& spec() const override { return spec_; }
@@ -77,17 +79,14 @@ class NativeWorkload final : public Workload {
   gossip::Trainer* trainer() override { return &trainer_; }
 
   std::vector<train::Evaluation> evaluate(const RowViews& rows) override {
-    const bool in_place = device_.host_accessible();
-    const gpu::DeviceRows<float> copies(device_, in_place ? 0 : rows.size(), spec_.parameters);
-    std::vector<train::EvaluateRequest<float>> requests;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (!in_place) device_.upload(copies.row(i).data(), rows[i].data(), rows[i].size_bytes());
-      requests.push_back({in_place ? rows[i].data() : copies.row(i).data(), {}});
-    }
-    learner_->evaluate(requests);
-    std::vector<train::Evaluation> results;
-    for (const auto& request : requests) results.push_back(request.result);
-    return results;
+    return evaluate_with(*learner_, rows);
+  }
+  std::vector<double> backdoor_success(const RowViews& rows) override {
+    std::vector<double> shares;
+    if (backdoor_test_)
+      for (const train::Evaluation& on_triggered : evaluate_with(*backdoor_test_, rows))
+        shares.push_back(on_triggered.accuracy);
+    return shares;
   }
 
   LossSum loss_sum(int peer) const override { return trainer_.loss_sum(peer); }
@@ -114,10 +113,26 @@ class NativeWorkload final : public Workload {
   void set_one_at_a_time(bool one_at_a_time) override { trainer_.set_one_at_a_time(one_at_a_time); }
 
  private:
+  std::vector<train::Evaluation> evaluate_with(train::Learner<float>& learner,
+                                               const RowViews& rows) {
+    const bool in_place = device_.host_accessible();
+    const gpu::DeviceRows<float> copies(device_, in_place ? 0 : rows.size(), spec_.parameters);
+    std::vector<train::EvaluateRequest<float>> requests;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (!in_place) device_.upload(copies.row(i).data(), rows[i].data(), rows[i].size_bytes());
+      requests.push_back({in_place ? rows[i].data() : copies.row(i).data(), {}});
+    }
+    learner.evaluate(requests);
+    std::vector<train::Evaluation> results;
+    for (const auto& request : requests) results.push_back(request.result);
+    return results;
+  }
+
   WorkloadSpec spec_;
   std::shared_ptr<train::Dataset> data_;  // of the learner, which copies what it is told to refresh
   gpu::Device& device_;
   std::unique_ptr<train::Learner<float>> learner_;
+  std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor
   LearnerTrainer trainer_;
 };
 
@@ -127,7 +142,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        const gossip::Algorithm& algorithm,
                                                        gpu::Device& device,
                                                        std::span<const int> hosted,
-                                                       std::span<const int> flipped) {
+                                                       const gossip::AttackPlan& attack) {
   train::DatasetContext data_context{config.run.peers, config.run.seed};
   data_context.own = config.shards.partition == "own";
   data_context.validation = config.shards.validation;
@@ -140,7 +155,7 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
   train::LearnerRequest request;
   GOSSAMER_TRY(request.shards,
                train::make_shards(made, config.shards, config.run.peers, config.run.seed));
-  GOSSAMER_TRY_STATUS(flip_labels(made, request.shards, flipped));
+  GOSSAMER_TRY_STATUS(poison(made, request.shards, attack));
   const auto data = std::make_shared<train::Dataset>(std::move(made));
   request.data = data;
   const train::ModelContext model_context{data->channels, data->height, data->width, data->classes};
@@ -153,10 +168,16 @@ Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
       config.run.rounds * static_cast<std::uint64_t>(algorithm.epochs_per_round());
   request.seed = config.run.seed;
   request.different_initial = config.run.init == "different";
+  std::unique_ptr<train::Learner<float>> backdoor_test;
+  if (attack.backdoor() != nullptr) {
+    GOSSAMER_TRY(backdoor_test,
+                 make_backdoor_test(*data, *attack.backdoor(), request.model, device));
+  }
   GOSSAMER_TRY(auto learner, train::make_learner<float>(std::move(request), device));
   WorkloadSpec spec = spec_of(config, *learner, data);
-  const auto workload = std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
-                                                         device, config.run.peers);
+  const auto workload =
+      std::make_shared<NativeWorkload>(std::move(spec), data, std::move(learner),
+                                       std::move(backdoor_test), device, config.run.peers);
   const bool all_here = data_context.hosted.size() == static_cast<std::size_t>(config.run.peers);
   if (all_here && data->own) workload->agree(data->own_shards);
   return std::shared_ptr<Workload>(workload);

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <memory>
-#include <span>
 
 #include "base/result.hpp"
 #include "gossip/algorithm.hpp"
+#include "gossip/attack.hpp"
 #include "gpu/device.hpp"
 #include "peer/config/config.hpp"
 #include "peer/setup/workload.hpp"
@@ -13,13 +13,13 @@
 namespace gossamer::peer {
 
 /// The workload of [model], [data] and [optimizer] of a process that hosts the nodes `hosted`,
-/// trained on `device`, which outlives it. The labels of the shards of the peers `flipped` are
-/// flipped. Errors: (invalid) the sections do not fit together, or there are no labels to flip;
-/// (data) a file is missing or damaged.
+/// trained on `device`, which outlives it. The samples of hostile peers are as `attack` says.
+/// Errors: (invalid) the sections do not fit together, or the attack does not fit the data; (data)
+/// a file is missing or damaged.
 Result<std::shared_ptr<Workload>> make_native_workload(const Config& config,
                                                        const gossip::Algorithm& algorithm,
                                                        gpu::Device& device,
                                                        std::span<const int> hosted,
-                                                       std::span<const int> flipped = {});
+                                                       const gossip::AttackPlan& attack);
 
 }  // namespace gossamer::peer

@@ -42,8 +42,9 @@ Status check_rule_algorithm(const std::string& rule, const std::string& name,
 
 Status check_hostile(const Setup& setup, const gossip::RuleKind& kind) {
   const int hostile = setup.rule.hostile, needed = kind.least_neighbours(hostile);
-  const Breakdown most = breakdown(kind, *setup.schedule);
-  if (hostile == 0 || needed <= most.neighbours || setup.config.run.peers < 2) return {};
+  const auto [peer, neighbours, round] = fewest_neighbours(*setup.schedule);
+  if (hostile == 0 || needed <= neighbours || setup.config.run.peers < 2) return {};
+  const int most = kind.most_hostile(neighbours);
   return invalid_error(
       fmt::format("mixing.hostile: to withstand {} hostile neighbour{}, '{}' needs {} neighbours "
                   "of every peer, "
@@ -51,14 +52,13 @@ Status check_hostile(const Setup& setup, const gossip::RuleKind& kind) {
                   "topology with "
                   "more neighbours (complete, torus)",
                   hostile, hostile == 1 ? "" : "s", kind.name, needed, setup.config.topology.kind,
-                  most.peer, most.neighbours, most.round, most.hostile,
-                  most.hostile == 0 ? ", which withstands none" : ""));
+                  peer, neighbours, round, most, most == 0 ? ", which withstands none" : ""));
 }
 
 }  // namespace
 
-Breakdown breakdown(const gossip::RuleKind& kind, const topology::MixingSchedule& schedule) {
-  Breakdown found;
+FewestNeighbours fewest_neighbours(const topology::MixingSchedule& schedule) {
+  FewestNeighbours found;
   const int period = schedule.period() > 0 ? schedule.period() : kRandomRounds;
   for (int t = 0; t < period; ++t) {
     const auto w = schedule.at(static_cast<gossip::Round>(t));
@@ -70,7 +70,6 @@ Breakdown breakdown(const gossip::RuleKind& kind, const topology::MixingSchedule
       found.round = static_cast<gossip::Round>(t);
     }
   }
-  found.hostile = kind.most_hostile(found.neighbours);
   return found;
 }
 
@@ -84,6 +83,11 @@ Status check_rule(const Setup& setup, const gossip::RuleKind& kind) {
         fmt::format("topology.weights: with out_degree the rows of W do not sum to 1, and '{}' "
                     "mixes by differences; set topology.weights = auto, or mixing.rule = mean",
                     kind.name));
+  if (setup.rule.reads_losses() && config.model.kind == kExternalModel)
+    return invalid_error(fmt::format(
+        "mixing.rule: '{}' measures losses of neighbours' rows on the peer's samples, and the "
+        "program of model.kind = external brings its own; choose another rule (cs_plus, clipped)",
+        kind.name));
   if (setup.codec->fidelity() != gossip::Fidelity::exact)
     return invalid_error(fmt::format(
         "codec.kind: '{}' rounds the rows that '{}' compares; set codec.kind = none, or "

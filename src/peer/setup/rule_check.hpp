@@ -10,15 +10,15 @@ namespace gossamer::peer {
 /// the setup. Errors (invalid) name the key, the reason, and settings that would work.
 Status check_rule(const Setup& setup, const gossip::RuleKind& kind);
 
-/// The number of hostile neighbours that a rule withstands on a graph.
-struct Breakdown {
-  int hostile = 0;     ///< b, the largest that the condition of the rule's source allows each peer
-  int peer = 0;        ///< the peer with the fewest in-neighbours, of those that have some,
-  int neighbours = 0;  ///< how many it has,
+/// The peer with the fewest in-neighbours, of those that have some: it limits the hostile
+/// neighbours that a rule withstands on a graph (RuleKind::most_hostile).
+struct FewestNeighbours {
+  int peer = 0;
+  int neighbours = 0;       ///< how many it has,
   gossip::Round round = 0;  ///< and the first round in which it has so few
 };
 
 /// Of a schedule without period, of its first rounds. A network without neighbours has 0 of each.
-Breakdown breakdown(const gossip::RuleKind& kind, const topology::MixingSchedule& schedule);
+FewestNeighbours fewest_neighbours(const topology::MixingSchedule& schedule);
 
 }  // namespace gossamer::peer

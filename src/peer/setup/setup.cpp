@@ -32,9 +32,7 @@ Result<std::shared_ptr<Workload>> make_workload(const Setup& setup, const std::v
   if (external) return external;
   const gossip::AlgorithmRequirements needs = setup.algorithm->requirements();
   if (!needs.trainer) return make_untrained_workload(needs.row_length, config.run.seed);
-  return make_native_workload(
-      config, *setup.algorithm, *setup.device, hosted,
-      setup.attack.flips_labels ? setup.attack.hostile : std::vector<int>());
+  return make_native_workload(config, *setup.algorithm, *setup.device, hosted, setup.attack);
 }
 
 }  // namespace

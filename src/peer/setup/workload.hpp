@@ -56,6 +56,9 @@ class Workload {
   virtual gossip::Trainer* trainer() = 0;
   /// Test loss and accuracy of rows in host memory; NaN where they are not measured.
   virtual std::vector<train::Evaluation> evaluate(const RowViews& rows) = 0;
+  /// For each row, in host memory: the part of the test samples of other classes that it assigns to
+  /// the backdoor's target class if they have the trigger. Empty in a run without a backdoor.
+  virtual std::vector<double> backdoor_success(const RowViews& /*rows*/) { return {}; }
   /// Reads the loss sum of a peer without resetting it, for a checkpoint; and sets it, when the
   /// checkpoint is restored. `x`: the peer's parameters, in device memory.
   virtual LossSum loss_sum(int peer) const = 0;
