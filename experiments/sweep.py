@@ -5,7 +5,8 @@
 
 The sweep runs every cell that has no complete result of its present configuration. With --rates,
 every condition is first run at each step size with the selection seeds, and --select chooses the
-best step size. Only the best is run with the seeds of the grid, which are reported.
+best step size. Only the best is run with the seeds of the grid, which are reported. If the
+configuration holds out validation samples (data.validation), the choice is made on these.
 With --variants, the grid has one more axis, whose values are named groups of settings: the tables
 [variants.NAME] of a TOML file.
 Exit status: 0; 1 if a run failed; 2 for an invalid command; 130 if interrupted.
@@ -30,9 +31,9 @@ from lab.cells import Cell
 from lab.runner import RunnerOptions, run_all
 from lab.errors import LabError
 from lab.launch import JobResult, LaunchConfig, check
-from lab.measure import METRICS, final_value
+from lab.measure import METRICS, final_value, parse_measure
 from lab.results import CellResult, write_sweep
-from lab.selection import SELECTION_SEEDS, Choice, choose, selecting_axes, selection_measure
+from lab.selection import SELECTION_SEEDS, Choice, choose, evaluating_cell, selecting_axes
 from lab.topology import unseen_phases
 
 
@@ -112,7 +113,7 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
     rates = parse_rates(options.rates) if options.rates else ()
     options.select = list(dict.fromkeys(options.select or ["test_loss"]))
     for select in options.select:
-        if selection_measure(select).curve not in METRICS:
+        if parse_measure(select).curve not in METRICS:
             raise LabError(f"--select {select}: the cost of a whole run cannot select a step size")
     selection_seeds = parse_axis(f"{grid.SEED}={options.selection_seeds}").values
     variants = chosen_variants(options)
@@ -124,7 +125,10 @@ def sweep(options: argparse.Namespace, argv: list[str]) -> int:
     selecting = []
     if rates:
         others = selecting_axes(axes, selection_seeds, config)
-        selecting = grid.make_cells(others, rates, out, variants, key, selects=True)
+        selecting = [
+            evaluating_cell(cell, config)
+            for cell in grid.make_cells(others, rates, out, variants, key, selects=True)
+        ]
     launch_config = LaunchConfig(
         program_command(config), options.config, threads(config, axes, options)
     )
@@ -304,7 +308,7 @@ def print_summary(results: list[CellResult], choices: list[Choice], out: Path) -
     A run that diverges is a failure, unless it serves to select a step size.
     """
     for choice in choices:
-        metric = selection_measure(choice.measure).curve
+        metric = parse_measure(choice.measure).curve
         name = ", ".join(f"{key}={value}" for key, value in choice.condition.items()) or "the run"
         if choice.rate is None:
             finished = [

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 
 from lab.cells import rate_key
-from lab.conditions import Condition, by_facet
+from lab.conditions import Condition, by_facet, selection_split
 from lab.figures import cost_axes, negligible
+from lab.measure import parse_measure
 from lab.metric import CONSENSUS, Metric, Target
 from lab.predictions import Predictions
 from lab.results import Sweep
-from lab.selection import SELECTION_SPLIT, selection_measure
 
 _METRICS = {
     "test_accuracy": "Test accuracy of the peers' own models, averaged over the peers",
@@ -168,12 +168,13 @@ def method(sweep: Sweep, conditions: list[Condition]) -> list[str]:
 
 def _step_size(metadata: dict[str, Any], conditions: list[Condition]) -> str:
     if metadata["rates"]:
-        best = selection_measure(metadata["select"][0]).description
+        split = selection_split(conditions)
+        best = parse_measure(metadata["select"][0]).description(split)
         return (
             f"Step sizes {', '.join(metadata['rates'])} were tried in every condition with the "
             f"seeds {', '.join(metadata['selection_seeds'])}. The figures show the one with the "
             f"{best} (mean over the peers and these seeds), with other seeds. The selection reads "
-            f"the {SELECTION_SPLIT} set; the figures show the test set."
+            f"the {split} set; the figures show the test set."
         )
     config: dict[str, Any] = conditions[0].runs[0].summary.get("config", {})
     if rate_key(config) in metadata["axes"]:

@@ -142,6 +142,11 @@ def read_conditions(sweep: Sweep, select: str = "") -> list[Condition]:
     return conditions
 
 
+def selection_split(conditions: list[Condition]) -> str:
+    """Whose samples selected the step sizes: `test`, `validation`, or `test or validation`."""
+    return " or ".join(sorted({c.choice.split for c in conditions if c.choice}))
+
+
 def by_facet(conditions: list[Condition]) -> dict[str, list[Condition]]:
     grouped: dict[str, list[Condition]] = {}
     for condition in conditions:

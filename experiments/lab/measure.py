@@ -57,10 +57,12 @@ class Measure:
     def is_final(self) -> bool:
         return self.cost is None and self.round is None
 
-    @property
-    def description(self) -> str:
-        """`best final test loss`, or `fewest rounds until test accuracy 0.9`."""
-        text = self.text.replace("_", " ")
+    def description(self, split: str = "test") -> str:
+        """`best final test loss`, or `fewest rounds until test accuracy 0.9`.
+
+        `split`: the samples on which the runs evaluate, in place of the test samples.
+        """
+        text = self.text.replace("_", " ").replace("test ", f"{split} ")
         return (
             f"best final {text}"
             if self.is_final

@@ -22,8 +22,8 @@ from lab.conditions import short_key
 from lab.errors import LabError
 from lab.figures import bytes_text
 from lab.inference import half_width
-from lab.measure import NEVER
-from lab.selection import SELECTION_SPLIT, selection_measure
+from lab.measure import NEVER, parse_measure
+from lab.selection import TEST
 from lab.study import Claim, Column, Part, PublishedValues, Study, axis_of, value_label
 from lab.study_results import (
     TOPOLOGY,
@@ -272,9 +272,10 @@ def notes(study: Study, part: Part, results: StudyResults) -> str:
 def _selection(study: Study, part: Part, results: StudyResults) -> list[str]:
     """Sentences on how the step sizes of a part were selected."""
     seeds = results.selection_seeds.get(part.name)
+    split = results.selection_split.get(part.name, TEST)
     return [
         f"Step size: selected from {results.rates[part.name].replace(',', ', ')} "
-        f"for the {selection_measure(part.select).description}, on the {SELECTION_SPLIT} set, with "
+        f"for the {parse_measure(part.select).description(split)}, on the {split} set, with "
         + (
             f"the seeds {seeds}, of which no value is shown."
             if seeds
@@ -282,7 +283,7 @@ def _selection(study: Study, part: Part, results: StudyResults) -> list[str]:
         ),
         *(
             f"{_capital(column.name)}: at the step size in the column before it, selected for the "
-            f"{selection_measure(column.select).description}."
+            f"{parse_measure(column.select).description(split)}."
             for column in study.columns_of(part)
             if any(column.name in row.own_rates for row in results.rows_of(part.name))
         ),

@@ -1,26 +1,27 @@
 """Selects a step size for each condition by a measure that is averaged over the selection seeds.
 
-No other number of a report uses these seeds. The data are those of SELECTION_SPLIT.
+No other number of a report uses these seeds. If a run holds out validation samples
+(data.validation), the selecting runs evaluate their models on these, so that they never read the
+test samples. Otherwise, and for the data of a task in Python, they read the test samples.
+
 A step size is ruled out if a run of any seed diverged, failed or is missing. If the measure is the
 cost of a target, a step size at which a seed does not reach the target ranks after the step sizes
 at which every seed does. Ties are broken by the better final value, then by the smaller step size.
 """
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from lab.axes import Axis
-from lab.cells import SEED, Cell
+from lab.cells import SEED, Cell, merge, trains_task
 from lab.curves import read_curves
 from lab.errors import LabError
 from lab.measure import METRICS, Measure, final_value, parse_measure
 
-
-# The split that selection reads. The program evaluates the test set only, so that a step size is
-# selected with other seeds than those of a table, and on the same test samples.
-SELECTION_SPLIT = "test"
+EVALUATE = "data.evaluate"
+TEST, VALIDATION = "test", "validation"
 SELECTION_SEEDS = "1000..1002"  # unless a sweep or study names others
 
 
@@ -32,11 +33,15 @@ class Choice:
     at_edge: bool  # the selected step size is the smallest or largest of the grid
     scores: dict[str, float | None]  # step size → mean over the seeds; None: target not reached
     ruled_out: list[str]
+    split: str = TEST  # TEST | VALIDATION: the samples that the measure is of
 
 
-def selection_measure(text: str) -> Measure:
-    """The measure that selects a step size for values of the measure `text`."""
-    return parse_measure(text.replace("test_", f"{SELECTION_SPLIT}_"))
+def evaluating_cell(cell: Cell, config: dict[str, Any]) -> Cell:
+    """A selecting cell that evaluates on the validation samples, if it holds out any."""
+    merged = merge(config, cell.overrides)
+    if trains_task(merged) or not merged.get("data", {}).get("validation"):
+        return cell
+    return replace(cell, overrides={**cell.overrides, EVALUATE: VALIDATION})
 
 
 def selecting_axes(axes: list[Axis], seeds: tuple[str, ...], config: dict[str, Any]) -> list[Axis]:
@@ -80,7 +85,8 @@ def _choose_one(
     rates: tuple[str, ...],
     select: str,
 ) -> Choice:
-    measure = selection_measure(select)
+    measure = parse_measure(select)
+    split = members[0].overrides.get(EVALUATE, TEST)
     scores: dict[str, float | None] = {}
     keys: dict[str, tuple[float, float, float]] = {}
     ruled_out = []
@@ -106,9 +112,10 @@ def _choose_one(
             float(rate),
         )
     if not keys:
-        return Choice(condition, select, None, False, scores, ruled_out)
+        return Choice(condition, select, None, False, scores, ruled_out, split)
     best = min(keys, key=lambda rate: keys[rate])
-    return Choice(condition, select, best, best in (rates[0], rates[-1]), scores, ruled_out)
+    at_edge = best in (rates[0], rates[-1])
+    return Choice(condition, select, best, at_edge, scores, ruled_out, split)
 
 
 def _mean(measure: Measure, runs: list[Cell]) -> float:

@@ -12,7 +12,7 @@ from typing import Any
 
 from lab.axes import VARIANT
 from lab.cells import read_json
-from lab.conditions import Condition, read_conditions
+from lab.conditions import Condition, read_conditions, selection_split
 from lab.errors import LabError
 from lab.measure import METRICS, NEVER, Measure, parse_measure
 from lab.results import Sweep
@@ -45,6 +45,8 @@ class StudyResults:
     # Part → seeds of the runs that selected step sizes; a part that is missing here used the seeds
     # of its rows.
     selection_seeds: dict[str, str] = field(default_factory=dict)
+    # Part → selection_split(); a part that is missing here used the test set.
+    selection_split: dict[str, str] = field(default_factory=dict)
 
     def rows_of(self, part: str) -> list[ResultRow]:
         return [row for row in self.rows if row.part == part]
@@ -74,6 +76,7 @@ def collect(
         tuple(rows),
         {part.name: part.rates for part in study.parts},
         {part.name: part.selection_seeds for part in study.parts if part.rates},
+        {part.name: selection_split(conditions[part.name]) for part in study.parts if part.rates},
     )
     return results, conditions
 
@@ -124,9 +127,14 @@ def write_results(path: Path, results: StudyResults) -> None:
         for row in results.rows
     ]
     lines = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    seeds = json.dumps(results.selection_seeds)
-    header = (
-        f'"schema": {SCHEMA},\n "rates": {json.dumps(results.rates)},\n "selection_seeds": {seeds}'
+    header = ",\n ".join(
+        f'"{key}": {json.dumps(value)}'
+        for key, value in (
+            ("schema", SCHEMA),
+            ("rates", results.rates),
+            ("selection_seeds", results.selection_seeds),
+            ("selection_split", results.selection_split),
+        )
     )
     path.write_text(f'{{{header},\n "rows": [\n  {lines}]}}\n', encoding="utf-8")
 
@@ -147,7 +155,12 @@ def read_results(path: Path) -> StudyResults:
         )
         for row in content["rows"]
     ]
-    return StudyResults(tuple(rows), content["rates"], content["selection_seeds"])
+    return StudyResults(
+        tuple(rows),
+        content["rates"],
+        content["selection_seeds"],
+        content.get("selection_split", {}),
+    )
 
 
 def _value(column: Column, curves: Any, summary: dict[str, Any], binary: Path) -> float:

@@ -6,12 +6,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from lab.conditions import Condition
+from lab.conditions import Condition, selection_split
 from lab.figures import bytes_text, number_or_dash, cost_axes
 from lab.inference import half_width
-from lab.measure import METRICS
+from lab.measure import METRICS, parse_measure
 from lab.metric import Metric, Target, rounds_and_bytes_to, seconds_to
-from lab.selection import selection_measure
 
 _AVERAGED = "averaged_accuracy"
 _NAMES = {
@@ -177,9 +176,10 @@ def _notes(conditions: list[Condition], metrics: list[str], averaged: list[Condi
         )
     selected = next((c.choice.measure for c in conditions if c.choice), "")
     if _AVERAGED in metrics and selected and not averaged:
+        split = selection_split(conditions)
         notes.append(
             "Averaged model: at the step size selected for the "
-            f"{selection_measure(selected).description}; --select averaged_loss selects its own."
+            f"{parse_measure(selected).description(split)}; --select averaged_loss selects its own."
         )
     if averaged:
         notes.append('Averaged model, "at": the step size that is selected for it.')

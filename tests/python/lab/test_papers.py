@@ -163,6 +163,22 @@ def test_a_column_can_have_a_step_size_of_its_own(small: Any, tmp_path: Path) ->
     assert len(list(folders)) == 7, "six seeds are run with this step size too"
 
 
+def test_a_page_names_the_split_that_selected(small: Any, tmp_path: Path) -> None:
+    home = tmp_path / "papers" / "small"
+
+    def page() -> str:
+        assert small().returncode == 0
+        return " ".join((home / "README.md").read_text(encoding="utf-8").split())
+
+    assert "on the test set, with the seeds 7" in page()
+    run = (home / "run.toml").read_text(encoding="utf-8")
+    held_out = run.replace("[data]", "[data]\nvalidation = 0.1")
+    (home / "run.toml").write_text(held_out, encoding="utf-8")
+    text = page()
+    assert "until validation accuracy 0.7, on the validation set, with the seeds 7" in text
+    assert read_results(home / "results.json").selection_split == {"graphs": "validation"}
+
+
 def test_step_sizes_are_selected_by_the_cost_of_a_target(lab: Any, tmp_path: Path) -> None:
     """The fake program is fastest with the largest step 0.9, and misses the target with 0.1."""
     command = (

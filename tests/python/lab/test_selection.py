@@ -9,7 +9,7 @@ import pytest
 from lab.cells import Cell
 from lab.conditions import read_conditions
 from lab.results import read_sweep
-from lab.selection import choose
+from lab.selection import choose, evaluating_cell
 
 
 def sweep_json(folder: Path) -> dict[str, Any]:
@@ -71,6 +71,61 @@ def test_step_sizes_are_selected_with_other_seeds_than_those_reported(
         assert same.returncode == 2 and "selects step sizes and is reported" in same.stderr
     without_axis = lab("sweep", "small.toml", "--rates", "0.1,0.5", "--selection-seeds", "0")
     assert without_axis.returncode == 2 and "the seed 0 selects" in without_axis.stderr
+
+
+def test_validation_samples_select_if_a_run_holds_them_out(
+    lab: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the fake program, the smallest step is best on them, and the largest on the test set."""
+    monkeypatch.setenv("FAKE_GOSSAMER_CALLS", str(tmp_path / "calls"))
+    command = ("sweep", "small.toml", "run.seed=0..1", "--rates", "0.1,0.5", "--out", "out")
+    done = lab(*command, "data.validation=0,0.1")
+    assert done.returncode == 0, done.stderr
+    choices = sweep_json(tmp_path / "out")["choices"]
+    assert {c["condition"]["data.validation"]: (c["split"], c["rate"]) for c in choices} == {
+        "0": ("test", "0.5"),
+        "0.1": ("validation", "0.1"),
+    }
+    runs = [
+        line.split(" --out ")[0]
+        for line in (tmp_path / "calls").read_text(encoding="utf-8").splitlines()
+        if line.startswith("run") and "--check" not in line
+    ]
+    selecting = [run for run in runs if "run.seed=100" in run]
+    assert len(selecting) == 12 and len(runs) == 16
+    for run in runs:
+        holds_out = run in selecting and "data.validation=0.1" in run
+        assert ("data.evaluate=validation" in run) == holds_out, run
+    assert lab("report", "out").returncode == 0
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "The selection reads the test or validation set" in page
+
+
+@pytest.mark.parametrize("place", ["file", "variant"])
+def test_the_held_out_samples_may_be_named_in_a_file_or_variant(
+    lab: Any, tmp_path: Path, place: str
+) -> None:
+    settings = tmp_path / "small.toml"
+    text = settings.read_text(encoding="utf-8")
+    (tmp_path / "v.toml").write_text(
+        '[variants.a]\n"topology.kind" = "star"\n'
+        + ('"data.validation" = 0.2\n' if place == "variant" else ""),
+        encoding="utf-8",
+    )
+    if place == "file":
+        settings.write_text(text.replace("[data]", "[data]\nvalidation = 0.2"), encoding="utf-8")
+    done = lab("sweep", "small.toml", "--variants", "v.toml", "--rates", "0.1,0.5", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    (choice,) = sweep_json(tmp_path / "out")["choices"]
+    assert (choice["split"], choice["rate"]) == ("validation", "0.1")
+
+
+def test_a_task_in_python_selects_on_its_own_test_set() -> None:
+    cell = Cell("a", Path(), {"optimizer.rate": "1"}, {}, selects=True)
+    data = {"data": {"validation": 0.1}}
+    assert evaluating_cell(cell, data).overrides["data.evaluate"] == "validation"
+    assert evaluating_cell(cell, {**data, "model": {"file": "task.py"}}) == cell
+    assert evaluating_cell(cell, {"data": {"validation": 0}}) == cell
 
 
 def final_loss(folder: Path) -> float:
