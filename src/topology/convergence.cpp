@@ -124,8 +124,7 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
   };
   const Round settling = whole_periods(decay > 0 ? std::log(1e-2) / std::log(decay) : 1);
   const double affordable = 2e8 / (edges_of(*schedule.at(0)) + n);  // rounds
-  const double enough = (schedule.period() > 0 ? 4e6 : 1e6) /
-                        n;  // matrices of a random sequence are built for each round
+  const double enough = 4e6 / n;
   const Round counted = whole_periods(std::clamp(std::min(enough, affordable), 20.0, 4000.0));
   Eigen::VectorXd z = Eigen::VectorXd::Zero(n);
   double sum = 0;
@@ -138,6 +137,14 @@ double simulated_variance(const MixingSchedule& schedule, double decay) {
     if (t >= settling) sum += z.squaredNorm();
   }
   return (sum / static_cast<double>(counted) + 1 / (1 - decay)) / n;
+}
+
+/// Definition A in expectation: beside the mean, a round adds the noise and multiplies all by
+/// mean_square_factor().
+double random_variance(const MixingSchedule& schedule, double decay) {
+  const int n = schedule.peers();
+  const double factor = mean_square_factor(schedule);
+  return (factor * (n - 1) / (1 - decay * factor) + 1 / (1 - decay)) / n;
 }
 
 std::optional<Round> rounds_to_millionth(double gap, const std::optional<Round>& exact) {
@@ -155,7 +162,8 @@ double effective_neighbours(const MixingSchedule& schedule, double decay, bool& 
   if (!is_doubly_stochastic(schedule)) return std::numeric_limits<double>::quiet_NaN();
   const double alone = 1 / (1 - decay);
   if (const auto variance = lattice_variance(schedule, decay)) return alone / *variance;
-  const bool exact = schedule.period() > 0 && schedule.peers() <= kDense;
+  if (schedule.period() == 0) return alone / random_variance(schedule, decay);
+  const bool exact = schedule.peers() <= kDense;
   sampled = !exact;
   if (schedule.period() == 1 && schedule.at(0)->symmetric())
     return alone / (exact ? spectrum_variance(*schedule.at(0), decay)

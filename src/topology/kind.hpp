@@ -44,7 +44,8 @@ class Topology {
   virtual ~Topology() = default;
   virtual int peers() const = 0;
   /// Rounds after which the sequence repeats; 1 for a static graph; 0 for a seeded random sequence
-  /// without period.
+  /// without period, whose rounds draw all peers alike: a round's graph with other names for the
+  /// peers is as likely as that graph.
   virtual int period() const = 0;
   /// The graph of round t.
   virtual Graph graph(Round t) const = 0;

@@ -79,7 +79,7 @@ Result<TopologyReport> examine(const MixingSchedule& schedule, const ScheduleReq
   report.connected = report.diameter || !find_unreachable(all);
   report.spectral_gap = whole || gap_is_quick(schedule) ? spectral_gap(schedule)
                                                         : std::numeric_limits<double>::quiet_NaN();
-  report.spectral_gap_sampled = schedule.period() == 0;
+  report.spectral_gap_expected = schedule.period() == 0;
   report.bytes_per_round_per_peer = (sizeof(float) * totals.busiest_sends + rounds / 2) / rounds;
   return report;
 }

@@ -30,8 +30,8 @@ struct TopologyReport {
   /// 1 − ρ(W_τ…W_1)^{1/τ}, ρ beside the single 1; 1 where one period is the exact average; NaN
   /// where it was left out or is too costly (spectrum.hpp).
   double spectral_gap = 0;
-  bool spectral_gap_sampled =
-      false;  ///< no period: the gap is an estimate from sampled_rounds(n) rounds
+  bool spectral_gap_expected =
+      false;  ///< no period: the gap is that of the expected squared distance (spectrum.hpp)
   /// Payload of the busiest peer's sends in a round, averaged over the period: one row to each
   /// out-neighbour, or what a run's algorithm sends.
   std::uint64_t bytes_per_round_per_peer = 0;

@@ -83,24 +83,6 @@ double sparse_period_radius(const MixingSchedule& schedule) {
       .value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
-// ‖W_T…W_1 x‖^{1/T} for one x beside consensus; renormalised every round, the first tenth of the
-// rounds not counted.
-double lyapunov_factor(const MixingSchedule& schedule) {
-  const int n = schedule.peers();
-  Eigen::VectorXd x = generic_vector(n, 0);
-  const Round rounds = sampled_rounds(n), settling = rounds / 10;
-  double log_norms = 0;
-  for (Round t = 0; t < rounds; ++t) {
-    x = mixed(*schedule.at(t), x.normalized());
-    x.array() -= x.mean();
-    const double norm = x.norm();
-    if (norm <= 4 * n * std::numeric_limits<double>::epsilon())
-      return 0;  // exact average: what is left is rounding
-    if (t >= settling) log_norms += std::log(norm);
-  }
-  return std::exp(log_norms / static_cast<double>(rounds - settling));
-}
-
 }  // namespace
 
 Eigen::MatrixXd dense(const MixingMatrix& w) {
@@ -145,11 +127,25 @@ std::optional<SpectrumEnds> symmetric_ends(const MixingMatrix& w, std::span<cons
   return ends_of(w, lattice, true);
 }
 
+// E WᵀW has one eigenvalue on all vectors beside consensus, because the peers are alike in law: its
+// trace without the 1 of consensus, divided by n − 1. The trace is ‖W‖_F², the same in all rounds.
+double mean_square_factor(const MixingSchedule& schedule) {
+  const int n = schedule.peers();
+  if (n == 1) return 0;
+  const auto w = schedule.at(0);
+  double squares = 0;
+  for (int i = 0; i < n; ++i) {
+    squares += w->self_weight(i) * w->self_weight(i);
+    for (const auto& [peer, weight] : w->in_neighbours(i)) squares += weight * weight;
+  }
+  return std::max(0.0, (squares - 1) / (n - 1));
+}
+
 double spectral_gap(const MixingSchedule& schedule) {
   if (schedule.peers() == 1) return 1;
   if (is_static_and_symmetric(schedule))
     return 1 - radius_of(ends_of(*schedule.at(0), schedule.lattice(), false));
-  if (schedule.period() == 0) return 1 - lyapunov_factor(schedule);
+  if (schedule.period() == 0) return 1 - std::sqrt(mean_square_factor(schedule));
   double radius = 0;
   if (const auto found = lattice_period_radius(schedule)) radius = *found;
   else if (schedule.peers() <= kDenseProduct) radius = period_radius(schedule);
@@ -164,14 +160,14 @@ std::optional<Round> rounds_to_exact(const MixingSchedule& schedule) {
   constexpr double kJump = 1e-6;
   const int n = schedule.peers();
   if (n == 1) return 0;
+  if (schedule.period() == 0)  // two peers are a pair in every round
+    return n == 2 && mean_square_factor(schedule) == 0 ? std::optional<Round>(1) : std::nullopt;
   RowMatrix x(n, kVectors);
   for (int v = 0; v < kVectors; ++v)
     x.col(v) = generic_vector(n, static_cast<std::uint64_t>(v)).normalized();
   const double rounding = 64 * std::sqrt(n) * std::numeric_limits<double>::epsilon();
   const auto period = static_cast<Round>(schedule.period());
-  const Round rounds = period == 0                         ? sampled_rounds(n)
-                       : is_static_and_symmetric(schedule) ? 1
-                                                           : std::max<Round>(2 * period, 64);
+  const Round rounds = is_static_and_symmetric(schedule) ? 1 : std::max<Round>(2 * period, 64);
   double before = 1;
   for (Round t = 0; t < rounds && before > rounding; ++t) {
     x = mixed_rows(*schedule.at(t), x);

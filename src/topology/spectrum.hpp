@@ -32,16 +32,21 @@ inline constexpr int kDense = 256, kDenseProduct = 384;
 /// 1 − ρ(W_τ…W_1)^{1/τ}, where ρ is the largest modulus beside the single eigenvalue 1: per round,
 /// the distance to consensus (of push-sum's quotients, where W keeps only its columns) shrinks by
 /// the factor 1 − gap in the long run. 1 for one peer, and where rounds become the exact average.
-/// Without a period: the Lyapunov rate of one generic start, estimated over sampled_rounds(n)
-/// rounds. NaN where it is too costly to find: large graphs that are neither lattices nor cheaply
-/// factorised, with a gap so narrow that Lanczos or Arnoldi do not settle.
+/// Of a random sequence: 1 − √mean_square_factor(). NaN where it is too costly to find: large
+/// graphs that are neither lattices nor cheaply factorised, with a gap so narrow that Lanczos or
+/// Arnoldi do not settle.
 double spectral_gap(const MixingSchedule& schedule);
+
+/// Of a random sequence, whose rounds draw all peers alike: the factor by which a round multiplies
+/// the squared distance to consensus, in expectation (Boyd, Ghosh, Prabhakar and Shah 2006). For
+/// doubly stochastic matrices.
+double mean_square_factor(const MixingSchedule& schedule);
 
 /// Rounds, from round 0, after which every peer has the exact average, whatever the start
 /// (but for rounding); none: never. Looked for in two periods and 64 rounds at least (static
-/// symmetric matrices: in one round), of a random sequence in sampled_rounds(n). Found by mixing
-/// three generic vectors: exact is where what is left falls at once, in a round, to rounding alone.
-/// O(rounds × entries).
+/// symmetric matrices: in one round); a random sequence has none, whatever a seed does. Found by
+/// mixing three generic vectors: exact is where what is left falls at once, in a round, to rounding
+/// alone. O(rounds × entries).
 std::optional<Round> rounds_to_exact(const MixingSchedule& schedule);
 
 /// The ends of a symmetric W's spectrum beside the 1 of the constant vector, both good to about

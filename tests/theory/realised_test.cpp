@@ -33,7 +33,13 @@ TEST_CASE(
       CAPTURE(kind.name);
       CAPTURE(lazy);
       const double planned = topology::spectral_gap(*schedule);
-      CHECK(gap_of(*schedule, 600) == doctest::Approx(planned).epsilon(0.01));
+      const double realised = gap_of(*schedule, 600);
+      if (schedule->period() > 0) {
+        CHECK(realised == doctest::Approx(planned).epsilon(0.01));
+      } else {  // one random sequence contracts faster than the expected square (Jensen)
+        CHECK(realised > planned);
+        CHECK(realised < 1.15 * planned);
+      }
     }
   }
 }

@@ -22,7 +22,7 @@ TEST_CASE("a 4 × 4 torus, examined") {
   CHECK(report.symmetric);
   CHECK(report.doubly_stochastic);
   CHECK(report.connected);
-  CHECK_FALSE(report.spectral_gap_sampled);
+  CHECK_FALSE(report.spectral_gap_expected);
   CHECK(report.spectral_gap == doctest::Approx(0.4));
   CHECK(report.bytes_per_round_per_peer == 4 * 4000);
 }
