@@ -43,8 +43,9 @@ std::vector<std::string> names_of(const CLI::App& app) {
   return names;
 }
 
-/// About the first argument that `app` does not know; empty if it is not a matter of names.
-std::string unknown_name(const CLI::App& app, int argc, char** argv) {
+/// About the first argument that `app` does not know, after `error`; empty if it is not a matter of
+/// names.
+std::string unknown_name(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (argc < 2) return {};
   const std::vector<std::string> names = names_of(app);
   const std::string first = argv[1];
@@ -52,12 +53,15 @@ std::string unknown_name(const CLI::App& app, int argc, char** argv) {
   const auto command = std::ranges::find(commands, first, &CLI::App::get_name);
   if (!commands.empty() && !first.starts_with("-") && command == commands.end())
     return fmt::format("there is no command '{}'{}", first, known_names(first, names));
+  if (error.get_name() != "ExtrasError") return {};
   const std::vector<std::string> known =
       names_of(command == commands.end() ? app : static_cast<const CLI::App&>(**command));
   for (int i = command == commands.end() ? 1 : 2; i < argc; ++i) {
     const std::string given = argv[i];
     const std::string option = given.substr(0, given.find('='));
-    if (!option.starts_with("--") || std::ranges::find(known, option) != known.end()) continue;
+    if (!option.starts_with("--") || option == "--" ||
+        std::ranges::find(known, option) != known.end())
+      continue;
     return fmt::format("there is no option '{}'{}", option, known_names(option, known));
   }
   return {};
@@ -70,7 +74,7 @@ int execute(CLI::App& app, int argc, char** argv, const int& exit_code) {
     } catch (const CLI::Success& success) {  // --help, --version
       return app.exit(success);
     } catch (const CLI::ParseError& error) {
-      if (const std::string unknown = unknown_name(app, argc, argv); !unknown.empty())
+      if (const std::string unknown = unknown_name(app, error, argc, argv); !unknown.empty())
         return print_error(invalid_error(unknown));
       app.exit(error);
       return static_cast<int>(ErrorKind::invalid);

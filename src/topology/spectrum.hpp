@@ -44,9 +44,9 @@ double mean_square_factor(const MixingSchedule& schedule);
 
 /// Rounds, from round 0, after which every peer has the exact average, whatever the start
 /// (but for rounding); none: never. Looked for in two periods and 64 rounds at least (static
-/// symmetric matrices: in one round); a random sequence has none, whatever a seed does. Found by
-/// mixing three generic vectors: exact is where what is left falls at once, in a round, to rounding
-/// alone. O(rounds × entries).
+/// symmetric matrices: in one round); a random sequence of more than two peers has none, whatever a
+/// seed does. Found by mixing three generic vectors: exact is where what is left falls at once, in
+/// a round, to rounding alone. O(rounds × entries).
 std::optional<Round> rounds_to_exact(const MixingSchedule& schedule);
 
 /// The ends of a symmetric W's spectrum beside the 1 of the constant vector, both good to about

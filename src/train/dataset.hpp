@@ -16,7 +16,7 @@
 namespace gossamer::train {
 
 /// Samples, row-major. The first `train_count` samples are for training, the others for testing.
-/// Immutable once made.
+/// Immutable once made, but for the features of own data, until the peers have agreed on scales.
 struct Dataset {
   std::string name;
   int channels = 1, height = 1,

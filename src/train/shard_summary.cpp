@@ -15,7 +15,12 @@ constexpr std::string_view kPeer = "{peer}";
 }  // namespace
 
 bool is_moment(double mean, double variance) {
-  return std::isfinite(mean) && std::isfinite(variance) && variance >= 0;
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  return std::abs(mean) <= kLargest && variance >= 0 && variance <= kLargest * kLargest;
+}
+
+bool is_shard_size(std::uint64_t samples) {
+  return samples > 0 && samples <= std::numeric_limits<std::uint32_t>::max();
 }
 
 ShardSummary summarise(std::span<const double> rows, std::size_t width) {
@@ -61,7 +66,8 @@ std::vector<FeatureScale> pooled_scales(std::span<const ShardSummary> shards) {
       const double apart = shard.means[f] - mean;
       variance += static_cast<double>(shard.samples) / total * (shard.variances[f] + apart * apart);
     }
-    scales[f] = {mean, constant ? std::numeric_limits<double>::infinity() : std::sqrt(variance)};
+    const bool spread = !constant && variance > 0;  // not below what a double holds
+    scales[f] = {mean, spread ? std::sqrt(variance) : std::numeric_limits<double>::infinity()};
   }
   return scales;
 }

@@ -20,8 +20,10 @@ struct ShardSummary {
   bool operator==(const ShardSummary&) const = default;
 };
 
-/// Whether these can be the moments of finite values.
+/// Whether these can be the moments of values that a float holds, and a number of samples that a
+/// shard can have.
 bool is_moment(double mean, double variance);
+bool is_shard_size(std::uint64_t samples);
 
 /// The summary of `samples` rows of `width` values, row-major; samples ≥ 1. The variance of a
 /// feature that has one value only is exactly 0.

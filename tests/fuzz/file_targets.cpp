@@ -265,7 +265,8 @@ peer::ShardAgreement shards_of_process() {
 
 /// The file that a latecomer reads, and what a partner says of the shards.
 void run_shards(std::span<const std::byte> input) {
-  ok(peer::parse_shards(text_of(input), "shards-0.json", "r", kShards));
+  const auto file = peer::parse_shards(text_of(input), "shards-0.json", "r", kShards, kFeatures);
+  if (ok(file)) train::pooled_scales(*file);
   peer::ShardAgreement agreement = shards_of_process();
   if (const Status merged = agreement.merge(0, std::string(text_of(input))); !merged.ok())
     require(!merged.error().message.empty(), "an error has a message");
@@ -280,7 +281,9 @@ void run_shards(std::span<const std::byte> input) {
 std::vector<Bytes> shards_seeds() {
   return {bytes_of(shards_of_process().contribution(0)),
           bytes_of(R"({"schema":1,"run_id":"r",)"
-                   R"("peers":[{"samples":1,"means":[],"variances":[]}]})")};
+                   R"("peers":[{"samples":1,"means":[1,2],"variances":[0,3]},)"
+                   R"({"samples":2,"means":[1,2],"variances":[0,3]},)"
+                   R"({"samples":3,"means":[1,2],"variances":[0,3]}]})")};
 }
 
 /// What the partners of a process say of their checkpoints: the first partner, and then the rest.

@@ -141,6 +141,12 @@ TEST_CASE("settings travel with a hello, bounded and printable, and a difference
   CHECK(first_difference("run.peers=8\nrun.seed=0\n", ours) ==
         "optimizer.rate is not set there and 0.01 here");
   CHECK(first_difference(ours, ours).empty());
+  CHECK(first_difference("data.class_names=[?,?]\n", "data.class_names=[\xC3\xA9]\n") ==
+        "data.class_names is [?,?] there and [??] here");
+  hello.identity.settings = "data.class_names=[\xC3\xA9]\n";
+  CHECK(first_difference(decode_hello(encode_hello(hello))->identity.settings,
+                         hello.identity.settings)
+            .empty());
   CHECK(first_difference("", ours).empty());
   CHECK(first_difference(std::string(5000, '\n') + "=\n==\nrun", ours).size() < 300);
   CHECK(first_difference("a=" + std::string(5000, 'x'), ours).size() < 300);

@@ -70,6 +70,7 @@ TEST_CASE("a contribution that makes no sense is refused, whatever its bytes") {
   const std::string good = process(all, 1).contribution(0);
   REQUIRE(good.size() == 3 * (8 + 2 * 16));
   const auto with = [&](std::size_t at, auto number) {  // at: in numbers of 8 bytes
+    static_assert(sizeof number == 8);
     std::string bytes = good;
     std::memcpy(bytes.data() + 8 * at, &number, 8);
     return bytes;
@@ -78,10 +79,15 @@ TEST_CASE("a contribution that makes no sense is refused, whatever its bytes") {
   CHECK(here.merge(0, good).ok());
   CHECK(here.merge(0, good).ok());
   for (const std::string& bad :
-       {std::string(), good.substr(1), good + "x", with(6, std::nan("")), with(6, INFINITY),
-        with(7, -1.0), with(0, std::uint64_t{7}),  // a shard of this process
-        with(5, std::uint64_t{9}), with(6, 0.5)})  // unlike what is known
-    CHECK_FALSE(here.merge(0, bad).ok());
+       {std::string(), good.substr(1), good + "x", with(6, std::nan("")), with(6, HUGE_VAL),
+        with(6, 1e300), with(7, -1.0), with(7, 1e300), with(5, std::uint64_t{1} << 63)})
+    CHECK_MESSAGE(here.merge(0, bad).error().message.ends_with("makes no sense"),
+                  here.merge(0, bad).error().message);
+  CHECK(here.merge(0, with(0, std::uint64_t{7})).error().message.find("of peer 0's shard") !=
+        std::string::npos);
+  for (const std::string& other : {with(5, std::uint64_t{9}), with(6, 0.5)})
+    CHECK(here.merge(0, other).error().message.find("of peer 1's shard contradicts") !=
+          std::string::npos);
   RandomStream random(2, 0, Purpose::data);
   for (int trial = 0; trial < 200; ++trial) {
     std::string bytes(good.size(), 0);
@@ -100,25 +106,30 @@ TEST_CASE("more peers than a message has room for are refused") {
 TEST_CASE("the file gives back what was agreed, and a changed shard, run or file is named") {
   const Folder folder;
   const Shards all = some_shards(3, 4);
-  REQUIRE(record_shards(folder.path, 1, "r", all, false).ok());
-  CHECK(*read_shards(folder.path, 1, "r", only(all, 1)) == all);
-  CHECK(*read_shards(folder.path, 2, "r", only(all, 2)) == all);  // another process's file
-  CHECK(record_shards(folder.path, 1, "r", all, true).ok());
+  REQUIRE(record_shards(folder.path, 1, "r", all, 4, false).ok());
+  CHECK(*read_shards(folder.path, 1, "r", only(all, 1), 4) == all);
+  CHECK(*read_shards(folder.path, 2, "r", only(all, 2), 4) == all);  // another process's file
+  CHECK(record_shards(folder.path, 1, "r", all, 4, true).ok());
 
   const auto refusal = [&](int node, const std::string& run, const Shards& own) {
-    const auto read = read_shards(folder.path, node, run, own);
+    const auto read = read_shards(folder.path, node, run, own, 4);
     REQUIRE_FALSE(read.ok());
     return read.error().message;
   };
   CHECK(refusal(1, "s", only(all, 1)).find("is of the run r, and this is the run s") !=
         std::string::npos);
+  // A process regrouped to another lowest node compares with the file that is there.
+  CHECK(record_shards(folder.path, 0, "r", all, 4, true).ok());
+  CHECK_FALSE(std::filesystem::exists(folder.path / "shards-0.json"));
+  for (const std::size_t features : {0U, 3U, 5U})
+    CHECK_FALSE(read_shards(folder.path, 1, "r", Shards(3), features).ok());
   Shards changed = all;
   changed[1].samples = 7;
   CHECK(refusal(1, "r", only(changed, 1))
             .starts_with("data.path: the samples of peer 1 are not those with which the run began: "
                          "2 samples then, 7 "
                          "now"));
-  CHECK_FALSE(record_shards(folder.path, 1, "r", changed, true).ok());
+  CHECK_FALSE(record_shards(folder.path, 1, "r", changed, 4, true).ok());
   changed = all;
   changed[2].means[3] += 1;
   CHECK(refusal(1, "r", changed).find("of other values") != std::string::npos);

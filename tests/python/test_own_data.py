@@ -67,6 +67,12 @@ def test_processes_with_their_own_files_have_the_bits_of_one_process(
     check_no_sample_left(net)
 
 
+def test_a_server_learns_the_scales_from_a_process_of_all_peers(
+    own: Callable[..., Network],
+) -> None:
+    check_same_as_one_process(own("algorithm.kind=fedavg", "run.rounds=3"), ["0-3", "4"])
+
+
 def test_a_process_needs_no_file_of_another_peer(
     own: Callable[..., Network], tmp_path: Path
 ) -> None:
@@ -115,6 +121,25 @@ def test_a_restarted_process_reads_what_was_agreed(
     again.wait_for_message("peer 2 joins in round")
     for peer in (peers[0], peers[1], peers[3]):
         peer.wait_for_message("all 4 peers are reachable")
+
+
+@pytest.mark.parametrize("sets", [(), ("data.validation=0.2", "data.evaluate=validation")])
+def test_without_common_tests_the_summary_has_what_the_peers_logged(
+    own: Callable[..., Network], tmp_path: Path, sets: tuple[str, ...]
+) -> None:
+    net = own(*sets)
+    if not sets:  # each peer has test samples of its own
+        for peer in range(PEERS):
+            write_samples(tmp_path / f"test-{peer}.csv", 20, peer)
+        net.sets.append(f"data.test_path={tmp_path}/test-{{peer}}.csv")
+    for peer in range(PEERS):
+        net.start(str(peer))
+    assert net.wait() == [0] * PEERS, [peer.stderr for peer in net.processes]
+    summary = net.summary()
+    assert summary["final_hash"] == net.run_in_one_process()["final_hash"]
+    logged = [net.records(peer)[-2]["test_loss"] for peer in range(PEERS)]
+    assert summary["final"]["test_loss"]["mean"] == pytest.approx(sum(logged) / PEERS)
+    assert summary["final"]["averaged_loss"] is None
 
 
 def test_a_resumed_run_refuses_samples_that_changed(

@@ -60,6 +60,14 @@ TEST_CASE("moments of shards give the moments of all samples, and a constant bec
   std::vector<ShardSummary> other = parts;
   other[2].means[1] = 8;  // constant in each shard, and not the same
   CHECK(pooled_scales(other)[1].deviation == doctest::Approx(std::sqrt(0.24)).epsilon(1e-14));
+  other[0].variances[1] = other[2].variances[1] = 0;  // below what a double holds
+  other[0].means[1] = 1e-200, other[2].means[1] = 2e-200;
+  CHECK(std::isinf(pooled_scales(other)[1].deviation));
+  CHECK_FALSE(is_moment(1e39, 0));
+  CHECK_FALSE(is_moment(0, 1e80));
+  CHECK(is_moment(-3e38, 1e76));
+  CHECK_FALSE(is_shard_size(0));
+  CHECK_FALSE(is_shard_size(std::uint64_t{1} << 32));
   CHECK(pooled_scales({}).empty());
   CHECK(pooled_scales(std::vector<ShardSummary>(2)).empty());
 }

@@ -278,6 +278,10 @@ void ConnectionManager::attach(Edge& edge, Connection connection, bool resumes) 
   SocketTraffic& traffic = state_.traffic[edge.local];
   traffic.bytes_sent += kHelloBytes;
   traffic.bytes_received += kHelloBytes;
+  // The partner has the same settings, or it would not be connected.
+  const std::size_t settings = state_.setup.identity.settings.size();
+  if (!resumes && settings <= kMaxSettingsBytes)
+    (edge.local < edge.remote ? traffic.bytes_sent : traffic.bytes_received) += settings;
   edge.key = connection.key;
   edge.session->attach(std::move(connection.socket), resumes);
   join_.check();

@@ -184,7 +184,9 @@ HandshakeResult compare(const Identity& ours, const Identity& theirs) {
 
 std::string first_difference(const std::string& theirs, const std::string& ours) {
   if (theirs.empty() || ours.empty()) return {};
-  const Settings there = settings_of(theirs), here = settings_of(ours);
+  std::string printable = ours;  // as theirs, which has come in a hello
+  make_printable(printable);
+  const Settings there = settings_of(theirs), here = settings_of(printable);
   std::set<std::string_view> names;
   for (const Settings* side : {&there, &here})
     for (const auto& [name, value] : *side) names.insert(name);

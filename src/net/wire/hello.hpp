@@ -78,9 +78,10 @@ struct Hello {
 
 /// Magic, version and result: the same bytes in every version.
 inline constexpr std::size_t kHelloPrefixBytes = 8;
-/// A hello without its settings, and the most that these may be.
+/// A hello without its settings, and the most that these may be: a process of another version reads
+/// as much of a hello before it closes the connection (HandshakeStream::kMaxDrainedBytes).
 inline constexpr std::size_t kHelloBytes = 300;
-inline constexpr std::size_t kMaxSettingsBytes = 16384;
+inline constexpr std::size_t kMaxSettingsBytes = 3584;
 
 /// kHelloBytes and the settings.
 std::vector<std::byte> encode_hello(const Hello& hello);

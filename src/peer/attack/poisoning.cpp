@@ -54,10 +54,11 @@ Status poison(train::Dataset& data, const train::Shards& shards, const gossip::A
         fmt::format("attack.target: there is no class {}; the classes of '{}' are "
                     "0 to {}",
                     backdoor->target, data.name, data.classes - 1));
-  if (backdoor != nullptr && !data.unscaled.empty())
+  if (backdoor != nullptr && data.own)
     return invalid_error(
-        "attack.kind: 'backdoor' stamps its trigger before the peers have agreed on the scales of "
-        "their own data; set data.standardise = false, or choose another attack");
+        "attack.kind: the trigger of 'backdoor' has the largest value of all samples, which no "
+        "process knows where each peer has its own data (data.partition = own); choose another "
+        "attack, or other data");
   const float value = largest_feature(data);
   for (const int peer : plan.hostile) {
     const auto& shard = shards[static_cast<std::size_t>(peer)];

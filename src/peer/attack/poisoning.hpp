@@ -14,8 +14,7 @@ namespace gossamer::peer {
 ///               Garg 2017): of the k-th sample, k = 1, 2, …, those where ⌊k·share⌋ has grown
 /// The trigger is a square of size × size pixels in the lower right corner, in all channels, with
 /// the largest value that any feature of the data has. A sample is in one shard only. Errors
-/// (invalid): data without classes, or without the target class; a backdoor in own data whose
-/// scales are not final.
+/// (invalid): data without classes, or without the target class; a backdoor in own data.
 Status poison(train::Dataset& data, const train::Shards& shards, const gossip::AttackPlan& plan);
 
 /// The test samples of other classes than the target, with the trigger, as training samples of the

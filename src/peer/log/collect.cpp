@@ -178,8 +178,11 @@ Result<std::shared_ptr<Workload>> recorded_workload(const ProcessLog& log, std::
 /// Whether the data are the peers' own, and the test samples a file that can be read here.
 bool has_own_data_and_tests(const Config& config) {
   const auto tests = config.data.values.find("test_path");
-  return config.shards.partition == "own" && tests != config.data.values.end() &&
-         !std::get<std::string>(tests->second).empty();
+  if (config.shards.partition != "own" || config.shards.evaluate != "test" ||
+      config.model.kind == kExternalModel || tests == config.data.values.end())
+    return false;
+  const auto& file = std::get<std::string>(tests->second);
+  return !file.empty() && train::file_of_peer(file, 0) == file;  // else each peer has its own
 }
 
 /// Rebuilds the setup that the processes ran with, on the CPU. Where the data are the peers' own,
@@ -205,10 +208,10 @@ Result<Setup> read_setup(const std::vector<ProcessLog>& logs,
   LocalRank local_rank;
   if (tests_only) local_rank.hosted = {config.run.peers};
   GOSSAMER_TRY(Setup setup, make_setup(std::move(config), local_rank, std::move(external)));
-  if (tests_only) {
+  if (const Shards unknown = setup.workload->own_shards(); !unknown.empty()) {
     GOSSAMER_TRY(const Shards shards,
                  read_shards(first.path.parent_path(), first.lowest_peer, setup.config.run_id(),
-                             setup.workload->own_shards()));
+                             unknown, setup.workload->standardised_features()));
     setup.workload->agree(shards);
   }
   for (const ProcessLog& log : logs)

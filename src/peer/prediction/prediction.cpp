@@ -160,7 +160,8 @@ Prediction predict(const Setup& setup, double decay) {
     prediction.convergence = topology::predict_convergence(*setup.schedule, prediction.spectral_gap,
                                                            setup.parameters, decay);
   }
-  if (!setup.rule.is_mean()) prediction.hostile_bound = theory::hostile_bound(*setup.schedule);
+  if (!setup.rule.is_mean() && !std::isnan(setup.report.spectral_gap))  // not too costly to find
+    prediction.hostile_bound = theory::hostile_bound(*setup.schedule);
   predict_bytes(setup, prediction);
   prediction.round = round_time(setup);
   if (!setup.rule.is_mean())

@@ -248,22 +248,28 @@ Result<NetworkRun::Start> NetworkRun::choose_start() {
   if (network_->late()) return Start::by_joining;
   GOSSAMER_TRY(const StartRoundAgreement::Outcome agreed, agreement.round());
   GOSSAMER_TRY(const Shards shards, agreement.shards());
-  if (!shards.empty()) {
-    GOSSAMER_TRY_STATUS(record_shards(request_.folder, request_.hosted.front(),
-                                      setup_.config.run_id(), shards, agreed.round > 0));
-    setup_.workload->agree(shards);
-  }
+  if (!shards.empty())
+    GOSSAMER_TRY_STATUS(compute([this, shards, resumed = agreed.round > 0]() -> Status {
+      GOSSAMER_TRY_STATUS(record_shards(request_.folder, request_.hosted.front(),
+                                        setup_.config.run_id(), shards,
+                                        setup_.workload->standardised_features(), resumed));
+      setup_.workload->agree(shards);
+      return {};
+    }));
   return start_at(agreed);
 }
 
-/// For a latecomer: the others have agreed.
+// For a latecomer: the others have agreed.
 Status NetworkRun::adopt_shards() {
-  const Shards own = setup_.workload->own_shards();
-  if (own.empty()) return {};
-  GOSSAMER_TRY(const Shards known,
-               read_shards(request_.folder, request_.hosted.front(), setup_.config.run_id(), own));
-  setup_.workload->agree(known);
-  return {};
+  if (setup_.workload->own_shards().empty()) return {};
+  return compute([this]() -> Status {
+    GOSSAMER_TRY(
+        const Shards known,
+        read_shards(request_.folder, request_.hosted.front(), setup_.config.run_id(),
+                    setup_.workload->own_shards(), setup_.workload->standardised_features()));
+    setup_.workload->agree(known);
+    return {};
+  });
 }
 
 Result<NetworkRun::Start> NetworkRun::start_at(const StartRoundAgreement::Outcome& agreed) {
@@ -286,18 +292,18 @@ Result<NetworkRun::Start> NetworkRun::start_at(const StartRoundAgreement::Outcom
   return Start::at_agreed_round;
 }
 
-/// Puts the nodes to the agreed round, on the thread that computes: reading may take long, and
-/// heartbeats are sent meanwhile.
 Status NetworkRun::restore(gossip::Round round) {
-  struct Reading {
-    Status status;
-    bool done = false;
-  };
-  const auto reading = std::make_shared<Reading>();  // an interrupt may end the wait before it
-  thread_->execute([this, reading, round] { reading->status = startup_.restore(round, *host_); },
-                   [reading] { reading->done = true; });
-  scheduler_.run_until([&] { return reading->done || host_->error(); });
-  return reading->done ? reading->status : Status(*host_->error());
+  return compute([this, round] { return startup_.restore(round, *host_); });
+}
+
+/// Does what may take long on the thread that computes: heartbeats are sent meanwhile.
+Status NetworkRun::compute(std::function<Status()> work) {
+  // Shared, because an interrupt may end the wait before the work.
+  const auto result = std::make_shared<std::pair<Status, bool>>();
+  thread_->execute([result, work = std::move(work)] { result->first = work(); },
+                   [result] { result->second = true; });
+  scheduler_.run_until([&] { return result->second || host_->error(); });
+  return result->second ? result->first : Status(*host_->error());
 }
 
 void NetworkRun::train(Start start) {

@@ -73,6 +73,7 @@ class NetworkRun {
   Status adopt_shards();
   Result<Start> start_at(const StartRoundAgreement::Outcome& agreed);
   Status restore(gossip::Round round);
+  Status compute(std::function<Status()> work);
   void train(Start start);
   Status finish(bool began);
 

@@ -49,7 +49,8 @@ Result<RunOutcome> run(const Setup& setup, RunRequest request) {
   Host host(setup, scheduler, executor, recorder, host_request);
   const gossip::Round first = startup.rounds().back();
   if (const auto shards = setup.workload->own_shards(); !shards.empty())
-    GOSSAMER_TRY_STATUS(record_shards(request.folder, 0, setup.config.run_id(), shards, first > 0));
+    GOSSAMER_TRY_STATUS(record_shards(request.folder, 0, setup.config.run_id(), shards,
+                                      setup.workload->standardised_features(), first > 0));
   GOSSAMER_TRY_STATUS(startup.restore(first, host));
   startup.announce(first);
   host.start(Host::Clock::virtual_time);

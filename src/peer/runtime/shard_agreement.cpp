@@ -79,20 +79,29 @@ Status ShardAgreement::merge(int page, const std::string& bytes) {
     const std::size_t at = p * numbers;
     const auto samples = number_at<std::uint64_t>(bytes, at);
     if (samples == 0) continue;
+    if (!train::is_shard_size(samples)) return nonsense;
     const bool known = pages[static_cast<std::size_t>(page)];
-    if (summary.samples > 0 && samples != summary.samples) return nonsense;
+    if (summary.samples > 0 && samples != summary.samples) return contradiction(p);
     for (std::size_t k = 0; k < count; ++k) {
       const auto mean = number_at<double>(bytes, at + 1 + 2 * k),
                  variance = number_at<double>(bytes, at + 2 + 2 * k);
       double &known_mean = summary.means[first + k], &known_variance = summary.variances[first + k];
       if (!train::is_moment(mean, variance)) return nonsense;
-      if (known && (mean != known_mean || variance != known_variance)) return nonsense;
+      if (known && (mean != known_mean || variance != known_variance)) return contradiction(p);
       known_mean = mean, known_variance = variance;
     }
     summary.samples = samples;
     pages[static_cast<std::size_t>(page)] = true;
   }
   return {};
+}
+
+/// Whoever spoke first was believed: one of the two partners is wrong, or who told them.
+Error ShardAgreement::contradiction(std::size_t peer) {
+  return {ErrorKind::lost_peer,
+          fmt::format("what it says of peer {}'s shard contradicts what this process has, which it "
+                      "may have from another peer",
+                      peer)};
 }
 
 Result<Shards> ShardAgreement::outcome() const {

@@ -34,6 +34,7 @@ class ShardAgreement {
 
  private:
   ShardAgreement(Shards shards, std::size_t features, std::size_t features_per_page);
+  static Error contradiction(std::size_t peer);
   std::size_t first_feature(int page) const;
   std::size_t end_feature(int page) const;
 

@@ -1,9 +1,33 @@
 #include "peer/runtime/start_agreement.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
+#include "net/wire/frame.hpp"
+
 namespace gossamer::peer {
+
+namespace {
+
+/// Each page goes from one end of the graph to the other, in contributions of nearly their largest
+/// size.
+Status check_duration(const Setup& setup, int pages) {
+  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // to each neighbour
+  const auto messages =
+      static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(steps_to_reach_all(setup));
+  if (messages * net::kMaxContributionBytes <= kMostBytes) return {};
+  return invalid_error(fmt::format(
+      "data.partition: with own, the moments of all shards would take {} messages to each "
+      "neighbour "
+      "at the start, more than {}; set data.standardise = false and scale the files, or choose a "
+      "topology with a smaller diameter",
+      messages, kMostBytes / net::kMaxContributionBytes));
+}
+
+}  // namespace
 
 Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vector<int>& hosted,
                                             const std::vector<gossip::Round>& rounds) {
@@ -11,6 +35,7 @@ Result<StartAgreement> StartAgreement::make(const Setup& setup, const std::vecto
   if (Shards own = setup.workload->own_shards(); !own.empty()) {
     GOSSAMER_TRY(agreement.shards_,
                  ShardAgreement::make(std::move(own), setup.workload->standardised_features()));
+    GOSSAMER_TRY_STATUS(check_duration(setup, agreement.shards_->pages()));
   }
   return agreement;
 }

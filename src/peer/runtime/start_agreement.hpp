@@ -14,7 +14,7 @@ namespace gossamer::peer {
 class StartAgreement {
  public:
   /// `hosted`: the nodes of this process; `rounds`: at which it can start. Error (invalid): as of
-  /// ShardAgreement::make().
+  /// ShardAgreement::make(), or the shards would take too many messages.
   static Result<StartAgreement> make(const Setup& setup, const std::vector<int>& hosted,
                                      const std::vector<gossip::Round>& rounds);
 

@@ -67,6 +67,7 @@ class NativeWorkload final : public Workload {
                  int peers)
       : spec_(std::move(spec)),
         data_(std::move(data)),
+        standardised_features_(data_->unscaled.empty() ? 0 : data_->feature_count()),
         device_(device),
         learner_(std::move(learner)),
         backdoor_test_(std::move(backdoor_test)),
@@ -94,9 +95,7 @@ class NativeWorkload final : public Workload {
     trainer_.set_loss_sum(peer, losses, x);
   }
   Shards own_shards() const override { return data_->own_shards; }
-  std::size_t standardised_features() const override {
-    return data_->unscaled.empty() ? 0 : data_->feature_count();
-  }
+  std::size_t standardised_features() const override { return standardised_features_; }
   void agree(const Shards& shards) override {
     if (!data_->unscaled.empty()) standardise(*data_, shards);
     data_->unscaled = {};
@@ -130,6 +129,7 @@ class NativeWorkload final : public Workload {
 
   WorkloadSpec spec_;
   std::shared_ptr<train::Dataset> data_;  // of the learner, which copies what it is told to refresh
+  std::size_t standardised_features_;     // the same in all processes, whatever each knows
   gpu::Device& device_;
   std::unique_ptr<train::Learner<float>> learner_;
   std::unique_ptr<train::Learner<float>> backdoor_test_;  ///< null: the run has no backdoor
