@@ -43,13 +43,15 @@ PACKAGE = ROOT / "build/release/python"
 
 
 def timed_steps(step: Callable[[], object]) -> float:
-    """Seconds of TIMED steps."""
+    """Seconds of TIMED steps. One more ends the run, which writes the final parameters."""
     for _ in range(WARMUP):
         step()
     begin = time.perf_counter()
     for _ in range(TIMED):
         step()
-    return time.perf_counter() - begin
+    seconds = time.perf_counter() - begin
+    step()
+    return seconds
 
 
 def parameters_of(row: Any, peer: int) -> list[Any]:
@@ -170,10 +172,10 @@ def rate(options: argparse.Namespace, side: str, peers: int, checks: list[float]
     """Steps per second of the slowest process."""
     with tempfile.TemporaryDirectory(prefix="gossamer-step-") as folder:
         (Path(folder) / "run.toml").write_text(
-            f"[run]\npeers = {peers}\nrounds = {WARMUP + TIMED}\n"
+            f"[run]\npeers = {peers}\nrounds = {WARMUP + TIMED + 1}\n"
             '[topology]\nkind = "ring"\n[model]\nkind = "external"\n'
             f'[algorithm]\norder = "{"awc" if side == "hidden" else "atc"}"\n'
-            f'[log]\nevery = {WARMUP + TIMED}\nsketch = "off"\n[local]\nthreads = 1\n'
+            f'[log]\nevery = {WARMUP + TIMED + 1}\nsketch = "off"\n[local]\nthreads = 1\n'
             '[net]\nlisten = "127.0.0.1:0"\nrendezvous = "meet"\nfailure_timeout = 60\n'
         )
         environment = os.environ | {"PYTHONPATH": str(PACKAGE), "OMP_NUM_THREADS": "1"}
